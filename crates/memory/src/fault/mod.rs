@@ -1,0 +1,1 @@
+//! How memory can fail (StealthWorks): filled in by the next step.

@@ -1,0 +1,172 @@
+//! Physical pages by number.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Bytes;
+
+/// Bytes in a frame: 4 KiB, the base page of x86-64 and of aarch64 kernels built with 4 KiB granules.
+pub const FRAME_BYTES: u64 = 4096;
+
+/// Lines in a frame.
+pub const LINES_PER_FRAME: u64 = FRAME_BYTES / crate::LINE_BYTES;
+
+const _: () = assert!(LINES_PER_FRAME == 64, "a frame's lines fit one u64 mask");
+
+/// A physical page, named by its frame number (PFN): its physical address divided by [`FRAME_BYTES`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Frame(u64);
+
+impl Frame {
+    /// The largest frame number: physical addresses have at most 52 bits (Intel SDM vol. 3, 4.1.4; Arm ARM D8.1).
+    pub const MAX: Self = Self((1 << 40) - 1);
+
+    /// A frame by its number, or `None` above [`Frame::MAX`].
+    #[must_use]
+    pub const fn new(number: u64) -> Option<Self> {
+        if number <= Self::MAX.0 { Some(Self(number)) } else { None }
+    }
+
+    /// The frame that holds a physical address, or `None` above 2^52.
+    #[must_use]
+    pub const fn containing(physical: u64) -> Option<Self> {
+        Self::new(physical / FRAME_BYTES)
+    }
+
+    /// The frame number.
+    #[must_use]
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+
+    /// The physical address of the frame's first byte.
+    #[must_use]
+    pub const fn address(self) -> u64 {
+        self.0 * FRAME_BYTES
+    }
+
+    /// The frame `count` further on, or `None` above [`Frame::MAX`].
+    #[must_use]
+    pub const fn checked_add(self, count: u64) -> Option<Self> {
+        match self.0.checked_add(count) {
+            Some(number) => Self::new(number),
+            None => None,
+        }
+    }
+}
+
+impl fmt::Display for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+/// `{0}` is not a frame number: give it as 0x1a2b3 or decimal, below 2^40
+#[derive(Clone, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
+pub struct ParseFrameError(String);
+
+impl FromStr for Frame {
+    type Err = ParseFrameError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let number = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+            Some(hex) if !hex.starts_with('+') => u64::from_str_radix(hex, 16),
+            _ if text.starts_with('+') => return Err(ParseFrameError(text.to_owned())),
+            _ => text.parse(),
+        };
+        number.ok().and_then(Self::new).ok_or_else(|| ParseFrameError(text.to_owned()))
+    }
+}
+
+/// Frames `start .. start + count`; never empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct FrameRange {
+    start: Frame,
+    count: u64,
+}
+
+impl FrameRange {
+    /// `count` frames from `start`, or `None` if there are none or they pass [`Frame::MAX`].
+    #[must_use]
+    pub fn new(start: Frame, count: u64) -> Option<Self> {
+        start.checked_add(count.checked_sub(1)?)?;
+        Some(Self { start, count })
+    }
+
+    /// The first frame.
+    #[must_use]
+    pub const fn start(self) -> Frame {
+        self.start
+    }
+
+    /// The last frame, inclusive.
+    #[must_use]
+    pub const fn last(self) -> Frame {
+        Frame(self.start.0 + self.count - 1)
+    }
+
+    /// How many frames; at least 1.
+    #[must_use]
+    pub const fn count(self) -> u64 {
+        self.count
+    }
+
+    /// How many bytes.
+    #[must_use]
+    pub const fn bytes(self) -> Bytes {
+        Bytes::new(self.count * FRAME_BYTES)
+    }
+
+    /// Whether `frame` is among them.
+    #[must_use]
+    pub fn contains(self, frame: Frame) -> bool {
+        (self.start..=self.last()).contains(&frame)
+    }
+
+    /// The fewest ranges that hold exactly these frames, which must ascend; repeated frames count once.
+    pub fn merge(frames: impl IntoIterator<Item = Frame>) -> Vec<Self> {
+        let mut ranges: Vec<Self> = Vec::new();
+        for frame in frames {
+            match ranges.last_mut() {
+                Some(range) if frame.0 == range.last().0 + 1 => range.count += 1,
+                Some(range) if frame <= range.last() => {
+                    assert!(range.contains(frame), "frames ascend");
+                }
+                _ => ranges.push(Self { start: frame, count: 1 }),
+            }
+        }
+        ranges
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_parse_in_hex_and_decimal_and_refuse_the_rest() {
+        assert_eq!("0x1000".parse(), Ok(Frame(0x1000)));
+        assert_eq!("4096".parse(), Ok(Frame(4096)));
+        for bad in ["", "0x", "-1", "+1", "0x+1", "0x10000000000", "1 ", "frame"] {
+            assert!(bad.parse::<Frame>().is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn neighbours_merge() {
+        let frames = [3, 4, 5, 5, 7, 9, 10].map(|n| Frame::new(n).unwrap());
+        let merged = FrameRange::merge(frames);
+        let expected = [(3, 3), (7, 1), (9, 2)].map(|(s, c)| FrameRange::new(Frame(s), c).unwrap());
+        assert_eq!(merged, expected);
+    }
+
+    #[test]
+    fn a_range_never_passes_the_last_frame() {
+        assert!(FrameRange::new(Frame::MAX, 1).is_some());
+        assert!(FrameRange::new(Frame::MAX, 2).is_none());
+        assert!(FrameRange::new(Frame(1), 0).is_none());
+    }
+}

@@ -1,0 +1,26 @@
+//! The words of Rampart: what every layer above calls things.
+//!
+//! **Problem.** A frame number, a page's address, a line's index and a count of bytes are all integers; mixed up, they
+//! retire the wrong memory. **Idea.** One newtype per granule, one owner per fact: [`FaultMap`] alone says that a frame is
+//! failed, [`fault`] alone says how memory can fail. **Why here.** Nothing in this crate does IO or needs `unsafe`, so all
+//! of it runs in a simulation exactly as on a machine.
+//!
+//! Libraries: `displaydoc` and `thiserror` (an error's doc comment is its message), `rand`/`rand_chacha` (a seed means the
+//! same on every platform and version), `serde` (reports and the store).
+
+#![forbid(unsafe_code)]
+
+pub mod fault;
+pub mod fault_map;
+mod frame;
+mod line;
+mod size;
+mod time;
+mod topology;
+
+pub use fault_map::FaultMap;
+pub use frame::{FRAME_BYTES, Frame, FrameRange, LINES_PER_FRAME, ParseFrameError};
+pub use line::{LINE_BYTES, LINE_WORDS, LineBit, LineBits, LineData, RegionLine};
+pub use size::{Bytes, ParseSizeError};
+pub use time::{Clock, Timestamp};
+pub use topology::{Bank, HotplugBlock, Node};

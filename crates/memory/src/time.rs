@@ -1,0 +1,36 @@
+//! When things happened. Nothing below the face reads a clock: it is handed in.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// A moment: microseconds since 1970-01-01 00:00 UTC. Good until the year 294,000.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Timestamp(u64);
+
+impl Timestamp {
+    /// A moment by its microseconds since the epoch.
+    #[must_use]
+    pub const fn from_micros(micros: u64) -> Self {
+        Self(micros)
+    }
+
+    /// Microseconds since the epoch.
+    #[must_use]
+    pub const fn micros(self) -> u64 {
+        self.0
+    }
+
+    /// Time from `earlier` to this; zero if the clock was set back between the two.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_micros(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// Something that knows what time it is: the machine, or a simulation.
+pub trait Clock {
+    /// The present moment.
+    fn now(&self) -> Timestamp;
+}

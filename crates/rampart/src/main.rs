@@ -1,0 +1,3 @@
+//! (filled in by the next step)
+#![forbid(unsafe_code)]
+fn main() {}
