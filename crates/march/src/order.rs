@@ -1,0 +1,119 @@
+//! In which order the lines of a region are visited.
+//!
+//! **Problem.** A march test finds a fault between two cells because it visits one of them first. A processor that reads
+//! ahead, and a loop that keeps writes open to reach the DRAM fast, blur the order of cells that are visited within a
+//! *window* of each other. **Idea.** Any permutation of the cells is a march order. Run the test in two orders, such that no
+//! pair of lines is within the window in both. **Why this one.** The second order goes down columns of a matrix with
+//! `stride` lines a row: its inner loop is a constant stride, and lines less than half a stride apart are a whole column
+//! apart in it. Each step opens another page, as the strided tests of 000_fb6e5fb08980d1bc.txt, 5.2.3.4 do to close
+//! row buffers.
+
+use rampart_memory::RegionLine;
+use serde::Serialize;
+
+/// Which of the two orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// Line after line, by address.
+    Sequential,
+    /// By columns: neighbours are visited far apart.
+    Interleaved,
+}
+
+/// An order over the lines of one region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Visit {
+    lines: u64,
+    stride: u64,
+}
+
+/// Lines `first`, `first + stride`, `first + 2 stride`, …: `count` of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// The first line.
+    pub first: RegionLine,
+    /// How many lines; at least 1.
+    pub count: u64,
+    /// Lines from one to the next; at least 1.
+    pub stride: u64,
+}
+
+impl Visit {
+    /// The widest window, in visits, that both orders together make harmless in a region of `lines`: about √(lines/2).
+    #[must_use]
+    pub const fn safe_window(lines: u64) -> u64 {
+        let root = (lines / 2).isqrt();
+        // A column must be at least a window long: lines / (2 w + 1) >= w.
+        if root > 0 && lines / (2 * root + 1) < root { root - 1 } else { root }
+    }
+
+    /// The order over a region of `lines` (at least 1) for a loop that blurs the order inside `window` visits.
+    #[must_use]
+    pub fn new(order: Order, lines: u64, window: u64) -> Self {
+        assert!(lines > 0, "a region has lines");
+        let stride = match order {
+            Order::Sequential => 1,
+            Order::Interleaved => (2 * window + 1).min(lines),
+        };
+        Self { lines, stride }
+    }
+
+    /// The columns, in ascending order of visit. The sequential order has one.
+    pub fn columns(self) -> impl DoubleEndedIterator<Item = Column> {
+        (0..self.stride).map(move |column| Column {
+            first: RegionLine(column),
+            count: (self.lines - column).div_ceil(self.stride),
+            stride: self.stride,
+        })
+    }
+
+    /// When a line is visited in an ascending sweep, 0 first.
+    #[must_use]
+    pub const fn position(self, line: RegionLine) -> u64 {
+        let (row, column) = (line.0 / self.stride, line.0 % self.stride);
+        let longer = self.lines % self.stride;
+        column * (self.lines / self.stride) + if column < longer { column } else { longer } + row
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn visited(visit: Visit) -> Vec<u64> {
+        visit.columns().flat_map(|c| (0..c.count).map(move |row| c.first.0 + row * c.stride)).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn every_line_is_visited_once_at_its_position(lines in 1_u64..3000, window in 0_u64..100) {
+            for order in [Order::Sequential, Order::Interleaved] {
+                let visit = Visit::new(order, lines, window);
+                let order = visited(visit);
+                for (position, &line) in order.iter().enumerate() {
+                    prop_assert_eq!(visit.position(RegionLine(line)), position as u64);
+                }
+                prop_assert_eq!(order.len() as u64, lines);
+            }
+        }
+
+        #[test]
+        fn no_pair_is_inside_the_window_in_both_orders(lines in 1_u64..3000) {
+            let window = Visit::safe_window(lines);
+            let interleaved = Visit::new(Order::Interleaved, lines, window);
+            for a in 0..lines {
+                for b in a + 1..(a + window).min(lines) {
+                    let apart = interleaved.position(RegionLine(a)).abs_diff(interleaved.position(RegionLine(b)));
+                    prop_assert!(apart >= window, "{a} and {b} of {lines}: {apart} visits apart, window {window}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_64_mib_region_allows_a_window_of_46_kib() {
+        assert_eq!(Visit::safe_window((64 << 20) / 64), 723);
+    }
+}

@@ -1,0 +1,135 @@
+//! What a march test is: elements, each a direction and the operations done on every cell before the next.
+//!
+//! The model is that of A. J. van de Goor, *Testing Semiconductor Memories*, 1991, chapter 4; a *cell* here is a 64-byte
+//! line, 0 stands for the background and 1 for its complement.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+/// One operation on one cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// `r0` or `r1`: read, and expect the background (`false`) or its complement (`true`).
+    Read(bool),
+    /// `w0` or `w1`: write the background (`false`) or its complement (`true`).
+    Write(bool),
+}
+
+/// In which order an element visits the cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// ⇑: ascending in the visiting order.
+    Up,
+    /// ⇓: descending.
+    Down,
+    /// ⇕: either will do. Run ascending.
+    Any,
+}
+
+/// A part of a march test.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Element {
+    /// All operations on one cell, then on the next.
+    Sweep {
+        /// In which order the cells are visited.
+        direction: Direction,
+        /// What is done to each; never empty.
+        ops: Vec<Op>,
+    },
+    /// `Del`: nothing for a while, so that cells that leak lose their charge.
+    Delay,
+}
+
+/// A march test. Made by parsing its notation, so it is never empty and never reads what it has not written.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct MarchTest {
+    elements: Vec<Element>,
+}
+
+impl MarchTest {
+    pub(crate) const fn from_elements(elements: Vec<Element>) -> Self {
+        Self { elements }
+    }
+
+    /// Its elements, in order.
+    #[must_use]
+    pub fn elements(&self) -> &[Element] {
+        &self.elements
+    }
+
+    /// Operations on each cell: the k of the field's kN.
+    #[must_use]
+    pub fn length(&self) -> usize {
+        self.operations().count()
+    }
+
+    /// Reads of each cell.
+    #[must_use]
+    pub fn reads(&self) -> usize {
+        self.operations().filter(|op| matches!(op, Op::Read(_))).count()
+    }
+
+    /// Writes of each cell.
+    #[must_use]
+    pub fn writes(&self) -> usize {
+        self.length() - self.reads()
+    }
+
+    /// Pauses.
+    #[must_use]
+    pub fn delays(&self) -> usize {
+        self.elements.iter().filter(|element| matches!(element, Element::Delay)).count()
+    }
+
+    fn operations(&self) -> impl Iterator<Item = &Op> {
+        self.elements.iter().flat_map(|element| match element {
+            Element::Sweep { ops, .. } => ops.as_slice(),
+            Element::Delay => &[],
+        })
+    }
+}
+
+impl fmt::Display for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (letter, value) = match self {
+            Self::Read(value) => ('r', value),
+            Self::Write(value) => ('w', value),
+        };
+        write!(f, "{letter}{}", u8::from(*value))
+    }
+}
+
+impl fmt::Display for Element {
+    /// In the field's Unicode notation; with `#`, in ASCII.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::Sweep { direction, ops } = self else { return f.write_str("Del") };
+        let arrow = match (direction, f.alternate()) {
+            (Direction::Up, false) => "⇑",
+            (Direction::Down, false) => "⇓",
+            (Direction::Any, false) => "⇕",
+            (Direction::Up, true) => "^",
+            (Direction::Down, true) => "v",
+            (Direction::Any, true) => "*",
+        };
+        let ops = ops.iter().map(Op::to_string).collect::<Vec<_>>().join(",");
+        write!(f, "{arrow}({ops})")
+    }
+}
+
+impl fmt::Display for MarchTest {
+    /// In the field's Unicode notation, `{⇕(w0); ⇑(r0,w1); ⇓(r1)}`; with `#`, in ASCII.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, element) in self.elements.iter().enumerate() {
+            f.write_str(if i == 0 { "{" } else { "; " })?;
+            fmt::Display::fmt(element, f)?;
+        }
+        f.write_str("}")
+    }
+}
+
+impl Serialize for MarchTest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
