@@ -1,3 +1,65 @@
-//! (filled in by the next step)
+//! The project's own chores, run as `cargo xtask`.
+//!
+//! **Problem.** Rules that only stand in a document are broken within a month, and a test command with five steps is run by
+//! halves. **Idea.** Style is a test ([`tidy`]) and testing is one command ([`stages`]). **Why a program.** It needs nothing
+//! but the toolchain that builds Rampart, and its own rules are tested like any other code.
+//!
+//! Libraries: `toml` (manifests), `displaydoc` and `thiserror` (errors).
+
 #![forbid(unsafe_code)]
-fn main() {}
+
+mod error;
+mod fuzz;
+mod process;
+mod stages;
+mod tidy;
+mod tree;
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use crate::error::Error;
+use crate::process::{cargo, run};
+
+const USAGE: &str = "usage: cargo xtask COMMAND
+
+  tidy                   hold the tree to its rules: layers, unsafe, names, map, promises
+  test                   everything that must pass: format, lints, tidy, documents, tests
+  bench [NAME [ARGS]]    one bench in release; without a name, which there are
+  fuzz [TARGET [TIME]]   one fuzz target for so many seconds (60); without a target, which there are
+  qemu [SCENARIO]        scenarios on a Linux kernel of their own (all); needs qemu-system-x86_64";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match perform(root(), &words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            ExitCode::from(if matches!(error, Error::Usage(_)) { 2 } else { 1 })
+        }
+    }
+}
+
+fn perform(root: &Path, words: &[&str]) -> Result<(), Error> {
+    match words {
+        ["tidy"] => tidy::run(root),
+        ["test"] => stages::run_all(root),
+        ["bench", arguments @ ..] => {
+            run(cargo(root).args(["run", "--release", "--package", "rampart-bench", "--"]).args(arguments))
+        }
+        ["fuzz"] => fuzz::list(root),
+        ["fuzz", target] => fuzz::run_target(root, target, "60"),
+        ["fuzz", target, seconds] => fuzz::run_target(root, target, seconds),
+        ["qemu", scenarios @ ..] => {
+            run(cargo(root).args(["build", "--release"]))?;
+            run(Command::new(root.join("tests/qemu/run")).args(scenarios).current_dir(root))
+        }
+        _ => Err(Error::Usage(USAGE)),
+    }
+}
+
+/// The root of the tree that this program was built from.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask/ lies in the root")
+}

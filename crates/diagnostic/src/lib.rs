@@ -1,2 +1,52 @@
-//! (filled in by the next step)
+//! The online diagnostic: memory is tested while the machine works (000_fb6e5fb08980d1bc.txt, chapters 3 and 4).
+//!
+//! **Problem.** Memory fails while it is in use, and a tester that needs the machine for itself is never run. **Idea.** Test what is
+//! free, politely, and condemn what fails before a program is given it. **Why this way.** Decisions ([`polite`], [`ledger`])
+//! are pure functions of what was seen and of the time; [`Machine`] is the only way to Linux; [`session`] joins the two.
+//!
+//! Libraries: `displaydoc` and `thiserror` (errors), `serde` (the report).
+
 #![forbid(unsafe_code)]
+
+pub mod findings;
+pub mod ledger;
+mod machine;
+mod planted;
+pub mod polite;
+mod record;
+pub mod report;
+mod seen;
+pub mod session;
+mod unreached;
+
+use rampart_memory::Bytes;
+use rampart_memory::fault::TooManyFaults;
+
+pub use machine::Machine;
+pub use polite::SMALLEST_CLAIM;
+pub use session::{Progress, Request, Witness};
+
+/// Why a test could not begin.
+#[derive(Debug, displaydoc::Display, thiserror::Error)]
+pub enum Error {
+    /// --memory {wanted} is more than the {claimable} that can be tested now: ask for less, or stop programs first
+    TooMuchMemory {
+        /// What was asked for.
+        wanted: Bytes,
+        /// What could be claimed.
+        claimable: Bytes,
+    },
+    /// no free memory can be tested beside the reserve that programs need: stop programs first
+    NothingFree,
+    /// --threads {wanted} is more than the {allowed} CPUs that this process may use: ask for fewer
+    TooManyThreads {
+        /// What was asked for.
+        wanted: usize,
+        /// How many there are.
+        allowed: usize,
+    },
+    /// --inject: {0}
+    Inject(#[from] TooManyFaults),
+    /// {0}
+    Linux(#[from] rampart_linux::Error),
+}

@@ -1,1 +1,76 @@
-//! (filled in by the next step)
+//! All that Rampart asks of Linux: memory to test, the frames it is in, how much others need it, and an end to bad
+//! frames.
+//!
+//! **Problem.** What an ordinary program may know of its memory, and do with it, depends on kernel, privilege and
+//! sandbox, and none of that must decide whether a test runs. **Idea.** This crate alone makes system calls and reads
+//! `/proc` and `/sys`. It measures, claims, pins and retires; whatever a machine lacks is an [`Absence`], a reason and
+//! a remedy, and not a failure. **Why this way.** No policy is here, so every decision above runs in a simulation too;
+//! and every file is read below [`Roots`] that are handed in, so every machine can be made up in a test.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`capabilities`] | what is possible here and what is not, and why |
+//! | [`topology`] | nodes, their CPUs and memory |
+//! | [`memory_state`] | free memory, watermarks, pressure, the container's limit |
+//! | [`block`] | claimed memory: populated, pinned, given back |
+//! | [`pagemap`], [`frame_flags`] | which frame a page is in; what each frame is used for |
+//! | [`retire`] | taking a frame out of use |
+//! | [`error_counts`] | errors that the hardware reported |
+//! | [`cpu`] | where threads run, how they give way, the clock |
+//!
+//! `unsafe` is in three modules: mapping memory and registering it (below [`block`]), and one system call below
+//! [`cpu`].
+//!
+//! Works from Linux 5.10 on, with 4 KiB pages.
+//!
+//! Libraries: `rustix` (system calls without a C detour, most of them safe), `io-uring` (registered buffers, for pins),
+//! `libc` (one call and one type that the two lack), `displaydoc` and `thiserror` (an error's doc comment is its
+//! message), `serde` (reports).
+
+#![deny(unsafe_code)]
+
+mod absence;
+pub mod block;
+pub mod capabilities;
+pub mod cpu;
+mod error;
+pub mod error_counts;
+pub mod frame_flags;
+pub mod memory_state;
+pub mod pagemap;
+pub mod retire;
+mod roots;
+pub mod topology;
+
+use rampart_memory::{Bytes, FRAME_BYTES};
+
+pub use absence::Absence;
+pub use block::{Block, PageKind, PinRefusal, PinReport, Pinning};
+pub use capabilities::{Capability, Feature, State};
+pub use cpu::{Cpu, SystemClock};
+pub use error::Error;
+pub use error_counts::ErrorCounts;
+pub use frame_flags::{Census, FlagTable, FrameClass, FrameFlags};
+pub use memory_state::MemoryState;
+pub use pagemap::Pagemap;
+pub use retire::{Outcome, Retirer, Way};
+pub use roots::Roots;
+pub use topology::Topology;
+
+/// Bytes in a page; as many as in a frame.
+const PAGE_BYTES: usize = 4096;
+
+const _: () = assert!(PAGE_BYTES as u64 == FRAME_BYTES);
+
+fn check_page_size() -> Result<(), Error> {
+    match rustix::param::page_size() {
+        PAGE_BYTES => Ok(()),
+        other => Err(Error::PageSize(Bytes::new(other as u64))),
+    }
+}
+
+/// Whether this process has root's rights over files, which decides where its own are kept.
+#[must_use]
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}

@@ -8,8 +8,20 @@
 //! Libraries: `displaydoc` and `thiserror` for errors, `rand`/`rand_chacha` for backgrounds from a seed, `serde` for
 //! reports.
 
+pub mod background;
+pub mod coverage;
+pub mod execute;
+pub mod named;
+pub mod notation;
 pub mod order;
+pub mod plan;
+pub mod simulator;
 pub mod test;
 
+pub use background::{Background, Fidelity};
+pub use coverage::{KindCoverage, plan_coverage, promises};
+pub use named::{MarchChoice, NamedTest};
+pub use notation::NotationError;
 pub use order::{Order, Visit};
+pub use plan::{Aim, Pass, Plan};
 pub use test::{Direction, Element, MarchTest, Op};

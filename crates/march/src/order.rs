@@ -8,6 +8,8 @@
 //! apart in it. Each step opens another page, as the strided tests of 000_fb6e5fb08980d1bc.txt, 5.2.3.4 do to close
 //! row buffers.
 
+use std::fmt;
+
 use rampart_memory::RegionLine;
 use serde::Serialize;
 
@@ -19,6 +21,15 @@ pub enum Order {
     Sequential,
     /// By columns: neighbours are visited far apart.
     Interleaved,
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Sequential => "sequential",
+            Self::Interleaved => "interleaved",
+        })
+    }
 }
 
 /// An order over the lines of one region.

@@ -82,6 +82,22 @@ impl MarchTest {
         self.elements.iter().filter(|element| matches!(element, Element::Delay)).count()
     }
 
+    /// The same test with 0 and 1 exchanged.
+    #[must_use]
+    pub fn complement(&self) -> Self {
+        let exchanged = |op: &Op| match *op {
+            Op::Read(value) => Op::Read(!value),
+            Op::Write(value) => Op::Write(!value),
+        };
+        let elements = self.elements.iter().map(|element| match element {
+            Element::Sweep { direction, ops } => {
+                Element::Sweep { direction: *direction, ops: ops.iter().map(exchanged).collect() }
+            }
+            Element::Delay => Element::Delay,
+        });
+        Self { elements: elements.collect() }
+    }
+
     fn operations(&self) -> impl Iterator<Item = &Op> {
         self.elements.iter().flat_map(|element| match element {
             Element::Sweep { ops, .. } => ops.as_slice(),
@@ -131,5 +147,36 @@ impl fmt::Display for MarchTest {
 impl Serialize for MarchTest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod arbitrary {
+    //! Any sound march test, for properties.
+
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Tests of up to 12 elements of up to 7 operations after a first write, with delays among them.
+    pub(crate) fn any_test() -> impl Strategy<Value = MarchTest> {
+        let direction = prop_oneof![Just(Direction::Up), Just(Direction::Down), Just(Direction::Any)];
+        // An operation is a write of a value, or a read of what is there.
+        let sweep = (direction, prop::collection::vec(any::<Option<bool>>(), 1..8));
+        prop::collection::vec(prop::option::weighted(0.8, sweep), 0..12).prop_map(|elements| {
+            let mut holds = false;
+            let mut ops_of = |writes: Vec<Option<bool>>| {
+                let op = |write: Option<bool>| {
+                    holds = write.unwrap_or(holds);
+                    write.map_or(Op::Read(holds), Op::Write)
+                };
+                writes.into_iter().map(op).collect()
+            };
+            let mut built = vec![Element::Sweep { direction: Direction::Any, ops: vec![Op::Write(false)] }];
+            built.extend(elements.into_iter().map(|element| match element {
+                None => Element::Delay,
+                Some((direction, writes)) => Element::Sweep { direction, ops: ops_of(writes) },
+            }));
+            MarchTest::from_elements(built)
+        })
     }
 }

@@ -18,6 +18,7 @@ mod size;
 mod time;
 mod topology;
 
+pub use fault::{Emulator, LineAccess, PlacedFault};
 pub use fault_map::FaultMap;
 pub use frame::{FRAME_BYTES, Frame, FrameRange, LINES_PER_FRAME, ParseFrameError};
 pub use line::{LINE_BYTES, LINE_WORDS, LineBit, LineBits, LineData, RegionLine};

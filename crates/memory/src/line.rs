@@ -114,6 +114,18 @@ impl LineBits {
         (0..LineBit::COUNT).map(LineBit).filter(|&bit| self.0.bit(bit))
     }
 
+    /// The bits in both sets.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Self {
+        Self(LineData(std::array::from_fn(|i| self.0.0[i] & other.0.0[i])))
+    }
+
+    /// The bits in this set that are not in the other.
+    #[must_use]
+    pub fn minus(&self, other: &Self) -> Self {
+        Self(LineData(std::array::from_fn(|i| self.0.0[i] & !other.0.0[i])))
+    }
+
     /// The bits in either set.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {

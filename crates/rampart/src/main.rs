@@ -1,3 +1,66 @@
-//! (filled in by the next step)
+//! `rampart`, the one binary. It parses, wires and shows; it decides nothing.
+//!
+//! Exit codes: 0 all is well, 1 the command found what it looks for (bad frames), 2 it could not do what was asked. Bad input
+//! gets one line on standard error that says what to do.
+//!
+//! Libraries: `clap` (arguments), `humantime` (durations), `indicatif` (progress on a terminal, silence in a pipe), `jiff`
+//! (dates), `serde_json`, `signal-hook` (Ctrl-C as a flag), `displaydoc` and `thiserror` (errors).
+
 #![forbid(unsafe_code)]
-fn main() {}
+
+mod args;
+mod commands;
+mod error;
+mod progress;
+mod show;
+mod store;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use crate::args::{Arguments, Command};
+use crate::error::Error;
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return refuse_arguments(&error),
+    };
+    match run(arguments) {
+        Ok(code) => ExitCode::from(code),
+        Err(Error::OutputClosed) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("rampart: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(arguments: Arguments) -> Result<u8, Error> {
+    let store = arguments.store;
+    match arguments.command {
+        Command::Test(test) => commands::test::run(&test, store),
+        Command::March(command) => commands::march::run(command),
+        Command::Map(command) => commands::map::run(command, store),
+        Command::Status { json } => commands::status::run(json, store),
+    }
+}
+
+/// Help and version as clap shows them; a mistake in one line.
+fn refuse_arguments(error: &clap::Error) -> ExitCode {
+    if matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    ) {
+        // A closed pipe under `rampart --help | head` is no failure.
+        let _closed = error.print();
+        return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+    }
+    let text = error.render().to_string();
+    let told: Vec<&str> = text.lines().take_while(|line| !line.starts_with("Usage:")).map(str::trim).collect();
+    let line = told.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+    eprintln!("rampart: {}", line.strip_prefix("error: ").unwrap_or(&line));
+    ExitCode::from(2)
+}

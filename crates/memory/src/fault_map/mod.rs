@@ -6,6 +6,8 @@
 //! 000_fb6e5fb08980d1bc.txt: no arrow leaves *failed*). **Why this way.** The map keeps a bounded sample of evidence
 //! beside exact counts, so a frame with a million bad bits costs no more than one with eight.
 
+pub mod export;
+
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 

@@ -1,0 +1,124 @@
+//! `soak`: an hour of testing beside a compile and a database load. No false alarm, and the programs' results unchanged.
+//!
+//! The compile is of one generated program, over and over; each must give the same bytes as the first, made alone. The load
+//! inserts rows whose sums are known, reads them back, and has SQLite check itself.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+use serde_json::Value;
+
+const ROWS: i64 = 200_000;
+
+/// Runs it for the time given as the first argument (1h if none).
+pub fn run(arguments: &[String]) -> Result<(), String> {
+    let time = arguments.first().map_or(Ok(Duration::from_secs(3600)), |text| humantime::parse_duration(text));
+    let time = time.map_err(|error| format!("{error}: give a time such as 10m"))?;
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let rampart = build_rampart()?;
+    let alone = compile(folder.path())?;
+    println!("soak: `rampart test --for {}` beside a compile and a database load", humantime::format_duration(time));
+    let over = AtomicBool::new(false);
+    let (report, compiles, loads) = thread::scope(|scope| {
+        let compiles = scope.spawn(|| repeat(&over, || compile(folder.path()).map(|bytes| bytes == alone)));
+        let loads = scope.spawn(|| repeat(&over, || load(folder.path())));
+        let report = test(&rampart, folder.path(), time);
+        over.store(true, Ordering::Relaxed);
+        (report, compiles.join().expect("no panic"), loads.join().expect("no panic"))
+    });
+    let (report, compiles, loads) = (report?, compiles?, loads?);
+    println!("verdict         {} {}", report["verdict"], report["incomplete"]);
+    println!("false alarms    {}", report["bad_frames"].as_array().map_or(0, Vec::len));
+    println!("passes          {}", report["test"]["passes"]);
+    println!("frames tested   {}", report["frames_tested"]);
+    println!("bytes a second  {:.2} GB/s", report["bytes_per_second"].as_f64().unwrap_or_default() / 1e9);
+    println!("own memory      {} MiB", report["own_bytes"].as_u64().unwrap_or_default() >> 20);
+    println!("compiles        {} of {} gave the bytes of the one made alone", compiles.good, compiles.all);
+    println!("database loads  {} of {} gave the sums that are known, and are sound", loads.good, loads.all);
+    Ok(())
+}
+
+struct Count {
+    good: u32,
+    all: u32,
+}
+
+fn repeat(over: &AtomicBool, once: impl Fn() -> Result<bool, String>) -> Result<Count, String> {
+    let mut count = Count { good: 0, all: 0 };
+    while !over.load(Ordering::Relaxed) {
+        count.good += u32::from(once()?);
+        count.all += 1;
+    }
+    Ok(count)
+}
+
+fn build_rampart() -> Result<PathBuf, String> {
+    let built = Command::new("cargo").args(["build", "--release", "-p", "rampart-cli"]).status();
+    match built {
+        Ok(status) if status.success() => Ok(PathBuf::from("target/release/rampart")),
+        other => Err(format!("cannot build rampart: {other:?}")),
+    }
+}
+
+fn test(rampart: &Path, folder: &Path, time: Duration) -> Result<Value, String> {
+    let began = Instant::now();
+    let output = Command::new(rampart)
+        .args(["test", "--json", "--fidelity", "10", "--for"])
+        .arg(format!("{}s", time.as_secs()))
+        .env("RAMPART_STORE", folder.join("rampart.db"))
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("cannot run {}: {error}", rampart.display()))?;
+    println!("time            {:.0} s", began.elapsed().as_secs_f64());
+    serde_json::from_slice(&output.stdout).map_err(|error| format!("no report: {error}"))
+}
+
+/// Compiles the program; returns the bytes of the result.
+fn compile(folder: &Path) -> Result<Vec<u8>, String> {
+    let source = folder.join("program.rs");
+    let mut text = String::new();
+    for i in 0..1500 {
+        let _ = writeln!(text, "fn f{i}(x: u64) -> u64 {{ (0..x % 7).fold(x, |y, z| y.rotate_left({}) ^ z ^ {i}) }}", i % 64);
+    }
+    text.push_str("fn main() { let mut x = std::env::args().count() as u64;\n");
+    (0..1500).for_each(|i| text.push_str(&format!("x = f{i}(x);\n")));
+    text.push_str("println!(\"{x}\"); }\n");
+    std::fs::write(&source, text).map_err(|error| error.to_string())?;
+    let output = folder.join("program");
+    let done = Command::new("rustc").arg("-O").arg("-o").arg(&output).arg(&source).status();
+    match done {
+        Ok(status) if status.success() => std::fs::read(&output).map_err(|error| error.to_string()),
+        other => Err(format!("rustc failed: {other:?}")),
+    }
+}
+
+/// Loads a database; returns whether what it holds is right.
+fn load(folder: &Path) -> Result<bool, String> {
+    let path = folder.join("load.db");
+    let _absent = std::fs::remove_file(&path);
+    let right = load_at(&path).map_err(|error| format!("the database failed: {error}"))?;
+    Ok(right)
+}
+
+fn load_at(path: &Path) -> rusqlite::Result<bool> {
+    let mut database = Connection::open(path)?;
+    database.execute_batch("create table rows (id integer primary key, square integer, text text)")?;
+    let work = database.transaction()?;
+    {
+        let mut insert = work.prepare("insert into rows values (?1, ?2, ?3)")?;
+        for id in 0..ROWS {
+            insert.execute((id, id * id, format!("row {id} of the load")))?;
+        }
+    }
+    work.commit()?;
+    database.execute_batch("create index squares on rows (square)")?;
+    let sum: i64 = database.query_row("select sum(square) from rows where square >= 0", (), |row| row.get(0))?;
+    let sound: String = database.query_row("pragma integrity_check", (), |row| row.get(0))?;
+    let known = (ROWS - 1) * ROWS * (2 * ROWS - 1) / 6;
+    Ok(sum == known && sound == "ok")
+}

@@ -1,0 +1,107 @@
+//! Emulated faults in one block: what was planted, what the test promises to find of it, what was found.
+//!
+//! The faults of a block are the same in every pass. A wrong bit that a planted fault explains is emulated; any other wrong
+//! bit is real, even in a line with a planted fault: emulation never hides an error of the memory itself.
+
+use std::collections::HashMap;
+
+use rampart_memory::fault::PlacedFault;
+use rampart_memory::fault_map::Origin;
+use rampart_memory::{LineBits, RegionLine};
+
+/// One block's planted faults.
+#[derive(Debug, Default)]
+pub struct Planted {
+    faults: Vec<PlacedFault>,
+    found: Vec<bool>,
+    /// For each line that faults can make wrong: which faults, and which of its bits.
+    victims: HashMap<RegionLine, Vec<(usize, LineBits)>>,
+}
+
+/// What became of the planted faults of the blocks tested to their end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Planted.
+    pub planted: usize,
+    /// Of these, promised by the test.
+    pub promised: usize,
+    /// Of the planted, found.
+    pub found: usize,
+    /// Promised and not found.
+    pub missed: Vec<String>,
+}
+
+impl Planted {
+    /// These faults, none found yet.
+    pub fn new(faults: Vec<PlacedFault>) -> Self {
+        let mut victims: HashMap<_, Vec<_>> = HashMap::new();
+        for (number, fault) in faults.iter().enumerate() {
+            for (line, bits) in fault.victims() {
+                victims.entry(line).or_default().push((number, bits));
+            }
+        }
+        Self { found: vec![false; faults.len()], faults, victims }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.faults.is_empty()
+    }
+
+    /// The faults, for an emulator.
+    pub fn faults(&self) -> &[PlacedFault] {
+        &self.faults
+    }
+
+    /// Notes wrong bits in a line; says whether planted faults explain them all.
+    pub fn saw(&mut self, line: RegionLine, wrong: &LineBits) -> Origin {
+        let mut explained = LineBits::default();
+        for (number, bits) in self.victims.get(&line).into_iter().flatten() {
+            if !bits.intersection(wrong).is_empty() {
+                self.found[*number] = true;
+                explained = explained.union(bits);
+            }
+        }
+        if wrong.minus(&explained).is_empty() { Origin::Emulated } else { Origin::Real }
+    }
+
+    /// What became of them, the block tested to the end.
+    pub fn tally(&self, promised: impl Fn(&PlacedFault) -> bool) -> Tally {
+        let mut tally = Tally { planted: self.faults.len(), ..Tally::default() };
+        for (fault, &found) in self.faults.iter().zip(&self.found) {
+            let promised = promised(fault);
+            tally.promised += usize::from(promised);
+            tally.found += usize::from(found);
+            if promised && !found {
+                tally.missed.push(fault.to_string());
+            }
+        }
+        tally
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rampart_memory::fault::{Cell, FaultKind};
+    use rampart_memory::{LineBit, LineData};
+
+    #[test]
+    fn a_wrong_bit_that_no_planted_fault_explains_is_real() {
+        let cell = Cell { line: RegionLine(5), bit: LineBit::new(9).unwrap() };
+        let mut planted = Planted::new(vec![PlacedFault::permanent(FaultKind::StuckAt { cell, value: true })]);
+        let wrong = |bits: &[u16]| {
+            let line = bits.iter().fold(LineData::ZERO, |line, &bit| line.with_bit(LineBit::new(bit).unwrap(), true));
+            LineBits(line)
+        };
+        assert_eq!(planted.saw(RegionLine(6), &wrong(&[9])), Origin::Real);
+        assert!(!planted.found[0]);
+        assert_eq!(planted.saw(RegionLine(5), &wrong(&[9])), Origin::Emulated);
+        assert!(planted.found[0]);
+        assert_eq!(
+            planted.saw(RegionLine(5), &wrong(&[9, 10])),
+            Origin::Real,
+            "one bit is explained, the other is not"
+        );
+    }
+}

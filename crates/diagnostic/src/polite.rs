@@ -1,0 +1,152 @@
+//! How much memory a test may take, and when it must give some back.
+//!
+//! **Problem.** A test wants all free memory; the programs beside it want it too, at any moment, and must never notice.
+//! **Idea.** Keep a reserve that only the programs may use. While more than the reserve is free, the test may claim; when
+//! the programs have eaten half of the reserve, or wait for memory at all, the test gives back until the reserve is whole.
+//! **Why this way.** Between the two marks nothing happens, so the test does not chase every allocation; and because it gives
+//! back long before the kernel's own watermarks, neither reclaim nor the OOM killer ever starts on its account.
+
+use std::time::Duration;
+
+use rampart_memory::Bytes;
+
+/// The least that is worth claiming: one huge page.
+pub const SMALLEST_CLAIM: Bytes = Bytes::from_mib(2);
+
+/// What the machine's memory looks like at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outlook {
+    /// All memory that the kernel manages.
+    pub total: Bytes,
+    /// Memory that nobody uses and that this process may still take (a container's limit counts).
+    pub free: Bytes,
+    /// Below this the kernel starts to reclaim.
+    pub high_watermark: Bytes,
+    /// Time, since boot, in which some task waited for memory. `None` where the kernel does not say.
+    pub stalled: Option<Duration>,
+}
+
+/// What the test may do now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advice {
+    /// Take up to so much more.
+    Claim(Bytes),
+    /// Take nothing, keep what there is.
+    Keep,
+    /// Give back at least so much.
+    GiveBack(Bytes),
+}
+
+/// The policy: a reserve, and what was last seen of the tasks' waiting.
+#[derive(Clone, Debug)]
+pub struct Politeness {
+    reserve: Bytes,
+    stalled: Option<Duration>,
+}
+
+impl Politeness {
+    /// A reserve of 1/32 of the memory, between 32 MiB and 1 GiB, above the kernel's high watermark; but at most half of
+    /// what is free, so that a small machine is tested too.
+    #[must_use]
+    pub fn new(seen: &Outlook) -> Self {
+        let share = (seen.total.get() / 32).clamp(Bytes::from_mib(32).get(), Bytes::from_mib(1024).get());
+        let reserve = (share + seen.high_watermark.get()).min(seen.free.get() / 2);
+        Self { reserve: Bytes::new(reserve), stalled: seen.stalled }
+    }
+
+    /// What is never claimed.
+    #[must_use]
+    pub const fn reserve(&self) -> Bytes {
+        self.reserve
+    }
+
+    /// How much could be claimed if nothing else happened.
+    #[must_use]
+    pub fn claimable(&self, seen: &Outlook) -> Bytes {
+        seen.free.saturating_sub(self.reserve).round_down(SMALLEST_CLAIM)
+    }
+
+    /// What to do, seeing this.
+    pub fn advise(&mut self, seen: &Outlook) -> Advice {
+        let waited = match (self.stalled, seen.stalled) {
+            (Some(before), Some(now)) => now.saturating_sub(before),
+            _ => Duration::ZERO,
+        };
+        self.stalled = seen.stalled;
+        let missing = self.reserve.saturating_sub(seen.free);
+        if missing.get() > self.reserve.get() / 2 {
+            return Advice::GiveBack(missing);
+        }
+        if waited > Duration::ZERO && missing > Bytes::ZERO {
+            return Advice::GiveBack(missing);
+        }
+        match self.claimable(seen) {
+            Bytes::ZERO => Advice::Keep,
+            more => Advice::Claim(more),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const fn outlook(total_mib: u64, free_mib: u64) -> Outlook {
+        Outlook {
+            total: Bytes::from_mib(total_mib),
+            free: Bytes::from_mib(free_mib),
+            high_watermark: Bytes::from_mib(8),
+            stalled: Some(Duration::ZERO),
+        }
+    }
+
+    #[test]
+    fn the_reserve_fits_the_machine() {
+        assert_eq!(Politeness::new(&outlook(24 << 10, 23 << 10)).reserve(), Bytes::from_mib(768 + 8));
+        assert_eq!(Politeness::new(&outlook(1 << 20, 1 << 19)).reserve(), Bytes::from_mib(1024 + 8));
+        assert_eq!(Politeness::new(&outlook(512, 300)).reserve(), Bytes::from_mib(40));
+        assert_eq!(Politeness::new(&outlook(512, 20)).reserve(), Bytes::from_mib(10));
+    }
+
+    #[test]
+    fn it_claims_above_the_reserve_keeps_at_it_and_gives_back_below_half() {
+        let mut polite = Politeness::new(&outlook(512, 300));
+        assert_eq!(polite.advise(&outlook(512, 300)), Advice::Claim(Bytes::from_mib(260)));
+        assert_eq!(polite.advise(&outlook(512, 41)), Advice::Keep);
+        assert_eq!(polite.advise(&outlook(512, 25)), Advice::Keep);
+        assert_eq!(polite.advise(&outlook(512, 10)), Advice::GiveBack(Bytes::from_mib(30)));
+    }
+
+    #[test]
+    fn it_gives_back_sooner_when_a_task_waited() {
+        let mut polite = Politeness::new(&outlook(512, 300));
+        let mut low = outlook(512, 35);
+        low.stalled = Some(Duration::from_micros(1));
+        assert_eq!(polite.advise(&low), Advice::GiveBack(Bytes::from_mib(5)));
+        assert_eq!(polite.advise(&low), Advice::Keep, "no new waiting");
+    }
+
+    proptest! {
+        /// A program that allocates at random beside the test: what the test holds plus what the program holds never
+        /// exceeds the memory, the test always returns to the reserve, and it never holds memory that is missing.
+        #[test]
+        fn the_program_beside_it_always_finds_its_memory(demands in proptest::collection::vec(0_u64..400, 1..200)) {
+            let total = 512_u64;
+            let mut held = 0_u64;
+            let mut polite = Politeness::new(&outlook(total, total - 60));
+            for demand in demands {
+                let free = |held: u64| total.saturating_sub(60 + demand + held);
+                for _ in 0..3 {
+                    match polite.advise(&outlook(total, free(held))) {
+                        Advice::Claim(more) => held += more.get() >> 20,
+                        Advice::Keep => {}
+                        Advice::GiveBack(some) => held -= held.min(some.get().div_ceil(1 << 20)),
+                    }
+                }
+                let enough = 60 + demand + (polite.reserve().get() >> 20) <= total;
+                prop_assert!(!enough || free(held) >= polite.reserve().get() >> 21, "{held} held, {} free", free(held));
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! One test of this machine's free memory, beside its work: `rampart test`.
+//!
+//! **Problem.** Claim what is free, keep each frame in place while it is tested, lose nothing that is found, disturb nobody,
+//! and say at the end what was and was not tested. **Idea.** Testers, one thread a CPU, take blocks from a [`Ledger`] and march
+//! over them; this thread watches the machine's memory every few milliseconds, gives blocks back when programs want them,
+//! and shows progress. **Why this way.** All that is decided is decided by [`crate::polite`] and [`crate::ledger`], which are
+//! pure; here is only what must happen: claim, pin, look up frames, march, keep, retire, give back (figure 2 of
+//! 000_fb6e5fb08980d1bc.txt: untested free → tested free or failed).
+
+mod prepare;
+mod shared;
+mod summary;
+mod tester;
+
+use std::num::NonZero;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rampart_march::execute::Method;
+use rampart_march::{Fidelity, MarchTest, Order};
+use rampart_memory::fault::InjectionSpec;
+use rampart_memory::{Bytes, Timestamp};
+use rampart_store::{Store, TestStart};
+
+use self::prepare::Prepared;
+use self::shared::Shared;
+use crate::polite::Advice;
+use crate::record::Recorder;
+use crate::report::{BadFrame, Report};
+use crate::{Error, Machine};
+
+/// What to test, and how.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// How much memory; `None`: all that is free, but for a reserve.
+    pub memory: Option<Bytes>,
+    /// The name of the march test, if it has one.
+    pub name: Option<String>,
+    /// The march test.
+    pub march: MarchTest,
+    /// Half the number of patterns.
+    pub fidelity: Fidelity,
+    /// Visiting orders, at least one.
+    pub orders: Vec<Order>,
+    /// CPUs that test; `None`: half of those that this process may use.
+    pub threads: Option<NonZero<usize>>,
+    /// Repeat until so much time has passed.
+    pub duration: Option<Duration>,
+    /// Repeat this often; `None`: once, or as often as `duration` allows.
+    pub passes: Option<NonZero<u32>>,
+    /// How long a `Del` element waits.
+    pub delay: Duration,
+    /// How writes reach the DRAM; `None`: the faster of those that are honest here.
+    pub method: Option<Method>,
+    /// Emulated faults.
+    pub inject: Option<InjectionSpec>,
+    /// What random backgrounds are drawn from.
+    pub seed: u64,
+}
+
+impl Request {
+    fn start(&self, at: Timestamp) -> TestStart {
+        TestStart {
+            at,
+            notation: self.march.to_string(),
+            fidelity: self.fidelity.backgrounds(),
+            orders: self.orders.iter().map(ToString::to_string).collect(),
+            wanted: self.memory,
+            injected: self.inject.as_ref().map(ToString::to_string),
+        }
+    }
+}
+
+/// How far a test is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    /// The pass under way, 1 first.
+    pub pass: u32,
+    /// Passes asked for, if their number was.
+    pub passes: Option<u32>,
+    /// Memory tested in this pass.
+    pub done_in_pass: Bytes,
+    /// Memory that this pass will test, as far as is known.
+    pub total_in_pass: Bytes,
+    /// Since the start.
+    pub elapsed: Duration,
+    /// When the test will be stopped, since the start.
+    pub deadline: Option<Duration>,
+    /// Memory tested per second of testing.
+    pub bytes_per_second: f64,
+    /// Bad frames found.
+    pub bad_frames: usize,
+}
+
+impl Progress {
+    /// How long the rest of the passes will take at the present rate, if that can be told.
+    #[must_use]
+    pub fn remaining(&self) -> Option<Duration> {
+        #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+        let left = {
+            let this = self.total_in_pass.saturating_sub(self.done_in_pass).get() as f64;
+            let more = f64::from(self.passes?.saturating_sub(self.pass)) * self.total_in_pass.get() as f64;
+            this + more
+        };
+        (self.bytes_per_second > 0.0).then(|| Duration::from_secs_f64(left / self.bytes_per_second))
+    }
+}
+
+/// Someone who watches a test.
+pub trait Witness: Sync {
+    /// Something worth a line.
+    fn said(&self, text: &str);
+    /// A frame was found bad; it is kept already.
+    fn bad_frame(&self, bad: &BadFrame);
+    /// How far the test is; called often.
+    fn progress(&self, seen: &Progress);
+}
+
+/// How often the machine's memory is looked at. Programs can take at most the reserve between two looks unnoticed; the
+/// reserve is 32 MiB at the least, and a core dirties about 1 GB/s.
+const TICK: Duration = Duration::from_millis(20);
+
+/// Runs a test to its end, or until `stop` is set. What is found is in the store before anything else happens to it.
+///
+/// # Errors
+/// If the test cannot begin: more memory or CPUs asked for than there are, no room for the emulated faults.
+pub fn run(
+    request: &Request,
+    machine: &Machine,
+    store: Store,
+    stop: &AtomicBool,
+    witness: &dyn Witness,
+) -> Result<Report, Error> {
+    let started = machine.clock.now();
+    let errors = machine.errors();
+    let prepared = Prepared::new(request, machine)?;
+    witness.said(&prepared.describe(request));
+    prepared.warning().iter().for_each(|warning| witness.said(warning));
+    let mut recorder = Recorder::begin(store, request.start(started), &*machine.clock, witness);
+    let shared = Shared::new(request, machine, &prepared, &mut recorder, witness);
+    let shared_by_all = &shared;
+    thread::scope(|scope| {
+        let tester = |&cpu| scope.spawn(move || tester::work(shared_by_all, cpu));
+        let testers: Vec<_> = prepared.cpus.iter().map(tester).collect();
+        while testers.iter().any(|tester| !tester.is_finished()) {
+            tick(&shared, stop);
+            thread::sleep(TICK);
+        }
+    });
+    Ok(summary::summarize(&shared, started, machine.errors_since(&errors)))
+}
+
+/// What this thread does every few milliseconds: stop in time, give back what others want, show progress.
+fn tick(shared: &Shared<'_>, stop: &AtomicBool) {
+    if stop.load(Ordering::Relaxed) {
+        shared.stop(shared::Stopped::Asked);
+    } else if shared.request.duration.is_some_and(|limit| shared.elapsed() >= limit) {
+        shared.stop(shared::Stopped::TimeUp);
+    }
+    if let Advice::GiveBack(bytes) = shared.advise() {
+        shared.give_back(bytes);
+    }
+    shared.sample_own_memory();
+    shared::lock(&shared.findings).retry();
+    shared.witness.progress(&shared.progress());
+}

@@ -1,0 +1,172 @@
+//! The report, from what the testers added up.
+
+use rampart_march::{Aim, Plan, plan_coverage};
+
+use rampart_march::execute::limit::Limit;
+use rampart_memory::fault_map::Origin;
+use rampart_memory::{Bytes, FRAME_BYTES, Timestamp};
+use rampart_store::{Outcome, TestEnd};
+
+use super::prepare::lines;
+use super::shared::{Shared, Stopped, Sums, lock};
+use crate::ledger::Goal;
+use crate::planted::Tally;
+use crate::report::{BadFrame, Coverage, Emulation, KernelErrors, Limits, NotTested, Report, SCHEMA, TestRan, Verdict};
+use crate::unreached;
+
+/// The report of a test that has ended, written down in the store too.
+pub fn summarize(shared: &Shared<'_>, started: Timestamp, kernel_errors: KernelErrors) -> Report {
+    let sums = lock(&shared.sums);
+    let mut findings = lock(&shared.findings);
+    let bad_frames = findings.bad_frames();
+    let plan = shared.prepared.plan(shared.request, 1);
+    let incomplete = shortfall(shared, &sums);
+    let verdict = Verdict::of(bad_frames.len(), incomplete.as_ref());
+    let limit = limits(&sums, plan.reads(), plan.writes());
+    let bytes_per_second = sums.rate(shared.prepared.cpus.len());
+    let end = end_of(shared, &verdict, incomplete.clone(), &bad_frames, sums.tested(), bytes_per_second);
+    Report {
+        schema: SCHEMA,
+        version: env!("CARGO_PKG_VERSION"),
+        verdict,
+        incomplete,
+        bad_frames,
+        frames_tested: sums.tested(),
+        frames_known: sums.unknown_pages == 0,
+        not_tested: not_tested(shared, &sums),
+        bytes_per_second,
+        fraction_of_limit: limit.filter(|_| sums.bytes > 0).map(|limit| bytes_per_second / limit.of_this_test),
+        limit,
+        test: test_that_ran(shared, &plan, &sums),
+        coverage: coverage(&plan),
+        kernel_errors,
+        emulation: shared.request.inject.as_ref().map(|spec| emulation(spec.to_string(), &sums)),
+        facts_not_stored: findings.finish(end),
+        started,
+        seconds: shared.elapsed().as_secs_f64(),
+        own_bytes: shared.own_bytes(),
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate is below 2^64 and positive")]
+fn end_of(
+    shared: &Shared<'_>,
+    verdict: &Verdict,
+    shortfall: Option<String>,
+    bad_frames: &[BadFrame],
+    frames_tested: u64,
+    rate: f64,
+) -> TestEnd {
+    let emulated = bad_frames.iter().filter(|bad| bad.origin == Origin::Emulated).count() as u64;
+    TestEnd {
+        at: shared.machine.clock.now(),
+        outcome: match verdict {
+            Verdict::Pass => Outcome::Pass,
+            Verdict::Fail => Outcome::Fail,
+            Verdict::Incomplete => Outcome::Incomplete,
+        },
+        shortfall,
+        frames_tested,
+        bad_frames: bad_frames.len() as u64 - emulated,
+        emulated_frames: emulated,
+        bytes_per_second: rate as u64,
+    }
+}
+
+/// Why not all that was asked for was tested, if so.
+fn shortfall(shared: &Shared<'_>, sums: &Sums) -> Option<String> {
+    let tested = Bytes::new(sums.tested() * FRAME_BYTES);
+    let first_pass = shared.ledger().pass() == 1;
+    match (shared.stopped(), shared.prepared.goal) {
+        (Some(Stopped::Asked), _) => Some(format!("stopped before its end, with {tested} tested")),
+        (Some(Stopped::TimeUp), _) if first_pass => {
+            Some(format!("the time was up in the first pass, with {tested} tested: give more time or less memory"))
+        }
+        _ if tested == Bytes::ZERO => Some("no memory could be tested: programs needed all of it".to_owned()),
+        (_, Goal::Exactly(wanted)) if tested < wanted && sums.moved > 0 => {
+            Some(format!("{} frames were moved by the kernel while under test; {tested} of {wanted} count", sums.moved))
+        }
+        (_, Goal::Exactly(wanted)) if tested < wanted => {
+            Some(format!("programs needed the memory: {tested} of {wanted} tested"))
+        }
+        _ => None,
+    }
+}
+
+fn not_tested(shared: &Shared<'_>, sums: &Sums) -> Vec<NotTested> {
+    let prepared = shared.prepared;
+    let mut list = unreached::count(
+        shared.machine,
+        prepared.goal,
+        &sums.frames,
+        sums.unknown_pages,
+        prepared.politeness.reserve(),
+    );
+    for (why, frames) in [
+        ("of these, moved by the kernel while under test", sums.moved),
+        ("of these, given back or stopped in the middle of their test", sums.given_back),
+        ("of these, refused by the kernel when claimed", sums.refused),
+    ] {
+        if frames > 0 {
+            list.push(NotTested { why: why.to_owned(), frames });
+        }
+    }
+    list
+}
+
+/// What the testing CPUs together can do. Each measured its own while the others were at work too.
+#[expect(clippy::cast_precision_loss, reason = "rates")]
+fn limits(sums: &Sums, reads: usize, writes: usize) -> Option<Limits> {
+    if sums.limits.is_empty() {
+        return None;
+    }
+    let sum = |of: fn(&Limit) -> f64| sums.limits.iter().map(of).sum::<f64>();
+    let (write, read) = (sum(|limit| limit.write), sum(|limit| limit.read));
+    Some(Limits { write, read, of_this_test: 1.0 / (writes as f64 / write + reads as f64 / read) })
+}
+
+fn test_that_ran(shared: &Shared<'_>, plan: &Plan, sums: &Sums) -> TestRan {
+    let (request, prepared) = (shared.request, shared.prepared);
+    TestRan {
+        name: request.name.clone(),
+        notation: request.march.to_string(),
+        fidelity: request.fidelity.backgrounds(),
+        orders: plan.orders().map(|order| order.to_string()).collect(),
+        operations_per_line: plan.length() as u64,
+        passes: shared.ledger().pass(),
+        threads: prepared.cpus.len(),
+        engine: prepared.engine.to_string(),
+        method: prepared.settings.method.to_string(),
+        window_lines: prepared.settings.window(lines(prepared.block)),
+        block: prepared.block,
+        pinning: sums.pinning.map_or_else(|| "nothing was claimed".to_owned(), |pinning| pinning.to_string()),
+        cached_reads: prepared.honesty.cached,
+    }
+}
+
+fn coverage(plan: &Plan) -> Vec<Coverage> {
+    let kinds = plan_coverage(plan).into_iter();
+    let told = kinds.map(|kind| Coverage {
+        fault: kind.kind.to_string(),
+        meaning: kind.meaning,
+        scope: match kind.scope {
+            Aim::BetweenLines => "between-lines",
+            Aim::WithinLine => "within-line",
+        },
+        percent: kind.percent,
+        note: kind.note,
+    });
+    told.collect()
+}
+
+fn emulation(spec: String, sums: &Sums) -> Emulation {
+    let sum = |of: fn(&Tally) -> usize| sums.tallies.values().map(of).sum();
+    let missed: Vec<String> = sums.tallies.values().flat_map(|tally| tally.missed.iter().cloned()).collect();
+    Emulation {
+        spec,
+        planted: sum(|tally| tally.planted),
+        promised: sum(|tally| tally.promised),
+        found: sum(|tally| tally.found),
+        missed,
+    }
+}

@@ -1,0 +1,150 @@
+//! This process on the machine's CPUs: where its threads run, how they give way, and what time it is.
+//!
+//! **Problem.** A tester must stay on the CPU whose node holds its memory, and must not be felt by the programs beside
+//! it. **Idea.** Each thread says for itself where it runs and to whom it yields. **Why this way.** Neither needs
+//! privilege as long as it only gives up something.
+
+mod scheduling;
+
+use std::time::SystemTime;
+
+use rampart_memory::{Bytes, Clock, FRAME_BYTES, Timestamp};
+use rustix::process::setpriority_process;
+use rustix::thread::{CpuSet, sched_setaffinity};
+use serde::Serialize;
+
+pub use self::scheduling::{Scheduling, schedule_as};
+use crate::roots::require;
+use crate::{Error, Roots};
+/// A CPU, by the kernel's number: one hardware thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, displaydoc::Display)]
+#[serde(transparent)]
+#[displaydoc("CPU {0}")]
+pub struct Cpu(pub u32);
+
+/// Binds the calling thread to one CPU.
+///
+/// # Errors
+/// [`Error::Bind`] if the machine has no such CPU or this process may not run on it.
+pub fn bind(cpu: Cpu) -> Result<(), Error> {
+    let index = cpu.0 as usize;
+    let mut set = CpuSet::new();
+    let bound = if index < CpuSet::MAX_CPU {
+        set.set(index);
+        sched_setaffinity(None, &set)
+    } else {
+        Err(rustix::io::Errno::INVAL)
+    };
+    bound.map_err(|errno| Error::Bind { cpu, cause: errno.into() })
+}
+
+/// How much a thread gives way to others: 0 is usual, 19 the most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct Niceness(u8);
+
+impl Niceness {
+    /// Gives way to everybody.
+    pub const MOST: Self = Self(19);
+
+    /// A niceness, or `None` above 19.
+    #[must_use]
+    pub const fn new(value: u8) -> Option<Self> {
+        if value <= Self::MOST.0 { Some(Self(value)) } else { None }
+    }
+}
+
+/// Sets the niceness of the calling thread.
+///
+/// # Errors
+/// [`Error::Schedule`] if the kernel refuses, as it does without privilege for less than the thread has.
+pub fn be_nice(niceness: Niceness) -> Result<(), Error> {
+    // On Linux `PRIO_PROCESS` with 0 is the calling thread (setpriority(2), "C library/kernel differences").
+    setpriority_process(None, i32::from(niceness.0)).map_err(|errno| Error::Schedule { cause: errno.into() })
+}
+
+/// The machine's clock, as set by its administrator.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Timestamp::from_micros(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
+    }
+}
+
+/// Memory that this process has in frames now, blocks under test included.
+///
+/// # Errors
+/// [`Error::Read`] or [`Error::Malformed`] if `/proc/self/statm` does not tell.
+pub fn resident(roots: &Roots) -> Result<Bytes, Error> {
+    let path = roots.proc("self/statm");
+    parse_statm(&require(&path)?).ok_or(Error::Malformed { path, expected: "the pages of a process" })
+}
+
+/// The second number of `/proc/PID/statm`: resident pages (proc(5)).
+fn parse_statm(text: &str) -> Option<Bytes> {
+    let pages: u64 = text.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    pages.checked_mul(FRAME_BYTES).map(Bytes::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Block, PageKind, Topology};
+    use rustix::process::getpriority_process;
+    use rustix::thread::sched_getcpu;
+    use std::thread;
+
+    #[test]
+    fn a_bound_thread_runs_on_its_cpu() {
+        for cpu in Topology::read(&Roots::default()).allowed {
+            let ran_on = thread::spawn(move || bind(cpu).map(|()| sched_getcpu())).join().unwrap();
+            assert_eq!(ran_on.unwrap(), cpu.0 as usize);
+        }
+    }
+
+    #[test]
+    fn a_cpu_that_no_machine_has_is_refused_by_name() {
+        for number in [1023, 1024, u32::MAX] {
+            if Topology::read(&Roots::default()).allowed.contains(&Cpu(number)) {
+                continue;
+            }
+            let refused = thread::spawn(move || bind(Cpu(number))).join().unwrap().unwrap_err();
+            assert!(refused.to_string().starts_with(&format!("cannot run on CPU {number}: ")), "{refused}");
+        }
+    }
+
+    #[test]
+    fn niceness_is_the_thread_s_own() {
+        let before = getpriority_process(None).unwrap();
+        let nice = thread::spawn(|| be_nice(Niceness::MOST).map(|()| getpriority_process(None).unwrap()));
+        assert_eq!(nice.join().unwrap().unwrap(), 19);
+        assert_eq!(getpriority_process(None).unwrap(), before);
+        assert_eq!(Niceness::new(20), None);
+    }
+
+    #[test]
+    fn the_clock_goes_forward_from_this_century() {
+        let (first, second) = (SystemClock.now(), SystemClock.now());
+        assert!(first.micros() > 946_684_800_000_000, "1 January 2000");
+        assert!(first <= second);
+    }
+
+    #[test]
+    fn claimed_memory_is_resident() {
+        let size = Bytes::from_mib(16);
+        let block = Block::claim(size, PageKind::Base).unwrap();
+        assert!(resident(&Roots::default()).unwrap() >= size);
+        drop(block);
+    }
+
+    #[test]
+    fn the_resident_pages_are_the_second_number() {
+        assert_eq!(parse_statm("1000 25 10 1 0 100 0\n"), Some(Bytes::new(25 * 4096)));
+        for bad in ["", "1000", "1 x", "1 -2", "1 18446744073709551615"] {
+            assert_eq!(parse_statm(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Which frames hold this process' pages: `/proc/self/pagemap`.
+//!
+//! **Problem.** A verdict about memory must name frames, and programs only see pages. **Idea.** The kernel shows, for
+//! each page of a process, a 64-bit entry with its frame number, to those with `CAP_SYS_ADMIN`; to others the number
+//! reads as 0. **Why this way.** Frame numbers are read before and after a test: a page whose frame changed was not
+//! tested, and that costs one read of 8 bytes a page.
+//!
+//! Source: Linux, Documentation/admin-guide/mm/pagemap.rst.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::ptr::NonNull;
+
+use rampart_memory::Frame;
+
+use crate::{Error, PAGE_BYTES, Roots, check_page_size};
+
+const ENTRY_BYTES: usize = size_of::<u64>();
+
+/// Entries read by one call: those of 32 MiB, in a buffer of 64 KiB.
+const CHUNK: usize = 8192;
+
+/// Bit 63 of an entry: the page has a frame.
+const PRESENT: u64 = 1 << 63;
+
+/// Bits 0 to 54 of an entry: the frame number, if the page has one and the reader may know it.
+const NUMBER: u64 = (1 << 55) - 1;
+
+/// The open page map of this process.
+#[derive(Debug)]
+pub struct Pagemap {
+    file: File,
+    path: PathBuf,
+}
+
+impl Pagemap {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// [`Error::Read`] where it does not exist, [`Error::PageSize`] on a kernel with other pages than 4 KiB.
+    pub fn open(roots: &Roots) -> Result<Self, Error> {
+        check_page_size()?;
+        let path = roots.proc("self/pagemap");
+        match File::open(&path) {
+            Ok(file) => Ok(Self { file, path }),
+            Err(cause) => Err(Error::Read { path, cause }),
+        }
+    }
+
+    /// Replaces what `frames` holds by the frames of `pages` pages from `base`: `None` where a page has no frame, or
+    /// where this process may not know it.
+    ///
+    /// # Errors
+    /// [`Error::Read`] if the kernel does not answer; `frames` is empty then.
+    pub fn frames_of(&self, base: NonNull<u8>, pages: u64, frames: &mut Vec<Option<Frame>>) -> Result<(), Error> {
+        frames.clear();
+        let mut left = usize::try_from(pages).expect("the pages of a process fit a usize");
+        let mut at = (base.addr().get() / PAGE_BYTES * ENTRY_BYTES) as u64;
+        let mut buffer = vec![0; left.min(CHUNK) * ENTRY_BYTES];
+        frames.reserve_exact(left);
+        while left > 0 {
+            let part = &mut buffer[..left.min(CHUNK) * ENTRY_BYTES];
+            if let Err(cause) = self.file.read_exact_at(part, at) {
+                frames.clear();
+                return Err(Error::Read { path: self.path.clone(), cause });
+            }
+            frames.extend(entries(part).map(frame_of));
+            left -= part.len() / ENTRY_BYTES;
+            at += part.len() as u64;
+        }
+        Ok(())
+    }
+}
+
+/// The 64-bit entries that the kernel wrote to a buffer, in this machine's byte order.
+pub(crate) fn entries(buffer: &[u8]) -> impl Iterator<Item = u64> + '_ {
+    let (entries, _) = buffer.as_chunks::<ENTRY_BYTES>();
+    entries.iter().copied().map(u64::from_ne_bytes)
+}
+
+/// The frame that an entry names. Number 0 means that the reader may not know it: no program ever gets frame 0.
+fn frame_of(entry: u64) -> Option<Frame> {
+    let number = entry & NUMBER;
+    if entry & PRESENT == 0 || number == 0 { None } else { Frame::new(number) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::fs;
+
+    /// The page map of a made-up process whose pages from `first` on have these entries. The file is sparse.
+    fn process(first: u64, entries: &[u64]) -> (tempfile::TempDir, Pagemap) {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("self")).unwrap();
+        let file = File::create(folder.path().join("self/pagemap")).unwrap();
+        let bytes: Vec<u8> = entries.iter().flat_map(|entry| entry.to_ne_bytes()).collect();
+        file.write_all_at(&bytes, first * 8).unwrap();
+        let pagemap = Pagemap::open(&Roots::new(folder.path(), folder.path())).unwrap();
+        (folder, pagemap)
+    }
+
+    fn address(page: u64) -> NonNull<u8> {
+        NonNull::without_provenance(usize::try_from(page * 4096).unwrap().try_into().unwrap())
+    }
+
+    #[test]
+    fn an_entry_names_a_frame_if_the_page_is_present_and_the_number_is_shown() {
+        let frame = |entry| frame_of(entry).map(Frame::number);
+        assert_eq!(frame(PRESENT | 0x1234), Some(0x1234));
+        assert_eq!(
+            frame(PRESENT | 1 << 55 | 1 << 61 | 0x1234),
+            Some(0x1234),
+            "soft-dirty and file bits are not the number"
+        );
+        assert_eq!(frame(PRESENT), None, "hidden");
+        assert_eq!(frame(1 << 62 | 0x1234), None, "swapped out");
+        assert_eq!(frame(u64::MAX), None, "no machine has such a frame");
+    }
+
+    #[test]
+    fn a_process_without_pages_there_has_no_frames() {
+        let (_folder, pagemap) = process(16, &[PRESENT | 7]);
+        let mut frames = vec![Frame::new(1)];
+        pagemap.frames_of(address(16), 0, &mut frames).unwrap();
+        assert!(frames.is_empty());
+        assert!(matches!(pagemap.frames_of(address(16), 2, &mut frames), Err(Error::Read { .. })), "the file ends");
+        assert!(frames.is_empty());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(8))]
+
+        #[test]
+        fn reading_in_chunks_finds_what_reading_one_by_one_finds(
+            seed in any::<u64>(), first in 1_u64..1 << 20, pages in CHUNK - 2..2 * CHUNK + 3,
+        ) {
+            let entry = |i: u64| (i ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) & (PRESENT | 0xff_ffff);
+            let entries: Vec<u64> = (0..pages as u64).map(entry).collect();
+            let (_folder, pagemap) = process(first, &entries);
+            let mut chunked = Vec::new();
+            pagemap.frames_of(address(first), pages as u64, &mut chunked).unwrap();
+            let mut single = Vec::new();
+            for (page, found) in (first..).zip(&chunked) {
+                pagemap.frames_of(address(page), 1, &mut single).unwrap();
+                prop_assert_eq!(&single[..], std::slice::from_ref(found));
+            }
+            prop_assert_eq!(chunked, entries.iter().copied().map(frame_of).collect::<Vec<_>>());
+        }
+    }
+}

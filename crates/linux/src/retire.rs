@@ -1,0 +1,194 @@
+//! Retirement: asking the kernel never to use a frame again.
+//!
+//! **Problem.** A bad frame that is merely given back is the next one that the kernel hands out. **Idea.** Linux can
+//! take a frame out of use: *soft*, which moves its content elsewhere first and harms nobody, and *hard*, which drops
+//! the content and kills programs that touch it, as if the hardware had reported an error. **Why this way.** The kernel
+//! has said yes before and kept the frame, so its own mark is read back where it can be read.
+//!
+//! Source: Linux, Documentation/ABI/testing/sysfs-memory-page-offline and mm/memory-failure.c.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::PathBuf;
+
+use rampart_memory::Frame;
+use rustix::io::Errno;
+use serde::Serialize;
+
+use crate::frame_flags::FlagTable;
+use crate::pagemap::Pagemap;
+use crate::{Absence, Block, Roots};
+
+/// What a kernel that can retire frames is built with.
+pub(crate) const KERNEL: &str = "CONFIG_MEMORY_FAILURE and CONFIG_MEMORY_HOTPLUG";
+
+/// How a frame is taken out of use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub enum Way {
+    /// Its content is moved elsewhere first. Nobody is harmed; a frame that cannot be moved is refused.
+    Soft,
+    /// Its content is lost. A program that touches it again is killed by `SIGBUS`: let go of blocks that hold it first.
+    Hard,
+}
+
+impl Way {
+    /// The file that takes a physical address.
+    pub(crate) fn file(self, roots: &Roots) -> PathBuf {
+        roots.sys(match self {
+            Self::Soft => "devices/system/memory/soft_offline_page",
+            Self::Hard => "devices/system/memory/hard_offline_page",
+        })
+    }
+}
+
+/// What came of an attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The kernel took the frame out of use.
+    Retired(Evidence),
+    /// It did not; hold the frame instead ([`Block::keep_only`]).
+    Refused(Refusal),
+}
+
+/// How it is known that a frame is retired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Evidence {
+    /// The frame bears the kernel's mark `KPF_HWPOISON`.
+    Marked,
+    /// The kernel said so; its mark cannot be read here.
+    Said,
+}
+
+/// Why a frame was not retired.
+#[derive(Clone, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
+pub enum Refusal {
+    /// {0}
+    Unable(Absence),
+    /// the kernel refused: {0}; the frame may be pinned or the kernel's own, try again when it is free
+    Kernel(Errno),
+    /// the kernel said that it retired the frame, but did not mark it; treat it as in use
+    NotMarked,
+    /// the page has left the frame meanwhile; retire the frame by its number
+    Moved,
+}
+
+/// Retires frames, and checks that they are.
+#[derive(Debug)]
+pub struct Retirer {
+    roots: Roots,
+    flags: Option<FlagTable>,
+}
+
+impl Retirer {
+    /// Looks for what this machine has; what it lacks, each attempt says.
+    #[must_use]
+    pub fn new(roots: &Roots) -> Self {
+        Self { roots: roots.clone(), flags: FlagTable::open(roots).ok() }
+    }
+
+    /// Retires a frame by its number, whoever uses it.
+    ///
+    /// For a frame of an own block: unpin it first, since a pinned page cannot be moved, and give it back only
+    /// afterwards, since old kernels (seen on 5.10) refuse a frame that was freed a moment ago and is kept at hand for
+    /// one CPU.
+    #[must_use]
+    pub fn retire(&self, frame: Frame, way: Way) -> Outcome {
+        let path = way.file(&self.roots);
+        let written = OpenOptions::new()
+            .write(true)
+            .open(&path)
+            .map_err(|cause| Refusal::Unable(Absence::of_file(&path, &cause, KERNEL)));
+        let written = written.and_then(|mut file| {
+            file.write_all(format!("{:#x}", frame.address()).as_bytes())
+                .map_err(|cause| Refusal::Kernel(Errno::from_io_error(&cause).unwrap_or(Errno::IO)))
+        });
+        self.judge(frame, written)
+    }
+
+    /// Retires a frame softly by the page of an own, unpinned block that is in it: for kernels that can retire but have
+    /// no file to ask them by. The page is in another frame afterwards.
+    #[must_use]
+    pub fn retire_own(&self, frame: Frame, block: &mut Block, page: u64, pagemap: &Pagemap) -> Outcome {
+        let advised = match block.frame_of(page, pagemap) {
+            Ok(Some(found)) if found == frame => block.soft_offline(page).map_err(Refusal::Kernel),
+            _ => Err(Refusal::Moved),
+        };
+        self.judge(frame, advised)
+    }
+
+    /// Whether the kernel marks the frame as retired; `None` where its mark cannot be read.
+    #[must_use]
+    pub fn is_marked(&self, frame: Frame) -> Option<bool> {
+        let flags = self.flags.as_ref()?.of(frame).ok()??;
+        Some(flags.is_poisoned())
+    }
+
+    fn judge(&self, frame: Frame, asked: Result<(), Refusal>) -> Outcome {
+        match (asked, self.is_marked(frame)) {
+            // A frame that was retired before is refused by some kernels and is what was wanted.
+            (_, Some(true)) => Outcome::Retired(Evidence::Marked),
+            (Ok(()), None) => Outcome::Retired(Evidence::Said),
+            (Ok(()), Some(false)) => Outcome::Refused(Refusal::NotMarked),
+            (Err(refusal), _) => Outcome::Refused(refusal),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    const FRAME: u64 = 3;
+    const POISONED: u64 = 1 << 19;
+
+    /// A machine whose kernel takes frames out of use; `flags` are those of frame 3.
+    fn machine(flags: Option<u64>) -> (tempfile::TempDir, Roots) {
+        let folder = tempfile::tempdir().unwrap();
+        let roots = Roots::new(folder.path(), folder.path());
+        fs::create_dir_all(roots.sys("devices/system/memory")).unwrap();
+        for way in [Way::Soft, Way::Hard] {
+            fs::write(way.file(&roots), "").unwrap();
+        }
+        if let Some(flags) = flags {
+            let bytes: Vec<u8> = [0, 0, 0, flags].iter().flat_map(|flags| flags.to_ne_bytes()).collect();
+            fs::write(roots.proc("kpageflags"), bytes).unwrap();
+        }
+        (folder, roots)
+    }
+
+    fn retire(roots: &Roots, way: Way) -> Outcome {
+        Retirer::new(roots).retire(Frame::new(FRAME).unwrap(), way)
+    }
+
+    #[test]
+    fn the_kernel_is_given_the_physical_address() {
+        for way in [Way::Soft, Way::Hard] {
+            let (_folder, roots) = machine(None);
+            assert_eq!(retire(&roots, way), Outcome::Retired(Evidence::Said));
+            assert_eq!(fs::read_to_string(way.file(&roots)).unwrap(), "0x3000");
+        }
+    }
+
+    #[test]
+    fn a_frame_is_retired_when_the_kernel_has_marked_it() {
+        let (_folder, roots) = machine(Some(POISONED));
+        assert_eq!(retire(&roots, Way::Soft), Outcome::Retired(Evidence::Marked));
+    }
+
+    #[test]
+    fn a_kernel_that_says_yes_and_does_nothing_is_not_believed() {
+        let (_folder, roots) = machine(Some(0));
+        assert_eq!(retire(&roots, Way::Soft), Outcome::Refused(Refusal::NotMarked));
+    }
+
+    #[test]
+    fn a_kernel_that_cannot_retire_says_what_is_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let Outcome::Refused(Refusal::Unable(absence)) = retire(&Roots::new(folder.path(), folder.path()), Way::Hard)
+        else {
+            panic!("there is no file to retire by");
+        };
+        assert!(absence.reason.contains("hard_offline_page") && absence.remedy.contains("CONFIG_MEMORY_FAILURE"));
+    }
+}

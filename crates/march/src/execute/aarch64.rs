@@ -1,0 +1,100 @@
+//! aarch64: NEON, which every 64-bit Arm processor under Linux has.
+
+use std::arch::aarch64::{uint8x16_t, vandq_u8, vceqq_u8, vminvq_u8};
+use std::arch::asm;
+
+use super::kernel::{Difference, Task, Vector, perform};
+
+/// Whether a line that is written past the caches is in none of them afterwards. `stnp` is but a hint, so it is not known.
+pub(super) const STREAMING_EVICTS: bool = false;
+
+/// The instruction set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Isa {
+    Neon,
+}
+
+impl Isa {
+    /// The widest first.
+    pub(super) fn available() -> Vec<Self> {
+        vec![Self::Neon]
+    }
+
+    pub(super) const fn name(self) -> &'static str {
+        "NEON"
+    }
+
+    /// Does a task.
+    ///
+    /// # Safety
+    /// All lines to visit and to flush lie in one region.
+    pub(super) unsafe fn perform(self, task: &Task<'_>) -> Option<Difference> {
+        // SAFETY: NEON is part of the target; the rest is this function's own contract.
+        unsafe { perform::<Pair, 2>(task) }
+    }
+}
+
+/// Two registers: `stnp` stores two at once.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Pair(uint8x16_t, uint8x16_t);
+
+impl Vector for Pair {
+    #[inline(always)]
+    unsafe fn stream(self, to: *mut Self) {
+        // SAFETY: `to` is half a line of a region, 32 bytes. Not `nomem`: it writes.
+        unsafe {
+            asm!("stnp {0:q}, {1:q}, [{2}]", in(vreg) self.0, in(vreg) self.1, in(reg) to,
+                options(nostack, preserves_flags));
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn equals(self, other: Self) -> bool {
+        // SAFETY: NEON is part of the target.
+        unsafe { vminvq_u8(vandq_u8(vceqq_u8(self.0, other.0), vceqq_u8(self.1, other.1))) == u8::MAX }
+    }
+}
+
+/// How this processor pushes a line out of its caches: `dc civac`, which Linux lets every program use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Flush;
+
+impl Flush {
+    pub(super) fn detect() -> Self {
+        Self
+    }
+
+    /// Writes the line back if need be, and drops it from all caches up to the point of coherency, at the latest when
+    /// [`fence`] returns.
+    ///
+    /// # Safety
+    /// The line lies in a region.
+    #[inline(always)]
+    pub(super) unsafe fn line(self, line: *const u8) {
+        // SAFETY: the line is mapped; flushing it changes no value. Not `nomem`, so the compiler keeps it between the
+        // accesses where it stands.
+        unsafe { asm!("dc civac, {}", in(reg) line, options(nostack, preserves_flags)) };
+    }
+}
+
+/// Never faults, whatever the address.
+#[inline(always)]
+pub(super) fn prefetch(line: *const u8) {
+    // SAFETY: a prefetch is a hint.
+    unsafe { asm!("prfm pldl1keep, [{}]", in(reg) line, options(nostack, preserves_flags, readonly)) };
+}
+
+/// All loads, stores and flushes before it are done, and none after it has begun.
+pub(super) fn fence() {
+    // SAFETY: barriers change no value.
+    unsafe { asm!("dsb sy", "isb", options(nostack, preserves_flags)) };
+}
+
+/// A clock that counts up, read after everything before it is done. It is coarse on many processors: 40 ns and more.
+pub(super) fn ticks() -> u64 {
+    let now: u64;
+    // SAFETY: Linux lets every program read the virtual counter.
+    unsafe { asm!("dsb sy", "isb", "mrs {}, cntvct_el0", "isb", out(reg) now, options(nostack, preserves_flags)) };
+    now
+}

@@ -1,0 +1,53 @@
+//! Which instruction set does the work, chosen when the program runs.
+
+use std::fmt;
+
+use super::arch::{Flush, Isa};
+use super::kernel::{Difference, Task};
+
+/// An instruction set of this processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Engine {
+    isa: Isa,
+    flush: Flush,
+}
+
+impl Engine {
+    /// The one that does most at once.
+    #[must_use]
+    pub fn detect() -> Self {
+        Self::all_available()[0]
+    }
+
+    /// All that this processor has, that of [`Engine::detect`] first; never empty.
+    #[must_use]
+    pub fn all_available() -> Vec<Self> {
+        let flush = Flush::detect();
+        Isa::available().into_iter().map(|isa| Self { isa, flush }).collect()
+    }
+
+    /// What its makers call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.isa.name()
+    }
+
+    pub(super) const fn flush(self) -> Flush {
+        self.flush
+    }
+
+    /// Does a task.
+    ///
+    /// # Safety
+    /// All lines to visit and to flush lie in one region.
+    pub(super) unsafe fn perform(self, task: &Task<'_>) -> Option<Difference> {
+        // SAFETY: it is the same contract.
+        unsafe { self.isa.perform(task) }
+    }
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,182 @@
+//! The inner loop: one read, one write, or both, on each of a stretch of lines.
+//!
+//! ```text
+//! for each line:
+//!     prefetch the line some visits ahead
+//!     load it; if it is not as expected, stop before anything is written
+//!     store it, through the caches or past them
+//!     flush the line some visits behind
+//! ```
+//!
+//! **Problem.** The loop must run as fast as the DRAM on every processor, and stop at the very line that is wrong.
+//! **Idea.** It is written once, over [`Vector`]: what differs between instruction sets is how wide a register is, how
+//! two are compared, and how one is stored past the caches. **Why this way.** The DRAM is slower than one comparison and
+//! one branch a line, so there is no need to gather differences and search for the line later.
+
+use rampart_memory::LineData;
+
+use super::arch::{self, Flush};
+
+/// A register of one instruction set, or a few that are stored at once.
+pub(super) trait Vector: Copy {
+    /// Stores past the caches, as far as the instruction set can.
+    ///
+    /// # Safety
+    /// The processor has the instruction set, and `to` is a part of a line of a region.
+    unsafe fn stream(self, to: *mut Self);
+
+    /// Whether all bits are the same.
+    ///
+    /// # Safety
+    /// The processor has the instruction set.
+    unsafe fn equals(self, other: Self) -> bool;
+}
+
+/// What to do to which lines. From one line to the next it is the same `stride` in all three places.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Task<'a> {
+    /// The first line to visit.
+    pub here: *mut u8,
+    /// The first line to prefetch.
+    pub ahead: *const u8,
+    /// The first line to flush, if any is to be.
+    pub behind: Option<*const u8>,
+    /// In bytes.
+    pub stride: isize,
+    /// How many lines to visit, and to prefetch and to flush.
+    pub count: usize,
+    /// What a read must find; no read if `None`.
+    pub read: Option<&'a LineData>,
+    /// What to write; no write if `None`.
+    pub write: Option<&'a LineData>,
+    /// Whether to write past the caches.
+    pub streaming: bool,
+    /// How to flush.
+    pub flush: Flush,
+}
+
+/// A line that is not as expected. It was not written, and no line after it was visited.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Difference {
+    /// How many lines were visited, and flushed behind, before it.
+    pub after: usize,
+    /// What the load returned.
+    pub found: LineData,
+}
+
+/// Does a task with lines of `N` vectors.
+///
+/// # Safety
+/// 1. The processor has the instruction set of `V`.
+/// 2. All lines to visit and to flush lie in one region; those to prefetch may lie anywhere.
+#[inline(always)]
+pub(super) unsafe fn perform<V: Vector, const N: usize>(task: &Task<'_>) -> Option<Difference> {
+    const { assert!(N * size_of::<V>() == size_of::<LineData>(), "the vectors of a line are the line") };
+    let expected = (&raw const *task.read.unwrap_or(&LineData::ZERO)).cast();
+    let value = (&raw const *task.write.unwrap_or(&LineData::ZERO)).cast();
+    // SAFETY: `expected` and `value` point at lines of ours; the rest is this function's own contract.
+    unsafe {
+        let (expected, value) = (load::<V, N>(expected), load::<V, N>(value));
+        match (task.read.is_some(), task.write.is_some(), task.streaming) {
+            (true, true, false) => visit::<V, N, true, true, false>(task, expected, value),
+            (true, true, true) => visit::<V, N, true, true, true>(task, expected, value),
+            (true, false, _) => visit::<V, N, true, false, false>(task, expected, value),
+            (false, _, false) => visit::<V, N, false, true, false>(task, expected, value),
+            (false, _, true) => visit::<V, N, false, true, true>(task, expected, value),
+        }
+    }
+}
+
+/// # Safety
+/// As for [`perform`].
+#[inline(always)]
+unsafe fn visit<V: Vector, const N: usize, const READ: bool, const WRITE: bool, const STREAM: bool>(
+    task: &Task<'_>,
+    expected: [V; N],
+    value: [V; N],
+) -> Option<Difference> {
+    let mut offset = 0;
+    for after in 0..task.count {
+        let line = task.here.wrapping_offset(offset);
+        // A line that is only written past the caches must not be fetched into them.
+        if READ || !STREAM {
+            arch::prefetch(task.ahead.wrapping_offset(offset));
+        }
+        // SAFETY: by the contract of `perform`, both lines lie in a region, and the instruction set is there.
+        unsafe {
+            if READ {
+                let found = load(line);
+                if !equal(found, expected) {
+                    return Some(Difference { after, found: spilled(found) });
+                }
+            }
+            if WRITE && STREAM {
+                stream(line, value);
+            } else if WRITE {
+                store(line, value);
+            }
+            if let Some(behind) = task.behind {
+                task.flush.line(behind.wrapping_offset(offset));
+            }
+        }
+        offset = offset.wrapping_add(task.stride);
+    }
+    None
+}
+
+/// # Safety
+/// `line` is a line of a region, or of ours.
+#[inline(always)]
+unsafe fn load<V: Vector, const N: usize>(line: *const u8) -> [V; N] {
+    let line = line.cast::<V>();
+    // SAFETY: a line is `N` vectors and aligned for each of them; the reads are volatile, so whatever the line holds is
+    // returned, and no bit pattern is invalid.
+    unsafe {
+        let mut data = [line.read_volatile(); N];
+        for (i, part) in data.iter_mut().enumerate().skip(1) {
+            *part = line.add(i).read_volatile();
+        }
+        data
+    }
+}
+
+/// # Safety
+/// `line` is a line of a region, or of ours.
+#[inline(always)]
+unsafe fn store<V: Vector, const N: usize>(line: *mut u8, data: [V; N]) {
+    for (i, part) in data.into_iter().enumerate() {
+        // SAFETY: a line is `N` vectors and aligned for each of them.
+        unsafe { line.cast::<V>().add(i).write_volatile(part) };
+    }
+}
+
+/// # Safety
+/// `line` is a line of a region, and the processor has the instruction set.
+#[inline(always)]
+unsafe fn stream<V: Vector, const N: usize>(line: *mut u8, data: [V; N]) {
+    for (i, part) in data.into_iter().enumerate() {
+        // SAFETY: a line is `N` vectors and aligned for each of them; the instruction set is there.
+        unsafe { part.stream(line.cast::<V>().add(i)) };
+    }
+}
+
+/// # Safety
+/// The processor has the instruction set.
+#[inline(always)]
+unsafe fn equal<V: Vector, const N: usize>(one: [V; N], other: [V; N]) -> bool {
+    let mut equal = true;
+    for (one, other) in one.into_iter().zip(other) {
+        // SAFETY: the instruction set is there.
+        equal &= unsafe { one.equals(other) };
+    }
+    equal
+}
+
+/// What the registers hold.
+#[inline(always)]
+fn spilled<V: Vector, const N: usize>(data: [V; N]) -> LineData {
+    let mut line = LineData::ZERO;
+    // SAFETY: it is a line of ours.
+    unsafe { store((&raw mut line).cast(), data) };
+    line
+}

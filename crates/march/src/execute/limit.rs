@@ -1,0 +1,104 @@
+//! How fast this machine's memory is for one core, so that a test's speed can be told as a fraction of it.
+//!
+//! A core that could not overlap reads and writes would test a byte in the time of its reads plus that of its writes. That
+//! is the limit that speeds are compared with; a loop that overlaps the two can pass it. Both are measured where the test
+//! runs, on its memory and beside the same other programs, and each is the median over parts of the region.
+
+use std::ops::Range;
+use std::time::Instant;
+
+use rampart_memory::{LINE_BYTES, LineData};
+use serde::Serialize;
+
+use super::steps::{Read, Step};
+use super::sweep::Sweep;
+use super::watch::{Log, Unwatched};
+use super::{Engine, Executor, Method, Region, Settings};
+use crate::{Direction, Order};
+
+/// Lines measured at once: 4 MiB.
+const PART: u64 = 65536;
+
+/// How often each is measured; in a small region, some parts more than once.
+const ROUNDS: u64 = 15;
+
+/// The speed of one core, in bytes a second.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Limit {
+    /// Writing alone, past the caches.
+    pub write: f64,
+    /// Reading and comparing alone, prefetched.
+    pub read: f64,
+}
+
+impl Limit {
+    /// Measures, in some 50 ms. What the region held is lost.
+    #[must_use]
+    pub fn measure(engine: Engine, region: &mut Region<'_>) -> Self {
+        let write = Step { read: None, write: Some(LineData::ZERO), evict: true };
+        let read = Step { read: Some(Read { op: 0, expected: LineData::ZERO }), write: None, evict: false };
+        let lines = region.lines();
+        let executor = Executor { engine, settings: Settings::new(Method::NonTemporal) };
+        let sweep = executor.sweep(region, Order::Sequential, Direction::Up);
+
+        let (mut writing, mut reading) = (Vec::new(), Vec::new());
+        for round in 0..ROUNDS {
+            let start = round * PART % lines.next_multiple_of(PART);
+            let part = start..lines.min(start + PART);
+            // Read after it was written: no line is in a cache then.
+            writing.push(speed(&sweep, &write, part.clone()));
+            reading.push(speed(&sweep, &read, part));
+        }
+        Self { write: median(writing), read: median(reading) }
+    }
+
+    /// How long a test with so many reads and writes of each line takes for a byte at this limit, in seconds.
+    #[must_use]
+    pub fn seconds_per_byte(&self, reads: usize, writes: usize) -> f64 {
+        reads as f64 / self.read + writes as f64 / self.write
+    }
+
+    /// The bytes that such a test tests in a second at this limit.
+    #[must_use]
+    pub fn of(&self, reads: usize, writes: usize) -> f64 {
+        self.seconds_per_byte(reads, writes).recip()
+    }
+}
+
+fn speed(sweep: &Sweep<'_>, step: &Step, part: Range<u64>) -> f64 {
+    let bytes = (part.end - part.start) * LINE_BYTES;
+    let start = Instant::now();
+    let _ = sweep.step(step, part, &mut Log::new(&mut Unwatched));
+    bytes as f64 / start.elapsed().as_secs_f64()
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::execute::tests::Memory;
+
+    #[test]
+    fn a_test_at_the_limit_takes_the_time_of_its_reads_and_of_its_writes() {
+        // The figures of one machine: (r,w) at a limit of 10.6 GB/s, March C- with 5 reads and 5 writes at 2.12.
+        let limit = Limit { write: 24.3e9, read: 18.8e9 };
+        assert_eq!((limit.of(1, 1) / 1e8).round(), 106.0);
+        assert_eq!((limit.of(5, 5) / 1e7).round(), 212.0);
+    }
+
+    #[test]
+    fn the_limit_of_a_region_of_any_size_is_a_speed() {
+        for lines in [1, 64, PART + 64] {
+            let memory = Memory::new(lines);
+            for engine in Engine::all_available() {
+                let limit = Limit::measure(engine, &mut memory.region());
+                assert!(limit.write.is_finite() && limit.write > 0.0, "{engine}, {lines} lines: {limit:?}");
+                assert!(limit.read.is_finite() && limit.read > 0.0, "{engine}, {lines} lines: {limit:?}");
+            }
+        }
+    }
+}

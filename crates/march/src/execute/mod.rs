@@ -1,0 +1,205 @@
+//! March tests as loops over real memory that reach the DRAM.
+//!
+//! **Problem.** Between a program and its DRAM stand caches that answer most reads and keep most writes; a test that lets
+//! them is fast and finds nothing. Going around them line by line is honest and ten times slower than the DRAM.
+//! **Idea.** After every step of an element its lines are in no cache, so that the next read of each comes from the DRAM
+//! ([`Method`]); and what that costs is hidden behind the accesses to other lines, of which some hundred are under way at
+//! once. The thesis writes and flushes a line at a time and reads a page back (000_fb6e5fb08980d1bc.txt, 5.2.3.4 and
+//! A.2.2); this goes as fast as the DRAM does. **Why this way.** Which lines are under way at once blurs the order of
+//! visits, but only inside a window of known width ([`Settings::window`]), and two orders together put every pair of
+//! lines outside of it once ([`crate::order`]).
+//!
+//! # What is promised
+//! 1. The operations on one line are done in the order of the notation. A read that follows a write or a read of its line,
+//!    in the same element or in another, comes from the DRAM; so elements such as `(r0,w1,r1)` are cut into steps, and a
+//!    step is done to a batch of lines before the next step (`steps`).
+//! 2. Of two lines whose visits are a window or more apart, all operations of the element on the one are over, down to
+//!    the DRAM, before any on the other begins. Of two lines inside the window, reads may be done early and writes late,
+//!    and a step of the element may be done on both before the next is done on either.
+//! 3. Lines with emulated faults are visited in the very order of the notation, one operation after the other.
+//! 4. At a mismatch the line is read again, from the DRAM, before it is written.
+//!
+//! What lies beyond the last cache cannot be seen from a program: the memory controller may answer a read from its queue
+//! of writes, and the DRAM from an open row. Batches and windows are as large as the order allows for this reason too.
+
+#[cfg(target_arch = "aarch64")]
+#[path = "aarch64.rs"]
+mod arch;
+#[cfg(target_arch = "x86_64")]
+#[path = "x86_64.rs"]
+mod arch;
+mod direct;
+mod engine;
+pub mod honesty;
+mod kernel;
+pub mod limit;
+mod region;
+mod steps;
+mod sweep;
+#[cfg(test)]
+mod tests;
+mod walk;
+mod watch;
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use rampart_memory::RegionLine;
+use rampart_memory::fault::Emulator;
+use serde::Serialize;
+
+pub use self::engine::Engine;
+pub use self::region::Region;
+use self::steps::{Stage, compile};
+use self::sweep::{Ground, Sweep};
+use self::walk::Walk;
+use self::watch::Log;
+pub use self::watch::{Mismatch, Outcome, Watch};
+use crate::{Direction, Order, Pass, Visit};
+
+/// How many visits ahead lines are prefetched: 1 KiB, which covers the latency of the DRAM.
+const AHEAD: u64 = 16;
+
+/// How many visits ahead a line may be read at most: by our prefetch, by the processor that runs ahead of the loop (its
+/// reorder buffer of 512 operations holds some 43 visits), and by the prefetcher in its cache (20 lines).
+const READ_AHEAD: u64 = 80;
+
+/// How lines are kept from staying in the caches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// Writes go through the caches, and every line is flushed some visits later. Reads and write-backs overlap, so this
+    /// is the faster one where many lines may be open at once.
+    FlushBehind,
+    /// Writes go past the caches (non-temporal stores). Where the processor takes these for a hint only, lines are
+    /// flushed as well.
+    NonTemporal,
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::FlushBehind => "flush behind",
+            Self::NonTemporal => "non-temporal",
+        })
+    }
+}
+
+/// How to run a test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Settings {
+    /// How lines are kept from staying in the caches.
+    pub method: Method,
+    /// How many lines may be visited and still be on their way to the DRAM, at most, and how many make a batch: less in a
+    /// region too small for it. 0 counts as 1.
+    pub open: u64,
+    /// How long a delay of the test lasts.
+    pub delay: Duration,
+}
+
+impl Settings {
+    /// Lines that are open at once by default: 32 KiB, the least with which flushing behind is as fast as it gets.
+    pub const OPEN: u64 = 512;
+
+    /// The fewest lines that a region's size may force on [`Settings::open`]: with less the loop waits for every flush.
+    const OPEN_AT_LEAST: u64 = 32;
+
+    /// With this method, [`Settings::OPEN`] lines open, and delays of 100 ms: refresh must keep a cell for 64 ms.
+    #[must_use]
+    pub const fn new(method: Method) -> Self {
+        Self { method, open: Self::OPEN, delay: Duration::from_millis(100) }
+    }
+
+    /// How many lines are open in a region of `lines`: so few that the window is one that two orders make harmless.
+    fn open_in(&self, lines: u64) -> u64 {
+        let fits = Visit::safe_window(lines).saturating_sub(READ_AHEAD).max(Self::OPEN_AT_LEAST);
+        self.open.clamp(1, fits)
+    }
+
+    /// In a region of `lines`, the order of visits may be blurred inside a window of so many.
+    #[must_use]
+    pub fn window(&self, lines: u64) -> u64 {
+        self.open_in(lines) + READ_AHEAD
+    }
+
+    /// Whether the two orders together keep every pair of a region of `lines` outside the window once: so in all regions
+    /// of 2 MiB and more. In a smaller one the processor's own read-ahead is wider than any window that can be made
+    /// harmless.
+    #[must_use]
+    pub fn keeps_order(&self, lines: u64) -> bool {
+        self.window(lines) <= Visit::safe_window(lines)
+    }
+
+    /// The order of visits over a region of `lines`.
+    #[must_use]
+    pub fn visit(&self, order: Order, lines: u64) -> Visit {
+        Visit::new(order, lines, self.window(lines).min(Visit::safe_window(lines)))
+    }
+}
+
+/// Runs march tests on memory. It makes no system call; it stores nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Executor {
+    /// The instruction set.
+    pub engine: Engine,
+    /// Everything else.
+    pub settings: Settings,
+}
+
+impl Executor {
+    /// Runs one pass over a region, with the faults of `emulator` in its way, and tells `watch` what happens. What the
+    /// region held is lost. Panics if a fault to emulate lies outside the region.
+    pub fn run(
+        &self,
+        region: &mut Region<'_>,
+        pass: &Pass,
+        mut emulator: Option<&mut Emulator>,
+        watch: &mut dyn Watch,
+    ) -> Outcome {
+        let mut log = Log::new(watch);
+        let stages = compile(&pass.test, &pass.background);
+        let end = stages.iter().enumerate().try_for_each(|(element, stage)| match stage {
+            Stage::Sweep { direction, steps } => {
+                let bare = self.sweep(region, pass.order, *direction);
+                let emulated = emulated_positions(&bare, emulator.as_deref());
+                let sweep = Sweep { element, steps, emulated: &emulated, ..bare };
+                if let Some(emulator) = emulator.as_deref_mut() {
+                    sweep.emulate(emulator, &mut log)?;
+                }
+                sweep.run(&mut log)?;
+                log.tell()
+            }
+            Stage::Delay => {
+                log.pause(self.settings.delay)?;
+                if let Some(emulator) = emulator.as_deref_mut() {
+                    emulator.pause(&mut self.ground(region).direct(), self.settings.delay);
+                }
+                ControlFlow::Continue(())
+            }
+        });
+        log.outcome(end)
+    }
+
+    /// A sweep that does nothing yet.
+    fn sweep<'s>(&self, region: &'s mut Region<'_>, order: Order, direction: Direction) -> Sweep<'s> {
+        let lines = region.lines();
+        let walk = Walk::new(self.settings.visit(order, lines), lines, direction);
+        Sweep { ground: self.ground(region), order, element: 0, walk, steps: &[], emulated: &[] }
+    }
+
+    fn ground<'s>(&self, region: &'s mut Region<'_>) -> Ground<'s> {
+        let streaming = self.settings.method == Method::NonTemporal;
+        Ground { engine: self.engine, open: self.settings.open_in(region.lines()), region, streaming }
+    }
+}
+
+/// When the lines with emulated faults are visited, ascending.
+fn emulated_positions(sweep: &Sweep<'_>, emulator: Option<&Emulator>) -> Vec<u64> {
+    let lines = emulator.map_or(&[][..], Emulator::lines);
+    let last = RegionLine(sweep.ground.region.lines() - 1);
+    assert!(lines.iter().all(|&line| line <= last), "emulated faults lie in the region, whose last line is {}", last.0);
+    let mut positions: Vec<_> = lines.iter().map(|&line| sweep.walk.position(line)).collect();
+    positions.sort_unstable();
+    positions
+}

@@ -1,0 +1,145 @@
+//! The memory under test, as addresses and never as references.
+
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+use rampart_memory::{Bytes, FRAME_BYTES, LINE_BYTES, LINES_PER_FRAME, RegionLine};
+
+/// Memory that a test may write: proof that nobody else reads it, writes it or holds a reference to it.
+///
+/// Its lines are numbered from 0, in the order of its addresses or of its pages.
+#[derive(Debug)]
+pub struct Region<'a> {
+    memory: Memory<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Memory<'a> {
+    /// One range of addresses.
+    Whole { base: NonNull<u8>, lines: u64, owner: PhantomData<&'a mut [u8]> },
+    /// Pages anywhere.
+    Pages(&'a [NonNull<u8>]),
+}
+
+/// Lines a constant distance apart.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stretch {
+    /// The first line.
+    pub first: *mut u8,
+    /// From one to the next, in bytes.
+    pub stride: isize,
+    /// How many; at least 1.
+    pub count: u64,
+}
+
+/// Lines a constant number of lines apart: `line`, `line + stride`, ….
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Leg {
+    pub line: RegionLine,
+    pub stride: i64,
+    /// How many; at least 1.
+    pub count: u64,
+}
+
+impl<'a> Region<'a> {
+    /// `lines` lines of 64 bytes from `base` on. Panics if there are none, or if `base` is not at a multiple of 4 KiB.
+    ///
+    /// # Safety
+    /// As long as the region lives:
+    /// 1. the lines are readable and writable memory of this process, ordinary (write-back) and not a device's;
+    /// 2. no other thread and no device reads or writes them, except to emulate a fault;
+    /// 3. there is no reference to any part of them.
+    #[must_use]
+    pub unsafe fn from_raw(base: NonNull<u8>, lines: u64) -> Self {
+        assert!(lines > 0, "a region has lines");
+        assert!(
+            isize::try_from(lines).is_ok_and(|lines| lines <= isize::MAX / 64),
+            "a region lies inside the addresses"
+        );
+        assert_page(base);
+        Self { memory: Memory::Whole { base, lines, owner: PhantomData } }
+    }
+
+    /// The pages of 4 KiB at these addresses, taken as one region in the order of the list. For frames that were handed
+    /// out one by one; a test that goes by columns visits them line by line, and slowly. Panics if there are none, or if
+    /// one is not at a multiple of 4 KiB.
+    ///
+    /// # Safety
+    /// As for [`Region::from_raw`], for each page; and no page is in the list twice.
+    #[must_use]
+    pub unsafe fn from_pages(pages: &'a [NonNull<u8>]) -> Self {
+        assert!(!pages.is_empty(), "a region has pages");
+        pages.iter().copied().for_each(assert_page);
+        Self { memory: Memory::Pages(pages) }
+    }
+
+    /// How many lines; at least 1.
+    #[must_use]
+    pub const fn lines(&self) -> u64 {
+        match self.memory {
+            Memory::Whole { lines, .. } => lines,
+            Memory::Pages(pages) => pages.len() as u64 * LINES_PER_FRAME,
+        }
+    }
+
+    /// How much memory.
+    #[must_use]
+    pub const fn bytes(&self) -> Bytes {
+        Bytes::new(self.lines() * LINE_BYTES)
+    }
+
+    /// Its first pages, at most so many (not 0).
+    pub(super) fn first_pages(&mut self, pages: usize) -> Region<'_> {
+        let memory = match self.memory {
+            Memory::Whole { base, lines, owner } => {
+                Memory::Whole { base, lines: lines.min(pages as u64 * LINES_PER_FRAME), owner }
+            }
+            Memory::Pages(all) => Memory::Pages(&all[..all.len().min(pages)]),
+        };
+        Region { memory }
+    }
+
+    /// Where a line is.
+    pub(super) fn at(&self, line: RegionLine) -> *mut u8 {
+        assert!(line.0 < self.lines(), "line {} lies in the region", line.0);
+        let (base, offset) = match self.memory {
+            Memory::Whole { base, .. } => (base, line.0 * LINE_BYTES),
+            Memory::Pages(pages) => (pages[index(line.page())], u64::from(line.in_page()) * LINE_BYTES),
+        };
+        // SAFETY: the line lies in the region, as just asserted, so the sum lies in its memory (`from_raw`, 1).
+        unsafe { base.as_ptr().add(index(offset)) }
+    }
+
+    /// The part of a leg that is a constant distance apart in memory too, from its first line on.
+    pub(super) fn stretch(&self, leg: Leg) -> Stretch {
+        let stride = isize::try_from(leg.stride).expect("a stride is less than the region") * LINE_BYTES as isize;
+        let count = match self.memory {
+            Memory::Whole { .. } => leg.count,
+            Memory::Pages(_) => {
+                let rest = if leg.stride > 0 { LINES_PER_FRAME - 1 - in_page(leg.line) } else { in_page(leg.line) };
+                leg.count.min(rest / leg.stride.unsigned_abs() + 1)
+            }
+        };
+        Stretch { first: self.at(leg.line), stride, count }
+    }
+}
+
+impl<'a> From<&'a mut rampart_linux::Block> for Region<'a> {
+    fn from(block: &'a mut rampart_linux::Block) -> Self {
+        // SAFETY: 1. a block is private anonymous memory of this process, all of it present, until it is dropped; 2. the
+        // block is borrowed for the region's life, and it alone hands out its address; 3. it makes no reference to it.
+        unsafe { Self::from_raw(block.base(), block.bytes().get() / LINE_BYTES) }
+    }
+}
+
+fn assert_page(base: NonNull<u8>) {
+    assert!((base.as_ptr().addr() as u64).is_multiple_of(FRAME_BYTES), "a region consists of pages");
+}
+
+fn in_page(line: RegionLine) -> u64 {
+    line.in_page().into()
+}
+
+fn index(offset: u64) -> usize {
+    usize::try_from(offset).expect("an offset in memory")
+}

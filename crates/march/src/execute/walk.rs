@@ -1,0 +1,92 @@
+//! Where a sweep is: positions in the visiting order, and the lines at them.
+//!
+//! **Problem.** A sweep looks at three places at once: the line it visits, one some visits ahead that it prefetches, one
+//! some visits behind that it pushes out; each may be in another column or page. **Idea.** A place is its position, 0 to
+//! the number of lines, and a walk says which lines follow from there at a constant stride. **Why this way.** A position
+//! can be added to and compared; nothing has to be kept in step.
+
+use rampart_memory::RegionLine;
+
+use super::region::Leg;
+use crate::{Direction, Visit};
+
+/// The lines of a region in the order in which one element visits them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Walk {
+    visit: Visit,
+    lines: u64,
+    stride: u64,
+    descending: bool,
+}
+
+impl Walk {
+    /// The walk over a region of `lines` that `visit` was made for.
+    pub(super) fn new(visit: Visit, lines: u64, direction: Direction) -> Self {
+        let stride = visit.columns().next().expect("a region has lines").stride;
+        Self { visit, lines, stride, descending: direction == Direction::Down }
+    }
+
+    /// When a line is visited, 0 first.
+    pub(super) fn position(&self, line: RegionLine) -> u64 {
+        let ascending = self.visit.position(line);
+        if self.descending { self.lines - 1 - ascending } else { ascending }
+    }
+
+    /// The lines from a position to the end of its column.
+    pub(super) fn leg(&self, position: u64) -> Leg {
+        assert!(position < self.lines, "position {position} is one of the {} lines", self.lines);
+        let ascending = if self.descending { self.lines - 1 - position } else { position };
+        // The first columns, as many as the lines leave over when they are dealt into rows, are a line longer.
+        let (rows, longer) = (self.lines / self.stride, self.lines % self.stride);
+        let (column, row, rows) = if ascending < longer * (rows + 1) {
+            (ascending / (rows + 1), ascending % (rows + 1), rows + 1)
+        } else {
+            let rest = ascending - longer * (rows + 1);
+            (longer + rest / rows, rest % rows, rows)
+        };
+        let line = RegionLine(column + row * self.stride);
+        let stride = i64::try_from(self.stride).expect("a stride is less than the region");
+        if self.descending {
+            Leg { line, stride: -stride, count: row + 1 }
+        } else {
+            Leg { line, stride, count: rows - row }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Order;
+    use proptest::prelude::*;
+
+    /// The naive twin: the columns written out.
+    fn visited(visit: Visit) -> Vec<u64> {
+        visit.columns().flat_map(|c| (0..c.count).map(move |row| c.first.0 + row * c.stride)).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn a_walk_is_the_columns_and_a_descending_one_their_reverse(lines in 1_u64..2000, window in 0_u64..80) {
+            for order in [Order::Sequential, Order::Interleaved] {
+                let visit = Visit::new(order, lines, window);
+                let mut expected = visited(visit);
+                for direction in [Direction::Up, Direction::Down] {
+                    let walk = Walk::new(visit, lines, direction);
+                    let mut seen = Vec::new();
+                    while seen.len() < expected.len() {
+                        let leg = walk.leg(seen.len() as u64);
+                        let rest = (0..leg.count).map(|i| leg.line.0.wrapping_add_signed(leg.stride * i.cast_signed()));
+                        seen.extend(rest);
+                    }
+                    prop_assert_eq!(&seen, &expected);
+                    for (position, &line) in seen.iter().enumerate() {
+                        prop_assert_eq!(walk.position(RegionLine(line)), position as u64);
+                        prop_assert_eq!(walk.leg(position as u64).line, RegionLine(line));
+                    }
+                    expected.reverse();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! What a run tells while it runs, and what is left to say at its end.
+//!
+//! A region may be wrong in every line, so nothing is collected here: whoever watches decides what to keep.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use rampart_memory::{Bytes, LINE_BYTES, LineBits, LineData, RegionLine};
+use serde::Serialize;
+
+use crate::Order;
+
+/// Sees what happens in a run, and may stop it.
+pub trait Watch {
+    /// A read did not return what it should have.
+    fn mismatch(&mut self, mismatch: &Mismatch);
+
+    /// `operations` reads and writes of one line each were done since the last call; called every few hundred KiB and
+    /// at the end of every element. A run does lines × [`crate::MarchTest::length`] of them. `Break` stops the run.
+    fn advanced(&mut self, operations: u64) -> ControlFlow<()>;
+
+    /// A delay of the test: returns when it is over, or with `Break` to stop the run.
+    fn pause(&mut self, delay: Duration) -> ControlFlow<()>;
+}
+
+/// A line that did not hold what was written to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Mismatch {
+    /// Which line of the region.
+    pub line: RegionLine,
+    /// What it should have held.
+    pub expected: LineData,
+    /// What the read returned.
+    pub found: LineData,
+    /// What a second read returned, straight from the DRAM and before the line was written again. It tells an error of
+    /// the access from one of the cell.
+    pub reread: LineData,
+    /// The element that read it, 0 first, delays counted.
+    pub element: usize,
+    /// The read's place among the element's operations, 0 first.
+    pub op: usize,
+    /// The order of the pass.
+    pub order: Order,
+    /// Whether the line is one on which faults are emulated.
+    pub emulated: bool,
+}
+
+impl Mismatch {
+    /// The bits that were wrong.
+    #[must_use]
+    pub fn bits(&self) -> LineBits {
+        self.expected.differs(&self.found)
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Outcome {
+    /// Whether every operation was done; if not, whoever watched stopped the run.
+    pub completed: bool,
+    /// How many mismatches were told.
+    pub mismatches: u64,
+    /// Reads and writes of one line each.
+    pub operations: u64,
+}
+
+impl Outcome {
+    /// What was read and written.
+    #[must_use]
+    pub const fn moved(&self) -> Bytes {
+        Bytes::new(self.operations * LINE_BYTES)
+    }
+}
+
+/// Sees nothing and stops nothing: for loops that are only timed.
+pub(super) struct Unwatched;
+
+impl Watch for Unwatched {
+    fn mismatch(&mut self, _: &Mismatch) {}
+
+    fn advanced(&mut self, _: u64) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    fn pause(&mut self, _: Duration) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+/// How many operations a watcher waits at most for the next word: 256 KiB of (r,w).
+const TOLD_EVERY: u64 = 8192;
+
+/// The watcher of a run, and what it will have been told in all.
+pub(super) struct Log<'w> {
+    watch: &'w mut dyn Watch,
+    untold: u64,
+    operations: u64,
+    mismatches: u64,
+}
+
+impl<'w> Log<'w> {
+    pub(super) fn new(watch: &'w mut dyn Watch) -> Self {
+        Self { watch, untold: 0, operations: 0, mismatches: 0 }
+    }
+
+    pub(super) fn did(&mut self, operations: u64) -> ControlFlow<()> {
+        self.untold += operations;
+        if self.untold >= TOLD_EVERY { self.tell() } else { ControlFlow::Continue(()) }
+    }
+
+    /// Tells what is untold.
+    pub(super) fn tell(&mut self) -> ControlFlow<()> {
+        self.operations += self.untold;
+        self.watch.advanced(std::mem::take(&mut self.untold))
+    }
+
+    pub(super) fn pause(&mut self, delay: Duration) -> ControlFlow<()> {
+        self.watch.pause(delay)
+    }
+
+    pub(super) fn mismatch(&mut self, mismatch: &Mismatch) {
+        self.mismatches += 1;
+        self.watch.mismatch(mismatch);
+    }
+
+    pub(super) fn outcome(self, end: ControlFlow<()>) -> Outcome {
+        Outcome { completed: end.is_continue(), mismatches: self.mismatches, operations: self.operations + self.untold }
+    }
+}

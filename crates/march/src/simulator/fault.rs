@@ -1,0 +1,226 @@
+//! Faults of a memory of four cells, in the field's ⟨S/F/R⟩ notation made data.
+//!
+//! **Problem.** The literature has some twenty functional fault models, each with its own prose. **Idea.** Nearly all
+//! are one sentence with different words in it: *when S happens to this cell while that cell holds a value, the victim
+//! is inverted, or the read returns the wrong value, or both* (A. J. van de Goor, Z. Al-Ars, *Functional memory faults:
+//! a formal notation and a taxonomy*, VTS 2000). So a model is a function from its words to a [`Primitive`], one line
+//! each, and the memory knows one rule. Only two are different in kind, and have variants of their own: a cell that
+//! cannot be reached (stuck-open), and addresses that reach the wrong cells.
+
+/// How many cells are simulated: a fault concerns at most three (two aggressors and a victim), and one more lies
+/// between.
+pub(super) const CELLS: u8 = 4;
+
+/// A cell, 0 to 3 in ascending order of visit. Also its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Cell(pub(super) u8);
+
+/// S: what sets a fault off, on the cell that it is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sensitizer {
+    /// Nothing but the cell's own value, at all times.
+    State(bool),
+    /// Nothing for a while, when the cell holds this value.
+    Delay(bool),
+    /// A read that finds this value.
+    Read(bool),
+    /// A write over the first value of the second.
+    Write(bool, bool),
+    /// Such a write, and at once a read of the same cell: two operations, so a *dynamic* fault.
+    WriteRead(bool, bool),
+}
+
+/// F and R: what goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// The victim is inverted. A read that does this still returns what was there before.
+    Inverts,
+    /// The read returns the wrong value; the cell keeps the right one.
+    Misreads,
+    /// The cell is inverted and the read returns that.
+    InvertsAndMisreads,
+}
+
+/// One fault primitive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Primitive {
+    /// What sets it off …
+    pub(super) when: Sensitizer,
+    /// … on this cell …
+    pub(super) on: Cell,
+    /// … while this other cell holds this value, where there is a condition.
+    pub(super) given: Option<(Cell, bool)>,
+    /// Which cell fails.
+    pub(super) victim: Cell,
+    /// How.
+    pub(super) effect: Effect,
+}
+
+/// A fault of the memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// One primitive, or two *linked* ones: each may hide what the other did.
+    Primitives(Vec<Primitive>),
+    /// The cell is cut off: writes do not reach it, and a read returns what the read before returned.
+    StuckOpen(Cell),
+    /// Addresses reach the wrong cells.
+    Address(AddressFault),
+}
+
+/// Which cells an address reaches: bit `c` stands for cell `c`.
+pub(super) type CellSet = u8;
+
+/// A fault of the address decoder (van de Goor, *Testing Semiconductor Memories*, 1991, section 4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct AddressFault {
+    /// For each address, the cells that it reaches.
+    pub(super) reaches: [CellSet; CELLS as usize],
+    /// What a read returns that reaches no cell.
+    pub(super) floating: Floating,
+    /// What a read returns that reaches several cells.
+    pub(super) wired: Wired,
+}
+
+/// What a bit line that no cell drives reads as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Floating {
+    /// Always this value.
+    At(bool),
+    /// What was read or written last.
+    Last,
+}
+
+/// What a bit line that several cells drive reads as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wired {
+    /// 1 if all hold 1.
+    And,
+    /// 1 if any holds 1.
+    Or,
+}
+
+impl Fault {
+    /// Whether it is in one cell alone, so that neither other cells nor the order of visits have to do with it.
+    pub(super) fn is_of_one_cell(&self) -> bool {
+        match self {
+            Self::Primitives(primitives) => primitives.iter().all(|p| p.on == p.victim && p.given.is_none()),
+            Self::StuckOpen(_) | Self::Address(_) => false,
+        }
+    }
+
+    /// Whether it shows only in an access that follows another at once: a read that repeats what was read before, or an
+    /// operation that fails just after another.
+    pub(super) fn hinges_on_the_access_before(&self) -> bool {
+        match self {
+            Self::Primitives(primitives) => primitives.iter().any(|p| matches!(p.when, Sensitizer::WriteRead(..))),
+            Self::StuckOpen(_) => true,
+            Self::Address(address) => address.floating == Floating::Last,
+        }
+    }
+}
+
+impl Effect {
+    pub(super) const fn inverts(self) -> bool {
+        matches!(self, Self::Inverts | Self::InvertsAndMisreads)
+    }
+
+    pub(super) const fn misreads(self) -> bool {
+        matches!(self, Self::Misreads | Self::InvertsAndMisreads)
+    }
+}
+
+impl Primitive {
+    /// A fault of one cell.
+    const fn of_cell(cell: Cell, when: Sensitizer, effect: Effect) -> Self {
+        Self { when, on: cell, given: None, victim: cell, effect }
+    }
+
+    /// The same fault, but only while another cell, the aggressor, holds a value.
+    pub(super) const fn while_holds(mut self, aggressor: Cell, value: bool) -> Self {
+        self.given = Some((aggressor, value));
+        self
+    }
+}
+
+/// SAF: the cell always holds `value`.
+pub(super) const fn stuck_at(cell: Cell, value: bool) -> Primitive {
+    Primitive::of_cell(cell, Sensitizer::State(!value), Effect::Inverts)
+}
+
+/// TF: the cell fails to leave `from`.
+pub(super) const fn transition(cell: Cell, from: bool) -> Primitive {
+    Primitive::of_cell(cell, Sensitizer::Write(from, !from), Effect::Inverts)
+}
+
+/// WDF: writing the `value` that the cell holds inverts it.
+pub(super) const fn write_disturb(cell: Cell, value: bool) -> Primitive {
+    Primitive::of_cell(cell, Sensitizer::Write(value, value), Effect::Inverts)
+}
+
+/// RDF, DRDF or IRF, by effect: reading `value` destroys it, destroys it unseen, or returns the wrong value.
+pub(super) const fn bad_read(cell: Cell, value: bool, effect: Effect) -> Primitive {
+    Primitive::of_cell(cell, Sensitizer::Read(value), effect)
+}
+
+/// Dynamic RDF, DRDF or IRF, by effect: the same, but only just after `to` was written over `from`.
+pub(super) const fn bad_read_after_write(cell: Cell, from: bool, to: bool, effect: Effect) -> Primitive {
+    Primitive::of_cell(cell, Sensitizer::WriteRead(from, to), effect)
+}
+
+/// DRF: the cell leaks, and loses `value` in a while.
+pub(super) const fn retention(cell: Cell, value: bool) -> Primitive {
+    Primitive::of_cell(cell, Sensitizer::Delay(value), Effect::Inverts)
+}
+
+/// CFin: the aggressor's change from `from` inverts the victim.
+pub(super) const fn inversion(aggressor: Cell, victim: Cell, from: bool) -> Primitive {
+    Primitive { when: Sensitizer::Write(from, !from), on: aggressor, given: None, victim, effect: Effect::Inverts }
+}
+
+/// CFds: an operation on the aggressor makes the victim lose `loses`. With a write that changes the aggressor it is a
+/// CFid.
+pub(super) const fn disturb(aggressor: Cell, when: Sensitizer, victim: Cell, loses: bool) -> Primitive {
+    Primitive { when, on: aggressor, given: Some((victim, loses)), victim, effect: Effect::Inverts }
+}
+
+/// CFst: while the aggressor holds `holds`, the victim's `value` is read wrong.
+pub(super) const fn state_coupling(aggressor: Cell, holds: bool, victim: Cell, value: bool) -> Primitive {
+    bad_read(victim, value, Effect::Misreads).while_holds(aggressor, holds)
+}
+
+/// CFst where the aggressor's state is forced on the victim, which still has the wrong value when the aggressor lets
+/// go.
+pub(super) const fn forced_state_coupling(aggressor: Cell, holds: bool, victim: Cell, loses: bool) -> Primitive {
+    Primitive::of_cell(victim, Sensitizer::State(loses), Effect::Inverts).while_holds(aggressor, holds)
+}
+
+impl AddressFault {
+    fn sound() -> Self {
+        Self { reaches: std::array::from_fn(|cell| 1 << cell), floating: Floating::At(false), wired: Wired::And }
+    }
+
+    fn redirect(mut self, address: Cell, cells: &[Cell]) -> Self {
+        self.reaches[usize::from(address.0)] = cells.iter().map(|cell| 1 << cell.0).sum();
+        self
+    }
+
+    /// Fault A: an address reaches no cell, and its cell is reached by none.
+    pub(super) fn nowhere(address: Cell, floating: Floating) -> Self {
+        Self { floating, ..Self::sound().redirect(address, &[]) }
+    }
+
+    /// Fault B: an address reaches no cell, and another reaches its cell too.
+    pub(super) fn taken_over(address: Cell, by: Cell, floating: Floating, wired: Wired) -> Self {
+        Self { floating, wired, ..Self::sound().redirect(address, &[]).redirect(by, &[by, address]) }
+    }
+
+    /// Fault C: an address reaches another's cell, and its own is reached by none.
+    pub(super) fn misled(address: Cell, to: Cell) -> Self {
+        Self::sound().redirect(address, &[to])
+    }
+
+    /// Fault D: an address reaches another's cell as well as its own.
+    pub(super) fn spread(address: Cell, also: Cell, wired: Wired) -> Self {
+        Self { wired, ..Self::sound().redirect(address, &[address, also]) }
+    }
+}

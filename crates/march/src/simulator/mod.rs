@@ -1,0 +1,104 @@
+//! Which faults a march test finds: computed, not quoted.
+//!
+//! **Problem.** Tables of what each march test finds contradict one another and hide their definitions, and a user's
+//! own test is in none of them. **Idea.** Try it: give a memory of four cells every fault of every kind in turn, run
+//! the test, and count. Four cells are enough for faults between up to three, wherever they lie in the order of visits.
+//! **Why it is a proof.** A fault counts as found only if it is found from every state of the memory, in both
+//! directions of each ⇕, and by a read that a sound memory would pass. What holds of four cells in their order holds of
+//! the same cells among any number of others, since the rest takes no part in the fault.
+//!
+//! `fault` says what can be wrong, `list` and `linked` count it up, `world` is the memory; `within` is for the bits of
+//! one line.
+
+mod fault;
+mod kind;
+mod linked;
+mod list;
+pub(crate) mod within;
+mod world;
+
+pub use kind::Kind;
+
+use serde::Serialize;
+
+use self::fault::Fault;
+use crate::MarchTest;
+
+/// How many of the faults of one kind a test finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Proof {
+    /// The kind.
+    pub kind: Kind,
+    /// Faults found.
+    pub detected: usize,
+    /// Faults there are; at least 1.
+    pub total: usize,
+}
+
+impl Proof {
+    /// Faults found in a hundred, 0 to 100.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "counts are below 10,000")]
+    pub fn percent(&self) -> f64 {
+        100.0 * self.detected as f64 / self.total as f64
+    }
+}
+
+/// What a test finds, kind by kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct CoverageTable {
+    proofs: Vec<Proof>,
+}
+
+impl CoverageTable {
+    /// One for each kind, in the order of [`Kind::ALL`].
+    #[must_use]
+    pub fn proofs(&self) -> &[Proof] {
+        &self.proofs
+    }
+
+    /// The one of a kind.
+    #[must_use]
+    pub fn of(&self, kind: Kind) -> &Proof {
+        self.proofs.iter().find(|proof| proof.kind == kind).expect("a table has every kind")
+    }
+}
+
+/// Runs a test against every fault of every kind.
+#[must_use]
+pub fn prove(test: &MarchTest) -> CoverageTable {
+    CoverageTable { proofs: Kind::ALL.map(|kind| prove_kind(test, kind)).to_vec() }
+}
+
+/// Runs a test against every fault of one kind.
+#[must_use]
+pub fn prove_kind(test: &MarchTest, kind: Kind) -> Proof {
+    count(kind, |fault| world::detects(test, fault))
+}
+
+/// How many of the faults of one kind a run on a machine is sure to find, where `further` runs too.
+///
+/// That is less than [`prove_kind`] says in one way: a fault that shows only in the access right after another is not
+/// counted, since a machine that reads ahead puts others in between. And it is more in another: `further`, which runs on
+/// other data and in an order of which nothing is known, counts for faults of one cell, if it finds them with 0 and 1
+/// exchanged as well.
+pub(crate) fn prove_run(test: &MarchTest, further: Option<&MarchTest>, kind: Kind) -> Proof {
+    let further = further.map(|test| [test.clone(), test.complement()]);
+    let further_finds =
+        |fault: &Fault| further.as_ref().is_some_and(|both| both.iter().all(|test| world::detects(test, fault)));
+    count(kind, |fault| {
+        !fault.hinges_on_the_access_before()
+            && (world::detects(test, fault) || fault.is_of_one_cell() && further_finds(fault))
+    })
+}
+
+fn count(kind: Kind, finds: impl Fn(&Fault) -> bool) -> Proof {
+    let faults = list::faults(kind);
+    Proof { kind, detected: faults.iter().filter(|fault| finds(fault)).count(), total: faults.len() }
+}
+
+#[cfg(test)]
+mod against_emulator;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,346 @@
+//! What can be wrong with memory, in the words of the march-test literature.
+//!
+//! The taxonomy is that of van de Goor, *Using March Tests to Test SRAMs* (IEEE Design & Test, 1993) and *Testing
+//! Semiconductor Memories* (1991): `<S/F>` for a fault of one cell, `<S;F>` for a coupling, where S is what sensitizes
+//! it and F what becomes of the victim. A cell is one bit of a line; an address is a line, since a line is what a
+//! tester reads and writes at once.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::fault::{Cell, Direction, LineSpan, Probability, WordPattern};
+use crate::{LINE_WORDS, LineBits, LineData, RegionLine};
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum FaultKind {
+    /// SAF: the cell always reads as `value`.
+    StuckAt {
+        /// The cell.
+        cell: Cell,
+        /// What it reads as.
+        value: bool,
+    },
+    /// TF: the cell cannot make one transition.
+    Transition {
+        /// The cell.
+        cell: Cell,
+        /// The transition that fails.
+        blocked: Direction,
+    },
+    /// CFin: a change of the aggressor inverts the victim.
+    Inversion {
+        /// The cell whose change acts.
+        aggressor: Cell,
+        /// The change that acts.
+        on: Direction,
+        /// The cell inverted.
+        victim: Cell,
+    },
+    /// CFid: a change of the aggressor forces the victim to a value.
+    Idempotent(Idempotent),
+    /// CFst: while the aggressor holds a state, the victim reads as a value; what the victim holds is not changed.
+    State {
+        /// The cell whose state acts.
+        aggressor: Cell,
+        /// The state that acts.
+        holds: bool,
+        /// The cell that reads wrong.
+        victim: Cell,
+        /// What it reads as.
+        reads: bool,
+    },
+    /// AF: a line's address reaches the wrong cells.
+    Address(AddressFault),
+    /// SOF: the cell cannot be accessed. Writes are lost; a read returns what its sense amplifier last read.
+    StuckOpen {
+        /// The cell.
+        cell: Cell,
+        /// The lines whose reads pass the same sense amplifiers: the emulator must see them.
+        column: LineSpan,
+    },
+    /// DRF: the cell loses a value if it is not written for some time.
+    Retention {
+        /// The cell.
+        cell: Cell,
+        /// The value that it loses.
+        loses: bool,
+        /// How long it holds the value.
+        after: Duration,
+    },
+    /// Linked CFid: two couplings on one victim, of which one can undo what the other did before it is seen.
+    Linked {
+        /// One coupling.
+        first: Idempotent,
+        /// The other, on the same victim.
+        second: Idempotent,
+    },
+    /// Several cells of one 64-bit word that always read as given values.
+    MultiBit {
+        /// The line.
+        line: RegionLine,
+        /// Which cells, and what they read as.
+        stuck: WordPattern,
+    },
+}
+
+/// CFid, `<↑;0>` and its like: one change of the aggressor forces the victim to one value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Idempotent {
+    /// The cell whose change acts.
+    pub aggressor: Cell,
+    /// The change that acts.
+    pub on: Direction,
+    /// The cell acted upon.
+    pub victim: Cell,
+    /// What the victim becomes.
+    pub value: bool,
+}
+
+/// An address decoder fault between lines: the four combinations of van de Goor. His single faults (an address without
+/// a cell, a cell without an address, an address with two cells, a cell with two addresses) never come alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "type")]
+pub enum AddressFault {
+    /// Type A: the line's address reaches no cells. Writes are lost; reads float.
+    NoCell {
+        /// The address.
+        line: RegionLine,
+        /// What its reads return.
+        floating: Floating,
+    },
+    /// Type B: the cells of `line` are reached not by their own address but by that of `by`, beside its own cells.
+    Taken {
+        /// The address that reaches nothing.
+        line: RegionLine,
+        /// The address that reaches both lines' cells.
+        by: RegionLine,
+        /// What reads of `line` return.
+        floating: Floating,
+        /// How reads of `by` combine.
+        wired: Wired,
+    },
+    /// Type C: the line's address reaches the cells of `other` and not its own.
+    Instead {
+        /// The address.
+        line: RegionLine,
+        /// Whose cells it reaches.
+        other: RegionLine,
+    },
+    /// Type D: the line's address reaches the cells of `other` beside its own.
+    Also {
+        /// The address.
+        line: RegionLine,
+        /// Whose cells it reaches as well.
+        other: RegionLine,
+        /// How its reads combine.
+        wired: Wired,
+    },
+}
+
+/// What the bus carries when no cell drives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Floating {
+    /// All bits 0.
+    Zeros,
+    /// All bits 1.
+    Ones,
+    /// What was last read or written. The span names the lines whose traffic the emulator must see for that.
+    LastOnBus(LineSpan),
+}
+
+/// How two cells that are read at once combine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wired {
+    /// A 0 in either cell wins.
+    And,
+    /// A 1 in either cell wins.
+    Or,
+}
+
+impl Wired {
+    /// What a read of both gives.
+    #[must_use]
+    pub fn combine(self, one: &LineData, other: &LineData) -> LineData {
+        LineData(std::array::from_fn(|i| match self {
+            Self::And => one.0[i] & other.0[i],
+            Self::Or => one.0[i] | other.0[i],
+        }))
+    }
+}
+
+/// When a fault acts.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "acts")]
+pub enum Persistence {
+    /// Whenever it can.
+    Permanent,
+    /// Each time that it could change something, with a probability.
+    Intermittent {
+        /// How likely it acts.
+        probability: Probability,
+    },
+    /// Only while the line where it acts (the victim's; for an address, the line addressed) holds a pattern, as in a
+    /// neighbourhood pattern-sensitive fault. A write counts as what it writes: all bits of a line change at once.
+    PatternSensitive {
+        /// The pattern.
+        neighbourhood: WordPattern,
+    },
+}
+
+/// A fault at its place in a region.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlacedFault {
+    /// What is wrong, and where.
+    pub kind: FaultKind,
+    /// When it acts.
+    pub persistence: Persistence,
+}
+
+/// Which cells an address reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reached {
+    /// None: reads float.
+    Nothing(Floating),
+    /// Those of one line.
+    One(RegionLine),
+    /// Those of two lines, at once.
+    Two(RegionLine, RegionLine, Wired),
+}
+
+/// What a change of an aggressor does to a victim: CFin and CFid in one form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Coupling {
+    /// The cell whose change acts.
+    pub aggressor: Cell,
+    /// The change that acts.
+    pub on: Direction,
+    /// The cell acted upon.
+    pub victim: Cell,
+    /// What happens to it.
+    pub effect: Effect,
+}
+
+/// What a coupling does to its victim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// The victim changes.
+    Invert,
+    /// The victim takes this value.
+    Force(bool),
+}
+
+impl AddressFault {
+    /// Which cells the address of `line` reaches, or `None` if this fault leaves that address sound.
+    #[must_use]
+    pub fn reached_by(&self, address: RegionLine) -> Option<Reached> {
+        match *self {
+            Self::NoCell { line, floating } | Self::Taken { line, floating, .. } if address == line => {
+                Some(Reached::Nothing(floating))
+            }
+            Self::Taken { line, by, wired, .. } if address == by => Some(Reached::Two(by, line, wired)),
+            Self::Instead { line, other } if address == line => Some(Reached::One(other)),
+            Self::Also { line, other, wired } if address == line => Some(Reached::Two(line, other, wired)),
+            _ => None,
+        }
+    }
+
+    /// The lines whose reads it can make wrong, by a wrong write too.
+    fn victims(&self) -> Vec<RegionLine> {
+        match *self {
+            Self::NoCell { line, .. } => vec![line],
+            Self::Taken { line, by: other, .. } | Self::Instead { line, other } | Self::Also { line, other, .. } => {
+                vec![line, other]
+            }
+        }
+    }
+
+    fn traffic(&self) -> Option<LineSpan> {
+        match *self {
+            Self::NoCell { floating: Floating::LastOnBus(span), .. }
+            | Self::Taken { floating: Floating::LastOnBus(span), .. } => Some(span),
+            _ => None,
+        }
+    }
+}
+
+impl From<Idempotent> for Coupling {
+    fn from(Idempotent { aggressor, on, victim, value }: Idempotent) -> Self {
+        Self { aggressor, on, victim, effect: Effect::Force(value) }
+    }
+}
+
+impl FaultKind {
+    /// The couplings in which a change of an aggressor acts on a victim; state couplings are not among them.
+    pub fn couplings(&self) -> impl Iterator<Item = Coupling> + use<> {
+        let couplings = match *self {
+            Self::Inversion { aggressor, on, victim } => {
+                [Some(Coupling { aggressor, on, victim, effect: Effect::Invert }), None]
+            }
+            Self::Idempotent(coupling) => [Some(coupling.into()), None],
+            Self::Linked { first, second } => [Some(first.into()), Some(second.into())],
+            _ => [None, None],
+        };
+        couplings.into_iter().flatten()
+    }
+
+    /// The lines that it only listens to or whose cells act on victims: none of them is made wrong by that.
+    fn observed(&self) -> Vec<RegionLine> {
+        match *self {
+            Self::State { aggressor, .. } => vec![aggressor.line],
+            Self::StuckOpen { column, .. } => column.iter().collect(),
+            Self::Address(address) => address.traffic().into_iter().flat_map(LineSpan::iter).collect(),
+            _ => self.couplings().map(|coupling| coupling.aggressor.line).collect(),
+        }
+    }
+}
+
+impl PlacedFault {
+    /// A fault that acts whenever it can.
+    #[must_use]
+    pub const fn permanent(kind: FaultKind) -> Self {
+        Self { kind, persistence: Persistence::Permanent }
+    }
+
+    /// The bits that it can make wrong, by line, ascending: every mismatch that it causes is at one of them.
+    #[must_use]
+    pub fn victims(&self) -> Vec<(RegionLine, LineBits)> {
+        let mut victims = match &self.kind {
+            FaultKind::StuckAt { cell, .. }
+            | FaultKind::Transition { cell, .. }
+            | FaultKind::StuckOpen { cell, .. }
+            | FaultKind::Retention { cell, .. }
+            | FaultKind::State { victim: cell, .. } => vec![(cell.line, cell.bits())],
+            FaultKind::Inversion { .. } | FaultKind::Idempotent(_) | FaultKind::Linked { .. } => {
+                self.kind.couplings().map(|coupling| (coupling.victim.line, coupling.victim.bits())).collect()
+            }
+            FaultKind::Address(address) => {
+                address.victims().into_iter().map(|line| (line, LineBits(LineData([u64::MAX; LINE_WORDS])))).collect()
+            }
+            FaultKind::MultiBit { line, stuck } => vec![(*line, stuck.bits())],
+        };
+        victims.sort_unstable_by_key(|(line, _)| *line);
+        victims.dedup_by(|(line, bits), (kept, all)| {
+            let same = line == kept;
+            if same {
+                *all = all.union(bits);
+            }
+            same
+        });
+        victims
+    }
+
+    /// Every line that it touches, ascending: its victims' lines, its aggressors', and those whose traffic it needs.
+    #[must_use]
+    pub fn lines(&self) -> Vec<RegionLine> {
+        let mut lines = self.kind.observed();
+        lines.extend(self.victims().into_iter().map(|(line, _)| line));
+        lines.sort_unstable();
+        lines.dedup();
+        lines
+    }
+}

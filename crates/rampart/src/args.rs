@@ -1,0 +1,235 @@
+//! What can be typed after `rampart`, and what is refused before anything is touched.
+
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use rampart_march::{Fidelity, MarchChoice};
+use rampart_memory::fault::InjectionSpec;
+use rampart_memory::{Bytes, Frame};
+
+/// Keeps programs correct on memory that is not.
+#[derive(Debug, Parser)]
+#[command(name = "rampart", version, about, propagate_version = true, max_term_width = 100)]
+pub struct Arguments {
+    /// Where bad frames and test history are kept [default: /var/lib/rampart/rampart.db for root, else
+    /// ~/.local/state/rampart/rampart.db]
+    #[arg(long, global = true, value_name = "FILE", env = "RAMPART_STORE")]
+    pub store: Option<PathBuf>,
+    /// What to do
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Test this machine's free memory, now, beside its work
+    Test(TestArguments),
+    /// The march tests: list them, show one, prove what they find
+    #[command(subcommand)]
+    March(MarchCommand),
+    /// The map of bad frames
+    #[command(subcommand)]
+    Map(MapCommand),
+    /// What this machine has, what is possible here and what is not, last tests, bad frames
+    Status {
+        /// One JSON document on standard output
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Options of `rampart test`.
+#[derive(Debug, Args)]
+pub struct TestArguments {
+    /// How much memory to test, such as 4GiB [default: all that is free, but for a reserve]
+    #[arg(long, value_name = "SIZE", value_parser = some_memory)]
+    pub memory: Option<Bytes>,
+    /// A named test (`rampart march list`), or one in the field's notation: '*(w0); ^(r0,w1); v(r1,w0)'
+    #[arg(long, value_name = "TEST", default_value = "March C-")]
+    pub march: MarchChoice,
+    /// How thorough: 2 patterns for each; 10 tell any two bits of a line apart
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub fidelity: Fidelity,
+    /// In which order lines are visited
+    #[arg(long, value_enum, default_value_t = Orders::Both)]
+    pub order: Orders,
+    /// CPUs that test [default: half of those this process may use]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<NonZero<usize>>,
+    /// Repeat until this time has passed, such as 20s, 10m, 2h
+    #[arg(long = "for", value_name = "TIME", value_parser = some_time)]
+    pub duration: Option<Duration>,
+    /// Repeat this often [default: 1, or as often as --for allows]
+    #[arg(long, value_name = "N")]
+    pub passes: Option<NonZero<u32>>,
+    /// How long a Del element of the test waits
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = some_time)]
+    pub delay: Duration,
+    /// How writes reach the DRAM [default: the faster of those that are honest on this machine]
+    #[arg(long, value_enum)]
+    pub method: Option<MethodChoice>,
+    /// Emulated faults to plant: 'stuck-at:100,coupling:20,seed=7'
+    #[arg(long, value_name = "FAULTS")]
+    pub inject: Option<InjectionSpec>,
+    /// What random backgrounds are drawn from
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// One JSON document on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Which visiting orders a test runs in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Orders {
+    /// One after the other: together they leave out no pair of lines of a block
+    Both,
+    /// By address
+    Sequential,
+    /// By columns: each step opens another page
+    Interleaved,
+}
+
+/// How writes reach the DRAM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MethodChoice {
+    /// Stores that pass the caches by
+    NonTemporal,
+    /// Plain stores, flushed a little behind
+    FlushBehind,
+}
+
+/// Commands of `rampart march`.
+#[derive(Debug, Subcommand)]
+pub enum MarchCommand {
+    /// The named tests
+    List {
+        /// One JSON document on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// One test in full
+    Show {
+        /// A name, or a notation
+        test: MarchChoice,
+        /// One JSON document on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// What tests find, computed by the fault simulator
+    Prove {
+        /// A name, or a notation [default: all named tests]
+        test: Option<MarchChoice>,
+        /// One JSON document on standard output
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Commands of `rampart map`.
+#[derive(Debug, Subcommand)]
+pub enum MapCommand {
+    /// The bad frames that are known
+    Show {
+        /// The emulated ones instead
+        #[arg(long)]
+        emulated: bool,
+        /// One JSON document on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// The bad frames in a form that a boot loader or kernel takes
+    Export {
+        /// For whom
+        #[arg(long, value_enum)]
+        format: ExportFormat,
+        /// memmap only: at most so many ranges; sound frames between bad ones are given up with them
+        #[arg(long, value_name = "N")]
+        ranges: Option<NonZero<usize>>,
+    },
+    /// Retire all known bad frames again; for boot time
+    Restore {
+        /// One JSON document on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// Put a frame on the map by hand
+    Add {
+        /// Frame number, such as 0x1a2b3
+        frame: Frame,
+        /// One JSON document on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take a frame off the map
+    Forget {
+        /// Frame number, such as 0x1a2b3
+        frame: Frame,
+        /// One JSON document on standard output
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Forms of the exported map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// The kernel's memmap= option
+    Memmap,
+    /// GRUB's BadRAM line
+    Badram,
+    /// JSON
+    Json,
+}
+
+fn some_memory(text: &str) -> Result<Bytes, String> {
+    let bytes: Bytes = text.parse().map_err(|error: rampart_memory::ParseSizeError| error.to_string())?;
+    if bytes < rampart_diagnostic::SMALLEST_CLAIM {
+        return Err(format!("{bytes} is too little: give at least {}", rampart_diagnostic::SMALLEST_CLAIM));
+    }
+    Ok(bytes)
+}
+
+fn some_time(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(Duration::ZERO) => Err("no time at all: give at least 1ms, such as 20s or 10m".to_owned()),
+        Ok(time) if time > Duration::from_secs(366 * 86_400) => Err("more than a year: give less".to_owned()),
+        Ok(time) => Ok(time),
+        Err(error) => Err(format!("{error}: write a time such as 20s, 10m or 2h")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused() {
+        for bad in [
+            &["test", "--memory", "0"] as &[_],
+            &["test", "--memory", "1KiB"],
+            &["test", "--memory", "lots"],
+            &["test", "--for", "0s"],
+            &["test", "--for", "soon"],
+            &["test", "--threads", "0"],
+            &["test", "--fidelity", "0"],
+            &["test", "--fidelity", "9999"],
+            &["test", "--passes", "0"],
+            &["test", "--inject", "nonsense:3"],
+            &["map", "forget", "frame"],
+            &["map", "export", "--format", "xml"],
+        ] {
+            let line = std::iter::once("rampart").chain(bad.iter().copied());
+            assert!(Arguments::try_parse_from(line).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! `rampart status`: the machine as Rampart sees it.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use rampart_diagnostic::Machine;
+use rampart_diagnostic::polite::Politeness;
+use rampart_linux::capabilities::{self, Capability, State};
+use rampart_linux::{MemoryState, Topology};
+use rampart_march::execute::Engine;
+use rampart_memory::Bytes;
+use rampart_memory::fault_map::Origin;
+use rampart_store::TestRecord;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::{show, store};
+
+/// Tests shown.
+const HISTORY: usize = 5;
+
+#[derive(Serialize)]
+struct Status {
+    schema: &'static str,
+    version: &'static str,
+    memory: MemoryState,
+    testable_now: Bytes,
+    reserve: Bytes,
+    topology: Topology,
+    engines: Vec<String>,
+    capabilities: Vec<Capability>,
+    store: PathBuf,
+    bad_frames: usize,
+    tests: Vec<Value>,
+}
+
+/// Shows it; 0 unless something cannot be read.
+pub fn run(json: bool, path: Option<PathBuf>) -> Result<u8, Error> {
+    let machine = Machine::this();
+    let store = store::open(path, machine.clock.now())?;
+    let history = store.history(HISTORY)?;
+    let outlook = machine.outlook()?;
+    let politeness = Politeness::new(&outlook);
+    let status = Status {
+        schema: "rampart.status/1",
+        version: env!("CARGO_PKG_VERSION"),
+        memory: MemoryState::read(machine.roots())?,
+        testable_now: politeness.claimable(&outlook),
+        reserve: politeness.reserve(),
+        topology: machine.topology().clone(),
+        engines: Engine::all_available().iter().map(ToString::to_string).collect(),
+        capabilities: capabilities::all(machine.roots()),
+        bad_frames: store.failures(Origin::Real)?.len(),
+        tests: history.iter().map(store::document).collect(),
+        store: store.path().to_owned(),
+    };
+    if json {
+        show::print_json(&status)?;
+    } else {
+        show::print(&text(&status, &history))?;
+    }
+    Ok(0)
+}
+
+fn text(status: &Status, tests: &[TestRecord]) -> String {
+    let mut text = String::new();
+    let machine = &status.memory.machine;
+    let _ = writeln!(
+        text,
+        "memory      {} in all, {} free; {} can be tested now beside a reserve of {}",
+        machine.total, machine.free, status.testable_now, status.reserve
+    );
+    if let Some(group) = &status.memory.cgroup {
+        let _ = writeln!(text, "            limited by a control group to {}", group.limit);
+    }
+    for node in &status.topology.nodes {
+        let _ = writeln!(text, "{:<11} {}, {} free, {} CPUs", node.node, node.total, node.free, node.cpus.len());
+    }
+    let model = status.topology.model.as_deref().unwrap_or("unknown CPU");
+    let _ = writeln!(text, "loops       {} on {model}", status.engines.join(", "));
+    for capability in &status.capabilities {
+        let (sign, detail) = match &capability.state {
+            State::Available { detail } => ("yes", detail.clone()),
+            State::Absent(absence) => ("no", absence.to_string()),
+        };
+        let _ = writeln!(text, "{:<3} {:<22} {detail}", sign, capability.feature.to_string());
+    }
+    let _ = writeln!(text, "bad frames  {} (`rampart map show`)", status.bad_frames);
+    if tests.is_empty() {
+        let _ = writeln!(text, "tests       none yet: `rampart test`");
+    }
+    for (i, test) in tests.iter().enumerate() {
+        let label = if i == 0 { "last tests" } else { "" };
+        let _ = writeln!(text, "{label:<11} {}", store::describe(test));
+    }
+    let _ = writeln!(text, "store       {}", status.store.display());
+    text
+}

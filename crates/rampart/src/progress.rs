@@ -1,0 +1,78 @@
+//! What a person at a terminal sees while a test runs. In a pipe: nothing but what was found.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rampart_diagnostic::report::BadFrame;
+use rampart_diagnostic::{Progress, Witness};
+
+use crate::show;
+
+/// A line at the bottom of the terminal, and a line for each bad frame.
+pub struct Line {
+    bar: ProgressBar,
+    json: bool,
+}
+
+impl Line {
+    /// Shown only if standard error is a terminal. `json`: standard output is kept for the one document.
+    pub fn new(json: bool) -> Self {
+        let bar = ProgressBar::new(0);
+        if !std::io::stderr().is_terminal() {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}").expect("a fixed template");
+        bar.set_style(style);
+        Self { bar, json }
+    }
+
+    /// Takes the line away.
+    pub fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn say(&self, text: &str) {
+        // Bars are drawn over, so a line is printed while the bar stands aside. A reader that went away is noticed when
+        // the report is printed.
+        self.bar.suspend(|| {
+            if self.json {
+                eprintln!("{text}");
+            } else {
+                let _closed = show::print(&format!("{text}\n"));
+            }
+        });
+    }
+}
+
+impl Witness for Line {
+    fn said(&self, text: &str) {
+        self.say(text);
+    }
+
+    fn bad_frame(&self, bad: &BadFrame) {
+        self.say(&format!("found       {}", show::bad_frame(bad)));
+    }
+
+    fn progress(&self, seen: &Progress) {
+        let (done, total, left) = match seen.deadline {
+            Some(deadline) => (seen.elapsed, deadline, deadline.saturating_sub(seen.elapsed)),
+            None => {
+                let left = seen.remaining().unwrap_or_default();
+                (seen.elapsed, seen.elapsed + left, left)
+            }
+        };
+        self.bar.set_length(u64::try_from(total.as_millis()).unwrap_or(u64::MAX));
+        self.bar.set_position(u64::try_from(done.as_millis()).unwrap_or(u64::MAX));
+        self.bar.set_message(format!(
+            "pass {}, {} of {}, {:.2} GB/s, {} bad, {} left",
+            seen.pass,
+            seen.done_in_pass,
+            seen.total_in_pass,
+            seen.bytes_per_second / 1e9,
+            seen.bad_frames,
+            humantime::format_duration(Duration::from_secs(left.as_secs()))
+        ));
+        self.bar.tick();
+    }
+}

@@ -1,0 +1,198 @@
+//! The views of a test's report: text for people, JSON for programs.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+
+use rampart_diagnostic::report::{BadFrame, KernelErrors, Report, Verdict};
+use rampart_memory::fault_map::{Origin, Retirement};
+use rampart_memory::{Bytes, FRAME_BYTES, Timestamp};
+use serde::Serialize;
+
+use crate::error::Error;
+
+/// Most bad frames that the text lists one by one; the JSON has them all.
+const FRAMES_SHOWN: usize = 20;
+
+/// Prints to standard output; a reader that went away is no failure of ours.
+pub fn print(text: &str) -> Result<(), Error> {
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Error::OutputClosed),
+        Err(error) => Err(Error::Output(error)),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Prints one JSON document.
+pub fn print_json(value: &impl Serialize) -> Result<(), Error> {
+    let text = serde_json::to_string_pretty(value).expect("reports are plain data");
+    print(&format!("{text}\n"))
+}
+
+/// A moment, in UTC, to the second.
+pub fn moment(at: Timestamp) -> String {
+    let micros = i64::try_from(at.micros()).unwrap_or(i64::MAX);
+    jiff::Timestamp::from_microsecond(micros).map_or_else(|_| "?".to_owned(), |t| format!("{t:.0}"))
+}
+
+/// Groups of three digits.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// The report for people. Its last line is the verdict.
+pub fn report(report: &Report) -> String {
+    let mut text = String::new();
+    let memory = Bytes::new(report.frames_tested * FRAME_BYTES);
+    let unit = if report.frames_known { "frames" } else { "pages (frame numbers unknown: needs root)" };
+    let passes = if report.test.passes == 1 { "1 pass".to_owned() } else { format!("{} passes", report.test.passes) };
+    let _ = writeln!(
+        text,
+        "tested      {} {unit}, {memory}, {passes} in {:.1} s",
+        count(report.frames_tested),
+        report.seconds
+    );
+    for (i, left) in report.not_tested.iter().enumerate() {
+        let label = if i == 0 { "not tested" } else { "" };
+        let _ = writeln!(text, "{label:<11} {} {}", Bytes::new(left.frames * FRAME_BYTES), left.why);
+    }
+    if let Some(line) = speed(report) {
+        let _ = writeln!(text, "speed       {line}");
+    }
+    let _ = writeln!(text, "coverage    {}", coverage(report));
+    let _ = writeln!(text, "kernel      {}", kernel_errors(&report.kernel_errors));
+    emulation(&mut text, report);
+    bad_frames(&mut text, &report.bad_frames);
+    if report.facts_not_stored > 0 {
+        let _ = writeln!(text, "store       {} facts could not be written", report.facts_not_stored);
+    }
+    let _ = writeln!(text, "{}", verdict(report));
+    text
+}
+
+/// The one line that cannot be misread.
+pub fn verdict(report: &Report) -> String {
+    let emulated = report.bad_frames.iter().filter(|bad| bad.origin == Origin::Emulated).count();
+    let real = report.bad_frames.len() - emulated;
+    let plural = |n: usize| if n == 1 { "" } else { "s" };
+    let and = report.incomplete.as_ref().map_or_else(String::new, |why| format!("; INCOMPLETE: {why}"));
+    match report.verdict {
+        Verdict::Pass => "PASS".to_owned(),
+        Verdict::Incomplete => format!("INCOMPLETE: {}", report.incomplete.as_deref().unwrap_or("unknown")),
+        Verdict::Fail if emulated == 0 => format!("FAIL: {real} bad frame{}{and}", plural(real)),
+        Verdict::Fail if real == 0 => format!("FAIL: {emulated} bad frame{}, all emulated{and}", plural(emulated)),
+        Verdict::Fail => {
+            format!("FAIL: {} bad frames, {real} REAL and {emulated} emulated{and}", report.bad_frames.len())
+        }
+    }
+}
+
+fn speed(report: &Report) -> Option<String> {
+    let limit = report.limit?;
+    let fraction = report.fraction_of_limit?;
+    let gb = |rate: f64| rate / 1e9;
+    Some(format!(
+        "{:.2} GB/s of memory tested, {:.0} % of this machine's limit for this test ({:.2}; write {:.1}, read {:.1} GB/s)",
+        gb(report.bytes_per_second),
+        100.0 * fraction,
+        gb(limit.of_this_test),
+        gb(limit.write),
+        gb(limit.read)
+    ))
+}
+
+/// The kinds that people look for first; the JSON has them all.
+const KINDS_SHOWN: [&str; 8] = ["SAF", "TF", "AF", "SOF", "DRF", "CFin", "CFid", "CFst"];
+
+fn coverage(report: &Report) -> String {
+    let scope = |scope: &str| {
+        let kinds = report.coverage.iter().filter(|kind| kind.scope == scope && KINDS_SHOWN.contains(&&*kind.fault));
+        kinds.map(|kind| format!("{} {:.0} %", kind.fault, kind.percent)).collect::<Vec<_>>().join(", ")
+    };
+    let within = scope("within-line");
+    let within = if within.is_empty() { String::new() } else { format!("; inside a line: {within}") };
+    format!("{}{within}", scope("between-lines"))
+}
+
+fn kernel_errors(errors: &KernelErrors) -> String {
+    match errors {
+        KernelErrors::Counted { corrected, uncorrected } => {
+            format!("{corrected} corrected and {uncorrected} uncorrected errors logged during the test")
+        }
+        KernelErrors::Absent(why) => format!("error counts absent: {why}"),
+    }
+}
+
+fn emulation(text: &mut String, report: &Report) {
+    let Some(emulation) = &report.emulation else { return };
+    let _ = writeln!(
+        text,
+        "emulated    {} faults planted, {} found; {} of them promised by the test, {} missed",
+        emulation.planted,
+        emulation.found,
+        emulation.promised,
+        emulation.missed.len()
+    );
+    for missed in emulation.missed.iter().take(FRAMES_SHOWN) {
+        let _ = writeln!(text, "            MISSED: {missed}");
+    }
+}
+
+fn bad_frames(text: &mut String, bad: &[BadFrame]) {
+    for frame in bad.iter().take(FRAMES_SHOWN) {
+        let _ = writeln!(text, "bad         {}", bad_frame(frame));
+    }
+    if bad.len() > FRAMES_SHOWN {
+        let _ = writeln!(text, "            and {} more (--json lists all)", bad.len() - FRAMES_SHOWN);
+    }
+}
+
+/// A bad frame in one line.
+pub fn bad_frame(bad: &BadFrame) -> String {
+    let place = match (bad.frame, bad.address) {
+        (Some(frame), Some(address)) => format!("frame {frame} (address {address:#x})"),
+        _ => format!("page {:#x} of this process (frame unknown)", bad.page.unwrap_or_default()),
+    };
+    let first = bad.evidence.first().map_or_else(String::new, |seen| {
+        let bits: Vec<_> = seen.bits().iter().take(4).map(|bit| bit.index().to_string()).collect();
+        let more = if seen.bits().count() > 4 { ", …" } else { "" };
+        let again = if seen.reread == seen.expected { "right when read again" } else { "wrong again when read again" };
+        format!(
+            ", line {} bit {}{more}: {again} (element {} of the test, background {})",
+            seen.line,
+            bits.join(", "),
+            seen.element,
+            seen.background
+        )
+    });
+    let origin = if bad.origin == Origin::Emulated { "emulated, " } else { "" };
+    let retirement = match (&bad.retirement, bad.origin) {
+        (_, Origin::Emulated) => String::new(),
+        (Retirement::Pending, _) => "; NOT retired".to_owned(),
+        (Retirement::Offlined, _) => "; retired".to_owned(),
+        (Retirement::Refused(why), _) => format!("; NOT retired: {why}"),
+    };
+    format!("{place}: {origin}{} mismatches in {} lines{first}{retirement}", count(bad.mismatches), bad.lines.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_grouped() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn moments_are_shown_in_utc() {
+        assert_eq!(moment(Timestamp::from_micros(0)), "1970-01-01T00:00:00Z");
+    }
+}

@@ -1,0 +1,196 @@
+//! Tests: what ran, when, and how it ended.
+//!
+//! A test is written down when it begins, and again when it ends; one that has a beginning and no end was interrupted, or
+//! still runs. Its number is the moment of its beginning, or the next that is free: so tests sort by age, and a number is
+//! not given out twice even if the row that bore it was lost to damage, while sightings that bear it were not.
+
+use std::fmt;
+
+use rampart_memory::{Bytes, Timestamp};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use crate::Malformed;
+use crate::schema::Fact;
+use crate::sighting::{column, integer, json, moment, natural, word};
+
+/// The number of a test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TestId(i64);
+
+impl TestId {
+    pub(crate) const fn get(self) -> i64 {
+        self.0
+    }
+}
+
+impl fmt::Display for TestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A test that begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TestStart {
+    /// When.
+    pub at: Timestamp,
+    /// The march test in its notation.
+    pub notation: String,
+    /// Half the number of patterns.
+    pub fidelity: u32,
+    /// The orders in which lines are visited.
+    pub orders: Vec<String>,
+    /// How much memory was asked for; `None`: all that is free.
+    pub wanted: Option<Bytes>,
+    /// Which faults are emulated, if any.
+    pub injected: Option<String>,
+}
+
+/// How a test ended, in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All that was asked for was tested; nothing was found.
+    Pass,
+    /// Bad frames were found.
+    Fail,
+    /// Nothing was found, but not all that was asked for was tested.
+    Incomplete,
+}
+
+/// A test that ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TestEnd {
+    /// When.
+    pub at: Timestamp,
+    /// How.
+    pub outcome: Outcome,
+    /// Why not all that was asked for was tested, if so.
+    pub shortfall: Option<String>,
+    /// Different frames tested whole at least once.
+    pub frames_tested: u64,
+    /// Bad frames found.
+    pub bad_frames: u64,
+    /// Frames found that were only made to look bad.
+    pub emulated_frames: u64,
+    /// Memory tested, each pass counted, per second.
+    pub bytes_per_second: u64,
+}
+
+/// A test that began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TestRecord {
+    /// Its number.
+    pub id: TestId,
+    /// How it began.
+    pub start: TestStart,
+    /// How it ended; `None` if it was interrupted, or still runs.
+    pub end: Option<TestEnd>,
+}
+
+const fn outcome_word(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Pass => "pass",
+        Outcome::Fail => "fail",
+        Outcome::Incomplete => "incomplete",
+    }
+}
+
+impl Fact for TestRecord {
+    const TABLE: &'static str = "test";
+    const KEY: &'static [&'static str] = &["id"];
+
+    fn decode(row: &Row<'_>) -> Result<Self, Malformed> {
+        let id = column(row, "id")?;
+        if id < 1 {
+            return Err(Malformed("id", format!("{id}")));
+        }
+        let wanted: Option<i64> = column(row, "wanted")?;
+        let start = TestStart {
+            at: moment("started", column(row, "started")?)?,
+            notation: column(row, "notation")?,
+            fidelity: column(row, "fidelity")?,
+            orders: json("orders", &column::<String>(row, "orders")?)?,
+            wanted: wanted.map(|bytes| natural("wanted", bytes)).transpose()?.map(Bytes::new),
+            injected: column(row, "injected")?,
+        };
+        let ended: Option<i64> = column(row, "ended")?;
+        let end = ended.map(|at| decode_end(moment("ended", at)?, row)).transpose()?;
+        Ok(Self { id: TestId(id), start, end })
+    }
+
+    fn write(&self, connection: &Connection) -> rusqlite::Result<()> {
+        connection.execute("DELETE FROM test WHERE id = ?", [self.id.get()])?;
+        insert(connection, self.id, &self.start)?;
+        self.end.as_ref().map_or(Ok(()), |end| finish(connection, self.id, end).map(|_| ()))
+    }
+}
+
+fn decode_end(at: Timestamp, row: &Row<'_>) -> Result<TestEnd, Malformed> {
+    let text: String = column(row, "outcome")?;
+    let count = |name| natural(name, column(row, name)?);
+    Ok(TestEnd {
+        at,
+        outcome: word("outcome", &text, [Outcome::Pass, Outcome::Fail, Outcome::Incomplete], outcome_word)?,
+        shortfall: column(row, "shortfall")?,
+        frames_tested: count("frames_tested")?,
+        bad_frames: count("bad_frames")?,
+        emulated_frames: count("emulated_frames")?,
+        bytes_per_second: count("bytes_per_second")?,
+    })
+}
+
+/// Writes down a test under the first free number from its start on.
+pub(crate) fn begin(connection: &Connection, start: &TestStart) -> rusqlite::Result<TestId> {
+    let mut id = TestId(integer(start.at.micros()).max(1));
+    while is_taken(connection, id)? {
+        id.0 += 1;
+    }
+    insert(connection, id, start)?;
+    Ok(id)
+}
+
+/// Whether a test, or a sighting of a test that is lost, bears the number.
+fn is_taken(connection: &Connection, id: TestId) -> rusqlite::Result<bool> {
+    let query = "SELECT 1 FROM test WHERE id = ?1 UNION ALL SELECT 1 FROM failure WHERE test = ?1";
+    connection.query_row(query, [id.get()], |_| Ok(())).optional().map(|found| found.is_some())
+}
+
+/// Writes down a test under its number, unless it is there.
+pub(crate) fn insert(connection: &Connection, id: TestId, start: &TestStart) -> rusqlite::Result<()> {
+    let orders = serde_json::to_string(&start.orders).expect("names are plain data");
+    connection
+        .prepare_cached(
+            "INSERT OR IGNORE INTO test (id, started, notation, fidelity, orders, wanted, injected)
+            VALUES (?, ?, ?, ?, ?, ?, ?)",
+        )?
+        .execute(params![
+            id.get(),
+            integer(start.at.micros()),
+            start.notation,
+            start.fidelity,
+            orders,
+            start.wanted.map(|bytes| integer(bytes.get())),
+            start.injected,
+        ])
+        .map(|_| ())
+}
+
+/// Writes down how a test ended. Returns whether its beginning was there.
+pub(crate) fn finish(connection: &Connection, id: TestId, end: &TestEnd) -> rusqlite::Result<bool> {
+    let changed = connection
+        .prepare_cached(
+            "UPDATE test SET ended = ?, outcome = ?, shortfall = ?, frames_tested = ?, bad_frames = ?,
+                emulated_frames = ?, bytes_per_second = ? WHERE id = ?",
+        )?
+        .execute(params![
+            integer(end.at.micros()),
+            outcome_word(end.outcome),
+            end.shortfall,
+            integer(end.frames_tested),
+            integer(end.bad_frames),
+            integer(end.emulated_frames),
+            integer(end.bytes_per_second),
+            id.get(),
+        ])?;
+    Ok(changed > 0)
+}

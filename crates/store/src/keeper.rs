@@ -1,0 +1,293 @@
+//! Keeping the facts of a running test, whatever the disk does.
+//!
+//! **Problem.** A test must not stop, nor lose what it found, because a disk is full. **Idea.** What cannot be written waits
+//! in memory, the newest value for each frame, and is tried again with every later fact. **Why the newest fact first and
+//! alone.** While the disk is full each call costs one small failed transaction, however much waits; the first that gets
+//! through shows that the rest will.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rampart_memory::fault_map::{FailedFrame, Origin};
+use rampart_memory::{Frame, Timestamp};
+
+use crate::history::{TestEnd, TestId, TestStart};
+use crate::{Error, SetAside, Store};
+
+/// Where a fact is.
+#[derive(Debug)]
+#[must_use]
+pub enum Kept {
+    /// On the disk, with all that waited.
+    Durable,
+    /// This or another waits in memory, for this reason.
+    Pending(Error),
+}
+
+/// Keeps the facts of one test.
+#[derive(Debug)]
+pub struct Keeper {
+    path: PathBuf,
+    /// `None` between a store that was found damaged or gone and its successor.
+    store: Option<Store>,
+    start: TestStart,
+    /// Its number, from the first store that took its beginning.
+    test: Option<TestId>,
+    /// Whether the present store has its beginning.
+    begun: bool,
+    failures: BTreeMap<(Origin, Frame), FailedFrame>,
+    end: Option<TestEnd>,
+    set_aside: Vec<SetAside>,
+}
+
+impl Keeper {
+    /// How long a call waits for another process that has the store. Programs that are tested beside wait as long.
+    pub const PATIENCE: Duration = Duration::from_secs(1);
+
+    /// Writes down that a test begins, and keeps its facts from now on.
+    pub fn begin(store: Store, start: TestStart) -> (Self, Kept) {
+        let now = start.at;
+        let mut keeper = Self {
+            path: store.path().to_owned(),
+            store: Some(store),
+            start,
+            test: None,
+            begun: false,
+            failures: BTreeMap::new(),
+            end: None,
+            set_aside: Vec::new(),
+        };
+        let kept = keeper.retry(now);
+        (keeper, kept)
+    }
+
+    /// Keeps what this test saw of a frame, all of it from its beginning on and nothing else. `now` names a damaged store
+    /// that must be set aside.
+    pub fn keep(&mut self, origin: Origin, failed: &FailedFrame, now: Timestamp) -> Kept {
+        self.keep_all([(origin, failed)], now)
+    }
+
+    /// Keeps what this test saw of some frames, all at once: it costs hardly more than one.
+    pub fn keep_all<'a>(
+        &mut self,
+        failed: impl IntoIterator<Item = (Origin, &'a FailedFrame)>,
+        now: Timestamp,
+    ) -> Kept {
+        let failed = failed.into_iter().map(|(origin, failed)| ((origin, failed.frame), failed.clone()));
+        let new: BTreeMap<_, _> = failed.collect();
+        // What waits may hold an older value of the same frame, which must not be written after this one.
+        self.failures.retain(|key, _| !new.contains_key(key));
+        if let Err(why) = self.write(&new, now) {
+            self.failures.extend(new);
+            return Kept::Pending(why);
+        }
+        self.retry(now)
+    }
+
+    /// Writes down how the test ended.
+    pub fn finish(&mut self, end: TestEnd) -> Kept {
+        let now = end.at;
+        self.end = Some(end);
+        self.retry(now)
+    }
+
+    /// Tries again to write all that waits.
+    pub fn retry(&mut self, now: Timestamp) -> Kept {
+        let waiting = std::mem::take(&mut self.failures);
+        let written = self.write(&waiting, now);
+        if written.is_err() {
+            self.failures = waiting;
+        }
+        match written.and_then(|()| self.write_end(now)) {
+            Ok(()) => Kept::Durable,
+            Err(why) => Kept::Pending(why),
+        }
+    }
+
+    /// How many facts wait in memory: frames, the test's beginning, its end.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        self.failures.len() + usize::from(!self.begun) + usize::from(self.end.is_some())
+    }
+
+    /// The stores that were found damaged while the test ran.
+    #[must_use]
+    pub fn set_aside(&self) -> &[SetAside] {
+        &self.set_aside
+    }
+
+    fn write(&mut self, failures: &BTreeMap<(Origin, Frame), FailedFrame>, now: Timestamp) -> Result<(), Error> {
+        let facts = failures.iter().map(|(&(origin, _), failed)| (origin, failed));
+        self.with_store(
+            now,
+            |store, test| {
+                if failures.is_empty() { Ok(()) } else { store.keep_failures(Some(test), facts) }
+            },
+        )
+    }
+
+    fn write_end(&mut self, now: Timestamp) -> Result<(), Error> {
+        let Some(end) = self.end.clone() else { return Ok(()) };
+        self.with_store(now, |store, test| store.finish_test(test, &end))?;
+        self.end = None;
+        Ok(())
+    }
+
+    /// Hands out the store once it has the test's beginning. A store that turns out damaged or gone is given up; the next
+    /// call opens its successor.
+    fn with_store(
+        &mut self,
+        now: Timestamp,
+        action: impl FnOnce(&mut Store, TestId) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut store = self.store.take().map_or_else(|| self.reopen(now), Ok)?;
+        let outcome = self.begin_in(&mut store).and_then(|test| action(&mut store, test));
+        if !outcome.as_ref().is_err_and(Error::wants_reopening) {
+            self.store = Some(store);
+        }
+        outcome
+    }
+
+    fn reopen(&mut self, now: Timestamp) -> Result<Store, Error> {
+        self.begun = false;
+        let opened = Store::open_within(&self.path, now, Self::PATIENCE)?;
+        self.set_aside.extend(opened.set_aside);
+        Ok(opened.store)
+    }
+
+    fn begin_in(&mut self, store: &mut Store) -> Result<TestId, Error> {
+        if let (true, Some(test)) = (self.begun, self.test) {
+            return Ok(test);
+        }
+        store.wait_at_most(Self::PATIENCE)?;
+        let test = match self.test {
+            Some(test) => store.resume_test(test, &self.start).map(|()| test),
+            None => store.begin_test(&self.start),
+        }?;
+        self.test = Some(test);
+        self.begun = true;
+        Ok(test)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Outcome;
+    use rampart_memory::fault_map::Retirement;
+
+    const NOW: Timestamp = Timestamp::from_micros(1);
+
+    /// In memory where that can be: a real disk takes its time to sync.
+    fn folder() -> tempfile::TempDir {
+        tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+    }
+
+    fn keeper(folder: &tempfile::TempDir) -> (Keeper, Kept) {
+        let store = Store::open(&folder.path().join("r.db"), NOW).unwrap().store;
+        // The smallest limit that SQLite takes is what there is.
+        store.limit_pages(1);
+        let start = TestStart {
+            at: NOW,
+            notation: "{⇕(w0)}".to_owned(),
+            fidelity: 1,
+            orders: Vec::new(),
+            wanted: None,
+            injected: None,
+        };
+        Keeper::begin(store, start)
+    }
+
+    fn condemned(number: u64) -> FailedFrame {
+        FailedFrame::condemned(Frame::new(number).unwrap(), NOW)
+    }
+
+    /// Keeps frames until one finds no space. Returns how many did.
+    fn fill(keeper: &mut Keeper) -> u64 {
+        for number in 0..1000 {
+            match keeper.keep(Origin::Real, &condemned(number), NOW) {
+                Kept::Durable => {}
+                Kept::Pending(Error::Full(_)) => return number,
+                Kept::Pending(other) => panic!("{other}"),
+            }
+        }
+        panic!("the store never fills");
+    }
+
+    fn end() -> TestEnd {
+        TestEnd {
+            at: NOW,
+            outcome: Outcome::Incomplete,
+            shortfall: None,
+            frames_tested: 0,
+            bad_frames: 0,
+            emulated_frames: 0,
+            bytes_per_second: 0,
+        }
+    }
+
+    #[test]
+    fn what_finds_no_space_waits_in_memory_and_is_kept_later() {
+        let folder = folder();
+        let (mut keeper, begun) = keeper(&folder);
+        assert!(matches!(begun, Kept::Durable));
+        let first = fill(&mut keeper);
+        assert_eq!(keeper.pending(), 1);
+
+        // Newest value of each frame; real and emulated apart.
+        let refused = FailedFrame { retirement: Retirement::Refused("why ".repeat(2000)), ..condemned(first) };
+        assert!(matches!(keeper.keep(Origin::Real, &refused, NOW), Kept::Pending(Error::Full(_))));
+        let many: Vec<_> = (first..first + 100).map(condemned).collect();
+        let many = many.iter().map(|failed| (Origin::Emulated, failed));
+        assert!(matches!(keeper.keep_all(many, NOW), Kept::Pending(Error::Full(_))));
+        assert!(matches!(keeper.finish(end()), Kept::Pending(Error::Full(_))));
+        assert_eq!(keeper.pending(), 1 + 100 + 1);
+        assert!(matches!(keeper.retry(NOW), Kept::Pending(Error::Full(_))));
+
+        keeper.store.as_ref().unwrap().limit_pages(u32::MAX);
+        assert!(matches!(keeper.keep(Origin::Real, &condemned(first + 1), NOW), Kept::Durable));
+        assert_eq!(keeper.pending(), 0);
+        drop(keeper);
+
+        let store = Store::open(&folder.path().join("r.db"), NOW).unwrap().store;
+        let real = store.failures(Origin::Real).unwrap();
+        assert_eq!(real.get(refused.frame), Some(&refused));
+        assert_eq!(real.len() as u64, first + 2);
+        assert_eq!(store.failures(Origin::Emulated).unwrap().len(), 100);
+        assert_eq!(store.history(1).unwrap()[0].end, Some(end()));
+    }
+
+    #[test]
+    fn an_older_value_that_waits_never_follows_a_newer_one() {
+        let folder = folder();
+        let (mut keeper, _) = keeper(&folder);
+        let number = fill(&mut keeper);
+        keeper.store.as_ref().unwrap().limit_pages(u32::MAX);
+        let newer = FailedFrame { retirement: Retirement::Offlined, ..condemned(number) };
+        assert!(matches!(keeper.keep(Origin::Real, &newer, NOW), Kept::Durable));
+        let store = Store::open(&folder.path().join("r.db"), NOW).unwrap().store;
+        assert_eq!(store.failures(Origin::Real).unwrap().get(newer.frame), Some(&newer));
+    }
+
+    #[test]
+    fn a_test_that_cannot_be_begun_waits_with_its_facts() {
+        let folder = folder();
+        let path = folder.path().join("r.db");
+        let (mut first, _) = keeper(&folder);
+        let full = fill(&mut first);
+        drop(first);
+        let store = Store::open(&path, NOW).unwrap().store;
+        store.limit_pages(1);
+        let long = TestStart { notation: "r0,".repeat(3000), ..keeper(&folder).0.start };
+        let (mut second, begun) = Keeper::begin(store, long.clone());
+        assert!(matches!(begun, Kept::Pending(Error::Full(_))));
+        assert!(matches!(second.keep(Origin::Real, &condemned(full), NOW), Kept::Pending(Error::Full(_))));
+        assert_eq!(second.pending(), 2);
+        second.store.as_ref().unwrap().limit_pages(u32::MAX);
+        assert!(matches!(second.retry(NOW), Kept::Durable));
+        let store = Store::open(&path, NOW).unwrap().store;
+        assert!(store.history(9).unwrap().iter().any(|record| record.start == long && record.end.is_none()));
+        assert!(store.failures(Origin::Real).unwrap().get(condemned(full).frame).is_some());
+    }
+}

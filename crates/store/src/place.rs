@@ -1,0 +1,180 @@
+//! Where the store lies on the disk, and who may replace it.
+//!
+//! **Problem.** A damaged file is replaced under the feet of other processes that have it open. **Idea.** Each process holds
+//! a shared lock on a file beside the store as long as it has the store open; who replaces the store holds it alone.
+//! **Why a file of its own.** A lock must not lie on the file that is replaced, and closing a second handle of the store
+//! would drop SQLite's own locks (<https://sqlite.org/howtocorrupt.html>, 2.2).
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use crate::Error;
+use crate::error::At;
+
+/// What SQLite may keep beside a database: <https://sqlite.org/tempfiles.html>.
+pub(crate) const COMPANIONS: [&str; 3] = ["-journal", "-wal", "-shm"];
+
+/// Where the store lies if nobody says otherwise: for root `/var/lib/rampart/rampart.db` (FHS 3.0, 5.8), for others
+/// `rampart/rampart.db` in `$XDG_STATE_HOME`, or else in `$HOME/.local/state` (XDG Base Directory Specification 0.8; a
+/// relative path counts as unset). `variable` looks up the environment.
+///
+/// # Errors
+/// [`Error::NoPlace`] if neither variable helps.
+pub fn default_path(is_root: bool, variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, Error> {
+    if is_root {
+        return Ok(PathBuf::from("/var/lib/rampart/rampart.db"));
+    }
+    let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
+    state.map(|folder| folder.join("rampart/rampart.db")).ok_or(Error::NoPlace)
+}
+
+/// The path with something put at its end.
+pub(crate) fn beside(path: &Path, suffix: impl AsRef<OsStr>) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// Makes the folders of a store. Returns its path, absolute, as SQLite takes a relative one that starts with `file:` for a
+/// URI; and without links, so that a replacement replaces the file and not a link to it.
+pub(crate) fn prepare(path: &Path) -> Result<PathBuf, Error> {
+    let path = std::path::absolute(path).at(path)?;
+    if let Some(folder) = path.parent() {
+        make_folder(folder).at(&path)?;
+    }
+    match path.metadata() {
+        Ok(found) if found.is_file() => path.canonicalize().at(&path),
+        Ok(_) => Err(Error::NotAFile(path)),
+        Err(missing) if missing.kind() == io::ErrorKind::NotFound => Ok(path),
+        Err(other) => Err(other).at(&path),
+    }
+}
+
+/// Makes a folder and those above it, each durable when this returns.
+fn make_folder(folder: &Path) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let parent = folder.parent();
+    parent.map_or(Ok(()), make_folder)?;
+    match DirBuilder::new().mode(0o755).create(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => parent.map_or(Ok(()), sync),
+    }
+}
+
+/// Makes the names in a folder durable.
+pub(crate) fn sync(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// The right to use the store, or to replace it; given up when dropped.
+#[derive(Debug)]
+pub(crate) struct Lock(#[expect(dead_code, reason = "the lock is held as long as the file is open")] File);
+
+impl Lock {
+    /// The right to use the store, shared with others. Waits at most `patience` for one who replaces it.
+    pub(crate) fn shared(path: &Path, patience: Duration) -> Result<Self, Error> {
+        Self::take(path, patience, File::try_lock_shared)?.ok_or_else(|| Error::Busy(path.to_owned()))
+    }
+
+    /// The right to replace the store. Waits at most `patience` for those who use it.
+    pub(crate) fn exclusive(path: &Path, patience: Duration) -> Result<Self, Error> {
+        Self::take(path, patience, File::try_lock)?.ok_or_else(|| Error::DamagedInUse(path.to_owned()))
+    }
+
+    fn take(
+        path: &Path,
+        patience: Duration,
+        try_lock: impl Fn(&File) -> Result<(), TryLockError>,
+    ) -> Result<Option<Self>, Error> {
+        const STEP: Duration = Duration::from_millis(10);
+        let file = OpenOptions::new().read(true).append(true).create(true).open(beside(path, ".lock")).at(path)?;
+        for _ in 0..=patience.as_millis() / STEP.as_millis() {
+            match try_lock(&file) {
+                Ok(()) => return Ok(Some(Self(file))),
+                Err(TryLockError::WouldBlock) => thread::sleep(STEP),
+                Err(TryLockError::Error(error)) => return Err(error).at(path),
+            }
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn user(home: Option<&str>, state: Option<&str>) -> Result<PathBuf, Error> {
+        default_path(false, |name| match name {
+            "HOME" => home.map(OsString::from),
+            "XDG_STATE_HOME" => state.map(OsString::from),
+            other => panic!("{other} was looked up"),
+        })
+    }
+
+    #[test]
+    fn the_store_lies_where_the_conventions_say() {
+        assert_eq!(default_path(true, |_| None).unwrap(), Path::new("/var/lib/rampart/rampart.db"));
+        assert_eq!(user(Some("/home/u"), Some("/s")).unwrap(), Path::new("/s/rampart/rampart.db"));
+        let home = Path::new("/home/u/.local/state/rampart/rampart.db");
+        assert_eq!(user(Some("/home/u"), None).unwrap(), home);
+        assert_eq!(user(Some("/home/u"), Some("relative")).unwrap(), home);
+        assert!(matches!(user(None, None), Err(Error::NoPlace)));
+        assert!(matches!(user(Some(""), Some("")), Err(Error::NoPlace)));
+    }
+
+    #[test]
+    fn folders_are_made_for_all_to_read_and_the_owner_to_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/b/r.db");
+        assert_eq!(prepare(&path).unwrap(), path);
+        for made in ["a", "a/b"] {
+            let mode = folder.path().join(made).metadata().unwrap().permissions().mode() & 0o777;
+            assert!(mode & 0o700 == 0o700 && mode & !0o755 == 0, "{made}: {mode:o}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        for path in [folder.path(), Path::new("/"), Path::new("/dev/null")] {
+            assert!(matches!(prepare(path), Err(Error::NotAFile(_))), "{}", path.display());
+        }
+        let file = folder.path().join("file");
+        std::fs::write(&file, "x").unwrap();
+        for path in [file.join("r.db"), PathBuf::from("/proc/nowhere/r.db"), PathBuf::new()] {
+            assert!(matches!(prepare(&path), Err(Error::Unwritable(..))), "{}", path.display());
+        }
+    }
+
+    #[test]
+    fn a_link_leads_to_the_file_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().canonicalize().unwrap();
+        std::fs::write(folder.join("r.db"), "").unwrap();
+        std::os::unix::fs::symlink("r.db", folder.join("link.db")).unwrap();
+        assert_eq!(prepare(&folder.join("link.db")).unwrap(), folder.join("r.db"));
+    }
+
+    #[test]
+    fn users_share_and_a_replacer_is_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("r.db");
+        let brief = Duration::from_millis(10);
+        let users = [Lock::shared(&path, brief).unwrap(), Lock::shared(&path, brief).unwrap()];
+        assert!(matches!(Lock::exclusive(&path, brief), Err(Error::DamagedInUse(_))));
+        drop(users);
+        let replacer = Lock::exclusive(&path, brief).unwrap();
+        assert!(matches!(Lock::shared(&path, brief), Err(Error::Busy(_))));
+        drop(replacer);
+        assert!(Lock::shared(&path, brief).is_ok());
+    }
+}

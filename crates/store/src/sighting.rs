@@ -1,0 +1,217 @@
+//! What one test saw of one frame, as a row; and what all tests saw of it, put together.
+//!
+//! **Problem.** What is read from a file is an allegation: any column may hold anything. **Idea.** A row of plain columns,
+//! [`FailureRow`], becomes a [`FailedFrame`] in one pure function that checks every column, and nowhere else; it is the
+//! target of fuzzing. **Why columns.** Their names and types are this crate's own: the words of other crates may change
+//! without a change on the disk. Only the evidence, a short list that nobody queries, is JSON.
+
+use rampart_memory::fault_map::{Cause, Evidence, FailedFrame, Origin, Retirement};
+use rampart_memory::{Frame, LINES_PER_FRAME, Timestamp};
+use rusqlite::{Connection, Row, params};
+use serde::de::DeserializeOwned;
+
+use crate::schema::Fact;
+
+/// column `{0}` holds {1}
+#[derive(Clone, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
+pub struct Malformed(pub(crate) &'static str, pub(crate) String);
+
+/// A failed frame as columns, unchecked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailureRow {
+    /// Frame number.
+    pub frame: i64,
+    /// `march-test` or `operator`.
+    pub cause: String,
+    /// The mask of failed lines, bit for bit.
+    pub lines: i64,
+    /// Microseconds since the epoch.
+    pub first_seen: i64,
+    /// Microseconds since the epoch.
+    pub last_seen: i64,
+    /// How many.
+    pub mismatches: i64,
+    /// A JSON list.
+    pub evidence: String,
+    /// A JSON object.
+    pub retirement: String,
+}
+
+impl FailureRow {
+    /// The columns of a failed frame.
+    ///
+    /// Panics if it keeps more than [`FailedFrame::EVIDENCE_KEPT`] mismatches, or one in a line that no frame has: no
+    /// `FaultMap` makes such a one, and it could not be read again.
+    #[must_use]
+    pub fn encode(failed: &FailedFrame) -> Self {
+        assert!(failed.evidence.len() <= FailedFrame::EVIDENCE_KEPT, "evidence is bounded");
+        assert!(failed.evidence.iter().all(in_a_frame), "evidence lies in lines of a frame");
+        assert!(failed.first_seen <= failed.last_seen, "first seen before last seen");
+        Self {
+            frame: integer(failed.frame.number()),
+            cause: cause_word(failed.cause).to_owned(),
+            lines: failed.lines.cast_signed(),
+            first_seen: integer(failed.first_seen.micros()),
+            last_seen: integer(failed.last_seen.micros()),
+            mismatches: integer(failed.mismatches),
+            evidence: serde_json::to_string(&failed.evidence).expect("evidence is plain data"),
+            retirement: retirement_text(&failed.retirement),
+        }
+    }
+
+    /// The failed frame that the columns describe.
+    ///
+    /// # Errors
+    /// Names the first column that holds what [`FailureRow::encode`] never writes there.
+    pub fn decode(&self) -> Result<FailedFrame, Malformed> {
+        let frame = natural("frame", self.frame)?;
+        let failed = FailedFrame {
+            frame: Frame::new(frame).ok_or_else(|| Malformed("frame", frame.to_string()))?,
+            cause: word("cause", &self.cause, [Cause::MarchTest, Cause::Operator], cause_word)?,
+            lines: self.lines.cast_unsigned(),
+            first_seen: moment("first_seen", self.first_seen)?,
+            last_seen: moment("last_seen", self.last_seen)?,
+            mismatches: natural("mismatches", self.mismatches)?,
+            evidence: json("evidence", &self.evidence)?,
+            retirement: json("retirement", &self.retirement)?,
+        };
+        if failed.evidence.len() > FailedFrame::EVIDENCE_KEPT || !failed.evidence.iter().all(in_a_frame) {
+            return Err(Malformed("evidence", "too many mismatches, or one in a line that no frame has".to_owned()));
+        }
+        if failed.first_seen > failed.last_seen {
+            return Err(Malformed("last_seen", "a moment before first_seen".to_owned()));
+        }
+        Ok(failed)
+    }
+}
+
+fn in_a_frame(evidence: &Evidence) -> bool {
+    u64::from(evidence.line) < LINES_PER_FRAME
+}
+
+pub(crate) fn retirement_text(retirement: &Retirement) -> String {
+    serde_json::to_string(retirement).expect("a retirement is plain data")
+}
+
+/// SQLite's integers have 63 bits and a sign. So do all counts, sizes and moments in nature (8 EiB, the year 294,000); one
+/// that does not is kept as the largest that does.
+pub(crate) fn integer(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn natural(column: &'static str, value: i64) -> Result<u64, Malformed> {
+    u64::try_from(value).map_err(|_| Malformed(column, value.to_string()))
+}
+
+pub(crate) fn moment(column: &'static str, value: i64) -> Result<Timestamp, Malformed> {
+    natural(column, value).map(Timestamp::from_micros)
+}
+
+pub(crate) fn json<T: DeserializeOwned>(column: &'static str, text: &str) -> Result<T, Malformed> {
+    serde_json::from_str(text).map_err(|error| Malformed(column, format!("no JSON of ours: {error}")))
+}
+
+/// The one of `all` that is spelt `text`.
+pub(crate) fn word<T: Copy, const N: usize>(
+    column: &'static str,
+    text: &str,
+    all: [T; N],
+    spelling: impl Fn(T) -> &'static str,
+) -> Result<T, Malformed> {
+    all.into_iter().find(|&one| spelling(one) == text).ok_or_else(|| Malformed(column, format!("{text:?}")))
+}
+
+/// A column of whatever type, as the one it should have.
+pub(crate) fn column<T: rusqlite::types::FromSql>(row: &Row<'_>, name: &'static str) -> Result<T, Malformed> {
+    row.get(name).map_err(|error| Malformed(name, error.to_string()))
+}
+
+const fn cause_word(cause: Cause) -> &'static str {
+    match cause {
+        Cause::MarchTest => "march-test",
+        Cause::Operator => "operator",
+    }
+}
+
+pub(crate) const fn origin_word(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Real => "real",
+        Origin::Emulated => "emulated",
+    }
+}
+
+/// What one test, or a person, saw of one frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sighting {
+    pub origin: Origin,
+    /// The test's number; 0 where a person condemned the frame.
+    pub test: i64,
+    /// When a person said that the frame is good again.
+    pub forgotten: Option<Timestamp>,
+    pub failed: FailedFrame,
+}
+
+impl Fact for Sighting {
+    const TABLE: &'static str = "failure";
+    const KEY: &'static [&'static str] = &["origin", "frame", "forgotten", "test"];
+
+    fn decode(row: &Row<'_>) -> Result<Self, Malformed> {
+        let text: String = column(row, "origin")?;
+        let columns = FailureRow {
+            frame: column(row, "frame")?,
+            cause: column(row, "cause")?,
+            lines: column(row, "lines")?,
+            first_seen: column(row, "first_seen")?,
+            last_seen: column(row, "last_seen")?,
+            mismatches: column(row, "mismatches")?,
+            evidence: column(row, "evidence")?,
+            retirement: column(row, "retirement")?,
+        };
+        let forgotten = moment("forgotten", column(row, "forgotten")?)?;
+        Ok(Self {
+            origin: word("origin", &text, [Origin::Real, Origin::Emulated], origin_word)?,
+            test: column(row, "test")?,
+            forgotten: (forgotten.micros() > 0).then_some(forgotten),
+            failed: columns.decode()?,
+        })
+    }
+
+    fn write(&self, connection: &Connection) -> rusqlite::Result<()> {
+        let row = FailureRow::encode(&self.failed);
+        let forgotten = self.forgotten.map_or(0, |at| integer(at.micros()));
+        connection
+            .prepare_cached("INSERT OR REPLACE INTO failure VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?
+            .execute(params![
+                origin_word(self.origin),
+                row.frame,
+                forgotten,
+                self.test,
+                row.cause,
+                row.lines,
+                row.first_seen,
+                row.last_seen,
+                row.mismatches,
+                row.evidence,
+                row.retirement
+            ])
+            .map(|_| ())
+    }
+}
+
+/// All that is known of a frame, from two sightings of it, the earlier test's first.
+pub(crate) fn together(earlier: FailedFrame, later: FailedFrame) -> FailedFrame {
+    assert_eq!(earlier.frame, later.frame, "sightings of one frame");
+    let cause = if later.first_seen < earlier.first_seen { later.cause } else { earlier.cause };
+    let evidence = earlier.evidence.into_iter().chain(later.evidence).take(FailedFrame::EVIDENCE_KEPT);
+    FailedFrame {
+        frame: earlier.frame,
+        cause,
+        lines: earlier.lines | later.lines,
+        first_seen: earlier.first_seen.min(later.first_seen),
+        last_seen: earlier.last_seen.max(later.last_seen),
+        // No honest counts reach the end of the range; a forged store must not stop the test.
+        mismatches: earlier.mismatches.saturating_add(later.mismatches).min(integer(u64::MAX).cast_unsigned()),
+        evidence: evidence.collect(),
+        retirement: later.retirement,
+    }
+}

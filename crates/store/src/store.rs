@@ -1,0 +1,335 @@
+//! The store: open it, keep facts, read them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use rampart_memory::fault_map::{FailedFrame, FaultMap, Origin, Retirement};
+use rampart_memory::{Frame, Timestamp};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags, Params, Transaction, TransactionBehavior, params};
+
+use crate::error::At;
+use crate::history::{self, TestEnd, TestId, TestRecord, TestStart};
+use crate::place::{self, Lock};
+use crate::schema::{self, Fact, MIGRATIONS};
+use crate::sighting::{Sighting, integer, origin_word, retirement_text, together};
+use crate::{Error, SetAside, damage};
+
+/// How long another process may keep the store from us before a call gives up.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Facts on the disk. What a call has kept when it returns survives `kill -9` and power loss. Several processes may have
+/// one store open, each waits up to 5 s for the others.
+#[derive(Debug)]
+pub struct Store {
+    connection: Connection,
+    path: PathBuf,
+    // Dropped after the connection is.
+    _lock: Lock,
+}
+
+/// A store that was opened.
+#[derive(Debug)]
+pub struct Opened {
+    /// The store.
+    pub store: Store,
+    /// The damaged one that lay in its place.
+    pub set_aside: Option<SetAside>,
+}
+
+/// A frame that a person said is good again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forgotten {
+    /// When.
+    pub at: Timestamp,
+    /// What was known of it.
+    pub failed: FailedFrame,
+}
+
+impl Store {
+    /// Opens a store, and makes it and its folders (mode 0755) if it is not there. A damaged one is set aside as
+    /// `NAME.corrupt-MICROSECONDS`, after `now`, with its bytes untouched, and all that can be read in it is taken over. What
+    /// cannot be told from any other file is taken for a damaged store only if its name ends in `.db`.
+    ///
+    /// # Errors
+    /// If there cannot be a store at `path`: not a regular file, cannot be written, of a newer schema or of another program,
+    /// kept busy by another process. A file that was there is as it was.
+    pub fn open(path: &Path, now: Timestamp) -> Result<Opened, Error> {
+        Self::open_within(path, now, PATIENCE)
+    }
+
+    pub(crate) fn open_within(path: &Path, now: Timestamp, patience: Duration) -> Result<Opened, Error> {
+        let path = place::prepare(path)?;
+        let lock = Lock::shared(&path, patience)?;
+        match sound(&path) {
+            Ok(connection) => {
+                let store = Self { connection, path, _lock: lock };
+                return Ok(Opened { store, set_aside: None });
+            }
+            Err(Error::Damaged(..)) => drop(lock),
+            Err(other) => return Err(other),
+        }
+        let set_aside = mend(&path, now, patience)?;
+        let lock = Lock::shared(&path, patience)?;
+        let store = Self { connection: sound(&path)?, path, _lock: lock };
+        Ok(Opened { store, set_aside })
+    }
+
+    /// Where it lies: an absolute path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Waits at most so long for other processes from now on.
+    pub(crate) fn wait_at_most(&mut self, patience: Duration) -> Result<(), Error> {
+        self.connection.busy_handler(Some(waiting(patience))).at(&self.path)
+    }
+
+    /// Lets the database grow to so many pages, as a disk of that size would.
+    #[cfg(test)]
+    pub(crate) fn limit_pages(&self, pages: u32) {
+        let limit = |pages| self.connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()));
+        limit(pages).unwrap();
+    }
+
+    /// Keeps what one test saw of a frame, in place of what the same test said of it before. See [`Store::keep_failures`].
+    ///
+    /// # Errors
+    /// If the fact is not on the disk.
+    pub fn keep_failure(&mut self, test: Option<TestId>, origin: Origin, failed: &FailedFrame) -> Result<(), Error> {
+        self.keep_failures(test, [(origin, failed)])
+    }
+
+    /// Keeps what one test saw of some frames, all or none: `failed` holds what *this test* saw, all of it from its beginning
+    /// on and nothing else, so a test's `FaultMap` starts empty. The counts of different tests are added when read. `test` is
+    /// `None` where a person condemned the frames. The frames' retirement holds for whoever else saw them.
+    ///
+    /// Costs five syncs of the disk, however many frames there are.
+    ///
+    /// # Errors
+    /// If the facts are not on the disk.
+    pub fn keep_failures<'a>(
+        &mut self,
+        test: Option<TestId>,
+        failed: impl IntoIterator<Item = (Origin, &'a FailedFrame)>,
+    ) -> Result<(), Error> {
+        let test = test.map_or(0, TestId::get);
+        self.write(|transaction| {
+            for (origin, failed) in failed {
+                Sighting { origin, test, forgotten: None, failed: failed.clone() }.write(transaction)?;
+                retire(transaction, origin, failed.frame, &failed.retirement)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Notes what became of a failed frame. Returns all that is known of it, or `None` if it is not failed.
+    ///
+    /// # Errors
+    /// If the fact is not on the disk.
+    pub fn keep_retirement(&mut self, frame: Frame, retirement: &Retirement) -> Result<Option<FailedFrame>, Error> {
+        self.write(|transaction| retire(transaction, Origin::Real, frame, retirement))?;
+        self.failure(frame)
+    }
+
+    /// All failed frames of one origin.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn failures(&self, origin: Origin) -> Result<FaultMap, Error> {
+        let query = "SELECT * FROM failure WHERE origin = ? AND forgotten = 0 ORDER BY frame, test";
+        let mut map = FaultMap::new(origin);
+        for sighting in self.read::<Sighting>(query, [origin_word(origin)])? {
+            let known = map.forget(sighting.failed.frame);
+            map.insert(add(known, sighting.failed));
+        }
+        Ok(map)
+    }
+
+    /// What is known of one real frame, if it failed.
+    fn failure(&self, frame: Frame) -> Result<Option<FailedFrame>, Error> {
+        let query = "SELECT * FROM failure WHERE origin = 'real' AND forgotten = 0 AND frame = ? ORDER BY test";
+        let sightings = self.read::<Sighting>(query, [integer(frame.number())])?;
+        Ok(sightings.into_iter().fold(None, |known, sighting| Some(add(known, sighting.failed))))
+    }
+
+    /// Forgets a real frame, because a person says at `at` that it is good again. Returns what was known of it, if it was
+    /// failed; that stays in the store, see [`Store::forgotten`].
+    ///
+    /// # Errors
+    /// If the fact is not on the disk.
+    pub fn forget(&mut self, frame: Frame, at: Timestamp) -> Result<Option<FailedFrame>, Error> {
+        let known = self.failure(frame)?;
+        let update = "UPDATE OR REPLACE failure SET forgotten = ?
+            WHERE origin = 'real' AND frame = ? AND forgotten = 0";
+        let at = integer(at.micros()).max(1);
+        self.write(|transaction| transaction.execute(update, params![at, integer(frame.number())]))?;
+        Ok(known)
+    }
+
+    /// The frames that were forgotten, the first first.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn forgotten(&self) -> Result<Vec<Forgotten>, Error> {
+        let query = "SELECT * FROM failure WHERE forgotten != 0 ORDER BY test";
+        let mut known = BTreeMap::new();
+        for sighting in self.read::<Sighting>(query, [])? {
+            let key = (sighting.forgotten, sighting.failed.frame);
+            let before = known.remove(&key);
+            known.insert(key, add(before, sighting.failed));
+        }
+        Ok(known.into_iter().filter_map(|((at, _), failed)| Some(Forgotten { at: at?, failed })).collect())
+    }
+
+    /// Writes down that a test begins. Returns its number.
+    ///
+    /// # Errors
+    /// If the fact is not on the disk.
+    pub fn begin_test(&mut self, start: &TestStart) -> Result<TestId, Error> {
+        self.write(|transaction| history::begin(transaction, start))
+    }
+
+    /// Writes down a test that got its number from the store that lay here before.
+    pub(crate) fn resume_test(&mut self, test: TestId, start: &TestStart) -> Result<(), Error> {
+        self.write(|transaction| history::insert(transaction, test, start))
+    }
+
+    /// Writes down how a test ended.
+    ///
+    /// # Errors
+    /// If the fact is not on the disk.
+    pub fn finish_test(&mut self, test: TestId, end: &TestEnd) -> Result<(), Error> {
+        if self.write(|transaction| history::finish(transaction, test, end))? {
+            return Ok(());
+        }
+        Err(Error::damaged(&self.path, &format!("the beginning of test {test} is not in it")))
+    }
+
+    /// The last tests, the newest first, at most `limit`.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn history(&self, limit: usize) -> Result<Vec<TestRecord>, Error> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.read("SELECT * FROM test ORDER BY id DESC LIMIT ?", [limit])
+    }
+
+    /// Runs `change` and makes it durable, all of it or nothing.
+    fn write<T>(&mut self, change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>) -> Result<T, Error> {
+        // Immediate: two writers that both began by reading would otherwise refuse each other.
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).at(&self.path)?;
+        let outcome = change(&transaction).at(&self.path)?;
+        transaction.commit().at(&self.path)?;
+        Ok(outcome)
+    }
+
+    fn read<T: Fact>(&self, query: &str, parameters: impl Params) -> Result<Vec<T>, Error> {
+        let mut statement = self.connection.prepare_cached(query).at(&self.path)?;
+        let mut rows = statement.query(parameters).at(&self.path)?;
+        let mut facts = Vec::new();
+        while let Some(row) = rows.next().at(&self.path)? {
+            facts.push(T::decode(row).at(&self.path)?);
+        }
+        Ok(facts)
+    }
+}
+
+fn add(known: Option<FailedFrame>, more: FailedFrame) -> FailedFrame {
+    match known {
+        Some(known) => together(known, more),
+        None => more,
+    }
+}
+
+/// Gives all sightings of a frame that stands its last known retirement.
+fn retire(
+    transaction: &Transaction<'_>,
+    origin: Origin,
+    frame: Frame,
+    retirement: &Retirement,
+) -> rusqlite::Result<()> {
+    transaction
+        .prepare_cached("UPDATE failure SET retirement = ? WHERE origin = ? AND frame = ? AND forgotten = 0")?
+        .execute(params![retirement_text(retirement), origin_word(origin), integer(frame.number())])
+        .map(|_| ())
+}
+
+/// Replaces a damaged store, unless another process has done so by now.
+fn mend(path: &Path, now: Timestamp, patience: Duration) -> Result<Option<SetAside>, Error> {
+    let _alone = Lock::exclusive(path, patience)?;
+    match sound(path) {
+        // Somebody may have named their shell's history, or /etc/passwd, by mistake.
+        Err(Error::Damaged(..)) if path.extension().is_none_or(|extension| extension != "db") => {
+            Err(Error::Foreign(path.to_owned()))
+        }
+        Err(Error::Damaged(_, why)) => damage::replace(path, why, now).map(Some),
+        other => other.map(|_| None),
+    }
+}
+
+/// A connection to a store that was checked and is of the newest schema.
+fn sound(path: &Path) -> Result<Connection, Error> {
+    let connection = connect(path)?;
+    schema::check(&connection, path)?;
+    Ok(connection)
+}
+
+/// A connection to a store of the newest schema, made if it is not there.
+///
+/// Set up as <https://sqlite.org/security.html>, 1.2, says for a file that may be forged, and for the durability that this
+/// crate's documentation promises.
+pub(crate) fn connect(path: &Path) -> Result<Connection, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags).at(path)?;
+    connection.busy_handler(Some(waiting(PATIENCE))).at(path)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true).at(path)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false).at(path)?;
+    connection.pragma_update(None, "cell_size_check", true).at(path)?;
+    // Otherwise SQLite opens a file that it may not write for reading, and says so only when the first fact comes.
+    if connection.is_readonly("main").at(path)? {
+        return Err(Error::Unwritable(path.to_owned(), "permission denied".to_owned()));
+    }
+    // Before anything is changed: the file may be another program's.
+    schema::version(&connection, path, MIGRATIONS.len())?;
+    connection.pragma_update(None, "synchronous", "EXTRA").at(path)?;
+    let mode: String = connection.pragma_update_and_check(None, "journal_mode", "DELETE", |row| row.get(0)).at(path)?;
+    if mode != "delete" {
+        return Err(Error::Failed(path.to_owned(), format!("its journal stays in mode {mode}")));
+    }
+    schema::migrate(&mut connection, path, &MIGRATIONS)?;
+    Ok(connection)
+}
+
+/// Says, each time that another process has the store, whether to ask again. Asks every millisecond.
+///
+/// SQLite's own waiting asks ever more rarely, down to ten times a second, and so hardly ever meets the gap between two
+/// facts of a process that keeps many.
+fn waiting(patience: Duration) -> impl FnMut(i32) -> bool + Send + 'static {
+    const STEP: Duration = Duration::from_millis(1);
+    move |asked| {
+        thread::sleep(STEP);
+        u128::from(asked.unsigned_abs()) < patience.as_millis() / STEP.as_millis()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fact_is_synced_before_it_counts_as_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("r.db"), Timestamp::from_micros(1)).unwrap().store;
+        let setting = |pragma| {
+            let value =
+                store.connection.pragma_query_value(None, pragma, |row| row.get::<_, rusqlite::types::Value>(0));
+            value.unwrap()
+        };
+        assert_eq!(setting("synchronous"), 3.into(), "EXTRA");
+        assert_eq!(setting("journal_mode"), "delete".to_owned().into());
+    }
+}

@@ -1,0 +1,18 @@
+//! Any text is a size or an error of one line; a size that is shown whole comes back.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use rampart_memory::Bytes;
+
+fuzz_target!(|text: &str| {
+    match text.parse::<Bytes>() {
+        Ok(size) => {
+            assert_eq!(size.get().to_string().parse(), Ok(size), "in bytes");
+            let shown = size.to_string();
+            // What is not shown whole is rounded to a tenth of its unit.
+            assert!(shown.contains('.') || shown.parse() == Ok(size), "{shown}");
+        }
+        Err(error) => assert_eq!(error.to_string().lines().count(), 1, "{error}"),
+    }
+});

@@ -1,0 +1,100 @@
+//! Runs the binary and looks at what it said.
+
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// A store of its own, and the binary on it.
+pub struct Rampart {
+    folder: tempfile::TempDir,
+}
+
+/// What a run said.
+#[derive(Debug)]
+pub struct Said {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl Said {
+    fn of(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
+        Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+
+    /// The one JSON document on standard output.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    pub fn last_line(&self) -> &str {
+        self.out.lines().last().unwrap_or_else(|| panic!("no output: {self:?}"))
+    }
+}
+
+impl Rampart {
+    pub fn new() -> Self {
+        Self { folder: tempfile::tempdir().expect("a temporary folder") }
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn store(&self) -> PathBuf {
+        self.folder.path().join("rampart.db")
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rampart"));
+        command.args(arguments).env("RAMPART_STORE", self.store()).stdin(Stdio::null());
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Said {
+        Said::of(self.command(arguments).output().expect("the binary runs"))
+    }
+
+    pub fn json(&self, arguments: &[&str]) -> Value {
+        self.run(arguments).json()
+    }
+
+    /// As an ordinary user, if this is root; else as we are.
+    pub fn run_unprivileged(&self, arguments: &[&str]) -> Said {
+        const NOBODY: u32 = 65_534;
+        let mut command = self.command(arguments);
+        if is_root() {
+            std::os::unix::fs::chown(self.folder(), Some(NOBODY), Some(NOBODY)).expect("root may");
+            // The binary may lie where an ordinary user cannot go.
+            let copy = self.folder().join("rampart");
+            std::fs::copy(env!("CARGO_BIN_EXE_rampart"), &copy).expect("the binary is copied");
+            command = Command::new(copy);
+            command.args(arguments).env("RAMPART_STORE", self.store()).stdin(Stdio::null());
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        Said::of(command.output().expect("the binary runs"))
+    }
+
+    pub fn start(&self, arguments: &[&str]) -> Child {
+        self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs")
+    }
+}
+
+/// Waits for a child and gathers what it said.
+pub fn end(child: Child) -> Said {
+    Said::of(child.wait_with_output().expect("it ends"))
+}
+
+/// Sends a signal to a child of ours.
+pub fn signal(child: &Child, name: &str) {
+    let sent = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status();
+    assert!(sent.expect("kill runs").success(), "SIG{name} is sent");
+}
+
+pub fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").expect("/proc is mounted").uid() == 0
+}

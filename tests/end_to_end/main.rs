@@ -1,0 +1,13 @@
+//! End-to-end tests: the built binary, real memory, as a stranger would use it.
+//!
+//! Each test has a store of its own. Nothing here asserts how long anything takes.
+
+mod emulated;
+mod harness;
+mod interrupted;
+mod kill;
+mod map;
+mod march;
+mod politeness;
+mod refusals;
+mod verdict;

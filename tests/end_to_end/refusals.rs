@@ -1,0 +1,52 @@
+//! Bad input gets one clear line, exit code 2, and nothing else happens.
+
+use crate::harness::Rampart;
+
+#[test]
+fn bad_input_gets_one_line_and_exit_code_2() {
+    let rampart = Rampart::new();
+    for (arguments, says) in [
+        (&["test", "--memory", "0"] as &[&str], "too little"),
+        (&["test", "--memory", "plenty"], "not a size"),
+        (&["test", "--memory", "99999999TiB"], "2^64"),
+        (&["test", "--memory", "8000TiB"], "more than"),
+        (&["test", "--march", "March Q"], "March Q"),
+        (&["test", "--march", "*(w0); ^(r0,x1)"], "x"),
+        (&["test", "--march", "*(r0)"], "read"),
+        (&["test", "--march", ""], "empty"),
+        (&["test", "--fidelity", "0"], "1 to 1024"),
+        (&["test", "--threads", "0"], "zero"),
+        (&["test", "--threads", "100000"], "CPU"),
+        (&["test", "--for", "0s"], "no time"),
+        (&["test", "--for", "yesterday"], "time"),
+        (&["test", "--passes", "0"], "zero"),
+        (&["test", "--inject", "stuck-at:0"], "stuck-at:0"),
+        (&["test", "--inject", "gremlins:7"], "gremlins"),
+        (&["test", "--memory", "2MiB", "--inject", "stuck-at:900000"], "room"),
+        (&["march", "show", "March Q"], "March Q"),
+        (&["map", "forget", "0xnope"], "frame"),
+        (&["map", "forget", "0x123"], "not on the map"),
+        (&["map", "export", "--format", "xml"], "memmap"),
+        (&["frobnicate"], "frobnicate"),
+    ] {
+        let said = rampart.run(arguments);
+        assert_eq!(said.code, Some(2), "{arguments:?}: {said:?}");
+        assert_eq!(said.err.lines().count(), 1, "{arguments:?}: {said:?}");
+        assert!(said.err.contains(says), "{arguments:?} should mention {says:?}: {said:?}");
+        assert!(said.out.is_empty(), "{arguments:?}: {said:?}");
+    }
+}
+
+#[test]
+fn a_store_that_cannot_be_written_is_refused_before_anything_is_tested() {
+    let rampart = Rampart::new();
+    let file = rampart.folder().join("file");
+    std::fs::write(&file, "in the way").unwrap();
+    let under = file.join("rampart.db");
+    for store in [under.to_str().unwrap(), rampart.folder().to_str().unwrap(), "/proc/rampart.db"] {
+        let said = rampart.run(&["--store", store, "test", "--memory", "2MiB"]);
+        assert_eq!(said.code, Some(2), "{said:?}");
+        assert_eq!(said.err.lines().count(), 1, "{said:?}");
+        assert!(said.err.contains(store), "{said:?}");
+    }
+}

@@ -1,0 +1,17 @@
+# The exported line keeps bad frames out from the start of the next boot.
+# memory: 448M
+
+if [ "$boot" = 1 ]; then
+  for frame in 0xc000 0xc001 0xc123; do
+    check "frame $frame is put on the map" rampart map add "$frame"
+  done
+  rampart map export --format memmap
+  line=$(rampart map export --format memmap | grep -o 'memmap=.*')
+  check "a line is exported" test -n "$line"
+  report "boot-again $line"
+else
+  cat /proc/cmdline /proc/iomem
+  check "neighbours are reserved as one range" grep -qi '0c000000-0c001fff : reserved' /proc/iomem
+  check "a single frame is reserved" grep -qi '0c123000-0c123fff : reserved' /proc/iomem
+  check "the frame between is not" grep -qi '0c002000-0c122fff : System RAM' /proc/iomem
+fi

@@ -1,0 +1,28 @@
+# Frames on the map are retired again at boot: the kernel counts them as bad and never hands them out.
+# memory: 448M
+
+# Frames from 192 MiB on, free on a machine that has just booted.
+frames="0xc000 0xc001 0xc123"
+
+poisoned() {
+  # 8 bytes a frame; bit 19 is HWPOISON (Documentation/admin-guide/mm/pagemap.rst).
+  byte=$(dd if=/proc/kpageflags bs=8 skip="$(($1))" count=1 2>/dev/null | od -An -tx1 | awk '{ print $3 }')
+  [ $((0x$byte & 8)) -ne 0 ]
+}
+
+before=$(meminfo HardwareCorrupted)
+for frame in $frames; do
+  check "frame $frame is put on the map" rampart map add "$frame"
+  if poisoned "$frame"; then report "fail frame $frame is bad before it is retired"; fi
+done
+rampart map restore
+check "the map is restored" test $? = 0
+for frame in $frames; do
+  check "the kernel holds frame $frame as bad" poisoned "$frame"
+done
+after=$(meminfo HardwareCorrupted)
+check "the kernel counts three bad frames more ($before to $after KiB)" test "$((after - before))" = 12
+rampart map show
+check "restoring twice does no harm" rampart map restore
+check "the count stays" test "$(meminfo HardwareCorrupted)" = "$after"
+rampart status

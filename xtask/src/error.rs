@@ -1,0 +1,45 @@
+//! What can go wrong in a chore.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a chore did not succeed.
+#[derive(Debug, displaydoc::Display, thiserror::Error)]
+pub enum Error {
+    /// {0}
+    Usage(&'static str),
+    /// cannot read {path}: {cause}
+    Read {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// cannot make {path}: {cause}
+    Write {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// the tree is not tidy: {0} of the lines above
+    Untidy(usize),
+    /// cannot start `{command}`: {cause}
+    Start {
+        /// The program and its arguments.
+        command: String,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// `{0}` failed
+    Failed(String),
+    /// stage `{stage}` failed: {cause}
+    Stage {
+        /// Its name.
+        stage: &'static str,
+        /// Why.
+        cause: Box<Error>,
+    },
+    /// no fuzz target `{0}`: `cargo xtask fuzz` lists them
+    NoFuzzTarget(String),
+}

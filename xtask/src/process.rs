@@ -1,0 +1,47 @@
+//! Other programs, run with what they print in plain sight.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+
+use crate::error::Error;
+
+/// The cargo that runs this program, to be run in `root`.
+pub fn cargo(root: &Path) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root).stdin(Stdio::null());
+    command
+}
+
+/// Runs a program to its end, which must be a success.
+pub fn run(command: &mut Command) -> Result<(), Error> {
+    eprintln!("$ {}", shown(command));
+    let status = command.status().map_err(|cause| Error::Start { command: shown(command), cause })?;
+    judge(command, status)
+}
+
+/// As [`run`], and shows each line of its standard output to `witness` as well.
+pub fn run_watched(command: &mut Command, mut witness: impl FnMut(&str)) -> Result<(), Error> {
+    eprintln!("$ {}", shown(command));
+    let spawned = command.stdout(Stdio::piped()).spawn();
+    let mut child = spawned.map_err(|cause| Error::Start { command: shown(command), cause })?;
+    let output = child.stdout.take().expect("standard output is piped");
+    for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+        let line = String::from_utf8_lossy(&line);
+        println!("{line}");
+        witness(&line);
+    }
+    let status = child.wait().map_err(|cause| Error::Start { command: shown(command), cause })?;
+    judge(command, status)
+}
+
+fn judge(command: &Command, status: ExitStatus) -> Result<(), Error> {
+    if status.success() { Ok(()) } else { Err(Error::Failed(shown(command))) }
+}
+
+/// The command as one would type it.
+fn shown(command: &Command) -> String {
+    let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
+    let words = std::iter::once(program).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}

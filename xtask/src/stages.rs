@@ -1,0 +1,96 @@
+//! Everything that must pass before a change is kept, in one command.
+//!
+//! One profile serves all stages, so each dependency is compiled at most twice: once to check, once to run.
+
+use std::path::Path;
+use std::time::Instant;
+
+use crate::error::Error;
+use crate::process::{cargo, run, run_watched};
+use crate::{fuzz, tidy};
+
+/// Runs the stages up to the first that fails. The last line on standard output is the number of tests that passed and
+/// failed, if it came to the tests.
+pub fn run_all(root: &Path) -> Result<(), Error> {
+    type Stage = (&'static str, fn(&Path) -> Result<(), Error>);
+    let stages: [Stage; 6] = [
+        ("format", format),
+        ("tidy", tidy::run),
+        ("lints", lints),
+        ("fuzz targets compile", fuzz::check),
+        ("documents", documents),
+        ("tests", tests),
+    ];
+    for (stage, perform) in stages {
+        eprintln!("== {stage}");
+        let start = Instant::now();
+        perform(root).map_err(|cause| Error::Stage { stage, cause: Box::new(cause) })?;
+        eprintln!("== {stage}: passed in {} s\n", start.elapsed().as_secs());
+    }
+    Ok(())
+}
+
+fn format(root: &Path) -> Result<(), Error> {
+    run(cargo(root).args(["fmt", "--all", "--check"]))?;
+    run(cargo(root).args(["fmt", "--manifest-path", fuzz::MANIFEST, "--check"]))
+}
+
+fn lints(root: &Path) -> Result<(), Error> {
+    run(cargo(root).args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+}
+
+fn documents(root: &Path) -> Result<(), Error> {
+    let arguments = ["doc", "--workspace", "--no-deps", "--document-private-items"];
+    run(cargo(root).args(arguments).env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+fn tests(root: &Path) -> Result<(), Error> {
+    let mut total = Tally::default();
+    let outcome = run_watched(cargo(root).args(["test", "--workspace", "--no-fail-fast"]), |line| {
+        total += Tally::of(line).unwrap_or_default();
+    });
+    println!("\n{} passed, {} failed", total.passed, total.failed);
+    outcome
+}
+
+/// How many tests passed and failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Tally {
+    passed: u64,
+    failed: u64,
+}
+
+impl Tally {
+    /// What the closing line of one test binary says; `None` for any other line.
+    fn of(line: &str) -> Option<Self> {
+        let (_verdict, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
+        let count = |what: &str| counts.split("; ").find_map(|part| part.strip_suffix(what)?.trim().parse().ok());
+        Some(Self { passed: count("passed")?, failed: count("failed")? })
+    }
+}
+
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_closing_lines_of_test_binaries_are_added_up() {
+        let mut total = Tally::default();
+        for line in [
+            "running 3 tests",
+            "test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s",
+            "test says: 5 passed; 5 failed",
+            "test result: FAILED. 3 passed; 2 failed; 1 ignored; 0 measured; 0 filtered out; finished in 1.20s",
+        ] {
+            total += Tally::of(line).unwrap_or_default();
+        }
+        assert_eq!(total, Tally { passed: 15, failed: 2 });
+    }
+}

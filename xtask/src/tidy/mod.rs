@@ -1,0 +1,89 @@
+//! The tree's own rules, each a pure function from the tree to what breaks the rule.
+//!
+//! What `rustfmt` and `clippy` hold already is not held here again: width, documentation of public items, a SAFETY comment
+//! at each unsafe block.
+
+mod layers;
+mod map;
+mod names;
+mod promises;
+mod safety;
+mod sources;
+
+use std::fmt;
+use std::path::Path;
+
+use crate::error::Error;
+use crate::tree::Tree;
+
+/// One place that breaks one rule.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Violation {
+    path: String,
+    what: String,
+}
+
+impl Violation {
+    fn new(path: impl Into<String>, what: impl Into<String>) -> Self {
+        Self { path: path.into(), what: what.into() }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.what)
+    }
+}
+
+/// Prints every violation in the tree below `root`, and fails if there is one.
+pub fn run(root: &Path) -> Result<(), Error> {
+    let violations = check(&Tree::read(root)?);
+    for violation in &violations {
+        println!("{violation}");
+    }
+    if violations.is_empty() { Ok(()) } else { Err(Error::Untidy(violations.len())) }
+}
+
+fn check(tree: &Tree) -> Vec<Violation> {
+    let rules = [layers::check, safety::check, names::check, map::check, sources::check, promises::check];
+    let mut violations: Vec<_> = rules.into_iter().flat_map(|rule| rule(tree)).collect();
+    violations.sort();
+    violations
+}
+
+/// What stands between backticks in a line of Markdown.
+fn code_spans(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`').skip(1).step_by(2)
+}
+
+/// What a test of a rule compares: the violations as they are printed.
+#[cfg(test)]
+fn lines(violations: &[Violation]) -> Vec<String> {
+    violations.iter().map(Violation::to_string).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rule_is_asked_and_each_violation_is_one_line() {
+        let tree =
+            Tree::from([("crates/extra/Cargo.toml", "[package]\nname = 'extra'"), ("crates/extra/src/lib.rs", "")]);
+        let lines = lines(&check(&tree));
+        assert!(lines.iter().all(|line| line.lines().count() == 1 && line.contains(": ")), "{lines:#?}");
+        assert!(lines.is_sorted(), "{lines:#?}");
+        let paths: Vec<_> = lines.iter().map(|line| line.split_once(':').unwrap().0).collect();
+        assert_eq!(
+            paths,
+            ["ARCHITECTURE.md", "SPECIFICATION.md", "crates/extra/Cargo.toml", "crates/extra/src/lib.rs"],
+            "{lines:#?}"
+        );
+    }
+
+    #[test]
+    fn code_spans_are_what_stands_between_backticks() {
+        assert_eq!(code_spans("`a` and `b/`, c").collect::<Vec<_>>(), ["a", "b/"]);
+        assert_eq!(code_spans("none").count(), 0);
+    }
+}

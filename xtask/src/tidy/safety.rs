@@ -1,0 +1,53 @@
+//! `unsafe` stays where the design lets it be. That each block says why it is sound is clippy's to check.
+
+use super::Violation;
+use crate::tree::Tree;
+
+/// Crates that may hold `unsafe`: what talks to Linux, the loops over memory under test, the raw fronts of allocators.
+const MAY: [&str; 5] = ["crates/linux", "crates/march", "crates/codes", "crates/heap", "crates/guard"];
+
+const FORBID: &str = "#![forbid(unsafe_code)]";
+
+/// The root of every other crate's library and programs forbids `unsafe`.
+pub fn check(tree: &Tree) -> Vec<Violation> {
+    let crates = tree.crates().map(|(folder, _)| folder).filter(|folder| !MAY.contains(folder));
+    let roots = crates.flat_map(|folder| tree.rust().filter(move |(path, _)| is_root(folder, path)));
+    let bare = roots.filter(|(_, text)| !text.lines().any(|line| line == FORBID));
+    bare.map(|(path, _)| Violation::new(path, format!("lacks {FORBID}"))).collect()
+}
+
+fn is_root(folder: &str, path: &str) -> bool {
+    let Some(source) = path.strip_prefix(folder).and_then(|rest| rest.strip_prefix("/src/")) else { return false };
+    ["lib.rs", "main.rs"].contains(&source) || (source.starts_with("bin/") && source.matches('/').count() == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lines;
+    use super::*;
+
+    #[test]
+    fn crates_that_forbid_unsafe_or_may_hold_it_pass() {
+        let tree = Tree::from([
+            ("crates/march/Cargo.toml", ""),
+            ("crates/march/src/lib.rs", "//! March."),
+            ("crates/store/Cargo.toml", ""),
+            ("crates/store/src/lib.rs", "//! Store.\n\n#![forbid(unsafe_code)]\n"),
+            ("crates/store/src/schema.rs", "//! Only a module."),
+        ]);
+        assert_eq!(check(&tree), []);
+    }
+
+    #[test]
+    fn a_crate_that_does_not_forbid_unsafe_fails() {
+        let tree = Tree::from([
+            ("crates/store/Cargo.toml", ""),
+            ("crates/store/src/lib.rs", "// #![forbid(unsafe_code)]"),
+            ("crates/store/src/bin/dump.rs", ""),
+            ("xtask/Cargo.toml", ""),
+            ("xtask/src/main.rs", "#![deny(unsafe_code)]"),
+        ]);
+        let failed = ["crates/store/src/bin/dump.rs", "crates/store/src/lib.rs", "xtask/src/main.rs"];
+        assert_eq!(lines(&check(&tree)), failed.map(|path| format!("{path}: lacks #![forbid(unsafe_code)]")));
+    }
+}
