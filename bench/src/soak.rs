@@ -15,19 +15,20 @@ use serde_json::Value;
 
 const ROWS: i64 = 200_000;
 
-/// Runs it for the time given as the first argument (1h if none).
+/// Runs it for the time given as the first argument (1h if none), on as much memory as the second says (all that is free).
 pub fn run(arguments: &[String]) -> Result<(), String> {
     let time = arguments.first().map_or(Ok(Duration::from_secs(3600)), |text| humantime::parse_duration(text));
     let time = time.map_err(|error| format!("{error}: give a time such as 10m"))?;
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let rampart = build_rampart()?;
     let alone = compile(folder.path())?;
+    let memory = arguments.get(1).map(String::as_str);
     println!("soak: `rampart test --for {}` beside a compile and a database load", humantime::format_duration(time));
     let over = AtomicBool::new(false);
     let (report, compiles, loads) = thread::scope(|scope| {
         let compiles = scope.spawn(|| repeat(&over, || compile(folder.path()).map(|bytes| bytes == alone)));
         let loads = scope.spawn(|| repeat(&over, || load(folder.path())));
-        let report = test(&rampart, folder.path(), time);
+        let report = test(&rampart, folder.path(), time, memory);
         over.store(true, Ordering::Relaxed);
         (report, compiles.join().expect("no panic"), loads.join().expect("no panic"))
     });
@@ -60,16 +61,20 @@ fn repeat(over: &AtomicBool, once: impl Fn() -> Result<bool, String>) -> Result<
 fn build_rampart() -> Result<PathBuf, String> {
     let built = Command::new("cargo").args(["build", "--release", "-p", "rampart-cli"]).status();
     match built {
-        Ok(status) if status.success() => Ok(PathBuf::from("target/release/rampart")),
+        Ok(status) if status.success() => {
+            let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
+            Ok(target.join("release/rampart"))
+        }
         other => Err(format!("cannot build rampart: {other:?}")),
     }
 }
 
-fn test(rampart: &Path, folder: &Path, time: Duration) -> Result<Value, String> {
+fn test(rampart: &Path, folder: &Path, time: Duration, memory: Option<&str>) -> Result<Value, String> {
     let began = Instant::now();
     let output = Command::new(rampart)
         .args(["test", "--json", "--fidelity", "10", "--for"])
         .arg(format!("{}s", time.as_secs()))
+        .args(memory.map(|memory| ["--memory", memory]).into_iter().flatten())
         .env("RAMPART_STORE", folder.join("rampart.db"))
         .stderr(Stdio::inherit())
         .output()
@@ -83,7 +88,11 @@ fn compile(folder: &Path) -> Result<Vec<u8>, String> {
     let source = folder.join("program.rs");
     let mut text = String::new();
     for i in 0..1500 {
-        let _ = writeln!(text, "fn f{i}(x: u64) -> u64 {{ (0..x % 7).fold(x, |y, z| y.rotate_left({}) ^ z ^ {i}) }}", i % 64);
+        let _ = writeln!(
+            text,
+            "fn f{i}(x: u64) -> u64 {{ (0..x % 7).fold(x, |y, z| y.rotate_left({}) ^ z ^ {i}) }}",
+            i % 64
+        );
     }
     text.push_str("fn main() { let mut x = std::env::args().count() as u64;\n");
     (0..1500).for_each(|i| text.push_str(&format!("x = f{i}(x);\n")));

@@ -8,7 +8,7 @@ use crate::harness::{Rampart, end, signal};
 fn ctrl_c_ends_cleanly_and_says_what_was_done() {
     let rampart = Rampart::new();
     for name in ["INT", "TERM"] {
-        let child = rampart.start(&["test", "--memory", "64MiB", "--for", "10m", "--json"]);
+        let child = rampart.start(&["test", "--memory", "64MiB", "--threads", "1", "--for", "10m", "--json"]);
         std::thread::sleep(Duration::from_secs(2));
         signal(&child, name);
         let said = end(child);
@@ -16,7 +16,8 @@ fn ctrl_c_ends_cleanly_and_says_what_was_done() {
         let report = said.json();
         assert_eq!(report["verdict"], "incomplete");
         assert!(report["incomplete"].as_str().unwrap().contains("stopped"), "{report}");
-        assert_eq!(report["frames_tested"], 64 * 256, "two seconds are enough for one pass");
+        let tested = report["frames_tested"].as_u64().unwrap();
+        assert!([0, 64 * 256].contains(&tested), "one block is tested whole or not at all: {report}");
     }
     let status = rampart.json(&["status", "--json"]);
     assert_eq!(status["tests"].as_array().unwrap().len(), 2, "{status}");

@@ -20,7 +20,7 @@ fn programs_beside_a_test_get_the_same_results_and_no_alarm_is_raised() {
         std::fs::read(output).unwrap()
     };
     let alone = compile("program");
-    let test = rampart.start(&["test", "--memory", "256MiB", "--for", "8s", "--json"]);
+    let test = rampart.start(&["test", "--memory", "64MiB", "--passes", "5", "--json"]);
     let beside = compile("program");
     let said = end(test);
     assert_eq!(alone, beside);

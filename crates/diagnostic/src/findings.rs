@@ -1,29 +1,16 @@
 //! What a test found, kept before anything else happens to it.
 //!
 //! **Problem.** A bad frame that was reported and then forgotten, because the tester was killed or the disk was full, will be
-//! used again. **Idea.** The first mismatch of a frame goes to the store before anyone hears of it; later ones only add to
-//! counts, and are kept when the block is done. **Why this way.** One durable write a frame, not one a mismatch: a frame with a
-//! million bad bits costs two.
+//! used again. A durable write takes milliseconds, and a bad row can bring a thousand frames at once. **Idea.** Testers only
+//! note what they see; a few times in a second all new frames are written together, and only then does anyone hear of
+//! them. **Why this way.** What was told is on the disk, whatever comes after; and testing goes on while it is written.
 
 use std::collections::BTreeSet;
 
 use rampart_memory::Frame;
 use rampart_memory::fault_map::{Evidence, FailedFrame, FaultMap, Origin, Retirement};
-use rampart_store::TestEnd;
 
 use crate::report::BadFrame;
-
-/// Who keeps facts for good.
-pub trait Keep {
-    /// Keeps what this test saw of a frame; durable when it returns, or pending and tried again later.
-    fn keep(&mut self, origin: Origin, failed: &FailedFrame);
-    /// The same for many frames at once.
-    fn keep_all(&mut self, failed: &[(Origin, &FailedFrame)]);
-    /// Tries again, now and then, to keep what is pending.
-    fn retry(&mut self);
-    /// Keeps how the test ended. Returns how many facts could not be kept.
-    fn finish(&mut self, end: TestEnd) -> usize;
-}
 
 /// Where a mismatch was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,12 +22,21 @@ pub enum Place {
 }
 
 /// All bad frames of one test.
-pub struct Findings<'a> {
-    keep: &'a mut (dyn Keep + Send),
+pub struct Findings {
     frames: [FaultMap; 2],
     // Keyed by page number.
     pages: [FaultMap; 2],
+    untold: Vec<(Origin, Place)>,
     unkept: BTreeSet<(Origin, Frame)>,
+}
+
+/// What is to be written, and then told.
+#[derive(Debug, Default)]
+pub struct News {
+    /// Frames that are new, or of which more is known than was written.
+    pub facts: Vec<(Origin, FailedFrame)>,
+    /// Those that nobody has heard of.
+    pub untold: Vec<BadFrame>,
 }
 
 const ORIGINS: [Origin; 2] = [Origin::Real, Origin::Emulated];
@@ -52,63 +48,57 @@ const fn index(origin: Origin) -> usize {
     }
 }
 
-impl<'a> Findings<'a> {
+impl Default for Findings {
     /// Nothing found yet.
-    pub fn new(keep: &'a mut (dyn Keep + Send)) -> Self {
+    fn default() -> Self {
         let maps = || ORIGINS.map(FaultMap::new);
-        Self { keep, frames: maps(), pages: maps(), unkept: BTreeSet::new() }
+        Self { frames: maps(), pages: maps(), untold: Vec::new(), unkept: BTreeSet::new() }
+    }
+}
+
+impl Findings {
+    /// Notes a mismatch.
+    pub fn record(&mut self, origin: Origin, place: Place, evidence: Evidence) {
+        let (map, key) = match place {
+            Place::Frame(frame) => {
+                self.unkept.insert((origin, frame));
+                (&mut self.frames[index(origin)], frame)
+            }
+            Place::Page(page) => (&mut self.pages[index(origin)], page),
+        };
+        if map.get(key).is_none() {
+            self.untold.push((origin, place));
+        }
+        map.record(key, evidence);
     }
 
-    /// Notes a mismatch. Returns the frame if it is new in this test; it is kept then.
-    pub fn record(&mut self, origin: Origin, place: Place, evidence: Evidence) -> Option<BadFrame> {
-        match place {
-            Place::Frame(frame) => {
-                let map = &mut self.frames[index(origin)];
-                let new = map.get(frame).is_none();
-                let failed = map.record(frame, evidence);
-                if !new {
-                    self.unkept.insert((origin, frame));
-                    return None;
-                }
-                self.keep.keep(origin, failed);
-                Some(BadFrame::of_frame(origin, failed))
-            }
-            Place::Page(page) => {
-                let map = &mut self.pages[index(origin)];
-                let new = map.get(page).is_none();
-                let failed = map.record(page, evidence);
-                new.then(|| BadFrame::of_page(origin, failed))
-            }
-        }
+    /// Whether there are frames that nobody has heard of.
+    pub const fn has_untold(&self) -> bool {
+        !self.untold.is_empty()
+    }
+
+    /// Takes what is to be written and told.
+    pub fn take_news(&mut self) -> News {
+        let unkept = std::mem::take(&mut self.unkept).into_iter();
+        let facts = unkept.filter_map(|(origin, frame)| Some((origin, self.frames[index(origin)].get(frame)?.clone())));
+        let facts = facts.collect();
+        let untold = std::mem::take(&mut self.untold).into_iter().filter_map(|(origin, place)| match place {
+            Place::Frame(frame) => Some(BadFrame::of_frame(origin, self.frames[index(origin)].get(frame)?)),
+            Place::Page(page) => Some(BadFrame::of_page(origin, self.pages[index(origin)].get(page)?)),
+        });
+        News { untold: untold.collect(), facts }
     }
 
     /// Notes what became of a real bad frame.
     pub fn retired(&mut self, frame: Frame, retirement: Retirement) {
-        if let Some(failed) = self.frames[index(Origin::Real)].set_retirement(frame, retirement) {
-            self.keep.keep(Origin::Real, failed);
-            self.unkept.remove(&(Origin::Real, frame));
+        if self.frames[index(Origin::Real)].set_retirement(frame, retirement).is_some() {
+            self.unkept.insert((Origin::Real, frame));
         }
     }
 
     /// Whether a frame was found to be bad, really bad, and nothing became of it yet.
     pub fn awaits_retirement(&self, frame: Frame) -> bool {
         self.frames[index(Origin::Real)].get(frame).is_some_and(|failed| failed.retirement == Retirement::Pending)
-    }
-
-    /// Keeps the counts that have grown since.
-    pub fn keep_all(&mut self) {
-        let frames = &self.frames;
-        let known = |&(origin, frame): &(Origin, Frame)| Some((origin, frames[index(origin)].get(frame)?));
-        let grown: Vec<_> = self.unkept.iter().filter_map(known).collect();
-        if !grown.is_empty() {
-            self.keep.keep_all(&grown);
-        }
-        self.unkept.clear();
-    }
-
-    /// Tries again, now and then, to keep what is pending.
-    pub fn retry(&mut self) {
-        self.keep.retry();
     }
 
     /// How many bad frames there are.
@@ -125,34 +115,12 @@ impl<'a> Findings<'a> {
         }
         bad
     }
-
-    /// Keeps how the test ended. Returns how many facts could not be kept.
-    pub fn finish(&mut self, end: TestEnd) -> usize {
-        self.keep_all();
-        self.keep.finish(end)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use rampart_memory::{LineData, Timestamp};
-
-    #[derive(Default)]
-    struct Notebook(Vec<(Origin, Frame, u64)>);
-
-    impl Keep for Notebook {
-        fn keep(&mut self, origin: Origin, failed: &FailedFrame) {
-            self.0.push((origin, failed.frame, failed.mismatches));
-        }
-        fn keep_all(&mut self, failed: &[(Origin, &FailedFrame)]) {
-            failed.iter().for_each(|(origin, failed)| self.keep(*origin, failed));
-        }
-        fn retry(&mut self) {}
-        fn finish(&mut self, _end: TestEnd) -> usize {
-            0
-        }
-    }
 
     fn evidence() -> Evidence {
         Evidence {
@@ -168,46 +136,44 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_kept_before_it_is_told_and_its_counts_later() {
-        let mut notebook = Notebook::default();
+    fn a_frame_is_told_once_and_its_counts_are_written_again_when_they_grow() {
         let frame = Frame::new(9).unwrap();
-        let mut findings = Findings::new(&mut notebook);
-        assert!(findings.record(Origin::Real, Place::Frame(frame), evidence()).is_some());
+        let mut findings = Findings::default();
+        findings.record(Origin::Real, Place::Frame(frame), evidence());
+        let news = findings.take_news();
+        assert_eq!((news.facts.len(), news.untold.len()), (1, 1));
         for _ in 0..99 {
-            assert!(findings.record(Origin::Real, Place::Frame(frame), evidence()).is_none());
+            findings.record(Origin::Real, Place::Frame(frame), evidence());
         }
-        findings.keep_all();
-        let bad = findings.bad_frames();
-        assert_eq!((bad.len(), bad[0].mismatches), (1, 100));
-        assert_eq!(notebook.0, [(Origin::Real, frame, 1), (Origin::Real, frame, 100)]);
+        assert!(!findings.has_untold());
+        let news = findings.take_news();
+        assert_eq!((news.facts[0].1.mismatches, news.untold.len()), (100, 0));
+        assert_eq!(findings.take_news().facts.len(), 0, "nothing is left to write");
     }
 
     #[test]
     fn real_and_emulated_failures_of_one_frame_are_two_facts() {
-        let mut notebook = Notebook::default();
         let frame = Frame::new(9).unwrap();
-        let mut findings = Findings::new(&mut notebook);
+        let mut findings = Findings::default();
         for origin in ORIGINS {
             findings.record(origin, Place::Frame(frame), evidence());
         }
+        assert_eq!(findings.take_news().facts.len(), 2);
         assert!(findings.awaits_retirement(frame));
         findings.retired(frame, Retirement::Offlined);
         assert!(!findings.awaits_retirement(frame));
         let bad = findings.bad_frames();
-        assert_eq!(
-            bad.iter().map(|b| b.retirement.clone()).collect::<Vec<_>>(),
-            [Retirement::Offlined, Retirement::Pending]
-        );
+        let retirements: Vec<_> = bad.iter().map(|bad| bad.retirement.clone()).collect();
+        assert_eq!(retirements, [Retirement::Offlined, Retirement::Pending]);
+        assert_eq!(findings.take_news().facts, [(Origin::Real, findings.frames[0].get(frame).unwrap().clone())]);
     }
 
     #[test]
-    fn a_page_whose_frame_is_unknown_is_told_but_never_kept() {
-        let mut notebook = Notebook::default();
-        let mut findings = Findings::new(&mut notebook);
-        let page = Place::Page(Frame::new(9).unwrap());
-        let told = findings.record(Origin::Real, page, evidence()).unwrap();
-        assert_eq!((told.frame, told.page), (None, Some(9 * 4096)));
-        drop(findings);
-        assert!(notebook.0.is_empty());
+    fn a_page_whose_frame_is_unknown_is_told_but_never_written() {
+        let mut findings = Findings::default();
+        findings.record(Origin::Real, Place::Page(Frame::new(9).unwrap()), evidence());
+        let news = findings.take_news();
+        assert!(news.facts.is_empty());
+        assert_eq!((news.untold[0].frame, news.untold[0].page), (None, Some(9 * 4096)));
     }
 }

@@ -9,7 +9,6 @@ use rampart_memory::Clock;
 use rampart_memory::fault_map::{FailedFrame, Origin};
 use rampart_store::{Keeper, Kept, Store, TestEnd, TestStart};
 
-use crate::findings::Keep;
 use crate::session::Witness;
 
 /// How often what is pending is tried again.
@@ -38,26 +37,22 @@ impl<'a> Recorder<'a> {
             Kept::Durable if self.in_trouble => self.witness.said("store       all facts are written now"),
             Kept::Durable => {}
             Kept::Pending(why) if !self.in_trouble => {
-                self.witness.said(&format!("store       {why}; facts stay in memory and are tried again every second"));
+                self.witness.warned(&format!("{why}; facts stay in memory and are tried again every second"));
             }
             Kept::Pending(_) => {}
         }
         self.in_trouble = matches!(kept, Kept::Pending(_));
     }
-}
 
-impl Keep for Recorder<'_> {
-    fn keep(&mut self, origin: Origin, failed: &FailedFrame) {
-        let kept = self.keeper.keep(origin, failed, self.clock.now());
+    /// Keeps what this test saw of some frames; durable when it returns, or pending and tried again later.
+    pub fn keep(&mut self, facts: &[(Origin, FailedFrame)]) {
+        let facts = facts.iter().map(|(origin, failed)| (*origin, failed));
+        let kept = self.keeper.keep_all(facts, self.clock.now());
         self.note(&kept);
     }
 
-    fn keep_all(&mut self, failed: &[(Origin, &FailedFrame)]) {
-        let kept = self.keeper.keep_all(failed.iter().copied(), self.clock.now());
-        self.note(&kept);
-    }
-
-    fn retry(&mut self) {
+    /// Tries again, now and then, to keep what is pending.
+    pub fn retry(&mut self) {
         if self.keeper.pending() > 0 && self.tried.elapsed() >= RETRY {
             self.tried = Instant::now();
             let kept = self.keeper.retry(self.clock.now());
@@ -65,7 +60,8 @@ impl Keep for Recorder<'_> {
         }
     }
 
-    fn finish(&mut self, end: TestEnd) -> usize {
+    /// Keeps how the test ended. Returns how many facts could not be kept.
+    pub fn finish(&mut self, end: TestEnd) -> usize {
         let kept = self.keeper.finish(end);
         self.note(&kept);
         self.keeper.pending()

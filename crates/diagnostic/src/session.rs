@@ -111,6 +111,8 @@ impl Progress {
 pub trait Witness: Sync {
     /// Something worth a line.
     fn said(&self, text: &str);
+    /// Something that a person must hear of: it limits what this test is worth.
+    fn warned(&self, text: &str);
     /// A frame was found bad; it is kept already.
     fn bad_frame(&self, bad: &BadFrame);
     /// How far the test is; called often.
@@ -136,9 +138,9 @@ pub fn run(
     let errors = machine.errors();
     let prepared = Prepared::new(request, machine)?;
     witness.said(&prepared.describe(request));
-    prepared.warning().iter().for_each(|warning| witness.said(warning));
-    let mut recorder = Recorder::begin(store, request.start(started), &*machine.clock, witness);
-    let shared = Shared::new(request, machine, &prepared, &mut recorder, witness);
+    prepared.warning().iter().for_each(|warning| witness.warned(warning));
+    let recorder = Recorder::begin(store, request.start(started), &*machine.clock, witness);
+    let shared = Shared::new(request, machine, &prepared, recorder, witness);
     let shared_by_all = &shared;
     thread::scope(|scope| {
         let tester = |&cpu| scope.spawn(move || tester::work(shared_by_all, cpu));
@@ -162,6 +164,6 @@ fn tick(shared: &Shared<'_>, stop: &AtomicBool) {
         shared.give_back(bytes);
     }
     shared.sample_own_memory();
-    shared::lock(&shared.findings).retry();
+    shared.publish_now_and_then();
     shared.witness.progress(&shared.progress());
 }

@@ -4,9 +4,9 @@
 //! line are found by the data and need every background. The whole test on every background would do both at f times
 //! the cost. **Idea.** Run the whole test on the solid background, once in each order asked for; then March X, six
 //! operations, on each further background: it writes the background, its complement and the background again and reads
-//! each, and state, inversion and idempotent coupling inside a line ask for no more (van de Goor and Tlili, *March tests
-//! for word-oriented memories*, DATE 1998). So March C- at fidelity 10 takes 64 operations a line and not 100. **Why
-//! nothing is claimed for it.** [`crate::coverage`] computes from these very passes what they find.
+//! each, and state, inversion and idempotent coupling inside a line ask for no more (van de Goor and Tlili, *March
+//! tests for word-oriented memories*, DATE 1998). So March C- at fidelity 10 takes 64 operations a line and not 100.
+//! **Why nothing is claimed for it.** [`crate::coverage`] computes from these very passes what they find.
 
 use std::fmt;
 

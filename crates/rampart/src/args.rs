@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use rampart_march::named::ChoiceError;
 use rampart_march::{Fidelity, MarchChoice};
 use rampart_memory::fault::InjectionSpec;
 use rampart_memory::{Bytes, Frame};
@@ -48,7 +49,7 @@ pub struct TestArguments {
     #[arg(long, value_name = "SIZE", value_parser = some_memory)]
     pub memory: Option<Bytes>,
     /// A named test (`rampart march list`), or one in the field's notation: '*(w0); ^(r0,w1); v(r1,w0)'
-    #[arg(long, value_name = "TEST", default_value = "March C-")]
+    #[arg(long, value_name = "TEST", default_value = "March C-", value_parser = a_test_that_reads)]
     pub march: MarchChoice,
     /// How thorough: 2 patterns for each; 10 tell any two bits of a line apart
     #[arg(long, value_name = "N", default_value = "1")]
@@ -191,6 +192,14 @@ fn some_memory(text: &str) -> Result<Bytes, String> {
         return Err(format!("{bytes} is too little: give at least {}", rampart_diagnostic::SMALLEST_CLAIM));
     }
     Ok(bytes)
+}
+
+fn a_test_that_reads(text: &str) -> Result<MarchChoice, String> {
+    let choice: MarchChoice = text.parse().map_err(|error: ChoiceError| error.to_string())?;
+    if choice.test.reads() == 0 {
+        return Err("a test that reads nothing finds nothing: add a read, such as ^(r0)".to_owned());
+    }
+    Ok(choice)
 }
 
 fn some_time(text: &str) -> Result<Duration, String> {

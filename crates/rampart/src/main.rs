@@ -59,7 +59,8 @@ fn refuse_arguments(error: &clap::Error) -> ExitCode {
         return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
     }
     let text = error.render().to_string();
-    let told: Vec<&str> = text.lines().take_while(|line| !line.starts_with("Usage:")).map(str::trim).collect();
+    let is_told = |line: &&str| !line.starts_with("Usage:") && !line.starts_with("For more information");
+    let told: Vec<&str> = text.lines().take_while(is_told).map(str::trim).collect();
     let line = told.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
     eprintln!("rampart: {}", line.strip_prefix("error: ").unwrap_or(&line));
     ExitCode::from(2)

@@ -12,46 +12,60 @@ use crate::show;
 /// A line at the bottom of the terminal, and a line for each bad frame.
 pub struct Line {
     bar: ProgressBar,
-    json: bool,
+    /// Where what is said goes.
+    lines: Lines,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lines {
+    /// With the report.
+    Out,
+    /// Beside the one document, for the person who waits for it.
+    Terminal,
+    /// Nowhere: all of it is in the document.
+    Nowhere,
 }
 
 impl Line {
     /// Shown only if standard error is a terminal. `json`: standard output is kept for the one document.
     pub fn new(json: bool) -> Self {
         let bar = ProgressBar::new(0);
-        if !std::io::stderr().is_terminal() {
+        let watched = std::io::stderr().is_terminal();
+        if !watched {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
         let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}").expect("a fixed template");
         bar.set_style(style);
-        Self { bar, json }
+        let lines = match (json, watched) {
+            (false, _) => Lines::Out,
+            (true, true) => Lines::Terminal,
+            (true, false) => Lines::Nowhere,
+        };
+        Self { bar, lines }
     }
 
     /// Takes the line away.
     pub fn end(&self) {
         self.bar.finish_and_clear();
     }
-
-    fn say(&self, text: &str) {
-        // Bars are drawn over, so a line is printed while the bar stands aside. A reader that went away is noticed when
-        // the report is printed.
-        self.bar.suspend(|| {
-            if self.json {
-                eprintln!("{text}");
-            } else {
-                let _closed = show::print(&format!("{text}\n"));
-            }
-        });
-    }
 }
 
 impl Witness for Line {
     fn said(&self, text: &str) {
-        self.say(text);
+        // The bar stands aside for a line. A reader that went away is noticed when the report is printed.
+        self.bar.suspend(|| match self.lines {
+            Lines::Out => drop(show::print(&format!("{text}\n"))),
+            Lines::Terminal => eprintln!("{text}"),
+            Lines::Nowhere => {}
+        });
+    }
+
+    fn warned(&self, text: &str) {
+        self.bar.suspend(|| eprintln!("rampart: {text}"));
     }
 
     fn bad_frame(&self, bad: &BadFrame) {
-        self.say(&format!("found       {}", show::bad_frame(bad)));
+        self.said(&format!("found       {}", show::bad_frame(bad)));
     }
 
     fn progress(&self, seen: &Progress) {

@@ -154,6 +154,11 @@ fn bad_frames(text: &mut String, bad: &[BadFrame]) {
     }
 }
 
+/// A count and what it counts.
+fn plural(number: u64, one: &str, more: &str) -> String {
+    format!("{} {one}{}", count(number), if number == 1 { "" } else { more })
+}
+
 /// A bad frame in one line.
 pub fn bad_frame(bad: &BadFrame) -> String {
     let place = match (bad.frame, bad.address) {
@@ -179,7 +184,11 @@ pub fn bad_frame(bad: &BadFrame) -> String {
         (Retirement::Offlined, _) => "; retired".to_owned(),
         (Retirement::Refused(why), _) => format!("; NOT retired: {why}"),
     };
-    format!("{place}: {origin}{} mismatches in {} lines{first}{retirement}", count(bad.mismatches), bad.lines.len())
+    format!(
+        "{place}: {origin}{} in {}{first}{retirement}",
+        plural(bad.mismatches, "mismatch", "es"),
+        plural(bad.lines.len() as u64, "line", "s")
+    )
 }
 
 #[cfg(test)]

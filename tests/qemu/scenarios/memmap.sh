@@ -6,8 +6,11 @@ if [ "$boot" = 1 ]; then
     check "frame $frame is put on the map" rampart map add "$frame"
   done
   rampart map export --format memmap
-  line=$(rampart map export --format memmap | grep -o 'memmap=.*')
+  line=$(rampart map export --format memmap | grep '^memmap=')
   check "a line is exported" test -n "$line"
+  # The line for /etc/default/grub is read by a shell, and what comes out of it by GRUB's own, which quotes alike.
+  eval "$(rampart map export --format memmap | grep '^GRUB_CMDLINE_LINUX=')"
+  check "both shells leave the same of the line for GRUB" test "$(eval "echo $GRUB_CMDLINE_LINUX")" = "$line"
   report "boot-again $line"
 else
   cat /proc/cmdline /proc/iomem

@@ -81,10 +81,8 @@ impl Prepared {
         let cached = 100.0 * self.honesty.cached;
         match self.honesty.verdict {
             Verdict::ReachesDram => None,
-            Verdict::Unclear => Some("reads       it cannot be told here whether they come from the DRAM".to_owned()),
-            Verdict::ReadsCache => {
-                Some(format!("reads       {cached:.0} % come from a cache: this tests less than it says"))
-            }
+            Verdict::Unclear => Some("it cannot be told here whether they come from the DRAM".to_owned()),
+            Verdict::ReadsCache => Some(format!("{cached:.0} % come from a cache: this tests less than it says")),
         }
     }
 }

@@ -12,10 +12,11 @@ use rampart_memory::{Bytes, Frame};
 use super::prepare::Prepared;
 use super::{Progress, Request, Witness};
 use crate::Machine;
-use crate::findings::{Findings, Keep};
+use crate::findings::Findings;
 use crate::ledger::{Goal, Ledger, Next};
 use crate::planted::{Planted, Tally};
 use crate::polite::{Advice, Politeness};
+use crate::record::Recorder;
 use crate::seen::Seen;
 
 /// A claimed block that is not under test.
@@ -74,8 +75,11 @@ pub struct Shared<'a> {
     pub machine: &'a Machine,
     pub prepared: &'a Prepared,
     pub witness: &'a dyn Witness,
-    pub findings: Mutex<Findings<'a>>,
+    pub findings: Mutex<Findings>,
+    pub recorder: Mutex<Recorder<'a>>,
     pub sums: Mutex<Sums>,
+    /// When facts were last written, since the start.
+    written: Mutex<Duration>,
     ledger: Mutex<Ledger<HeldBlock>>,
     politeness: Mutex<Politeness>,
     stopped: Mutex<Option<Stopped>>,
@@ -84,6 +88,9 @@ pub struct Shared<'a> {
     own_bytes: AtomicU64,
     start: Instant,
 }
+
+/// How often the counts of frames that are known to be bad already are written.
+const COUNTS_WRITTEN_EVERY: Duration = Duration::from_secs(5);
 
 /// A poisoned lock means that a tester panicked: a bug of ours, and the scope will panic too.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -95,7 +102,7 @@ impl<'a> Shared<'a> {
         request: &'a Request,
         machine: &'a Machine,
         prepared: &'a Prepared,
-        keep: &'a mut (dyn Keep + Send),
+        recorder: Recorder<'a>,
         witness: &'a dyn Witness,
     ) -> Self {
         let passes = match (request.passes, request.duration) {
@@ -108,7 +115,9 @@ impl<'a> Shared<'a> {
             machine,
             prepared,
             witness,
-            findings: Mutex::new(Findings::new(keep)),
+            findings: Mutex::default(),
+            recorder: Mutex::new(recorder),
+            written: Mutex::new(Duration::ZERO),
             sums: Mutex::default(),
             ledger: Mutex::new(Ledger::new(prepared.goal, prepared.block, passes)),
             politeness: Mutex::new(prepared.politeness.clone()),
@@ -140,6 +149,27 @@ impl<'a> Shared<'a> {
         self.machine.outlook().map_or(Advice::Keep, |seen| lock(&self.politeness).advise(&seen))
     }
 
+    /// Writes down what is new, then tells it.
+    pub fn publish(&self) {
+        // The recorder is locked first: what is taken first is written first.
+        let mut recorder = lock(&self.recorder);
+        let news = lock(&self.findings).take_news();
+        if !news.facts.is_empty() {
+            recorder.keep(&news.facts);
+        }
+        *lock(&self.written) = self.elapsed();
+        news.untold.iter().for_each(|bad| self.witness.bad_frame(bad));
+    }
+
+    /// [`Shared::publish`], if there are new frames, or counts have grown for a while.
+    pub fn publish_now_and_then(&self) {
+        let due = self.elapsed().saturating_sub(*lock(&self.written)) >= COUNTS_WRITTEN_EVERY;
+        if due || lock(&self.findings).has_untold() {
+            self.publish();
+        }
+        lock(&self.recorder).retry();
+    }
+
     /// Gives back `bytes`, from what is not under test, or if that is not enough from what is.
     pub fn give_back(&self, bytes: Bytes) {
         let blocks = self.ledger().give_back(bytes, |held| held.block.bytes());
@@ -155,7 +185,7 @@ impl<'a> Shared<'a> {
         }
         match held.block.keep_only(&held.bad) {
             Ok(kept) => lock(&self.sums).kept.extend(kept),
-            Err(error) => self.witness.said(&format!("NOT held    {error}")),
+            Err(error) => self.witness.warned(&format!("bad frames cannot be held: {error}")),
         }
     }
 

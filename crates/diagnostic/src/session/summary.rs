@@ -16,9 +16,9 @@ use crate::unreached;
 
 /// The report of a test that has ended, written down in the store too.
 pub fn summarize(shared: &Shared<'_>, started: Timestamp, kernel_errors: KernelErrors) -> Report {
+    shared.publish();
     let sums = lock(&shared.sums);
-    let mut findings = lock(&shared.findings);
-    let bad_frames = findings.bad_frames();
+    let bad_frames = lock(&shared.findings).bad_frames();
     let plan = shared.prepared.plan(shared.request, 1);
     let incomplete = shortfall(shared, &sums);
     let verdict = Verdict::of(bad_frames.len(), incomplete.as_ref());
@@ -41,7 +41,7 @@ pub fn summarize(shared: &Shared<'_>, started: Timestamp, kernel_errors: KernelE
         coverage: coverage(&plan),
         kernel_errors,
         emulation: shared.request.inject.as_ref().map(|spec| emulation(spec.to_string(), &sums)),
-        facts_not_stored: findings.finish(end),
+        facts_not_stored: lock(&shared.recorder).finish(end),
         started,
         seconds: shared.elapsed().as_secs_f64(),
         own_bytes: shared.own_bytes(),

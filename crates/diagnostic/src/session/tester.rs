@@ -55,7 +55,7 @@ fn claim(shared: &Shared<'_>, index: u64, bytes: Bytes) -> Option<HeldBlock> {
         Err(error) => {
             shared.ledger().refused(bytes);
             lock(&shared.sums).refused += bytes.frames();
-            shared.witness.said(&format!("claiming    {error}"));
+            shared.witness.warned(&format!("{error}"));
             None
         }
     }
@@ -74,7 +74,7 @@ fn test(shared: &Shared<'_>, mut held: HeldBlock, first: bool) {
     let mut after = Vec::new();
     shared.machine.frames(&held.block, &mut after);
     held.block.unpin();
-    lock(&shared.findings).keep_all();
+    shared.publish();
     let mut sums = lock(&shared.sums);
     sums.pinned(pinning);
     match ended {
@@ -147,7 +147,7 @@ fn retire(shared: &Shared<'_>, held: &mut HeldBlock, frames: &[Option<Frame>]) {
         let Some(frame) = frame.filter(|&frame| lock(&shared.findings).awaits_retirement(frame)) else { continue };
         let retirement = shared.machine.retire(frame);
         if let Retirement::Refused(why) = &retirement {
-            shared.witness.said(&format!("NOT retired frame {frame}: {why}"));
+            shared.witness.warned(&format!("NOT retired frame {frame}: {why}"));
             held.bad.push(page);
         }
         lock(&shared.findings).retired(frame, retirement);
@@ -200,9 +200,7 @@ impl Watch for TesterWatch<'_, '_> {
                 Place::Page(Frame::new(number).expect("addresses of a process are below 2^52"))
             }
         };
-        if let Some(bad) = lock(&self.shared.findings).record(origin, place, evidence) {
-            self.shared.witness.bad_frame(&bad);
-        }
+        lock(&self.shared.findings).record(origin, place, evidence);
     }
 
     fn advanced(&mut self, _operations: u64) -> ControlFlow<()> {

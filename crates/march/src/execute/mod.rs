@@ -30,6 +30,8 @@ mod arch;
 mod arch;
 mod direct;
 mod engine;
+mod front;
+mod ground;
 pub mod honesty;
 mod kernel;
 pub mod limit;
@@ -45,14 +47,15 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use rampart_memory::RegionLine;
 use rampart_memory::fault::Emulator;
+use rampart_memory::{LINES_PER_FRAME, RegionLine};
 use serde::Serialize;
 
 pub use self::engine::Engine;
+use self::ground::Ground;
 pub use self::region::Region;
 use self::steps::{Stage, compile};
-use self::sweep::{Ground, Sweep};
+use self::sweep::Sweep;
 use self::walk::Walk;
 use self::watch::Log;
 pub use self::watch::{Mismatch, Outcome, Watch};
@@ -61,9 +64,9 @@ use crate::{Direction, Order, Pass, Visit};
 /// How many visits ahead lines are prefetched: 1 KiB, which covers the latency of the DRAM.
 const AHEAD: u64 = 16;
 
-/// How many visits ahead a line may be read at most: by our prefetch, by the processor that runs ahead of the loop (its
-/// reorder buffer of 512 operations holds some 43 visits), and by the prefetcher in its cache (20 lines).
-const READ_AHEAD: u64 = 80;
+/// How many visits ahead a line may be read at most: by our prefetch, by the prefetcher in the cache (20 lines), and by
+/// the processor that runs ahead of the loop (a reorder buffer of 512 operations holds some 27 visits).
+const READ_AHEAD: u64 = 63;
 
 /// How lines are kept from staying in the caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -91,8 +94,8 @@ impl fmt::Display for Method {
 pub struct Settings {
     /// How lines are kept from staying in the caches.
     pub method: Method,
-    /// How many lines may be visited and still be on their way to the DRAM, at most, and how many make a batch: less in a
-    /// region too small for it. 0 counts as 1.
+    /// How many lines may be visited and still be on their way to the DRAM, and how many make a batch: a multiple of 64,
+    /// or counted as the next one; less in a region too small for it.
     pub open: u64,
     /// How long a delay of the test lasts.
     pub delay: Duration,
@@ -102,19 +105,19 @@ impl Settings {
     /// Lines that are open at once by default: 32 KiB, the least with which flushing behind is as fast as it gets.
     pub const OPEN: u64 = 512;
 
-    /// The fewest lines that a region's size may force on [`Settings::open`]: with less the loop waits for every flush.
-    const OPEN_AT_LEAST: u64 = 32;
-
     /// With this method, [`Settings::OPEN`] lines open, and delays of 100 ms: refresh must keep a cell for 64 ms.
     #[must_use]
     pub const fn new(method: Method) -> Self {
         Self { method, open: Self::OPEN, delay: Duration::from_millis(100) }
     }
 
-    /// How many lines are open in a region of `lines`: so few that the window is one that two orders make harmless.
+    /// How many lines are open in a region of `lines`: so few that the window is one that two orders make harmless, but a
+    /// page at least. As long as the loop is in a page, prefetchers were seen to fetch the lines again that it visited
+    /// there; so they are flushed when it has left the page.
     fn open_in(&self, lines: u64) -> u64 {
-        let fits = Visit::safe_window(lines).saturating_sub(READ_AHEAD).max(Self::OPEN_AT_LEAST);
-        self.open.clamp(1, fits)
+        let fits = Visit::safe_window(lines).saturating_sub(READ_AHEAD);
+        let pages = self.open.div_ceil(LINES_PER_FRAME).min(fits / LINES_PER_FRAME).max(1);
+        pages * LINES_PER_FRAME
     }
 
     /// In a region of `lines`, the order of visits may be blurred inside a window of so many.

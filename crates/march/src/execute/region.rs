@@ -112,7 +112,7 @@ impl<'a> Region<'a> {
 
     /// The part of a leg that is a constant distance apart in memory too, from its first line on.
     pub(super) fn stretch(&self, leg: Leg) -> Stretch {
-        let stride = isize::try_from(leg.stride).expect("a stride is less than the region") * LINE_BYTES as isize;
+        let stride = isize::try_from(leg.stride * LINE_BYTES.cast_signed()).expect("a stride is less than the region");
         let count = match self.memory {
             Memory::Whole { .. } => leg.count,
             Memory::Pages(_) => {

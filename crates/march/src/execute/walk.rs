@@ -5,7 +5,7 @@
 //! the number of lines, and a walk says which lines follow from there at a constant stride. **Why this way.** A position
 //! can be added to and compared; nothing has to be kept in step.
 
-use rampart_memory::RegionLine;
+use rampart_memory::{LINES_PER_FRAME, RegionLine};
 
 use super::region::Leg;
 use crate::{Direction, Visit};
@@ -24,6 +24,12 @@ impl Walk {
     pub(super) fn new(visit: Visit, lines: u64, direction: Direction) -> Self {
         let stride = visit.columns().next().expect("a region has lines").stride;
         Self { visit, lines, stride, descending: direction == Direction::Down }
+    }
+
+    /// Whether lines of columns visited long ago follow those of this one in the same page, where a prefetcher that reads
+    /// ahead in the page fetches them again.
+    pub(super) const fn meets_itself(&self) -> bool {
+        self.stride > 1 && self.stride < LINES_PER_FRAME
     }
 
     /// When a line is visited, 0 first.

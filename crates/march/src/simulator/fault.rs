@@ -108,6 +108,19 @@ impl Fault {
         }
     }
 
+    /// The cells that must be simulated, ascending: those that it names, but all if accesses of any cell may matter.
+    pub(super) fn cells_concerned(&self) -> Vec<Cell> {
+        let mut cells: Vec<_> = match self {
+            Self::Primitives(primitives) if !self.hinges_on_the_access_before() => {
+                primitives.iter().flat_map(Primitive::cells).collect()
+            }
+            _ => (0..CELLS).map(Cell).collect(),
+        };
+        cells.sort_unstable();
+        cells.dedup();
+        cells
+    }
+
     /// Whether it shows only in an access that follows another at once: a read that repeats what was read before, or an
     /// operation that fails just after another.
     pub(super) fn hinges_on_the_access_before(&self) -> bool {
@@ -133,6 +146,11 @@ impl Primitive {
     /// A fault of one cell.
     const fn of_cell(cell: Cell, when: Sensitizer, effect: Effect) -> Self {
         Self { when, on: cell, given: None, victim: cell, effect }
+    }
+
+    /// The cells that it names.
+    pub(super) fn cells(&self) -> [Cell; 3] {
+        [self.on, self.given.map_or(self.on, |(cell, _)| cell), self.victim]
     }
 
     /// The same fault, but only while another cell, the aggressor, holds a value.
@@ -195,7 +213,8 @@ pub(super) const fn forced_state_coupling(aggressor: Cell, holds: bool, victim: 
 }
 
 impl AddressFault {
-    fn sound() -> Self {
+    /// No fault: every address reaches its cell.
+    pub(super) fn sound() -> Self {
         Self { reaches: std::array::from_fn(|cell| 1 << cell), floating: Floating::At(false), wired: Wired::And }
     }
 

@@ -80,9 +80,9 @@ pub fn prove_kind(test: &MarchTest, kind: Kind) -> Proof {
 /// How many of the faults of one kind a run on a machine is sure to find, where `further` runs too.
 ///
 /// That is less than [`prove_kind`] says in one way: a fault that shows only in the access right after another is not
-/// counted, since a machine that reads ahead puts others in between. And it is more in another: `further`, which runs on
-/// other data and in an order of which nothing is known, counts for faults of one cell, if it finds them with 0 and 1
-/// exchanged as well.
+/// counted, since a machine that reads ahead puts others in between. And it is more in another: `further`, which runs
+/// on other data and in an order of which nothing is known, counts for faults of one cell, if it finds them with 0 and
+/// 1 exchanged as well.
 pub(crate) fn prove_run(test: &MarchTest, further: Option<&MarchTest>, kind: Kind) -> Proof {
     let further = further.map(|test| [test.clone(), test.complement()]);
     let further_finds =

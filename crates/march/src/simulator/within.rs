@@ -43,11 +43,10 @@ pub(crate) fn found(test: &MarchTest, kind: Kind, background: BitPair) -> u8 {
 }
 
 fn faults(kind: Kind) -> Vec<Primitive> {
-    let cells = |fault: &Primitive| [fault.on, fault.given.map_or(fault.on, |(cell, _)| cell)];
     let between = |fault: &Primitive| {
         fault.victim == VICTIM
-            && cells(fault).contains(&AGGRESSOR)
-            && cells(fault).iter().all(|cell| [AGGRESSOR, VICTIM].contains(cell))
+            && fault.cells().contains(&AGGRESSOR)
+            && fault.cells().iter().all(|cell| [AGGRESSOR, VICTIM].contains(cell))
     };
     list::simple(kind).into_iter().filter(between).collect()
 }

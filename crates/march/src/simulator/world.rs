@@ -4,9 +4,10 @@
 //! amplifier remembers, and whichever way each ⇕ is run: 2^(5+k) runs for a test with k such elements. **Idea.** Follow
 //! all runs at once as the *set* of memories that have shown nothing yet. An element maps the set to a set; a memory
 //! that returns a wrong value leaves it. **Why it is fast.** Memories that have become alike are kept once, so the set
-//! falls from 32 to one or two with the first write, and ⇕ elements do not multiply.
+//! falls to one or two with the first write, and ⇕ elements do not multiply; and cells that have nothing to do with the
+//! fault are left out.
 
-use super::fault::{AddressFault, CELLS, Cell, Fault, Floating, Primitive, Sensitizer, Wired};
+use super::fault::{AddressFault, CELLS, Cell, CellSet, Fault, Floating, Primitive, Sensitizer, Wired};
 use crate::{Direction, Element, MarchTest, Op};
 
 /// One state that the memory may be in.
@@ -14,7 +15,7 @@ use crate::{Direction, Element, MarchTest, Op};
 pub(super) struct World {
     /// Bit `c` is what cell `c` holds.
     cells: u8,
-    /// What the sense amplifier remembers. Kept only where a fault can show it, so that equal states compare equal.
+    /// What the sense amplifier remembers.
     latch: bool,
     /// The operation before, if it was a write.
     written: Option<Written>,
@@ -37,42 +38,56 @@ enum Operation {
 
 /// Whether the test finds the fault, whatever the memory held before and whichever way ⇕ is run.
 pub(super) fn detects(test: &MarchTest, fault: &Fault) -> bool {
-    let mut unseen = World::possible(fault);
+    let cells = fault.cells_concerned();
+    let mut unseen = World::possible(fault, &cells);
     for element in test.elements() {
         unseen = match element {
             Element::Delay => unseen.into_iter().map(|world| world.pause(fault)).collect(),
-            Element::Sweep { direction, ops } => sweep_all(&unseen, fault, *direction, ops),
+            Element::Sweep { direction, ops } => sweep_all(&unseen, fault, &cells, *direction, ops),
         };
+        if !fault.hinges_on_the_access_before() {
+            unseen.iter_mut().for_each(World::forget_the_last_access);
+        }
         unseen.sort_unstable();
         unseen.dedup();
     }
     unseen.is_empty()
 }
 
-fn sweep_all(worlds: &[World], fault: &Fault, direction: Direction, ops: &[Op]) -> Vec<World> {
-    let up = (direction != Direction::Down).then_some([0, 1, 2, 3]);
-    let down = (direction != Direction::Up).then_some([3, 2, 1, 0]);
-    let orders = [up, down];
-    let orders = orders.iter().flatten();
-    orders.flat_map(|order| worlds.iter().filter_map(|world| world.sweep(fault, order.map(Cell), ops))).collect()
+fn sweep_all(worlds: &[World], fault: &Fault, cells: &[Cell], direction: Direction, ops: &[Op]) -> Vec<World> {
+    let mut swept = Vec::with_capacity(2 * worlds.len());
+    if direction != Direction::Down {
+        swept.extend(worlds.iter().filter_map(|world| world.sweep(fault, cells.iter(), ops)));
+    }
+    if direction != Direction::Up {
+        swept.extend(worlds.iter().filter_map(|world| world.sweep(fault, cells.iter().rev(), ops)));
+    }
+    swept
 }
 
 impl World {
-    /// Every state that a memory with this fault may start in.
-    fn possible(fault: &Fault) -> Vec<Self> {
-        let remembers = !matches!(fault, Fault::Primitives(_));
-        let latches = if remembers { &[false, true][..] } else { &[false] };
+    /// Every state that these cells of a memory with this fault may start in; the others hold 0.
+    fn possible(fault: &Fault, cells: &[Cell]) -> Vec<Self> {
+        let simulated: CellSet = cells.iter().map(|cell| 1 << cell.0).sum();
+        let latches = if fault.hinges_on_the_access_before() { &[false, true][..] } else { &[false] };
         let start = |cells| latches.iter().map(move |&latch| Self { cells, latch, written: None });
-        let mut worlds: Vec<_> = (0..1 << CELLS).flat_map(start).collect();
+        let states = (0..1 << CELLS).filter(|state| state & !simulated == 0);
+        let mut worlds: Vec<_> = states.flat_map(start).collect();
         if let Fault::Primitives(primitives) = fault {
             worlds.iter_mut().for_each(|world| world.settle(primitives));
         }
         worlds
     }
 
+    /// Where no fault can show it, so that states that will do the same compare equal.
+    const fn forget_the_last_access(&mut self) {
+        self.latch = false;
+        self.written = None;
+    }
+
     /// The state after all operations on each cell in turn, or `None` if a read returned what it should not.
-    fn sweep(mut self, fault: &Fault, order: [Cell; CELLS as usize], ops: &[Op]) -> Option<Self> {
-        for cell in order {
+    fn sweep<'c>(mut self, fault: &Fault, order: impl Iterator<Item = &'c Cell>, ops: &[Op]) -> Option<Self> {
+        for &cell in order {
             for op in ops {
                 match *op {
                     Op::Write(value) => self.write(fault, cell, value),
@@ -207,11 +222,11 @@ mod tests {
     use crate::named::NAMED;
     use crate::simulator::{Kind, list};
 
-    /// The naive twin of [`detects`]: every start and every choice of directions on its own.
+    /// The naive twin of [`detects`]: every start of all cells and every choice of directions on its own.
     fn detects_one_by_one(test: &MarchTest, fault: &Fault) -> bool {
         let choices = test.elements().iter().filter(|e| matches!(e, Element::Sweep { direction: Direction::Any, .. }));
         let choices = choices.count();
-        World::possible(fault)
+        World::possible(fault, &[0, 1, 2, 3].map(Cell))
             .into_iter()
             .all(|world| (0..1 << choices).all(|ways| run_finds(test, fault, world, ways)))
     }
@@ -231,7 +246,7 @@ mod tests {
                         }
                     };
                     let order = if descend { [3, 2, 1, 0] } else { [0, 1, 2, 3] };
-                    match world.sweep(fault, order.map(Cell), ops) {
+                    match world.sweep(fault, order.map(Cell).iter(), ops) {
                         Some(next) => world = next,
                         None => return true,
                     }

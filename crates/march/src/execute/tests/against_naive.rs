@@ -11,7 +11,8 @@ use rampart_memory::{LineBit, LineData, RegionLine};
 use super::Memory;
 use super::naive::{self, Lines};
 use crate::execute::{Engine, Executor, Method, Mismatch, Outcome, Region, Settings, Watch};
-use crate::{Aim, Background, Direction, Element, MarchTest, Op, Order, Pass};
+use crate::test::arbitrary::any_test;
+use crate::{Aim, Background, Element, MarchTest, Op, Order, Pass};
 
 const DELAY: Duration = Duration::from_millis(5);
 
@@ -137,35 +138,19 @@ fn agrees_with_naive(case: &Case) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-fn op() -> impl Strategy<Value = Op> {
-    (any::<bool>(), any::<bool>()).prop_map(|(read, value)| if read { Op::Read(value) } else { Op::Write(value) })
-}
-
-/// An element whose reads expect what its writes left, most of the time: `value` comes in, and the last goes out.
-fn element() -> impl Strategy<Value = Element> {
-    let direction = prop_oneof![Just(Direction::Up), Just(Direction::Down), Just(Direction::Any)];
-    prop_oneof![
-        9 => (direction, prop::collection::vec(op(), 1..6)).prop_map(|(direction, ops)| Element::Sweep { direction, ops }),
-        1 => Just(Element::Delay),
-    ]
-}
-
-/// A test of any elements at all. Unless `wild`, its reads expect what was last written.
+/// Any sound test; if `wild`, every third of its reads expects what is not there.
 fn march_test() -> impl Strategy<Value = MarchTest> {
-    (prop::collection::vec(element(), 1..6), prop::bool::weighted(0.2)).prop_map(|(mut elements, wild)| {
-        elements.insert(0, Element::Sweep { direction: Direction::Any, ops: vec![Op::Write(false)] });
-        let mut held = false;
-        let ops = elements.iter_mut().filter_map(|element| match element {
-            Element::Sweep { ops, .. } => Some(ops),
-            Element::Delay => None,
+    (any_test(), prop::bool::weighted(0.2)).prop_map(|(test, wild)| {
+        let mut elements = test.elements().to_vec();
+        let ops = elements.iter_mut().flat_map(|element| match element {
+            Element::Sweep { ops, .. } => ops.as_mut_slice(),
+            Element::Delay => &mut [],
         });
-        for op in ops.flatten() {
-            match op {
-                Op::Write(value) => held = *value,
-                Op::Read(value) if !wild => *value = held,
-                Op::Read(_) => {}
-            }
-        }
+        let reads = ops.filter_map(|op| match op {
+            Op::Read(value) => Some(value),
+            Op::Write(_) => None,
+        });
+        reads.step_by(3).for_each(|value| *value ^= wild);
         MarchTest::from_elements(elements)
     })
 }

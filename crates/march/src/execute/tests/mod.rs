@@ -2,6 +2,7 @@
 
 mod against_naive;
 mod naive;
+mod runs;
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;

@@ -1,0 +1,231 @@
+//! `march`: how fast march tests go over real memory, as a fraction of this machine's own limit.
+//!
+//! The limit is that of operations that do not overlap: for each line, its writes at the speed of writing alone and its reads
+//! at the speed of reading alone, both measured in turn with the tests. design: 4.05 GB/s and 93 % for MATS+, 1.91 and 90 % for
+//! March C- on another machine (one core, 64 MiB); 63 to 70 % for random frames in batches of 64.
+
+use std::ops::ControlFlow;
+use std::ptr::NonNull;
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rampart_linux::{Block, Cpu, PageKind, cpu};
+use rampart_march::execute::limit::Limit;
+use rampart_march::execute::{Engine, Executor, Method, Mismatch, Region, Settings, Watch};
+use rampart_march::{Aim, Background, MarchTest, Order, Pass};
+use rampart_memory::Bytes;
+
+use crate::peers;
+
+/// How often each figure is measured; the median counts.
+const ROUNDS: usize = 5;
+
+/// Memory of each core.
+const MEMORY: Bytes = Bytes::from_mib(256);
+
+/// Pages of a batch of random frames.
+const BATCH: usize = 64;
+
+const TESTS: [(&str, &str); 4] = [
+    ("one pattern", "*(w0); *(r0)"),
+    ("MATS+", "*(w0); ^(r0,w1); v(r1,w0)"),
+    ("March C-", "*(w0); ^(r0,w1); ^(r1,w0); v(r0,w1); v(r1,w0); *(r0)"),
+    ("March B", "*(w0); ^(r0,w1,r1,w0,r0,w1); ^(r1,w0,w1); v(r1,w0,w1,w0); v(r0,w1,w0)"),
+];
+
+/// How memory is cut.
+#[derive(Clone, Copy)]
+enum Cut {
+    Blocks(Bytes),
+    RandomFrames,
+}
+
+struct Quiet;
+
+impl Watch for Quiet {
+    fn mismatch(&mut self, mismatch: &Mismatch) {
+        println!("MISMATCH {mismatch:?}");
+    }
+    fn advanced(&mut self, _operations: u64) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+    fn pause(&mut self, _delay: Duration) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+/// Runs it.
+pub fn run(_arguments: &[String]) -> Result<(), String> {
+    let engine = Engine::detect();
+    println!("march tests, {engine}, {MEMORY} a core, median of {ROUNDS}");
+    println!("GB/s of memory tested, and % of the limit of operations that do not overlap\n");
+    let mut one_pattern = 0.0;
+    let mut by_cores = Vec::new();
+    for cores in [1, 2] {
+        let cpus = allowed_cpus(cores)?;
+        println!("{cores} core(s)            {:>21}{:>21}", "flush behind", "non-temporal");
+        println!("{:<21}{}", "test, cut", "  sequential interleaved".repeat(2));
+        for cut in [Cut::Blocks(Bytes::from_mib(64)), Cut::Blocks(Bytes::from_mib(2)), Cut::RandomFrames] {
+            for (name, notation) in TESTS {
+                let test: MarchTest = notation.parse().map_err(|error| format!("{error}"))?;
+                let row = measure_row(engine, &cpus, cut, &test);
+                if cores == 1 && name == "one pattern" {
+                    one_pattern = row.iter().map(|cell| cell.rate).fold(one_pattern, f64::max);
+                }
+                print_row(name, cut, &row);
+                by_cores.push((cores, row));
+            }
+        }
+        println!();
+    }
+    scaling(&by_cores);
+    beside_peers(one_pattern);
+    Ok(())
+}
+
+struct Cell {
+    rate: f64,
+    limit: f64,
+}
+
+fn allowed_cpus(cores: usize) -> Result<Vec<Cpu>, String> {
+    let topology = rampart_linux::Topology::read(&rampart_linux::Roots::default());
+    let cpus: Vec<Cpu> = topology.allowed.into_iter().take(cores).collect();
+    if cpus.len() < cores { Err(format!("this machine has no {cores} CPUs")) } else { Ok(cpus) }
+}
+
+/// Both methods, each in both orders; the limit measured in turn with each.
+fn measure_row(engine: Engine, cpus: &[Cpu], cut: Cut, test: &MarchTest) -> Vec<Cell> {
+    let mut row = Vec::new();
+    for method in [Method::FlushBehind, Method::NonTemporal] {
+        for order in [Order::Sequential, Order::Interleaved] {
+            if matches!((cut, order), (Cut::RandomFrames, Order::Interleaved)) {
+                continue;
+            }
+            row.push(measure(Executor { engine, settings: Settings::new(method) }, cpus, cut, test, order));
+        }
+    }
+    row
+}
+
+/// All cores at once, each on memory of its own.
+fn measure(executor: Executor, cpus: &[Cpu], cut: Cut, test: &MarchTest, order: Order) -> Cell {
+    let pass = Pass { test: test.clone(), background: Background::solid(), order, aim: Aim::BetweenLines };
+    let together = Barrier::new(cpus.len());
+    let cells: Vec<Cell> = thread::scope(|scope| {
+        let core = |&cpu| {
+            let (pass, together) = (&pass, &together);
+            scope.spawn(move || on_one_core(executor, cpu, cut, pass, together))
+        };
+        let cores: Vec<_> = cpus.iter().map(core).collect();
+        cores.into_iter().map(|core| core.join().expect("no panic")).collect()
+    });
+    Cell { rate: cells.iter().map(|cell| cell.rate).sum(), limit: cells.iter().map(|cell| cell.limit).sum() }
+}
+
+fn on_one_core(executor: Executor, on: Cpu, cut: Cut, pass: &Pass, together: &Barrier) -> Cell {
+    cpu::bind(on).expect("an allowed CPU");
+    let kind = if matches!(cut, Cut::RandomFrames) { PageKind::Base } else { PageKind::Huge };
+    let mut block = Block::claim(MEMORY, kind).expect("memory for the bench");
+    let pages = shuffled_pages(&block);
+    let (mut rates, mut limits) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        together.wait();
+        let limit = Limit::measure(executor.engine, &mut Region::from(&mut block));
+        limits.push(limit.of(pass.test.reads(), pass.test.writes()));
+        together.wait();
+        let start = Instant::now();
+        let bytes = sweep(executor, &mut block, &pages, cut, pass);
+        rates.push(bytes as f64 / start.elapsed().as_secs_f64());
+    }
+    Cell { rate: median(rates), limit: median(limits) }
+}
+
+/// One pass over the memory, cut by cut. Returns the bytes tested.
+fn sweep(executor: Executor, block: &mut Block, pages: &[NonNull<u8>], cut: Cut, pass: &Pass) -> u64 {
+    let lines = block.bytes().get() / rampart_memory::LINE_BYTES;
+    match cut {
+        Cut::Blocks(bytes) => {
+            let each = bytes.get() / rampart_memory::LINE_BYTES;
+            for first in (0..lines).step_by(usize::try_from(each).expect("small")) {
+                let offset = usize::try_from(first * rampart_memory::LINE_BYTES).expect("inside a block");
+                // SAFETY: 1. the part lies in the block, which is private memory of this process, present until it is dropped;
+                // 2. the block is borrowed mutably here and no other region of it lives; 3. nobody has a reference to it.
+                let mut region = unsafe { Region::from_raw(block.base().add(offset), each) };
+                executor.run(&mut region, pass, None, &mut Quiet);
+            }
+        }
+        Cut::RandomFrames => {
+            for batch in pages.chunks(BATCH) {
+                // SAFETY: as above, for each page; the list is a permutation of the block's pages, so none is in it twice.
+                let mut region = unsafe { Region::from_pages(batch) };
+                executor.run(&mut region, pass, None, &mut Quiet);
+            }
+        }
+    }
+    block.bytes().get()
+}
+
+/// The pages of a block in an order that no prefetcher guesses, the same each time.
+fn shuffled_pages(block: &Block) -> Vec<NonNull<u8>> {
+    let count = usize::try_from(block.pages()).expect("pages of a block");
+    let mut order: Vec<usize> = (0..count).collect();
+    let mut state = 88_172_645_463_325_252_u64;
+    for last in (1..count).rev() {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        order.swap(last, usize::try_from(state % (last as u64 + 1)).expect("an index"));
+    }
+    // SAFETY: each page lies in the block.
+    order.into_iter().map(|page| unsafe { block.base().add(page * 4096) }).collect()
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn print_row(name: &str, cut: Cut, row: &[Cell]) {
+    let cut = match cut {
+        Cut::Blocks(bytes) => bytes.to_string(),
+        Cut::RandomFrames => "frames".to_owned(),
+    };
+    print!("{:<21}", format!("{name}, {cut}"));
+    let shown = |cell: &Cell| format!("{:>6.2} {:>3.0} %", cell.rate / 1e9, 100.0 * cell.rate / cell.limit);
+    match row {
+        [flush, stream] => println!("{:>12}{:>12}{:>12}", shown(flush), "", shown(stream)),
+        all => println!("{}", all.iter().map(|cell| format!("{:>12}", shown(cell))).collect::<String>()),
+    }
+}
+
+/// Two cores beside one: the best cell of each row.
+fn scaling(rows: &[(usize, Vec<Cell>)]) {
+    let best = |cores: usize| -> Vec<f64> {
+        let of = rows.iter().filter(|(known, _)| *known == cores);
+        of.map(|(_, row)| row.iter().map(|cell| cell.rate).fold(0.0, f64::max)).collect()
+    };
+    let ratios: Vec<f64> = best(1).iter().zip(best(2)).map(|(one, two)| two / one).collect();
+    println!("two cores beside one, each row's best: {}", list(&ratios));
+}
+
+fn list(ratios: &[f64]) -> String {
+    ratios.iter().map(|ratio| format!("{ratio:.2}")).collect::<Vec<_>>().join(" ")
+}
+
+fn beside_peers(one_pattern: f64) {
+    match peers::memtester(3) {
+        Some(theirs) => println!(
+            "one pattern, one core: ours {:.2} GB/s, memtester {:.2}: {:.2} times",
+            one_pattern / 1e9,
+            theirs / 1e9,
+            one_pattern / theirs
+        ),
+        None => println!("memtester is not installed: apt-get install memtester"),
+    }
+    match peers::stressapptest() {
+        Some(theirs) => println!("stressapptest copies {:.2} GB/s with one thread", theirs / 1e9),
+        None => println!("stressapptest is not installed: apt-get install stressapptest"),
+    }
+}

@@ -1,0 +1,141 @@
+//! One step over a range of positions: three places that move together.
+//!
+//! ```text
+//!          flushed              at      at + AHEAD
+//! ─────────────┼────────────────┼───────────┼──────────  positions
+//!  out of the  │    visited,    │  being    │  not yet
+//!  caches      │    open        │ prefetched│  touched
+//! ```
+//!
+//! The inner loop takes as many lines as all three have left in their columns or pages, and moves all three.
+
+use std::ops::{ControlFlow, Range};
+
+use rampart_memory::fault::LineAccess;
+use rampart_memory::{LINES_PER_FRAME, LineData};
+
+use super::ground::Eviction;
+use super::region::Stretch;
+use super::steps::Step;
+use super::sweep::Sweep;
+use super::watch::Log;
+use super::{AHEAD, arch};
+
+/// How far the flush stays behind the visits in a batch, in lines.
+const OPEN_IN_BATCH: u64 = LINES_PER_FRAME;
+
+/// How many lines the inner loop visits before whoever watches may stop it: 256 KiB.
+const MOST_AT_ONCE: u64 = 4096;
+
+/// How far a step has come in a range of positions: those before `flushed` are out of the caches, those before `at` are
+/// visited.
+pub(super) struct Front<'s> {
+    sweep: &'s Sweep<'s>,
+    step: &'s Step,
+    eviction: Eviction,
+    /// How far the flush stays behind the visits.
+    open: u64,
+    flushed: u64,
+    at: u64,
+    end: u64,
+}
+
+impl<'s> Front<'s> {
+    pub(super) fn new(sweep: &'s Sweep<'s>, step: &'s Step, range: Range<u64>) -> Self {
+        // What is left to flush at a batch's end overlaps with nothing, so in a batch the flush follows closely.
+        let open = if sweep.steps.len() == 1 { sweep.ground.open } else { sweep.ground.open.min(OPEN_IN_BATCH) };
+        let eviction = sweep.ground.eviction(step);
+        Self { sweep, step, eviction, open, flushed: range.start, at: range.start, end: range.end }
+    }
+
+    pub(super) fn run(mut self, log: &mut Log<'_>) -> ControlFlow<()> {
+        while self.at < self.end {
+            let before = self.at;
+            let stop = self.next_emulated();
+            if stop == before {
+                self.at += 1;
+                continue;
+            }
+            self.catch_up();
+            if let Some(found) = self.visit(stop) {
+                self.report(found, log);
+                self.at += 1;
+            }
+            log.did((self.at - before) * self.step.operations())?;
+        }
+        if self.eviction != Eviction::None {
+            self.flush_until(self.end);
+        }
+        arch::fence();
+        ControlFlow::Continue(())
+    }
+
+    /// Flushes what the inner loop did not.
+    fn catch_up(&mut self) {
+        let due = match self.eviction {
+            Eviction::None => false,
+            // It fell back by the lines that were not visited in the inner loop.
+            Eviction::Following => true,
+            Eviction::InBursts => self.at - self.flushed >= 2 * self.open,
+        };
+        if due {
+            self.flush_until(self.at.saturating_sub(self.open));
+        }
+    }
+
+    /// The next position to leave out, or the end.
+    fn next_emulated(&self) -> u64 {
+        let emulated = self.sweep.emulated;
+        let next = emulated.partition_point(|&position| position < self.at);
+        emulated.get(next).map_or(self.end, |&position| position.min(self.end))
+    }
+
+    /// Visits lines up to `stop` at most: until one of the three places comes to the end of its column or page, or to a
+    /// line that is not as expected, whose content it returns.
+    fn visit(&mut self, stop: u64) -> Option<LineData> {
+        let here = self.stretch(self.at);
+        let ahead = if self.at + AHEAD < self.end { self.stretch(self.at + AHEAD) } else { here };
+        let lag = self.at - self.flushed;
+        let follows = self.eviction == Eviction::Following;
+        let behind = (follows && lag >= self.open).then(|| self.stretch(self.flushed));
+        let unflushed = match behind {
+            Some(behind) => behind.count,
+            None if follows => self.open - lag,
+            None => MOST_AT_ONCE,
+        };
+        let count = (stop - self.at).min(here.count).min(ahead.count).min(unflushed).min(MOST_AT_ONCE);
+
+        let difference =
+            self.sweep.ground.perform(self.step, here, ahead.first, behind.map(|behind| behind.first), count);
+        let visited = difference.map_or(count, |difference| difference.after as u64);
+        self.at += visited;
+        if behind.is_some() {
+            self.flushed += visited;
+        }
+        difference.map(|difference| difference.found)
+    }
+
+    /// Reads the line again, tells of it, and does to it what is left to do at this visit.
+    fn report(&self, found: LineData, log: &mut Log<'_>) {
+        let Sweep { ground, walk, .. } = self.sweep;
+        let read = self.step.read.as_ref().expect("only a read differs");
+        let line = walk.leg(self.at).line;
+        let reread = ground.direct().load(line);
+        log.mismatch(&self.sweep.mismatch(line, read, found, reread));
+        if self.step.write.is_some() {
+            let here = self.stretch(self.at);
+            ground.perform(&Step { read: None, ..self.step.clone() }, here, here.first, None, 1);
+        }
+    }
+
+    fn flush_until(&mut self, position: u64) {
+        if self.flushed < position {
+            self.sweep.flush(self.flushed..position);
+            self.flushed = position;
+        }
+    }
+
+    fn stretch(&self, position: u64) -> Stretch {
+        self.sweep.stretch(position)
+    }
+}

@@ -1,0 +1,84 @@
+//! A region and the ways to its lines: many in the inner loop, a flush of many, or one at a time.
+
+use super::arch;
+use super::direct::Direct;
+use super::engine::Engine;
+use super::kernel::{Difference, Task};
+use super::region::{Region, Stretch};
+use super::steps::Step;
+
+/// A region and how its lines are read and written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ground<'s> {
+    pub engine: Engine,
+    pub region: &'s Region<'s>,
+    /// Whether to write past the caches.
+    pub streaming: bool,
+    /// How many lines may be visited and not yet be out of the caches, and how many make a batch; at least 1.
+    pub open: u64,
+}
+
+impl<'s> Ground<'s> {
+    /// One line at a time.
+    pub(super) fn direct(&self) -> Direct<'s> {
+        Direct::new(self.region, self.engine.flush())
+    }
+
+    /// How the lines of a step leave the caches.
+    pub(super) fn eviction(&self, step: &Step) -> Eviction {
+        let writes_evict = self.streaming && arch::STREAMING_EVICTS;
+        match step {
+            Step { evict: false, .. } => Eviction::None,
+            Step { read: None, .. } if writes_evict => Eviction::None,
+            _ if writes_evict => Eviction::InBursts,
+            _ => Eviction::Following,
+        }
+    }
+
+    /// Does a step on the first `count` lines of a stretch, while it prefetches and flushes as many elsewhere.
+    pub(super) fn perform(
+        &self,
+        step: &Step,
+        here: Stretch,
+        ahead: *const u8,
+        behind: Option<*mut u8>,
+        count: u64,
+    ) -> Option<Difference> {
+        let task = Task {
+            here: here.first,
+            ahead,
+            behind: behind.map(<*mut u8>::cast_const),
+            stride: here.stride,
+            count: usize::try_from(count).expect("lines in memory"),
+            read: step.read.as_ref().map(|read| &read.expected),
+            write: step.write.as_ref(),
+            streaming: self.streaming,
+            flush: self.engine.flush(),
+        };
+        // SAFETY: the lines to visit and those to flush are parts of stretches of this region.
+        unsafe { self.engine.perform(&task) }
+    }
+
+    /// Flushes the first `count` lines of a stretch.
+    pub(super) fn flush(&self, stretch: Stretch, count: u64) {
+        let mut line = stretch.first;
+        for _ in 0..count {
+            // SAFETY: it is one of the stretch's lines, which lie in this region.
+            unsafe { self.engine.flush().line(line) };
+            line = line.wrapping_offset(stretch.stride);
+        }
+    }
+}
+
+/// How the lines of a step leave the caches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Eviction {
+    /// By themselves, or not at all.
+    None,
+    /// Each is flushed in the inner loop, some visits after its own.
+    Following,
+    /// Many are flushed at once, outside of the inner loop: where a write already evicted them, but a prefetcher may have
+    /// fetched them again. It does so with the first two lines of a page. Among non-temporal stores, each flush would
+    /// wait for the stores before it, at a third of the speed.
+    InBursts,
+}

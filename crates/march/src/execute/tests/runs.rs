@@ -1,0 +1,237 @@
+//! What a run tells, line by line, with all engines and both methods.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use rampart_memory::fault::{Cell, Emulator, FaultKind, PlacedFault};
+use rampart_memory::{LineBit, LineData, RegionLine};
+
+use super::Memory;
+use crate::execute::{Engine, Executor, Method, Mismatch, Outcome, Region, Settings, Watch};
+use crate::{Aim, Background, Order, Pass, Visit};
+
+/// Keeps what it is told; stops the run after some operations, or at a pause.
+#[derive(Default)]
+struct Recorder {
+    mismatches: Vec<Mismatch>,
+    calls: Vec<u64>,
+    stop_after: Option<u64>,
+    stop_at_pause: bool,
+    pauses: Vec<Duration>,
+}
+
+impl Watch for Recorder {
+    fn mismatch(&mut self, mismatch: &Mismatch) {
+        self.mismatches.push(*mismatch);
+    }
+
+    fn advanced(&mut self, operations: u64) -> ControlFlow<()> {
+        self.calls.push(operations);
+        let done: u64 = self.calls.iter().sum();
+        if self.stop_after.is_some_and(|limit| done >= limit) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+
+    fn pause(&mut self, delay: Duration) -> ControlFlow<()> {
+        self.pauses.push(delay);
+        if self.stop_at_pause { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+fn executors() -> impl Iterator<Item = Executor> {
+    let methods = [Method::FlushBehind, Method::NonTemporal];
+    let all = move |engine| methods.map(|method| Executor { engine, settings: Settings::new(method) });
+    Engine::all_available().into_iter().flat_map(all)
+}
+
+fn pass(notation: &str, order: Order) -> Pass {
+    let background = Background { name: "mixed".to_owned(), data: LineData([0x0123_4567_89ab_cdef; 8]) };
+    Pass { test: notation.parse().unwrap(), background, order, aim: Aim::BetweenLines }
+}
+
+fn run(executor: &Executor, memory: &Memory, pass: &Pass, recorder: &mut Recorder) -> Outcome {
+    executor.run(&mut memory.region(), pass, None, recorder)
+}
+
+/// Runs one element after the memory was filled with the background, except for `wrong`.
+fn one_element(executor: &Executor, memory: &Memory, element: &str, order: Order, wrong: &[u64]) -> Vec<Mismatch> {
+    /// Spoils lines when the background is there.
+    struct Spoiler<'m>(&'m Memory, Vec<u64>, Recorder);
+    impl Watch for Spoiler<'_> {
+        fn mismatch(&mut self, mismatch: &Mismatch) {
+            self.2.mismatch(mismatch);
+        }
+        fn advanced(&mut self, operations: u64) -> ControlFlow<()> {
+            let written = self.2.calls.iter().sum::<u64>() + operations;
+            if written == self.0.lines() {
+                self.1.drain(..).for_each(|line| self.0.set(RegionLine(line), LineData::ZERO));
+            }
+            self.2.advanced(operations)
+        }
+        fn pause(&mut self, _: Duration) -> ControlFlow<()> {
+            ControlFlow::Continue(())
+        }
+    }
+    let mut spoiler = Spoiler(memory, wrong.to_vec(), Recorder::default());
+    let outcome = executor.run(&mut memory.region(), &pass(&format!("*(w0);{element}"), order), None, &mut spoiler);
+    assert_eq!(outcome.mismatches, spoiler.2.mismatches.len() as u64);
+    spoiler.2.mismatches
+}
+
+#[test]
+fn a_sound_memory_shows_no_mismatch_and_ends_with_what_was_last_written() {
+    for order in [Order::Sequential, Order::Interleaved] {
+        let pass = pass("*(w0); ^(r0,w1); ^(r1,w0,r0,w1); v(r1,r1,w0,w0); Del; v(r0,w1,r1); *(r1)", order);
+        for executor in executors() {
+            let memory = Memory::new(3000);
+            let mut recorder = Recorder::default();
+            let outcome = run(&executor, &memory, &pass, &mut recorder);
+            assert_eq!(outcome, Outcome { completed: true, mismatches: 0, operations: 15 * 3000 }, "{executor:?}");
+            assert_eq!(outcome.moved().get(), 15 * 3000 * 64);
+            assert_eq!(recorder.pauses, [executor.settings.delay]);
+            assert!(memory.content().iter().all(|&line| line == pass.background.line(true)), "{executor:?}");
+        }
+    }
+}
+
+#[test]
+fn a_wrong_line_is_told_with_its_place_its_bits_and_a_second_read() {
+    for executor in executors() {
+        let memory = Memory::new(200);
+        for line in [0, 77, 199] {
+            let expected = pass("*(w0)", Order::Sequential).background.data;
+            let seen = one_element(&executor, &memory, "^(r0,w1)", Order::Sequential, &[line]);
+            let line = RegionLine(line);
+            let (order, zero) = (Order::Sequential, LineData::ZERO);
+            let told =
+                Mismatch { line, expected, found: zero, reread: zero, element: 1, op: 0, order, emulated: false };
+            assert_eq!(seen, [told], "{executor:?}");
+            assert_eq!(seen[0].bits().0, expected);
+        }
+        assert!(memory.content().iter().all(|line| *line == memory.get(RegionLine(0))), "written all the same");
+    }
+}
+
+#[test]
+fn lines_are_visited_in_the_order_and_the_direction_of_the_element() {
+    let lines = 2000;
+    let all: Vec<_> = (0..lines).collect();
+    for executor in executors() {
+        let memory = Memory::new(lines);
+        for order in [Order::Sequential, Order::Interleaved] {
+            let visit = executor.settings.visit(order, lines);
+            let mut ascending: Vec<_> =
+                visit.columns().flat_map(|c| (0..c.count).map(move |i| c.first.0 + i * c.stride)).collect();
+            let seen = |element| -> Vec<_> {
+                one_element(&executor, &memory, element, order, &all).iter().map(|mismatch| mismatch.line.0).collect()
+            };
+            assert_eq!(seen("^(r0)"), ascending, "{executor:?}");
+            assert_eq!(seen("*(r0,w1)"), ascending, "{executor:?}");
+            ascending.reverse();
+            assert_eq!(seen("v(r0,w1)"), ascending, "{executor:?}");
+        }
+    }
+}
+
+#[test]
+fn a_region_of_one_line_is_tested() {
+    for executor in executors() {
+        let memory = Memory::new(1);
+        for order in [Order::Sequential, Order::Interleaved] {
+            let seen = one_element(&executor, &memory, "v(r0,w1,r1,w0,r0)", order, &[0]);
+            assert_eq!(seen.iter().map(|mismatch| mismatch.op).collect::<Vec<_>>(), [0], "{executor:?}");
+        }
+        memory.content();
+    }
+}
+
+#[test]
+fn whoever_watches_is_told_of_all_operations_in_small_parts() {
+    let pass = pass("*(w0); ^(r0,w1); v(r1,w0,r0)", Order::Sequential);
+    for executor in executors() {
+        let memory = Memory::new(20_000);
+        let mut recorder = Recorder::default();
+        let outcome = run(&executor, &memory, &pass, &mut recorder);
+        assert_eq!(recorder.calls.iter().sum::<u64>(), 6 * 20_000);
+        assert_eq!(outcome.operations, 6 * 20_000);
+        assert!(recorder.calls.iter().all(|&operations| operations <= 4 * 4096), "{:?}", recorder.calls);
+    }
+}
+
+#[test]
+fn a_run_stops_where_it_is_told_to() {
+    let pass = pass("*(w0); Del; ^(r0,w1)", Order::Interleaved);
+    for executor in executors() {
+        let memory = Memory::new(20_000);
+        let mut recorder = Recorder { stop_after: Some(10_000), ..Recorder::default() };
+        let outcome = run(&executor, &memory, &pass, &mut recorder);
+        assert!(!outcome.completed && recorder.pauses.is_empty());
+        assert!((10_000..20_000).contains(&outcome.operations), "{outcome:?}");
+
+        let mut recorder = Recorder { stop_at_pause: true, ..Recorder::default() };
+        let outcome = run(&executor, &memory, &pass, &mut recorder);
+        assert_eq!(outcome, Outcome { completed: false, mismatches: 0, operations: 20_000 });
+        memory.content();
+    }
+}
+
+#[test]
+fn an_emulated_fault_is_found_beside_a_real_one_and_told_from_it() {
+    let cell = Cell { line: RegionLine(5), bit: LineBit::new(0).unwrap() };
+    let faults = vec![PlacedFault::permanent(FaultKind::StuckAt { cell, value: false })];
+    for executor in executors() {
+        let memory = Memory::new(64);
+        let mut emulator = Emulator::new(faults.clone(), 0);
+        let mut recorder = Recorder::default();
+        let pass = pass("*(w0); ^(r0,w1); v(r1)", Order::Sequential);
+        let outcome = executor.run(&mut memory.region(), &pass, Some(&mut emulator), &mut recorder);
+        let told: Vec<_> = recorder.mismatches.iter().map(|m| (m.line, m.element, m.emulated)).collect();
+        assert_eq!(told, [(cell.line, 1, true)], "background bit 0 is 1, so r0 finds the stuck 0: {outcome:?}");
+        assert_eq!(recorder.mismatches[0].bits(), cell.bits());
+    }
+}
+
+#[test]
+#[should_panic(expected = "emulated faults lie in the region, whose last line is 63")]
+fn a_fault_outside_the_region_is_a_bug_of_the_caller() {
+    let cell = Cell { line: RegionLine(64), bit: LineBit::new(0).unwrap() };
+    let mut emulator = Emulator::new(vec![PlacedFault::permanent(FaultKind::StuckAt { cell, value: false })], 0);
+    let executor = executors().next().unwrap();
+    let memory = Memory::new(64);
+    let pass = pass("*(w0)", Order::Sequential);
+    executor.run(&mut memory.region(), &pass, Some(&mut emulator), &mut Recorder::default());
+}
+
+#[test]
+fn a_block_of_claimed_memory_is_a_region() {
+    let Ok(mut block) =
+        rampart_linux::Block::claim(rampart_memory::Bytes::new(64 << 10), rampart_linux::PageKind::Base)
+    else {
+        return; // a kernel with other pages than 4 KiB: there are no blocks to test
+    };
+    let executor = executors().next().unwrap();
+    let mut region = Region::from(&mut block);
+    assert_eq!((region.lines(), region.bytes().get()), (1024, 64 << 10));
+    let pass = pass("*(w0); ^(r0,w1); v(r1)", Order::Interleaved);
+    let outcome = executor.run(&mut region, &pass, None, &mut Recorder::default());
+    assert_eq!(outcome, Outcome { completed: true, mismatches: 0, operations: 4 * 1024 });
+}
+
+#[test]
+fn two_orders_keep_every_pair_outside_the_window_once_from_2_mib_on() {
+    for method in [Method::FlushBehind, Method::NonTemporal] {
+        let settings = Settings::new(method);
+        for mib in [2, 3, 4, 8, 16, 64, 1024] {
+            let lines = (mib << 20) / 64;
+            assert!(settings.keeps_order(lines), "{mib} MiB");
+            let columns = settings.visit(Order::Interleaved, lines).columns().count() as u64;
+            assert_eq!(columns, 2 * settings.window(lines) + 1, "{mib} MiB");
+        }
+        assert!(!settings.keeps_order(64));
+        assert!(settings.window((64 << 20) / 64) <= Visit::safe_window((64 << 20) / 64));
+        assert_eq!(settings.visit(Order::Interleaved, 1).columns().count(), 1);
+    }
+}
