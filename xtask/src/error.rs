@@ -40,6 +40,9 @@ pub enum Error {
         /// Why.
         cause: Box<Error>,
     },
+    // Never shown: how many failed was said already, on a line of its own that is to be the last.
+    /// tests failed
+    TestsFailed,
     /// no fuzz target `{0}`: `cargo xtask fuzz` lists them
     NoFuzzTarget(String),
 }

@@ -34,6 +34,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match perform(root(), &words) {
         Ok(()) => ExitCode::SUCCESS,
+        Err(Error::TestsFailed) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("xtask: {error}");
             ExitCode::from(if matches!(error, Error::Usage(_)) { 2 } else { 1 })

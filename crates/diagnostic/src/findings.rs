@@ -102,7 +102,7 @@ impl Findings {
     }
 
     /// How many bad frames there are.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.frames.iter().chain(&self.pages).map(FaultMap::len).sum()
     }
 

@@ -1,7 +1,7 @@
 //! One test of this machine's free memory, beside its work: `rampart test`.
 //!
 //! **Problem.** Claim what is free, keep each frame in place while it is tested, lose nothing that is found, disturb nobody,
-//! and say at the end what was and was not tested. **Idea.** Testers, one thread a CPU, take blocks from a [`Ledger`] and march
+//! and say at the end what was and was not tested. **Idea.** Testers, one thread a CPU, take blocks from a [`crate::ledger::Ledger`] and march
 //! over them; this thread watches the machine's memory every few milliseconds, gives blocks back when programs want them,
 //! and shows progress. **Why this way.** All that is decided is decided by [`crate::polite`] and [`crate::ledger`], which are
 //! pure; here is only what must happen: claim, pin, look up frames, march, keep, retire, give back (figure 2 of

@@ -64,7 +64,7 @@ impl fmt::Display for Frame {
     }
 }
 
-/// `{0}` is not a frame number: give it as 0x1a2b3 or decimal, below 2^40
+/// {0:?} is not a frame number: give it as 0x1a2b3 or decimal, below 2^40
 #[derive(Clone, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
 pub struct ParseFrameError(String);
 

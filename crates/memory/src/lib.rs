@@ -21,7 +21,7 @@ mod topology;
 pub use fault::{Emulator, LineAccess, PlacedFault};
 pub use fault_map::FaultMap;
 pub use frame::{FRAME_BYTES, Frame, FrameRange, LINES_PER_FRAME, ParseFrameError};
-pub use line::{LINE_BYTES, LINE_WORDS, LineBit, LineBits, LineData, RegionLine};
+pub use line::{LINE_BYTES, LINE_WORDS, LineBit, LineBits, LineData, NoSuchBit, RegionLine};
 pub use size::{Bytes, ParseSizeError};
 pub use time::{Clock, Timestamp};
 pub use topology::{Bank, HotplugBlock, Node};

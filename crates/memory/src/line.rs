@@ -65,8 +65,26 @@ impl fmt::Display for LineData {
 
 /// A bit of a line, 0 to 511.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "u16", into = "u16")]
 pub struct LineBit(u16);
+
+impl From<LineBit> for u16 {
+    fn from(bit: LineBit) -> Self {
+        bit.0
+    }
+}
+
+/// a line has no bit {0}: its bits are 0 to 511
+#[derive(Clone, Copy, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
+pub struct NoSuchBit(u16);
+
+impl TryFrom<u16> for LineBit {
+    type Error = NoSuchBit;
+
+    fn try_from(index: u16) -> Result<Self, Self::Error> {
+        Self::new(index).ok_or(NoSuchBit(index))
+    }
+}
 
 impl LineBit {
     /// How many bits a line has.

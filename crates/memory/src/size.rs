@@ -70,9 +70,9 @@ impl fmt::Display for Bytes {
 /// Why a text is not a size.
 #[derive(Clone, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
 pub enum ParseSizeError {
-    /// `{0}` is not a size: write a number and a unit, such as 64MiB or 4GiB
+    /// {0:?} is not a size: write a number and a unit, such as 64MiB or 4GiB
     Malformed(String),
-    /// `{0}` is more than 2^64 bytes
+    /// {0:?} is more than 2^64 bytes
     TooLarge(String),
 }
 

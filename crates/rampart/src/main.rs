@@ -43,7 +43,7 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
     match arguments.command {
         Command::Test(test) => commands::test::run(&test, store),
         Command::March(command) => commands::march::run(command),
-        Command::Map(command) => commands::map::run(command, store),
+        Command::Map(command) => commands::map::run(&command, store),
         Command::Status { json } => commands::status::run(json, store),
     }
 }

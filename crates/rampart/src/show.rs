@@ -184,6 +184,9 @@ pub fn bad_frame(bad: &BadFrame) -> String {
         (Retirement::Offlined, _) => "; retired".to_owned(),
         (Retirement::Refused(why), _) => format!("; NOT retired: {why}"),
     };
+    if bad.mismatches == 0 {
+        return format!("{place}: put on the map by hand{retirement}");
+    }
     format!(
         "{place}: {origin}{} in {}{first}{retirement}",
         plural(bad.mismatches, "mismatch", "es"),

@@ -225,7 +225,7 @@ impl<'a> Shared<'a> {
     }
 
     pub fn progress(&self) -> Progress {
-        let bad_frames = lock(&self.findings).len();
+        let bad_frames = lock(&self.findings).count();
         let ledger = self.ledger();
         let sums = lock(&self.sums);
         let pass = ledger.pass();

@@ -5,7 +5,8 @@ use std::arch::asm;
 
 use super::kernel::{Difference, Task, Vector, perform};
 
-/// Whether a line that is written past the caches is in none of them afterwards. `stnp` is but a hint, so it is not known.
+/// Whether a line that is written past the caches is in none of them afterwards. `stnp` is but a hint, so it is not
+/// known.
 pub(super) const STREAMING_EVICTS: bool = false;
 
 /// The instruction set.

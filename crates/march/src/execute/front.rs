@@ -43,7 +43,7 @@ pub(super) struct Front<'s> {
 impl<'s> Front<'s> {
     pub(super) fn new(sweep: &'s Sweep<'s>, step: &'s Step, range: Range<u64>) -> Self {
         // What is left to flush at a batch's end overlaps with nothing, so in a batch the flush follows closely.
-        let open = if sweep.steps.len() == 1 { sweep.ground.open } else { sweep.ground.open.min(OPEN_IN_BATCH) };
+        let open = if sweep.in_batches() { sweep.ground.open.min(OPEN_IN_BATCH) } else { sweep.ground.open };
         let eviction = sweep.ground.eviction(step);
         Self { sweep, step, eviction, open, flushed: range.start, at: range.start, end: range.end }
     }

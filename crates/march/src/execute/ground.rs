@@ -1,10 +1,12 @@
 //! A region and the ways to its lines: many in the inner loop, a flush of many, or one at a time.
 
+use rampart_memory::RegionLine;
+
 use super::arch;
 use super::direct::Direct;
 use super::engine::Engine;
 use super::kernel::{Difference, Task};
-use super::region::{Region, Stretch};
+use super::region::{Leg, Region, Stretch};
 use super::steps::Step;
 
 /// A region and how its lines are read and written.
@@ -68,6 +70,18 @@ impl<'s> Ground<'s> {
             line = line.wrapping_offset(stretch.stride);
         }
     }
+
+    /// Flushes the whole region, and waits for it.
+    pub(super) fn flush_all(&self) {
+        let lines = self.region.lines();
+        let mut line = 0;
+        while line < lines {
+            let stretch = self.region.stretch(Leg { line: RegionLine(line), stride: 1, count: lines - line });
+            self.flush(stretch, stretch.count);
+            line += stretch.count;
+        }
+        arch::fence();
+    }
 }
 
 /// How the lines of a step leave the caches.
@@ -77,8 +91,8 @@ pub(super) enum Eviction {
     None,
     /// Each is flushed in the inner loop, some visits after its own.
     Following,
-    /// Many are flushed at once, outside of the inner loop: where a write already evicted them, but a prefetcher may have
-    /// fetched them again. It does so with the first two lines of a page. Among non-temporal stores, each flush would
-    /// wait for the stores before it, at a third of the speed.
+    /// Many are flushed at once, outside of the inner loop: where a write already evicted them, but a prefetcher may
+    /// have fetched them again. It does so with the first two lines of a page. Among non-temporal stores, each flush
+    /// would wait for the stores before it, at a third of the speed.
     InBursts,
 }

@@ -1,10 +1,12 @@
 //! Whether a method's reads come from the DRAM on this machine: measured, at start-up.
 //!
-//! **Problem.** No instruction promises that a line has left every cache; a hypervisor, a new cache or a new processor may
-//! keep it, or a prefetcher fetch it again, and then the test passes whatever the DRAM does. **Idea.** A cache is told by
-//! its speed. After the method has swept some memory, single loads of its lines are timed, against loads of the same
-//! lines when they were just touched and when they were just flushed. **Why this way.** What is swept would fit in a
-//! cache, so nothing leaves it by chance; and one line a page is probed, in random order, so no prefetcher helps.
+//! **Problem.** No instruction promises that a line has left every cache; a hypervisor, a new cache or a new processor
+//! may keep it, or a prefetcher fetch it again, and then the test passes whatever the DRAM does. **Idea.** A cache is
+//! told by its speed. After the method has swept some memory, single loads of its lines are timed, against loads of the
+//! same lines when they were just touched and when they were just flushed. **Why this way.** What is swept would fit in
+//! a cache, so nothing leaves it by chance; and one line a page is probed, in random order, so no prefetcher helps.
+
+use std::slice;
 
 use rampart_memory::{LINES_PER_FRAME, LineData, RegionLine};
 use rand::seq::SliceRandom;
@@ -13,6 +15,7 @@ use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
 use super::steps::{Read, Step};
+use super::sweep::Sweep;
 use super::watch::{Log, Unwatched};
 use super::{Engine, Executor, Method, Region, Settings, arch};
 use crate::{Direction, Order};
@@ -82,9 +85,9 @@ pub fn measure(engine: Engine, method: Method, region: &mut Region<'_>) -> Hones
         .into_iter()
         .flat_map(|order| [(order, &write), (order, &read_write)])
         .map(|(order, step)| {
-            let lines = probe.region.lines();
-            let sweep = executor.sweep(&mut probe.region, order, Direction::Up);
-            let _ = sweep.step(step, 0..lines, &mut Log::new(&mut Unwatched));
+            let steps = slice::from_ref(step);
+            let sweep = Sweep { steps, ..executor.sweep(&mut probe.region, order, Direction::Up) };
+            let _ = sweep.run(&mut Log::new(&mut Unwatched));
             probe.load_ticks()
         })
         .collect();
@@ -171,7 +174,6 @@ mod tests {
     use super::*;
     use crate::Background;
     use crate::execute::steps::{Stage, compile};
-    use crate::execute::sweep::Sweep;
     use crate::execute::tests::Memory;
 
     fn verdict(touched: u64, flushed: u64, cached_of_100: usize) -> Verdict {

@@ -10,8 +10,8 @@
 //!
 //! **Problem.** The loop must run as fast as the DRAM on every processor, and stop at the very line that is wrong.
 //! **Idea.** It is written once, over [`Vector`]: what differs between instruction sets is how wide a register is, how
-//! two are compared, and how one is stored past the caches. **Why this way.** The DRAM is slower than one comparison and
-//! one branch a line, so there is no need to gather differences and search for the line later.
+//! two are compared, and how one is stored past the caches. **Why this way.** The DRAM is slower than one comparison
+//! and one branch a line, so there is no need to gather differences and search for the line later.
 
 use rampart_memory::LineData;
 

@@ -1,26 +1,27 @@
 //! March tests as loops over real memory that reach the DRAM.
 //!
-//! **Problem.** Between a program and its DRAM stand caches that answer most reads and keep most writes; a test that lets
-//! them is fast and finds nothing. Going around them line by line is honest and ten times slower than the DRAM.
-//! **Idea.** After every step of an element its lines are in no cache, so that the next read of each comes from the DRAM
-//! ([`Method`]); and what that costs is hidden behind the accesses to other lines, of which some hundred are under way at
-//! once. The thesis writes and flushes a line at a time and reads a page back (000_fb6e5fb08980d1bc.txt, 5.2.3.4 and
-//! A.2.2); this goes as fast as the DRAM does. **Why this way.** Which lines are under way at once blurs the order of
-//! visits, but only inside a window of known width ([`Settings::window`]), and two orders together put every pair of
+//! **Problem.** Between a program and its DRAM stand caches that answer most reads and keep most writes; a test that
+//! lets them is fast and finds nothing. Going around them line by line is honest and ten times slower than the DRAM.
+//! **Idea.** After every step of an element its lines are in no cache, so that the next read of each comes from the
+//! DRAM ([`Method`]); and what that costs is hidden behind the accesses to other lines, of which some hundred are under
+//! way at once. The thesis writes and flushes a line at a time and reads a page back (000_fb6e5fb08980d1bc.txt, 5.2.3.4
+//! and A.2.2); this goes as fast as the DRAM does. **Why this way.** Which lines are under way at once blurs the order
+//! of visits, but only inside a window of known width ([`Settings::window`]), and two orders together put every pair of
 //! lines outside of it once ([`crate::order`]).
 //!
 //! # What is promised
-//! 1. The operations on one line are done in the order of the notation. A read that follows a write or a read of its line,
-//!    in the same element or in another, comes from the DRAM; so elements such as `(r0,w1,r1)` are cut into steps, and a
-//!    step is done to a batch of lines before the next step (`steps`).
+//! 1. The operations on one line are done in the order of the notation. A read that follows a write or a read of its
+//!    line, in the same element or in another, comes from the DRAM; so elements such as `(r0,w1,r1)` are cut into
+//!    steps, and a step is done to a batch of lines before the next step (`steps`).
 //! 2. Of two lines whose visits are a window or more apart, all operations of the element on the one are over, down to
-//!    the DRAM, before any on the other begins. Of two lines inside the window, reads may be done early and writes late,
-//!    and a step of the element may be done on both before the next is done on either.
+//!    the DRAM, before any on the other begins. Of two lines inside the window, reads may be done early and writes
+//!    late, and a step of the element may be done on both before the next is done on either.
 //! 3. Lines with emulated faults are visited in the very order of the notation, one operation after the other.
 //! 4. At a mismatch the line is read again, from the DRAM, before it is written.
 //!
-//! What lies beyond the last cache cannot be seen from a program: the memory controller may answer a read from its queue
-//! of writes, and the DRAM from an open row. Batches and windows are as large as the order allows for this reason too.
+//! What lies beyond the last cache cannot be seen from a program: the memory controller may answer a read from its
+//! queue of writes, and the DRAM from an open row. Batches and windows are as large as the order allows for this reason
+//! too.
 
 #[cfg(target_arch = "aarch64")]
 #[path = "aarch64.rs"]
@@ -28,6 +29,8 @@ mod arch;
 #[cfg(target_arch = "x86_64")]
 #[path = "x86_64.rs"]
 mod arch;
+#[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
+compile_error!("march tests run on x86-64 and aarch64: write the `arch` module of this processor beside theirs");
 mod direct;
 mod engine;
 mod front;
@@ -72,11 +75,11 @@ const READ_AHEAD: u64 = 63;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
-    /// Writes go through the caches, and every line is flushed some visits later. Reads and write-backs overlap, so this
-    /// is the faster one where many lines may be open at once.
+    /// Writes go through the caches, and every line is flushed some visits later. Reads and write-backs overlap, so
+    /// this is the faster one where many lines may be open at once.
     FlushBehind,
-    /// Writes go past the caches (non-temporal stores). Where the processor takes these for a hint only, lines are
-    /// flushed as well.
+    /// Writes go past the caches (non-temporal stores). Lines that were read before are flushed all the same, some at a
+    /// time, since prefetchers fetch a few again; and all are where the processor takes such stores for a hint only.
     NonTemporal,
 }
 
@@ -94,8 +97,8 @@ impl fmt::Display for Method {
 pub struct Settings {
     /// How lines are kept from staying in the caches.
     pub method: Method,
-    /// How many lines may be visited and still be on their way to the DRAM, and how many make a batch: a multiple of 64,
-    /// or counted as the next one; less in a region too small for it.
+    /// How many lines may be visited and still be on their way to the DRAM, and how many make a batch: a multiple of
+    /// 64, or counted as the next one; less in a region too small for it.
     pub open: u64,
     /// How long a delay of the test lasts.
     pub delay: Duration,
@@ -111,9 +114,9 @@ impl Settings {
         Self { method, open: Self::OPEN, delay: Duration::from_millis(100) }
     }
 
-    /// How many lines are open in a region of `lines`: so few that the window is one that two orders make harmless, but a
-    /// page at least. As long as the loop is in a page, prefetchers were seen to fetch the lines again that it visited
-    /// there; so they are flushed when it has left the page.
+    /// How many lines are open in a region of `lines`: so few that the window is one that two orders make harmless, but
+    /// a page at least. As long as the loop is in a page, prefetchers were seen to fetch the lines again that it
+    /// visited there; so they are flushed when it has left the page.
     fn open_in(&self, lines: u64) -> u64 {
         let fits = Visit::safe_window(lines).saturating_sub(READ_AHEAD);
         let pages = self.open.div_ceil(LINES_PER_FRAME).min(fits / LINES_PER_FRAME).max(1);
@@ -126,9 +129,9 @@ impl Settings {
         self.open_in(lines) + READ_AHEAD
     }
 
-    /// Whether the two orders together keep every pair of a region of `lines` outside the window once: so in all regions
-    /// of 2 MiB and more. In a smaller one the processor's own read-ahead is wider than any window that can be made
-    /// harmless.
+    /// Whether the two orders together keep every pair of a region of `lines` outside the window once: so in all
+    /// regions of 2 MiB and more. In a smaller one the processor's own read-ahead is wider than any window that can be
+    /// made harmless.
     #[must_use]
     pub fn keeps_order(&self, lines: u64) -> bool {
         self.window(lines) <= Visit::safe_window(lines)

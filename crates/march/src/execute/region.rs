@@ -61,8 +61,8 @@ impl<'a> Region<'a> {
     }
 
     /// The pages of 4 KiB at these addresses, taken as one region in the order of the list. For frames that were handed
-    /// out one by one; a test that goes by columns visits them line by line, and slowly. Panics if there are none, or if
-    /// one is not at a multiple of 4 KiB.
+    /// out one by one; a test that goes by columns visits them line by line, and slowly. Panics if there are none, or
+    /// if one is not at a multiple of 4 KiB.
     ///
     /// # Safety
     /// As for [`Region::from_raw`], for each page; and no page is in the list twice.
@@ -126,8 +126,9 @@ impl<'a> Region<'a> {
 
 impl<'a> From<&'a mut rampart_linux::Block> for Region<'a> {
     fn from(block: &'a mut rampart_linux::Block) -> Self {
-        // SAFETY: 1. a block is private anonymous memory of this process, all of it present, until it is dropped; 2. the
-        // block is borrowed for the region's life, and it alone hands out its address; 3. it makes no reference to it.
+        // SAFETY: 1. a block is private anonymous memory of this process, all of it present, until it is dropped; 2.
+        // the block is borrowed for the region's life, and it alone hands out its address; 3. it makes no reference to
+        // it.
         unsafe { Self::from_raw(block.base(), block.bytes().get() / LINE_BYTES) }
     }
 }

@@ -1,10 +1,10 @@
 //! An element as the steps that the inner loop knows.
 //!
 //! **Problem.** In `(r0,w1,r1,w0)` the second read, done at once, would see the write before it in the cache and not in
-//! the DRAM; of two writes done at once, the first would never leave the processor. **Idea.** An element is cut wherever an
-//! operation must not follow the one before it at once. What is left are steps of one read, one write, or a read and
-//! then a write; between two steps the lines leave the caches. **Why this way.** Nothing else has to be told apart further
-//! down, and the elements of the common tests are one step each.
+//! the DRAM; of two writes done at once, the first would never leave the processor. **Idea.** An element is cut
+//! wherever an operation must not follow the one before it at once. What is left are steps of one read, one write, or a
+//! read and then a write; between two steps the lines leave the caches. **Why this way.** Nothing else has to be told
+//! apart further down, and the elements of the common tests are one step each.
 
 use rampart_memory::LineData;
 
@@ -24,8 +24,8 @@ pub(super) struct Step {
     pub read: Option<Read>,
     /// Then a write of this.
     pub write: Option<LineData>,
-    /// Whether the line must be in no cache afterwards: a write must reach the DRAM, and a read must come from it. Not so
-    /// after a read if the next operation on the line is a write.
+    /// Whether the line must be in no cache afterwards: a write must reach the DRAM, and a read must come from it. Not
+    /// so after a read if the next operation on the line is a write.
     pub evict: bool,
 }
 

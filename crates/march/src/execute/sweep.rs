@@ -5,8 +5,8 @@
 //! the others, batch after batch:         each step over the batch, which then leaves the caches
 //! ```
 //!
-//! Emulated faults act on each other's lines only, so these lines may be visited by themselves, in the very order of the
-//! notation; and the loop over the others does not know of them.
+//! Emulated faults act on each other's lines only, so these lines may be visited by themselves, in the very order of
+//! the notation; and the loop over the others does not know of them.
 
 use std::ops::{ControlFlow, Range};
 
@@ -14,7 +14,7 @@ use rampart_memory::fault::Emulator;
 use rampart_memory::{LineData, RegionLine};
 
 use super::front::Front;
-use super::ground::Ground;
+use super::ground::{Eviction, Ground};
 use super::region::Stretch;
 use super::steps::{Read, Step};
 use super::walk::Walk;
@@ -60,7 +60,7 @@ impl Sweep<'_> {
     /// All operations on all other lines.
     pub(super) fn run(&self, log: &mut Log<'_>) -> ControlFlow<()> {
         let lines = self.ground.region.lines();
-        let batch = if self.steps.len() == 1 { lines } else { self.ground.open };
+        let batch = if self.in_batches() { self.ground.open } else { lines };
         let mut start = 0;
         while start < lines {
             let end = lines.min(start + batch);
@@ -69,10 +69,16 @@ impl Sweep<'_> {
             }
             start = end;
         }
-        if self.walk.meets_itself() && self.steps.last().is_some_and(|step| step.evict) {
-            self.flush(0..lines);
+        let evicts = self.steps.last().is_some_and(|step| self.ground.eviction(step) != Eviction::None);
+        if evicts && self.walk.is_strided() {
+            self.ground.flush_all();
         }
         ControlFlow::Continue(())
+    }
+
+    /// Whether each step is done to a batch of lines before the next step.
+    pub(super) const fn in_batches(&self) -> bool {
+        self.steps.len() > 1
     }
 
     /// One step on the lines at some positions, except those with emulated faults.

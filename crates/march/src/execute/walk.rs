@@ -1,11 +1,11 @@
 //! Where a sweep is: positions in the visiting order, and the lines at them.
 //!
-//! **Problem.** A sweep looks at three places at once: the line it visits, one some visits ahead that it prefetches, one
-//! some visits behind that it pushes out; each may be in another column or page. **Idea.** A place is its position, 0 to
-//! the number of lines, and a walk says which lines follow from there at a constant stride. **Why this way.** A position
-//! can be added to and compared; nothing has to be kept in step.
+//! **Problem.** A sweep looks at three places at once: the line it visits, one some visits ahead that it prefetches,
+//! one some visits behind that it pushes out; each may be in another column or page. **Idea.** A place is its position,
+//! 0 to the number of lines, and a walk says which lines follow from there at a constant stride. **Why this way.** A
+//! position can be added to and compared; nothing has to be kept in step.
 
-use rampart_memory::{LINES_PER_FRAME, RegionLine};
+use rampart_memory::RegionLine;
 
 use super::region::Leg;
 use crate::{Direction, Visit};
@@ -26,10 +26,10 @@ impl Walk {
         Self { visit, lines, stride, descending: direction == Direction::Down }
     }
 
-    /// Whether lines of columns visited long ago follow those of this one in the same page, where a prefetcher that reads
-    /// ahead in the page fetches them again.
-    pub(super) const fn meets_itself(&self) -> bool {
-        self.stride > 1 && self.stride < LINES_PER_FRAME
+    /// Whether neighbours are visited at different times: then prefetchers, which fetch neighbours, fetch lines again
+    /// that were visited long ago.
+    pub(super) const fn is_strided(&self) -> bool {
+        self.stride > 1
     }
 
     /// When a line is visited, 0 first.
@@ -80,12 +80,15 @@ mod tests {
                 for direction in [Direction::Up, Direction::Down] {
                     let walk = Walk::new(visit, lines, direction);
                     let mut seen = Vec::new();
+                    let mut legs = 0;
                     while seen.len() < expected.len() {
                         let leg = walk.leg(seen.len() as u64);
+                        legs += 1;
                         let rest = (0..leg.count).map(|i| leg.line.0.wrapping_add_signed(leg.stride * i.cast_signed()));
                         seen.extend(rest);
                     }
                     prop_assert_eq!(&seen, &expected);
+                    prop_assert_eq!(legs, visit.columns().count());
                     for (position, &line) in seen.iter().enumerate() {
                         prop_assert_eq!(walk.position(RegionLine(line)), position as u64);
                         prop_assert_eq!(walk.leg(position as u64).line, RegionLine(line));

@@ -15,8 +15,9 @@ pub trait Watch {
     /// A read did not return what it should have.
     fn mismatch(&mut self, mismatch: &Mismatch);
 
-    /// `operations` reads and writes of one line each were done since the last call; called every few hundred KiB and
-    /// at the end of every element. A run does lines × [`crate::MarchTest::length`] of them. `Break` stops the run.
+    /// `operations` reads and writes of one line each were done since the last call, at least 1; called every few
+    /// hundred KiB and at the end of every element. A run does lines × [`crate::MarchTest::length`] of them. `Break`
+    /// stops it.
     fn advanced(&mut self, operations: u64) -> ControlFlow<()>;
 
     /// A delay of the test: returns when it is over, or with `Break` to stop the run.
@@ -108,8 +109,11 @@ impl<'w> Log<'w> {
         if self.untold >= TOLD_EVERY { self.tell() } else { ControlFlow::Continue(()) }
     }
 
-    /// Tells what is untold.
+    /// Tells what is untold, if anything is.
     pub(super) fn tell(&mut self) -> ControlFlow<()> {
+        if self.untold == 0 {
+            return ControlFlow::Continue(());
+        }
         self.operations += self.untold;
         self.watch.advanced(std::mem::take(&mut self.untold))
     }

@@ -25,10 +25,10 @@ struct Map {
 }
 
 /// Does one of its commands. `show` is 1 if there are bad frames, `restore` 2 if one could not be retired.
-pub fn run(command: MapCommand, path: Option<PathBuf>) -> Result<u8, Error> {
+pub fn run(command: &MapCommand, path: Option<PathBuf>) -> Result<u8, Error> {
     let machine = Machine::this();
     let mut store = store::open(path, machine.clock.now())?;
-    match command {
+    match *command {
         MapCommand::Show { emulated, json } => {
             show_map(&store, if emulated { Origin::Emulated } else { Origin::Real }, json)
         }

@@ -33,8 +33,9 @@ impl Memory {
 
     /// All of it.
     pub(super) fn region(&self) -> Region<'_> {
-        // SAFETY: 1. the lines were allocated, and live as long as `self`, which the region borrows; 2. and 3. no reference
-        // is made to them, and a test that changes them while another region of them is in use emulates a fault.
+        // SAFETY: 1. the lines were allocated, and live as long as `self`, which the region borrows; 2. and 3. no
+        // reference is made to them, and a test that changes them while another region of them is in use emulates a
+        // fault.
         unsafe { Region::from_raw(self.base, self.lines) }
     }
 
