@@ -89,11 +89,12 @@ impl Visit {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn visited(visit: Visit) -> Vec<u64> {
+    /// The naive twin: the columns written out.
+    pub(crate) fn visited(visit: Visit) -> Vec<u64> {
         visit.columns().flat_map(|c| (0..c.count).map(move |row| c.first.0 + row * c.stride)).collect()
     }
 

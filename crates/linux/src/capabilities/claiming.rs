@@ -130,20 +130,9 @@ fn of_refusal(refusal: PinRefusal) -> Absence {
 
 #[cfg(test)]
 mod tests {
+    use super::super::made_up::machine;
     use super::*;
     use std::fs;
-
-    /// A made-up machine whose `/proc` and `/sys` are one folder.
-    fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, Roots) {
-        let folder = tempfile::tempdir().unwrap();
-        for (name, content) in files {
-            let path = folder.path().join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, content).unwrap();
-        }
-        let roots = Roots::new(folder.path(), folder.path());
-        (folder, roots)
-    }
 
     #[test]
     fn hidden_frame_numbers_are_no_frame_numbers() {

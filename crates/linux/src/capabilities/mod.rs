@@ -7,6 +7,8 @@
 //! itself does not.
 
 mod claiming;
+#[cfg(test)]
+mod made_up;
 mod retiring;
 
 use serde::Serialize;

@@ -65,19 +65,8 @@ pub(super) fn poison_injection(roots: &Roots) -> Result<String, Absence> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::made_up::machine;
     use super::*;
-    use std::fs;
-
-    fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, Roots) {
-        let folder = tempfile::tempdir().unwrap();
-        for (name, content) in files {
-            let path = folder.path().join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, content).unwrap();
-        }
-        let roots = Roots::new(folder.path(), folder.path());
-        (folder, roots)
-    }
 
     #[test]
     fn a_server_with_everything_can_do_everything() {

@@ -64,12 +64,8 @@ impl Walk {
 mod tests {
     use super::*;
     use crate::Order;
+    use crate::order::tests::visited;
     use proptest::prelude::*;
-
-    /// The naive twin: the columns written out.
-    fn visited(visit: Visit) -> Vec<u64> {
-        visit.columns().flat_map(|c| (0..c.count).map(move |row| c.first.0 + row * c.stride)).collect()
-    }
 
     proptest! {
         #[test]
