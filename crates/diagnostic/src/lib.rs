@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod control;
 pub mod findings;
 pub mod ledger;
 mod machine;

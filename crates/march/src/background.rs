@@ -9,68 +9,14 @@
 //! no map.
 
 use std::fmt;
-use std::num::NonZeroU32;
-use std::str::FromStr;
 
-use rampart_memory::{LINE_WORDS, LineData};
+use rampart_memory::{Fidelity, LINE_WORDS, LineData};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
 /// How many backgrounds tell any two bits of a line apart: log2(512) + 1.
 pub const STRUCTURED: u32 = 10;
-
-/// How thorough a test is: a fidelity f applies 2f patterns, f backgrounds and their complements
-/// (000_fb6e5fb08980d1bc.txt, 5.2.4.5, where it goes from 1 to 32).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(transparent)]
-pub struct Fidelity(NonZeroU32);
-
-impl Fidelity {
-    /// The least: the solid background alone.
-    pub const MIN: Self = Self(NonZeroU32::MIN);
-    /// The most. Random backgrounds have long stopped finding more by then.
-    pub const MAX: Self = Self(NonZeroU32::new(1024).expect("not zero"));
-
-    /// A fidelity, or `None` outside 1 to 1024.
-    #[must_use]
-    pub const fn new(backgrounds: u32) -> Option<Self> {
-        match NonZeroU32::new(backgrounds) {
-            Some(count) if count.get() <= Self::MAX.0.get() => Some(Self(count)),
-            _ => None,
-        }
-    }
-
-    /// How many backgrounds, 1 to 1024.
-    #[must_use]
-    pub const fn backgrounds(self) -> u32 {
-        self.0.get()
-    }
-
-    /// How many patterns: each background and its complement.
-    #[must_use]
-    pub const fn patterns(self) -> u32 {
-        2 * self.0.get()
-    }
-}
-
-impl fmt::Display for Fidelity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
-    }
-}
-
-/// `{0}` is not a fidelity: give a whole number from 1 to 1024
-#[derive(Clone, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
-pub struct ParseFidelityError(String);
-
-impl FromStr for Fidelity {
-    type Err = ParseFidelityError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.parse().ok().and_then(Self::new).ok_or_else(|| ParseFidelityError(text.to_owned()))
-    }
-}
 
 /// What a line holds where a march test says 0; its complement is what it holds where the test says 1.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -179,14 +125,6 @@ mod tests {
         let nine = &structured()[..9];
         let (a, b) = (LineBit::new(0).unwrap(), LineBit::new(256).unwrap());
         assert!(nine.iter().all(|background| background.data.bit(a) == background.data.bit(b)));
-    }
-
-    #[test]
-    fn a_fidelity_is_a_number_from_1_to_1024() {
-        assert_eq!("8".parse::<Fidelity>().map(Fidelity::patterns), Ok(16));
-        for bad in ["0", "1025", "-1", "1.5", "", "many", "99999999999"] {
-            assert!(bad.parse::<Fidelity>().is_err(), "{bad:?}");
-        }
     }
 
     proptest! {

@@ -18,10 +18,11 @@ pub mod plan;
 pub mod simulator;
 pub mod test;
 
-pub use background::{Background, Fidelity};
+pub use background::Background;
 pub use coverage::{KindCoverage, plan_coverage, promises};
 pub use named::{MarchChoice, NamedTest};
 pub use notation::NotationError;
 pub use order::{Order, Visit};
 pub use plan::{Aim, Pass, Plan};
+pub use rampart_memory::Fidelity;
 pub use test::{Direction, Element, MarchTest, Op};

@@ -12,8 +12,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::background::{Background, Fidelity, backgrounds};
-use crate::{MarchTest, Order, named};
+use crate::background::{Background, backgrounds};
+use crate::{Fidelity, MarchTest, Order, named};
 
 /// Which faults a pass is there for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]

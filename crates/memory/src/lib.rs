@@ -10,18 +10,26 @@
 
 #![forbid(unsafe_code)]
 
+mod block;
 pub mod fault;
 pub mod fault_map;
+mod fidelity;
 mod frame;
+mod lifetime;
 mod line;
 mod size;
+pub mod source;
 mod time;
 mod topology;
 
+pub use block::{FrameBlock, Order};
 pub use fault::{Emulator, LineAccess, PlacedFault};
 pub use fault_map::FaultMap;
+pub use fidelity::{Fidelity, ParseFidelityError};
 pub use frame::{FRAME_BYTES, Frame, FrameRange, LINES_PER_FRAME, ParseFrameError};
+pub use lifetime::{FrameState, TestLifetime, Tested};
 pub use line::{LINE_BYTES, LINE_WORDS, LineBit, LineBits, LineData, NoSuchBit, RegionLine};
 pub use size::{Bytes, ParseSizeError};
+pub use source::{Demand, FrameSource, FreeList, Renewed, TestBench, TestConfig, Verdict};
 pub use time::{Clock, Timestamp};
 pub use topology::{Bank, HotplugBlock, Node};

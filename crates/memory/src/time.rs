@@ -22,6 +22,12 @@ impl Timestamp {
         self.0
     }
 
+    /// The moment so much later, to the microsecond below; the last there is if it lies beyond.
+    #[must_use]
+    pub fn after(self, time: Duration) -> Self {
+        Self(self.0.saturating_add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX)))
+    }
+
     /// Time from `earlier` to this; zero if the clock was set back between the two.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {

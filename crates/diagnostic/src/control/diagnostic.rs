@@ -1,0 +1,277 @@
+//! The whole: timers, monitor, policy, dispatcher and guarantee over one source of frames (figures 26 and 29).
+//!
+//! Call [`Diagnostic::tick`] as often as its timers want, [`Diagnostic::next`] when a tester is idle, and
+//! [`Diagnostic::finish`] when it is done. Who calls, and how time passes, is none of its concern.
+
+use rampart_memory::{Fidelity, FrameRange, FrameSource, Node, Renewed, TestConfig, Timestamp, Verdict};
+use serde::Serialize;
+
+use super::dispatch::{Dispatcher, Tester};
+use super::monitor::{Monitor, Reading};
+use super::policy::{Bandwidth, Policy, Seen, fastest};
+use super::replenish::Replenish;
+use super::{Alarm, Guarantee, Settings};
+
+/// What was done since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Frames that testers tested ahead of allocation, good or bad.
+    pub tested: u64,
+    /// Frames whose test was not run to its end.
+    pub not_tested: u64,
+    /// Frames found bad by testers.
+    pub failed: u64,
+    /// Times that the alarm was raised.
+    pub alarms: u64,
+    /// Decisions of the policy.
+    pub epochs: u64,
+    /// Times that the clock went back.
+    pub clock_went_back: u64,
+    /// What the guarantee timer did.
+    pub renewed: Renewed,
+}
+
+/// A block for a tester, and how thoroughly to test it.
+#[derive(Debug)]
+pub struct Work<B> {
+    /// The block.
+    pub block: B,
+    /// How thoroughly.
+    pub fidelity: Fidelity,
+}
+
+/// How much of its last demand an epoch remembers (5.3.1: monitored demand is decayed; the thesis does not say how fast).
+const DECAY: f64 = 0.75;
+
+/// The diagnostic over one source.
+pub struct Diagnostic<S: FrameSource> {
+    source: S,
+    settings: Settings,
+    policy: Box<dyn Policy + Send>,
+    refills: Vec<Refill>,
+    monitor: Monitor,
+    readings: Vec<Reading>,
+    alarm: Alarm,
+    guarantee: Guarantee,
+    dispatcher: Dispatcher<S::Block>,
+    bandwidth: Bandwidth,
+    erring: Vec<FrameRange>,
+    config: TestConfig,
+    /// Frames allocated in the epoch so far, and the decayed rate in frames a second.
+    asked: u64,
+    demand: f64,
+    latest: Timestamp,
+    reading_due: Timestamp,
+    epoch_began: Timestamp,
+    counts: Counts,
+}
+
+/// The rule of one list, and the blocks that it wanted and did not get yet.
+struct Refill {
+    rule: Box<dyn Replenish + Send>,
+    owed: u64,
+}
+
+impl<S: FrameSource> Diagnostic<S> {
+    /// A diagnostic that begins now, with testers on these nodes; `rule` makes the rule that refills a list.
+    pub fn new(
+        source: S,
+        settings: Settings,
+        policy: Box<dyn Policy + Send>,
+        mut rule: impl FnMut(rampart_memory::FreeList) -> Box<dyn Replenish + Send>,
+        testers: &[Node],
+        bandwidth: Bandwidth,
+        now: Timestamp,
+    ) -> Self {
+        let monitor = Monitor::new(&source);
+        let refills = monitor.lists().map(|list| Refill { rule: rule(list), owed: 0 }).collect();
+        let mut diagnostic = Self {
+            monitor,
+            refills,
+            readings: Vec::new(),
+            alarm: Alarm::new(settings.alarm),
+            guarantee: Guarantee::new(settings.lifetime, now),
+            dispatcher: Dispatcher::new(testers, settings.node_local),
+            config: fastest(settings.limits),
+            erring: Vec::new(),
+            asked: 0,
+            demand: 0.0,
+            latest: now,
+            reading_due: now.after(settings.monitoring),
+            epoch_began: now,
+            counts: Counts::default(),
+            source,
+            settings,
+            policy,
+            bandwidth,
+        };
+        diagnostic.decide();
+        diagnostic
+    }
+
+    /// Where the frames come from.
+    pub const fn source(&self) -> &S {
+        &self.source
+    }
+
+    /// Where the frames come from, to be changed.
+    pub const fn source_mut(&mut self) -> &mut S {
+        &mut self.source
+    }
+
+    /// The configuration in force.
+    pub const fn config(&self) -> TestConfig {
+        self.config
+    }
+
+    /// Demand as the policy last saw it, in frames a second, before α.
+    pub const fn demand(&self) -> f64 {
+        self.demand
+    }
+
+    /// What was done so far.
+    pub const fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Frames that wait for a tester.
+    pub fn waiting(&self) -> u64 {
+        self.dispatcher.waiting()
+    }
+
+    /// Says what one thread was found to test, for decisions from now on.
+    pub const fn measured(&mut self, bandwidth: Bandwidth) {
+        self.bandwidth = bandwidth;
+    }
+
+    /// Says around which frames the hardware corrects more errors than is allowed; none ends it.
+    pub fn erring(&mut self, frames: Vec<FrameRange>) {
+        if frames != self.erring {
+            self.source.prefer(&frames);
+            self.erring = frames;
+            self.decide();
+        }
+    }
+
+    /// Takes other settings and another policy from now on; demand and blocks under test are kept.
+    pub fn reconfigure(&mut self, settings: Settings, policy: Box<dyn Policy + Send>) {
+        self.alarm = Alarm::new(settings.alarm);
+        self.guarantee = Guarantee::new(settings.lifetime, self.latest);
+        self.settings = settings;
+        self.policy = policy;
+        self.decide();
+    }
+
+    /// Does what the timers want at `now`.
+    pub fn tick(&mut self, now: Timestamp) {
+        if now < self.latest {
+            self.counts.clock_went_back += 1;
+            self.source.forget();
+            self.guarantee.hurry(now);
+            (self.reading_due, self.epoch_began) = (now, now);
+        }
+        self.latest = now;
+        if let Some(renewed) = self.guarantee.tick(&mut self.source, now) {
+            self.counts.renewed = self.counts.renewed + renewed;
+        }
+        if now >= self.reading_due {
+            self.reading_due = now.after(self.settings.monitoring);
+            self.read();
+            self.refill(now);
+        }
+        let epoch = now.since(self.epoch_began);
+        if epoch >= self.settings.epoch {
+            #[expect(clippy::cast_precision_loss, reason = "frames of one epoch")]
+            let rate = self.asked as f64 / epoch.as_secs_f64();
+            self.demand = rate.max(DECAY * self.demand);
+            (self.asked, self.epoch_began) = (0, now);
+            self.decide();
+        }
+    }
+
+    /// When [`Self::tick`] wants to be called next.
+    pub fn due(&self) -> Timestamp {
+        self.reading_due.min(self.guarantee.due())
+    }
+
+    /// The next block for a tester.
+    pub fn next(&mut self, tester: Tester) -> Option<Work<S::Block>> {
+        let block = self.dispatcher.next(tester)?;
+        Some(Work { block, fidelity: self.config.fidelity })
+    }
+
+    /// A tester is done with a block.
+    pub fn finish(&mut self, block: S::Block, verdict: Verdict, now: Timestamp) {
+        let (_, frames) = self.source.shape(&block);
+        match &verdict {
+            Verdict::Good => self.counts.tested += frames,
+            Verdict::Failed(bad) => {
+                self.counts.tested += frames;
+                self.counts.failed += bad.len() as u64;
+            }
+            Verdict::NotTested => self.counts.not_tested += frames,
+        }
+        self.source.give_back(block, verdict, now);
+    }
+
+    /// Gives back every block that no tester has begun.
+    pub fn stop(&mut self, now: Timestamp) {
+        for block in self.dispatcher.drain() {
+            self.finish(block, Verdict::NotTested, now);
+        }
+        self.refills.iter_mut().for_each(|refill| refill.owed = 0);
+    }
+
+    fn decide(&mut self) {
+        self.counts.epochs += 1;
+        self.config = self.policy.decide(&Seen {
+            request: self.settings.alpha * self.demand,
+            bandwidth: self.bandwidth,
+            limits: self.settings.limits,
+            erring: &self.erring,
+        });
+    }
+
+    fn read(&mut self) {
+        self.monitor.read(&self.source, &mut self.readings);
+        let frames = self.readings.iter().map(Reading::frames).sum();
+        self.asked += frames;
+        let rate = self.bandwidth.of_config(self.config);
+        let raised = self.alarm.raised(frames, self.settings.monitoring, rate);
+        if raised && self.config.threads > 0 && self.config != fastest(self.settings.limits) {
+            self.counts.alarms += 1;
+            self.config = fastest(self.settings.limits);
+        }
+    }
+
+    /// Takes the blocks that the rules want, as far as the testers can test them in an epoch: what waits in a queue is lost
+    /// to the allocator and tested no sooner.
+    fn refill(&mut self, now: Timestamp) {
+        if self.config.threads == 0 {
+            return;
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "frames of one epoch, not negative"
+        )]
+        let capacity = (self.bandwidth.of_config(self.config) * self.settings.epoch.as_secs_f64()) as u64;
+        let mut room = capacity.max(1).saturating_sub(self.dispatcher.waiting());
+        for (reading, refill) in self.readings.iter().zip(&mut self.refills) {
+            let middle = (3..=8).contains(&reading.list.order.number());
+            if self.settings.skip_middle && middle {
+                continue;
+            }
+            refill.owed += refill.rule.blocks(reading.since);
+            let wanted = refill.owed.min(room.div_ceil(reading.list.order.frames()));
+            let blocks = self.source.take(reading.list, wanted, now);
+            // A list that has no more untested blocks owes none.
+            refill.owed = if (blocks.len() as u64) < wanted { 0 } else { refill.owed - wanted };
+            for block in blocks {
+                let (node, frames) = self.source.shape(&block);
+                room = room.saturating_sub(frames);
+                self.dispatcher.dispatch(block, node, frames, self.config.threads);
+            }
+        }
+    }
+}

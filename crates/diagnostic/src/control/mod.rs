@@ -1,0 +1,54 @@
+//! The test controller: what is tested next, how thoroughly, by how many (000_fb6e5fb08980d1bc.txt, 5.2).
+//!
+//! **Problem.** Programs take frames faster or slower from one moment to the next; testing must stay ahead of them, and
+//! take no more of the machine than that needs. **Idea.** Sense, decide, configure: the [`monitor`] reads counters, a
+//! [`replenish`] rule says how many blocks of each list to test, a [`policy`] says how thoroughly and by how many, the
+//! [`dispatch`]er hands the blocks to testers, and the [`guarantee`] timer renews what is about to expire. **Why this way.**
+//! Each is a pure function of what was seen and of the time, so a year runs in a second from one seed, and the same code
+//! runs on a machine. [`Diagnostic`] joins them over any [`FrameSource`](rampart_memory::FrameSource).
+
+mod alarm;
+mod diagnostic;
+pub mod dispatch;
+mod guarantee;
+pub mod monitor;
+pub mod policy;
+pub mod replenish;
+mod settings;
+
+use std::time::Duration;
+
+use rampart_memory::Fidelity;
+
+pub use alarm::Alarm;
+pub use diagnostic::{Counts, Diagnostic, Work};
+pub use guarantee::Guarantee;
+pub use policy::{Policy, PolicyName};
+pub use settings::{Limits, Settings};
+
+/// Why settings make no sense.
+#[derive(Clone, Debug, PartialEq, displaydoc::Display, thiserror::Error)]
+pub enum Error {
+    /// alpha is {0}: give a factor of 1 or more
+    Alpha(f64),
+    /// alarm is {0}: give a factor above 1
+    Alarm(f64),
+    /// min-fidelity {min} is above max-fidelity {max}: exchange them
+    Fidelities {
+        /// The least allowed.
+        min: Fidelity,
+        /// The most allowed.
+        max: Fidelity,
+    },
+    /// fidelity-step is 0: give 1 or more
+    FidelityStep,
+    /// max-cores is 0: give 1 or more
+    NoCores,
+    /// the epoch {epoch:?} is shorter than the monitoring period {monitoring:?}, or that is 0: lengthen the one or shorten the other
+    Timers {
+        /// The monitoring timer.
+        monitoring: Duration,
+        /// The policy timer.
+        epoch: Duration,
+    },
+}

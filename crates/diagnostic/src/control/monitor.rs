@@ -1,0 +1,48 @@
+//! The monitor: what was asked of each free list since it was last read (5.2.4.2, *Event Reader*; A.1.3).
+
+use rampart_memory::{Demand, FrameSource, FreeList};
+
+/// What came between two readings of one list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// The list.
+    pub list: FreeList,
+    /// What was asked of it since the reading before, in blocks.
+    pub since: Demand,
+}
+
+impl Reading {
+    /// Frames allocated from the list.
+    #[must_use]
+    pub const fn frames(&self) -> u64 {
+        self.since.allocated() * self.list.order.frames()
+    }
+}
+
+/// Reads counters and remembers what they were.
+#[derive(Clone, Debug)]
+pub struct Monitor {
+    known: Vec<(FreeList, Demand)>,
+}
+
+impl Monitor {
+    /// A monitor that has read all counters now.
+    pub fn new(source: &impl FrameSource) -> Self {
+        Self { known: source.lists().into_iter().map(|list| (list, source.demand(list))).collect() }
+    }
+
+    /// The lists, in the order of every reading.
+    pub fn lists(&self) -> impl ExactSizeIterator<Item = FreeList> {
+        self.known.iter().map(|&(list, _)| list)
+    }
+
+    /// What came since the reading before, for each list.
+    pub fn read(&mut self, source: &impl FrameSource, readings: &mut Vec<Reading>) {
+        readings.clear();
+        for (list, before) in &mut self.known {
+            let now = source.demand(*list);
+            readings.push(Reading { list: *list, since: now - *before });
+            *before = now;
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Adaptive, core-preserving: the fewest threads, and with them the highest fidelity, that keep up
+//! (000_fb6e5fb08980d1bc.txt, 5.2.4.5, figure 30).
+
+use rampart_memory::TestConfig;
+
+use super::{Policy, Seen, fastest};
+
+/// Threads are few first, then fidelity is high.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Adaptive;
+
+impl Policy for Adaptive {
+    fn decide(&mut self, seen: &Seen<'_>) -> TestConfig {
+        let by_threads = (1..=seen.limits.max_cores)
+            .flat_map(|threads| seen.limits.fidelities().map(move |fidelity| TestConfig { fidelity, threads }));
+        let keeps_up = |config: &TestConfig| seen.request <= seen.bandwidth.of_config(*config);
+        by_threads.into_iter().find(keeps_up).unwrap_or_else(|| fastest(seen.limits))
+    }
+}

@@ -1,0 +1,39 @@
+//! Error-triggered: where the hardware corrects more errors than is allowed, test first and hardest. The thesis leaves it to
+//! future work (000_fb6e5fb08980d1bc.txt, 6.2).
+
+use rampart_memory::TestConfig;
+
+use super::{Policy, Seen};
+
+/// Another policy while nothing errs; MAX-FIDELITY while something does.
+///
+/// Which frames are tested first is no matter of configuration: [`super::super::Diagnostic::erring`] tells the source.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ErrorTriggered<P>(pub P);
+
+impl<P: Policy> Policy for ErrorTriggered<P> {
+    fn decide(&mut self, seen: &Seen<'_>) -> TestConfig {
+        let calm = self.0.decide(seen);
+        if seen.erring.is_empty() { calm } else { TestConfig { fidelity: seen.limits.max_fidelity, ..calm } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Adaptive, Bandwidth};
+    use super::*;
+    use crate::control::Settings;
+    use rampart_memory::{Frame, FrameRange};
+
+    #[test]
+    fn errors_call_for_the_highest_fidelity_and_calm_ends_it() {
+        let erring = [FrameRange::new(Frame::new(512).unwrap(), 512).unwrap()];
+        let limits = Settings::thesis().limits;
+        let bandwidth = Bandwidth { at_fidelity_1: 1000.0 };
+        let mut policy = ErrorTriggered(Adaptive);
+        let mut decide = |erring| policy.decide(&Seen { request: 900.0, bandwidth, limits, erring });
+        assert_eq!(decide(&[]).fidelity.backgrounds(), 1);
+        assert_eq!(decide(&erring).fidelity, limits.max_fidelity);
+        assert_eq!(decide(&[]).fidelity.backgrounds(), 1);
+    }
+}

@@ -1,0 +1,15 @@
+//! Fixed: what the administrator settled, whatever happens (000_fb6e5fb08980d1bc.txt, 5.2.4.4).
+
+use rampart_memory::TestConfig;
+
+use super::{Policy, Seen};
+
+/// Always this configuration.
+#[derive(Clone, Copy, Debug)]
+pub struct Fixed(pub TestConfig);
+
+impl Policy for Fixed {
+    fn decide(&mut self, _seen: &Seen<'_>) -> TestConfig {
+        self.0
+    }
+}

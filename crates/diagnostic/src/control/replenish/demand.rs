@@ -1,0 +1,63 @@
+//! Asteroid's rule: what was asked for just now, scaled, and never less than half of what is usual.
+
+use rampart_memory::Demand;
+
+use super::{Replenish, whole};
+
+/// number = max(α · (counter − previous counter), moving average / 2) (000_fb6e5fb08980d1bc.txt, 5.2.4.2).
+#[derive(Clone, Copy, Debug)]
+pub struct FromDemand {
+    alpha: f64,
+    average: f64,
+    owed: f64,
+}
+
+/// The weight of the newest reading in the moving average, which so decays to a third in 40 readings: an epoch of 1 s at
+/// the thesis' 25 ms. The thesis says that it decays gradually, and not how fast.
+const WEIGHT: f64 = 1.0 / 40.0;
+
+impl FromDemand {
+    /// A rule that provides for `alpha` times the demand, at least once.
+    #[must_use]
+    pub const fn new(alpha: f64) -> Self {
+        Self { alpha, average: 0.0, owed: 0.0 }
+    }
+}
+
+impl Replenish for FromDemand {
+    #[expect(clippy::cast_precision_loss, reason = "blocks of one reading")]
+    fn blocks(&mut self, since: Demand) -> u64 {
+        let asked = since.allocated() as f64;
+        let number = (self.alpha * asked).max(self.average / 2.0);
+        self.average += WEIGHT * (asked - self.average);
+        whole(&mut self.owed, number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(blocks: u64) -> Demand {
+        Demand { allocated_tested: blocks, ..Demand::default() }
+    }
+
+    #[test]
+    fn demand_is_provided_for_alpha_times_at_once() {
+        let mut rule = FromDemand::new(2.0);
+        assert_eq!(rule.blocks(asked(50)), 100);
+        assert_eq!(rule.blocks(Demand { allocated_untested: 7, ..Demand::default() }), 14);
+    }
+
+    #[test]
+    fn a_valley_is_bridged_by_half_of_what_is_usual() {
+        let mut rule = FromDemand::new(2.0);
+        for _ in 0..1000 {
+            rule.blocks(asked(100));
+        }
+        let valley = rule.blocks(asked(0));
+        assert!((49..=50).contains(&valley), "{valley}");
+        let later = (0..400).map(|_| rule.blocks(asked(0))).last().unwrap();
+        assert_eq!(later, 0, "and the average decays");
+    }
+}

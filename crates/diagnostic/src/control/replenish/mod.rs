@@ -1,0 +1,67 @@
+//! How many blocks of each list to test: *memblocks* (000_fb6e5fb08980d1bc.txt, 5.2.4.2), or COMeT's rates (4.1.5).
+
+mod demand;
+mod rate_machine;
+
+use rampart_memory::Demand;
+
+pub use demand::FromDemand;
+pub use rate_machine::{RateMachine, RateState};
+
+/// A rule for one free list.
+pub trait Replenish {
+    /// Blocks to test now, after `since` was asked of the list in one monitoring period.
+    fn blocks(&mut self, since: Demand) -> u64;
+}
+
+/// Nothing ahead of allocation: the on-demand strategy (3.2), rate 0 in table 1.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Nothing;
+
+impl Replenish for Nothing {
+    fn blocks(&mut self, _since: Demand) -> u64 {
+        0
+    }
+}
+
+/// The same number of blocks in each period, whatever is asked: *Min*, *Max* and *Application* of figure 16.
+#[derive(Clone, Copy, Debug)]
+pub struct Steady {
+    rate: f64,
+    owed: f64,
+}
+
+impl Steady {
+    /// So many blocks a period; a fraction comes to a block after some periods.
+    #[must_use]
+    pub const fn new(rate: f64) -> Self {
+        Self { rate, owed: 0.0 }
+    }
+}
+
+impl Replenish for Steady {
+    fn blocks(&mut self, _since: Demand) -> u64 {
+        whole(&mut self.owed, self.rate)
+    }
+}
+
+/// Adds to what is owed, and takes the whole blocks off it.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "blocks of one period, not negative")]
+fn whole(owed: &mut f64, more: f64) -> u64 {
+    *owed += more;
+    let blocks = owed.floor();
+    *owed -= blocks;
+    blocks as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fraction_of_a_block_is_owed_until_it_is_one() {
+        let mut steady = Steady::new(0.25);
+        let blocks: Vec<u64> = (0..8).map(|_| steady.blocks(Demand::default())).collect();
+        assert_eq!(blocks, [0, 0, 0, 1, 0, 0, 0, 1]);
+    }
+}

@@ -1,0 +1,141 @@
+//! COMeT's rule: five states for each free list (000_fb6e5fb08980d1bc.txt, 4.1.5, figures 9 and 10).
+//!
+//! Up fast, down slowly: a list that ran out of tested blocks doubles its rate in each period until none is missed.
+
+use rampart_memory::Demand;
+
+use super::{Replenish, whole};
+
+/// What the rate of a list does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RateState {
+    /// A: it is the least.
+    Least,
+    /// B: it doubles.
+    Doubling,
+    /// C: it stays.
+    Steady,
+    /// D: it halves, down to the least.
+    Halving,
+    /// E: it is nothing; there are tested blocks enough, and nobody asks.
+    Resting,
+}
+
+/// The rate of one free list.
+#[derive(Clone, Copy, Debug)]
+pub struct RateMachine {
+    state: RateState,
+    rate: f64,
+    least: f64,
+    most: f64,
+    threshold: u64,
+    owed: f64,
+}
+
+impl RateMachine {
+    /// A list that starts in state A at the least rate, in blocks a period. Above `threshold` blocks a period demand is high;
+    /// no rate passes `most`, the blocks that the list can have.
+    #[must_use]
+    pub fn new(least: f64, most: f64, threshold: u64) -> Self {
+        assert!(least > 0.0 && least <= most && threshold > 0, "a rate that can grow, and a threshold to pass");
+        Self { state: RateState::Least, rate: least, least, most, threshold, owed: 0.0 }
+    }
+
+    /// The state of the list.
+    #[must_use]
+    pub const fn state(&self) -> RateState {
+        self.state
+    }
+
+    /// The next state after `a` blocks allocated, `u` of them untested, with the threshold `th`.
+    ///
+    /// The text of 4.1.5 in order of precedence: an untested block or four times the threshold doubles; the threshold is
+    /// passed upwards from A and E to B, from B to C and from D to C; none at all leads to A from D, and else to E.
+    /// In A and E the text writes a ≤ th where it says that pressure increases; taken as a ≥ th.
+    fn next(self, a: u64, u: u64) -> RateState {
+        use RateState::{Doubling, Halving, Least, Resting, Steady};
+        let th = self.threshold;
+        if u > 0 || a >= 4 * th {
+            return Doubling;
+        }
+        match self.state {
+            Least | Resting if a >= th => Doubling,
+            Least if a > 0 => Least,
+            Least | Resting if a == 0 => Resting,
+            Resting => Resting,
+            Doubling | Steady | Halving if a >= th => Steady,
+            Halving if a == 0 => Least,
+            _ => Halving,
+        }
+    }
+
+    fn rate_in(self, state: RateState) -> f64 {
+        match state {
+            RateState::Least => self.least,
+            RateState::Doubling => (2.0 * self.rate).max(2.0 * self.least).min(self.most),
+            RateState::Steady => self.rate,
+            RateState::Halving => (self.rate / 2.0).max(self.least),
+            RateState::Resting => 0.0,
+        }
+    }
+}
+
+impl Replenish for RateMachine {
+    fn blocks(&mut self, since: Demand) -> u64 {
+        self.state = self.next(since.allocated(), since.allocated_untested);
+        self.rate = self.rate_in(self.state);
+        whole(&mut self.owed, self.rate)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RateState::{Doubling, Halving, Least, Resting, Steady};
+    use super::*;
+
+    fn list() -> RateMachine {
+        RateMachine::new(1.0, 1000.0, 10)
+    }
+
+    fn after(machine: &mut RateMachine, tested: u64, untested: u64) -> (RateState, u64) {
+        let since = Demand { allocated_tested: tested, allocated_untested: untested, ..Demand::default() };
+        let blocks = machine.blocks(since);
+        (machine.state(), blocks)
+    }
+
+    #[test]
+    fn every_arrow_of_figure_9_is_taken() {
+        let mut list = list();
+        assert_eq!(after(&mut list, 5, 0), (Least, 1), "0 < a < th keeps A");
+        assert_eq!(after(&mut list, 0, 0), (Resting, 0), "a = 0: A to E");
+        assert_eq!(after(&mut list, 3, 0), (Resting, 0), "a little demand leaves E at rest");
+        assert_eq!(after(&mut list, 12, 0), (Doubling, 2), "pressure: E to B");
+        assert_eq!(after(&mut list, 40, 0), (Doubling, 4), "a ≥ 4 th stays in B");
+        assert_eq!(after(&mut list, 1, 1), (Doubling, 8), "u > 0 stays in B");
+        assert_eq!(after(&mut list, 20, 0), (Steady, 8), "th ≤ a < 4 th: B to C");
+        assert_eq!(after(&mut list, 39, 0), (Steady, 8), "and stays");
+        assert_eq!(after(&mut list, 0, 1), (Doubling, 16), "u > 0: C to B");
+        assert_eq!(after(&mut list, 11, 0), (Steady, 16));
+        assert_eq!(after(&mut list, 9, 0), (Halving, 8), "a < th: C to D");
+        assert_eq!(after(&mut list, 9, 0), (Halving, 4), "and goes on");
+        assert_eq!(after(&mut list, 10, 0), (Steady, 4), "a ≥ th: D to C");
+        assert_eq!(after(&mut list, 2, 0), (Halving, 2));
+        assert_eq!(after(&mut list, 2, 3), (Doubling, 4), "u > 0: D to B");
+        assert_eq!(after(&mut list, 2, 0), (Halving, 2));
+        assert_eq!(after(&mut list, 0, 0), (Least, 1), "a = 0: D to A");
+        assert_eq!(after(&mut list, 0, 2), (Doubling, 2), "u > 0: A to B");
+    }
+
+    #[test]
+    fn the_rate_is_never_below_the_least_nor_above_the_most() {
+        let mut list = list();
+        for _ in 0..40 {
+            after(&mut list, 0, 1);
+        }
+        assert_eq!(after(&mut list, 0, 1), (Doubling, 1000));
+        for _ in 0..40 {
+            after(&mut list, 1, 0);
+        }
+        assert_eq!(after(&mut list, 1, 0), (Halving, 1));
+    }
+}

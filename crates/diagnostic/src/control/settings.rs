@@ -1,0 +1,136 @@
+//! Every knob of the thesis' tables 1 and 6, in one place, checked once.
+
+use std::time::Duration;
+
+use rampart_memory::{Fidelity, TestLifetime};
+use serde::{Deserialize, Serialize};
+
+use super::Error;
+
+/// What an administrator settles (000_fb6e5fb08980d1bc.txt, tables 1 and 6).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// The vulnerability window, and the time kept in hand.
+    pub lifetime: TestLifetime,
+    /// How often demand is read and blocks are taken: the monitoring timer, *replenish-δ*.
+    pub monitoring: Duration,
+    /// How often the policy decides: the policy timer, a test epoch.
+    pub epoch: Duration,
+    /// Tests are provided for so many times the demand; at least 1.
+    pub alpha: f64,
+    /// Demand that grew by this factor between two readings raises the alarm; more than 1.
+    pub alarm: f64,
+    /// What a policy may choose from.
+    pub limits: Limits,
+    /// Whether blocks of orders 3 to 8 are left to what splits off the larger ones (5.2.3.3).
+    pub skip_middle: bool,
+    /// Whether a block goes to a tester on its own node (5.2.2).
+    pub node_local: bool,
+}
+
+/// What a policy may choose from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// MIN-FIDELITY.
+    pub min_fidelity: Fidelity,
+    /// MAX-FIDELITY.
+    pub max_fidelity: Fidelity,
+    /// How far apart the fidelities are that are tried; 1 in figure 30, 4 (8 patterns) in the thesis' measurements (5.3.1).
+    pub fidelity_step: u32,
+    /// MAX-CORES; at least 1.
+    pub max_cores: u32,
+}
+
+impl Settings {
+    /// The values that the thesis measured with: tables 1 and 6.
+    #[must_use]
+    pub fn thesis() -> Self {
+        let lifetime = TestLifetime::new(Duration::from_secs(180), Duration::from_secs(10));
+        let fidelity = |number| Fidelity::new(number).expect("1 to 1024");
+        Self {
+            lifetime: lifetime.expect("δ is shorter"),
+            monitoring: Duration::from_millis(25),
+            epoch: Duration::from_secs(1),
+            alpha: 2.0,
+            alarm: 4.0,
+            limits: Limits { min_fidelity: fidelity(1), max_fidelity: fidelity(32), fidelity_step: 1, max_cores: 4 },
+            skip_middle: true,
+            node_local: true,
+        }
+    }
+
+    /// The same settings, if they make sense together.
+    ///
+    /// # Errors
+    /// The first thing that does not.
+    pub fn checked(self) -> Result<Self, Error> {
+        let Limits { min_fidelity, max_fidelity, fidelity_step, max_cores } = self.limits;
+        let wrong = if !(self.alpha >= 1.0 && self.alpha.is_finite()) {
+            Some(Error::Alpha(self.alpha))
+        } else if !(self.alarm > 1.0 && self.alarm.is_finite()) {
+            Some(Error::Alarm(self.alarm))
+        } else if min_fidelity > max_fidelity {
+            Some(Error::Fidelities { min: min_fidelity, max: max_fidelity })
+        } else if fidelity_step == 0 {
+            Some(Error::FidelityStep)
+        } else if max_cores == 0 {
+            Some(Error::NoCores)
+        } else if self.monitoring.is_zero() || self.epoch < self.monitoring {
+            Some(Error::Timers { monitoring: self.monitoring, epoch: self.epoch })
+        } else {
+            None
+        };
+        wrong.map_or(Ok(self), Err)
+    }
+}
+
+impl Limits {
+    /// The fidelities to try, the highest first; never empty, and MIN-FIDELITY is the last.
+    pub fn fidelities(self) -> impl Iterator<Item = Fidelity> {
+        let (min, max) = (self.min_fidelity.backgrounds(), self.max_fidelity.backgrounds());
+        let steps = (max - min) / self.fidelity_step;
+        let descending = (0..=steps).map(move |step| max - step * self.fidelity_step);
+        let last = (max - steps * self.fidelity_step > min).then_some(min);
+        descending.chain(last).map(|number| Fidelity::new(number).expect("between two fidelities"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_thesis_values_make_sense() {
+        assert!(Settings::thesis().checked().is_ok());
+    }
+
+    #[test]
+    fn values_that_make_no_sense_are_refused() {
+        let good = Settings::thesis();
+        let bad = [
+            Settings { alpha: 0.5, ..good },
+            Settings { alpha: f64::NAN, ..good },
+            Settings { alarm: 1.0, ..good },
+            Settings { epoch: Duration::from_millis(1), ..good },
+            Settings { limits: Limits { max_cores: 0, ..good.limits }, ..good },
+            Settings { limits: Limits { fidelity_step: 0, ..good.limits }, ..good },
+            Settings { limits: Limits { min_fidelity: Fidelity::MAX, ..good.limits }, ..good },
+        ];
+        assert!(bad.into_iter().all(|settings| settings.checked().is_err()));
+    }
+
+    #[test]
+    fn fidelities_descend_and_end_with_the_least() {
+        let of = |min, max, step| {
+            let fidelity = |number| Fidelity::new(number).unwrap();
+            let limits =
+                Limits { min_fidelity: fidelity(min), max_fidelity: fidelity(max), fidelity_step: step, max_cores: 1 };
+            limits.fidelities().map(Fidelity::backgrounds).collect::<Vec<_>>()
+        };
+        assert_eq!(of(4, 16, 4), [16, 12, 8, 4]);
+        assert_eq!(of(1, 8, 3), [8, 5, 2, 1]);
+        assert_eq!(of(5, 5, 1), [5]);
+    }
+}
