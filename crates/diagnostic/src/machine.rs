@@ -1,8 +1,9 @@
 //! The machine that is tested: all that the diagnostic asks of Linux, in its own words.
 
-use rampart_linux::retire::{Outcome, Retirer, Way};
+use rampart_linux::retire::{Outcome, Refusal, Retirer, Way};
 use rampart_linux::{
-    Block, Cpu, Error as LinuxError, ErrorCounts, FlagTable, FrameClass, MemoryState, Pagemap, Roots, Topology, cpu,
+    Block, Cpu, Error as LinuxError, ErrorCounts, FlagTable, FrameClass, MemoryState, Pagemap, Roots, Topology,
+    Watermarks, cpu,
 };
 use rampart_memory::fault_map::Retirement;
 use rampart_memory::{Bytes, Clock, Frame};
@@ -19,6 +20,7 @@ pub struct Machine {
     // `None` where this process may not read frame numbers.
     pagemap: Option<Pagemap>,
     retirer: Retirer,
+    high_watermark: Bytes,
 }
 
 impl Machine {
@@ -31,6 +33,7 @@ impl Machine {
             topology: Topology::read(&roots),
             pagemap: Pagemap::open(&roots).ok(),
             retirer: Retirer::new(&roots),
+            high_watermark: Watermarks::read(&roots).map_or(Bytes::ZERO, |marks| marks.high),
             roots,
         }
     }
@@ -62,7 +65,7 @@ impl Machine {
         Ok(Outlook {
             total: state.total(),
             free: state.free(),
-            high_watermark: state.watermarks.map_or(Bytes::ZERO, |marks| marks.high),
+            high_watermark: self.high_watermark,
             stalled: state.pressure.map(|pressure| pressure.some.total),
         })
     }
@@ -85,9 +88,18 @@ impl Machine {
     /// Has the kernel move what is in a frame and never use it again, if it can.
     #[must_use]
     pub fn retire(&self, frame: Frame) -> Retirement {
-        match self.retirer.retire(frame, Way::Soft) {
-            Outcome::Retired(_) => Retirement::Offlined,
-            Outcome::Refused(refusal) => Retirement::Refused(refusal.to_string()),
+        retirement(self.retirer.retire(frame, Way::Soft))
+    }
+
+    /// The same for the frame of a page of an own, unpinned block: by the page where there is no file to ask by.
+    #[must_use]
+    pub fn retire_own(&self, frame: Frame, block: &mut Block, page: u64) -> Retirement {
+        let by_number = self.retirer.retire(frame, Way::Soft);
+        match (&by_number, &self.pagemap) {
+            (Outcome::Refused(Refusal::Unable(_)), Some(pagemap)) => {
+                retirement(self.retirer.retire_own(frame, block, page, pagemap))
+            }
+            _ => retirement(by_number),
         }
     }
 
@@ -127,5 +139,12 @@ impl Machine {
         });
         scanned.ok()?;
         Some(counts.into_iter().filter(|&(class, count)| class != FrameClass::Absent && count > 0).collect())
+    }
+}
+
+fn retirement(outcome: Outcome) -> Retirement {
+    match outcome {
+        Outcome::Retired(_) => Retirement::Offlined,
+        Outcome::Refused(refusal) => Retirement::Refused(refusal.to_string()),
     }
 }

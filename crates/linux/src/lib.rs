@@ -51,7 +51,7 @@ pub use cpu::{Cpu, SystemClock};
 pub use error::Error;
 pub use error_counts::ErrorCounts;
 pub use frame_flags::{Census, FlagTable, FrameClass, FrameFlags};
-pub use memory_state::MemoryState;
+pub use memory_state::{MemoryState, Watermarks};
 pub use pagemap::Pagemap;
 pub use retire::{Outcome, Retirer, Way};
 pub use roots::Roots;

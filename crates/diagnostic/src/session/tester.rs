@@ -145,7 +145,7 @@ fn tally(shared: &Shared<'_>, plan: &Plan, held: &HeldBlock) -> Tally {
 fn retire(shared: &Shared<'_>, held: &mut HeldBlock, frames: &[Option<Frame>]) {
     for (page, &frame) in (0..).zip(frames) {
         let Some(frame) = frame.filter(|&frame| lock(&shared.findings).awaits_retirement(frame)) else { continue };
-        let retirement = shared.machine.retire(frame);
+        let retirement = shared.machine.retire_own(frame, &mut held.block, page);
         if let Retirement::Refused(why) = &retirement {
             shared.witness.warned(&format!("NOT retired frame {frame}: {why}"));
             held.bad.push(page);

@@ -1,9 +1,9 @@
 //! How much memory there is to take, and how badly others want it.
 //!
 //! **Problem.** A test that takes the last free memory gets a program killed, perhaps itself. **Idea.** One
-//! [`MemoryState`] holds all that the kernel says on the matter: free and available memory, the watermarks at which it
-//! begins to reclaim, the time that programs lose to reclaim, and the limit of the container that this may be. **Why
-//! this way.** The parsers are functions from text to values and the decision is made above, so politeness can be
+//! [`MemoryState`] holds all that changes from one moment to the next: free and available memory, the time that programs
+//! lose to reclaim, and the limit of the container that this may be; [`Watermarks`], at which the kernel begins to
+//! reclaim, stay as they are. **Why this way.** The parsers are functions from text to values and the decision is made above, so politeness can be
 //! tested without a machine.
 
 mod cgroup;
@@ -26,8 +26,6 @@ use crate::{Error, Roots};
 pub struct MemoryState {
     /// The whole machine.
     pub machine: MemInfo,
-    /// How little free memory the kernel bears; `None` where it does not say.
-    pub watermarks: Option<Watermarks>,
     /// Time lost to a lack of memory; `None` on a kernel without PSI or with it switched off.
     pub pressure: Option<Pressure>,
     /// The control group that binds; `None` if none has a limit.
@@ -46,7 +44,6 @@ impl MemoryState {
         let optional = |path: &str| text(&roots.proc(path)).ok();
         Ok(Self {
             machine,
-            watermarks: optional("zoneinfo").and_then(|text| Watermarks::parse(&text)),
             pressure: optional("pressure/memory").and_then(|text| Pressure::parse(&text)),
             cgroup: CgroupMemory::read(roots, machine.total),
         })
@@ -107,7 +104,8 @@ mod tests {
         fs::write(folder.path().join("meminfo"), "MemTotal: 8 kB\nMemFree: 4 kB\n").unwrap();
         let state = MemoryState::read(&roots).unwrap();
         assert_eq!((state.total(), state.free()), (Bytes::new(8192), Bytes::new(4096)));
-        assert_eq!((state.watermarks, state.pressure, state.cgroup), (None, None, None));
+        assert_eq!((state.pressure, state.cgroup), (None, None));
+        assert_eq!(Watermarks::read(&roots), None);
     }
 
     #[test]
@@ -115,7 +113,7 @@ mod tests {
         let state = MemoryState::read(&Roots::default()).unwrap();
         assert!(state.total() > Bytes::ZERO);
         assert!(state.free() <= state.total());
-        if let Some(marks) = state.watermarks {
+        if let Some(marks) = Watermarks::read(&Roots::default()) {
             assert!(marks.min <= marks.low && marks.low <= marks.high);
         }
     }

@@ -3,6 +3,9 @@
 use rampart_memory::{Bytes, FRAME_BYTES};
 use serde::Serialize;
 
+use crate::Roots;
+use crate::roots::text;
+
 /// The free memory at which the kernel acts, summed over all zones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Watermarks {
@@ -15,6 +18,12 @@ pub struct Watermarks {
 }
 
 impl Watermarks {
+    /// This machine's; `None` where it does not say.
+    #[must_use]
+    pub fn read(roots: &Roots) -> Option<Self> {
+        Self::parse(&text(&roots.proc("zoneinfo")).ok()?)
+    }
+
     /// Reads the text of `/proc/zoneinfo`; `None` if it names no watermark, or one that is no number.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
