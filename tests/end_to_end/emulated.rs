@@ -61,3 +61,13 @@ fn a_fault_in_a_frame_that_is_named_is_found_in_that_frame() {
     assert!(found.is_subset(&wanted), "{found:?} of {wanted:?}");
     assert_eq!(report["emulation"]["planted"].as_u64().unwrap(), found.len() as u64);
 }
+
+#[test]
+fn every_fault_that_is_listed_can_be_planted() {
+    let rampart = Rampart::new();
+    let list = rampart.json(&["inject", "list", "--json"]);
+    let kinds = list["kinds"].as_array().unwrap();
+    let spec: Vec<String> = kinds.iter().map(|kind| format!("{}:1", kind["name"].as_str().unwrap())).collect();
+    let run = rampart.run(&["test", "--memory", "4MiB", "--json", "--inject", &spec.join(",")]);
+    assert_eq!(run.json()["emulation"]["planted"], kinds.len(), "{run:?}");
+}

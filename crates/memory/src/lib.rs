@@ -11,24 +11,28 @@
 #![forbid(unsafe_code)]
 
 mod block;
+mod error_tally;
 pub mod fault;
 pub mod fault_map;
 mod fidelity;
 mod frame;
 mod lifetime;
 mod line;
+mod memory_error;
 mod size;
 pub mod source;
 mod time;
 mod topology;
 
 pub use block::{FrameBlock, Order};
+pub use error_tally::{ErrorTally, Suspects};
 pub use fault::{Emulator, LineAccess, PlacedFault};
 pub use fault_map::FaultMap;
 pub use fidelity::{Fidelity, ParseFidelityError};
 pub use frame::{FRAME_BYTES, Frame, FrameRange, LINES_PER_FRAME, ParseFrameError};
 pub use lifetime::{FrameState, TestLifetime, Tested};
 pub use line::{LINE_BYTES, LINE_WORDS, LineBit, LineBits, LineData, NoSuchBit, RegionLine};
+pub use memory_error::{ErrorBatch, McEvent, MemoryError, Place, Severity};
 pub use size::{Bytes, ParseSizeError};
 pub use source::{Demand, FrameSource, FreeList, Renewed, TestBench, TestConfig, Verdict};
 pub use time::{Clock, Timestamp};

@@ -34,6 +34,9 @@ pub enum Command {
     /// The map of bad frames
     #[command(subcommand)]
     Map(MapCommand),
+    /// The faults that can be emulated
+    #[command(subcommand)]
+    Inject(InjectCommand),
     /// What this machine has, what is possible here and what is not, last tests, bad frames
     Status {
         /// One JSON document on standard output
@@ -169,6 +172,17 @@ pub enum MapCommand {
     Forget {
         /// Frame number, such as 0x1a2b3
         frame: Frame,
+        /// One JSON document on standard output
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Commands of `rampart inject`.
+#[derive(Debug, Subcommand)]
+pub enum InjectCommand {
+    /// Every kind of fault by its name, and how one is planted: `rampart test --inject 'stuck-at:100,seed=7'`
+    List {
         /// One JSON document on standard output
         #[arg(long)]
         json: bool,

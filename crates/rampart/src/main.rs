@@ -44,6 +44,7 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
         Command::Test(test) => commands::test::run(&test, store),
         Command::March(command) => commands::march::run(command),
         Command::Map(command) => commands::map::run(&command, store),
+        Command::Inject(command) => commands::inject::run(&command),
         Command::Status { json } => commands::status::run(json, store),
     }
 }

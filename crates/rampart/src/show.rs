@@ -67,6 +67,9 @@ pub fn report(report: &Report) -> String {
         let _ = writeln!(text, "speed       {line}");
     }
     let _ = writeln!(text, "coverage    {}", coverage(report));
+    for condition in conditions(report) {
+        let _ = writeln!(text, "            {condition}");
+    }
     let _ = writeln!(text, "kernel      {}", kernel_errors(&report.kernel_errors));
     emulation(&mut text, report);
     bad_frames(&mut text, &report.bad_frames);
@@ -119,6 +122,13 @@ fn coverage(report: &Report) -> String {
     let within = scope("within-line");
     let within = if within.is_empty() { String::new() } else { format!("; inside a line: {within}") };
     format!("{}{within}", scope("between-lines"))
+}
+
+/// On what the numbers rest, or what would find more: a line for each kind that is not found whole.
+fn conditions(report: &Report) -> impl Iterator<Item = String> {
+    let shown = report.coverage.iter().filter(|kind| kind.scope == "between-lines" && kind.percent < 100.0);
+    let shown = shown.filter(|kind| KINDS_SHOWN.contains(&&*kind.fault));
+    shown.filter_map(|kind| kind.note.map(|note| format!("{}: {note}", kind.fault)))
 }
 
 fn kernel_errors(errors: &KernelErrors) -> String {

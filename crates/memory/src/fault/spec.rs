@@ -62,6 +62,24 @@ impl FaultClass {
         Self::ALL.into_iter().find(|(_, class)| *class == self).expect("every class has a name").0
     }
 
+    /// What fails, in a line for people.
+    #[must_use]
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::StuckAt => "SAF: a bit is always 0, or always 1",
+            Self::Transition => "TF: a bit cannot rise, or cannot fall",
+            Self::Coupling => "CFin, CFid or CFst, each as likely",
+            Self::CouplingInversion => "CFin: a transition of one bit inverts another",
+            Self::CouplingIdempotent => "CFid: a transition of one bit sets another, or clears it",
+            Self::CouplingState => "CFst: a bit is held at a value while another has a state",
+            Self::Address => "AF: an address reaches no line, another's line, or two",
+            Self::StuckOpen => "SOF: a line cannot be reached; a read gives what the one before gave",
+            Self::Retention => "DRF: a bit loses its value after a while; only a test with delays finds it",
+            Self::Linked => "two CFid of one victim that can hide each other",
+            Self::MultiBit => "two to eight stuck bits of one word",
+        }
+    }
+
     fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, class)| class)
     }
@@ -86,6 +104,14 @@ impl InjectionSpec {
     /// How long a leaking cell holds its value if nothing else is said: the refresh interval of DRAM up to 85 °C
     /// (JESD79-4, tREFW).
     pub const RETENTION: Duration = Duration::from_millis(64);
+
+    /// The options: each as it is written, and what it says.
+    pub const OPTIONS: [(&str, &str); 4] = [
+        ("seed=NUMBER", "what places are drawn from; the same seed gives the same faults"),
+        ("intermittent=PROBABILITY", "each fault acts only so often when it can, such as 0.5"),
+        ("pattern=on", "each fault acts only while its neighbours hold a pattern"),
+        ("retention=TIME", "how long a retention fault holds its value, such as 100ms; 64ms if nothing is said"),
+    ];
 
     /// How many faults of each kind lie at random places, in the order given; never zero of a kind.
     #[must_use]
@@ -162,7 +188,8 @@ impl fmt::Display for Problem {
                 );
             }
             Self::Option => {
-                "no such option; there are seed=NUMBER, intermittent=PROBABILITY, pattern=on and retention=TIME"
+                let options = InjectionSpec::OPTIONS.map(|(option, _)| option);
+                return write!(f, "no such option; there are {}", options.join(", "));
             }
             Self::Count => "a count is a whole number from 1 to 1000000",
             Self::TooMany => "more than 1000000 faults in all",

@@ -1,5 +1,6 @@
 //! One module a command.
 
+pub mod inject;
 pub mod map;
 pub mod march;
 pub mod status;

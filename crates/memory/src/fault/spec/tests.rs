@@ -30,6 +30,14 @@ fn every_kind_is_known_by_its_name() {
 }
 
 #[test]
+fn every_option_that_is_listed_is_read() {
+    for (option, _) in InjectionSpec::OPTIONS {
+        let example = option.replace("NUMBER", "7").replace("PROBABILITY", "0.5").replace("TIME", "100ms");
+        assert_ne!(parse(&format!("stuck-at:1,{example}")), parse("stuck-at:1"), "{example}");
+    }
+}
+
+#[test]
 fn an_error_points_at_the_item_and_says_what_is_accepted() {
     for (text, place, problem) in [
         ("", 1, Problem::Form),

@@ -1,0 +1,35 @@
+//! `rampart inject`: the faults that can be emulated, by name.
+
+use std::fmt::Write as _;
+
+use rampart_memory::fault::{FaultClass, InjectionSpec};
+use serde_json::json;
+
+use crate::args::InjectCommand;
+use crate::error::Error;
+use crate::show;
+
+/// Does one of its commands.
+pub fn run(command: &InjectCommand) -> Result<u8, Error> {
+    let InjectCommand::List { json } = command;
+    if *json {
+        let kind = |(name, class): (&str, FaultClass)| json!({ "name": name, "meaning": class.meaning() });
+        let option = |(option, meaning)| json!({ "option": option, "meaning": meaning });
+        show::print_json(&json!({
+            "kinds": FaultClass::ALL.map(kind),
+            "options": InjectionSpec::OPTIONS.map(option),
+        }))?;
+        return Ok(0);
+    }
+    let mut text = String::from("KIND:COUNT plants so many at random places, KIND@FRAME one in a frame\n");
+    for (name, class) in FaultClass::ALL {
+        let _ = writeln!(text, "  {name:<26} {}", class.meaning());
+    }
+    text.push_str("and, with commas between\n");
+    for (option, meaning) in InjectionSpec::OPTIONS {
+        let _ = writeln!(text, "  {option:<26} {meaning}");
+    }
+    text.push_str("as in `rampart test --memory 64MiB --inject 'stuck-at:100,coupling:20,seed=7'`\n");
+    show::print(&text)?;
+    Ok(0)
+}
