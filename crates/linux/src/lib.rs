@@ -15,7 +15,7 @@
 //! | [`block`] | claimed memory: populated, pinned, given back |
 //! | [`pagemap`], [`frame_flags`] | which frame a page is in; what each frame is used for |
 //! | [`retire`] | taking a frame out of use |
-//! | [`error_counts`] | errors that the hardware reported |
+//! | [`errors`] | errors that the hardware reported |
 //! | [`cpu`] | where threads run, how they give way, the clock |
 //!
 //! `unsafe` is in three modules: mapping memory and registering it (below [`block`]), and one system call below
@@ -25,7 +25,7 @@
 //!
 //! Libraries: `rustix` (system calls without a C detour, most of them safe), `io-uring` (registered buffers, for pins),
 //! `libc` (one call and one type that the two lack), `displaydoc` and `thiserror` (an error's doc comment is its
-//! message), `serde` (reports).
+//! message), `serde` and `serde_json` (reports, and errors that other programs report).
 
 #![deny(unsafe_code)]
 
@@ -34,7 +34,7 @@ pub mod block;
 pub mod capabilities;
 pub mod cpu;
 mod error;
-pub mod error_counts;
+pub mod errors;
 pub mod frame_flags;
 pub mod memory_state;
 pub mod pagemap;
@@ -47,9 +47,9 @@ use rampart_memory::{Bytes, FRAME_BYTES};
 pub use absence::Absence;
 pub use block::{Block, PageKind, PinRefusal, PinReport, Pinning};
 pub use capabilities::{Capability, Feature, State};
-pub use cpu::{Cpu, SystemClock};
+pub use cpu::{Cpu, SteadyClock, SystemClock};
 pub use error::Error;
-pub use error_counts::ErrorCounts;
+pub use errors::{ErrorCounts, ErrorFeed};
 pub use frame_flags::{Census, FlagTable, FrameClass, FrameFlags};
 pub use memory_state::{MemoryState, Watermarks};
 pub use pagemap::Pagemap;

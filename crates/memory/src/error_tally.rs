@@ -1,11 +1,13 @@
 //! Where errors were reported of late: the frames and regions that should be tested first.
 //!
 //! **Problem.** One corrected error means little: a particle hit a chip. Many in one place within a day mean that the
-//! place is about to fail. **Idea.** Count errors by frame and by region of 2 MiB in a window that slides with time, and name
-//! those with more than a threshold: what an error-triggered policy tests first and hardest (000_fb6e5fb08980d1bc.txt, 6.2).
-//! **Why regions.** A bad row or column of a chip shows as single errors in many frames that lie close together.
+//! place is about to fail. **Idea.** Count errors by frame and by region of 2 MiB in a window that slides with time,
+//! and name those with more than a threshold: what an error-triggered policy tests first and hardest
+//! (000_fb6e5fb08980d1bc.txt, 6.2). **Why regions.** A bad row or column of a chip shows as single errors in many
+//! frames that lie close together.
 //!
-//! Moments are kept to 1/256 of the window, so that a frame that reports errors without end takes no memory without end.
+//! Moments are kept to 1/256 of the window, so that a frame that reports errors without end takes no memory without
+//! end.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,8 +22,8 @@ const REGION: Order = Order::new(9).expect("at most 10");
 
 /// Errors of a sliding window, counted by frame and region, whatever their severity.
 ///
-/// An error counts for at least the window and for at most two steps of 1/256 (no less than 1 µs) longer. If the clock is
-/// set back, what was counted before counts for so much longer.
+/// An error counts for at least the window and for at most two steps of 1/256 (no less than 1 µs) longer. If the clock
+/// is set back, what was counted before counts for so much longer.
 #[derive(Clone, Debug)]
 pub struct ErrorTally {
     /// Microseconds; at least 1.
@@ -123,7 +125,7 @@ fn above<K: Copy + Ord>(counts: &BTreeMap<K, u64>, threshold: u64) -> Vec<(K, u6
 }
 
 /// Takes a part off a count, and the place off the map when nothing is left.
-fn take<K: Ord>(counts: &mut BTreeMap<K, u64>, place: K, part: u64) {
+fn take<K: Ord + Copy>(counts: &mut BTreeMap<K, u64>, place: K, part: u64) {
     let count = counts.get_mut(&place).expect("what is in the log is counted");
     *count -= part;
     if *count == 0 {
@@ -159,7 +161,10 @@ mod tests {
         }
     }
 
-    fn numbers(suspects: &Suspects) -> (Vec<(u64, u64)>, Vec<(u64, u64)>) {
+    /// Places by the number of their first frame, each with its count.
+    type Numbered = Vec<(u64, u64)>;
+
+    fn numbers(suspects: &Suspects) -> (Numbered, Numbered) {
         let frames = suspects.frames.iter().map(|&(frame, count)| (frame.number(), count));
         let regions = suspects.regions.iter().map(|&(region, count)| (region.first().number(), count));
         (frames.collect(), regions.collect())

@@ -1,9 +1,9 @@
 //! What hardware reports of memory that went wrong under a program.
 //!
-//! **Problem.** ECC corrects an error before any test can see it. What the memory controller knows of it comes out of the
-//! kernel as counters, as trace events, or in another tool's database, each with other gaps. **Idea.** One word for them all:
-//! a [`MemoryError`], in which what nobody could tell is `None`. **Why this way.** Whoever decides what to test next
-//! ([`crate::ErrorTally`]) need not know where an error was read, and a made-up one is as good as a real one.
+//! **Problem.** ECC corrects an error before any test can see it. What the memory controller knows of it comes out of
+//! the kernel as counters, as trace events, or in another tool's database, each with other gaps. **Idea.** One word for
+//! them all: a [`MemoryError`], in which what nobody could tell is `None`. **Why this way.** Whoever decides what to
+//! test next ([`crate::ErrorTally`]) need not know where an error was read, and a made-up one is as good as a real one.
 //!
 //! Source of the terms: Linux, Documentation/driver-api/edac.rst and include/ras/ras_event.h.
 
@@ -25,7 +25,8 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// The severity that the kernel and rasdaemon call so; `None` for other words, among them `Info`, which is no error.
+    /// The severity that the kernel and rasdaemon call so; `None` for other words, among them `Info`, which is no
+    /// error.
     ///
     /// Source: `mc_event_error_type` in Linux, include/linux/edac.h.
     #[must_use]

@@ -35,6 +35,8 @@ pub enum Error {
     Moved(PathBuf),
     /// the store {0} cannot be read or written ({1}): check the disk it is on
     Failed(PathBuf, String),
+    /// rasdaemon's database {0} cannot be read ({1}): run `rasdaemon --record`, and let this user read the file
+    Rasdaemon(PathBuf, String),
 }
 
 impl Error {

@@ -43,6 +43,8 @@ pub enum Feature {
     MemoryBlocks,
     /// error counters
     ErrorCounters,
+    /// error events
+    ErrorEvents,
     /// error injection
     ErrorInjection,
     /// poison injection
@@ -92,7 +94,7 @@ impl Capability {
 /// Probes one feature: what there is of it in one line, or why there is none.
 type Probe = fn(&Roots) -> Result<String, Absence>;
 
-const PROBES: [(Feature, Probe); 14] = [
+const PROBES: [(Feature, Probe); 15] = [
     (Feature::FrameNumbers, claiming::frame_numbers),
     (Feature::FrameFlags, claiming::frame_flags),
     (Feature::MemoryPressure, claiming::memory_pressure),
@@ -105,6 +107,7 @@ const PROBES: [(Feature, Probe); 14] = [
     (Feature::HardOffline, retiring::hard_offline),
     (Feature::MemoryBlocks, retiring::memory_blocks),
     (Feature::ErrorCounters, retiring::error_counters),
+    (Feature::ErrorEvents, retiring::error_events),
     (Feature::ErrorInjection, retiring::error_injection),
     (Feature::PoisonInjection, retiring::poison_injection),
 ];

@@ -4,7 +4,7 @@ use rampart_memory::Bytes;
 use rustix::io::Errno;
 
 use super::claiming::writable;
-use crate::error_counts::controllers;
+use crate::errors::{controllers, probe_events};
 use crate::retire::{KERNEL, Way};
 use crate::roots::{number, numbered, text};
 use crate::{Absence, Roots, block};
@@ -55,6 +55,12 @@ pub(super) fn error_injection(roots: &Roots) -> Result<String, Absence> {
     Ok(format!("error types: {} (EINJ)", types.lines().count()))
 }
 
+/// The tracepoint is there without a driver that ever uses it.
+pub(super) fn error_events(roots: &Roots) -> Result<String, Absence> {
+    controllers(roots)?;
+    probe_events(roots).map(|()| "with their addresses, by ras:mc_event".to_owned())
+}
+
 const EINJ: &str = "CONFIG_ACPI_APEI_EINJ, on firmware with EINJ, with the module einj and debugfs mounted";
 
 pub(super) fn poison_injection(roots: &Roots) -> Result<String, Absence> {
@@ -77,6 +83,7 @@ mod tests {
             ("devices/system/memory/soft_offline_page", ""),
             ("devices/system/memory/hard_offline_page", ""),
             ("devices/system/edac/mc/mc0/dimm0/dimm_label", "DIMM_A1\n"),
+            ("kernel/tracing/events/ras/mc_event/enable", "0\n"),
             ("kernel/debug/apei/einj/available_error_type", "0x00000008 Memory Correctable\n"),
             ("kernel/debug/hwpoison/corrupt-pfn", ""),
         ]);
@@ -84,6 +91,7 @@ mod tests {
         assert_eq!(soft_offline(&roots).unwrap(), "any frame, by its number");
         assert_eq!(hard_offline(&roots).unwrap(), "any frame, by its number");
         assert_eq!(error_counters(&roots).unwrap(), "controllers: 1, DIMMs: 1 (EDAC)");
+        assert_eq!(error_events(&roots).unwrap(), "with their addresses, by ras:mc_event");
         assert_eq!(error_injection(&roots).unwrap(), "error types: 1 (EINJ)");
         assert!(poison_injection(&roots).is_ok());
     }
@@ -93,6 +101,14 @@ mod tests {
         let (_folder, roots) =
             machine(&[("devices/system/memory/soft_offline_page", ""), ("sys/vm/enable_soft_offline", "0\n")]);
         assert_eq!(soft_offline(&roots).unwrap_err().remedy, "sysctl vm.enable_soft_offline=1");
+    }
+
+    #[test]
+    fn a_tracepoint_that_no_driver_uses_gives_no_events() {
+        let (_folder, roots) = machine(&[("kernel/tracing/events/ras/mc_event/enable", "0\n")]);
+        assert!(error_events(&roots).unwrap_err().reason.contains("EDAC"));
+        let (_folder, roots) = machine(&[("devices/system/edac/mc/mc0/ce_count", "0\n")]);
+        assert!(error_events(&roots).unwrap_err().remedy.contains("tracefs"));
     }
 
     #[test]

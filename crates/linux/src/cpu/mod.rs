@@ -6,11 +6,13 @@
 
 mod scheduling;
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use rampart_memory::{Bytes, Clock, FRAME_BYTES, Timestamp};
+use rustix::io::Errno;
 use rustix::process::setpriority_process;
 use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
 pub use self::scheduling::{Scheduling, schedule_as};
@@ -27,15 +29,23 @@ pub struct Cpu(pub u32);
 /// # Errors
 /// [`Error::Bind`] if the machine has no such CPU or this process may not run on it.
 pub fn bind(cpu: Cpu) -> Result<(), Error> {
-    let index = cpu.0 as usize;
+    bind_to_any(&[cpu])
+}
+
+/// Binds the calling thread to some CPUs, among which the kernel chooses.
+///
+/// # Errors
+/// [`Error::Bind`] if the machine has one of them not, or this process may run on none.
+pub fn bind_to_any(cpus: &[Cpu]) -> Result<(), Error> {
+    let refused = |cpu, errno: Errno| Error::Bind { cpu, cause: errno.into() };
     let mut set = CpuSet::new();
-    let bound = if index < CpuSet::MAX_CPU {
-        set.set(index);
-        sched_setaffinity(None, &set)
-    } else {
-        Err(rustix::io::Errno::INVAL)
-    };
-    bound.map_err(|errno| Error::Bind { cpu, cause: errno.into() })
+    for &cpu in cpus {
+        if cpu.0 as usize >= CpuSet::MAX_CPU {
+            return Err(refused(cpu, Errno::INVAL));
+        }
+        set.set(cpu.0 as usize);
+    }
+    sched_setaffinity(None, &set).map_err(|errno| refused(cpus.first().copied().unwrap_or(Cpu(0)), errno))
 }
 
 /// How much a thread gives way to others: 0 is usual, 19 the most.
@@ -72,6 +82,31 @@ impl Clock for SystemClock {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Timestamp::from_micros(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
     }
+}
+
+/// The machine's clock as it was when this was made, carried on by the time since boot: nobody sets it back or forward, and
+/// a suspended machine's time counts.
+#[derive(Clone, Copy, Debug)]
+pub struct SteadyClock {
+    began: Timestamp,
+    booted: Duration,
+}
+
+impl Default for SteadyClock {
+    fn default() -> Self {
+        Self { began: SystemClock.now(), booted: since_boot() }
+    }
+}
+
+impl Clock for SteadyClock {
+    fn now(&self) -> Timestamp {
+        self.began.after(since_boot().saturating_sub(self.booted))
+    }
+}
+
+fn since_boot() -> Duration {
+    let time = clock_gettime(ClockId::Boottime);
+    Duration::try_from(time).expect("the time since boot is not negative")
 }
 
 /// Memory that this process has in frames now, blocks under test included.
@@ -130,6 +165,24 @@ mod tests {
         let (first, second) = (SystemClock.now(), SystemClock.now());
         assert!(first.micros() > 946_684_800_000_000, "1 January 2000");
         assert!(first <= second);
+    }
+
+    #[test]
+    fn the_steady_clock_starts_with_the_machine_s_and_only_goes_forward() {
+        let clock = SteadyClock::default();
+        let (first, machine, second) = (clock.now(), SystemClock.now(), clock.now());
+        assert!(first <= second && machine.since(first) < Duration::from_secs(60));
+    }
+
+    #[test]
+    fn a_thread_bound_to_some_cpus_runs_on_one_of_them() {
+        let cpus = Topology::read(&Roots::default()).allowed;
+        let ran_on = {
+            let cpus = cpus.clone();
+            thread::spawn(move || bind_to_any(&cpus).map(|()| sched_getcpu())).join().unwrap().unwrap()
+        };
+        assert!(cpus.iter().any(|cpu| cpu.0 as usize == ran_on));
+        assert!(thread::spawn(|| bind_to_any(&[])).join().unwrap().is_err());
     }
 
     #[test]

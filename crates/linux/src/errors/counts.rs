@@ -1,8 +1,10 @@
-//! Memory errors that the hardware reported to the kernel.
+//! The kernel's counts of memory errors (EDAC) at one moment, to compare before and after a test.
 //!
-//! **Problem.** ECC corrects errors before a test can see them: memory that fails is reported by the controller, or not
-//! at all. **Idea.** Read the kernel's counts (EDAC) before and after a test and compare. **Why this way.** Sysfs needs
-//! no daemon and no privilege; what the driver knows of the DIMM is in its label.
+//! Sysfs needs no daemon and no privilege; what the driver knows of the DIMM is in its label.
+//!
+//! The counts of DIMMs (or ranks) are read and those of `csrow*` are not: an error is counted once for the controller
+//! and once either for a DIMM or for none, and the rows of chips show the counts of the DIMMs again
+//! (`edac_inc_ce_error` in drivers/edac/edac_mc.c).
 //!
 //! Source: Linux, Documentation/admin-guide/RAS/main.rst and Documentation/ABI/testing/sysfs-devices-edac.
 
@@ -42,6 +44,8 @@ pub struct Controller {
     pub name: String,
     /// All errors, those of no known DIMM included.
     pub errors: Errors,
+    /// The errors of no known DIMM.
+    pub unplaced: Errors,
     /// Its DIMMs.
     pub dimms: Vec<Dimm>,
 }
@@ -93,6 +97,7 @@ fn controller(number: u32, folder: &Path) -> Controller {
         number,
         name: line(&folder.join("mc_name")).unwrap_or_default(),
         errors: errors(folder, "ce_count", "ue_count"),
+        unplaced: errors(folder, "ce_noinfo_count", "ue_noinfo_count"),
         dimms: named("dimm").chain(named("rank")).collect(),
     }
 }
@@ -126,6 +131,7 @@ mod tests {
             ("mc0/mc_name", "Skylake Socket#0 IMC#0\n"),
             ("mc0/ce_count", "5\n"),
             ("mc0/ue_count", "1\n"),
+            ("mc0/ce_noinfo_count", "1\n"),
             ("mc0/dimm0/dimm_label", "DIMM_A1\n"),
             ("mc0/dimm0/dimm_ce_count", "4\n"),
             ("mc0/dimm0/dimm_ue_count", "1\n"),
@@ -144,6 +150,7 @@ mod tests {
         assert_eq!(counts.hardware_corrupted, Some(Bytes::new(4096)));
         let controllers = counts.controllers.unwrap();
         assert_eq!(controllers[0].name, "Skylake Socket#0 IMC#0");
+        assert_eq!(controllers[0].unplaced, Errors { corrected: 1, uncorrected: 0 });
         let dimm = |label: &str, corrected, uncorrected| Dimm {
             label: label.to_owned(),
             errors: Errors { corrected, uncorrected },

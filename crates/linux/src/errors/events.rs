@@ -1,0 +1,227 @@
+//! Errors as the kernel's trace events `ras:mc_event`, each with its address.
+//!
+//! **Problem.** Only the tracepoint knows which frame an error was in, and a trace has one reader: who empties the
+//! kernel's main one takes the events from rasdaemon and from the person who debugs. **Idea.** A trace instance of our
+//! own, in which nothing but this event is switched on, with small buffers; it goes when we go. **Why text and not the
+//! raw buffers.** The text has been the same since the event exists; errors are rare, so the cost of parsing is none.
+//!
+//! A process that is killed leaves its instance behind: the next one removes those of processes that are gone.
+//!
+//! Source: Linux, Documentation/trace/ftrace.rst, "Instances"; Documentation/admin-guide/RAS/main.rst.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use rampart_memory::{ErrorBatch, Timestamp};
+
+use super::file;
+use super::lines::Lines;
+use super::trace_line::TraceLine;
+use crate::{Absence, Error, Roots};
+
+/// What a kernel that shows the event has.
+const KERNEL: &str = "CONFIG_RAS and CONFIG_FTRACE, and mount tracefs on /sys/kernel/tracing";
+
+/// Switches the event on and off; in each instance.
+const SWITCH: &str = "events/ras/mc_event/enable";
+
+/// Of each CPU, in KiB: room for a few hundred events between two polls.
+const BUFFER: &str = "64";
+
+/// Starts the names of our instances; the process' number follows.
+const PREFIX: &str = "rampart-";
+
+/// The errors that the kernel traces, from when it was opened until it is dropped.
+#[derive(Debug)]
+pub struct EventFeed {
+    // Dropped before the instance: one that is being read cannot be removed.
+    pipe: File,
+    path: PathBuf,
+    lines: Lines,
+    _instance: Instance,
+}
+
+/// A trace instance, removed when dropped.
+#[derive(Debug)]
+struct Instance(PathBuf);
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // There is nobody to tell; the next process that opens a feed tries again.
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+impl EventFeed {
+    /// Makes a trace instance and switches the event on in it.
+    ///
+    /// # Errors
+    /// Why there are no such events, or not for this user.
+    pub fn open(roots: &Roots) -> Result<Self, Absence> {
+        Self::open_by(roots, |folder| fs::create_dir(folder))
+    }
+
+    /// `make` makes the folder of an instance; the kernel then fills it.
+    fn open_by(roots: &Roots, make: impl FnOnce(&Path) -> io::Result<()>) -> Result<Self, Absence> {
+        probe(roots)?;
+        let instances = roots.sys("kernel/tracing/instances");
+        remove_left_behind(roots, &instances);
+        let folder = instances.join(format!("{PREFIX}{}", std::process::id()));
+        make(&folder).map_err(|cause| in_use_or_absent(&folder, &cause))?;
+        let instance = Instance(folder.clone());
+        write(&folder.join("buffer_size_kb"), BUFFER)?;
+        write(&folder.join(SWITCH), "1")?;
+        let path = folder.join("trace_pipe");
+        let pipe = file::open(&path).map_err(|cause| Absence::of_file(&path, &cause, KERNEL))?;
+        Ok(Self { pipe, path, lines: Lines::default(), _instance: instance })
+    }
+
+    /// The errors since it was last asked, at most 4 MiB of their text, each as if reported `now`.
+    ///
+    /// # Errors
+    /// [`Error::Read`] if the trace cannot be read.
+    pub fn poll(&mut self, now: Timestamp) -> Result<ErrorBatch, Error> {
+        let mut batch = ErrorBatch::default();
+        let read = self.lines.read(&self.pipe, |line| take(line, now, &mut batch));
+        match read {
+            Err(cause) if batch == ErrorBatch::default() => Err(Error::Read { path: self.path.clone(), cause }),
+            // What was read before an error is told first; the error comes again.
+            _ => Ok(batch),
+        }
+    }
+}
+
+/// Whether the event is there and may be switched on; changes nothing.
+pub(crate) fn probe(roots: &Roots) -> Result<(), Absence> {
+    let switch = roots.sys("kernel/tracing").join(SWITCH);
+    let opened = OpenOptions::new().write(true).open(&switch);
+    opened.map(drop).map_err(|cause| Absence::of_file(&switch, &cause, KERNEL))
+}
+
+/// Removes our instances whose process is gone, and one of a process that had our number.
+///
+/// The kernel itself keeps an instance that is being read, such as one of a process in another container.
+fn remove_left_behind(roots: &Roots, instances: &Path) {
+    for (process, folder) in crate::roots::numbered(instances, PREFIX) {
+        if process == std::process::id() || !roots.proc(process.to_string()).exists() {
+            drop(Instance(folder));
+        }
+    }
+}
+
+fn in_use_or_absent(folder: &Path, cause: &io::Error) -> Absence {
+    let path = folder.display();
+    match cause.kind() {
+        io::ErrorKind::AlreadyExists => {
+            Absence::new(format!("{path} is in use"), "end the other rampart that reads error events")
+        }
+        _ => Absence::of_file(folder, cause, KERNEL),
+    }
+}
+
+fn write(path: &Path, value: &str) -> Result<(), Absence> {
+    let written = OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(value.as_bytes()));
+    written.map_err(|cause| Absence::of_file(path, &cause, KERNEL))
+}
+
+fn take(line: Option<&str>, at: Timestamp, batch: &mut ErrorBatch) {
+    match line.map_or(TraceLine::Unreadable, |line| TraceLine::parse(line, at)) {
+        TraceLine::Error(error) => batch.errors.push(error),
+        TraceLine::Lost(count) => batch.lost = batch.lost.saturating_add(count),
+        TraceLine::Unreadable => batch.unreadable += 1,
+        TraceLine::Other => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EVENT: &str =
+        "1 Corrected error: x on A1 (mc:0 location:0:0:0 address:0x12345678 grain:8 syndrome:0x0 area:DRAM)";
+
+    /// A folder that tracefs might have filled.
+    fn fill(folder: &Path) -> io::Result<()> {
+        fs::create_dir_all(folder.join(SWITCH).parent().unwrap())?;
+        ["buffer_size_kb", SWITCH, "trace_pipe"].iter().try_for_each(|name| fs::write(folder.join(name), ""))
+    }
+
+    /// A machine with tracefs.
+    fn machine() -> (tempfile::TempDir, Roots, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let roots = Roots::new(folder.path(), folder.path());
+        fill(&roots.sys("kernel/tracing")).unwrap();
+        let instances = roots.sys("kernel/tracing/instances");
+        fs::create_dir(&instances).unwrap();
+        (folder, roots, instances)
+    }
+
+    fn own(instances: &Path) -> PathBuf {
+        instances.join(format!("rampart-{}", std::process::id()))
+    }
+
+    #[test]
+    fn events_are_read_from_an_instance_of_our_own() {
+        let (_folder, roots, instances) = machine();
+        let mut feed = EventFeed::open_by(&roots, fill).unwrap();
+        let own = own(&instances);
+        assert_eq!(fs::read_to_string(own.join(SWITCH)).unwrap(), "1");
+        assert_eq!(fs::read_to_string(own.join("buffer_size_kb")).unwrap(), "64");
+        assert_eq!(fs::read_to_string(roots.sys("kernel/tracing").join(SWITCH)).unwrap(), "", "not in the main trace");
+        assert_eq!(feed.poll(Timestamp::default()).unwrap(), ErrorBatch::default());
+
+        let text = format!("x-1 [0] 1.0: mc_event: {EVENT}\nCPU:0 [LOST 5 EVENTS]\nx-1 [0] 1.0: mc_event: what?\n");
+        fs::write(own.join("trace_pipe"), text).unwrap();
+        let batch = feed.poll(Timestamp::from_micros(3)).unwrap();
+        assert_eq!((batch.lost, batch.unreadable), (5, 1));
+        let frames: Vec<_> =
+            batch.errors.iter().map(|error| (error.at.micros(), error.frame.unwrap().number())).collect();
+        assert_eq!(frames, [(3, 0x12345)]);
+        assert_eq!(feed.poll(Timestamp::default()).unwrap(), ErrorBatch::default());
+    }
+
+    #[test]
+    fn an_instance_goes_with_its_feed() {
+        let (_folder, roots, instances) = machine();
+        let feed = EventFeed::open_by(&roots, fill).unwrap();
+        let own = own(&instances);
+        // As tracefs does by itself.
+        fs::remove_dir_all(&own).and_then(|()| fs::create_dir(&own)).unwrap();
+        drop(feed);
+        assert!(!own.exists());
+    }
+
+    #[test]
+    fn instances_of_dead_processes_are_removed_and_others_are_left() {
+        let (_folder, roots, instances) = machine();
+        fs::create_dir(roots.proc("41")).unwrap();
+        for name in ["rampart-41", "rampart-42", "rampart-x", "someone-42"] {
+            fs::create_dir(instances.join(name)).unwrap();
+        }
+        fs::create_dir(own(&instances)).unwrap();
+        let _feed = EventFeed::open_by(&roots, fill).unwrap();
+        let left = |name: &str| instances.join(name).exists();
+        assert!(!left("rampart-42"), "no process has this number");
+        assert!(left("rampart-41") && left("rampart-x") && left("someone-42"));
+    }
+
+    #[test]
+    fn an_instance_that_another_reads_is_left_to_it() {
+        let (_folder, roots, instances) = machine();
+        fill(&own(&instances)).unwrap();
+        let absence = EventFeed::open(&roots).unwrap_err();
+        assert!(absence.reason.contains("in use"), "{absence}");
+        assert!(own(&instances).join("trace_pipe").exists());
+    }
+
+    #[test]
+    fn a_kernel_that_traces_no_errors_says_what_is_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let absence = EventFeed::open(&Roots::new(folder.path(), folder.path())).unwrap_err();
+        assert!(absence.reason.contains("mc_event") && absence.remedy.contains("tracefs"), "{absence}");
+        let (_folder, roots, instances) = machine();
+        fs::remove_dir(&instances).unwrap();
+        assert!(EventFeed::open(&roots).is_err());
+    }
+}

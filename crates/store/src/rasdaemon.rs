@@ -1,0 +1,351 @@
+//! Memory errors that rasdaemon recorded: another program's database, which is only ever read.
+//!
+//! **Problem.** On most servers rasdaemon listens to the kernel and keeps every memory error with its address, those
+//! from before we were started too. Its database is not ours to write; worse, it does not wait for readers: an error
+//! that it wants to keep while somebody reads is dropped. **Idea.** Look at the file's change counter, which takes no
+//! lock, and ask SQLite only if it moved; then for a few rows at a time, by their number. **Why by number.** Its
+//! moments are whole seconds, in local time, as text: by them, two errors of one second could not be told apart.
+//!
+//! Source: rasdaemon, db/ras-store-db.c and core/ras-mc-handler.c: table `mc_event`.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rampart_memory::{Bytes, ErrorBatch, McEvent, MemoryError, Severity, Timestamp};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OpenFlags, Row};
+
+use crate::Error;
+
+/// Where rasdaemon keeps its database, unless it was built for elsewhere.
+pub const DEFAULT_PATH: &str = "/var/lib/rasdaemon/ras-mc_event.db";
+
+/// How long rasdaemon may keep its database from us before a call gives up.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// Rows read under one lock: well below a millisecond.
+const AT_ONCE: u32 = 64;
+
+/// Remarks are no errors.
+const QUERY: &str =
+    "SELECT id, timestamp, err_count, err_type, label, mc, top_layer, middle_layer, lower_layer, address,
+    grain, syndrome FROM mc_event WHERE id > ?1 AND err_type IS NOT 'Info' ORDER BY id LIMIT ?2";
+
+/// The start of a database file, up to its change counter and size.
+type Header = [u8; 32];
+
+/// The errors in rasdaemon's database, each told once.
+#[derive(Debug)]
+pub struct Rasdaemon {
+    path: PathBuf,
+    since: Timestamp,
+    /// The number of the last row that was read.
+    last: i64,
+    /// The file when it was read.
+    seen: Option<Header>,
+}
+
+impl Rasdaemon {
+    /// The errors from `since` on in the database at `path`, such as [`DEFAULT_PATH`].
+    ///
+    /// # Errors
+    /// [`Error::Rasdaemon`] if it cannot be read or has no table of memory errors.
+    pub fn open(path: &Path, since: Timestamp) -> Result<Self, Error> {
+        let refuse = |why: &str| refusal(path, why);
+        // SQLite takes a relative path that starts with `file:` for a URI.
+        let path = std::path::absolute(path).map_err(|cause| refuse(&cause.to_string()))?;
+        newest(&connect(&path)?).map_err(|cause| refuse(&cause.to_string()))?;
+        Ok(Self { path, since, last: 0, seen: None })
+    }
+
+    /// The errors that were recorded since it was last asked; at first, since the moment given to [`Rasdaemon::open`].
+    ///
+    /// # Errors
+    /// [`Error::Rasdaemon`] if they cannot be read just now; they come with a later call then.
+    pub fn poll(&mut self) -> Result<ErrorBatch, Error> {
+        let header = header(&self.path);
+        if header.is_some() && header == self.seen {
+            return Ok(ErrorBatch::default());
+        }
+        let connection = connect(&self.path)?;
+        let read = || -> rusqlite::Result<_> {
+            // Fewer rows than there were: the database began anew.
+            let mut last = if newest(&connection)? < self.last { 0 } else { self.last };
+            let mut batch = ErrorBatch::default();
+            while let Some(read) = read_some(&connection, last, self.since, &mut batch)? {
+                last = read;
+            }
+            Ok((last, batch))
+        };
+        let (last, batch) = read().map_err(|cause| refusal(&self.path, &cause.to_string()))?;
+        (self.last, self.seen) = (last, header);
+        Ok(batch)
+    }
+}
+
+fn refusal(path: &Path, why: &str) -> Error {
+    Error::Rasdaemon(path.to_owned(), why.replace(char::is_control, " "))
+}
+
+fn connect(path: &Path) -> Result<Connection, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let opened = Connection::open_with_flags(path, flags).and_then(|connection| {
+        connection.busy_timeout(PATIENCE)?;
+        Ok(connection)
+    });
+    opened.map_err(|cause| refusal(path, &cause.to_string()))
+}
+
+/// What changes whenever the file does (<https://sqlite.org/fileformat2.html#file_change_counter>); `None` if it cannot
+/// be read, or if the file has a write-ahead log, whose readers disturb nobody.
+fn header(path: &Path) -> Option<Header> {
+    const WRITE_VERSION: usize = 18;
+    let mut header = Header::default();
+    File::open(path).ok()?.read_exact(&mut header).ok()?;
+    (header[WRITE_VERSION] == 1).then_some(header)
+}
+
+/// The highest number of a row; 0 if there is none.
+fn newest(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_row("SELECT coalesce(max(id), 0) FROM mc_event", [], |row| row.get(0))
+}
+
+/// Reads the rows after the row `last`, some at a time. Returns the number of the last one, or `None` if there are no
+/// more.
+fn read_some(
+    connection: &Connection,
+    last: i64,
+    since: Timestamp,
+    batch: &mut ErrorBatch,
+) -> rusqlite::Result<Option<i64>> {
+    let mut read = None;
+    let mut statement = connection.prepare_cached(QUERY)?;
+    let mut rows = statement.query((last, AT_ONCE))?;
+    while let Some(row) = rows.next()? {
+        read = Some(row.get("id")?);
+        match decode(row) {
+            Some(error) if error.at < since => {}
+            Some(error) => batch.errors.push(error),
+            None => batch.unreadable += 1,
+        }
+    }
+    Ok(read)
+}
+
+/// The error in a row; `None` if it holds what rasdaemon never writes.
+fn decode(row: &Row<'_>) -> Option<MemoryError> {
+    let integer = |name| row.get::<_, i64>(name).ok();
+    let layer = |name| integer(name).unwrap_or(-1);
+    let event = McEvent {
+        at: moment(&text(row, "timestamp")?)?,
+        severity: Severity::of_kernel_word(&text(row, "err_type")?)?,
+        count: integer("err_count")?.try_into().ok()?,
+        label: text(row, "label").unwrap_or_default(),
+        controller: integer("mc")?.try_into().ok()?,
+        layers: [layer("top_layer"), layer("middle_layer"), layer("lower_layer")],
+        // SQLite's integers have a sign.
+        address: integer("address")?.cast_unsigned(),
+        // Stored is the logarithm (`grain_bits`), not what the kernel prints.
+        grain: integer("grain").and_then(|bits| 1_u64.checked_shl(bits.try_into().ok()?)).map(Bytes::new),
+        syndrome: integer("syndrome").map_or(0, i64::cast_unsigned),
+    };
+    Some(event.into())
+}
+
+/// A column's text; what is not UTF-8 in it (a firmware's DIMM label may be anything) is replaced.
+fn text(row: &Row<'_>, name: &str) -> Option<String> {
+    match row.get_ref(name).ok()? {
+        ValueRef::Text(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        _ => None,
+    }
+}
+
+/// A moment as rasdaemon writes it, such as `2024-05-01 12:00:00 +0200`.
+fn moment(text: &str) -> Option<Timestamp> {
+    let moment = jiff::Timestamp::strptime("%Y-%m-%d %H:%M:%S %z", text).ok()?;
+    u64::try_from(moment.as_microsecond()).ok().map(Timestamp::from_micros)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// 2024-05-01 10:00:00 UTC.
+    const TEN: u64 = 1_714_557_600_000_000;
+
+    /// The table as rasdaemon makes it.
+    const TABLE: &str =
+        "CREATE TABLE mc_event (id INTEGER PRIMARY KEY, timestamp TEXT, err_count INTEGER, err_type TEXT,
+        err_msg TEXT, label TEXT, mc INTEGER, top_layer INTEGER, middle_layer INTEGER, lower_layer INTEGER,
+        address INTEGER, grain INTEGER, syndrome INTEGER, driver_detail TEXT)";
+
+    /// A rasdaemon that records.
+    struct Daemon {
+        folder: tempfile::TempDir,
+        connection: Connection,
+    }
+
+    fn daemon() -> Daemon {
+        let folder = tempfile::tempdir().unwrap();
+        let connection = Connection::open(folder.path().join("ras-mc_event.db")).unwrap();
+        connection.execute_batch(TABLE).unwrap();
+        Daemon { folder, connection }
+    }
+
+    impl Daemon {
+        fn path(&self) -> PathBuf {
+            self.folder.path().join("ras-mc_event.db")
+        }
+
+        fn record(&self, timestamp: &str, count: i64, kind: &str, address: i64) {
+            self.connection
+                .execute(
+                    "INSERT INTO mc_event VALUES (NULL, ?1, ?2, ?3, 'read', 'DIMM_A1', 0, 1, 0, -1, ?4, 3, 90, '')",
+                    (timestamp, count, kind, address),
+                )
+                .unwrap();
+        }
+
+        /// So many corrected errors at once, at ten.
+        fn corrected(&self, count: i64) {
+            self.record("2024-05-01 12:00:00 +0200", count, "Corrected", 0x1234_5040);
+        }
+    }
+
+    fn open(daemon: &Daemon, since: u64) -> Rasdaemon {
+        Rasdaemon::open(&daemon.path(), Timestamp::from_micros(since)).unwrap()
+    }
+
+    /// The counts of the errors that came.
+    fn counts(reader: &mut Rasdaemon) -> Vec<u32> {
+        reader.poll().unwrap().errors.iter().map(|error| error.count).collect()
+    }
+
+    #[test]
+    fn an_error_is_read_as_rasdaemon_writes_it() {
+        let daemon = daemon();
+        daemon.corrected(2);
+        let error = open(&daemon, 0).poll().unwrap().errors.remove(0);
+        assert_eq!((error.at.micros(), error.severity, error.count), (TEN, Severity::Corrected, 2));
+        assert_eq!((error.frame.unwrap().number(), error.line), (0x1_2345, Some(1)));
+        assert_eq!((error.grain, error.syndrome), (Some(Bytes::new(8)), Some(90)));
+        let place = error.place.unwrap();
+        assert_eq!((place.label.as_str(), place.controller), ("DIMM_A1", Some(0)));
+        assert_eq!((place.top, place.middle, place.lower), (Some(1), Some(0), None));
+    }
+
+    #[test]
+    fn each_error_from_a_moment_on_is_told_once() {
+        let daemon = daemon();
+        daemon.record("2024-05-01 09:59:59 +0000", 1, "Corrected", 0);
+        daemon.record("2024-05-01 05:00:00 -0500", 2, "Deferred", 0);
+        daemon.record("2024-05-01 12:00:00 +0200", 3, "Fatal", 0);
+        daemon.record("2024-05-01 12:00:00 +0200", 4, "Info", 0);
+        let mut reader = open(&daemon, TEN);
+        assert_eq!(counts(&mut reader), [2, 3]);
+        assert_eq!(counts(&mut reader), [0; 0]);
+        daemon.corrected(5);
+        assert_eq!(counts(&mut reader), [5], "of the same second");
+    }
+
+    #[test]
+    fn many_errors_come_whole_and_in_order() {
+        let daemon = daemon();
+        daemon.connection.execute_batch("BEGIN").unwrap();
+        (1..=200).for_each(|count| daemon.corrected(count));
+        daemon.connection.execute_batch("COMMIT").unwrap();
+        assert_eq!(counts(&mut open(&daemon, 0)), (1..=200).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_database_that_is_being_written_is_read_and_nothing_is_missed() {
+        let daemon = daemon();
+        daemon.corrected(1);
+        let mut reader = open(&daemon, 0);
+        daemon.connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+        daemon.corrected(2);
+        assert_eq!(counts(&mut reader), [1], "what is not committed is not there");
+        daemon.connection.execute_batch("COMMIT; BEGIN EXCLUSIVE").unwrap();
+        let error = reader.poll().unwrap_err().to_string();
+        assert!(error.contains("locked") && error.lines().count() == 1, "{error}");
+        daemon.connection.execute_batch("COMMIT").unwrap();
+        assert_eq!(counts(&mut reader), [2]);
+    }
+
+    #[test]
+    fn a_database_that_did_not_change_is_not_touched() {
+        let daemon = daemon();
+        daemon.corrected(1);
+        let mut reader = open(&daemon, 0);
+        assert_eq!(counts(&mut reader), [1]);
+        daemon.connection.execute_batch("BEGIN EXCLUSIVE").unwrap();
+        assert_eq!(counts(&mut reader), [0; 0], "nobody can take a lock now, and none is needed");
+    }
+
+    #[test]
+    fn reading_writes_nothing_and_keeps_no_lock() {
+        let daemon = daemon();
+        daemon.corrected(1);
+        let before = fs::read(daemon.path()).unwrap();
+        let mut reader = open(&daemon, 0);
+        assert_eq!(counts(&mut reader), [1]);
+        assert_eq!(fs::read(daemon.path()).unwrap(), before);
+        assert_eq!(fs::read_dir(daemon.folder.path()).unwrap().count(), 1, "no journal, no lock");
+        // rasdaemon does not wait.
+        daemon.connection.busy_timeout(Duration::ZERO).unwrap();
+        daemon.corrected(2);
+        assert_eq!(counts(&mut reader), [2]);
+    }
+
+    #[test]
+    fn a_database_with_a_write_ahead_log_is_read_too() {
+        let daemon = daemon();
+        daemon.connection.pragma_update(None, "journal_mode", "WAL").unwrap();
+        let mut reader = open(&daemon, 0);
+        for count in 1..4 {
+            daemon.corrected(i64::from(count));
+            assert_eq!(counts(&mut reader), [count]);
+        }
+    }
+
+    #[test]
+    fn a_database_that_began_anew_is_read_from_its_start() {
+        let daemon = daemon();
+        (1..=3).for_each(|count| daemon.corrected(count));
+        let mut reader = open(&daemon, 0);
+        assert_eq!(counts(&mut reader), [1, 2, 3]);
+        daemon.connection.execute_batch("DELETE FROM mc_event").unwrap();
+        daemon.corrected(7);
+        assert_eq!(counts(&mut reader), [7]);
+    }
+
+    #[test]
+    fn rows_that_hold_something_else_are_counted() {
+        let daemon = daemon();
+        daemon.record("yesterday", 1, "Corrected", 0);
+        daemon.record("2024-05-01 12:00:00 +0200", -1, "Corrected", 0);
+        daemon.record("2024-05-01 12:00:00 +0200", 1, "Unheard-of", 0);
+        daemon.connection.execute_batch("INSERT INTO mc_event (label) VALUES (x'00ff')").unwrap();
+        daemon.corrected(1);
+        let batch = open(&daemon, 0).poll().unwrap();
+        assert_eq!((batch.errors.len(), batch.unreadable), (1, 4));
+    }
+
+    #[test]
+    fn what_is_no_database_of_rasdaemon_is_refused_in_one_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let (absent, garbage, other) =
+            (folder.path().join("absent"), folder.path().join("garbage"), folder.path().join("other"));
+        fs::write(&garbage, "no database\n".repeat(100)).unwrap();
+        Connection::open(&other).unwrap().execute_batch("CREATE TABLE songs (title)").unwrap();
+        for path in [&absent, &garbage, &other] {
+            let error = Rasdaemon::open(path, Timestamp::default()).unwrap_err();
+            assert!(matches!(error, Error::Rasdaemon(..)));
+            assert_eq!(error.to_string().lines().count(), 1, "{error}");
+        }
+        assert!(!absent.exists(), "nothing is made");
+    }
+}
