@@ -1,0 +1,306 @@
+//! The allocator of a whole machine: zones in the order in which a request tries them.
+
+use std::fmt;
+
+use rampart_memory::{Frame, FrameBlock, Node};
+
+use crate::zone::ZoneAllocator;
+use crate::{
+    Allocated, Cpu, End, Error, ListName, Mark, PageAllocator, Place, Request, Statistics, Watermarks, Zone, ZoneIndex,
+};
+
+/// The buddy system as Linux has it.
+///
+/// Each operation takes a bounded number of steps, whatever the size of the machine: at most eleven splits or merges, a batch
+/// of [`LOCAL_BATCH`](crate::LOCAL_BATCH) frames, the blocks of one pageblock. The exceptions: a request that finds nothing
+/// and the retirement of a frame on the list of a CPU empty the lists of all CPUs first, and [`PageAllocator::remark`]
+/// visits every frame.
+pub struct Buddy<M> {
+    zones: Vec<ZoneAllocator<M>>,
+    /// The first and the last frame of each zone and its place in `zones`, ascending.
+    by_frame: Vec<(Frame, Frame, usize)>,
+    /// For each node, ascending, all zones as a request for it tries them.
+    zonelists: Vec<(Node, Vec<usize>)>,
+    refused: u64,
+}
+
+impl<M: Mark> Buddy<M> {
+    /// An allocator of a machine of these zones, which may leave holes between them, and so many CPUs. All is free and movable,
+    /// marked with `mark`, and the lowest frames of a zone are at the front.
+    ///
+    /// # Errors
+    /// If there is no zone or no CPU, if zones overlap or are too large.
+    pub fn new(zones: &[Zone], cpus: u32, mark: M) -> Result<Self, Error> {
+        check(zones, cpus)?;
+        let machine = zones.iter().map(|zone| zone.frames.count()).sum();
+        let allocator = |(index, &zone): (usize, &Zone)| {
+            let watermarks = Watermarks::of(zone.frames.count(), machine);
+            ZoneAllocator::new(ZoneIndex(index), zone, cpus, watermarks, mark)
+        };
+        Ok(Self {
+            zones: zones.iter().enumerate().map(allocator).collect(),
+            by_frame: by_frame(zones),
+            zonelists: zonelists(zones),
+            refused: 0,
+        })
+    }
+
+    /// A block from the first zone of the request's that keeps as much free as `floor` says.
+    fn first(&mut self, request: &Request, floor: impl Fn(Watermarks) -> u64) -> Option<Allocated<M>> {
+        let Self { zones, zonelists, .. } = self;
+        let own = zonelists.iter().find(|(node, _)| *node >= request.node);
+        let (_, zonelist) = own.unwrap_or(&zonelists[0]);
+        zonelist.iter().find_map(|&zone| {
+            let zone = &mut zones[zone];
+            zone.allocate(request, floor(zone.watermarks()))
+        })
+    }
+
+    /// A block for a request that would leave too little, or finds nothing, in every zone.
+    #[cold]
+    fn insist(&mut self, request: &Request) -> Option<Allocated<M>> {
+        let floor = |marks: Watermarks| if request.urgent { 0 } else { marks.min };
+        let allocated =
+            self.first(request, floor).or_else(|| if self.drain_all() > 0 { self.first(request, floor) } else { None });
+        self.refused += u64::from(allocated.is_none());
+        allocated
+    }
+
+    fn drain_all(&mut self) -> u64 {
+        self.zones.iter_mut().map(ZoneAllocator::drain_all).sum()
+    }
+
+    fn zone_of(&self, frame: Frame) -> Option<usize> {
+        self.by_frame
+            .iter()
+            .find(|(_, last, _)| frame <= *last)
+            .filter(|(first, ..)| *first <= frame)
+            .map(|(.., zone)| *zone)
+    }
+
+    fn owner(&mut self, block: FrameBlock) -> &mut ZoneAllocator<M> {
+        let zone = self.zone_of(block.first());
+        let zone = zone.unwrap_or_else(|| panic!("the block {block} is given back but lies in no zone"));
+        &mut self.zones[zone]
+    }
+}
+
+impl<M: Mark> PageAllocator<M> for Buddy<M> {
+    /// The zones are tried down to the low watermark, then down to min, or to the last frame if the request is urgent; then
+    /// once more with what the lists of the CPUs held (`__alloc_pages_slowpath` in mm/page_alloc.c, Linux 3.1).
+    fn allocate(&mut self, request: Request) -> Option<Allocated<M>> {
+        let allocated = self.first(&request, |marks| marks.low);
+        if allocated.is_some() { allocated } else { self.insist(&request) }
+    }
+
+    fn free(&mut self, block: FrameBlock, cpu: Cpu, mark: M, end: End) {
+        self.owner(block).free(block, cpu, mark, end);
+    }
+
+    fn claim(&mut self, block: FrameBlock) -> Option<M> {
+        let zone = self.zone_of(block.first())?;
+        self.zones[zone].claim(block)
+    }
+
+    fn put(&mut self, block: FrameBlock, mark: M, end: End) {
+        self.owner(block).put(block, mark, end);
+    }
+
+    fn split(&mut self, block: FrameBlock) {
+        self.owner(block).split(block);
+    }
+
+    fn blocks(&self, list: ListName, end: End) -> impl Iterator<Item = (FrameBlock, M)> {
+        self.zones[list.zone.0].blocks(list.order, list.migratetype, end)
+    }
+
+    fn retire(&mut self, frame: Frame) -> Place {
+        self.zone_of(frame).map_or(Place::Absent, |zone| self.zones[zone].retire(frame))
+    }
+
+    fn place(&self, frame: Frame) -> Place {
+        self.zone_of(frame).map_or(Place::Absent, |zone| self.zones[zone].place(frame))
+    }
+
+    fn remark(&mut self, mut mark: impl FnMut(M) -> M) {
+        for zone in &mut self.zones {
+            zone.marks_mut().iter_mut().for_each(|old| *old = mark(*old));
+        }
+    }
+
+    fn zones(&self) -> impl Iterator<Item = (ZoneIndex, Zone)> {
+        self.zones.iter().enumerate().map(|(index, zone)| (ZoneIndex(index), zone.zone()))
+    }
+
+    fn length(&self, list: ListName) -> u64 {
+        self.zones[list.zone.0].lists().length(list.order, list.migratetype)
+    }
+
+    fn allocated_from(&self, list: ListName) -> u64 {
+        self.zones[list.zone.0].lists().allocated(list.order, list.migratetype)
+    }
+
+    fn free_frames(&self, zone: ZoneIndex) -> u64 {
+        self.zones[zone.0].lists().free_frames()
+    }
+
+    fn local_frames(&self, zone: ZoneIndex, cpu: Cpu) -> u64 {
+        self.zones[zone.0].local_frames(cpu)
+    }
+
+    fn watermarks(&self, zone: ZoneIndex) -> Watermarks {
+        self.zones[zone.0].watermarks()
+    }
+
+    fn statistics(&self) -> Statistics {
+        let own = Statistics { refused: self.refused, ..Statistics::default() };
+        self.zones.iter().fold(own, |sum, zone| sum + zone.statistics())
+    }
+}
+
+impl<M> fmt::Debug for Buddy<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Buddy of {} zones", self.zones.len())
+    }
+}
+
+fn check(zones: &[Zone], cpus: u32) -> Result<(), Error> {
+    if zones.is_empty() {
+        return Err(Error::NoZone);
+    }
+    match cpus {
+        0 => return Err(Error::NoCpu),
+        1..=Cpu::MOST => {}
+        more => return Err(Error::TooManyCpus(more)),
+    }
+    if let Some(zone) = zones.iter().find(|zone| zone.frames.count() > Zone::MOST_FRAMES) {
+        return Err(Error::TooLarge(zone.frames.count()));
+    }
+    let by_frame = by_frame(zones);
+    match by_frame.windows(2).find(|pair| pair[1].0 <= pair[0].1) {
+        Some(pair) => Err(Error::Overlap(pair[1].0)),
+        None => Ok(()),
+    }
+}
+
+fn by_frame(zones: &[Zone]) -> Vec<(Frame, Frame, usize)> {
+    let bounds = |(index, zone): (usize, &Zone)| (zone.frames.start(), zone.frames.last(), index);
+    let mut by_frame: Vec<_> = zones.iter().enumerate().map(bounds).collect();
+    by_frame.sort_unstable();
+    by_frame
+}
+
+/// The zones of each node as requests for it try them: its own, the highest kind first, then those of the nodes after it,
+/// and those of the nodes before it (`build_zonelists` in mm/page_alloc.c, all nodes being equally far).
+fn zonelists(zones: &[Zone]) -> Vec<(Node, Vec<usize>)> {
+    let mut nodes: Vec<Node> = zones.iter().map(|zone| zone.node).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    let of = |own: Node| {
+        let mut order: Vec<usize> = (0..zones.len()).collect();
+        order.sort_by_key(|&zone| {
+            let Zone { node, kind, frames } = zones[zone];
+            (node < own, node, std::cmp::Reverse(kind), frames.start())
+        });
+        (own, order)
+    };
+    nodes.into_iter().map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Migratetype::Movable;
+    use crate::testing::{frame, machine, request, urgent, zone};
+    use crate::{
+        Origin,
+        ZoneKind::{Dma, Normal},
+    };
+
+    /// Two nodes, as on a machine of the thesis' 5.3, but small; a hole lies between the nodes.
+    fn two_nodes() -> Buddy<()> {
+        let zones = [zone(0, Dma, 1, 3071), zone(0, Normal, 8192, 4096), zone(1, Normal, 65_536, 4096)];
+        Buddy::new(&zones, 2, ()).unwrap()
+    }
+
+    /// The zones from which large blocks come until there are none.
+    fn zones_of_requests(buddy: &mut Buddy<()>, node: u32) -> Vec<usize> {
+        let wish = Request { node: Node(node), ..request(6, Movable) };
+        let mut zones: Vec<usize> = std::iter::from_fn(|| buddy.allocate(wish))
+            .map(|got| match got.from {
+                Origin::Global(list) => list.zone.0,
+                Origin::Local(_) => panic!("only single frames are kept by CPUs"),
+            })
+            .collect();
+        zones.dedup();
+        zones
+    }
+
+    #[test]
+    fn a_request_tries_its_node_then_the_others_the_highest_zone_first() {
+        assert!(zones_of_requests(&mut two_nodes(), 0).starts_with(&[1, 0, 2]));
+        assert!(zones_of_requests(&mut two_nodes(), 1).starts_with(&[2, 1, 0]));
+        assert!(zones_of_requests(&mut two_nodes(), 7).starts_with(&[1, 0, 2]), "a node without memory");
+    }
+
+    #[test]
+    fn the_other_nodes_follow_in_a_ring() {
+        let zones = [0, 1, 2].map(|node| zone(node, Normal, u64::from(node) * 4096, 4096));
+        let mut buddy = Buddy::new(&zones, 1, ()).unwrap();
+        assert!(zones_of_requests(&mut buddy, 1).starts_with(&[1, 2, 0]));
+    }
+
+    #[test]
+    fn the_reserve_is_for_urgent_requests() {
+        let mut buddy = two_nodes();
+        zones_of_requests(&mut buddy, 0);
+        for (zone, _) in buddy.zones().collect::<Vec<_>>() {
+            let (free, min) = (buddy.free_frames(zone), buddy.watermarks(zone).min);
+            // Blocks smaller than asked for are left besides: up to 63 frames at the start of a zone that begins anywhere.
+            assert!((min..min + 64 + 63).contains(&free), "{free} of {min}");
+        }
+        assert_eq!(buddy.allocate(request(6, Movable)), None);
+        assert_eq!(buddy.statistics().refused, 2);
+        while buddy.allocate(urgent(0, Movable)).is_some() {}
+        assert!(buddy.zones().all(|(zone, _)| buddy.free_frames(zone) == 0));
+    }
+
+    #[test]
+    fn no_request_but_an_urgent_one_goes_below_min_even_to_fill_a_cpus_list() {
+        let mut buddy = machine(1024);
+        let min = buddy.watermarks(ZoneIndex(0)).min;
+        while buddy.allocate(request(0, Movable)).is_some() {
+            assert!(buddy.free_frames(ZoneIndex(0)) >= min);
+        }
+        assert_eq!(buddy.free_frames(ZoneIndex(0)), min, "all but the reserve was given");
+    }
+
+    #[test]
+    fn zones_may_begin_and_end_anywhere() {
+        let buddy = Buddy::new(&[zone(3, Normal, 5, 1500)], 1, ()).unwrap();
+        assert_eq!(buddy.free_frames(ZoneIndex(0)), 1500);
+        assert_eq!((buddy.place(frame(4)), buddy.place(frame(1505))), (Place::Absent, Place::Absent));
+        let mut covered: Vec<u64> = buddy
+            .lists()
+            .flat_map(|list| buddy.blocks(list, End::Front).flat_map(|(block, ())| block.frames()).collect::<Vec<_>>())
+            .map(Frame::number)
+            .collect();
+        covered.sort_unstable();
+        assert!(covered.into_iter().eq(5..1505));
+    }
+
+    #[test]
+    fn what_is_no_machine_is_refused() {
+        let refusal = |zones: &[Zone], cpus| Buddy::new(zones, cpus, ()).err();
+        let good = zone(0, Normal, 1000, 100);
+        assert_eq!(refusal(&[good], 1), None);
+        assert_eq!(refusal(&[], 1), Some(Error::NoZone));
+        assert_eq!(refusal(&[good], 0), Some(Error::NoCpu));
+        assert_eq!(refusal(&[good], Cpu::MOST + 1), Some(Error::TooManyCpus(Cpu::MOST + 1)));
+        assert_eq!(refusal(&[good, zone(1, Normal, 900, 101)], 1), Some(Error::Overlap(frame(1000))));
+        assert_eq!(
+            refusal(&[zone(0, Normal, 0, Zone::MOST_FRAMES + 1)], 1),
+            Some(Error::TooLarge(Zone::MOST_FRAMES + 1))
+        );
+    }
+}

@@ -1,0 +1,53 @@
+//! Small machines for the tests.
+
+use rampart_memory::{Frame, FrameBlock, FrameRange, Node, Order, Tested, Timestamp};
+
+use crate::{Buddy, Cpu, End, ListName, Migratetype, PageAllocator, Request, Zone, ZoneIndex, ZoneKind};
+
+pub const CPU: Cpu = Cpu(0);
+
+pub fn zone(node: u32, kind: ZoneKind, start: u64, count: u64) -> Zone {
+    Zone { node: Node(node), kind, frames: FrameRange::new(frame(start), count).unwrap() }
+}
+
+/// Two CPUs and one zone of so many frames from 0 on, never tested.
+pub fn machine(frames: u64) -> Buddy<Tested> {
+    Buddy::new(&[zone(0, ZoneKind::Normal, 0, frames)], 2, Tested::NEVER).unwrap()
+}
+
+pub fn frame(number: u64) -> Frame {
+    Frame::new(number).unwrap()
+}
+
+pub fn order(number: u8) -> Order {
+    Order::new(number).unwrap()
+}
+
+pub fn block(first: u64, number: u8) -> FrameBlock {
+    FrameBlock::new(frame(first), order(number)).unwrap()
+}
+
+pub fn at(seconds: u64) -> Tested {
+    Tested::at(Timestamp::from_micros(seconds * 1_000_000))
+}
+
+pub fn request(number: u8, migratetype: Migratetype) -> Request {
+    Request { order: order(number), migratetype, cpu: CPU, node: Node(0), urgent: false }
+}
+
+/// A request that no watermark stops.
+pub fn urgent(number: u8, migratetype: Migratetype) -> Request {
+    Request { urgent: true, ..request(number, migratetype) }
+}
+
+pub fn list(number: u8, migratetype: Migratetype) -> ListName {
+    ListName { zone: ZoneIndex(0), order: order(number), migratetype }
+}
+
+/// The free blocks of the first zone, by their first frame, with the migratetype of their list.
+pub fn free_blocks(buddy: &Buddy<Tested>) -> Vec<(FrameBlock, Migratetype, Tested)> {
+    let of = |list| buddy.blocks(list, End::Front).map(move |(block, mark)| (block, list.migratetype, mark));
+    let mut blocks: Vec<_> = buddy.lists().filter(|list| list.zone == ZoneIndex(0)).flat_map(of).collect();
+    blocks.sort_unstable();
+    blocks
+}

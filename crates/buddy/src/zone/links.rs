@@ -1,0 +1,129 @@
+//! Many doubly linked lists through one array.
+//!
+//! **Problem.** A buddy that is merged leaves the middle of its list, so every list operation must take the same short time
+//! wherever the element is. **Idea.** Each frame's slot has two indices, to the one before and the one after; the heads of the
+//! lists are slots behind those of the frames, and each list is a ring through its head, as in Linux. So an element is taken
+//! out without knowing on which list it was, and no end is a special case.
+
+use crate::End;
+
+/// A slot of the array: a frame's place in its zone, or a list's head.
+#[derive(Clone, Copy)]
+struct Link {
+    next: u32,
+    previous: u32,
+}
+
+const _: () = assert!(size_of::<Link>() == 8, "a frame's links are all that a list costs");
+
+/// A list, by the slot of its head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head(u32);
+
+/// The links of all elements and lists of a zone.
+pub struct Links {
+    links: Vec<Link>,
+    elements: u32,
+}
+
+impl Links {
+    /// Empty lists, and elements on none of them. An element and a list that there is not is a bug, and panics.
+    pub fn new(elements: u32, lists: u32) -> Self {
+        let slots = elements.checked_add(lists).expect("a zone is small enough for its links");
+        Self { links: (0..slots).map(|slot| Link { next: slot, previous: slot }).collect(), elements }
+    }
+
+    #[inline]
+    pub const fn head(&self, list: u32) -> Head {
+        Head(self.elements + list)
+    }
+
+    #[inline]
+    pub fn is_empty(&self, list: Head) -> bool {
+        self.links[list.0 as usize].next == list.0
+    }
+
+    /// The element at an end.
+    #[inline]
+    pub fn at(&self, list: Head, end: End) -> Option<u32> {
+        self.element(self.step(list.0, end))
+    }
+
+    /// All elements as they come from an end.
+    pub fn from(&self, list: Head, end: End) -> impl Iterator<Item = u32> {
+        std::iter::successors(self.at(list, end), move |&slot| self.element(self.step(slot, end)))
+    }
+
+    /// Puts an element that is on no list at an end of one.
+    #[inline]
+    pub fn push(&mut self, list: Head, slot: u32, end: End) {
+        let neighbour = self.step(list.0, end);
+        let (previous, next) = match end {
+            End::Front => (list.0, neighbour),
+            End::Back => (neighbour, list.0),
+        };
+        self.links[slot as usize] = Link { next, previous };
+        self.links[previous as usize].next = slot;
+        self.links[next as usize].previous = slot;
+    }
+
+    /// Takes an element out of the list that it is on.
+    #[inline]
+    pub fn remove(&mut self, slot: u32) {
+        let Link { next, previous } = self.links[slot as usize];
+        self.links[previous as usize].next = next;
+        self.links[next as usize].previous = previous;
+    }
+
+    #[inline]
+    fn step(&self, slot: u32, end: End) -> u32 {
+        let link = self.links[slot as usize];
+        match end {
+            End::Front => link.next,
+            End::Back => link.previous,
+        }
+    }
+
+    #[inline]
+    fn element(&self, slot: u32) -> Option<u32> {
+        (slot < self.elements).then_some(slot)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+    use proptest::prelude::*;
+
+    const ELEMENTS: u32 = 12;
+    const LISTS: u32 = 3;
+
+    proptest! {
+        #[test]
+        fn three_rings_do_what_three_deques_do(steps in prop::collection::vec((0..ELEMENTS, 0..LISTS, any::<bool>()), 0..60)) {
+            let mut links = Links::new(ELEMENTS, LISTS);
+            let mut twin = vec![VecDeque::new(); LISTS as usize];
+            for (slot, list, front) in steps {
+                if let Some(deque) = twin.iter_mut().find(|deque| deque.contains(&slot)) {
+                    links.remove(slot);
+                    deque.retain(|&other| other != slot);
+                } else if front {
+                    links.push(links.head(list), slot, End::Front);
+                    twin[list as usize].push_front(slot);
+                } else {
+                    links.push(links.head(list), slot, End::Back);
+                    twin[list as usize].push_back(slot);
+                }
+                for (list, deque) in (0..LISTS).zip(&twin) {
+                    let head = links.head(list);
+                    prop_assert!(links.from(head, End::Front).eq(deque.iter().copied()));
+                    prop_assert!(links.from(head, End::Back).eq(deque.iter().rev().copied()));
+                    prop_assert_eq!(links.at(head, End::Back), deque.back().copied());
+                    prop_assert_eq!(links.is_empty(head), deque.is_empty());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The lists of a zone and what their blocks are, without a policy.
+
+use rampart_memory::Order;
+
+use super::links::{Head, Links};
+use super::state::{Begins, State};
+use crate::{Cpu, End, Mark, Migratetype};
+
+/// The global lists of a zone, an order and a migratetype each, and behind them the lists of the CPUs, a CPU and a
+/// migratetype each.
+pub struct Lists<M> {
+    links: Links,
+    states: Vec<State>,
+    marks: Vec<M>,
+    counts: [[Counts; Migratetype::COUNT]; Order::COUNT],
+    free: u64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    length: u64,
+    allocated: u64,
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a small constant")]
+const TYPES: u32 = Migratetype::COUNT as u32;
+const GLOBAL_LISTS: u32 = (Order::MAX.number() as u32 + 1) * TYPES;
+
+impl<M: Mark> Lists<M> {
+    /// Lists for so many slots, none of which is a frame yet.
+    pub fn new(slots: u32, cpus: u32, mark: M) -> Self {
+        Self {
+            links: Links::new(slots, GLOBAL_LISTS + cpus * TYPES),
+            states: vec![State::GONE; slots as usize],
+            marks: vec![mark; slots as usize],
+            counts: [[Counts::default(); Migratetype::COUNT]; Order::COUNT],
+            free: 0,
+        }
+    }
+
+    pub fn state(&self, slot: u32) -> State {
+        self.states[slot as usize]
+    }
+
+    pub fn set(&mut self, slot: u32, state: State) {
+        self.states[slot as usize] = state;
+    }
+
+    /// The mark of the block that begins here, while it is on a list.
+    pub fn mark(&self, slot: u32) -> M {
+        self.marks[slot as usize]
+    }
+
+    pub fn marks_mut(&mut self) -> &mut [M] {
+        &mut self.marks
+    }
+
+    /// Whether one of so many frames from `slot` on is retired.
+    pub fn any_retired(&self, slot: u32, order: Order) -> bool {
+        let first = slot as usize;
+        self.states[first..first + (1 << order.number())].iter().any(|state| state.is_retired())
+    }
+
+    /// Frames on the global lists.
+    pub const fn free_frames(&self) -> u64 {
+        self.free
+    }
+
+    /// Blocks on a global list.
+    pub const fn length(&self, order: Order, migratetype: Migratetype) -> u64 {
+        self.counts[order.index()][migratetype.index()].length
+    }
+
+    /// Blocks that allocation took off a global list.
+    pub const fn allocated(&self, order: Order, migratetype: Migratetype) -> u64 {
+        self.counts[order.index()][migratetype.index()].allocated
+    }
+
+    /// Remembers that a block of this list is for an allocation.
+    pub const fn count_allocated(&mut self, order: Order, migratetype: Migratetype) {
+        self.counts[order.index()][migratetype.index()].allocated += 1;
+    }
+
+    /// The block at an end of a global list.
+    pub fn at(&self, order: Order, migratetype: Migratetype, end: End) -> Option<u32> {
+        self.links.at(self.global(order, migratetype), end)
+    }
+
+    /// The blocks of a global list as they come from an end.
+    pub fn from(&self, order: Order, migratetype: Migratetype, end: End) -> impl Iterator<Item = u32> {
+        self.links.from(self.global(order, migratetype), end)
+    }
+
+    /// Puts a block, on no list so far, on a global one.
+    #[inline]
+    pub fn insert(&mut self, slot: u32, order: Order, migratetype: Migratetype, mark: M, end: End) {
+        self.states[slot as usize] = State::free(migratetype, order);
+        self.marks[slot as usize] = mark;
+        self.links.push(self.global(order, migratetype), slot, end);
+        self.counts[order.index()][migratetype.index()].length += 1;
+        self.free += order.frames();
+    }
+
+    /// Takes a block off the global list that it is on, and says which block it was.
+    #[inline]
+    pub fn remove(&mut self, slot: u32) -> (Order, Migratetype, M) {
+        let Begins::Free(migratetype, order) = self.state(slot).begins() else { panic!("no free block begins here") };
+        self.links.remove(slot);
+        self.states[slot as usize] = State::INSIDE;
+        self.counts[order.index()][migratetype.index()].length -= 1;
+        self.free -= order.frames();
+        (order, migratetype, self.marks[slot as usize])
+    }
+
+    /// Puts a frame, on no list so far, on the list of a CPU; `later` is the end of the global list that it goes to some day.
+    #[inline]
+    pub fn insert_local(&mut self, slot: u32, list: Head, mark: M, end: End, later: End) {
+        self.states[slot as usize] = State::local(later);
+        self.marks[slot as usize] = mark;
+        self.links.push(list, slot, end);
+    }
+
+    /// Takes the frame at an end of a CPU's list, and says to which end of a global list it was to go.
+    #[inline]
+    pub fn take_local(&mut self, list: Head, end: End) -> Option<(u32, M, End)> {
+        let slot = self.links.at(list, end)?;
+        let Begins::Local(later) = self.state(slot).begins() else { panic!("a frame of a CPU's list says so") };
+        self.links.remove(slot);
+        self.states[slot as usize] = State::INSIDE;
+        Some((slot, self.marks[slot as usize], later))
+    }
+
+    #[inline]
+    pub fn local(&self, cpu: Cpu, migratetype: Migratetype) -> Head {
+        self.links.head(GLOBAL_LISTS + cpu.0 * TYPES + migratetype as u32)
+    }
+
+    pub fn is_empty(&self, list: Head) -> bool {
+        self.links.is_empty(list)
+    }
+
+    #[inline]
+    fn global(&self, order: Order, migratetype: Migratetype) -> Head {
+        self.links.head(u32::from(order.number()) * TYPES + migratetype as u32)
+    }
+}

@@ -1,0 +1,118 @@
+//! What a frame is to its zone's lists, in one byte.
+//!
+//! Only the first frame of a block says what the block is; the others say that they are inside of one. So to give out a block
+//! of a thousand frames is to write one byte.
+
+use rampart_memory::Order;
+
+use crate::{End, Migratetype};
+
+/// One frame's byte: whether it is retired, and what begins with it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct State(u8);
+
+const _: () = assert!(size_of::<State>() == 1, "a frame's state is one byte");
+
+/// What begins with a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begins {
+    /// Nothing: it is inside of a block, or retired and on no list, or no frame of the zone.
+    Nothing,
+    /// A block that was given out.
+    Held(Order),
+    /// A block on a global list.
+    Free(Migratetype, Order),
+    /// A frame on the list of a CPU, that goes to this end of a global list when that is emptied.
+    Local(End),
+}
+
+impl State {
+    const RETIRED: u8 = 1 << 7;
+    const FREE: u8 = 1 << 6;
+    const LOCAL: u8 = 1 << 5;
+    const HELD: u8 = 1 << 4;
+    const ORDER: u8 = 0xf;
+    const MIGRATETYPE_SHIFT: u32 = 4;
+
+    /// Inside of a block.
+    pub const INSIDE: Self = Self(0);
+
+    /// Retired and on no list; what is no frame of the zone is in this state too, and so never merged with one.
+    pub const GONE: Self = Self(Self::RETIRED);
+
+    pub const fn held(order: Order) -> Self {
+        Self(Self::HELD | order.number())
+    }
+
+    pub const fn free(migratetype: Migratetype, order: Order) -> Self {
+        Self(Self::FREE | (migratetype as u8) << Self::MIGRATETYPE_SHIFT | order.number())
+    }
+
+    pub const fn local(end: End) -> Self {
+        Self(Self::LOCAL | end as u8)
+    }
+
+    /// Whether a block of just this order, on a global list, begins here.
+    pub const fn is_free_block_of(self, order: Order) -> bool {
+        self.0 & (Self::FREE | Self::ORDER) == Self::FREE | order.number()
+    }
+
+    pub const fn is_retired(self) -> bool {
+        self.0 & Self::RETIRED != 0
+    }
+
+    pub const fn retired(self) -> Self {
+        Self(self.0 | Self::RETIRED)
+    }
+
+    pub const fn not_retired(self) -> Self {
+        Self(self.0 & !Self::RETIRED)
+    }
+
+    #[inline]
+    pub fn begins(self) -> Begins {
+        let order = Order::new(self.0 & Self::ORDER);
+        if self.0 & Self::FREE != 0 {
+            let migratetype =
+                Migratetype::ALL[usize::from((self.0 & !Self::RETIRED & !Self::FREE) >> Self::MIGRATETYPE_SHIFT)];
+            Begins::Free(migratetype, order.expect("a free block has an order"))
+        } else if self.0 & Self::LOCAL != 0 {
+            Begins::Local(if self == Self::local(End::Front) { End::Front } else { End::Back })
+        } else if self.0 & Self::HELD != 0 {
+            Begins::Held(order.expect("a held block has an order"))
+        } else {
+            Begins::Nothing
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_is_read_back_as_it_was_written() {
+        for order in Order::all() {
+            assert_eq!(State::held(order).begins(), Begins::Held(order));
+            assert_eq!(State::held(order).retired().begins(), Begins::Held(order));
+            for migratetype in Migratetype::ALL {
+                let free = State::free(migratetype, order);
+                assert_eq!(free.begins(), Begins::Free(migratetype, order));
+                assert!(Order::all().all(|other| free.is_free_block_of(other) == (other == order)));
+            }
+        }
+        for end in [End::Front, End::Back] {
+            assert_eq!(State::local(end).begins(), Begins::Local(end));
+        }
+        assert_eq!(State::INSIDE.begins(), Begins::Nothing);
+        assert_eq!(State::GONE.begins(), Begins::Nothing);
+    }
+
+    #[test]
+    fn what_is_not_free_is_never_taken_for_a_buddy() {
+        let others = [State::INSIDE, State::GONE, State::local(End::Front), State::local(End::Back)];
+        for order in Order::all() {
+            assert!(others.iter().chain([&State::held(order)]).all(|state| !state.is_free_block_of(order)));
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! What is done when a migratetype has no block left: it takes one of another's, as large as there is, and with it as much of
+//! the surroundings as is worth it, so that the next requests find theirs there and not all over the zone
+//! (003_0d27fa82dc4defe6.txt, 2.2; `__rmqueue_fallback` and `move_freepages_block` in mm/page_alloc.c, Linux 3.1).
+
+use rampart_memory::Order;
+
+use super::state::Begins;
+use super::{ZoneAllocator, span};
+use crate::{End, Mark, Migratetype};
+
+/// A pageblock: the frames that have one migratetype, 2 MiB as on x86-64.
+pub const PAGEBLOCK: Order = Order::new(9).expect("9 is an order");
+
+impl<M: Mark> ZoneAllocator<M> {
+    /// Picks the largest block of another migratetype and claims what goes with it. Says which block, still on its list, from
+    /// whose lists it came, and on whose the rest of it belongs.
+    pub(super) fn steal(&mut self, order: Order, own: Migratetype) -> Option<(u32, Migratetype, Migratetype)> {
+        let large_enough = Order::all().skip(order.index()).rev();
+        let candidates = large_enough.flat_map(|order| own.fallbacks().map(|other| (order, other)));
+        let (order, other, slot) = candidates
+            .filter_map(|(order, other)| Some((order, other, self.lists.at(order, other, End::Front)?)))
+            .next()?;
+        self.statistics.steals += 1;
+        // A small block is only borrowed: to move its surroundings would mix the types there, not part them. Reclaimable
+        // requests come in bursts, and are better kept together at once.
+        let claims = order.number() >= PAGEBLOCK.number() / 2 || own == Migratetype::Reclaimable;
+        if claims {
+            self.claim_pageblocks(slot, order, own);
+        }
+        Some((slot, other, if claims { own } else { other }))
+    }
+
+    /// Moves the free blocks of the pageblocks that a block lies in to its new owner's lists. A pageblock at least half of
+    /// which is moved changes its migratetype.
+    fn claim_pageblocks(&mut self, slot: u32, order: Order, own: Migratetype) {
+        let first = slot / span(PAGEBLOCK);
+        let last = (slot + span(order) - 1) / span(PAGEBLOCK);
+        for pageblock in first..=last {
+            let inside = if order > PAGEBLOCK { span(PAGEBLOCK) } else { self.move_free_blocks(pageblock, own) };
+            if inside >= span(PAGEBLOCK) / 2 {
+                self.pageblocks[pageblock as usize] = own;
+                self.statistics.pageblocks_claimed += 1;
+            }
+        }
+    }
+
+    /// Moves the free blocks of a pageblock to the front of `own`'s lists; says how many frames they have.
+    fn move_free_blocks(&mut self, pageblock: u32, own: Migratetype) -> u32 {
+        let first = pageblock * span(PAGEBLOCK);
+        let end = first + span(PAGEBLOCK);
+        let (mut slot, mut moved) = (first, 0);
+        while slot < end {
+            let Begins::Free(_, order) = self.lists.state(slot).begins() else {
+                slot += 1;
+                continue;
+            };
+            let (_, _, mark) = self.lists.remove(slot);
+            self.lists.insert(slot, order, own, mark, End::Front);
+            moved += span(order);
+            slot += span(order);
+        }
+        moved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Migratetype::{Movable, Reclaimable, Unmovable};
+    use crate::testing::{CPU, at, block, free_blocks, list, machine, order, request, urgent};
+    use crate::{End, Migratetype, Origin, PageAllocator};
+    use rampart_memory::{FrameBlock, Tested};
+
+    /// Types of the free blocks of the first zone, as (first frame, order number, type).
+    fn types(buddy: &crate::Buddy<Tested>) -> Vec<(u64, u8, Migratetype)> {
+        free_blocks(buddy)
+            .iter()
+            .map(|(block, own, _)| (block.first().number(), block.order().number(), *own))
+            .collect()
+    }
+
+    #[test]
+    fn the_largest_block_is_stolen_and_its_pageblocks_change_hands() {
+        let mut buddy = machine(2048);
+        let moved = buddy.allocate(request(5, Movable)).unwrap();
+        let stolen = buddy.allocate(request(2, Unmovable)).unwrap();
+        assert_eq!(
+            (stolen.block, stolen.from),
+            (block(1024, 2), Origin::Global(list(10, Movable))),
+            "not from the small rest"
+        );
+        assert!(types(&buddy).iter().all(|&(first, _, own)| own == if first < 1024 { Movable } else { Unmovable }));
+        assert_eq!((buddy.statistics().steals, buddy.statistics().pageblocks_claimed), (1, 2));
+        buddy.free(stolen.block, CPU, at(1), End::Front);
+        buddy.free(moved.block, CPU, at(1), End::Front);
+        assert_eq!(types(&buddy), [(0, 10, Movable), (1024, 10, Unmovable)], "it returns to its pageblock's lists");
+    }
+
+    /// Frees one block of each given order in an otherwise full machine of two pageblocks, apart from each other.
+    fn nearly_full(orders: &[(u64, u8)]) -> crate::Buddy<Tested> {
+        let mut buddy = machine(1024);
+        let (whole, mark) = buddy.take(list(10, Movable), End::Front).unwrap();
+        buddy.split(whole);
+        for &(first, number) in orders {
+            for frame in block(first, number).frames() {
+                buddy.put(FrameBlock::of(frame), mark, End::Front);
+            }
+        }
+        buddy
+    }
+
+    #[test]
+    fn with_half_of_a_pageblock_the_whole_is_claimed() {
+        let mut buddy = nearly_full(&[(0, 7), (256, 7), (512, 4)]);
+        buddy.allocate(request(1, Unmovable)).unwrap();
+        assert_eq!(buddy.statistics().pageblocks_claimed, 1);
+        assert!(
+            types(&buddy).iter().all(|&(first, _, own)| (own == Unmovable) == (first < 512)),
+            "its surroundings too"
+        );
+        let last = block(511, 0);
+        buddy.put(last, at(1), End::Front);
+        assert!(types(&buddy).contains(&(511, 0, Unmovable)), "what is freed there later belongs to the new owner");
+    }
+
+    #[test]
+    fn with_less_than_half_the_free_blocks_move_and_the_pageblock_stays() {
+        let mut buddy = nearly_full(&[(0, 6), (256, 7)]);
+        buddy.allocate(request(1, Unmovable)).unwrap();
+        assert_eq!(buddy.statistics().pageblocks_claimed, 0);
+        assert!(types(&buddy).iter().all(|&(.., own)| own == Unmovable));
+        buddy.put(block(511, 0), at(1), End::Front);
+        assert!(types(&buddy).contains(&(511, 0, Movable)));
+    }
+
+    #[test]
+    fn a_small_block_is_borrowed_and_its_rest_stays_unless_the_thief_is_reclaimable() {
+        for thief in [Unmovable, Reclaimable] {
+            let mut buddy = nearly_full(&[(0, 3), (256, 1)]);
+            let stolen = buddy.allocate(urgent(1, thief)).unwrap();
+            assert_eq!(stolen.from, Origin::Global(list(3, Movable)));
+            let rest = if thief == Reclaimable { Reclaimable } else { Movable };
+            assert_eq!(types(&buddy), [(2, 1, rest), (4, 2, rest), (256, 1, rest)]);
+        }
+    }
+
+    #[test]
+    fn the_preferred_fallback_comes_first_among_blocks_of_one_order() {
+        let mut buddy = machine(3072);
+        for thief in [Unmovable, Reclaimable] {
+            buddy.allocate(request(10, thief)).unwrap();
+        }
+        buddy.put(block(0, 10), at(1), End::Front);
+        buddy.put(block(1024, 10), at(1), End::Front);
+        let stolen = [(); 2].map(|()| buddy.allocate(request(10, Unmovable)).unwrap().from);
+        assert_eq!(stolen, [Origin::Global(list(10, Unmovable)), Origin::Global(list(10, Reclaimable))]);
+        assert_eq!(buddy.length(list(10, Movable)), 1);
+        assert_eq!(super::PAGEBLOCK, order(9));
+    }
+}

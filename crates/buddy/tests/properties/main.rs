@@ -1,0 +1,138 @@
+//! Random lives of an allocator, beside a naive one, with all that must hold checked after every step.
+
+mod naive;
+mod world;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use rampart_buddy::{Cpu, End, LOCAL_BATCH, LOCAL_HIGH, ListName, PageAllocator, Place, ZoneIndex};
+use rampart_memory::{Frame, FrameBlock, Order};
+
+use world::{CPUS, Step, World, step};
+
+fn live(steps: Vec<Step>, mut check: impl FnMut(&World) -> Result<(), TestCaseError>) -> Result<(), TestCaseError> {
+    let mut world = World::new();
+    steps.into_iter().try_for_each(|step| {
+        world.step(step)?;
+        check(&world)
+    })
+}
+
+/// All free blocks, by list.
+fn free(world: &World) -> impl Iterator<Item = (ListName, FrameBlock)> {
+    world.buddy.lists().flat_map(|list| world.buddy.blocks(list, End::Front).map(move |(block, _)| (list, block)))
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    prop::collection::vec(step(), 1..30)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// Every block and mark that comes back is compared on the way.
+    #[test]
+    fn it_does_what_the_naive_allocator_does(steps in steps()) {
+        live(steps, |world| {
+            for list in world.buddy.lists() {
+                let twin = world.naive[list.zone.0].lists.get(&list).cloned().unwrap_or_default();
+                prop_assert!(world.buddy.blocks(list, End::Front).eq(twin.iter().copied()), "{list:?}");
+                prop_assert!(world.buddy.blocks(list, End::Back).eq(twin.iter().rev().copied()), "{list:?}");
+                prop_assert_eq!(world.buddy.length(list), twin.len() as u64);
+            }
+            for zone in world.zones() {
+                prop_assert_eq!(world.buddy.free_frames(zone), world.naive[zone.0].free_frames());
+                for cpu in (0..CPUS).map(Cpu) {
+                    let twin = world.naive[zone.0].local_frames(cpu);
+                    prop_assert_eq!(world.buddy.local_frames(zone, cpu), twin as u64);
+                }
+            }
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn every_frame_is_in_one_place_and_none_is_lost(steps in steps()) {
+        live(steps, |world| {
+            let mut places: BTreeMap<Frame, Place> = BTreeMap::new();
+            for (_, block) in free(world) {
+                for frame in block.frames() {
+                    prop_assert_eq!(places.insert(frame, Place::Free(block)), None, "two blocks share {}", frame);
+                }
+            }
+            for frame in world.held.iter().flat_map(|(block, _)| block.frames()) {
+                prop_assert_eq!(places.insert(frame, Place::Held), None, "{} is held and free", frame);
+            }
+            let mut local = 0;
+            for &frame in world.known.keys() {
+                let place = world.buddy.place(frame);
+                match places.get(&frame) {
+                    Some(expected) => prop_assert_eq!(place, *expected),
+                    None if place == Place::Local => local += 1,
+                    None => prop_assert_eq!(place, Place::Retired),
+                }
+            }
+            let counted = world.zones().flat_map(|zone| (0..CPUS).map(move |cpu| (zone, Cpu(cpu))));
+            prop_assert_eq!(local, counted.map(|(zone, cpu)| world.buddy.local_frames(zone, cpu)).sum::<u64>());
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn no_two_free_blocks_are_buddies(steps in steps()) {
+        live(steps, |world| {
+            let blocks: BTreeSet<(ZoneIndex, FrameBlock)> = free(world).map(|(list, block)| (list.zone, block)).collect();
+            for &(zone, block) in blocks.iter().filter(|(_, block)| block.order() < Order::MAX) {
+                let buddy = Frame::new(block.first().number() ^ block.count()).unwrap();
+                let buddy = FrameBlock::new(buddy, block.order()).unwrap();
+                prop_assert!(!blocks.contains(&(zone, buddy)), "{} and its buddy are apart", block);
+            }
+            Ok(())
+        })?;
+    }
+
+    /// 000_fb6e5fb08980d1bc.txt, 4.1: a page in the fault map is never allocated again.
+    #[test]
+    fn a_retired_frame_is_never_given_out_again(steps in steps()) {
+        let mut world = World::new();
+        let mut gone: BTreeSet<Frame> = BTreeSet::new();
+        for step in steps {
+            world.step(step)?;
+            let held: BTreeSet<Frame> = world.held.iter().flat_map(|(block, _)| block.frames()).collect();
+            prop_assert!(gone.is_disjoint(&held));
+            prop_assert!(free(&world).all(|(_, block)| block.frames().all(|frame| !gone.contains(&frame))));
+            let retired = world.naive.iter().flat_map(|zone| zone.retired.iter().copied());
+            gone = retired.filter(|frame| !held.contains(frame)).collect();
+            prop_assert!(gone.iter().all(|frame| world.buddy.place(*frame) == Place::Retired));
+        }
+    }
+
+    /// A free empties a full list; a refill, of one migratetype, does not ask how long those of the two others are.
+    #[test]
+    fn the_lists_of_a_cpu_are_bounded(steps in steps()) {
+        live(steps, |world| {
+            for zone in world.zones() {
+                for cpu in (0..CPUS).map(Cpu) {
+                    prop_assert!(world.buddy.local_frames(zone, cpu) < u64::from(LOCAL_HIGH + 2 * LOCAL_BATCH));
+                }
+            }
+            Ok(())
+        })?;
+    }
+
+    /// Testers may take what they like; programs may not.
+    #[test]
+    fn programs_leave_each_zone_its_reserve(steps in steps()) {
+        let mut world = World::new();
+        for step in steps {
+            let before: Vec<u64> = world.zones().map(|zone| world.buddy.free_frames(zone)).collect();
+            let polite = matches!(&step, Step::Allocate { request, .. } if !request.urgent);
+            world.step(step)?;
+            for (zone, before) in world.zones().zip(before).filter(|_| polite) {
+                let min = world.buddy.watermarks(zone).min;
+                prop_assert!(world.buddy.free_frames(zone) >= min.min(before));
+            }
+        }
+    }
+}
