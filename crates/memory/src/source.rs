@@ -100,6 +100,9 @@ pub trait FrameSource {
     /// What was asked of a list so far.
     fn demand(&self, list: FreeList) -> Demand;
 
+    /// Free frames whose test is good at `now`.
+    fn tested_free(&self, now: Timestamp) -> u64;
+
     /// Takes up to `most` blocks of a list whose test is not good at `now`, those tested longest ago first.
     fn take(&mut self, list: FreeList, most: u64, now: Timestamp) -> Vec<Self::Block>;
 
@@ -110,7 +113,7 @@ pub trait FrameSource {
     fn give_back(&mut self, block: Self::Block, verdict: Verdict, now: Timestamp);
 
     /// Does what keeps age + δ < lifetime for every frame in use until `until`: moves what is in a frame whose test ends by
-    /// then to a frame that is fresh until later, or tests it in place. Says how many frames it dealt with.
+    /// then to a frame that is fresh until later, or tests it in place. Says what it did since it was last called.
     fn renew(&mut self, now: Timestamp, until: Timestamp) -> Renewed;
 
     /// Takes blocks with these frames first, until told otherwise: what is known to err is tested before the rest (6.2).

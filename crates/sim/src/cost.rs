@@ -1,0 +1,159 @@
+//! What things cost, and how testers and programs slow each other.
+//!
+//! **Why a model.** The thesis' machines and programs cannot be had. Each number below has a source or a derivation; those
+//! that rest on a result of the thesis are named as *calibrated*, and nothing else is fitted to one.
+//!
+//! **Memory.** A node's memory serves requests one after the other. At utilization U a request waits U / (2 (1 − U)) of its
+//! service time for those before it (Pollaczek and Khinchine, for constant service times). A program that spends the share m
+//! of its time on memory alone runs (1 − m) + m · (1 + wait) times as long; a tester, whose time is all memory, 1 + wait.
+//!
+//! **CPUs.** Runnable programs and testers that have work share the cores evenly, each at most one.
+
+use std::time::Duration;
+
+use rampart_memory::Fidelity;
+
+/// How a tester reaches the DRAM (000_fb6e5fb08980d1bc.txt, 5.2.3.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Word by word, past the caches.
+    Direct,
+    /// Line by line, through the caches, each line flushed.
+    CacheIndirect,
+}
+
+/// The prices of one machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Costs {
+    /// Testing a frame with the two patterns of fidelity 1, word by word.
+    pub direct: Duration,
+    /// The same through the caches.
+    pub indirect: Duration,
+    /// Bytes that a direct test of a frame moves at fidelity 1: a line for each access to a word.
+    pub direct_bytes: f64,
+    /// Bytes that an indirect test moves.
+    pub indirect_bytes: f64,
+    /// How much longer a test takes on another node's memory.
+    pub remote: f64,
+    /// What a node's memory can move, in bytes a second.
+    pub bandwidth: f64,
+    /// An allocation or a release, alone.
+    pub page_fault: Duration,
+    /// Copying a page, fixing its entry in the page table and the other cores' TLBs.
+    pub migration: Duration,
+    /// How likely a program touches a page while it is moved, and waits (4.2.2 says that it is probable where much is in use):
+    /// an assumption, the same for both machines.
+    pub touched: f64,
+    /// A call of the handler that takes blocks, while allocation waits for its lock.
+    pub handler: Duration,
+    /// And for each block that it takes or gives back.
+    pub handler_block: Duration,
+}
+
+impl Costs {
+    /// Pentium D 930, 3 GHz, DDR2-533 behind a shared bus.
+    ///
+    /// | number | from |
+    /// |---|---|
+    /// | direct test 0.4 ms | table 1 of the thesis |
+    /// | its bytes | MATS, 4n: 512 words × 4 accesses, a line of 64 B each |
+    /// | indirect test | 4 passes over 4 KiB at a third of the bandwidth, one core; not used in chapter 4 |
+    /// | 4.3 GB/s | one channel of DDR2-533 |
+    /// | page fault 1 µs | `lmbench` of the time |
+    /// | migration 15 µs | 4 KiB at 1 GB/s, and an interrupt to the other core |
+    /// | handler 100 µs + 0.5 µs | a timer, and a list entry or two missed in the cache for each block |
+    #[must_use]
+    pub const fn pentium_d() -> Self {
+        Self {
+            direct: Duration::from_micros(400),
+            indirect: Duration::from_micros(12),
+            direct_bytes: 512.0 * 4.0 * 64.0,
+            indirect_bytes: 4.0 * 4096.0,
+            remote: 1.0,
+            bandwidth: 4.3e9,
+            page_fault: Duration::from_micros(1),
+            migration: Duration::from_micros(15),
+            touched: 0.5,
+            handler: Duration::from_micros(100),
+            handler_block: Duration::from_nanos(500),
+        }
+    }
+
+    /// PowerEdge T620: two Xeon E5-2650, DDR3-1333 in four channels a node.
+    ///
+    /// | number | from |
+    /// |---|---|
+    /// | direct test 160 µs | 512 words × 4 accesses at 80 ns, the latency of local memory |
+    /// | indirect test 5.5 µs | 4 passes over 4 KiB at 3 GB/s, what a core writes and flushes |
+    /// | remote 1.6 | 130 ns against 80 ns; figure 25 of the thesis is a picture of another machine |
+    /// | 34 GB/s | four fifths of 4 × 10.7 GB/s |
+    /// | migration 6 µs, handler 20 µs + 0.2 µs | as above, on a core three times as fast, with more of them to interrupt |
+    #[must_use]
+    pub const fn t620() -> Self {
+        Self {
+            direct: Duration::from_micros(160),
+            indirect: Duration::from_nanos(5_500),
+            direct_bytes: 512.0 * 4.0 * 64.0,
+            indirect_bytes: 4.0 * 4096.0,
+            remote: 1.6,
+            bandwidth: 34e9,
+            page_fault: Duration::from_nanos(500),
+            migration: Duration::from_micros(6),
+            touched: 0.5,
+            handler: Duration::from_micros(20),
+            handler_block: Duration::from_nanos(200),
+        }
+    }
+
+    /// Testing one frame of local memory that nobody else uses, in seconds.
+    #[must_use]
+    pub fn test(&self, access: Access, fidelity: Fidelity) -> f64 {
+        let once = match access {
+            Access::Direct => self.direct,
+            Access::CacheIndirect => self.indirect,
+        };
+        once.as_secs_f64() * f64::from(fidelity.backgrounds())
+    }
+
+    /// Bytes a second that a tester moves while it tests.
+    #[must_use]
+    pub fn traffic(&self, access: Access) -> f64 {
+        match access {
+            Access::Direct => self.direct_bytes / self.direct.as_secs_f64(),
+            Access::CacheIndirect => self.indirect_bytes / self.indirect.as_secs_f64(),
+        }
+    }
+}
+
+/// How many times as long memory takes when so many bytes a second are wanted of it.
+#[must_use]
+pub fn memory_takes(wanted: f64, bandwidth: f64) -> f64 {
+    // Beyond the bandwidth whoever wants it is slowed until it fits; 0.9 leaves the wait finite.
+    let utilization = (wanted / bandwidth).min(0.9);
+    let overcommitted = (wanted / bandwidth / 0.9).max(1.0);
+    (1.0 + utilization / (2.0 * (1.0 - utilization))) * overcommitted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_slows_as_it_fills() {
+        let at: Vec<f64> = [0.0, 0.1, 0.5, 0.9, 1.8].iter().map(|wanted| memory_takes(*wanted, 1.0)).collect();
+        assert!((at[0] - 1.0).abs() < 1e-12);
+        assert!((at[2] - 1.5).abs() < 1e-12, "half full, half a service time of waiting");
+        assert!(at.windows(2).all(|pair| pair[0] < pair[1]), "{at:?}");
+        assert!((at[4] - 2.0 * at[3]).abs() < 1e-9, "twice what fits takes twice as long");
+    }
+
+    #[test]
+    fn a_test_takes_longer_with_its_patterns_and_much_longer_past_the_caches() {
+        let costs = Costs::t620();
+        let of = |access, backgrounds| costs.test(access, Fidelity::new(backgrounds).unwrap());
+        assert!((of(Access::Direct, 4) - 4.0 * of(Access::Direct, 1)).abs() < 1e-12);
+        assert!(of(Access::Direct, 4) > 10.0 * of(Access::CacheIndirect, 4));
+        let table_1 = Costs::pentium_d().test(Access::Direct, Fidelity::MIN);
+        assert!((table_1 - 0.0004).abs() < 1e-12);
+    }
+}

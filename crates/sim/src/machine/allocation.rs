@@ -1,0 +1,210 @@
+//! Allocation with COMeT's hook: a program gets only what a good test stands behind (000_fb6e5fb08980d1bc.txt, 4.1).
+
+use rampart_buddy::{Cpu, End, Migratetype, PageAllocator, Place, Request};
+use rampart_memory::{Frame, FrameBlock, FrameSource, Node, Order, Tested};
+use rand::RngExt;
+
+use super::frames::{Holder, long, short};
+use super::{Fault, Machine};
+
+/// Frames with good tests that are remembered for each node: 4 GiB of them.
+const FRESH_KNOWN: usize = 1 << 20;
+
+/// A frame for a program, and what waiting for it cost.
+#[derive(Clone, Copy, Debug)]
+pub struct Given {
+    pub frame: Frame,
+    /// Whether it had to be tested first.
+    pub on_demand: bool,
+    /// In seconds.
+    pub cost: f64,
+}
+
+/// Whether what was allocated had a good test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Was {
+    Tested,
+    Untested,
+}
+
+impl Machine {
+    /// A single good frame for a program on this core, held by nobody yet; `None` if memory is out.
+    pub(super) fn allocate(&mut self, core: u32, node: Node) -> Option<Given> {
+        let request =
+            Request { order: Order::ZERO, migratetype: Migratetype::Movable, cpu: Cpu(core), node, urgent: false };
+        let fault = self.description.costs.page_fault.as_secs_f64();
+        let mut cost = fault;
+        let mut on_demand = false;
+        let mut passed_over: Option<FrameBlock> = None;
+        let given = loop {
+            let allocated = self.allocator.allocate(request)?;
+            let drawn = self.drawn();
+            let frame = allocated.block.first();
+            let Some(testing) = self.testing else {
+                return Some(Given { frame, on_demand: false, cost });
+            };
+            if testing.lifetime.is_fresh(self.frames.get(frame).tested, self.now) {
+                self.statistics.bad_given += u64::from(self.faults.contains_key(&frame));
+                self.count(frame, &drawn, Was::Tested);
+                break Given { frame, on_demand, cost };
+            }
+            if let Some(fresh) = self.fresh_elsewhere(node) {
+                passed_over = Some(allocated.block);
+                self.statistics.bad_given += u64::from(self.faults.contains_key(&fresh));
+                self.count(fresh, &drawn, Was::Tested);
+                break Given { frame: fresh, on_demand, cost: cost + fault };
+            }
+            on_demand = true;
+            self.count(frame, &drawn, Was::Untested);
+            cost += self.on_demand_wait();
+            if self.passes(frame, testing.on_demand.patterns()) {
+                self.frames.get_mut(frame).tested = Tested::at(self.now);
+                self.statistics.on_demand += 1;
+                break Given { frame, on_demand, cost };
+            }
+            self.statistics.on_demand += 1;
+            self.fail(frame);
+            self.allocator.free(allocated.block, Cpu(core), Tested::NEVER, End::Back);
+        };
+        if let Some(block) = passed_over {
+            self.allocator.put(block, self.frames.get(block.first()).tested, End::Back);
+        }
+        Some(given)
+    }
+
+    /// A free frame of the node with a good test, the one tested last: the allocator returns a tested block if there is one
+    /// (4.1). The rest of the block that it lies in goes back.
+    fn fresh_elsewhere(&mut self, node: Node) -> Option<Frame> {
+        let testing = self.testing?;
+        let node = self.description.node_index(node);
+        loop {
+            let frame = long(self.fresh[node].pop_back()?);
+            let entry = self.frames.get(frame);
+            let good = entry.holder == Holder::Nobody && testing.lifetime.is_fresh(entry.tested, self.now);
+            let Place::Free(block) = self.allocator.place(frame) else { continue };
+            if good {
+                self.cut_out(block, frame);
+                return Some(frame);
+            }
+        }
+    }
+
+    /// Takes one frame of a free block and puts the others back.
+    fn cut_out(&mut self, block: FrameBlock, frame: Frame) {
+        self.allocator.claim(block);
+        self.allocator.split(block);
+        for rest in block.frames().filter(|&rest| rest != frame) {
+            self.allocator.put(FrameBlock::of(rest), self.frames.get(rest).tested, End::Front);
+        }
+    }
+
+    /// A free frame has a good test, for now.
+    pub(super) fn note_fresh(&mut self, frame: Frame) {
+        let node = self.description.node_of_frame(frame);
+        let known = &mut self.fresh[self.description.node_index(node)];
+        if known.len() >= FRESH_KNOWN {
+            known.pop_front();
+        }
+        known.push_back(short(frame));
+    }
+
+    /// Blocks that allocation took off each list, by node and order, since this was last called.
+    fn drawn(&mut self) -> Vec<(usize, usize, u64)> {
+        let refills = self.allocator.statistics().refills;
+        if self.testing.is_none() || refills == self.refills {
+            return Vec::new();
+        }
+        self.refills = refills;
+        let mut drawn = Vec::new();
+        for list in self.lists() {
+            let (node, order) = (self.description.node_index(list.node), list.order.index());
+            let now: u64 = self.lists_of(list).iter().map(|&name| self.allocator.allocated_from(name)).sum();
+            let before = std::mem::replace(&mut self.allocated_from[node][order], now);
+            if now > before && list.order > Order::ZERO {
+                drawn.push((node, order, now - before));
+            }
+        }
+        drawn
+    }
+
+    /// A single frame was allocated, tested or not: that counts for the list of single frames, and for those from which the
+    /// batch was drawn that it came with.
+    fn count(&mut self, frame: Frame, drawn: &[(usize, usize, u64)], was: Was) {
+        let node = self.description.node_of_frame(frame);
+        let node = self.description.node_index(node);
+        let counters = match was {
+            Was::Tested => &mut self.tested,
+            Was::Untested => &mut self.untested,
+        };
+        counters[node][0] += 1;
+        for &(node, order, blocks) in drawn {
+            counters[node][order] += blocks;
+        }
+    }
+
+    /// How long a program waits for one frame to be tested now. Without testers on each core it waits for the one that there
+    /// is, which on average has as many frames before this one as other programs run.
+    #[expect(clippy::cast_precision_loss, reason = "programs")]
+    pub(super) fn on_demand_wait(&self) -> f64 {
+        let testing = self.testing.as_ref().expect("only with testing");
+        let alone = self.description.costs.test(testing.access, testing.on_demand);
+        if testing.core_local { alone } else { alone * (1.0 + self.programs.len() as f64) / 2.0 }
+    }
+
+    /// Whether a test of so many patterns finds nothing in a frame.
+    pub(super) fn passes(&mut self, frame: Frame, patterns: u32) -> bool {
+        match self.faults.get(&frame) {
+            None => true,
+            Some(Fault::Permanent) => false,
+            Some(&Fault::Intermittent(probability)) => {
+                !(0..patterns).any(|_| self.random.random_bool(probability.clamp(0.0, 1.0)))
+            }
+        }
+    }
+
+    /// A test found a frame bad. Whoever holds its block gives that back afterwards.
+    pub(super) fn fail(&mut self, frame: Frame) {
+        self.statistics.failed += 1;
+        self.faults.remove(&frame);
+        self.frames.get_mut(frame).holder = Holder::Failed;
+        self.allocator.retire(frame);
+    }
+
+    /// A program has a frame from now on.
+    pub(super) fn hold(&mut self, frame: Frame, program: u16, slot: u32) {
+        let entry = self.frames.get_mut(frame);
+        entry.holder = Holder::Program { program, slot, locked: false };
+        let tested = entry.tested;
+        if let Some(testing) = &self.testing {
+            self.wheel.add(testing.lifetime.expiry(tested), short(frame));
+        }
+    }
+
+    /// A program gives a frame back.
+    pub(super) fn release(&mut self, frame: Frame, core: u32) {
+        let entry = self.frames.get_mut(frame);
+        entry.holder = Holder::Nobody;
+        let block = FrameBlock::of(frame);
+        let Some(testing) = self.testing else {
+            self.allocator.free(block, Cpu(core), Tested::NEVER, End::Front);
+            return;
+        };
+        let fresh = testing.lifetime.is_fresh(entry.tested, self.now);
+        let node = self.description.node_of_frame(frame);
+        let node = self.description.node_index(node);
+        if fresh && !testing.recycling {
+            self.returned_fresh[node][0] += 1;
+            self.note_fresh(frame);
+            let tested = self.frames.get(frame).tested;
+            self.allocator.free(block, Cpu(core), tested, End::Front);
+            return;
+        }
+        self.returned_expired[node][0] += 1;
+        self.frames.get_mut(frame).tested = Tested::NEVER;
+        if testing.recycling {
+            self.allocator.put(block, Tested::NEVER, End::Back);
+        } else {
+            self.allocator.free(block, Cpu(core), Tested::NEVER, End::Back);
+        }
+    }
+}

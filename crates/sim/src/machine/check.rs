@@ -1,0 +1,64 @@
+//! The invariants, looked at frame by frame. Slow, complete, for tests.
+
+use rampart_buddy::{PageAllocator, Place};
+use rampart_memory::{Frame, FrameState};
+
+use super::Machine;
+use super::frames::{Holder, short};
+use super::program::SHORT;
+
+impl Machine {
+    /// The state of every frame of the machine's memory.
+    ///
+    /// # Panics
+    /// Without testing: there are no states then.
+    #[must_use]
+    pub fn states(&self) -> Vec<(Frame, FrameState)> {
+        let testing = self.testing.as_ref().expect("a machine with testing");
+        let memory = self.frames.iter().filter(|&(frame, _)| self.allocator.place(frame) != Place::Absent);
+        memory.map(|(frame, entry)| (frame, entry.state(testing.lifetime, self.now))).collect()
+    }
+
+    /// Every frame is where the allocator, the programs and the table of frames say alike that it is; whatever a program can
+    /// reach has a good test; a failed frame is out of use.
+    ///
+    /// # Panics
+    /// If that is not so.
+    pub fn check(&self) {
+        let mut used = 0;
+        for (frame, entry) in self.frames.iter() {
+            let place = self.allocator.place(frame);
+            match entry.holder {
+                Holder::Nobody => {
+                    assert!(
+                        matches!(place, Place::Free(_) | Place::Local | Place::Absent),
+                        "{frame} is free: {place:?}"
+                    );
+                }
+                Holder::Tester => assert_eq!(place, Place::Held, "{frame} is under test"),
+                Holder::Failed => assert!(matches!(place, Place::Retired | Place::Held), "{frame} failed: {place:?}"),
+                Holder::Program { program, slot, locked } => {
+                    used += 1;
+                    assert_eq!(place, Place::Held, "{frame} is in use");
+                    self.check_used(frame, program, slot);
+                    if let Some(testing) = self.testing.filter(|testing| testing.migration) {
+                        let fresh = testing.lifetime.is_fresh(entry.tested, self.now);
+                        assert!(fresh || locked, "{frame} is in use and its test of {:?} has expired", entry.tested);
+                    }
+                }
+            }
+        }
+        let held: usize = self.programs.iter().map(|program| program.held.len() + program.short.len()).sum();
+        assert_eq!(used, held, "each frame in use is in the list of a program, once");
+    }
+
+    fn check_used(&self, frame: Frame, program: u16, slot: u32) {
+        let program = &self.programs[usize::from(program)];
+        let known = if slot == SHORT {
+            program.short.contains(&short(frame))
+        } else {
+            program.held.get(slot as usize) == Some(&short(frame))
+        };
+        assert!(known, "{frame} is in the slot of {} that it says", program.name);
+    }
+}

@@ -1,0 +1,101 @@
+//! What is known of each frame.
+
+use rampart_memory::{Frame, FrameState, TestLifetime, Tested, Timestamp};
+
+/// One frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// When it was last tested.
+    pub tested: Tested,
+    /// Who has it.
+    pub holder: Holder,
+}
+
+/// Who has a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// The allocator.
+    Nobody,
+    /// A tester, or a queue before one.
+    Tester,
+    /// A program, in this slot of its own list.
+    Program {
+        /// Which program.
+        program: u16,
+        /// Where in its list.
+        slot: u32,
+        /// Whether it cannot reach it.
+        locked: bool,
+    },
+    /// Nobody, ever again.
+    Failed,
+}
+
+const _: () = assert!(size_of::<Entry>() == 16, "64 GiB of simulated memory have 16.8 million entries");
+
+/// All frames, by number.
+#[derive(Clone, Debug)]
+pub struct Frames {
+    entries: Vec<Entry>,
+}
+
+impl Frames {
+    pub fn new(count: u64) -> Self {
+        let count = usize::try_from(count).expect("a machine that can be simulated");
+        Self { entries: vec![Entry { tested: Tested::NEVER, holder: Holder::Nobody }; count] }
+    }
+
+    pub const fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub fn get(&self, frame: Frame) -> Entry {
+        self.entries[index(frame)]
+    }
+
+    pub fn get_mut(&mut self, frame: Frame) -> &mut Entry {
+        &mut self.entries[index(frame)]
+    }
+
+    pub fn count(&self, is: impl Fn(&Entry) -> bool) -> usize {
+        self.entries.iter().filter(|entry| is(entry)).count()
+    }
+
+    pub fn forget(&mut self) {
+        self.entries.iter_mut().for_each(|entry| entry.tested = Tested::NEVER);
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (Frame, Entry)> {
+        let number = |at: usize| Frame::new(at as u64).expect("below the last frame");
+        self.entries.iter().enumerate().map(move |(at, &entry)| (number(at), entry))
+    }
+}
+
+impl Entry {
+    /// Its state in the diagram of figure 2; in a tester's hands it counts as free and untested.
+    pub fn state(self, lifetime: TestLifetime, now: Timestamp) -> FrameState {
+        let fresh = lifetime.is_fresh(self.tested, now);
+        match self.holder {
+            Holder::Failed => FrameState::Failed,
+            Holder::Program { locked: true, .. } => FrameState::Locked,
+            Holder::Program { .. } => FrameState::TestedUsed,
+            Holder::Nobody if fresh => FrameState::TestedFree,
+            Holder::Nobody | Holder::Tester => FrameState::UntestedFree,
+        }
+    }
+}
+
+/// A frame's number, to index with.
+pub fn index(frame: Frame) -> usize {
+    usize::try_from(frame.number()).expect("a machine that can be simulated")
+}
+
+/// A frame's number as the wheel and the programs keep it.
+pub fn short(frame: Frame) -> u32 {
+    u32::try_from(frame.number()).expect("a machine of less than 16 TiB")
+}
+
+/// The frame of a kept number.
+pub fn long(number: u32) -> Frame {
+    Frame::new(u64::from(number)).expect("32 bits are less than 40")
+}

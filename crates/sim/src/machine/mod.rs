@@ -1,0 +1,273 @@
+//! The simulated machine.
+//!
+//! Drive it so: [`Machine::step`] lets a quantum pass; then hand idle testers work ([`Machine::begin`]), take what they have
+//! finished ([`Machine::finished`]), and use it as a [`FrameSource`](rampart_memory::FrameSource) for everything else.
+
+mod allocation;
+mod check;
+mod describe;
+mod frames;
+mod program;
+mod renewal;
+mod source;
+mod tester;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use rampart_buddy::{Buddy, ListName};
+use rampart_memory::{Frame, Order, Renewed, Tested, Timestamp};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+pub use describe::{Description, Fault, Testing};
+pub use source::Taken;
+pub use tester::FinishedTest;
+
+use self::frames::Frames;
+use self::program::Running;
+use self::tester::SimulatedTester;
+use crate::cost::memory_takes;
+use crate::wheel::Wheel;
+
+/// What happened since the machine began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Frames given to programs.
+    pub allocated: u64,
+    /// Frames tested while a program waited for them, those of migrations among them.
+    pub on_demand: u64,
+    /// Frames tested by testers.
+    pub concurrent: u64,
+    /// Frames moved because their test expired.
+    pub migrated: u64,
+    /// Frames tested in place because none was free to move to.
+    pub in_place: u64,
+    /// Times that a frame was taken from its program until it was tested.
+    pub locked: u64,
+    /// Bad frames found.
+    pub failed: u64,
+    /// Bad frames given to a program because no test had found them.
+    pub bad_given: u64,
+    /// Programs started again.
+    pub relaunched: u64,
+}
+
+/// One second of a run, in frames a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Second {
+    /// Allocated.
+    pub demand: f64,
+    /// Tested ahead.
+    pub concurrent: f64,
+    /// Tested on demand.
+    pub on_demand: f64,
+}
+
+/// A machine, running.
+pub struct Machine {
+    description: Description,
+    testing: Option<Testing>,
+    now: Timestamp,
+    steps: u64,
+    allocator: Buddy<Tested>,
+    /// The allocator's lists of each node and order.
+    names: Vec<Vec<Vec<ListName>>>,
+    frames: Frames,
+    /// Bad frames that no test has found.
+    faults: BTreeMap<Frame, Fault>,
+    wheel: Wheel,
+    /// Frames in use that expire soon, the soonest first, and when.
+    renewing: VecDeque<(Timestamp, u32)>,
+    /// Time that is left to renew in, in seconds; negative while a renewal takes longer than a quantum.
+    renewal_time: f64,
+    /// What was renewed since it was last asked.
+    renewed: Renewed,
+    programs: Vec<Running>,
+    testers: Vec<SimulatedTester>,
+    finished: Vec<FinishedTest>,
+    /// Blocks allocated with a good test, by node and order; single frames as programs take them, not as batches come to the
+    /// lists of the CPUs.
+    tested: Vec<[u64; Order::COUNT]>,
+    /// Blocks that had to be tested on demand, by node and order.
+    untested: Vec<[u64; Order::COUNT]>,
+    /// Free frames of each node that had a good test when they were noted, the last noted at the back.
+    fresh: Vec<VecDeque<u32>>,
+    /// What the allocator said when a refill was last looked at.
+    refills: u64,
+    allocated_from: Vec<[u64; Order::COUNT]>,
+    returned_fresh: Vec<[u64; Order::COUNT]>,
+    returned_expired: Vec<[u64; Order::COUNT]>,
+    preferred: Vec<rampart_memory::FrameRange>,
+    /// Frames in the diagnostic's hands.
+    in_testing: u64,
+    statistics: Statistics,
+    random: ChaCha8Rng,
+    out_of_memory: bool,
+    timeline: Vec<Second>,
+    second: (u64, Statistics),
+    /// Where frames are noted that are due, so that it is not allocated anew each time.
+    due: Vec<u32>,
+}
+
+impl Machine {
+    /// A machine at rest at the given moment, all memory free and untested. `testing` is what its kernel does for the
+    /// diagnostic; `None` for the kernel as it is.
+    #[must_use]
+    pub fn new(description: Description, testing: Option<Testing>, seed: u64, now: Timestamp) -> Self {
+        let allocator = Buddy::new(&description.zones, description.cpus, Tested::NEVER);
+        let allocator = allocator.expect("a description is of a machine that can be");
+        let nodes = description.nodes();
+        Self {
+            allocator,
+            frames: Frames::new(description.frames()),
+            faults: description.faults.iter().copied().collect(),
+            wheel: Wheel::new(1_000_000),
+            renewing: VecDeque::new(),
+            renewal_time: 0.0,
+            renewed: Renewed::default(),
+            programs: Vec::new(),
+            testers: Vec::new(),
+            finished: Vec::new(),
+            tested: vec![[0; Order::COUNT]; nodes],
+            names: source::names(&description),
+            untested: vec![[0; Order::COUNT]; nodes],
+            fresh: vec![VecDeque::new(); nodes],
+            refills: 0,
+            allocated_from: vec![[0; Order::COUNT]; nodes],
+            returned_fresh: vec![[0; Order::COUNT]; nodes],
+            returned_expired: vec![[0; Order::COUNT]; nodes],
+            preferred: Vec::new(),
+            in_testing: 0,
+            statistics: Statistics::default(),
+            random: ChaCha8Rng::seed_from_u64(seed),
+            out_of_memory: false,
+            timeline: Vec::new(),
+            second: (0, Statistics::default()),
+            due: Vec::new(),
+            description,
+            testing,
+            now,
+            steps: 0,
+        }
+    }
+
+    /// What it was made of.
+    #[must_use]
+    pub const fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// The present moment.
+    #[must_use]
+    pub const fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub const fn statistics(&self) -> Statistics {
+        self.statistics
+    }
+
+    /// Whether a program asked for memory that there was not. It then stands still.
+    #[must_use]
+    pub const fn is_out_of_memory(&self) -> bool {
+        self.out_of_memory
+    }
+
+    /// Each second so far.
+    #[must_use]
+    pub fn timeline(&self) -> &[Second] {
+        &self.timeline
+    }
+
+    /// The part of all frames, free or used, whose test is good; 0 without testing.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "a share")]
+    pub fn coverage(&self) -> f64 {
+        let Some(testing) = &self.testing else { return 0.0 };
+        let good = self.frames.count(|frame| testing.lifetime.is_fresh(frame.tested, self.now));
+        good as f64 / self.frames.len() as f64
+    }
+
+    /// Lets a quantum pass.
+    pub fn step(&mut self) {
+        let quantum = self.description.quantum;
+        self.set_clock(self.now.after(quantum));
+        self.steps += 1;
+        let seconds = quantum.as_secs_f64();
+        let share = self.cpu_share();
+        let memory = self.memory_takes();
+        self.run_testers(seconds, share, &memory);
+        self.run_renewal(seconds);
+        self.run_programs(seconds, share, &memory);
+        self.note_second();
+    }
+
+    /// Sets the clock, forward or back. What has expired in use meanwhile is locked before anyone can touch it; where the
+    /// clock goes back, every frame counts as never tested.
+    pub fn set_clock(&mut self, now: Timestamp) {
+        let back = now < self.now;
+        self.now = now;
+        if back {
+            self.forget_tests();
+        }
+        self.lock_expired();
+    }
+
+    /// A handler ran for so long that it held up allocation: somebody waited.
+    pub fn charge(&mut self, seconds: f64) {
+        let alive = self.programs.len();
+        if alive > 0 {
+            let turn = usize::try_from(self.steps).unwrap_or(0) % alive;
+            self.programs[turn].debt += seconds;
+        }
+    }
+
+    /// What a handler costs that takes or gives back so many blocks, in seconds.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "blocks of one call")]
+    pub fn handler_cost(&self, blocks: u64) -> f64 {
+        let costs = &self.description.costs;
+        costs.handler.as_secs_f64() + blocks as f64 * costs.handler_block.as_secs_f64()
+    }
+
+    /// The part of a core that each runnable thread gets.
+    #[expect(clippy::cast_precision_loss, reason = "threads")]
+    fn cpu_share(&self) -> f64 {
+        let testers = self.testers.iter().filter(|tester| tester.has_work()).count();
+        let runnable = (self.programs.len() + testers).max(1);
+        (f64::from(self.description.cpus) / runnable as f64).min(1.0)
+    }
+
+    /// How many times as long memory takes on each node.
+    fn memory_takes(&self) -> Vec<f64> {
+        let mut wanted = vec![0.0; self.description.nodes()];
+        for program in &self.programs {
+            wanted[self.description.node_index(program.node)] +=
+                program.rates.memory * self.description.program_traffic;
+        }
+        if let Some(testing) = &self.testing {
+            let traffic = self.description.costs.traffic(testing.access);
+            for node in self.testers.iter().filter_map(SimulatedTester::works_on) {
+                wanted[self.description.node_index(node)] += traffic;
+            }
+        }
+        wanted.into_iter().map(|wanted| memory_takes(wanted, self.description.costs.bandwidth)).collect()
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "frames of one second")]
+    fn note_second(&mut self) {
+        let second = self.steps * u64::try_from(self.description.quantum.as_micros()).unwrap_or(0) / 1_000_000;
+        if second > self.second.0 {
+            let (seen, before) = (self.statistics, self.second.1);
+            let passed = (second - self.second.0) as f64;
+            self.timeline.push(Second {
+                demand: (seen.allocated - before.allocated) as f64 / passed,
+                concurrent: (seen.concurrent - before.concurrent) as f64 / passed,
+                on_demand: (seen.on_demand - before.on_demand) as f64 / passed,
+            });
+            self.second = (second, seen);
+        }
+    }
+}

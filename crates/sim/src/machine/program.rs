@@ -1,0 +1,231 @@
+//! Programs: how they progress, and what they ask for meanwhile.
+
+use std::collections::VecDeque;
+
+use rampart_memory::{Frame, Node};
+use rand::{Rng, RngExt};
+
+use super::Machine;
+use super::frames::{long, short};
+use crate::workload::{Program, Rates};
+
+/// How long a short-lived page lives, in seconds of its program's time.
+const SHORT_LIFE: f64 = 0.05;
+
+/// A full swing of demand, in seconds of a program's time.
+const SWING: f64 = 20.0;
+
+/// A program that runs.
+#[derive(Debug)]
+pub struct Running {
+    pub name: &'static str,
+    pub rates: Rates,
+    pub core: u32,
+    pub node: Node,
+    /// Work done in this launch and in all, in seconds alone.
+    pub progress: f64,
+    pub done: f64,
+    /// Time that it must wait before it goes on, in seconds.
+    pub debt: f64,
+    /// Its frames: first those that it holds until it ends.
+    pub held: Vec<u32>,
+    /// Its short-lived frames, the oldest first.
+    pub short: VecDeque<u32>,
+    /// Its frames that it cannot reach until they are tested.
+    pub locked: Vec<u32>,
+    /// Fractions of frames to come.
+    replaced: f64,
+    short_lived: f64,
+    filling: f64,
+    phase: f64,
+}
+
+impl Machine {
+    /// Starts a program on a core; it starts again whenever it ends (5.3.1).
+    pub fn start(&mut self, program: &Program, core: u32) {
+        let rates = program.rates(self.description.speed, self.description.short_lived);
+        self.start_with(program.name, rates, core);
+    }
+
+    /// Starts a program that asks for this.
+    pub fn start_with(&mut self, name: &'static str, rates: Rates, core: u32) {
+        let node = self.description.node_of_core(usize::try_from(core).expect("a core"));
+        let phase = SWING * self.random.random::<f64>();
+        self.programs.push(Running {
+            name,
+            rates,
+            core,
+            node,
+            progress: 0.0,
+            done: 0.0,
+            debt: 0.0,
+            held: Vec::new(),
+            short: VecDeque::new(),
+            locked: Vec::new(),
+            replaced: 0.0,
+            short_lived: 0.0,
+            filling: 0.0,
+            phase,
+        });
+    }
+
+    /// Work that each program has done, in seconds alone.
+    #[must_use]
+    pub fn work_done(&self) -> Vec<f64> {
+        self.programs.iter().map(|program| program.done).collect()
+    }
+
+    pub(super) fn run_programs(&mut self, seconds: f64, share: f64, memory: &[f64]) {
+        for at in 0..self.programs.len() {
+            self.run_program(at, seconds, share, memory);
+        }
+    }
+
+    fn run_program(&mut self, at: usize, seconds: f64, share: f64, memory: &[f64]) {
+        if self.out_of_memory {
+            return;
+        }
+        self.unlock_what_is_touched(at, seconds);
+        let program = &mut self.programs[at];
+        let waited = program.debt.min(seconds);
+        program.debt -= waited;
+        let takes = memory[self.description.node_index(program.node)];
+        let Rates { memory: bound, seconds: whole, .. } = program.rates;
+        let work = (seconds - waited) * share / (1.0 - bound + bound * takes);
+        program.progress += work;
+        program.done += work;
+        if program.progress >= whole {
+            self.end_program(at);
+        }
+        self.allocate_for(at, work);
+    }
+
+    /// A program ends, gives back what it has, and starts again.
+    fn end_program(&mut self, at: usize) {
+        let program = &mut self.programs[at];
+        program.progress -= program.rates.seconds;
+        let core = program.core;
+        let held = std::mem::take(&mut program.held);
+        let short = std::mem::take(&mut program.short);
+        program.locked.clear();
+        for number in held.into_iter().chain(short) {
+            self.release(long(number), core);
+        }
+        self.statistics.relaunched += 1;
+    }
+
+    /// What a program asks for while it does so much work.
+    fn allocate_for(&mut self, at: usize, work: f64) {
+        let program = &mut self.programs[at];
+        let rates = program.rates;
+        let high = (program.done + program.phase) % SWING < SWING / 2.0;
+        let swing = if high { 1.0 + rates.swing } else { 1.0 - rates.swing };
+        let footprint = usize::try_from(rates.footprint).expect("a footprint");
+        if program.held.len() < footprint {
+            let wanted = whole(&mut program.filling, rates.filling * work).min(footprint - program.held.len());
+            (0..wanted).for_each(|_| self.take_frame(at, None));
+        } else {
+            let wanted = whole(&mut program.replaced, rates.replaced * swing * work);
+            (0..wanted).for_each(|_| self.replace_frame(at));
+        }
+        let program = &mut self.programs[at];
+        let wanted = whole(&mut program.short_lived, rates.short_lived * swing * work);
+        self.churn(at, wanted);
+    }
+
+    /// A new frame, at the end of the program's list or in a slot of it.
+    fn take_frame(&mut self, at: usize, slot: Option<u32>) {
+        let (core, node) = (self.programs[at].core, self.programs[at].node);
+        let Some(given) = self.allocate(core, node) else {
+            self.wait_for_memory(at);
+            return;
+        };
+        self.statistics.allocated += 1;
+        let program = &mut self.programs[at];
+        program.debt += given.cost;
+        let number = short(given.frame);
+        let slot = match slot {
+            Some(slot) => {
+                program.held[slot as usize] = number;
+                slot
+            }
+            None => {
+                program.held.push(number);
+                u32::try_from(program.held.len() - 1).expect("a footprint")
+            }
+        };
+        self.hold(given.frame, number_of(at), slot);
+    }
+
+    /// Gives back one of the frames that are not held long, and takes another.
+    fn replace_frame(&mut self, at: usize) {
+        let program = &self.programs[at];
+        let long_held = program.rates.long_held.min(program.held.len() as u64 - 1);
+        let slots = program.held.len() as u64 - long_held;
+        let slot = long_held + self.random.next_u64() % slots;
+        let slot = u32::try_from(slot).expect("a footprint");
+        let program = &self.programs[at];
+        let (old, core) = (program.held[slot as usize], program.core);
+        self.take_frame(at, Some(slot));
+        if self.programs[at].held[slot as usize] != old {
+            self.release(long(old), core);
+        }
+    }
+
+    /// There is no memory: while testers have some, a program waits for it; else it has run out.
+    fn wait_for_memory(&mut self, at: usize) {
+        if self.in_testing == 0 {
+            self.out_of_memory = true;
+        } else {
+            self.programs[at].debt += self.description.quantum.as_secs_f64();
+        }
+    }
+
+    /// Takes short-lived frames, and gives back those whose time has come.
+    fn churn(&mut self, at: usize, wanted: usize) {
+        let (core, node) = (self.programs[at].core, self.programs[at].node);
+        let kept = usize_of(self.programs[at].rates.short_lived * SHORT_LIFE);
+        for _ in 0..wanted {
+            let Some(given) = self.allocate(core, node) else {
+                self.wait_for_memory(at);
+                return;
+            };
+            self.statistics.allocated += 1;
+            let number = short(given.frame);
+            let program = &mut self.programs[at];
+            program.debt += given.cost;
+            program.short.push_back(number);
+            let old = if program.short.len() > kept { program.short.pop_front() } else { None };
+            self.hold(given.frame, number_of(at), SHORT);
+            if let Some(old) = old {
+                self.release(long(old), core);
+            }
+        }
+    }
+
+    /// The frame that a program has in a slot is another one now.
+    pub(super) fn exchange(&mut self, program: u16, slot: u32, new: Frame) {
+        self.programs[usize::from(program)].held[slot as usize] = short(new);
+        self.hold(new, program, slot);
+    }
+}
+
+/// The slot of short-lived frames, which are in no list by slot.
+pub const SHORT: u32 = u32::MAX;
+
+fn number_of(at: usize) -> u16 {
+    u16::try_from(at).expect("a handful of programs")
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole frames, not negative")]
+const fn usize_of(frames: f64) -> usize {
+    frames as usize
+}
+
+/// Adds to what is owed, and takes the whole ones off it.
+fn whole(owed: &mut f64, more: f64) -> usize {
+    *owed += more;
+    let frames = owed.floor();
+    *owed -= frames;
+    usize_of(frames)
+}

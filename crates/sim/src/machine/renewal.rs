@@ -1,0 +1,173 @@
+//! What keeps age + δ < lifetime for frames in use: migration, tests in place, locks (000_fb6e5fb08980d1bc.txt, 4.1.2, 4.1.6).
+
+use rampart_buddy::PageAllocator;
+use rampart_memory::{Frame, Renewed, Tested, Timestamp};
+
+use super::Machine;
+use super::frames::{Entry, Holder, long, short};
+use super::program::SHORT;
+
+impl Machine {
+    /// Queues what expires by `until`, the soonest first, and says what was done since this was last called.
+    pub(super) fn renew_expiring(&mut self, until: Timestamp) -> Renewed {
+        let Some(testing) = self.testing.filter(|testing| testing.migration) else { return Renewed::default() };
+        let mut due = std::mem::take(&mut self.due);
+        self.wheel.take(until, &mut due);
+        let mut soon: Vec<(Timestamp, u32)> = Vec::new();
+        for number in due.drain(..) {
+            let entry = self.frames.get(long(number));
+            let Holder::Program { locked: false, .. } = entry.holder else { continue };
+            let expiry = testing.lifetime.expiry(entry.tested);
+            if expiry > until {
+                self.wheel.add(expiry, number);
+            } else {
+                soon.push((expiry, number));
+            }
+        }
+        soon.sort_unstable();
+        self.renewing.extend(soon);
+        self.due = due;
+        std::mem::take(&mut self.renewed)
+    }
+
+    /// Renews what is queued for as long as a quantum lasts: one thread of the kernel does it, beside the programs.
+    pub(super) fn run_renewal(&mut self, seconds: f64) {
+        self.renewal_time = (self.renewal_time + seconds).min(seconds);
+        while self.renewal_time > 0.0
+            && let Some((expiry, number)) = self.renewing.pop_front()
+        {
+            let entry = self.frames.get(long(number));
+            let Holder::Program { program, slot, locked: false } = entry.holder else { continue };
+            let is_this_test = self.testing.is_some_and(|testing| testing.lifetime.expiry(entry.tested) == expiry);
+            if is_this_test {
+                self.renewal_time -= self.renew_one(long(number), program, slot);
+            }
+        }
+    }
+
+    /// Gives a program a frame with a new test for one that expires. Returns what it cost, in seconds.
+    fn renew_one(&mut self, old: Frame, program: u16, slot: u32) -> f64 {
+        let (core, node) = (self.programs[usize::from(program)].core, self.programs[usize::from(program)].node);
+        let given = if slot == SHORT { None } else { self.allocate(core, node) };
+        let cost = match given {
+            Some(given) => {
+                self.exchange(program, slot, given.frame);
+                self.frames.get_mut(old).tested = Tested::NEVER;
+                self.release(old, core);
+                self.statistics.migrated += 1;
+                self.renewed.migrated += u64::from(!given.on_demand);
+                self.renewed.migrated_on_demand += u64::from(given.on_demand);
+                given.cost + self.description.costs.migration.as_secs_f64()
+            }
+            None => {
+                let good = self.test_in_place(old);
+                self.renewed.in_place += u64::from(good);
+                self.in_place_cost()
+            }
+        };
+        self.programs[usize::from(program)].debt += self.description.costs.touched * cost;
+        cost
+    }
+
+    fn in_place_cost(&self) -> f64 {
+        // Its content is saved, the frame is marched over, and the content put back.
+        self.on_demand_wait() + 2.0 * self.description.costs.migration.as_secs_f64()
+    }
+
+    /// Tests a frame that its program cannot reach meanwhile. A bad one stays locked: memory is out, or it would have been
+    /// moved, and its program cannot go on. Returns whether it is good.
+    fn test_in_place(&mut self, frame: Frame) -> bool {
+        let patterns = self.testing.as_ref().map_or(0, |testing| testing.on_demand.patterns());
+        if !self.passes(frame, patterns) {
+            self.lock(frame);
+            self.out_of_memory = true;
+            return false;
+        }
+        self.statistics.in_place += 1;
+        self.statistics.on_demand += 1;
+        let now = self.now;
+        let entry = self.frames.get_mut(frame);
+        entry.tested = Tested::at(now);
+        if let Holder::Program { locked, .. } = &mut entry.holder {
+            *locked = false;
+        }
+        self.note_expiry(frame);
+        true
+    }
+
+    fn note_expiry(&mut self, frame: Frame) {
+        if let Some(testing) = &self.testing {
+            self.wheel.add(testing.lifetime.expiry(self.frames.get(frame).tested), short(frame));
+        }
+    }
+
+    /// Locks whatever has expired in use.
+    pub(super) fn lock_expired(&mut self) {
+        let Some(testing) = self.testing.filter(|testing| testing.migration) else { return };
+        let mut due = std::mem::take(&mut self.due);
+        while let Some(&(expiry, number)) = self.renewing.front()
+            && expiry <= self.now
+        {
+            self.renewing.pop_front();
+            due.push(number);
+        }
+        self.wheel.take(self.now, &mut due);
+        for number in due.drain(..) {
+            let Entry { tested, holder } = self.frames.get(long(number));
+            let Holder::Program { locked: false, .. } = holder else { continue };
+            if testing.lifetime.is_fresh(tested, self.now) {
+                self.wheel.add(testing.lifetime.expiry(tested), number);
+            } else {
+                self.lock(long(number));
+            }
+        }
+        self.due = due;
+    }
+
+    fn lock(&mut self, frame: Frame) {
+        if let Holder::Program { program, locked, .. } = &mut self.frames.get_mut(frame).holder {
+            *locked = true;
+            let program = usize::from(*program);
+            self.programs[program].locked.push(short(frame));
+            self.statistics.locked += 1;
+            self.renewed.locked += 1;
+        }
+    }
+
+    /// A program goes on: what it touches first is tested in place, as far as its time goes.
+    pub(super) fn unlock_what_is_touched(&mut self, at: usize, seconds: f64) {
+        while self.programs[at].debt < seconds
+            && let Some(number) = self.programs[at].locked.pop()
+        {
+            let holder = self.frames.get(long(number)).holder;
+            let is_own = matches!(holder, Holder::Program { program, locked: true, .. } if usize::from(program) == at);
+            if is_own {
+                self.programs[at].debt += self.in_place_cost();
+                if !self.test_in_place(long(number)) {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Nothing is known of any age.
+    pub(super) fn forget_tests(&mut self) {
+        if self.testing.is_none() {
+            return;
+        }
+        self.frames.forget();
+        self.allocator.remark(|_| Tested::NEVER);
+        self.wheel.clear();
+        self.renewing.clear();
+        let used: Vec<Frame> =
+            self.frames.iter().filter(|(_, entry)| is_reachable(*entry)).map(|(frame, _)| frame).collect();
+        let migration = self.testing.as_ref().is_some_and(|testing| testing.migration);
+        if migration {
+            used.into_iter().for_each(|frame| self.lock(frame));
+        }
+    }
+}
+
+const fn is_reachable(entry: Entry) -> bool {
+    matches!(entry.holder, Holder::Program { locked: false, .. })
+}

@@ -1,0 +1,116 @@
+//! Testers: threads that test blocks, one after the other.
+
+use std::collections::VecDeque;
+
+use rampart_memory::{Fidelity, Frame, Node, Verdict};
+
+use super::{Machine, Taken};
+
+/// A block that a tester is done with.
+#[derive(Debug)]
+pub struct FinishedTest {
+    /// Which tester.
+    pub tester: usize,
+    /// The block.
+    pub block: Taken,
+    /// What was found.
+    pub verdict: Verdict,
+}
+
+#[derive(Debug)]
+pub struct SimulatedTester {
+    node: Node,
+    jobs: VecDeque<Job>,
+    /// Time that the jobs take alone on local memory, in seconds.
+    queued: f64,
+    starved: bool,
+}
+
+#[derive(Debug)]
+struct Job {
+    block: Taken,
+    fidelity: Fidelity,
+    node: Node,
+    /// Time still to be spent on it, alone on local memory.
+    left: f64,
+}
+
+impl SimulatedTester {
+    pub fn has_work(&self) -> bool {
+        !self.starved && !self.jobs.is_empty()
+    }
+
+    /// The node whose memory it tests.
+    pub fn works_on(&self) -> Option<Node> {
+        self.jobs.front().filter(|_| !self.starved).map(|job| job.node)
+    }
+}
+
+impl Machine {
+    /// Adds a tester, bound to a core of this node. Returns its number.
+    pub fn add_tester(&mut self, node: Node) -> usize {
+        self.testers.push(SimulatedTester { node, jobs: VecDeque::new(), queued: 0.0, starved: false });
+        self.testers.len() - 1
+    }
+
+    /// Whether a tester will be idle before the next quantum is over.
+    #[must_use]
+    pub fn wants_work(&self, tester: usize) -> bool {
+        let tester = &self.testers[tester];
+        !tester.starved && tester.queued < self.description.quantum.as_secs_f64()
+    }
+
+    /// Keeps a tester from running, or lets it run again.
+    pub fn starve(&mut self, tester: usize, starved: bool) {
+        self.testers[tester].starved = starved;
+    }
+
+    /// Gives a tester a block to test this thoroughly.
+    pub fn begin(&mut self, tester: usize, block: Taken, fidelity: Fidelity) {
+        let testing = self.testing.as_ref().expect("a machine with testing");
+        let frames = f64::from(u32::try_from(block.block().count()).expect("at most 1,024"));
+        let left = frames * self.description.costs.test(testing.access, fidelity);
+        let node = self.description.node_of_frame(block.block().first());
+        self.testers[tester].queued += left;
+        self.testers[tester].jobs.push_back(Job { block, fidelity, node, left });
+    }
+
+    /// What testers have finished since this was last called.
+    pub fn finished(&mut self) -> Vec<FinishedTest> {
+        std::mem::take(&mut self.finished)
+    }
+
+    pub(super) fn run_testers(&mut self, seconds: f64, share: f64, memory: &[f64]) {
+        for at in 0..self.testers.len() {
+            let mut time = seconds * share;
+            while let Some(job) = self.run_tester(at, &mut time, memory) {
+                let verdict = self.judge(&job);
+                self.statistics.concurrent += job.block.block().count();
+                self.finished.push(FinishedTest { tester: at, block: job.block, verdict });
+            }
+        }
+    }
+
+    /// Lets a tester work until it has finished a job or its time is over.
+    fn run_tester(&mut self, at: usize, time: &mut f64, memory: &[f64]) -> Option<Job> {
+        let tester = &mut self.testers[at];
+        let job = tester.jobs.front_mut().filter(|_| !tester.starved)?;
+        let distance = if job.node == tester.node { 1.0 } else { self.description.costs.remote };
+        let takes = memory[self.description.node_index(job.node)] * distance;
+        let done = (*time / takes).min(job.left);
+        job.left -= done;
+        tester.queued = (tester.queued - done).max(0.0);
+        *time -= done * takes;
+        if job.left <= 0.0 { tester.jobs.pop_front() } else { None }
+    }
+
+    fn judge(&mut self, job: &Job) -> Verdict {
+        if self.faults.is_empty() {
+            return Verdict::Good;
+        }
+        let frames: Vec<Frame> = job.block.block().frames().collect();
+        let bad: Vec<Frame> =
+            frames.into_iter().filter(|&frame| !self.passes(frame, job.fidelity.patterns())).collect();
+        if bad.is_empty() { Verdict::Good } else { Verdict::Failed(bad) }
+    }
+}

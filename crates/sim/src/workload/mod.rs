@@ -1,0 +1,190 @@
+//! The programs of the thesis, as models of demand.
+//!
+//! **Problem.** SPEC CPU2006 cannot be run here, and the thesis tells of each program only its time and its share of memory.
+//! **Idea.** A program fills its footprint, replaces part of it again and again, holds the rest until it ends, and beside
+//! that takes and returns short-lived pages. Each number is the thesis', or is derived from what it says, as told here.
+//!
+//! | number | from |
+//! |---|---|
+//! | time, share of 1 GB | table 3 |
+//! | filled in 120 s, or half the time | COMeT's one tester (2,500 frames a second) kept up with the start of bzip2, 258,000 frames, and of cactusADM (4.2.2) |
+//! | long-held share | figure 15 by its text (4.2.4): zeusmp loses 36.9 of 62.8 points without migration; gemsFDTD holds 7.3 % long; calculix, mcf and milc few; 0.4 elsewhere, so that the average loss is about the 9.9 of 51.4 points told |
+//! | the rest is held 2 minutes on average | 4.2.3 tells it of calculix, and of no other program |
+//! | short-lived frames a second | *calibrated* on Fix1.32 in table 9 for L1, M1 and H2 (1.03, 1.10, 1.25), a class each; which program is in which class is told by the mixes of table 7. Without recycling a short-lived page returns to the core that freed it and is given out again while its test is good, so these do not show in chapter 4 |
+//! | swing | 5.3.4: L and H workloads have peaks and valleys, M ones are stable |
+//! | memory share | classes by misses per instruction of SPEC CPU2006 (Jaleel, *Memory characterization of workloads using instrumentation-driven simulation*, 2007): estimates |
+//!
+//! PARSEC is not here: the thesis gives the working sets of two of its programs and nothing to derive demand from.
+
+mod mixes;
+mod spec;
+
+pub use mixes::{MIXES, Mix, PAIRS};
+pub use spec::SPEC;
+
+/// Frames in the 1 GB that table 3 gives shares of.
+const GIGABYTE: f64 = 262_144.0;
+
+/// Seconds in which a program fills its footprint, if that is not more than half its time.
+const FILLING: f64 = 120.0;
+
+/// Seconds for which a frame is held that is not held to the end, on average.
+const HELD: f64 = 120.0;
+
+/// How demanding a program is, by the mixes of table 7 that it is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Demand {
+    /// Only in L mixes, or in the gentler part of M ones.
+    Low,
+    /// In M mixes.
+    Medium,
+    /// In H mixes most of all.
+    High,
+}
+
+impl Demand {
+    /// Short-lived frames taken and returned a second, on the server.
+    const fn short_lived(self) -> f64 {
+        match self {
+            Self::Low => 2_500.0,
+            Self::Medium => 5_500.0,
+            Self::High => 12_000.0,
+        }
+    }
+
+    /// How far demand rises and falls around its mean, 0 to 1.
+    const fn swing(self) -> f64 {
+        match self {
+            Self::Medium => 0.1,
+            Self::Low | Self::High => 0.8,
+        }
+    }
+}
+
+/// How much of a program's time is memory alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Intensity {
+    /// Its data fits the caches.
+    Cached,
+    /// Between.
+    Mixed,
+    /// It streams, or chases pointers, through memory.
+    Bound,
+}
+
+impl Intensity {
+    const fn share(self) -> f64 {
+        match self {
+            Self::Cached => 0.1,
+            Self::Mixed => 0.3,
+            Self::Bound => 0.6,
+        }
+    }
+}
+
+/// A program of the thesis.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Program {
+    /// Its name in table 3.
+    pub name: &'static str,
+    /// Its time alone on the Pentium D, in seconds.
+    pub seconds: f64,
+    /// Its share of 1 GB, 0 to 1.
+    pub share: f64,
+    /// The part of its footprint that it holds until it ends, 0 to 1.
+    pub long_held: f64,
+    /// How demanding it is.
+    pub demand: Demand,
+    /// How much memory slows it.
+    pub intensity: Intensity,
+}
+
+/// What a program asks for, in its own time alone on a machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rates {
+    /// Its time, in seconds.
+    pub seconds: f64,
+    /// Frames that it fills.
+    pub footprint: u64,
+    /// Of those, frames held until it ends.
+    pub long_held: u64,
+    /// Frames a second while it fills them.
+    pub filling: f64,
+    /// Frames replaced a second.
+    pub replaced: f64,
+    /// Short-lived frames a second.
+    pub short_lived: f64,
+    /// How far these two rise and fall.
+    pub swing: f64,
+    /// The share of its time that is memory alone.
+    pub memory: f64,
+}
+
+/// The program of this name. Table 7 spells some differently.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Program> {
+    let known = match name {
+        "libquant" => "libquantum",
+        "cactus" => "cactusADM",
+        "gems" | "GemsFDTD" => "gemsFDTD",
+        "caclulix" => "calculix",
+        other => other,
+    };
+    SPEC.iter().find(|program| program.name == known)
+}
+
+impl Program {
+    /// What it asks for on a machine that is `speed` times as fast as the Pentium D, with its short-lived pages or without
+    /// (as in chapter 4).
+    #[must_use]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole frames of a positive number")]
+    pub fn rates(&self, speed: f64, short_lived: bool) -> Rates {
+        let footprint = self.share * GIGABYTE;
+        let filled_in = FILLING.min(self.seconds / 2.0);
+        Rates {
+            seconds: self.seconds / speed,
+            footprint: footprint as u64,
+            long_held: (self.long_held * footprint) as u64,
+            filling: footprint / filled_in * speed,
+            replaced: (1.0 - self.long_held) * footprint / HELD * speed,
+            short_lived: if short_lived { self.demand.short_lived() } else { 0.0 },
+            swing: self.demand.swing(),
+            memory: self.intensity.share(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn table_3_is_sorted_by_share_as_the_thesis_prints_it() {
+        assert_eq!(SPEC.len(), 28);
+        assert!(SPEC.windows(2).all(|pair| pair[0].share <= pair[1].share));
+        let mean = SPEC.iter().map(|program| program.share).sum::<f64>() / 28.0;
+        assert!(
+            (mean - 0.45).abs() < 0.02,
+            "{mean}: on demand covers 46.4 % on average, slightly more than this (4.2.2)"
+        );
+    }
+
+    #[test]
+    fn every_program_of_the_mixes_is_known_and_each_mix_has_twelve() {
+        for mix in MIXES {
+            let programs = mix.programs();
+            assert_eq!(programs.len(), 12, "{}", mix.name);
+            assert!(programs.iter().all(|name| find(name).is_some()), "{}", mix.name);
+        }
+        assert!(PAIRS.iter().flatten().all(|name| find(name).is_some()));
+    }
+
+    #[test]
+    fn no_program_fills_memory_faster_than_the_tester_of_table_1_tests() {
+        for program in &SPEC {
+            let rates = program.rates(1.0, false);
+            assert!(rates.filling <= 2_500.0, "{}: {}", program.name, rates.filling);
+            assert!(rates.long_held <= rates.footprint && rates.footprint < 262_144);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The simulated machine by itself: it repeats, loses nothing, and holds the bound whatever its clock does.
+
+use std::time::Duration;
+
+use rampart_memory::{Fidelity, Frame, FrameSource, FreeList, Node, Order, TestLifetime, Timestamp, Verdict};
+use rampart_sim::workload::Rates;
+use rampart_sim::{Access, Description, Fault, Machine, Testing};
+use rand::{Rng, RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+const START: Timestamp = Timestamp::from_micros(1_000_000_000);
+
+fn testing(lifetime: u64, recycling: bool) -> Testing {
+    let lifetime = TestLifetime::new(Duration::from_secs(lifetime), Duration::from_secs(2)).unwrap();
+    Testing {
+        lifetime,
+        access: Access::CacheIndirect,
+        on_demand: Fidelity::MIN,
+        recycling,
+        core_local: true,
+        migration: true,
+    }
+}
+
+fn rates(footprint: u64, replaced: f64, short_lived: f64) -> Rates {
+    Rates {
+        seconds: 30.0,
+        footprint,
+        long_held: footprint / 3,
+        filling: 400.0,
+        replaced,
+        short_lived,
+        swing: 0.5,
+        memory: 0.2,
+    }
+}
+
+/// Tests some blocks by hand, as a diagnostic would.
+fn test_some(machine: &mut Machine, random: &mut ChaCha8Rng) {
+    let now = machine.now();
+    let list = FreeList { node: Node(0), order: Order::new(random.random_range(0..11)).unwrap() };
+    for block in machine.take(list, random.next_u64() % 8, now) {
+        if machine.wants_work(0) {
+            machine.begin(0, block, Fidelity::MIN);
+        } else {
+            machine.give_back(block, Verdict::NotTested, now);
+        }
+    }
+    for done in machine.finished() {
+        machine.give_back(done.block, done.verdict, now);
+    }
+}
+
+fn run(seed: u64, steps: u32, check: bool) -> (Vec<f64>, rampart_sim::Statistics) {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let quantum = Duration::from_millis(random.random_range(1..200));
+    let mut description = Description::small(1 + u32::try_from(seed % 2).unwrap(), 2048, 4, quantum);
+    let kinds = [Fault::Permanent, Fault::Permanent, Fault::Permanent, Fault::Intermittent(0.3)];
+    description.faults = kinds.map(|kind| (Frame::new(random.random_range(0..2048)).unwrap(), kind)).to_vec();
+    let mut machine = Machine::new(description, Some(testing(20, seed.is_multiple_of(3))), seed, START);
+    machine.add_tester(Node(0));
+    machine.start_with("one", rates(400, 50.0, 20.0), 0);
+    machine.start_with("two", rates(700, 10.0, 200.0), 1);
+    for _ in 0..steps {
+        match random.random_range(0..100_u32) {
+            0 => machine.set_clock(machine.now().after(Duration::from_secs(random.random_range(0..60)))),
+            1 => {
+                let back = Timestamp::from_micros(machine.now().micros() - random.random_range(0..10_000_000));
+                machine.set_clock(back);
+            }
+            2..20 => {
+                machine.renew(machine.now(), machine.now().after(Duration::from_secs(2)));
+            }
+            20 => machine.starve(0, random.random()),
+            _ => {}
+        }
+        machine.step();
+        test_some(&mut machine, &mut random);
+        if check {
+            machine.check();
+        }
+    }
+    (machine.work_done(), machine.statistics())
+}
+
+#[test]
+fn a_seed_means_one_run() {
+    assert_eq!(run(5, 2_000, false), run(5, 2_000, false));
+    assert_ne!(run(5, 2_000, false), run(6, 2_000, false));
+}
+
+#[test]
+fn nothing_is_lost_and_nothing_in_reach_is_untested_whatever_the_clock_does() {
+    for seed in 0..12 {
+        let (work, seen) = run(seed, 600, true);
+        assert!(work.iter().all(|work| *work > 0.0), "seed {seed}: programs go on");
+        assert!(seen.allocated > 0 && seen.on_demand > 0 && seen.concurrent > 0, "seed {seed}: {seen:?}");
+    }
+}
+
+#[test]
+fn a_bad_frame_is_found_once_and_never_given_out_again() {
+    let mut description = Description::small(1, 1024, 2, Duration::from_millis(10));
+    let bad = Frame::new(0x10).unwrap();
+    description.faults = vec![(bad, Fault::Permanent)];
+    let mut machine = Machine::new(description, Some(testing(20, false)), 1, START);
+    machine.start_with("all of it", rates(900, 300.0, 0.0), 0);
+    for _ in 0..3_000 {
+        machine.step();
+    }
+    machine.check();
+    assert_eq!((machine.statistics().failed, machine.statistics().bad_given), (1, 0));
+    let states = machine.states();
+    assert_eq!(states.iter().filter(|(_, state)| *state == rampart_memory::FrameState::Failed).count(), 1);
+}
+
+#[test]
+fn without_testing_a_program_takes_its_time_and_with_it_longer() {
+    let run = |testing| {
+        let mut machine = Machine::new(Description::small(1, 4096, 2, Duration::from_millis(5)), testing, 1, START);
+        machine.start_with("one", rates(2000, 300.0, 0.0), 0);
+        for _ in 0..4_000 {
+            machine.step();
+        }
+        machine.work_done()[0]
+    };
+    let (alone, tested) = (run(None), run(Some(testing(20, false))));
+    assert!(alone <= 20.0 && alone > 19.0, "20 s less its own page faults: {alone}");
+    assert!(tested < alone);
+}
+
+#[test]
+fn programs_and_testers_share_the_cores_and_the_memory() {
+    let work = |programs: u32, memory: f64| {
+        let mut machine = Machine::new(Description::small(1, 4096, 2, Duration::from_millis(5)), None, 1, START);
+        for core in 0..programs {
+            machine.start_with("one", Rates { memory, ..rates(10, 0.0, 0.0) }, core % 2);
+        }
+        for _ in 0..1_000 {
+            machine.step();
+        }
+        machine.work_done()[0]
+    };
+    assert!((work(4, 0.0) / work(2, 0.0) - 0.5).abs() < 0.01, "four programs on two cores have half a core each");
+    assert!(work(2, 0.9) < work(1, 0.9), "two that want all memory slow each other");
+}
