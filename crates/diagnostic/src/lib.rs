@@ -9,16 +9,20 @@
 #![forbid(unsafe_code)]
 
 pub mod control;
+pub mod experiment;
 pub mod findings;
 pub mod ledger;
 mod machine;
+mod mismatch;
 mod planted;
 pub mod polite;
+pub mod pool;
 mod record;
 pub mod report;
 mod seen;
 pub mod session;
 mod unreached;
+pub mod watch;
 
 use rampart_memory::Bytes;
 use rampart_memory::fault::TooManyFaults;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rampart_memory::Clock;
 use rampart_memory::fault_map::{FailedFrame, Origin};
-use rampart_store::{Keeper, Kept, Store, TestEnd, TestStart};
+use rampart_store::{Age, Keeper, Kept, Store, TestEnd, TestStart};
 
 use crate::session::Witness;
 
@@ -48,6 +48,12 @@ impl<'a> Recorder<'a> {
     pub fn keep(&mut self, facts: &[(Origin, FailedFrame)]) {
         let facts = facts.iter().map(|(origin, failed)| (*origin, failed));
         let kept = self.keeper.keep_all(facts, self.clock.now());
+        self.note(&kept);
+    }
+
+    /// Keeps when frames were last tested. What cannot be written is forgotten: it is learnt anew.
+    pub fn keep_ages(&mut self, ages: &[Age]) {
+        let kept = self.keeper.keep_ages(ages, self.clock.now());
         self.note(&kept);
     }
 

@@ -7,7 +7,7 @@
 //! pure; here is only what must happen: claim, pin, look up frames, march, keep, retire, give back (figure 2 of
 //! 000_fb6e5fb08980d1bc.txt: untested free → tested free or failed).
 
-mod prepare;
+pub(crate) mod prepare;
 mod shared;
 mod summary;
 mod tester;
@@ -138,7 +138,7 @@ pub fn run(
     let errors = machine.errors();
     let prepared = Prepared::new(request, machine)?;
     witness.said(&prepared.describe(request));
-    prepared.warning().iter().for_each(|warning| witness.warned(warning));
+    prepare::warning(&prepared.honesty).iter().for_each(|warning| witness.warned(warning));
     let recorder = Recorder::begin(store, request.start(started), &*machine.clock, witness);
     let shared = Shared::new(request, machine, &prepared, recorder, witness);
     let shared_by_all = &shared;

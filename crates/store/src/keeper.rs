@@ -13,7 +13,7 @@ use rampart_memory::fault_map::{FailedFrame, Origin};
 use rampart_memory::{Frame, Timestamp};
 
 use crate::history::{TestEnd, TestId, TestStart};
-use crate::{Error, SetAside, Store};
+use crate::{Age, Error, SetAside, Store};
 
 /// Where a fact is.
 #[derive(Debug)]
@@ -83,6 +83,15 @@ impl Keeper {
             return Kept::Pending(why);
         }
         self.retry(now)
+    }
+
+    /// Keeps when frames were last tested, in place of what was kept of it. What cannot be written does not wait: it is
+    /// older by the next time.
+    pub fn keep_ages(&mut self, ages: &[Age], now: Timestamp) -> Kept {
+        match self.with_store(now, |store, _| store.keep_ages(ages)) {
+            Ok(()) => Kept::Durable,
+            Err(why) => Kept::Pending(why),
+        }
     }
 
     /// Writes down how the test ended.

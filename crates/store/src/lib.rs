@@ -15,21 +15,26 @@
 //! away while in use.
 //!
 //! This crate talks to the file system and decides nothing. A damaged file is set aside, never overwritten; see [`SetAside`].
+//! What rasdaemon keeps is read where it lies ([`rasdaemon`]).
 //!
 //! Libraries: `rusqlite` (SQLite with its source: the best tested embedded database, no server, no system library),
-//! `serde` and `serde_json` (lists inside a column), `displaydoc` and `thiserror` (an error's doc comment is its message).
+//! `serde` and `serde_json` (lists inside a column), `jiff` (moments as another tool writes them), `displaydoc` and
+//! `thiserror` (an error's doc comment is its message).
 
 #![forbid(unsafe_code)]
 
+mod ages;
 mod damage;
 mod error;
 mod history;
 mod keeper;
 mod place;
+pub mod rasdaemon;
 mod schema;
 mod sighting;
 mod store;
 
+pub use ages::Age;
 pub use damage::SetAside;
 pub use error::Error;
 pub use history::{Outcome, TestEnd, TestId, TestRecord, TestStart};

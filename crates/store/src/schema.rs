@@ -10,6 +10,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, Row, TransactionBehavior};
 
+use crate::ages::Age;
 use crate::error::At;
 use crate::history::TestRecord;
 use crate::sighting::Sighting;
@@ -19,7 +20,8 @@ use crate::{Error, Malformed};
 const APPLICATION_ID: i64 = 0x5261_6d70;
 
 /// What makes each version of the schema out of the one before. Only ever appended to.
-pub(crate) const MIGRATIONS: [&str; 1] = ["
+pub(crate) const MIGRATIONS: [&str; 2] = [
+    "
     CREATE TABLE failure (
         origin     TEXT    NOT NULL CHECK (origin IN ('real', 'emulated')),
         frame      INTEGER NOT NULL,
@@ -50,7 +52,15 @@ pub(crate) const MIGRATIONS: [&str; 1] = ["
         emulated_frames  INTEGER,
         bytes_per_second INTEGER
     ) STRICT;
-"];
+",
+    "
+    CREATE TABLE age (
+        first  INTEGER PRIMARY KEY, -- the first of some frames that follow each other
+        frames INTEGER NOT NULL,    -- how many they are
+        tested INTEGER NOT NULL     -- when, in µs since the epoch
+    ) STRICT;
+",
+];
 
 /// Something that is one row of a table.
 pub(crate) trait Fact: Sized {
@@ -120,7 +130,8 @@ pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), Error> {
         return Err(Error::damaged(path, "its tables are not Rampart's"));
     }
     check_rows::<Sighting>(connection, path)?;
-    check_rows::<TestRecord>(connection, path)
+    check_rows::<TestRecord>(connection, path)?;
+    check_rows::<Age>(connection, path)
 }
 
 fn definitions(connection: &Connection) -> rusqlite::Result<Vec<(String, String, Option<String>)>> {
@@ -178,6 +189,17 @@ mod tests {
         let refused = migrate(&mut connection, Path::new("m"), &MIGRATIONS);
         assert!(matches!(refused, Err(Error::Foreign(_))));
         assert_eq!(tables(&connection), ["songs"]);
+    }
+
+    #[test]
+    fn a_store_of_any_earlier_schema_becomes_one_of_the_newest() {
+        for seen in 0..MIGRATIONS.len() {
+            let mut connection = Connection::open_in_memory().unwrap();
+            let path = Path::new("m");
+            migrate(&mut connection, path, &MIGRATIONS[..seen]).unwrap();
+            migrate(&mut connection, path, &MIGRATIONS).unwrap();
+            check(&connection, path).unwrap();
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use rampart_memory::{Frame, Timestamp};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Params, Transaction, TransactionBehavior, params};
 
+use crate::ages::{self, Age};
 use crate::error::At;
 use crate::history::{self, TestEnd, TestId, TestRecord, TestStart};
 use crate::place::{self, Lock};
@@ -216,6 +217,19 @@ impl Store {
     pub fn history(&self, limit: usize) -> Result<Vec<TestRecord>, Error> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.read("SELECT * FROM test ORDER BY id DESC LIMIT ?", [limit])
+    }
+
+    /// When frames were last tested, as far as it was kept.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn ages(&self) -> Result<Vec<Age>, Error> {
+        self.read("SELECT * FROM age ORDER BY first", [])
+    }
+
+    /// Keeps when frames were last tested, in place of all that was kept of it.
+    pub(crate) fn keep_ages(&mut self, ages: &[Age]) -> Result<(), Error> {
+        self.write(|transaction| ages::replace(transaction, ages))
     }
 
     /// Runs `change` and makes it durable, all of it or nothing.

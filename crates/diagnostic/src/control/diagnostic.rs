@@ -17,6 +17,10 @@ use super::{Alarm, Guarantee, Settings};
 pub struct Counts {
     /// Frames that testers tested ahead of allocation, good or bad.
     pub tested: u64,
+    /// Blocks taken from free lists.
+    pub taken: u64,
+    /// Times that demand was read.
+    pub readings: u64,
     /// Frames whose test was not run to its end.
     pub not_tested: u64,
     /// Frames found bad by testers.
@@ -57,6 +61,8 @@ pub struct Diagnostic<S: FrameSource> {
     bandwidth: Bandwidth,
     erring: Vec<FrameRange>,
     config: TestConfig,
+    /// Whether enough free frames were tested when it was last looked.
+    enough: bool,
     /// Frames allocated in the epoch so far, and the decayed rate in frames a second.
     asked: u64,
     demand: f64,
@@ -94,6 +100,7 @@ impl<S: FrameSource> Diagnostic<S> {
             dispatcher: Dispatcher::new(testers, settings.node_local),
             config: fastest(settings.limits),
             erring: Vec::new(),
+            enough: false,
             asked: 0,
             demand: 0.0,
             latest: now,
@@ -185,6 +192,7 @@ impl<S: FrameSource> Diagnostic<S> {
             let rate = self.asked as f64 / epoch.as_secs_f64();
             self.demand = rate.max(DECAY * self.demand);
             (self.asked, self.epoch_began) = (0, now);
+            self.enough = self.settings.enough.is_some_and(|enough| self.source.tested_free(now) >= enough);
             self.decide();
         }
     }
@@ -234,6 +242,7 @@ impl<S: FrameSource> Diagnostic<S> {
 
     fn read(&mut self) {
         self.monitor.read(&self.source, &mut self.readings);
+        self.counts.readings += 1;
         let frames = self.readings.iter().map(Reading::frames).sum();
         self.asked += frames;
         let rate = self.bandwidth.of_config(self.config);
@@ -255,21 +264,24 @@ impl<S: FrameSource> Diagnostic<S> {
             clippy::cast_sign_loss,
             reason = "frames of one epoch, not negative"
         )]
-        let capacity = (self.bandwidth.of_config(self.config) * self.settings.epoch.as_secs_f64()) as u64;
-        let mut room = capacity.max(1).saturating_sub(self.dispatcher.waiting());
+        let capacity = (self.bandwidth.of(self.config.fidelity) * self.settings.epoch.as_secs_f64()) as u64;
         for (reading, refill) in self.readings.iter().zip(&mut self.refills) {
             let middle = (3..=8).contains(&reading.list.order.number());
             if self.settings.skip_middle && middle {
                 continue;
             }
             refill.owed += refill.rule.blocks(reading.since);
+            if self.enough {
+                refill.owed = 0;
+            }
+            let room = self.dispatcher.room(reading.list.node, self.config.threads, capacity.max(1));
             let wanted = refill.owed.min(room.div_ceil(reading.list.order.frames()));
             let blocks = self.source.take(reading.list, wanted, now);
             // A list that has no more untested blocks owes none.
+            self.counts.taken += blocks.len() as u64;
             refill.owed = if (blocks.len() as u64) < wanted { 0 } else { refill.owed - wanted };
             for block in blocks {
                 let (node, frames) = self.source.shape(&block);
-                room = room.saturating_sub(frames);
                 self.dispatcher.dispatch(block, node, frames, self.config.threads);
             }
         }

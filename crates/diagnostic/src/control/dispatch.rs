@@ -46,6 +46,17 @@ impl<B> Dispatcher<B> {
         queue.blocks.push_back((block, frames));
     }
 
+    /// Frames that may still be queued for a node, if `each` of the first `threads` testers may have so many waiting. Each node
+    /// has room of its own, so that the demand of one does not keep the testers of another from work.
+    #[must_use]
+    pub fn room(&self, node: Node, threads: u32, each: u64) -> u64 {
+        let active = usize::try_from(threads).unwrap_or(usize::MAX).clamp(1, self.queues.len());
+        let active = &self.queues[..active];
+        let has_own = self.node_local && active.iter().any(|queue| queue.node == node);
+        let theirs = active.iter().filter(|queue| !has_own || queue.node == node);
+        theirs.map(|queue| each.saturating_sub(queue.frames)).sum()
+    }
+
     /// The next block for a tester.
     pub fn next(&mut self, tester: Tester) -> Option<B> {
         let queue = &mut self.queues[tester.0];
@@ -104,6 +115,15 @@ mod tests {
         let mut dispatcher = Dispatcher::new(&NODES, false);
         (0..4).for_each(|block| dispatcher.dispatch(block, Node(1), 1, 4));
         assert!((0..4).all(|tester| dispatcher.next(Tester(tester)).is_some()));
+    }
+
+    #[test]
+    fn a_node_with_much_demand_leaves_room_for_another() {
+        let mut dispatcher = Dispatcher::new(&NODES, true);
+        (0..20).for_each(|block| dispatcher.dispatch(block, Node(0), 100, 4));
+        assert_eq!(dispatcher.room(Node(0), 4, 1_000), 0);
+        assert_eq!(dispatcher.room(Node(1), 4, 1_000), 2_000);
+        assert_eq!(dispatcher.room(Node(1), 1, 1_000), 0, "the one tester tests for all");
     }
 
     proptest! {

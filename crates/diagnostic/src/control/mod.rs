@@ -15,6 +15,10 @@ pub mod monitor;
 pub mod policy;
 pub mod replenish;
 mod settings;
+#[cfg(test)]
+pub(crate) mod suite;
+#[cfg(test)]
+mod suite_over_sim;
 
 use std::time::Duration;
 

@@ -21,6 +21,10 @@ pub struct Settings {
     pub alpha: f64,
     /// Demand that grew by this factor between two readings raises the alarm; more than 1.
     pub alarm: f64,
+    /// With so many free frames tested no more are tested ahead; as many as the rule of a list wants if none is given.
+    /// *There are enough tested pages* in state E (4.1.5) is such a bound, of which the thesis tells no number.
+    #[serde(default)]
+    pub enough: Option<u64>,
     /// What a policy may choose from.
     pub limits: Limits,
     /// Whether blocks of orders 3 to 8 are left to what splits off the larger ones (5.2.3.3).
@@ -55,6 +59,7 @@ impl Settings {
             epoch: Duration::from_secs(1),
             alpha: 2.0,
             alarm: 4.0,
+            enough: None,
             limits: Limits { min_fidelity: fidelity(1), max_fidelity: fidelity(32), fidelity_step: 1, max_cores: 4 },
             skip_middle: true,
             node_local: true,

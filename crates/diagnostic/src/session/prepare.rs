@@ -75,15 +75,15 @@ impl Prepared {
             self.settings.method
         )
     }
+}
 
-    /// A line on the reads that do not come from the DRAM, if too many do not.
-    pub fn warning(&self) -> Option<String> {
-        let cached = 100.0 * self.honesty.cached;
-        match self.honesty.verdict {
-            Verdict::ReachesDram => None,
-            Verdict::Unclear => Some("it cannot be told here whether they come from the DRAM".to_owned()),
-            Verdict::ReadsCache => Some(format!("{cached:.0} % come from a cache: this tests less than it says")),
-        }
+/// A line on the reads that do not come from the DRAM, if too many do not.
+pub fn warning(honesty: &Honesty) -> Option<String> {
+    let cached = 100.0 * honesty.cached;
+    match honesty.verdict {
+        Verdict::ReachesDram => None,
+        Verdict::Unclear => Some("it cannot be told here whether they come from the DRAM".to_owned()),
+        Verdict::ReadsCache => Some(format!("{cached:.0} % come from a cache: this tests less than it says")),
     }
 }
 
@@ -92,7 +92,7 @@ pub const fn lines(bytes: Bytes) -> u64 {
     bytes.get() / LINE_BYTES
 }
 
-fn choose_cpus(wanted: Option<NonZero<usize>>, allowed: &[Cpu]) -> Result<Vec<Cpu>, Error> {
+pub fn choose_cpus(wanted: Option<NonZero<usize>>, allowed: &[Cpu]) -> Result<Vec<Cpu>, Error> {
     let count = match wanted {
         Some(wanted) if wanted.get() > allowed.len() => {
             return Err(Error::TooManyThreads { wanted: wanted.get(), allowed: allowed.len() });
@@ -122,7 +122,7 @@ fn choose_block(scope: Bytes, testers: usize) -> Bytes {
 }
 
 /// The method asked for, or the fastest honest one, tried on a block that is given back at once.
-fn settle_method(wanted: Option<Method>, engine: Engine, bytes: Bytes) -> Result<Honesty, Error> {
+pub fn settle_method(wanted: Option<Method>, engine: Engine, bytes: Bytes) -> Result<Honesty, Error> {
     let mut block = Block::claim(bytes, PageKind::Huge)?;
     let mut region = Region::from(&mut block);
     Ok(match wanted {

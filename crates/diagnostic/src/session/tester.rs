@@ -7,16 +7,15 @@ use std::time::{Duration, Instant};
 use rampart_linux::{Block, Cpu, PageKind, cpu};
 use rampart_march::execute::limit::Limit;
 use rampart_march::execute::{Executor, Mismatch, Region, Watch};
-use rampart_march::promises;
-use rampart_march::{Pass, Plan};
+use rampart_march::{Plan, promises};
 use rampart_memory::fault::Emulator;
-use rampart_memory::fault_map::{Evidence, Origin, Retirement};
-use rampart_memory::{Bytes, FRAME_BYTES, Frame};
+use rampart_memory::fault_map::Retirement;
+use rampart_memory::{Bytes, Frame};
 
 use super::prepare::lines;
 use super::shared::{HeldBlock, Shared, lock};
-use crate::findings::Place;
 use crate::ledger::Next;
+use crate::mismatch::Scene;
 use crate::planted::{Planted, Tally};
 
 /// How long a tester without work waits before it asks again.
@@ -118,8 +117,8 @@ fn march(shared: &Shared<'_>, held: &mut HeldBlock, frames: &[Option<Frame>], pa
     let began = Instant::now();
     let mut paused = Duration::ZERO;
     for step in plan.passes() {
-        let mut watch =
-            TesterWatch { shared, planted: &mut held.planted, step, frames, address, paused, ended: Ended::Whole };
+        let scene = Scene { frames, address, planted: &mut held.planted, step };
+        let mut watch = TesterWatch { shared, scene, paused, ended: Ended::Whole };
         executor.run(&mut Region::from(&mut held.block), step, emulator.as_mut(), &mut watch);
         paused = watch.paused;
         if watch.ended != Ended::Whole {
@@ -156,10 +155,7 @@ fn retire(shared: &Shared<'_>, held: &mut HeldBlock, frames: &[Option<Frame>]) {
 
 struct TesterWatch<'a, 'b> {
     shared: &'a Shared<'b>,
-    planted: &'a mut Planted,
-    step: &'a Pass,
-    frames: &'a [Option<Frame>],
-    address: u64,
+    scene: Scene<'a>,
     /// Time spent in delays, which is no testing.
     paused: Duration,
     ended: Ended,
@@ -180,27 +176,8 @@ impl TesterWatch<'_, '_> {
 
 impl Watch for TesterWatch<'_, '_> {
     fn mismatch(&mut self, seen: &Mismatch) {
-        let evidence = Evidence {
-            at: self.shared.machine.clock.now(),
-            line: seen.line.in_page(),
-            expected: seen.expected,
-            found: seen.found,
-            reread: seen.reread,
-            test: self.step.test.to_string(),
-            element: u32::try_from(seen.element).unwrap_or(u32::MAX),
-            background: self.step.background.name.clone(),
-        };
-        let origin = if self.planted.is_empty() { Origin::Real } else { self.planted.saw(seen.line, &evidence.bits()) };
-        let page = seen.line.page();
-        let index = usize::try_from(page).expect("a page of a block");
-        let place = match self.frames[index] {
-            Some(frame) => Place::Frame(frame),
-            None => {
-                let number = self.address / FRAME_BYTES + page;
-                Place::Page(Frame::new(number).expect("addresses of a process are below 2^52"))
-            }
-        };
-        lock(&self.shared.findings).record(origin, place, evidence);
+        let at = self.shared.machine.clock.now();
+        self.scene.note(seen, at, &self.shared.findings);
     }
 
     fn advanced(&mut self, _operations: u64) -> ControlFlow<()> {

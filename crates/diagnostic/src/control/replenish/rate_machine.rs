@@ -4,7 +4,7 @@
 
 use rampart_memory::Demand;
 
-use super::{Replenish, whole};
+use super::Replenish;
 
 /// What the rate of a list does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,20 +25,19 @@ pub enum RateState {
 #[derive(Clone, Copy, Debug)]
 pub struct RateMachine {
     state: RateState,
-    rate: f64,
-    least: f64,
-    most: f64,
+    rate: u64,
+    least: u64,
+    most: u64,
     threshold: u64,
-    owed: f64,
 }
 
 impl RateMachine {
-    /// A list that starts in state A at the least rate, in blocks a period. Above `threshold` blocks a period demand is high;
-    /// no rate passes `most`, the blocks that the list can have.
+    /// A list that starts in state A at the least rate, in whole blocks a period as in figure 10. From `threshold` blocks a
+    /// period on demand is high; no rate passes `most`, the blocks that can be tested in a period.
     #[must_use]
-    pub fn new(least: f64, most: f64, threshold: u64) -> Self {
-        assert!(least > 0.0 && least <= most && threshold > 0, "a rate that can grow, and a threshold to pass");
-        Self { state: RateState::Least, rate: least, least, most, threshold, owed: 0.0 }
+    pub fn new(least: u64, most: u64, threshold: u64) -> Self {
+        assert!(0 < least && least <= most && threshold > 0, "a rate that can grow, and a threshold to pass");
+        Self { state: RateState::Least, rate: least, least, most, threshold }
     }
 
     /// The state of the list.
@@ -69,13 +68,13 @@ impl RateMachine {
         }
     }
 
-    fn rate_in(self, state: RateState) -> f64 {
+    fn rate_in(self, state: RateState) -> u64 {
         match state {
             RateState::Least => self.least,
-            RateState::Doubling => (2.0 * self.rate).max(2.0 * self.least).min(self.most),
+            RateState::Doubling => (2 * self.rate.max(self.least)).min(self.most),
             RateState::Steady => self.rate,
-            RateState::Halving => (self.rate / 2.0).max(self.least),
-            RateState::Resting => 0.0,
+            RateState::Halving => (self.rate / 2).max(self.least),
+            RateState::Resting => 0,
         }
     }
 }
@@ -84,7 +83,7 @@ impl Replenish for RateMachine {
     fn blocks(&mut self, since: Demand) -> u64 {
         self.state = self.next(since.allocated(), since.allocated_untested);
         self.rate = self.rate_in(self.state);
-        whole(&mut self.owed, self.rate)
+        self.rate
     }
 }
 
@@ -94,7 +93,7 @@ mod tests {
     use super::*;
 
     fn list() -> RateMachine {
-        RateMachine::new(1.0, 1000.0, 10)
+        RateMachine::new(1, 1000, 10)
     }
 
     fn after(machine: &mut RateMachine, tested: u64, untested: u64) -> (RateState, u64) {

@@ -1,0 +1,67 @@
+//! The suite over the simulated machine.
+
+use std::time::Duration;
+
+use rampart_memory::{Fidelity, Frame, TestBench, Timestamp, Verdict};
+use rampart_sim::workload::Rates;
+use rampart_sim::{Access, Description, Machine, Taken, Testing};
+
+use super::PolicyName;
+use super::suite::{World, keeps_its_promises, settings};
+
+const QUANTUM: Duration = Duration::from_millis(100);
+
+impl World for Machine {
+    fn pass(&mut self, now: Timestamp) {
+        self.set_clock(Timestamp::from_micros(now.micros() - 100_000));
+        self.step();
+        assert_eq!(self.now(), now);
+    }
+
+    fn frames_of(&self, block: &Taken) -> Vec<Frame> {
+        block.block().frames().collect()
+    }
+}
+
+/// A bench that finds these frames bad.
+struct Finds(Vec<Frame>);
+
+impl TestBench<Taken> for Finds {
+    fn test(&mut self, block: &mut Taken, _fidelity: Fidelity) -> Verdict {
+        let bad: Vec<Frame> = self.0.iter().copied().filter(|&frame| block.block().contains(frame)).collect();
+        if bad.is_empty() { Verdict::Good } else { Verdict::Failed(bad) }
+    }
+}
+
+#[test]
+fn every_policy_keeps_the_promises_of_a_source_over_the_simulated_machine() {
+    for name in PolicyName::ALL {
+        let start = Timestamp::from_micros((1 << 50) - 100_000);
+        let testing = Testing {
+            lifetime: settings().lifetime,
+            access: Access::CacheIndirect,
+            on_demand: Fidelity::MIN,
+            recycling: true,
+            core_local: true,
+            migration: true,
+        };
+        let mut machine = Machine::new(Description::small(1, 4096, 2, QUANTUM), Some(testing), 1, start);
+        let rates = Rates {
+            seconds: 120.0,
+            footprint: 1500,
+            long_held: 500,
+            filling: 50.0,
+            replaced: 20.0,
+            short_lived: 50.0,
+            swing: 0.5,
+            memory: 0.2,
+        };
+        machine.start_with("a program", rates, 0);
+        let bad = [100, 2000, 2001].map(|number| Frame::new(number).unwrap());
+        let diagnostic = keeps_its_promises(machine, &mut Finds(bad.to_vec()), name);
+        diagnostic.source().check();
+        let failed = diagnostic.counts().failed;
+        assert!(failed <= 3, "{name:?}: each bad frame is found once at most");
+        assert_eq!(failed == 0, name == PolicyName::OnDemand, "{name:?}");
+    }
+}

@@ -1,0 +1,132 @@
+//! What an experiment gives: ours beside the thesis', and whether what the thesis concludes holds here.
+
+use serde::Serialize;
+
+/// What the numbers are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// Time with testing over time without.
+    Slowdown,
+    /// The part of all frames that have a good test, 0 to 1.
+    Coverage,
+    /// Patterns applied to a frame, on average over time.
+    Patterns,
+    /// Threads in use, on average over time.
+    Threads,
+    /// Frames a second.
+    FramesPerSecond,
+}
+
+impl Measure {
+    /// As it is written beside an axis.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Slowdown => "slowdown",
+            Self::Coverage => "page coverage",
+            Self::Patterns => "patterns",
+            Self::Threads => "threads",
+            Self::FramesPerSecond => "frames/s",
+        }
+    }
+
+    /// Digits after the point that mean something.
+    #[must_use]
+    pub const fn digits(self) -> usize {
+        match self {
+            Self::Slowdown => 3,
+            Self::Coverage => 3,
+            Self::Patterns | Self::Threads => 1,
+            Self::FramesPerSecond => 0,
+        }
+    }
+}
+
+/// One number, and the thesis' where its text or tables give one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Cell {
+    /// Ours; none where the run is not possible, as when memory runs out.
+    pub ours: Option<f64>,
+    /// The thesis'.
+    pub thesis: Option<f64>,
+}
+
+/// A table: rows of workloads or of time, columns of configurations.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Table {
+    /// What it shows.
+    pub title: String,
+    /// What its numbers are.
+    pub measure: Measure,
+    /// How it is best drawn.
+    pub drawn: Drawn,
+    /// What the rows are: `workload`, `seconds`.
+    pub of: &'static str,
+    /// The columns' names.
+    pub columns: Vec<String>,
+    /// The rows: a name, and a cell for each column.
+    pub rows: Vec<(String, Vec<Cell>)>,
+}
+
+/// How a table is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Drawn {
+    /// A group of bars for each row.
+    Bars,
+    /// A line for each column, over rows that are numbers.
+    Lines,
+}
+
+/// Something that the thesis concludes, and whether our numbers do.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Claim {
+    /// What the thesis concludes, with its section.
+    pub says: &'static str,
+    /// Whether it holds here.
+    pub holds: bool,
+    /// The numbers that decide it.
+    pub because: String,
+}
+
+/// What an experiment gives.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Outcome {
+    /// The experiment's name.
+    pub experiment: &'static str,
+    /// Where the thesis has it.
+    pub source: &'static str,
+    /// The seed of all runs.
+    pub seed: u64,
+    /// Simulated time, all runs together, in seconds.
+    pub simulated_seconds: f64,
+    /// The numbers.
+    pub tables: Vec<Table>,
+    /// What follows.
+    pub claims: Vec<Claim>,
+    /// Where ours differ in shape, and why; what the thesis does not give and was chosen.
+    pub remarks: Vec<&'static str>,
+}
+
+impl Table {
+    /// The column of this name, top down.
+    pub fn column(&self, name: &str) -> impl Iterator<Item = Option<f64>> {
+        let index = self.columns.iter().position(|column| column == name).expect("a column of this table");
+        self.rows.iter().map(move |(_, cells)| cells[index].ours)
+    }
+
+    /// Our number in a row and a column, if there is one.
+    #[must_use]
+    pub fn ours(&self, row: &str, column: &str) -> Option<f64> {
+        let at = self.rows.iter().position(|(name, _)| name == row)?;
+        self.column(column).nth(at)?
+    }
+}
+
+/// The mean of what there is.
+#[must_use]
+pub fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let (sum, count) = values.into_iter().fold((0.0, 0_u32), |(sum, count), value| (sum + value, count + 1));
+    (count > 0).then(|| sum / f64::from(count))
+}

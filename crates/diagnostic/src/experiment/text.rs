@@ -1,0 +1,95 @@
+//! An outcome as text: each number of ours, and the thesis' beside it in parentheses.
+
+use std::fmt;
+
+use super::outcome::{Cell, Outcome, Table};
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}: {}", self.experiment, self.source)?;
+        writeln!(
+            f,
+            "seed {}, {:.0} s simulated; in parentheses the thesis' number",
+            self.seed, self.simulated_seconds
+        )?;
+        for table in &self.tables {
+            write!(f, "\n{table}")?;
+        }
+        if !self.claims.is_empty() {
+            writeln!(f)?;
+        }
+        for claim in &self.claims {
+            let holds = if claim.holds { "holds" } else { "DOES NOT HOLD" };
+            writeln!(f, "{holds:<13} {}: {}", claim.says, claim.because)?;
+        }
+        self.remarks.iter().try_for_each(|remark| writeln!(f, "note          {remark}"))
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.rows.iter().map(|(name, _)| name.len()).chain([self.of.len()]).max().unwrap_or(0);
+        let texts: Vec<Vec<String>> =
+            self.rows.iter().map(|(_, cells)| cells.iter().map(|&cell| self.cell(cell)).collect()).collect();
+        let width = |column: usize| {
+            let cells = texts.iter().map(|row| row[column].len());
+            cells.chain([self.columns[column].len()]).max().unwrap_or(0)
+        };
+        writeln!(f, "{} ({})", self.title, self.measure.label())?;
+        write!(f, "{:<name$}", self.of)?;
+        for (column, title) in self.columns.iter().enumerate() {
+            write!(f, "  {title:>width$}", width = width(column))?;
+        }
+        writeln!(f)?;
+        for ((row, _), cells) in self.rows.iter().zip(&texts) {
+            write!(f, "{row:<name$}")?;
+            for (column, text) in cells.iter().enumerate() {
+                write!(f, "  {text:>width$}", width = width(column))?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl Table {
+    fn cell(&self, cell: Cell) -> String {
+        let digits = self.measure.digits();
+        let ours = cell.ours.map_or_else(|| "-".to_owned(), |ours| format!("{ours:.digits$}"));
+        match cell.thesis {
+            // The thesis has two digits for slowdowns.
+            Some(thesis) => format!("{ours} ({thesis:.width$})", width = digits.min(2)),
+            None => ours,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::outcome::{Drawn, Measure};
+    use super::*;
+
+    #[test]
+    fn numbers_stand_below_each_other_with_the_thesis_beside() {
+        let cell = |ours, thesis| Cell { ours, thesis };
+        let table = Table {
+            title: "Slowdown".to_owned(),
+            measure: Measure::Slowdown,
+            drawn: Drawn::Bars,
+            of: "program",
+            columns: vec!["COMeT".to_owned(), "On-demand".to_owned()],
+            rows: vec![
+                ("mcf".to_owned(), vec![cell(Some(1.0412), Some(1.04)), cell(None, None)]),
+                ("cactusADM".to_owned(), vec![cell(Some(1.05), None), cell(Some(1.5), Some(1.5))]),
+            ],
+        };
+        let expected = "Slowdown (slowdown)\n\
+                        program          COMeT     On-demand\n\
+                        mcf        1.041 (1.04)             -\n\
+                        cactusADM         1.050  1.500 (1.50)\n";
+        let squeeze = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(squeeze(&table.to_string()), squeeze(expected));
+        let widths: Vec<usize> = table.to_string().lines().skip(1).map(str::len).collect();
+        assert!(widths.windows(2).all(|pair| pair[0] == pair[1]), "{widths:?}");
+    }
+}

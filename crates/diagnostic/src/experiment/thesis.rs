@@ -1,0 +1,121 @@
+//! The thesis' numbers: all that its text and tables give (000_fb6e5fb08980d1bc.txt). Its figures are pictures; of those
+//! only what the text says about them is here.
+
+/// Table 8 and table 9: slowdown of Adaptive, and of Fix4 to Fix1 with 8, 16, 24 and 32 patterns, for each workload.
+pub const TABLES_8_AND_9: [(&str, f64, [[f64; 4]; 4]); 8] = [
+    (
+        "L1",
+        1.01,
+        [[1.01, 1.01, 1.01, 1.01], [1.01, 1.01, 1.02, 1.02], [1.01, 1.02, 1.02, 1.03], [1.02, 1.02, 1.02, 1.03]],
+    ),
+    (
+        "L2",
+        1.01,
+        [[1.00, 1.01, 1.00, 1.01], [1.01, 1.01, 1.01, 1.02], [1.01, 1.02, 1.02, 1.03], [1.03, 1.05, 1.05, 1.07]],
+    ),
+    (
+        "L3",
+        1.02,
+        [[1.01, 1.01, 1.01, 1.01], [1.01, 1.02, 1.02, 1.02], [1.02, 1.02, 1.04, 1.07], [1.05, 1.06, 1.06, 1.08]],
+    ),
+    (
+        "M1",
+        1.01,
+        [[1.00, 1.00, 1.00, 1.00], [1.01, 1.01, 1.01, 1.02], [1.01, 1.02, 1.06, 1.09], [1.07, 1.08, 1.09, 1.10]],
+    ),
+    (
+        "M2",
+        1.02,
+        [[1.02, 1.02, 1.02, 1.04], [1.02, 1.02, 1.03, 1.09], [1.04, 1.09, 1.07, 1.08], [1.08, 1.13, 1.12, 1.15]],
+    ),
+    (
+        "M3",
+        1.02,
+        [[1.02, 1.02, 1.03, 1.07], [1.05, 1.05, 1.05, 1.12], [1.07, 1.08, 1.08, 1.15], [1.10, 1.11, 1.15, 1.17]],
+    ),
+    (
+        "H1",
+        1.02,
+        [[1.02, 1.03, 1.04, 1.08], [1.05, 1.05, 1.07, 1.13], [1.08, 1.09, 1.13, 1.15], [1.11, 1.15, 1.14, 1.19]],
+    ),
+    (
+        "H2",
+        1.04,
+        [[1.07, 1.07, 1.08, 1.15], [1.12, 1.12, 1.14, 1.20], [1.16, 1.17, 1.23, 1.22], [1.18, 1.22, 1.25, 1.25]],
+    ),
+];
+
+/// Table 5: slowdown of one to five instances; `None` where memory ran out.
+pub const TABLE_5: [(&str, [Option<f64>; 5]); 5] = [
+    ("calculix", [Some(1.03), Some(1.03), Some(1.03), Some(1.05), Some(1.07)]),
+    ("libquantum", [Some(1.03), Some(1.07), Some(1.08), Some(1.14), None]),
+    ("mcf", [Some(1.02), Some(1.08), None, None, None]),
+    ("lbm", [Some(1.04), Some(1.07), Some(1.09), None, None]),
+    ("zeusmp", [Some(1.03), Some(1.05), Some(1.10), None, None]),
+];
+
+/// Figure 11: page coverage, on demand and COMeT (4.2.2).
+pub const FIGURE_11: [(&str, f64, f64); 3] =
+    [("povray", 0.153, 0.195), ("cactusADM", 0.99, 0.986), ("average", 0.464, 0.514)];
+
+/// Figure 12: slowdown, on demand and COMeT (4.2.2). `None` where the text gives none.
+pub const FIGURE_12: [(&str, Option<f64>, Option<f64>); 4] = [
+    ("povray", Some(1.15), None),
+    ("bzip2", Some(1.48), Some(1.05)),
+    ("cactusADM", Some(1.50), Some(1.05)),
+    ("average", Some(1.34), Some(1.04)),
+];
+
+/// The vulnerability window of 2 and 3 minutes (4.2.3).
+pub const WINDOW: [(&str, f64, Option<f64>); 4] =
+    [("calculix", 1.10, Some(1.03)), ("zeusmp", 1.08, Some(1.04)), ("cactusADM", 1.11, None), ("gemsFDTD", 1.11, None)];
+
+/// zeusmp at a δ of 5, 10, 20 and 30 s (4.2.3).
+pub const DELTA_ZEUSMP: [f64; 4] = [1.04, 1.04, 1.04, 1.06];
+
+/// Figure 14: average slowdown at a replenish-δ of 15 and 25 ms (4.2.3).
+pub const FIGURE_14_AVERAGE: [f64; 2] = [1.06, 1.04];
+
+/// Figure 15: coverage with migration and without (4.2.4).
+pub const FIGURE_15: [(&str, f64, f64); 3] =
+    [("zeusmp", 0.716, 0.347), ("gemsFDTD", 0.961, 0.801), ("average", 0.514, 0.415)];
+
+/// Figure 16: average slowdown with the rates *Application* and *Adaptive* (4.2.4).
+pub const FIGURE_16_AVERAGE: [f64; 2] = [1.03, 1.04];
+
+/// Figure 17: slowdown at five iterations of the test (4.2.6), and the average up to three.
+pub const FIGURE_17_AT_5: [(&str, f64); 4] = [("mcf", 1.25), ("zeusmp", 1.25), ("gromacs", 1.10), ("calculix", 1.10)];
+
+/// Figure 24: program, fidelity, instances, slowdown (5.0).
+pub const FIGURE_24: [(&str, u32, usize, f64); 3] =
+    [("perlbench", 1, 8, 1.10), ("perlbench", 8, 4, 1.10), ("milc", 8, 12, 1.84)];
+
+/// Figure 31: the range of COMeT without the optimizations (5.3.2).
+pub const FIGURE_31_COMET: (f64, f64) = (1.5, 2.3);
+
+/// Figure 33b: average number of patterns, Adaptive and the best Fix (5.3.4).
+pub const FIGURE_33_PATTERNS: [(&str, f64, f64); 2] = [("L1", 30.3, 24.0), ("H2", 11.6, 8.0)];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 5.3.3 names the best configurations: the highest fidelity, then the fewest cores, of those with the least slowdown.
+    #[test]
+    fn the_tables_give_the_best_configurations_that_the_text_names() {
+        let best = |name: &str| {
+            let (.., fixed) = TABLES_8_AND_9.into_iter().find(|(row, ..)| *row == name).unwrap();
+            let least = fixed.iter().flatten().copied().fold(f64::INFINITY, f64::min);
+            let mut all = (0..16).map(|at| (at / 4, at % 4));
+            let (patterns, threads) = all.rfind(|&(p, t)| fixed[p][t] == least).unwrap();
+            format!("Fix{}.{}", 4 - threads, 8 * (patterns + 1))
+        };
+        assert_eq!([best("L1"), best("M2"), best("H2")], ["Fix4.24", "Fix3.16", "Fix3.8"]);
+    }
+
+    #[test]
+    fn the_slowest_configuration_is_named_too() {
+        let h2 = TABLES_8_AND_9[7].2;
+        assert_eq!((h2[3][3], TABLES_8_AND_9[0].2[3][3]), (1.25, 1.03), "H2 and L1 with Fix1.32");
+    }
+}

@@ -1,0 +1,112 @@
+//! What is settled before the first frame is tested: where, by whom, with which loops, how fast.
+
+use std::time::Duration;
+
+use rampart_linux::{Block, Cpu, PageKind};
+use rampart_march::Plan;
+use rampart_march::execute::honesty::Honesty;
+use rampart_march::execute::limit::Limit;
+use rampart_march::execute::{Engine, Region, Settings as March};
+use rampart_memory::fault::Campaign;
+use rampart_memory::{Bytes, FRAME_BYTES, Fidelity, Node, TestLifetime};
+
+use super::Request;
+use crate::control::policy::Bandwidth;
+use crate::control::{Limits, Settings};
+use crate::polite::{Politeness, SMALLEST_CLAIM};
+use crate::session::prepare::{choose_cpus, lines, settle_method};
+use crate::{Error, Machine};
+
+/// The largest step: the kernel clears it in some 40 ms, and as long nobody looks what programs want.
+const LARGEST_STEP: Bytes = Bytes::from_mib(32);
+
+/// All that is settled.
+pub struct Prepared {
+    pub claimable: Bytes,
+    pub step: Bytes,
+    /// The testers' nodes, and where each may run.
+    pub testers: Vec<(Node, Vec<Cpu>)>,
+    pub engine: Engine,
+    pub settings: March,
+    pub honesty: Honesty,
+    pub limit: Limit,
+    pub campaign: Option<Campaign>,
+}
+
+impl Prepared {
+    pub fn new(request: &Request, machine: &Machine) -> Result<Self, Error> {
+        let outlook = machine.outlook()?;
+        let claimable = Politeness::new(&outlook).claimable(&outlook);
+        if claimable < SMALLEST_CLAIM {
+            return Err(Error::NothingFree);
+        }
+        let step = Bytes::new(claimable.get() / 8).min(LARGEST_STEP).round_down(SMALLEST_CLAIM).max(SMALLEST_CLAIM);
+        let threads = usize::try_from(request.knobs.settings.limits.max_cores).unwrap_or(usize::MAX);
+        choose_cpus(std::num::NonZero::new(threads), machine.cpus())?;
+        let campaign = match &request.inject {
+            Some(spec) => {
+                let steps = (claimable.get() / step.get()).max(1);
+                Some(Campaign::new(spec, steps * lines(step), lines(step))?)
+            }
+            None => None,
+        };
+        let engine = Engine::detect();
+        let honesty = settle_method(request.method, engine, step)?;
+        let mut block = Block::claim(step, PageKind::Huge)?;
+        let limit = Limit::measure(engine, &mut Region::from(&mut block));
+        let settings = March { delay: request.delay, ..March::new(honesty.method) };
+        Ok(Self { claimable, step, testers: testers(machine, threads), engine, settings, honesty, limit, campaign })
+    }
+
+    pub fn describe(&self, request: &Request) -> String {
+        let Limits { min_fidelity, max_fidelity, .. } = request.knobs.settings.limits;
+        let testers = self.testers.len();
+        let plural = if testers == 1 { "" } else { "s" };
+        format!(
+            "watching    each frame in reach once in {:?} with {}, fidelity {min_fidelity} to {max_fidelity}, by {} on at \
+             most {testers} CPU{plural}, {:.0} % of each ({}, {})",
+            request.knobs.settings.lifetime.lifetime(),
+            request.march,
+            request.knobs.policy.as_str(),
+            100.0 * request.knobs.share.get(),
+            self.engine,
+            self.settings.method
+        )
+    }
+
+    /// A line on it, if all testers at the least fidelity cannot test what is free once a lifetime (3.2.2).
+    pub fn shortage(&self, request: &Request) -> Option<String> {
+        let Settings { lifetime, alpha, limits, .. } = request.knobs.settings;
+        let least = f64::from(limits.min_fidelity.backgrounds());
+        let latency = Duration::from_secs_f64(least / self.bandwidth(request, request.knobs.share.get()).at_fidelity_1);
+        let testers = f64::from(limits.max_cores);
+        let needed = TestLifetime::affordable(alpha, self.claimable, 1.0, latency, testers) + lifetime.delta();
+        (needed > lifetime.lifetime()).then(|| {
+            format!(
+                "a lifetime of {:?} is too short to test {} in; {:.0?} would do: lengthen it, or raise max-cores or max-share",
+                lifetime.lifetime(),
+                self.claimable,
+                needed
+            )
+        })
+    }
+
+    /// What one tester can do before it was seen to: the limit of its memory, for the share of the time that it may take.
+    #[expect(clippy::cast_precision_loss, reason = "counts of operations")]
+    pub fn bandwidth(&self, request: &Request, share: f64) -> Bandwidth {
+        let plan = Plan::new(request.march.clone(), Fidelity::MIN, &request.orders, request.seed);
+        let bytes = self.limit.of(plan.reads(), plan.writes()) * share;
+        Bandwidth { at_fidelity_1: bytes / FRAME_BYTES as f64 }
+    }
+}
+
+/// As many testers as are asked for, spread over the nodes that have both memory and CPUs.
+fn testers(machine: &Machine, count: usize) -> Vec<(Node, Vec<Cpu>)> {
+    let nodes = machine.topology().nodes.iter();
+    let able: Vec<_> = nodes.filter(|node| node.total > Bytes::ZERO && !node.cpus.is_empty()).collect();
+    let of = |index: usize| match able.get(index % able.len().max(1)) {
+        Some(resources) => (resources.node, machine.topology().cpus_near(resources.node)),
+        None => (Node(0), machine.cpus().to_vec()),
+    };
+    (0..count).map(of).collect()
+}

@@ -1,0 +1,180 @@
+//! What the testers and the watching thread share.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use rampart_linux::{Block, Pinning};
+use rampart_memory::fault_map::Origin;
+use rampart_memory::{Bytes, Clock, FRAME_BYTES, Fidelity};
+
+use super::prepare::Prepared;
+use super::{Event, Observer, Request};
+use crate::Machine;
+use crate::control::dispatch::Tester;
+use crate::control::policy::Bandwidth;
+use crate::control::{Diagnostic, Work};
+use crate::findings::Findings;
+use crate::pool::{Pool, Step, ThisMachine};
+use crate::record::Recorder;
+
+/// How often the counts of frames that are known to be bad already are written.
+const COUNTS_WRITTEN_EVERY: Duration = Duration::from_secs(5);
+
+/// How much one more block tells of a tester's speed.
+const WEIGHT: f64 = 0.2;
+
+/// What testers add up.
+#[derive(Debug, Default)]
+pub struct Sums {
+    /// Frames tested, each time counted.
+    pub frames: u64,
+    /// Reads and writes, in bytes.
+    pub traffic: u64,
+    /// Time in which testers marched, added up.
+    pub busy: Duration,
+    /// Frames whose page moved while it was tested.
+    pub moved: u64,
+    /// Emulated faults promised and not found.
+    pub missed: Vec<String>,
+    /// How blocks were pinned; of different ways, the weakest.
+    pub pinning: Option<Pinning>,
+}
+
+/// Everything that is shared.
+pub struct Shared<'a> {
+    pub request: &'a Request,
+    pub machine: &'a Machine,
+    pub prepared: &'a Prepared,
+    pub observer: &'a dyn Observer,
+    pub clock: &'a (dyn Clock + Sync),
+    pub diagnostic: Mutex<Diagnostic<Pool<ThisMachine<'a>>>>,
+    pub findings: Mutex<Findings>,
+    pub recorder: Mutex<Recorder<'a>>,
+    pub sums: Mutex<Sums>,
+    /// Frames a second at fidelity 1, by one tester.
+    speed: Mutex<f64>,
+    written: Mutex<Instant>,
+    share_per_mille: AtomicU64,
+    halt: AtomicBool,
+    wanted_back: AtomicBool,
+    regions: AtomicU64,
+}
+
+/// A poisoned lock means that a tester panicked: a bug of ours, and the scope will panic too.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("no tester panicked")
+}
+
+impl<'a> Shared<'a> {
+    pub fn new(
+        request: &'a Request,
+        machine: &'a Machine,
+        prepared: &'a Prepared,
+        observer: &'a dyn Observer,
+        clock: &'a (dyn Clock + Sync),
+        recorder: Recorder<'a>,
+        diagnostic: Diagnostic<Pool<ThisMachine<'a>>>,
+    ) -> Self {
+        let share = request.knobs.share;
+        Self {
+            speed: Mutex::new(prepared.bandwidth(request, share.get()).at_fidelity_1),
+            share_per_mille: AtomicU64::new(share.per_mille()),
+            request,
+            machine,
+            prepared,
+            observer,
+            clock,
+            diagnostic: Mutex::new(diagnostic),
+            findings: Mutex::default(),
+            recorder: Mutex::new(recorder),
+            sums: Mutex::default(),
+            written: Mutex::new(Instant::now()),
+            halt: AtomicBool::new(false),
+            wanted_back: AtomicBool::new(false),
+            regions: AtomicU64::new(0),
+        }
+    }
+
+    /// A tester's next step.
+    pub fn next(&self, tester: Tester) -> Option<Work<Step<Block>>> {
+        lock(&self.diagnostic).next(tester)
+    }
+
+    /// The number of the next region of the usual size, 0 first: for emulated faults at random places.
+    pub fn next_region(&self) -> u64 {
+        self.regions.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The part of its time in which a tester may test.
+    #[expect(clippy::cast_precision_loss, reason = "at most 1000")]
+    pub fn share(&self) -> f64 {
+        self.share_per_mille.load(Ordering::Relaxed) as f64 / 1000.0
+    }
+
+    pub fn set_share(&self, share: super::Share) {
+        self.share_per_mille.store(share.per_mille(), Ordering::Relaxed);
+    }
+
+    pub fn stop(&self) {
+        self.halt.store(true, Ordering::Relaxed);
+    }
+
+    pub fn halted(&self) -> bool {
+        self.halt.load(Ordering::Relaxed)
+    }
+
+    pub fn want_back(&self, wanted: bool) {
+        self.wanted_back.store(wanted, Ordering::Relaxed);
+    }
+
+    /// Whether a tester must give its block back, now. Says so to one tester.
+    pub fn takes_back(&self) -> bool {
+        self.wanted_back.load(Ordering::Relaxed) && self.wanted_back.swap(false, Ordering::Relaxed)
+    }
+
+    /// Notes how long a tester took for a block, its rests included: what a policy may count on.
+    #[expect(clippy::cast_precision_loss, reason = "a rate")]
+    pub fn took(&self, bytes: Bytes, fidelity: Fidelity, time: Duration) {
+        let frames = (bytes.get() / FRAME_BYTES) as f64 * f64::from(fidelity.backgrounds());
+        let seen = frames / time.as_secs_f64().max(1e-9);
+        let mut speed = lock(&self.speed);
+        *speed += WEIGHT * (seen - *speed);
+        lock(&self.diagnostic).measured(Bandwidth { at_fidelity_1: *speed });
+    }
+
+    /// Writes down what is new, then tells it.
+    pub fn publish(&self) {
+        // The recorder is locked first: what is taken first is written first.
+        let mut recorder = lock(&self.recorder);
+        let news = lock(&self.findings).take_news();
+        if !news.facts.is_empty() {
+            recorder.keep(&news.facts);
+        }
+        *lock(&self.written) = Instant::now();
+        for bad in news.untold {
+            self.observer.bad_frame(&bad);
+            self.happened(&Event::BadFrame { bad: Box::new(bad) });
+        }
+    }
+
+    /// [`Shared::publish`], if there are new frames, or counts have grown for a while.
+    pub fn publish_now_and_then(&self) {
+        let due = lock(&self.written).elapsed() >= COUNTS_WRITTEN_EVERY;
+        if due || lock(&self.findings).has_untold() {
+            self.publish();
+        }
+        lock(&self.recorder).retry();
+    }
+
+    pub fn happened(&self, event: &Event) {
+        self.observer.happened(self.clock.now(), event);
+    }
+
+    /// Bad frames and pages found, real and emulated.
+    pub fn bad_frames(&self) -> (u64, u64) {
+        let bad = lock(&self.findings).bad_frames();
+        let emulated = bad.iter().filter(|bad| bad.origin == Origin::Emulated).count() as u64;
+        (bad.len() as u64 - emulated, emulated)
+    }
+}

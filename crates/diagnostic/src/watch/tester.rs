@@ -1,0 +1,237 @@
+//! One tester: a thread of a node that marches over steps when nothing else wants to run.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rampart_linux::{Block, Cpu, cpu};
+use rampart_march::execute::{Executor, Mismatch, Region, Watch};
+use rampart_march::{Plan, promises};
+use rampart_memory::fault::Emulator;
+use rampart_memory::fault_map::Retirement;
+use rampart_memory::{Bytes, Frame, LINE_BYTES, Verdict};
+
+use super::Event;
+use super::shared::{Shared, lock};
+use crate::control::Work;
+use crate::control::dispatch::Tester;
+use crate::mismatch::Scene;
+use crate::planted::Planted;
+use crate::pool::Step;
+use crate::session::prepare::lines;
+
+/// How long a tester without work waits before it asks again.
+const IDLE: Duration = Duration::from_millis(10);
+
+/// A tester rests each time that it has worked for so long.
+const SHIFT: Duration = Duration::from_millis(5);
+
+/// How long a rest goes on before the tester looks whether its memory is wanted.
+const GLANCE: Duration = Duration::from_millis(10);
+
+/// Tests steps until watching ends.
+pub fn work(shared: &Shared<'_>, number: Tester, near: &[Cpu]) {
+    // A tester that may not be bound or slowed down tests all the same.
+    let _unbound = cpu::bind_to_any(near);
+    if cpu::schedule_as(cpu::Scheduling::Idle).is_err() {
+        let _unslowed = cpu::be_nice(cpu::Niceness::MOST);
+    }
+    while !shared.halted() {
+        match shared.next(number) {
+            Some(work) => test(shared, work),
+            None => thread::sleep(IDLE),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    Whole,
+    Stopped,
+}
+
+/// Tests one step, and gives it back to the pool with what was found.
+fn test(shared: &Shared<'_>, work: Work<Step<Block>>) {
+    let Work { block: mut step, fidelity } = work;
+    let pinning = step.region.pin().pinning;
+    let mut before = Vec::new();
+    shared.machine.frames(&step.region, &mut before);
+    let request = shared.request;
+    let plan = Plan::new(request.march.clone(), fidelity, &request.orders, request.seed);
+    let began = Instant::now();
+    let (ended, bad_pages) = march(shared, &mut step.region, &before, &plan);
+    if ended == Ended::Whole {
+        shared.took(step.region.bytes(), fidelity, began.elapsed());
+    }
+    let mut after = Vec::new();
+    shared.machine.frames(&step.region, &mut after);
+    step.region.unpin();
+    shared.publish();
+    step.frames = before.iter().zip(&after).map(|(before, after)| before.filter(|_| before == after)).collect();
+    sum_up(shared, &step, &before, ended, pinning);
+    let verdict = verdict(shared, &mut step, &before, ended, &bad_pages);
+    let now = shared.clock.now();
+    lock(&shared.diagnostic).finish(step, verdict, now);
+}
+
+fn sum_up(
+    shared: &Shared<'_>,
+    step: &Step<Block>,
+    before: &[Option<Frame>],
+    ended: Ended,
+    pinning: rampart_linux::Pinning,
+) {
+    let mut sums = lock(&shared.sums);
+    let weakest = sums.pinning.get_or_insert(pinning);
+    if !pinning.holds_frames() {
+        *weakest = pinning;
+    }
+    if ended == Ended::Whole {
+        let moved = step.frames.iter().zip(before).filter(|(now, before)| now != before).count() as u64;
+        sums.moved += moved;
+        sums.frames += step.region.pages() - moved;
+    }
+}
+
+/// What the pool is told. Bad frames are retired first; those that the kernel does not take, and emulated ones, the pool
+/// keeps. A step that was not tested to its end and has bad frames counts as failed, none of its other frames as tested.
+fn verdict(
+    shared: &Shared<'_>,
+    step: &mut Step<Block>,
+    before: &[Option<Frame>],
+    ended: Ended,
+    bad_pages: &BTreeSet<u64>,
+) -> Verdict {
+    if bad_pages.is_empty() {
+        return if ended == Ended::Whole { Verdict::Good } else { Verdict::NotTested };
+    }
+    if ended == Ended::Stopped {
+        step.frames.fill(None);
+    }
+    let mut failed = Vec::new();
+    for &page in bad_pages {
+        let index = usize::try_from(page).expect("a page of a step");
+        match before[index] {
+            Some(frame) => {
+                step.frames[index] = (!retire(shared, step, frame, page)).then_some(frame);
+                failed.push(frame);
+            }
+            None => step.keep(page),
+        }
+    }
+    Verdict::Failed(failed)
+}
+
+/// Has the kernel take a really bad frame out of use; says whether it did.
+fn retire(shared: &Shared<'_>, step: &mut Step<Block>, frame: Frame, page: u64) -> bool {
+    if !lock(&shared.findings).awaits_retirement(frame) {
+        return false;
+    }
+    let retirement = shared.machine.retire_own(frame, &mut step.region, page);
+    if let Retirement::Refused(why) = &retirement {
+        shared.observer.warned(&format!("NOT retired frame {frame}: {why}"));
+    }
+    let offline = retirement == Retirement::Offlined;
+    shared.happened(&Event::Retired { frame, retirement: retirement.clone() });
+    lock(&shared.findings).retired(frame, retirement);
+    offline
+}
+
+/// Marches over a step, pass of the plan by pass. Returns the pages on which there were mismatches.
+fn march(shared: &Shared<'_>, region: &mut Block, frames: &[Option<Frame>], plan: &Plan) -> (Ended, BTreeSet<u64>) {
+    let address = region.base().as_ptr().addr() as u64;
+    let executor = Executor { engine: shared.prepared.engine, settings: shared.prepared.settings };
+    let mut planted = plant(shared, region.bytes(), frames);
+    let mut emulator = (!planted.is_empty()).then(|| Emulator::new(planted.faults().to_vec(), shared.request.seed));
+    let mut bad_pages = BTreeSet::new();
+    let mut shift = Shift { shared, began: Instant::now() };
+    for step in plan.passes() {
+        let scene = Scene { frames, address, planted: &mut planted, step };
+        let mut watch = TesterWatch { scene, bad_pages: &mut bad_pages, shift: &mut shift };
+        if !executor.run(&mut Region::from(&mut *region), step, emulator.as_mut(), &mut watch).completed {
+            return (Ended::Stopped, bad_pages);
+        }
+    }
+    shift.count();
+    let lines = lines(region.bytes());
+    let tally = planted.tally(|fault| promises(plan, fault, lines, &shared.prepared.settings));
+    lock(&shared.sums).missed.extend(tally.missed);
+    (Ended::Whole, bad_pages)
+}
+
+/// Faults of named frames wherever those come up; those at random places once, in the first steps of the usual size: what
+/// is found of them is kept out of use from then on.
+fn plant(shared: &Shared<'_>, bytes: Bytes, frames: &[Option<Frame>]) -> Planted {
+    let Some(campaign) = &shared.prepared.campaign else { return Planted::default() };
+    let mut faults = campaign.in_frames(frames);
+    if bytes == shared.prepared.step {
+        faults.extend(campaign.in_region(shared.next_region()));
+    }
+    Planted::new(faults)
+}
+
+/// A tester's time: work, and the rests that keep it within its share.
+struct Shift<'a, 'b> {
+    shared: &'a Shared<'b>,
+    began: Instant,
+}
+
+impl Shift<'_, '_> {
+    /// Adds the time since the last rest to what testers worked, and returns it.
+    fn count(&mut self) -> Duration {
+        let worked = self.began.elapsed();
+        lock(&self.shared.sums).busy += worked;
+        self.began = Instant::now();
+        worked
+    }
+
+    fn look(&self) -> ControlFlow<()> {
+        let wanted = self.shared.halted() || self.shared.takes_back();
+        if wanted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// Does nothing for so long, unless the memory is wanted.
+    fn rest(&mut self, time: Duration) -> ControlFlow<()> {
+        let end = Instant::now() + time;
+        loop {
+            self.look()?;
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                self.began = Instant::now();
+                return ControlFlow::Continue(());
+            }
+            thread::sleep(left.min(GLANCE));
+        }
+    }
+}
+
+struct TesterWatch<'a, 'b, 'c> {
+    scene: Scene<'a>,
+    bad_pages: &'a mut BTreeSet<u64>,
+    shift: &'a mut Shift<'b, 'c>,
+}
+
+impl Watch for TesterWatch<'_, '_, '_> {
+    fn mismatch(&mut self, seen: &Mismatch) {
+        let shared = self.shift.shared;
+        let page = self.scene.note(seen, shared.machine.clock.now(), &shared.findings);
+        self.bad_pages.insert(page);
+    }
+
+    fn advanced(&mut self, operations: u64) -> ControlFlow<()> {
+        lock(&self.shift.shared.sums).traffic += operations * LINE_BYTES;
+        self.shift.look()?;
+        if self.shift.began.elapsed() < SHIFT {
+            return ControlFlow::Continue(());
+        }
+        let worked = self.shift.count();
+        let share = self.shift.shared.share();
+        self.shift.rest(worked.mul_f64((1.0 - share) / share))
+    }
+
+    fn pause(&mut self, time: Duration) -> ControlFlow<()> {
+        self.shift.count();
+        self.shift.rest(time)
+    }
+}

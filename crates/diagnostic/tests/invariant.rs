@@ -1,0 +1,198 @@
+//! The bound: whatever the programs, the faults, the policy, the clock and the testers do, no frame that a program can reach
+//! has a test older than its lifetime less δ, and no frame found bad is handed out again (000_fb6e5fb08980d1bc.txt, 3.2.1).
+//!
+//! 60 seeds of ten minutes run with the tests; with `RAMPART_LONG` set, 1,000 seeds of a simulated day:
+//! `RAMPART_LONG=1 cargo test --release -p rampart-diagnostic --test invariant`.
+
+use std::num::NonZero;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rampart_diagnostic::control::dispatch::Tester;
+use rampart_diagnostic::control::policy::Bandwidth;
+use rampart_diagnostic::control::replenish::{FromDemand, Nothing, RateMachine, Replenish};
+use rampart_diagnostic::control::{Diagnostic, Limits, PolicyName, Settings};
+use rampart_memory::{Fidelity, Frame, FrameRange, FrameSource, Node, TestLifetime, Timestamp};
+use rampart_sim::workload::Rates;
+use rampart_sim::{Access, Description, Fault, Machine, Testing};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+const START: Timestamp = Timestamp::from_micros(1 << 50);
+
+/// What a run is made of, all from its seed.
+struct World {
+    diagnostic: Diagnostic<Machine>,
+    testers: usize,
+    name: PolicyName,
+    random: ChaCha8Rng,
+}
+
+fn pick<T: Copy>(random: &mut ChaCha8Rng, values: &[T]) -> T {
+    values[random.random_range(0..values.len())]
+}
+
+fn settings(random: &mut ChaCha8Rng) -> Settings {
+    let lifetime = Duration::from_secs(pick(random, &[60, 180, 1_800, 7_200]));
+    let delta = lifetime / pick(random, &[6, 18, 50]);
+    let fidelity = |number| Fidelity::new(number).unwrap();
+    Settings {
+        lifetime: TestLifetime::new(lifetime, delta).unwrap(),
+        monitoring: Duration::from_millis(pick(random, &[250, 1_000])),
+        epoch: Duration::from_secs(pick(random, &[1, 10])),
+        alpha: pick(random, &[1.0, 2.0]),
+        alarm: 4.0,
+        enough: pick(random, &[None, Some(500)]),
+        limits: Limits {
+            min_fidelity: fidelity(pick(random, &[1, 4])),
+            max_fidelity: fidelity(pick(random, &[4, 32])),
+            fidelity_step: 1,
+            max_cores: pick(random, &[1, 2, 4]),
+        },
+        skip_middle: random.random(),
+        node_local: random.random(),
+    }
+}
+
+fn rates(random: &mut ChaCha8Rng, most: u64) -> Rates {
+    let footprint = random.random_range(1..most);
+    Rates {
+        seconds: random.random_range(20.0..20_000.0),
+        footprint,
+        long_held: footprint * pick(random, &[0, 1, 3]) / 4,
+        filling: random.random_range(1.0..500.0),
+        replaced: random.random_range(0.0..5.0),
+        short_lived: random.random_range(0.0..20.0),
+        swing: random.random_range(0.0..0.9),
+        memory: random.random_range(0.0..0.9),
+    }
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let settings = settings(&mut random);
+        let name = pick(&mut random, &PolicyName::ALL);
+        let nodes = pick(&mut random, &[1, 2]);
+        let frames = pick(&mut random, &[512, 1_024, 2_048]);
+        let mut description = Description::small(nodes, frames, 4, Duration::from_millis(250));
+        for _ in 0..random.random_range(0..6) {
+            let kind = pick(&mut random, &[Fault::Permanent, Fault::Intermittent(0.1)]);
+            description.faults.push((Frame::new(random.random_range(0..frames)).unwrap(), kind));
+        }
+        let testing = Testing {
+            lifetime: settings.lifetime,
+            access: pick(&mut random, &[Access::Direct, Access::CacheIndirect]),
+            on_demand: Fidelity::MIN,
+            recycling: random.random(),
+            core_local: random.random(),
+            migration: true,
+        };
+        let bandwidth = Bandwidth { at_fidelity_1: 1.0 / description.costs.test(testing.access, Fidelity::MIN) };
+        let mut machine = Machine::new(description, Some(testing), seed, START);
+        let programs = random.random_range(1..4);
+        for core in 0..programs {
+            let rates = rates(&mut random, frames * 2 / 3 / u64::from(programs));
+            machine.start_with("a program", rates, core);
+        }
+        let testers = usize::try_from(settings.limits.max_cores).unwrap();
+        let of: Vec<Node> = (0..testers).map(|tester| machine.description().node_of_core(tester)).collect();
+        for &node in &of {
+            machine.add_tester(node);
+        }
+        let rule = |_| -> Box<dyn Replenish + Send> {
+            match name {
+                PolicyName::OnDemand => Box::new(Nothing),
+                PolicyName::Comet => Box::new(RateMachine::new(1, 64, 8)),
+                _ => Box::new(FromDemand::new(settings.alpha)),
+            }
+        };
+        let policy = name.policy(settings.limits);
+        let diagnostic =
+            Diagnostic::new(machine, settings.checked().unwrap_or(settings), policy, rule, &of, bandwidth, START);
+        Self { diagnostic, testers, name, random }
+    }
+
+    /// What goes wrong now and then: the clock jumps, a tester gets no CPU, a region errs.
+    fn upset(&mut self) {
+        let machine = self.diagnostic.source_mut();
+        match self.random.random_range(0..4_000_u32) {
+            0 => machine.set_clock(machine.now().after(Duration::from_secs(self.random.random_range(1..20_000)))),
+            1 => machine
+                .set_clock(Timestamp::from_micros(machine.now().micros() - self.random.random_range(1..100_000_000))),
+            2..20 => machine.starve(self.random.random_range(0..self.testers), self.random.random()),
+            20 => {
+                let first = Frame::new(self.random.random_range(0..512)).unwrap();
+                self.diagnostic.erring(vec![FrameRange::new(first, 32).unwrap()]);
+            }
+            21 => self.diagnostic.erring(Vec::new()),
+            _ => {}
+        }
+    }
+
+    fn step(&mut self) {
+        self.upset();
+        self.diagnostic.source_mut().step();
+        let now = self.diagnostic.source().now();
+        for done in self.diagnostic.source_mut().finished() {
+            self.diagnostic.finish(done.block, done.verdict, now);
+        }
+        self.diagnostic.tick(now);
+        for tester in 0..self.testers {
+            while self.diagnostic.source().wants_work(tester)
+                && let Some(work) = self.diagnostic.next(Tester(tester))
+            {
+                self.diagnostic.source_mut().begin(tester, work.block, work.fidelity);
+            }
+        }
+    }
+
+    /// On-demand tests of allocation are the demand counters' untested blocks, or more where a batch was drawn with them.
+    fn on_demand_is_counted(&self, seed: u64) {
+        let source = self.diagnostic.source();
+        let counted: u64 = source.lists().into_iter().map(|list| source.demand(list).allocated_untested).sum();
+        let seen = source.statistics();
+        assert!(counted + seen.in_place >= seen.on_demand, "seed {seed}: {counted} of {seen:?}");
+        if self.name == PolicyName::OnDemand {
+            assert_eq!(self.diagnostic.counts().tested, 0, "seed {seed}");
+        }
+    }
+}
+
+/// Runs a seed for so many steps of 250 ms, and looks at every frame each `every` steps.
+fn run(seed: u64, steps: u32, every: u32) -> u64 {
+    let mut world = World::new(seed);
+    for step in 0..steps {
+        world.step();
+        // Whatever expires is locked before anyone goes on: so it is enough to look at some moments, but at every frame.
+        if step % every == 0 {
+            world.diagnostic.source().check();
+        }
+    }
+    world.diagnostic.source().check();
+    world.on_demand_is_counted(seed);
+    world.diagnostic.source().statistics().allocated
+}
+
+fn run_all(seeds: u64, steps: u32, every: u32) {
+    let (next, allocated) = (AtomicU64::new(0), AtomicU64::new(0));
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, NonZero::get) {
+            scope.spawn(|| {
+                while let Some(seed) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|seed| *seed < seeds) {
+                    allocated.fetch_add(run(seed, steps, every), Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    assert!(allocated.into_inner() > seeds * 100, "the programs were alive");
+}
+
+#[test]
+fn no_frame_in_reach_is_older_than_its_lifetime_through_many_seeds() {
+    match std::env::var_os("RAMPART_LONG") {
+        Some(_) => run_all(1_000, 4 * 86_400, 997),
+        None => run_all(60, 4 * 600, 7),
+    }
+}
