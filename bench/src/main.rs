@@ -5,8 +5,10 @@
 //! Libraries: `humantime` (durations on the command line), `rusqlite` (the database load of `soak`), `serde_json` (reports),
 //! `tempfile`.
 
+mod diagnostic;
 mod march;
 mod peers;
+mod slowdown;
 mod soak;
 
 use std::process::ExitCode;
@@ -14,24 +16,38 @@ use std::process::ExitCode;
 /// A bench: its name, what it shows, and how it is run.
 type Bench = (&'static str, &'static str, fn(&[String]) -> Result<(), String>);
 
-const BENCHES: [Bench; 2] = [
+const BENCHES: [Bench; 4] = [
     ("march", "speed of march tests beside this machine's limit, memtester and stressapptest", march::run),
     (
         "soak",
         "[TIME [MEMORY]] false alarms, and results of the programs beside: a compile and a database load",
         soak::run,
     ),
+    (
+        "watch",
+        "[LIFETIME] what real programs lose while `rampart watch` runs, and how much memory it reaches",
+        slowdown::run,
+    ),
+    ("triad", "a loop bound by memory, for `watch`", slowdown::triad),
 ];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(experiment) = arguments.first().and_then(|name| name.strip_prefix("diagnostic-")) {
+        return ended(diagnostic::run(experiment));
+    }
     let named = arguments.first().and_then(|name| BENCHES.iter().find(|(known, ..)| known == name));
     let Some((.., run)) = named else {
         eprintln!("name a bench:");
         BENCHES.iter().for_each(|(name, shows, _)| eprintln!("  {name:<8} {shows}"));
+        eprintln!("  diagnostic-NAME, an experiment of the thesis: {}", diagnostic::names());
         return ExitCode::from(2);
     };
-    match run(&arguments[1..]) {
+    ended(run(&arguments[1..]))
+}
+
+fn ended(result: Result<(), String>) -> ExitCode {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("bench: {error}");

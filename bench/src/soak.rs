@@ -58,7 +58,8 @@ fn repeat(over: &AtomicBool, once: impl Fn() -> Result<bool, String>) -> Result<
     Ok(count)
 }
 
-fn build_rampart() -> Result<PathBuf, String> {
+/// The binary that the bench is about, built as it is released.
+pub fn build_rampart() -> Result<PathBuf, String> {
     let built = Command::new("cargo").args(["build", "--release", "-p", "rampart-cli"]).status();
     match built {
         Ok(status) if status.success() => {
@@ -84,7 +85,7 @@ fn test(rampart: &Path, folder: &Path, time: Duration, memory: Option<&str>) -> 
 }
 
 /// Compiles the program; returns the bytes of the result.
-fn compile(folder: &Path) -> Result<Vec<u8>, String> {
+pub fn compile(folder: &Path) -> Result<Vec<u8>, String> {
     let source = folder.join("program.rs");
     let mut text = String::new();
     for i in 0..1500 {
@@ -107,7 +108,7 @@ fn compile(folder: &Path) -> Result<Vec<u8>, String> {
 }
 
 /// Loads a database; returns whether what it holds is right.
-fn load(folder: &Path) -> Result<bool, String> {
+pub fn load(folder: &Path) -> Result<bool, String> {
     let path = folder.join("load.db");
     let _absent = std::fs::remove_file(&path);
     let right = load_at(&path).map_err(|error| format!("the database failed: {error}"))?;

@@ -11,3 +11,4 @@ mod march;
 mod politeness;
 mod refusals;
 mod verdict;
+mod watch;

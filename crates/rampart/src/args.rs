@@ -5,10 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use rampart_march::execute::Method;
 use rampart_march::named::ChoiceError;
-use rampart_march::{Fidelity, MarchChoice};
+use rampart_march::{Fidelity, MarchChoice, Order};
 use rampart_memory::fault::InjectionSpec;
 use rampart_memory::{Bytes, Frame};
+
+use crate::watching::arguments::WatchArguments;
 
 /// Keeps programs correct on memory that is not.
 #[derive(Debug, Parser)]
@@ -37,7 +40,11 @@ pub enum Command {
     /// The faults that can be emulated
     #[command(subcommand)]
     Inject(InjectCommand),
-    /// What this machine has, what is possible here and what is not, last tests, bad frames
+    /// An experiment of the thesis on the simulated machine
+    Simulate(SimulateArguments),
+    /// Test this machine's free memory for as long as it runs: each frame in reach once a lifetime
+    Watch(Box<WatchArguments>),
+    /// What this machine has, what is possible here and what is not, last tests, bad frames, the daemon
     Status {
         /// One JSON document on standard output
         #[arg(long)]
@@ -97,6 +104,17 @@ pub enum Orders {
     Interleaved,
 }
 
+impl Orders {
+    /// The orders, one after the other.
+    pub fn list(self) -> Vec<Order> {
+        match self {
+            Self::Both => vec![Order::Sequential, Order::Interleaved],
+            Self::Sequential => vec![Order::Sequential],
+            Self::Interleaved => vec![Order::Interleaved],
+        }
+    }
+}
+
 /// How writes reach the DRAM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum MethodChoice {
@@ -104,6 +122,15 @@ pub enum MethodChoice {
     NonTemporal,
     /// Plain stores, flushed a little behind
     FlushBehind,
+}
+
+impl From<MethodChoice> for Method {
+    fn from(choice: MethodChoice) -> Self {
+        match choice {
+            MethodChoice::NonTemporal => Self::NonTemporal,
+            MethodChoice::FlushBehind => Self::FlushBehind,
+        }
+    }
 }
 
 /// Commands of `rampart march`.
@@ -189,6 +216,25 @@ pub enum InjectCommand {
     },
 }
 
+/// Options of `rampart simulate`.
+#[derive(Debug, Args)]
+pub struct SimulateArguments {
+    /// Which one, such as figure12 [default: list them]
+    pub name: Option<String>,
+    /// List the experiments
+    #[arg(long, conflicts_with = "name")]
+    pub list: bool,
+    /// What everything random is drawn from
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Draw the numbers, as SVG
+    #[arg(long, value_name = "FILE", requires = "name")]
+    pub plot: Option<PathBuf>,
+    /// One JSON document on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Forms of the exported map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ExportFormat {
@@ -208,7 +254,8 @@ fn some_memory(text: &str) -> Result<Bytes, String> {
     Ok(bytes)
 }
 
-fn a_test_that_reads(text: &str) -> Result<MarchChoice, String> {
+/// A march test that can find something.
+pub fn a_test_that_reads(text: &str) -> Result<MarchChoice, String> {
     let choice: MarchChoice = text.parse().map_err(|error: ChoiceError| error.to_string())?;
     if choice.test.reads() == 0 {
         return Err("a test that reads nothing finds nothing: add a read, such as ^(r0)".to_owned());
@@ -216,7 +263,8 @@ fn a_test_that_reads(text: &str) -> Result<MarchChoice, String> {
     Ok(choice)
 }
 
-fn some_time(text: &str) -> Result<Duration, String> {
+/// A time of a millisecond to a year, such as `20s`.
+pub fn some_time(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
         Ok(Duration::ZERO) => Err("no time at all: give at least 1ms, such as 20s or 10m".to_owned()),
         Ok(time) if time > Duration::from_secs(366 * 86_400) => Err("more than a year: give less".to_owned()),
@@ -250,6 +298,12 @@ mod tests {
             &["test", "--inject", "nonsense:3"],
             &["map", "forget", "frame"],
             &["map", "export", "--format", "xml"],
+            &["watch", "--metrics", "0.0.0.0:9437"],
+            &["watch", "--metrics", "192.168.1.1:9437"],
+            &["watch", "--max-share", "0%"],
+            &["watch", "--max-share", "50"],
+            &["watch", "--policy", "on-demand"],
+            &["watch", "--lifetime", "0s"],
         ] {
             let line = std::iter::once("rampart").chain(bad.iter().copied());
             assert!(Arguments::try_parse_from(line).is_err(), "{bad:?}");

@@ -1,6 +1,7 @@
 //! What can keep a command from doing what was asked.
 
 use std::io;
+use std::path::PathBuf;
 
 /// Why a command could not do what was asked. Each message is one line and says what to do.
 #[derive(Debug, displaydoc::Display, thiserror::Error)]
@@ -19,6 +20,26 @@ pub enum Error {
     Signal(#[source] io::Error),
     /// the map cannot be exported: {0}
     Export(#[from] rampart_memory::fault_map::export::Emulated),
+    /// there is no experiment {0:?}: `rampart simulate --list` has all
+    NoSuchExperiment(String),
+    /// cannot write the drawing to {path}: {cause}
+    Plot {
+        /// Where it was to be.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        cause: io::Error,
+    },
+    /// {0}
+    Configuration(#[from] crate::watching::config::Error),
+    /// process {0} watches already, with the same store: stop it first, or name another store
+    Watched(u32),
+    /// the state cannot be kept in {0} ({1}): make its folder writable
+    State(PathBuf, #[source] io::Error),
+    /// nobody can listen on {0} ({1}): name another port
+    Metrics(std::net::SocketAddr, String),
+    /// the event log {0} cannot be written ({1}): name another
+    Events(PathBuf, #[source] io::Error),
     /// frame {0} is not on the map: `rampart map show` lists those that are
     NotOnTheMap(rampart_memory::Frame),
 }

@@ -4,16 +4,20 @@
 //! gets one line on standard error that says what to do.
 //!
 //! Libraries: `clap` (arguments), `humantime` (durations), `indicatif` (progress on a terminal, silence in a pipe), `jiff`
-//! (dates), `serde_json`, `signal-hook` (Ctrl-C as a flag), `displaydoc` and `thiserror` (errors).
+//! (dates), `plotters` (drawings), `prometheus-client` and `tiny_http` (metrics), `serde_json`, `signal-hook` (Ctrl-C as a
+//! flag), `toml` (the configuration), `displaydoc` and `thiserror` (errors).
 
 #![forbid(unsafe_code)]
 
 mod args;
 mod commands;
 mod error;
+mod plot;
 mod progress;
 mod show;
+mod signals;
 mod store;
+mod watching;
 
 use std::process::ExitCode;
 
@@ -45,6 +49,8 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
         Command::March(command) => commands::march::run(command),
         Command::Map(command) => commands::map::run(&command, store),
         Command::Inject(command) => commands::inject::run(&command),
+        Command::Simulate(arguments) => commands::simulate::run(&arguments),
+        Command::Watch(watch) => commands::watch::run(&watch, store),
         Command::Status { json } => commands::status::run(json, store),
     }
 }

@@ -90,3 +90,33 @@ impl Witness for Line {
         self.bar.tick();
     }
 }
+
+/// A line at the bottom of the terminal for work that is counted in steps.
+pub struct Steps {
+    bar: ProgressBar,
+}
+
+impl Steps {
+    /// Shown only if standard error is a terminal.
+    pub fn new() -> Self {
+        let bar = ProgressBar::new(0);
+        if !std::io::stderr().is_terminal() {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        bar.set_style(
+            ProgressStyle::with_template("{bar:30} run {pos} of {len}, {eta} left").expect("a fixed template"),
+        );
+        Self { bar }
+    }
+
+    /// So many of so many are done.
+    pub fn at(&self, done: usize, all: usize) {
+        self.bar.set_length(all as u64);
+        self.bar.set_position(done as u64);
+    }
+
+    /// Takes the line away.
+    pub fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+}

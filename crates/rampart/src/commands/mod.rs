@@ -3,5 +3,7 @@
 pub mod inject;
 pub mod map;
 pub mod march;
+pub mod simulate;
 pub mod status;
 pub mod test;
+pub mod watch;

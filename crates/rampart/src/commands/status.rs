@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use rampart_diagnostic::Machine;
 use rampart_diagnostic::polite::Politeness;
+use rampart_diagnostic::watch::State as WatchState;
 use rampart_linux::capabilities::{self, Capability, State};
 use rampart_linux::{MemoryState, Topology};
 use rampart_march::execute::Engine;
@@ -15,7 +16,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::Error;
-use crate::{show, store};
+use crate::watching::live::{self, Live};
+use crate::{show, store, watching};
 
 /// Tests shown.
 const HISTORY: usize = 5;
@@ -33,6 +35,8 @@ struct Status {
     store: PathBuf,
     bad_frames: usize,
     tests: Vec<Value>,
+    /// What the daemon says of itself, if one runs.
+    watch: Option<Box<WatchState>>,
 }
 
 /// Shows it; 0 unless something cannot be read.
@@ -53,6 +57,7 @@ pub fn run(json: bool, path: Option<PathBuf>) -> Result<u8, Error> {
         capabilities: capabilities::all(machine.roots()),
         bad_frames: store.failures(Origin::Real)?.len(),
         tests: history.iter().map(store::document).collect(),
+        watch: live(&store),
         store: store.path().to_owned(),
     };
     if json {
@@ -61,6 +66,18 @@ pub fn run(json: bool, path: Option<PathBuf>) -> Result<u8, Error> {
         show::print(&text(&status, &history))?;
     }
     Ok(0)
+}
+
+/// What the daemon says of itself; says so if it ended without a word.
+fn live(store: &rampart_store::Store) -> Option<Box<WatchState>> {
+    match live::beside(store.path()) {
+        Live::Watching(state) => Some(state),
+        Live::Stale(pid) => {
+            eprintln!("rampart: process {pid} watched and ended without a word: start `rampart watch` again");
+            None
+        }
+        Live::Nobody => None,
+    }
 }
 
 fn text(status: &Status, tests: &[TestRecord]) -> String {
@@ -85,6 +102,10 @@ fn text(status: &Status, tests: &[TestRecord]) -> String {
             State::Absent(absence) => ("no", absence.to_string()),
         };
         let _ = writeln!(text, "{:<3} {:<22} {detail}", sign, capability.feature.to_string());
+    }
+    match &status.watch {
+        Some(state) => text.push_str(&watching::show::page(state)),
+        None => text.push_str("watching    nobody: `rampart watch`\n"),
     }
     let _ = writeln!(text, "bad frames  {} (`rampart map show`)", status.bad_frames);
     if tests.is_empty() {

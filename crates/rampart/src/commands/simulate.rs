@@ -1,0 +1,44 @@
+//! `rampart simulate`: an experiment of the thesis on the simulated machine.
+
+use std::fmt::Write as _;
+use std::fs;
+
+use rampart_diagnostic::experiment::{self, Effort, Experiment};
+
+use crate::args::SimulateArguments;
+use crate::error::Error;
+use crate::progress::Steps;
+use crate::{plot, show};
+
+/// Lists the experiments, or runs one.
+pub fn run(arguments: &SimulateArguments) -> Result<u8, Error> {
+    let Some(name) = arguments.name.as_deref().filter(|_| !arguments.list) else {
+        list(arguments.json)?;
+        return Ok(0);
+    };
+    let experiment = experiment::find(name).ok_or_else(|| Error::NoSuchExperiment(name.to_owned()))?;
+    let effort = Effort { seed: arguments.seed, ..Effort::full() };
+    let steps = Steps::new();
+    let outcome = experiment.run(&effort, &|done, all| steps.at(done, all));
+    steps.end();
+    if let Some(path) = &arguments.plot {
+        fs::write(path, plot::svg(&outcome)).map_err(|cause| Error::Plot { path: path.clone(), cause })?;
+    }
+    if arguments.json {
+        show::print_json(&outcome)?;
+    } else {
+        show::print(&outcome.to_string())?;
+    }
+    Ok(0)
+}
+
+fn list(json: bool) -> Result<(), Error> {
+    if json {
+        return show::print_json(&experiment::ALL);
+    }
+    let mut text = String::new();
+    for Experiment { name, shows, source, .. } in &experiment::ALL {
+        let _ = writeln!(text, "{name:<10} {shows} ({source})");
+    }
+    show::print(&text)
+}

@@ -1,0 +1,210 @@
+//! The daemon: what it finds, what it tells, and that it leaves nothing behind.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::harness::{Rampart, end, signal};
+
+/// Waits until something is so, for at most 20 s.
+fn eventually<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "never: {what}");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn events(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    // The last line may be in the middle of its writing.
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+fn named(events: &[Value], name: &str) -> usize {
+    events.iter().filter(|event| event["event"] == name).count()
+}
+
+fn resident_kib(child: &Child) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it has memory");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+/// A daemon whose kernel refuses it more than 2 GiB: so a sweep is short, however large the machine is.
+fn start_with_2_gib(rampart: &Rampart, arguments: &[&str]) -> Child {
+    let plain = rampart.command(arguments);
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -v 2097152; exec \"$0\" \"$@\""]).arg(plain.get_program()).args(plain.get_args());
+    limited.env("RAMPART_STORE", rampart.store()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    limited.spawn().expect("the binary runs")
+}
+
+#[test]
+fn planted_faults_are_found_told_and_kept_out_of_use_and_all_memory_is_given_back() {
+    let rampart = Rampart::new();
+    let log = rampart.folder().join("events.jsonl");
+    let said = rampart.run(&[
+        "watch",
+        "--for",
+        "8s",
+        "--lifetime",
+        "10s",
+        "--max-share",
+        "100%",
+        "--max-fidelity",
+        "1",
+        "--inject",
+        "stuck-at:400,seed=3",
+        "--events",
+        log.to_str().unwrap(),
+        "--json",
+    ]);
+    let summary = said.json();
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert_eq!(summary["verdict"], "fail");
+    let found = summary["bad_frames"].as_array().unwrap();
+    assert!(!found.is_empty() && found.iter().all(|bad| bad["origin"] == "emulated"), "{found:?}");
+    assert_eq!(summary["missed"], Value::Array(Vec::new()), "what the test promises to find, it found");
+    let frames: std::collections::BTreeSet<_> = found.iter().map(|bad| bad["frame"].to_string()).collect();
+    assert_eq!(frames.len(), found.len(), "none was found twice");
+    assert_eq!(summary["state"]["claimed"], 0);
+
+    let events = events(&log);
+    assert!(events.iter().all(|event| event["schema"] == "rampart.event/1"));
+    assert_eq!((named(&events, "started"), named(&events, "stopped")), (1, 1));
+    assert_eq!(named(&events, "bad_frame"), found.len());
+    assert_eq!(named(&events, "retired"), 0, "emulated frames are never retired");
+    assert!(!rampart.folder().join("watch.json").exists(), "nobody watches any more");
+    let kept = rampart.json(&["map", "show", "--emulated", "--json"]);
+    assert!(kept.to_string().matches("first_seen").count() >= 1, "{kept}");
+}
+
+#[test]
+fn a_daemon_is_seen_reloads_all_or_nothing_and_stops_cleanly() {
+    let rampart = Rampart::new();
+    let (config, log) = (rampart.folder().join("watch.toml"), rampart.folder().join("events.jsonl"));
+    std::fs::write(&config, "lifetime = \"20m\"\nmax-share = \"10%\"\n").unwrap();
+    let child = rampart.start(&[
+        "watch",
+        "--config",
+        config.to_str().unwrap(),
+        "--events",
+        log.to_str().unwrap(),
+        "--metrics",
+        "127.0.0.1:19437",
+    ]);
+    let status = || Some(rampart.json(&["status", "--json"])["watch"].clone()).filter(|watch| !watch.is_null());
+    let live = eventually("it is live", status);
+    assert_eq!((live["pid"].as_u64(), live["lifetime_seconds"].as_f64()), (Some(child.id().into()), Some(1200.0)));
+    let second = rampart.run(&["watch", "--for", "1s"]);
+    assert_eq!(second.code, Some(2), "two do not watch by one store: {second:?}");
+    assert!(second.err.contains("watches already"), "{}", second.err);
+
+    std::fs::write(&config, "lifetime = \"20m\"\ncolour = \"red\"\n").unwrap();
+    signal(&child, "HUP");
+    eventually("it is refused", || (named(&events(&log), "reload_refused") == 1).then_some(()));
+    std::fs::write(&config, "lifetime = \"40m\"\nmax-share = \"10%\"\n").unwrap();
+    signal(&child, "HUP");
+    eventually("it is reloaded", || (named(&events(&log), "reloaded") == 1).then_some(()));
+    eventually("the new lifetime holds", || status().filter(|watch| watch["lifetime_seconds"] == 2400.0));
+
+    let mut stream = TcpStream::connect("127.0.0.1:19437").expect("metrics are served");
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    let mut scraped = String::new();
+    stream.read_to_string(&mut scraped).unwrap();
+    assert!(scraped.contains("rampart_watch_test_lifetime_seconds 2400"), "{scraped}");
+
+    signal(&child, "TERM");
+    let said = end(child);
+    assert!([Some(0), Some(2)].contains(&said.code), "nothing is bad here: {said:?}");
+    assert!(said.err.contains("unknown field `colour`") && said.err.contains("the old settings stay"), "{}", said.err);
+    assert!(said.out.contains("all memory is given back"), "{}", said.out);
+    assert!(status().is_none());
+}
+
+#[test]
+fn reported_memory_errors_are_heeded() {
+    let rampart = Rampart::new();
+    let (errors, log) = (rampart.folder().join("errors.jsonl"), rampart.folder().join("events.jsonl"));
+    std::fs::write(&errors, "no error at all\n").unwrap();
+    let (errors_at, log_at) = (errors.to_str().unwrap(), log.to_str().unwrap());
+    let child =
+        rampart.start(&["watch", "--errors-file", errors_at, "--events", log_at, "--policy", "error-triggered"]);
+    let heard = |key: &str, count: u64| {
+        let is_so = |event: &Value| event["event"] == "memory_errors" && event[key] == count;
+        events(&log).iter().any(is_so).then_some(())
+    };
+    eventually("the line that is none is counted", || heard("lost", 1));
+    let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_micros();
+    let line = format!("{{\"at\":{now},\"severity\":\"corrected\",\"count\":11,\"frame\":300000}}\n");
+    std::fs::OpenOptions::new().append(true).open(&errors).unwrap().write_all(line.as_bytes()).unwrap();
+    eventually("the frame and its region are over the threshold of 10", || heard("erring", 2));
+    let fidelity = || {
+        let changed = |event: &Value| event["event"] == "config_changed" && event["config"]["fidelity"] == 32;
+        events(&log).iter().rev().any(changed).then_some(())
+    };
+    eventually("the highest fidelity", fidelity);
+    signal(&child, "TERM");
+    let said = end(child);
+    assert!(said.out.contains("2 reports") || said.out.contains("1 reports"), "{}", said.out);
+}
+
+#[test]
+fn between_sweeps_it_holds_nothing_and_after_a_restart_it_knows_what_it_tested() {
+    let rampart = Rampart::new();
+    let log = rampart.folder().join("events.jsonl");
+    let options = ["watch", "--lifetime", "3m", "--max-share", "100%", "--max-fidelity", "1", "--json"];
+    let log_at = ["--events", log.to_str().unwrap()];
+    let child = start_with_2_gib(&rampart, &[&options[..], &log_at].concat());
+    let begun = Instant::now();
+    while named(&events(&log), "sweep_ended") == 0 && begun.elapsed() < Duration::from_secs(120) {
+        thread::sleep(Duration::from_millis(200));
+    }
+    let ended = named(&events(&log), "sweep_ended") > 0;
+    let resident = resident_kib(&child);
+    signal(&child, "TERM");
+    let first = end(child);
+    assert!(ended, "a sweep ends: {first:?}");
+    assert!(resident < 128 << 10, "{resident} KiB resident between sweeps");
+    assert_eq!(first.json()["verdict"], "pass");
+
+    let second = end(start_with_2_gib(&rampart, &[&options[..], &["--for", "2s"]].concat())).json();
+    let fresh = |summary: &Value| summary["state"]["frames"]["fresh"].as_u64().unwrap();
+    let (before, after) = (fresh(&first.json()), fresh(&second));
+    // Some of it grew too old meanwhile; without root no frame is known, and nothing can be kept.
+    assert!(after >= before / 2, "{before} frames were fresh, {after} after a restart");
+    assert_eq!(before > 0, crate::harness::is_root());
+}
+
+#[test]
+fn a_daemon_that_was_killed_is_called_stale_and_another_takes_its_place() {
+    let rampart = Rampart::new();
+    let mut child = rampart.start(&["watch"]);
+    eventually("it is live", || rampart.folder().join("watch.json").exists().then_some(()));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let said = rampart.run(&["status"]);
+    assert!(said.err.contains("ended without a word"), "{said:?}");
+    assert!(said.out.contains("watching    nobody"), "{said:?}");
+    let next = rampart.run(&["watch", "--for", "1s", "--json"]);
+    assert_eq!(next.json()["state"]["claimed"], 0, "{next:?}");
+}
+
+#[test]
+fn an_ordinary_user_watches_too_and_is_told_what_that_is_worth() {
+    let rampart = Rampart::new();
+    let said = rampart.run_unprivileged(&["watch", "--for", "3s", "--lifetime", "1m", "--max-fidelity", "1"]);
+    assert!([Some(0), Some(2)].contains(&said.code), "{said:?}");
+    if crate::harness::is_root() {
+        assert!(said.out.contains("which frames, only root is told"), "{}", said.out);
+    }
+}
