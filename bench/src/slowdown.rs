@@ -69,18 +69,18 @@ fn summary(what: &str, values: impl Iterator<Item = f64> + Clone) {
 
 /// How much of the machine's memory is reached over time.
 fn coverage(rampart: &Path, folder: &Path, lifetime: &str) -> Result<(), String> {
-    println!("\nseconds   reached of all   tested within the lifetime, of reached   oldest");
+    println!("\nseconds   reached of all   with a good test, of reached   oldest test");
     let watch = Watch::start(rampart, folder, lifetime)?;
     let began = Instant::now();
     for _ in 0..8 {
         thread::sleep(Duration::from_secs(15));
         let seen = watch.status(rampart)?;
         let seconds = began.elapsed().as_secs();
-        let part = |key: &str| 100.0 * seen[key].as_f64().unwrap_or_default();
+        let frames = |key: &str| seen["frames"][key].as_f64().unwrap_or_default();
         println!(
-            "{seconds:>7}   {:>12.1} %   {:>36.1} %   {:>4.0} s",
-            part("reached"),
-            part("fresh"),
+            "{seconds:>7}   {:>12.1} %   {:>26.1} %   {:>8.0} s",
+            100.0 * frames("reached") / frames("total"),
+            100.0 * frames("fresh") / frames("reached").max(1.0),
             seen["oldest_seconds"].as_f64().unwrap_or_default()
         );
     }

@@ -3,7 +3,7 @@
 //! **Problem.** Programs take frames faster or slower from one moment to the next; testing must stay ahead of them, and
 //! take no more of the machine than that needs. **Idea.** Sense, decide, configure: the [`monitor`] reads counters, a
 //! [`replenish`] rule says how many blocks of each list to test, a [`policy`] says how thoroughly and by how many, the
-//! [`dispatch`]er hands the blocks to testers, and the [`guarantee`] timer renews what is about to expire. **Why this way.**
+//! [`dispatch`]er hands the blocks to testers, and the [guarantee timer](Guarantee) renews what is about to expire. **Why this way.**
 //! Each is a pure function of what was seen and of the time, so a year runs in a second from one seed, and the same code
 //! runs on a machine. [`Diagnostic`] joins them over any [`FrameSource`](rampart_memory::FrameSource).
 

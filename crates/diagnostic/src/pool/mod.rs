@@ -3,7 +3,7 @@
 //! **Problem.** A stock kernel lets nobody at its free lists; an ordinary program can only ask for memory, is given what the
 //! kernel likes, and takes it from other programs. **Idea.** Claim free memory in steps, politely; look which frames each
 //! step is in; test those whose test grows old; hold the rest, since what is given back would come straight back; and let
-//! everything go when no new frame is to be had ([`sweep`]). The age of each frame is known by its number ([`Ages`]), so
+//! everything go when no new frame is to be had ([`Sweep`]). The age of each frame is known by its number ([`Ages`]), so
 //! nothing is learnt twice. **Why this way.** No privilege but to read frame numbers, no module, no hook in the allocator.
 //!
 //! The thesis' words, as far as the pool has them (000_fb6e5fb08980d1bc.txt, 3.2 and A.1):
