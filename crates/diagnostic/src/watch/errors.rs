@@ -1,9 +1,13 @@
 //! Memory errors that the hardware reports, turned into frames to be tested first (000_fb6e5fb08980d1bc.txt, 6.2).
 
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
 use std::time::Duration;
 
 use rampart_linux::errors::ErrorFeed;
-use rampart_memory::{ErrorTally, FrameRange, Suspects, Timestamp};
+use rampart_memory::{ErrorBatch, ErrorTally, FrameRange, Suspects, Timestamp};
+use rampart_store::rasdaemon::{self, Rasdaemon};
 
 use super::shared::Shared;
 use super::{Event, Knobs};
@@ -11,10 +15,53 @@ use super::{Event, Knobs};
 /// How often the feed is asked.
 const EVERY: Duration = Duration::from_millis(500);
 
+/// Where reports come from.
+enum Feed {
+    /// The kernel, or a file that grows.
+    Linux(ErrorFeed),
+    /// What rasdaemon has written down.
+    Rasdaemon(Rasdaemon),
+}
+
+impl Feed {
+    /// The file that was named: a database of rasdaemon's if it is one, else lines of JSON.
+    fn named(path: &Path, now: Timestamp) -> Result<Self, String> {
+        let mut first = [0; 15];
+        let is_database = File::open(path)
+            .and_then(|mut file| file.read_exact(&mut first))
+            .is_ok_and(|()| &first == b"SQLite format 3");
+        if is_database {
+            return Rasdaemon::open(path, now).map(Self::Rasdaemon).map_err(|error| error.to_string());
+        }
+        ErrorFeed::of_file(path).map(Self::Linux).map_err(|error| error.to_string())
+    }
+
+    /// The kernel if it sees errors, else rasdaemon if it has a database: both tell of the same errors.
+    fn found(shared: &Shared<'_>, now: Timestamp) -> Result<Self, String> {
+        let absence = match ErrorFeed::of_kernel(shared.machine.roots()) {
+            Ok(feed) => return Ok(Self::Linux(feed)),
+            Err(absence) => absence.to_string(),
+        };
+        let path = Path::new(rasdaemon::DEFAULT_PATH);
+        if path.exists() {
+            Rasdaemon::open(path, now).map(Self::Rasdaemon).map_err(|error| error.to_string())
+        } else {
+            Err(absence)
+        }
+    }
+
+    fn poll(&mut self, now: Timestamp) -> Result<ErrorBatch, String> {
+        match self {
+            Self::Linux(feed) => feed.poll(now).map_err(|error| error.to_string()),
+            Self::Rasdaemon(database) => database.poll().map_err(|error| error.to_string()),
+        }
+    }
+}
+
 /// A feed and what it told of late.
 pub struct Errors {
-    /// `None` where the kernel sees no memory errors, and no file was named.
-    feed: Option<ErrorFeed>,
+    /// `None` where nobody reports memory errors, and no file was named.
+    feed: Option<Feed>,
     tally: ErrorTally,
     threshold: u64,
     window: Duration,
@@ -25,11 +72,12 @@ pub struct Errors {
 }
 
 impl Errors {
-    /// Listens to the file that was named, or to the kernel.
+    /// Listens to the file that was named, or to the kernel, or to rasdaemon.
     pub fn listen(shared: &Shared<'_>, knobs: Knobs) -> Self {
+        let now = shared.clock.now();
         let feed = match &shared.request.errors {
-            Some(path) => ErrorFeed::of_file(path).inspect_err(|error| shared.observer.warned(&error.to_string())).ok(),
-            None => ErrorFeed::of_kernel(shared.machine.roots())
+            Some(path) => Feed::named(path, now).inspect_err(|error| shared.observer.warned(error)).ok(),
+            None => Feed::found(shared, now)
                 .inspect_err(|absence| shared.observer.said(&format!("errors      none are reported here: {absence}")))
                 .ok(),
         };

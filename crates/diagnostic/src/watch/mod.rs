@@ -102,7 +102,7 @@ pub struct Request {
     pub inject: Option<InjectionSpec>,
     /// What random backgrounds are drawn from.
     pub seed: u64,
-    /// A file of memory errors, in place of those that the kernel reports.
+    /// A file of memory errors, lines of JSON or a database of rasdaemon's, in place of those that the kernel reports.
     pub errors: Option<PathBuf>,
 }
 
