@@ -57,7 +57,7 @@ pub struct WatchArguments {
     /// How writes reach the DRAM [default: the faster of those that are honest on this machine]
     #[arg(long, value_enum)]
     pub method: Option<MethodChoice>,
-    /// Memory errors to heed, a JSON object a line, in place of those that the kernel reports
+    /// Memory errors to heed, a JSON object a line or a database of rasdaemon's, in place of those that the kernel reports
     #[arg(long, value_name = "FILE")]
     pub errors_file: Option<PathBuf>,
     /// Emulated faults to plant: 'stuck-at:100,seed=7', or in named frames: 'stuck-at@0x1a2b3'
