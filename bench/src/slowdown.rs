@@ -22,16 +22,16 @@ const PAIRS: usize = 5;
 type Program = (&'static str, fn(&Path) -> Result<(), String>);
 
 const PROGRAMS: [Program; 5] = [
-    ("compile (rustc -O)", |folder| soak::compile(folder).map(drop)),
+    ("compile (rustc -O)", |folder| soak::compile(folder, 300).map(drop)),
     ("database (SQLite)", |folder| repeat(3, || soak::load(folder).map(drop))),
     ("redis", redis),
     ("Python, numerical", python),
     ("triad over 768 MiB", |_| triad_elsewhere()),
 ];
 
-/// Runs it with the lifetime given as the first argument (2m if none).
+/// Runs it with the lifetime given as the first argument (5m if none).
 pub fn run(arguments: &[String]) -> Result<(), String> {
-    let lifetime = arguments.first().map_or("2m", String::as_str);
+    let lifetime = arguments.first().map_or("5m", String::as_str);
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let rampart = soak::build_rampart()?;
     println!("slowdown by `rampart watch --lifetime {lifetime}`: medians of {PAIRS} pairs, and all pairs");
@@ -72,7 +72,7 @@ fn coverage(rampart: &Path, folder: &Path, lifetime: &str) -> Result<(), String>
     println!("\nseconds   reached of all   with a good test, of reached   oldest test");
     let watch = Watch::start(rampart, folder, lifetime)?;
     let began = Instant::now();
-    for _ in 0..8 {
+    for _ in 0..6 {
         thread::sleep(Duration::from_secs(15));
         let seen = watch.status(rampart)?;
         let seconds = began.elapsed().as_secs();
@@ -116,12 +116,13 @@ impl Watch {
         if document["watch"].is_null() { Err("no watch is running".to_owned()) } else { Ok(document["watch"].clone()) }
     }
 
-    /// Ends it as Ctrl-C does, and waits.
+    /// Ends it as Ctrl-C does, and waits. It says with 2 that its first sweep was not over, and with 1 that memory is bad.
     fn stop(mut self) -> Result<(), String> {
         let id = self.child.id().to_string();
         let sent = Command::new("kill").args(["-INT", &id]).status().map_err(|error| error.to_string())?;
         let ended = self.child.wait().map_err(|error| error.to_string())?;
-        if sent.success() && ended.success() { Ok(()) } else { Err(format!("the watch ended with {ended}")) }
+        let well = matches!(ended.code(), Some(0 | 2));
+        if sent.success() && well { Ok(()) } else { Err(format!("the watch ended with {ended}")) }
     }
 }
 

@@ -15,18 +15,21 @@ use serde_json::Value;
 
 const ROWS: i64 = 200_000;
 
+/// Functions of the program that is compiled.
+const FUNCTIONS: usize = 1500;
+
 /// Runs it for the time given as the first argument (1h if none), on as much memory as the second says (all that is free).
 pub fn run(arguments: &[String]) -> Result<(), String> {
     let time = arguments.first().map_or(Ok(Duration::from_secs(3600)), |text| humantime::parse_duration(text));
     let time = time.map_err(|error| format!("{error}: give a time such as 10m"))?;
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let rampart = build_rampart()?;
-    let alone = compile(folder.path())?;
+    let alone = compile(folder.path(), FUNCTIONS)?;
     let memory = arguments.get(1).map(String::as_str);
     println!("soak: `rampart test --for {}` beside a compile and a database load", humantime::format_duration(time));
     let over = AtomicBool::new(false);
     let (report, compiles, loads) = thread::scope(|scope| {
-        let compiles = scope.spawn(|| repeat(&over, || compile(folder.path()).map(|bytes| bytes == alone)));
+        let compiles = scope.spawn(|| repeat(&over, || compile(folder.path(), FUNCTIONS).map(|bytes| bytes == alone)));
         let loads = scope.spawn(|| repeat(&over, || load(folder.path())));
         let report = test(&rampart, folder.path(), time, memory);
         over.store(true, Ordering::Relaxed);
@@ -84,11 +87,11 @@ fn test(rampart: &Path, folder: &Path, time: Duration, memory: Option<&str>) -> 
     serde_json::from_slice(&output.stdout).map_err(|error| format!("no report: {error}"))
 }
 
-/// Compiles the program; returns the bytes of the result.
-pub fn compile(folder: &Path) -> Result<Vec<u8>, String> {
+/// Compiles a program of so many functions; returns the bytes of the result.
+pub fn compile(folder: &Path, functions: usize) -> Result<Vec<u8>, String> {
     let source = folder.join("program.rs");
     let mut text = String::new();
-    for i in 0..1500 {
+    for i in 0..functions {
         let _ = writeln!(
             text,
             "fn f{i}(x: u64) -> u64 {{ (0..x % 7).fold(x, |y, z| y.rotate_left({}) ^ z ^ {i}) }}",
@@ -96,7 +99,7 @@ pub fn compile(folder: &Path) -> Result<Vec<u8>, String> {
         );
     }
     text.push_str("fn main() { let mut x = std::env::args().count() as u64;\n");
-    (0..1500).for_each(|i| text.push_str(&format!("x = f{i}(x);\n")));
+    (0..functions).for_each(|i| text.push_str(&format!("x = f{i}(x);\n")));
     text.push_str("println!(\"{x}\"); }\n");
     std::fs::write(&source, text).map_err(|error| error.to_string())?;
     let output = folder.join("program");
