@@ -21,13 +21,14 @@ pub fn run(arguments: &SimulateArguments) -> Result<u8, Error> {
     let steps = Steps::new();
     let outcome = experiment.run(&effort, &|done, all| steps.at(done, all));
     steps.end();
-    if let Some(path) = &arguments.plot {
-        fs::write(path, plot::svg(&outcome)).map_err(|cause| Error::Plot { path: path.clone(), cause })?;
-    }
+    // The numbers first: they are not lost where the drawing cannot be written.
     if arguments.json {
         show::print_json(&outcome)?;
     } else {
         show::print(&outcome.to_string())?;
+    }
+    if let Some(path) = &arguments.plot {
+        fs::write(path, plot::svg(&outcome)).map_err(|cause| Error::Plot { path: path.clone(), cause })?;
     }
     Ok(0)
 }
