@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use serde_json::Value;
 
+/// Rows of the database.
 const ROWS: i64 = 200_000;
 
 /// Functions of the program that is compiled.
@@ -30,7 +31,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     let over = AtomicBool::new(false);
     let (report, compiles, loads) = thread::scope(|scope| {
         let compiles = scope.spawn(|| repeat(&over, || compile(folder.path(), FUNCTIONS).map(|bytes| bytes == alone)));
-        let loads = scope.spawn(|| repeat(&over, || load(folder.path())));
+        let loads = scope.spawn(|| repeat(&over, || load(folder.path(), ROWS)));
         let report = test(&rampart, folder.path(), time, memory);
         over.store(true, Ordering::Relaxed);
         (report, compiles.join().expect("no panic"), loads.join().expect("no panic"))
@@ -110,21 +111,21 @@ pub fn compile(folder: &Path, functions: usize) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Loads a database; returns whether what it holds is right.
-pub fn load(folder: &Path) -> Result<bool, String> {
+/// Loads a database of so many rows; returns whether what it holds is right.
+pub fn load(folder: &Path, rows: i64) -> Result<bool, String> {
     let path = folder.join("load.db");
     let _absent = std::fs::remove_file(&path);
-    let right = load_at(&path).map_err(|error| format!("the database failed: {error}"))?;
+    let right = load_at(&path, rows).map_err(|error| format!("the database failed: {error}"))?;
     Ok(right)
 }
 
-fn load_at(path: &Path) -> rusqlite::Result<bool> {
+fn load_at(path: &Path, rows: i64) -> rusqlite::Result<bool> {
     let mut database = Connection::open(path)?;
     database.execute_batch("create table rows (id integer primary key, square integer, text text)")?;
     let work = database.transaction()?;
     {
         let mut insert = work.prepare("insert into rows values (?1, ?2, ?3)")?;
-        for id in 0..ROWS {
+        for id in 0..rows {
             insert.execute((id, id * id, format!("row {id} of the load")))?;
         }
     }
@@ -132,6 +133,6 @@ fn load_at(path: &Path) -> rusqlite::Result<bool> {
     database.execute_batch("create index squares on rows (square)")?;
     let sum: i64 = database.query_row("select sum(square) from rows where square >= 0", (), |row| row.get(0))?;
     let sound: String = database.query_row("pragma integrity_check", (), |row| row.get(0))?;
-    let known = (ROWS - 1) * ROWS * (2 * ROWS - 1) / 6;
+    let known = (rows - 1) * rows * (2 * rows - 1) / 6;
     Ok(sum == known && sound == "ok")
 }

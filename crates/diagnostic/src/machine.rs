@@ -1,5 +1,7 @@
 //! The machine that is tested: all that the diagnostic asks of Linux, in its own words.
 
+use std::time::Duration;
+
 use rampart_linux::retire::{Outcome, Refusal, Retirer, Way};
 use rampart_linux::{
     Block, Cpu, Error as LinuxError, ErrorCounts, FlagTable, FrameClass, MemoryState, Pagemap, Roots, Topology,
@@ -83,6 +85,13 @@ impl Machine {
     #[must_use]
     pub fn resident(&self) -> Option<Bytes> {
         cpu::resident(&self.roots).ok()
+    }
+
+    /// Time in which its CPUs ran other programs, added up since some moment in the past; `None` where the kernel does not
+    /// say.
+    #[must_use]
+    pub fn others_busy(&self) -> Option<Duration> {
+        cpu::busy(&self.roots).ok().map(|all| all.saturating_sub(cpu::own()))
     }
 
     /// Has the kernel move what is in a frame and never use it again, if it can.

@@ -1,10 +1,25 @@
 //! Who gives the pool its memory: this machine's kernel, or a made-up one.
 
-use rampart_linux::{Block, PageKind, cpu};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+
+use rampart_linux::{Block, Error};
 use rampart_memory::{Bytes, Frame, Node};
 
 use crate::Machine;
 use crate::polite::Outlook;
+
+/// What a kernel has for whoever claims.
+#[derive(Debug)]
+pub enum Claim<R> {
+    /// Nothing, and nothing was asked for.
+    Nothing,
+    /// What was asked for is on its way.
+    Pending,
+    /// Memory that was asked for, on this node.
+    Ready(Node, R),
+    /// What was asked for is not to be had.
+    Refused,
+}
 
 /// What the pool asks of a kernel.
 pub trait Kernel {
@@ -17,8 +32,11 @@ pub trait Kernel {
     /// The machine's memory at this moment.
     fn outlook(&self) -> Outlook;
 
-    /// Claims memory, of this node if it can be had there; `None` if the kernel refuses.
-    fn claim(&mut self, node: Node, bytes: Bytes) -> Option<Self::Region>;
+    /// Asks for memory, of this node if it can be had there, unless an earlier claim is unanswered; returns what there is.
+    fn claim(&mut self, wanted: Option<(Node, Bytes)>) -> Claim<Self::Region>;
+
+    /// What was asked for and has not come.
+    fn pending(&self) -> Bytes;
 
     /// How much a region is.
     fn bytes(&self, region: &Self::Region) -> Bytes;
@@ -30,19 +48,31 @@ pub trait Kernel {
     fn release(&mut self, region: Self::Region, keep: &[u64]);
 }
 
-/// The kernel of this machine.
+/// The kernel of this machine. Memory is claimed by another thread ([`Claims`]): the kernel clears it first, at the cost of
+/// whoever asks, and that takes longer than programs may wait for what we hold.
 pub struct ThisMachine<'a> {
     machine: &'a Machine,
+    claims: Claims,
+    pending: Option<(Node, Bytes)>,
     /// Pages in bad frames.
     kept: Vec<Block>,
     complain: &'a (dyn Fn(&str) + Sync),
 }
 
+/// The two ends of the talk with whoever claims.
+#[derive(Debug)]
+pub struct Claims {
+    /// What is wanted.
+    pub ask: Sender<(Node, Bytes)>,
+    /// For each of these an answer.
+    pub answers: Receiver<Result<Block, Error>>,
+}
+
 impl<'a> ThisMachine<'a> {
     /// `complain` is told what the kernel refuses.
     #[must_use]
-    pub const fn new(machine: &'a Machine, complain: &'a (dyn Fn(&str) + Sync)) -> Self {
-        Self { machine, kept: Vec::new(), complain }
+    pub const fn new(machine: &'a Machine, claims: Claims, complain: &'a (dyn Fn(&str) + Sync)) -> Self {
+        Self { machine, claims, pending: None, kept: Vec::new(), complain }
     }
 }
 
@@ -63,16 +93,28 @@ impl Kernel for ThisMachine<'_> {
         self.machine.outlook().unwrap_or(nothing)
     }
 
-    /// A page comes from the node of the CPU that touches it first (the default policy, set_mempolicy(2)): with more than
-    /// one node the calling thread is bound to a CPU of the node, and stays there.
-    fn claim(&mut self, node: Node, bytes: Bytes) -> Option<Block> {
-        if self.machine.topology().nodes.len() > 1
-            && let Some(&near) = self.machine.topology().cpus_near(node).first()
-        {
-            // From another node its memory is as good, and slower to test.
-            let _elsewhere = cpu::bind(near);
-        }
-        Block::claim(bytes, PageKind::Huge).inspect_err(|error| (self.complain)(&error.to_string())).ok()
+    fn claim(&mut self, wanted: Option<(Node, Bytes)>) -> Claim<Block> {
+        let Some((node, _)) = self.pending else {
+            let Some(wanted) = wanted else { return Claim::Nothing };
+            let heard = self.claims.ask.send(wanted).is_ok();
+            self.pending = heard.then_some(wanted);
+            return if heard { Claim::Pending } else { Claim::Refused };
+        };
+        let answer = match self.claims.answers.try_recv() {
+            Err(TryRecvError::Empty) => return Claim::Pending,
+            Err(TryRecvError::Disconnected) => Claim::Refused,
+            Ok(Ok(block)) => Claim::Ready(node, block),
+            Ok(Err(error)) => {
+                (self.complain)(&error.to_string());
+                Claim::Refused
+            }
+        };
+        self.pending = None;
+        answer
+    }
+
+    fn pending(&self) -> Bytes {
+        self.pending.map_or(Bytes::ZERO, |(_, bytes)| bytes)
     }
 
     fn bytes(&self, region: &Block) -> Bytes {

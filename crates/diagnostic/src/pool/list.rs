@@ -34,6 +34,11 @@ impl List {
         self.since = now;
     }
 
+    /// Frames a second that should be tested; 0 unless a sweep is under way.
+    pub const fn rate(&self) -> f64 {
+        self.rate
+    }
+
     /// Counts what came due since it was last asked.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "frames, not negative")]
     pub fn accrue(&mut self, late: bool, now: Timestamp) {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use rampart_memory::{Bytes, FRAME_BYTES, Frame, Node};
 
-use super::Kernel;
+use super::{Claim, Kernel};
 use crate::polite::Outlook;
 
 /// Frames that a program, the pool or nobody has.
@@ -18,6 +18,10 @@ pub struct MadeUp {
     pub kept: BTreeSet<Frame>,
     /// Refuses every claim.
     pub refuses: bool,
+    /// Answers each claim only when it is asked again.
+    slow: bool,
+    delays: bool,
+    pending: Option<(Node, Bytes)>,
 }
 
 impl MadeUp {
@@ -29,7 +33,15 @@ impl MadeUp {
             program: Vec::new(),
             kept: BTreeSet::new(),
             refuses: false,
+            slow: false,
+            delays: false,
+            pending: None,
         }
+    }
+
+    /// As this machine's kernel, which takes its time to clear what is claimed.
+    pub fn slow(total: Bytes) -> Self {
+        Self { slow: true, delays: true, ..Self::new(total) }
     }
 
     pub fn free(&self) -> Bytes {
@@ -72,12 +84,23 @@ impl Kernel for MadeUp {
         }
     }
 
-    fn claim(&mut self, _node: Node, bytes: Bytes) -> Option<Vec<Frame>> {
+    fn claim(&mut self, wanted: Option<(Node, Bytes)>) -> Claim<Vec<Frame>> {
+        let Some((node, bytes)) = self.pending.take().or(wanted) else { return Claim::Nothing };
+        if self.delays {
+            self.delays = false;
+            self.pending = Some((node, bytes));
+            return Claim::Pending;
+        }
+        self.delays = self.slow;
         let count = usize::try_from(bytes.frames()).unwrap();
         if self.refuses || count > self.free.len() {
-            return None;
+            return Claim::Refused;
         }
-        Some(self.free.split_off(self.free.len() - count))
+        Claim::Ready(node, self.free.split_off(self.free.len() - count))
+    }
+
+    fn pending(&self) -> Bytes {
+        self.pending.map_or(Bytes::ZERO, |(_, bytes)| bytes)
     }
 
     fn bytes(&self, region: &Vec<Frame>) -> Bytes {

@@ -40,7 +40,7 @@ use rampart_memory::{
 use crate::polite::{Advice, Politeness, SMALLEST_CLAIM};
 
 pub use ages::Ages;
-pub use kernel::{Kernel, ThisMachine};
+pub use kernel::{Claim, Claims, Kernel, ThisMachine};
 pub use sweep::Sweep;
 
 use list::List;
@@ -136,9 +136,19 @@ impl<K: Kernel> Pool<K> {
         &self.ages
     }
 
-    /// Memory that is claimed: held, waiting, and in testers' hands.
+    /// Memory that is claimed: held, waiting, in testers' hands, and on its way.
     pub fn claimed(&self) -> Bytes {
-        Bytes::new(self.stock.bytes().get() + self.out.get())
+        Bytes::new(self.stock.bytes().get() + self.out.get() + self.kernel.pending().get())
+    }
+
+    /// How many frames a second the sweep under way should test, before α; 0 if none is.
+    pub fn rate(&self) -> f64 {
+        if self.is_sweeping() { self.lists.iter().map(List::rate).sum() } else { 0.0 }
+    }
+
+    /// Whether frames came due before they were tested.
+    pub fn is_overdue(&self, now: Timestamp) -> bool {
+        self.sweep.is_overdue(now)
     }
 
     /// What programs want back and only testers can give.
@@ -210,10 +220,15 @@ impl<K: Kernel> Pool<K> {
         }
         let claimable = self.politeness.claimable(&self.kernel.outlook());
         let bytes = claimable.min(self.step);
-        if bytes >= SMALLEST_CLAIM && !self.refused && self.missing == Bytes::ZERO {
-            self.claim(node, bytes);
-        } else if self.out == Bytes::ZERO && !self.stock.has_work() {
-            self.end(now);
+        let may = bytes >= SMALLEST_CLAIM && !self.refused && self.missing == Bytes::ZERO;
+        match self.kernel.claim(may.then_some((node, bytes))) {
+            Claim::Ready(node, region) => self.receive(node, region),
+            Claim::Refused => {
+                self.refused = true;
+                self.sweep.miss();
+            }
+            Claim::Nothing if self.out == Bytes::ZERO && !self.stock.has_work() => self.end(now),
+            Claim::Pending | Claim::Nothing => {}
         }
     }
 
@@ -238,12 +253,9 @@ impl<K: Kernel> Pool<K> {
         self.lists.iter_mut().for_each(List::end);
     }
 
-    fn claim(&mut self, node: Node, bytes: Bytes) {
-        let Some(region) = self.kernel.claim(node, bytes) else {
-            self.refused = true;
-            self.sweep.miss();
-            return;
-        };
+    /// Looks at claimed memory: whether it is to be tested.
+    fn receive(&mut self, node: Node, region: K::Region) {
+        let bytes = self.kernel.bytes(&region);
         let mut frames = Vec::new();
         self.kernel.frames(&region, &mut frames);
         let mut seen = Looked { oldest: Tested::at(Timestamp::from_micros(u64::MAX)), due: false, preferred: false };

@@ -18,8 +18,8 @@ use rampart_memory::{TestLifetime, Tested, Timestamp};
 pub struct Sweep {
     bound: TestLifetime,
     phase: Phase,
-    /// When the first frame of those that the last sweep saw comes due.
-    deadline: Timestamp,
+    /// When the first frame of those that the last sweep saw comes due; `None` before the first has ended.
+    deadline: Option<Timestamp>,
     /// How long a sweep takes.
     takes: Duration,
 }
@@ -34,7 +34,7 @@ impl Sweep {
     /// At rest until `now`.
     #[must_use]
     pub const fn new(bound: TestLifetime, now: Timestamp) -> Self {
-        Self { bound, phase: Phase::Resting { until: now }, deadline: now, takes: Duration::ZERO }
+        Self { bound, phase: Phase::Resting { until: now }, deadline: None, takes: Duration::ZERO }
     }
 
     /// How long a frame may go without a test: lifetime - δ.
@@ -101,17 +101,27 @@ impl Sweep {
         let window = Self::window(self.bound);
         let took = now.since(began);
         self.takes = (took * 5 / 4).min(window / 2);
-        self.deadline = earliest;
+        self.deadline = Some(earliest);
         let soon = now.after(window / 16);
         let in_time = Timestamp::from_micros(earliest.micros().saturating_sub(micros(self.takes)));
         self.phase = Phase::Resting { until: if missed { soon } else { soon.max(in_time) } };
         Some(took)
     }
 
-    /// Whether frames came due before they were tested.
+    /// Whether there are frames whose test is not good: they came due before they were tested, or never were.
     #[must_use]
     pub fn is_late(&self, now: Timestamp) -> bool {
-        now >= self.deadline
+        self.deadline.is_none_or(|deadline| now >= deadline)
+    }
+
+    /// Whether frames came due before they were tested; in the first sweep, whether it takes longer than it may.
+    #[must_use]
+    pub fn is_overdue(&self, now: Timestamp) -> bool {
+        match (self.deadline, self.phase) {
+            (Some(deadline), _) => now >= deadline,
+            (None, Phase::Sweeping { earliest, .. }) => now >= earliest,
+            (None, Phase::Resting { .. }) => false,
+        }
     }
 
     /// How many of `frames` a sweep should test in a second, before α: all of them in half of the window. With the thesis'
@@ -160,6 +170,18 @@ mod tests {
         sweep.end(at(5_080));
         assert!(!sweep.begin(at(5_699)));
         assert!(sweep.begin(at(5_700)), "the frame of 4800 s comes due at 5800 s");
+    }
+
+    #[test]
+    fn a_first_sweep_is_late_from_the_start_and_overdue_when_it_takes_too_long() {
+        let mut sweep = sweep();
+        assert!(!sweep.is_overdue(at(9_999)), "none is under way");
+        sweep.begin(at(5_000));
+        assert!(sweep.is_late(at(5_000)) && !sweep.is_overdue(at(5_999)));
+        assert!(sweep.is_overdue(at(6_000)));
+        sweep.end(at(6_000));
+        sweep.begin(at(6_100));
+        assert!(sweep.is_late(at(6_100)) && sweep.is_overdue(at(6_100)), "the first frame came due at 6000 s");
     }
 
     #[test]

@@ -92,15 +92,28 @@ fn every_policy_keeps_the_promises_of_a_source_over_the_pool() {
 
 #[test]
 fn a_sweep_reaches_each_free_frame_but_the_reserve_once_and_gives_all_back() {
-    let kernel = MadeUp::new(MIB(256));
-    let reserve = Politeness::new(&kernel.outlook()).reserve();
-    let mut pool = pool(kernel);
-    let tested = sweep(&mut pool, &BTreeSet::new(), at(0));
-    let different: BTreeSet<_> = tested.iter().collect();
-    assert_eq!(different.len(), tested.len(), "none twice");
-    assert_eq!(tested.len() as u64, (MIB(256).frames() - reserve.frames()) / 512 * 512);
-    assert_eq!((pool.claimed(), pool.kernel.free()), (Bytes::ZERO, MIB(256)));
-    assert_eq!(pool.take_news(), [News::SweepBegan, News::SweepEnded(Duration::ZERO)]);
+    for kernel in [MadeUp::new(MIB(256)), MadeUp::slow(MIB(256))] {
+        let reserve = Politeness::new(&kernel.outlook()).reserve();
+        let mut pool = pool(kernel);
+        let tested = sweep(&mut pool, &BTreeSet::new(), at(0));
+        let different: BTreeSet<_> = tested.iter().collect();
+        assert_eq!(different.len(), tested.len(), "none twice");
+        assert_eq!(tested.len() as u64, (MIB(256).frames() - reserve.frames()) / 512 * 512);
+        assert_eq!((pool.claimed(), pool.kernel.free()), (Bytes::ZERO, MIB(256)));
+        assert_eq!(pool.take_news(), [News::SweepBegan, News::SweepEnded(Duration::ZERO)]);
+    }
+}
+
+#[test]
+fn memory_on_its_way_is_claimed_and_a_sweep_does_not_end_without_it() {
+    let mut pool = pool(MadeUp::slow(MIB(64)));
+    let list = pool.lists()[0];
+    assert!(pool.take(list, 1024, at(0)).is_empty());
+    assert!(pool.is_sweeping() && pool.claimed() == MIB(4));
+    pool.kernel.allocate(MIB(60));
+    let steps = pool.take(list, 1024, at(0));
+    assert_eq!(steps.len(), 1, "what was asked for in time");
+    assert!(pool.take(list, 1024, at(0)).is_empty() && pool.is_sweeping());
 }
 
 #[test]

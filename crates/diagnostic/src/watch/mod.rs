@@ -8,9 +8,11 @@
 //!
 //! Nothing found is told before it is in the store; no bad frame is given back (figure 2 of 000_fb6e5fb08980d1bc.txt).
 
+mod claimer;
 mod errors;
 mod event;
 mod keep;
+mod pace;
 mod prepare;
 mod shared;
 mod state;
@@ -19,6 +21,7 @@ mod watcher;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
@@ -29,20 +32,23 @@ use rampart_memory::fault::InjectionSpec;
 use rampart_memory::{Clock, Node, Timestamp};
 use rampart_store::{Store, TestStart};
 
+use self::claimer::Desk;
 use self::keep::{known_ages, known_bad};
 use self::prepare::Prepared;
 use self::shared::Shared;
 use self::watcher::Watcher;
 use crate::control::dispatch::Tester;
+use crate::control::policy::Bandwidth;
 use crate::control::replenish::{FromDemand, Nothing, RateMachine, Replenish};
 use crate::control::{Diagnostic, PolicyName, Settings};
-use crate::pool::{Pool, ThisMachine};
+use crate::pool::{Claims, Pool, ThisMachine};
 use crate::record::Recorder;
 use crate::session::Witness;
 use crate::session::prepare::warning;
 use crate::{Error, Machine};
 
 pub use event::{Event, SCHEMA as EVENT_SCHEMA, Told};
+pub use pace::Shares;
 pub use state::{Cost, Frames, SCHEMA as STATE_SCHEMA, State, Summary};
 
 /// The part of its time in which a tester may test: more than nothing, at most all.
@@ -76,7 +82,7 @@ pub struct Knobs {
     /// The policy.
     pub policy: PolicyName,
     /// How much of its time each tester tests.
-    pub share: Share,
+    pub shares: Shares,
     /// A frame or a region of 2 MiB with more errors than this in [`Knobs::error_window`] is tested first.
     pub error_threshold: u64,
     /// How long a reported memory error counts.
@@ -150,7 +156,10 @@ pub fn run(
     warning(&prepared.honesty).iter().for_each(|warning| observer.warned(warning));
     prepared.shortage(request).iter().for_each(|warning| observer.warned(warning));
     let complain = |text: &str| observer.warned(text);
-    let kernel = ThisMachine::new(machine, &complain);
+    let (ask, asked) = channel();
+    let (answers, answered) = channel();
+    let kernel = ThisMachine::new(machine, Claims { ask, answers: answered }, &complain);
+    let desk = Desk { asked, answers };
     let (ages, bad) = (known_ages(&store, began, observer), known_bad(&store, observer));
     let lifetime = request.knobs.settings.lifetime;
     let pool = Pool::new(kernel, prepared.step, lifetime, ages, bad, began);
@@ -165,6 +174,8 @@ pub fn run(
             let shared = &shared;
             scope.spawn(move || tester::work(shared, Tester(number), near));
         }
+        let claims = &shared;
+        scope.spawn(move || claimer::work(claims, &desk));
         while !stop.load(Ordering::Relaxed) && !watcher.time_is_up() {
             watcher.tick();
             thread::sleep(TICK);
@@ -180,11 +191,12 @@ fn controller<'a>(
     pool: Pool<ThisMachine<'a>>,
     now: Timestamp,
 ) -> Diagnostic<Pool<ThisMachine<'a>>> {
-    let Knobs { settings, policy, share, .. } = request.knobs;
+    let Knobs { settings, policy, shares, .. } = request.knobs;
     let nodes: Vec<Node> = prepared.testers.iter().map(|(node, _)| *node).collect();
     let most = prepared.step.frames();
     let rule = |_| rule(policy, settings, most);
-    let bandwidth = prepared.bandwidth(request, share.get());
+    let whole = prepared.bandwidth(request).at_fidelity_1;
+    let bandwidth = Bandwidth { at_fidelity_1: whole * shares.beside_programs.get() };
     Diagnostic::new(pool, settings, policy.policy(settings.limits), rule, &nodes, bandwidth, now)
 }
 

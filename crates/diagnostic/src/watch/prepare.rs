@@ -64,11 +64,12 @@ impl Prepared {
         let plural = if testers == 1 { "" } else { "s" };
         format!(
             "watching    each frame in reach once in {:?} with {}, fidelity {min_fidelity} to {max_fidelity}, by {} on at \
-             most {testers} CPU{plural}, {:.0} % of each ({}, {})",
+             most {testers} CPU{plural}, {:.0} % of each, {:.0} % beside programs ({}, {})",
             request.knobs.settings.lifetime.lifetime(),
             request.march,
             request.knobs.policy.as_str(),
-            100.0 * request.knobs.share.get(),
+            100.0 * request.knobs.shares.most.get(),
+            100.0 * request.knobs.shares.beside_programs.get(),
             self.engine,
             self.settings.method
         )
@@ -78,7 +79,8 @@ impl Prepared {
     pub fn shortage(&self, request: &Request) -> Option<String> {
         let Settings { lifetime, alpha, limits, .. } = request.knobs.settings;
         let least = f64::from(limits.min_fidelity.backgrounds());
-        let latency = Duration::from_secs_f64(least / self.bandwidth(request, request.knobs.share.get()).at_fidelity_1);
+        let speed = self.bandwidth(request).at_fidelity_1 * request.knobs.shares.most.get();
+        let latency = Duration::from_secs_f64(least / speed);
         let testers = f64::from(limits.max_cores);
         let needed = TestLifetime::affordable(alpha, self.claimable, 1.0, latency, testers) + lifetime.delta();
         (needed > lifetime.lifetime()).then(|| {
@@ -91,11 +93,11 @@ impl Prepared {
         })
     }
 
-    /// What one tester can do before it was seen to: the limit of its memory, for the share of the time that it may take.
+    /// What one tester that never rests can do, before it was seen to: the limit of its memory.
     #[expect(clippy::cast_precision_loss, reason = "counts of operations")]
-    pub fn bandwidth(&self, request: &Request, share: f64) -> Bandwidth {
+    pub fn bandwidth(&self, request: &Request) -> Bandwidth {
         let plan = Plan::new(request.march.clone(), Fidelity::MIN, &request.orders, request.seed);
-        let bytes = self.limit.of(plan.reads(), plan.writes()) * share;
+        let bytes = self.limit.of(plan.reads(), plan.writes());
         Bandwidth { at_fidelity_1: bytes / FRAME_BYTES as f64 }
     }
 }

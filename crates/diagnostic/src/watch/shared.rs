@@ -9,7 +9,7 @@ use rampart_memory::fault_map::Origin;
 use rampart_memory::{Bytes, Clock, FRAME_BYTES, Fidelity};
 
 use super::prepare::Prepared;
-use super::{Event, Observer, Request};
+use super::{Event, Observer, Request, Share};
 use crate::Machine;
 use crate::control::dispatch::Tester;
 use crate::control::policy::Bandwidth;
@@ -52,7 +52,7 @@ pub struct Shared<'a> {
     pub findings: Mutex<Findings>,
     pub recorder: Mutex<Recorder<'a>>,
     pub sums: Mutex<Sums>,
-    /// Frames a second at fidelity 1, by one tester.
+    /// Frames a second at fidelity 1, by one tester that never rests.
     speed: Mutex<f64>,
     written: Mutex<Instant>,
     share_per_mille: AtomicU64,
@@ -76,10 +76,9 @@ impl<'a> Shared<'a> {
         recorder: Recorder<'a>,
         diagnostic: Diagnostic<Pool<ThisMachine<'a>>>,
     ) -> Self {
-        let share = request.knobs.share;
         Self {
-            speed: Mutex::new(prepared.bandwidth(request, share.get()).at_fidelity_1),
-            share_per_mille: AtomicU64::new(share.per_mille()),
+            speed: Mutex::new(prepared.bandwidth(request).at_fidelity_1),
+            share_per_mille: AtomicU64::new(request.knobs.shares.beside_programs.per_mille()),
             request,
             machine,
             prepared,
@@ -112,8 +111,22 @@ impl<'a> Shared<'a> {
         self.share_per_mille.load(Ordering::Relaxed) as f64 / 1000.0
     }
 
-    pub fn set_share(&self, share: super::Share) {
-        self.share_per_mille.store(share.per_mille(), Ordering::Relaxed);
+    /// Settles that part; policies count on what testers do in it.
+    pub fn set_share(&self, share: Share) {
+        if self.share_per_mille.swap(share.per_mille(), Ordering::Relaxed) != share.per_mille() {
+            self.tell_bandwidth(*lock(&self.speed));
+        }
+    }
+
+    /// How long a thread rests after so much work.
+    pub fn rest_after(&self, worked: Duration) -> Duration {
+        let share = self.share();
+        worked.mul_f64((1.0 - share) / share)
+    }
+
+    /// Such a part of its time each of `testers` must test to test so many frames a second at a fidelity.
+    pub fn share_needed(&self, rate: f64, fidelity: Fidelity, testers: u32) -> f64 {
+        rate * f64::from(fidelity.backgrounds()) / (*lock(&self.speed) * f64::from(testers)).max(1e-9)
     }
 
     pub fn stop(&self) {
@@ -133,14 +146,19 @@ impl<'a> Shared<'a> {
         self.wanted_back.load(Ordering::Relaxed) && self.wanted_back.swap(false, Ordering::Relaxed)
     }
 
-    /// Notes how long a tester took for a block, its rests included: what a policy may count on.
+    /// Notes how long a tester worked on a block.
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
-    pub fn took(&self, bytes: Bytes, fidelity: Fidelity, time: Duration) {
+    pub fn took(&self, bytes: Bytes, fidelity: Fidelity, worked: Duration) {
         let frames = (bytes.get() / FRAME_BYTES) as f64 * f64::from(fidelity.backgrounds());
-        let seen = frames / time.as_secs_f64().max(1e-9);
+        let seen = frames / worked.as_secs_f64().max(1e-9);
         let mut speed = lock(&self.speed);
         *speed += WEIGHT * (seen - *speed);
-        lock(&self.diagnostic).measured(Bandwidth { at_fidelity_1: *speed });
+        let speed = *speed;
+        self.tell_bandwidth(speed);
+    }
+
+    fn tell_bandwidth(&self, speed: f64) {
+        lock(&self.diagnostic).measured(Bandwidth { at_fidelity_1: speed * self.share() });
     }
 
     /// Writes down what is new, then tells it.

@@ -32,16 +32,36 @@ const GLANCE: Duration = Duration::from_millis(10);
 
 /// Tests steps until watching ends.
 pub fn work(shared: &Shared<'_>, number: Tester, near: &[Cpu]) {
-    // A tester that may not be bound or slowed down tests all the same.
+    // A tester that may not be bound tests all the same.
     let _unbound = cpu::bind_to_any(near);
-    if cpu::schedule_as(cpu::Scheduling::Idle).is_err() {
-        let _unslowed = cpu::be_nice(cpu::Niceness::MOST);
-    }
+    yield_to_programs();
     while !shared.halted() {
         match shared.next(number) {
             Some(work) => test(shared, work),
             None => thread::sleep(IDLE),
         }
+    }
+}
+
+/// From now on the thread runs when nothing else wants to; if the kernel does not allow that, all the same.
+pub fn yield_to_programs() {
+    if cpu::schedule_as(cpu::Scheduling::Idle).is_err() {
+        let _unslowed = cpu::be_nice(cpu::Niceness::MOST);
+    }
+}
+
+/// Does nothing for so long, unless it is `wanted` before.
+pub fn rest(time: Duration, wanted: impl Fn() -> bool) -> ControlFlow<()> {
+    let end = Instant::now() + time;
+    loop {
+        if wanted() {
+            return ControlFlow::Break(());
+        }
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return ControlFlow::Continue(());
+        }
+        thread::sleep(left.min(GLANCE));
     }
 }
 
@@ -59,11 +79,7 @@ fn test(shared: &Shared<'_>, work: Work<Step<Block>>) {
     shared.machine.frames(&step.region, &mut before);
     let request = shared.request;
     let plan = Plan::new(request.march.clone(), fidelity, &request.orders, request.seed);
-    let began = Instant::now();
     let (ended, bad_pages) = march(shared, &mut step.region, &before, &plan);
-    if ended == Ended::Whole {
-        shared.took(step.region.bytes(), fidelity, began.elapsed());
-    }
     let mut after = Vec::new();
     shared.machine.frames(&step.region, &mut after);
     step.region.unpin();
@@ -145,7 +161,7 @@ fn march(shared: &Shared<'_>, region: &mut Block, frames: &[Option<Frame>], plan
     let mut planted = plant(shared, region.bytes(), frames);
     let mut emulator = (!planted.is_empty()).then(|| Emulator::new(planted.faults().to_vec(), shared.request.seed));
     let mut bad_pages = BTreeSet::new();
-    let mut shift = Shift { shared, began: Instant::now() };
+    let mut shift = Shift { shared, began: Instant::now(), worked: Duration::ZERO };
     for step in plan.passes() {
         let scene = Scene { frames, address, planted: &mut planted, step };
         let mut watch = TesterWatch { scene, bad_pages: &mut bad_pages, shift: &mut shift };
@@ -154,6 +170,7 @@ fn march(shared: &Shared<'_>, region: &mut Block, frames: &[Option<Frame>], plan
         }
     }
     shift.count();
+    shared.took(region.bytes(), plan.fidelity(), shift.worked);
     let lines = lines(region.bytes());
     let tally = planted.tally(|fault| promises(plan, fault, lines, &shared.prepared.settings));
     lock(&shared.sums).missed.extend(tally.missed);
@@ -171,10 +188,11 @@ fn plant(shared: &Shared<'_>, bytes: Bytes, frames: &[Option<Frame>]) -> Planted
     Planted::new(faults)
 }
 
-/// A tester's time: work, and the rests that keep it within its share.
+/// A tester's time on one step: work, and the rests that keep it within its share.
 struct Shift<'a, 'b> {
     shared: &'a Shared<'b>,
     began: Instant,
+    worked: Duration,
 }
 
 impl Shift<'_, '_> {
@@ -182,27 +200,19 @@ impl Shift<'_, '_> {
     fn count(&mut self) -> Duration {
         let worked = self.began.elapsed();
         lock(&self.shared.sums).busy += worked;
+        self.worked += worked;
         self.began = Instant::now();
         worked
     }
 
-    fn look(&self) -> ControlFlow<()> {
-        let wanted = self.shared.halted() || self.shared.takes_back();
-        if wanted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    fn is_wanted(&self) -> bool {
+        self.shared.halted() || self.shared.takes_back()
     }
 
-    /// Does nothing for so long, unless the memory is wanted.
     fn rest(&mut self, time: Duration) -> ControlFlow<()> {
-        let end = Instant::now() + time;
-        loop {
-            self.look()?;
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                self.began = Instant::now();
-                return ControlFlow::Continue(());
-            }
-            thread::sleep(left.min(GLANCE));
-        }
+        rest(time, || self.is_wanted())?;
+        self.began = Instant::now();
+        ControlFlow::Continue(())
     }
 }
 
@@ -221,13 +231,14 @@ impl Watch for TesterWatch<'_, '_, '_> {
 
     fn advanced(&mut self, operations: u64) -> ControlFlow<()> {
         lock(&self.shift.shared.sums).traffic += operations * LINE_BYTES;
-        self.shift.look()?;
+        if self.shift.is_wanted() {
+            return ControlFlow::Break(());
+        }
         if self.shift.began.elapsed() < SHIFT {
             return ControlFlow::Continue(());
         }
         let worked = self.shift.count();
-        let share = self.shift.shared.share();
-        self.shift.rest(worked.mul_f64((1.0 - share) / share))
+        self.shift.rest(self.shift.shared.rest_after(worked))
     }
 
     fn pause(&mut self, time: Duration) -> ControlFlow<()> {

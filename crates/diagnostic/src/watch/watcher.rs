@@ -6,6 +6,7 @@ use rampart_memory::{Bytes, TestConfig, Tested, Timestamp};
 
 use super::errors::Errors;
 use super::keep::{self, summarize};
+use super::pace::{Pace, Urgency};
 use super::shared::{Shared, lock};
 use super::{Cost, Event, Frames, Knobs, STATE_SCHEMA, State, Summary};
 use crate::pool::News;
@@ -20,7 +21,7 @@ pub struct Watcher<'a, 'b> {
     knobs: Knobs,
     errors: Errors,
     told: Last,
-    rests_until: Instant,
+    pace: Pace,
     sweeps: u64,
     pressure: u64,
     relieved: Bytes,
@@ -56,7 +57,7 @@ impl<'a, 'b> Watcher<'a, 'b> {
             began,
             knobs,
             told,
-            rests_until: Instant::now(),
+            pace: Pace::new(began, shared.machine.others_busy().unwrap_or_default()),
             sweeps: 0,
             pressure: 0,
             relieved: Bytes::ZERO,
@@ -78,7 +79,8 @@ impl<'a, 'b> Watcher<'a, 'b> {
         if let Some(erring) = self.errors.look(self.shared, now) {
             lock(&self.shared.diagnostic).erring(erring);
         }
-        self.advance(now);
+        self.keep_pace(now);
+        lock(&self.shared.diagnostic).tick(now);
         self.hear();
         self.shared.publish_now_and_then();
         if self.told.at.elapsed() >= TELL || self.told.state.is_none() {
@@ -86,14 +88,24 @@ impl<'a, 'b> Watcher<'a, 'b> {
         }
     }
 
-    /// The controller's timers. Where they claimed memory, the kernel took its time to clear it: as long again belongs to
-    /// others.
-    fn advance(&mut self, now: Timestamp) {
-        let began = Instant::now();
-        if began >= self.rests_until {
-            lock(&self.shared.diagnostic).tick(now);
-            self.rests_until = began + 2 * began.elapsed();
+    /// How much testers may do from now on. Where the kernel does not say what programs do, they are taken to run.
+    fn keep_pace(&mut self, now: Timestamp) {
+        if !self.pace.is_due(now) {
+            return;
         }
+        let machine = self.shared.machine;
+        if let Some(busy) = machine.others_busy() {
+            self.pace.look(now, busy, u32::try_from(machine.cpus().len()).unwrap_or(u32::MAX));
+        }
+        let diagnostic = lock(&self.shared.diagnostic);
+        let (rate, overdue) = (diagnostic.source().rate(), diagnostic.source().is_overdue(now));
+        drop(diagnostic);
+        let limits = self.knobs.settings.limits;
+        let urgency = match overdue {
+            true => Urgency::Overdue,
+            false => Urgency::Needs(self.shared.share_needed(rate, limits.min_fidelity, limits.max_cores)),
+        };
+        self.shared.set_share(self.pace.share(self.knobs.shares, urgency));
     }
 
     /// Programs first: held steps, then waiting ones, then those that wait for a tester, then those under test.
@@ -113,7 +125,6 @@ impl<'a, 'b> Watcher<'a, 'b> {
         }
         diagnostic.reconfigure(knobs.settings, knobs.policy.policy(knobs.settings.limits));
         drop(diagnostic);
-        self.shared.set_share(knobs.share);
         self.errors.change(knobs);
         self.knobs = knobs;
         self.shared.happened(&Event::Reloaded);

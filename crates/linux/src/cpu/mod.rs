@@ -5,6 +5,7 @@
 //! privilege as long as it only gives up something.
 
 mod scheduling;
+mod time;
 
 use std::time::{Duration, SystemTime};
 
@@ -16,8 +17,10 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
 pub use self::scheduling::{Scheduling, schedule_as};
+pub use self::time::{busy, own};
 use crate::roots::require;
 use crate::{Error, Roots};
+
 /// A CPU, by the kernel's number: one hardware thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, displaydoc::Display)]
 #[serde(transparent)]

@@ -24,6 +24,9 @@ pub struct WatchArguments {
     /// At most so much of each one's time [default: 50%]
     #[arg(long, value_name = "PERCENT", value_parser = some_share)]
     pub max_share: Option<Share>,
+    /// While programs run, at most so much of it, unless the lifetime needs more [default: 5%]
+    #[arg(long, value_name = "PERCENT", value_parser = some_share)]
+    pub busy_share: Option<Share>,
     /// How fidelity and CPUs follow demand: comet, fixed, adaptive, fidelity-preserving, error-triggered [default: adaptive]
     #[arg(long, value_name = "NAME", value_parser = some_policy)]
     pub policy: Option<PolicyName>,

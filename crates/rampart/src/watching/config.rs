@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rampart_diagnostic::control::{Error as SettingsError, Limits, PolicyName, Settings};
-use rampart_diagnostic::watch::{Knobs, Share};
+use rampart_diagnostic::watch::{Knobs, Share, Shares};
 use rampart_march::Fidelity;
 use rampart_memory::TestLifetime;
 use serde::{Deserialize, Deserializer};
@@ -57,6 +57,8 @@ struct File {
     max_cores: Option<u32>,
     #[serde(deserialize_with = "share")]
     max_share: Option<Share>,
+    #[serde(deserialize_with = "share")]
+    busy_share: Option<Share>,
     node_local: Option<bool>,
     error_threshold: Option<u64>,
     #[serde(deserialize_with = "time")]
@@ -89,7 +91,10 @@ pub fn knobs(arguments: &WatchArguments) -> Result<Knobs, Error> {
     Ok(Knobs {
         settings: settings.checked()?,
         policy: arguments.policy.or(file.policy).unwrap_or(PolicyName::Adaptive),
-        share: arguments.max_share.or(file.max_share).unwrap_or(Share::new(0.5).expect("a half")),
+        shares: Shares {
+            most: arguments.max_share.or(file.max_share).unwrap_or(Share::new(0.5).expect("a half")),
+            beside_programs: arguments.busy_share.or(file.busy_share).unwrap_or(Share::new(0.05).expect("a twentieth")),
+        },
         error_threshold: file.error_threshold.unwrap_or(10),
         error_window: file.error_window.unwrap_or(Duration::from_secs(86_400)),
     })
@@ -172,7 +177,7 @@ mod tests {
         let knobs = knobs(&arguments(&["--config", path, "--max-cores", "2"])).unwrap();
         assert_eq!(knobs.settings.lifetime.lifetime(), Duration::from_secs(600));
         assert_eq!(knobs.settings.limits.max_cores, 2);
-        assert_eq!((knobs.share.get(), knobs.policy), (0.2, PolicyName::Adaptive));
+        assert_eq!((knobs.shares.most.get(), knobs.policy), (0.2, PolicyName::Adaptive));
         assert!(matches!(reload(&arguments(&["--config", path]), 2), Err(Error::MoreCores(3, 2))));
     }
 

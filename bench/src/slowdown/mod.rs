@@ -1,0 +1,234 @@
+//! `watch`: what real programs lose while `rampart watch` tests the machine's memory beside them.
+//!
+//! Others may use the machine, and its speed drifts by more than is to be measured. So one daemon runs all the time, in its
+//! first sweep, and short runs of a program alternate within a second or two: daemon stopped (SIGSTOP), going, going,
+//! stopped. Each such round gives a ratio of wall time and one of user and system time; the medians count, and between
+//! which ranks they lie with a confidence of 95 %. That programs never wait for memory that the daemon holds shows in the
+//! kernel's count of reclaimed pages. The thesis' numbers for COMeT are 1.04 on average and 1.02 to 1.05 over SPEC CPU2006
+//! (000_fb6e5fb08980d1bc.txt, 4.2.2).
+
+mod programs;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::soak;
+
+pub use programs::triad;
+
+/// Rounds of each program.
+const ROUNDS: usize = 40;
+
+/// A stopped or continued daemon has so long to rest or work before the next run begins.
+const SETTLE: Duration = Duration::from_millis(20);
+
+/// Runs it with the lifetime given as the first argument (30m if none), and further options of the daemon.
+pub fn run(arguments: &[String]) -> Result<(), String> {
+    let lifetime = arguments.first().map_or("30m", String::as_str);
+    let options = arguments.get(1..).unwrap_or_default();
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let rampart = soak::build_rampart()?;
+    println!("slowdown by `rampart watch --lifetime {lifetime} {}`: medians of {ROUNDS} rounds", options.join(" "));
+    println!("{:<22}{:>8}{:>18}{:>14}{:>18}{:>12}", "program", "wall", "95 %", "user+system", "95 %", "testing");
+    let watch = Watch::start(&rampart, folder.path(), lifetime, options)?;
+    let reclaimed = reclaimed_pages()?;
+    let mut medians = Vec::new();
+    for (name, program) in programs::PROGRAMS {
+        match program(folder.path()).and_then(|mut once| compare(&watch, &mut *once)) {
+            Ok(compared) => {
+                println!("{name:<22}{compared}");
+                medians.push((compared.wall.median, compared.cpu.median));
+            }
+            Err(why) => println!("{name:<22}not run: {why}"),
+        }
+    }
+    summary("wall", medians.iter().map(|median| median.0));
+    summary("user+system", medians.iter().map(|median| median.1));
+    println!("reclaimed by the kernel meanwhile: {} pages", reclaimed_pages()? - reclaimed);
+    watch.stop()?;
+    coverage(&rampart, folder.path(), lifetime, options)
+}
+
+fn summary(what: &str, values: impl Iterator<Item = f64> + Clone) {
+    let mean = values.clone().sum::<f64>() / values.clone().count() as f64;
+    let worst = values.fold(0.0, f64::max);
+    println!("{what:<22}mean {mean:.3}, worst {worst:.3}   (thesis, COMeT on SPEC: 1.04 and 1.05)");
+}
+
+/// A program that runs again and again, and the time on CPUs that it had so far, in seconds.
+pub trait Program {
+    fn once(&mut self) -> Result<(), String>;
+    fn cpu_seconds(&self) -> Result<f64, String> {
+        cpu_seconds("self")
+    }
+}
+
+/// The median of some ratios, and its bounds.
+struct Middle {
+    median: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Middle {
+    /// The bounds are the order statistics at n/2 ± 0.98·√n (a sign test of 95 %).
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank")]
+    fn of(mut values: Vec<f64>) -> Self {
+        values.sort_by(f64::total_cmp);
+        let (half, width) = (values.len() as f64 / 2.0, 0.98 * (values.len() as f64).sqrt());
+        let low = (half - width).max(0.0) as usize;
+        let high = ((half + width) as usize).min(values.len() - 1);
+        Self { median: values[values.len() / 2], low: values[low], high: values[high] }
+    }
+}
+
+struct Compared {
+    wall: Middle,
+    cpu: Middle,
+    /// The daemon's time on CPUs while it went, over that time: 1 is one CPU.
+    testing: f64,
+}
+
+impl std::fmt::Display for Compared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { wall, cpu, testing } = self;
+        write!(f, "{:>8.3}     {:.3} to {:.3}", wall.median, wall.low, wall.high)?;
+        write!(f, "{:>14.3}     {:.3} to {:.3}{:>10.1} %", cpu.median, cpu.low, cpu.high, 100.0 * testing)
+    }
+}
+
+fn compare(watch: &Watch, program: &mut dyn Program) -> Result<Compared, String> {
+    program.once()?;
+    let (mut walls, mut cpus) = (Vec::new(), Vec::new());
+    let (mut tested, mut gone) = (0.0, 0.0);
+    for _ in 0..ROUNDS {
+        let mut sums = [Times::default(); 2];
+        for going in [false, true, true, false] {
+            watch.signal(if going { "-CONT" } else { "-STOP" })?;
+            thread::sleep(SETTLE);
+            let before = cpu_seconds(&watch.id())?;
+            let times = timed(program)?;
+            sums[usize::from(going)].add(times);
+            if going {
+                tested += cpu_seconds(&watch.id())? - before;
+                gone += times.wall;
+            }
+        }
+        let [stopped, going] = sums;
+        walls.push(going.wall / stopped.wall);
+        cpus.push(going.cpu / stopped.cpu);
+    }
+    watch.signal("-CONT")?;
+    Ok(Compared { wall: Middle::of(walls), cpu: Middle::of(cpus), testing: tested / gone })
+}
+
+/// Seconds of a run, and of its processes on CPUs.
+#[derive(Clone, Copy, Default)]
+struct Times {
+    wall: f64,
+    cpu: f64,
+}
+
+impl Times {
+    fn add(&mut self, more: Self) {
+        self.wall += more.wall;
+        self.cpu += more.cpu;
+    }
+}
+
+fn timed(program: &mut dyn Program) -> Result<Times, String> {
+    let (began, cpu) = (Instant::now(), program.cpu_seconds()?);
+    program.once()?;
+    Ok(Times { wall: began.elapsed().as_secs_f64(), cpu: program.cpu_seconds()? - cpu })
+}
+
+/// User and system time of a process and of its children that ended, in ticks of 10 ms (proc(5), fields 14 to 17).
+pub fn cpu_seconds(process: &str) -> Result<f64, String> {
+    let text = fs::read_to_string(format!("/proc/{process}/stat")).map_err(|error| error.to_string())?;
+    let after_name = text.rsplit_once(") ").ok_or("no process name in /proc/PID/stat")?.1;
+    let ticks = after_name.split(' ').skip(11).take(4).filter_map(|field| field.parse::<f64>().ok());
+    Ok(ticks.sum::<f64>() / 100.0)
+}
+
+/// Pages that the kernel took back from somebody, since boot (`pgsteal_*` of /proc/vmstat).
+fn reclaimed_pages() -> Result<u64, String> {
+    let text = fs::read_to_string("/proc/vmstat").map_err(|error| error.to_string())?;
+    let of_line = |line: &str| {
+        let (name, number) = line.split_once(' ')?;
+        (name == "pgsteal_kswapd" || name == "pgsteal_direct").then(|| number.parse::<u64>().ok())?
+    };
+    Ok(text.lines().filter_map(of_line).sum())
+}
+
+/// How much of the machine's memory is reached over time, from the start.
+fn coverage(rampart: &Path, folder: &Path, lifetime: &str, options: &[String]) -> Result<(), String> {
+    println!("\nseconds   reached of all   with a good test, of reached   oldest test");
+    let watch = Watch::start(rampart, &folder.join("afresh"), lifetime, options)?;
+    let began = Instant::now();
+    for _ in 0..8 {
+        thread::sleep(Duration::from_secs(15));
+        let seen = watch.status(rampart)?;
+        let seconds = began.elapsed().as_secs();
+        let frames = |key: &str| seen["frames"][key].as_f64().unwrap_or_default();
+        println!(
+            "{seconds:>7}   {:>12.1} %   {:>26.1} %   {:>8.0} s",
+            100.0 * frames("reached") / frames("total"),
+            100.0 * frames("fresh") / frames("reached").max(1.0),
+            seen["oldest_seconds"].as_f64().unwrap_or_default()
+        );
+    }
+    watch.stop()
+}
+
+/// A daemon that is running.
+struct Watch {
+    child: Child,
+    store: PathBuf,
+}
+
+impl Watch {
+    /// Starts it, and waits until it tests.
+    fn start(rampart: &Path, folder: &Path, lifetime: &str, options: &[String]) -> Result<Self, String> {
+        fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+        let store = folder.join("watch.db");
+        let child = Command::new(rampart)
+            .args(["watch", "--lifetime", lifetime])
+            .args(options)
+            .env("RAMPART_STORE", &store)
+            .stdout(Stdio::null())
+            .spawn()
+            .map_err(|error| format!("cannot run {}: {error}", rampart.display()))?;
+        let watch = Self { child, store };
+        thread::sleep(Duration::from_secs(3));
+        watch.status(rampart)?;
+        Ok(watch)
+    }
+
+    fn id(&self) -> String {
+        self.child.id().to_string()
+    }
+
+    fn signal(&self, signal: &str) -> Result<(), String> {
+        let sent = Command::new("kill").args([signal, &self.id()]).status().map_err(|error| error.to_string())?;
+        if sent.success() { Ok(()) } else { Err("the watch has ended".to_owned()) }
+    }
+
+    fn status(&self, rampart: &Path) -> Result<Value, String> {
+        let output = Command::new(rampart).args(["status", "--json"]).env("RAMPART_STORE", &self.store).output();
+        let output = output.map_err(|error| error.to_string())?;
+        let document: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("no status: {error}"))?;
+        if document["watch"].is_null() { Err("no watch is running".to_owned()) } else { Ok(document["watch"].clone()) }
+    }
+
+    /// Ends it as Ctrl-C does, and waits. It says with 2 that its first sweep was not over, and with 1 that memory is bad.
+    fn stop(mut self) -> Result<(), String> {
+        self.signal("-INT")?;
+        let ended = self.child.wait().map_err(|error| error.to_string())?;
+        if matches!(ended.code(), Some(0 | 2)) { Ok(()) } else { Err(format!("the watch ended with {ended}")) }
+    }
+}

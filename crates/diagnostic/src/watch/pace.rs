@@ -1,0 +1,134 @@
+//! How much of their time testers test.
+//!
+//! **Problem.** Testers run only where no program wants to, and still cost programs something: caches and memory are
+//! everybody's. **Idea.** Hurry while nobody works; when somebody does, take the small share that is settled for that, or as
+//! much more as the lifetime needs. **Why this way.** The lifetime is a promise, so it comes first; all that is beyond it
+//! is worth as much an hour later, when the machine may be idle.
+
+use std::time::Duration;
+
+use rampart_memory::Timestamp;
+
+use super::Share;
+
+/// How often it is looked whether programs run; many of the kernel's ticks.
+pub const LOOK: Duration = Duration::from_millis(200);
+
+/// Programs that together use less of the machine's CPU time are nobody: a machine's own housekeeping.
+const QUIET: f64 = 0.05;
+
+/// Nobody works if nobody did for so many looks: a program that waits for a moment comes back.
+const QUIET_LOOKS: u32 = 5;
+
+/// What an administrator settles.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shares {
+    /// The most, always.
+    pub most: Share,
+    /// The most while programs run, unless the lifetime needs more.
+    pub beside_programs: Share,
+}
+
+/// How urgent tests are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Urgency {
+    /// Such a part of its time each tester must test, or frames come due untested; 0 or more.
+    Needs(f64),
+    /// Frames have come due untested.
+    Overdue,
+}
+
+/// What was seen of the programs beside us.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    looked: Timestamp,
+    busy: Duration,
+    quiet: u32,
+}
+
+impl Pace {
+    /// Begins; `busy` is the time that CPUs ran programs so far, as for [`Pace::look`]. Programs are taken to run until it
+    /// is seen that they do not.
+    pub const fn new(now: Timestamp, busy: Duration) -> Self {
+        Self { looked: now, busy, quiet: 0 }
+    }
+
+    /// Whether it is time to look.
+    pub fn is_due(&self, now: Timestamp) -> bool {
+        now.since(self.looked) >= LOOK
+    }
+
+    /// Looks at the time that `cpus` CPUs ran programs so far.
+    pub fn look(&mut self, now: Timestamp, busy: Duration, cpus: u32) {
+        let time = now.since(self.looked).as_secs_f64() * f64::from(cpus.max(1));
+        let part = busy.saturating_sub(self.busy).as_secs_f64() / time.max(1e-9);
+        self.quiet = if part < QUIET { self.quiet + 1 } else { 0 };
+        (self.looked, self.busy) = (now, busy);
+    }
+
+    /// The share that each tester has from now on.
+    pub fn share(&self, shares: Shares, urgency: Urgency) -> Share {
+        match urgency {
+            Urgency::Needs(part) if self.quiet < QUIET_LOOKS => {
+                let gentle = shares.beside_programs.get().max(part);
+                Share::new(gentle.min(shares.most.get())).unwrap_or(shares.most)
+            }
+            _ => shares.most,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHARES: fn() -> Shares =
+        || Shares { most: Share::new(0.5).unwrap(), beside_programs: Share::new(0.05).unwrap() };
+
+    fn at(millis: u64) -> Timestamp {
+        Timestamp::from_micros(1000 * millis)
+    }
+
+    /// Looks every 200 ms while programs use such a part of two CPUs' time; returns the share then.
+    fn after(looks: u64, part: f64, urgency: Urgency) -> f64 {
+        let mut pace = Pace::new(at(0), Duration::from_secs(1));
+        for look in 1..=looks {
+            let ran = Duration::from_secs(1) + Duration::from_millis(400 * look).mul_f64(part);
+            pace.look(at(200 * look), ran, 2);
+        }
+        pace.share(SHARES(), urgency).get()
+    }
+
+    #[test]
+    fn testers_hurry_once_nobody_has_worked_for_a_second() {
+        assert_eq!(after(0, 0.0, Urgency::Needs(0.01)), 0.05);
+        assert_eq!(after(4, 0.01, Urgency::Needs(0.01)), 0.05);
+        assert_eq!(after(5, 0.01, Urgency::Needs(0.01)), 0.5);
+        assert_eq!(after(50, 0.06, Urgency::Needs(0.01)), 0.05);
+    }
+
+    #[test]
+    fn one_busy_look_ends_the_hurry() {
+        let mut pace = Pace::new(at(0), Duration::ZERO);
+        (1..=9).for_each(|look| pace.look(at(200 * look), Duration::ZERO, 2));
+        assert_eq!(pace.share(SHARES(), Urgency::Needs(0.0)).get(), 0.5);
+        pace.look(at(2000), Duration::from_millis(40), 2);
+        assert_eq!(pace.share(SHARES(), Urgency::Needs(0.0)).get(), 0.05);
+    }
+
+    #[test]
+    fn the_lifetime_comes_first_and_the_most_is_never_exceeded() {
+        assert_eq!(after(9, 1.0, Urgency::Needs(0.2)), 0.2);
+        assert_eq!(after(9, 1.0, Urgency::Needs(7.0)), 0.5);
+        assert_eq!(after(9, 1.0, Urgency::Overdue), 0.5);
+        let tight = Shares { most: Share::new(0.01).unwrap(), ..SHARES() };
+        assert_eq!(Pace::new(at(0), Duration::ZERO).share(tight, Urgency::Needs(0.0)).get(), 0.01);
+    }
+
+    #[test]
+    fn a_clock_that_stands_is_no_idle_machine() {
+        let mut pace = Pace::new(at(5), Duration::ZERO);
+        (0..9).for_each(|tick| pace.look(at(5), Duration::from_millis(tick), 2));
+        assert_eq!(pace.share(SHARES(), Urgency::Needs(0.0)).get(), 0.05);
+    }
+}
