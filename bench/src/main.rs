@@ -16,7 +16,7 @@ use std::process::ExitCode;
 /// A bench: its name, what it shows, and how it is run.
 type Bench = (&'static str, &'static str, fn(&[String]) -> Result<(), String>);
 
-const BENCHES: [Bench; 4] = [
+const BENCHES: [Bench; 5] = [
     ("march", "speed of march tests beside this machine's limit, memtester and stressapptest", march::run),
     (
         "soak",
@@ -29,6 +29,7 @@ const BENCHES: [Bench; 4] = [
         slowdown::run,
     ),
     ("triad", "a loop bound by memory, for `watch`", slowdown::triad),
+    ("hog", "a program that takes memory at once, for `watch`", slowdown::hog),
 ];
 
 fn main() -> ExitCode {

@@ -10,5 +10,6 @@ mod map;
 mod march;
 mod politeness;
 mod refusals;
+mod simulate;
 mod verdict;
 mod watch;

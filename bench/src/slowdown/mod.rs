@@ -182,7 +182,55 @@ fn coverage(rampart: &Path, folder: &Path, lifetime: &str, options: &[String]) -
             seen["oldest_seconds"].as_f64().unwrap_or_default()
         );
     }
+    give_back()?;
     watch.stop()
+}
+
+/// How long it takes until a program's sudden want is made good: from the moment when less than half of what was free is
+/// left to the one when nine tenths are free again.
+fn give_back() -> Result<(), String> {
+    let own = std::env::current_exe().map_err(|error| error.to_string())?;
+    println!("\na program that takes most of what the daemon left free finds as much free again after");
+    for _ in 0..5 {
+        let left = free_kib()?;
+        let mut hog = Command::new(&own).args(["hog", &(left / 1024 * 7 / 10).to_string()]).spawn().map_err(|error| error.to_string())?;
+        let (mut low, mut again) = (None, None);
+        let began = Instant::now();
+        while again.is_none() && began.elapsed() < Duration::from_secs(5) {
+            let free = free_kib()?;
+            let now = Instant::now();
+            if free < left / 2 {
+                low = low.or(Some(now));
+            } else if free > left / 10 * 9 {
+                again = low.map(|low| now.duration_since(low));
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        let _gone = hog.kill();
+        hog.wait().map_err(|error| error.to_string())?;
+        match (low, again) {
+            (_, Some(time)) => println!("  {:>6} ms of {} MiB", time.as_millis(), left >> 10),
+            (Some(_), None) => println!("  more than 5 s of {} MiB", left >> 10),
+            (None, None) => println!("  never: {} MiB stayed free", left >> 10),
+        }
+        thread::sleep(Duration::from_secs(3));
+    }
+    Ok(())
+}
+
+fn free_kib() -> Result<u64, String> {
+    let text = fs::read_to_string("/proc/meminfo").map_err(|error| error.to_string())?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemFree:")).ok_or("no MemFree in /proc/meminfo")?;
+    line.trim().trim_end_matches(" kB").parse().map_err(|_| "no number of free memory".to_owned())
+}
+
+/// Takes so many MiB at once and keeps them until it is ended.
+pub fn hog(arguments: &[String]) -> Result<(), String> {
+    let mib: usize = arguments.first().and_then(|text| text.parse().ok()).ok_or("say how many MiB")?;
+    let taken = std::hint::black_box(vec![1_u8; mib << 20]);
+    thread::sleep(Duration::from_secs(10));
+    drop(taken);
+    Ok(())
 }
 
 /// A daemon that is running.

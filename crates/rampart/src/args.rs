@@ -227,6 +227,9 @@ pub struct SimulateArguments {
     /// What everything random is drawn from
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+    /// How long one run on the desktop lasts, in simulated time; one on the server a tenth of it
+    #[arg(long = "for", value_name = "TIME", default_value = "10m", value_parser = some_time)]
+    pub longest: Duration,
     /// Draw the numbers, as SVG
     #[arg(long, value_name = "FILE", requires = "name")]
     pub plot: Option<PathBuf>,
