@@ -44,5 +44,9 @@ fn the_drawing_is_svg_and_the_numbers_are_not_lost_where_it_cannot_be_written() 
 fn a_name_that_no_experiment_has_is_refused_with_what_to_do() {
     let said = Rampart::new().run(&["simulate", "figure99"]);
     assert_eq!((said.code, said.out.as_str()), (Some(2), ""));
-    assert!(said.err.contains("figure99") && said.err.contains("--list") && said.err.lines().count() == 1, "{}", said.err);
+    assert!(
+        said.err.contains("figure99") && said.err.contains("--list") && said.err.lines().count() == 1,
+        "{}",
+        said.err
+    );
 }

@@ -193,7 +193,10 @@ fn give_back() -> Result<(), String> {
     println!("\na program that takes most of what the daemon left free finds as much free again after");
     for _ in 0..5 {
         let left = free_kib()?;
-        let mut hog = Command::new(&own).args(["hog", &(left / 1024 * 7 / 10).to_string()]).spawn().map_err(|error| error.to_string())?;
+        let mut hog = Command::new(&own)
+            .args(["hog", &(left / 1024 * 7 / 10).to_string()])
+            .spawn()
+            .map_err(|error| error.to_string())?;
         let (mut low, mut again) = (None, None);
         let began = Instant::now();
         while again.is_none() && began.elapsed() < Duration::from_secs(5) {
