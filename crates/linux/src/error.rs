@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use rampart_memory::{Bytes, Frame};
 
+use crate::Absence;
 use crate::cpu::Cpu;
 
 /// Why the kernel did not do what was asked. What a machine merely lacks is no error but a [`crate::Absence`].
@@ -70,6 +71,20 @@ pub enum Error {
     },
     /// cannot change how this thread is scheduled: {cause}
     Schedule {
+        /// What the kernel said.
+        cause: io::Error,
+    },
+    /// {0}
+    Absent(Absence),
+    /// cannot wait for page faults or read them: {cause}; free memory, or raise the limit of open files
+    Messages {
+        /// What the kernel said.
+        cause: io::Error,
+    },
+    /// cannot {action} guarded memory: {cause}; if it is out of memory, raise vm.max_map_count
+    Guarded {
+        /// What was to be done with it.
+        action: &'static str,
         /// What the kernel said.
         cause: io::Error,
     },

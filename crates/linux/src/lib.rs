@@ -16,10 +16,12 @@
 //! | [`pagemap`], [`frame_flags`] | which frame a page is in; what each frame is used for |
 //! | [`retire`] | taking a frame out of use |
 //! | [`errors`] | errors that the hardware reported |
+//! | [`userfaultfd`] | page faults that this program resolves itself |
+//! | [`vault`] | memory of a program that is absent until it is asked for |
 //! | [`cpu`] | where threads run, how they give way, the clock |
 //!
-//! `unsafe` is in three modules: mapping memory and registering it (below [`block`]), and one system call below
-//! [`cpu`].
+//! `unsafe` is where memory is mapped, registered and moved (below [`block`], [`userfaultfd`] and [`vault`]), and in one
+//! system call below [`cpu`].
 //!
 //! Works from Linux 5.10 on, with 4 KiB pages.
 //!
@@ -38,9 +40,12 @@ pub mod errors;
 pub mod frame_flags;
 pub mod memory_state;
 pub mod pagemap;
+pub mod process;
 pub mod retire;
 mod roots;
 pub mod topology;
+pub mod userfaultfd;
+pub mod vault;
 
 use rampart_memory::{Bytes, FRAME_BYTES};
 

@@ -23,7 +23,7 @@ const POPULATE_BYTES: usize = 64 << 20;
 
 const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
 
-/// Private anonymous memory of this process, unmapped on drop. Not copied to children, not in core dumps.
+/// Private anonymous memory of this process, unmapped on drop.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     base: NonNull<u8>,
@@ -36,11 +36,22 @@ unsafe impl Send for Mapping {}
 impl Mapping {
     /// `bytes` (a multiple of the page) at an address that is a multiple of [`HUGE_BYTES`]; nothing is populated.
     pub(crate) fn anonymous(bytes: usize) -> Result<Self> {
-        let mut before = Self::map(bytes.checked_add(HUGE_BYTES).ok_or(Errno::NOMEM)?, READ_WRITE, MapFlags::PRIVATE)?;
+        let mapping = Self::aligned(bytes, MapFlags::PRIVATE)?;
+        mapping.hide()?;
+        Ok(mapping)
+    }
+
+    /// As [`Mapping::anonymous`], of addresses that may be far more than there is memory; copied to children, and in
+    /// core dumps.
+    pub(crate) fn reserved(bytes: usize) -> Result<Self> {
+        Self::aligned(bytes, MapFlags::PRIVATE | MapFlags::NORESERVE)
+    }
+
+    fn aligned(bytes: usize, flags: MapFlags) -> Result<Self> {
+        let mut before = Self::map(bytes.checked_add(HUGE_BYTES).ok_or(Errno::NOMEM)?, READ_WRITE, flags)?;
         let mut mapping = before.split_off(before.base.as_ptr().align_offset(HUGE_BYTES));
         drop(mapping.split_off(bytes));
         drop(before);
-        mapping.hide()?;
         Ok(mapping)
     }
 
@@ -63,7 +74,7 @@ impl Mapping {
         Ok(Self { base, bytes })
     }
 
-    fn hide(&self) -> Result<()> {
+    pub(crate) fn hide(&self) -> Result<()> {
         self.advise(0..self.bytes, Advice::LinuxDontFork)?;
         self.advise(0..self.bytes, Advice::LinuxDontDump)
     }

@@ -6,7 +6,7 @@
 //! ([`Block::offer`]), page by page ([`Block::discard`]), or by drop. **Why this way.** A claim in blocks can stop
 //! between two of them; how many to take, and when to give back, is decided above.
 
-mod mapping;
+pub(crate) mod mapping;
 mod pin;
 mod registered;
 

@@ -7,6 +7,7 @@
 //! itself does not.
 
 mod claiming;
+mod guarding;
 #[cfg(test)]
 mod made_up;
 mod retiring;
@@ -49,6 +50,8 @@ pub enum Feature {
     ErrorInjection,
     /// poison injection
     PoisonInjection,
+    /// page guard
+    PageGuard,
 }
 
 /// A feature and whether it is to be had here.
@@ -94,7 +97,7 @@ impl Capability {
 /// Probes one feature: what there is of it in one line, or why there is none.
 type Probe = fn(&Roots) -> Result<String, Absence>;
 
-const PROBES: [(Feature, Probe); 15] = [
+const PROBES: [(Feature, Probe); 16] = [
     (Feature::FrameNumbers, claiming::frame_numbers),
     (Feature::FrameFlags, claiming::frame_flags),
     (Feature::MemoryPressure, claiming::memory_pressure),
@@ -110,6 +113,7 @@ const PROBES: [(Feature, Probe); 15] = [
     (Feature::ErrorEvents, retiring::error_events),
     (Feature::ErrorInjection, retiring::error_injection),
     (Feature::PoisonInjection, retiring::poison_injection),
+    (Feature::PageGuard, guarding::page_guard),
 ];
 
 /// Every feature, each probed now; takes a few milliseconds.
@@ -143,7 +147,7 @@ mod tests {
         features.sort_unstable();
         features.dedup();
         assert_eq!(features.len(), PROBES.len());
-        assert_eq!(features.last(), Some(&Feature::PoisonInjection), "the last of the list");
+        assert_eq!(features.last(), Some(&Feature::PageGuard), "the last of the list");
     }
 
     #[test]
@@ -164,7 +168,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let roots = Roots::new(folder.path(), folder.path());
         let found: Vec<_> = all(&roots).into_iter().filter(Capability::is_available).collect();
-        let needs_no_file = [Feature::Pinning, Feature::MemoryLocking, Feature::SoftOffline];
+        let needs_no_file = [Feature::Pinning, Feature::MemoryLocking, Feature::SoftOffline, Feature::PageGuard];
         assert!(found.iter().all(|capability| needs_no_file.contains(&capability.feature)), "{found:?}");
     }
 }

@@ -1,0 +1,194 @@
+//! Messages: what the kernel tells the handler of a range.
+//!
+//! Source: include/uapi/linux/userfaultfd.h, `struct uffd_msg`.
+
+const MESSAGE_BYTES: usize = 32;
+
+/// Messages that one call reads at most.
+const BATCH: usize = 32;
+
+/// Room for a batch of messages, and the batch that was read last. Lives on the stack; reading allocates nothing.
+#[derive(Debug)]
+pub struct Messages {
+    bytes: [u8; BATCH * MESSAGE_BYTES],
+    count: usize,
+}
+
+impl Default for Messages {
+    fn default() -> Self {
+        Self { bytes: [0; BATCH * MESSAGE_BYTES], count: 0 }
+    }
+}
+
+impl Messages {
+    /// Where the kernel writes.
+    pub(super) fn room(&mut self) -> &mut [u8] {
+        self.count = 0;
+        &mut self.bytes
+    }
+
+    /// The kernel wrote so many bytes; always whole messages.
+    pub(super) fn filled(&mut self, bytes: usize) {
+        self.count = bytes / MESSAGE_BYTES;
+    }
+
+    /// How many were read.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether none was read.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Each, in the order in which they were read.
+    pub fn iter(&self) -> impl Iterator<Item = Message> + '_ {
+        let (messages, _) = self.bytes.as_chunks();
+        messages[..self.count].iter().map(Message::parse)
+    }
+}
+
+/// What happened in a registered range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// A thread waits at a page.
+    Fault(Fault),
+    /// Pages went to other addresses ([`super::Features::EVENT_REMAP`]).
+    Remapped {
+        /// The first address before.
+        from: usize,
+        /// And since.
+        to: usize,
+        /// How many bytes.
+        bytes: usize,
+    },
+    /// Pages were given back to the kernel ([`super::Features::EVENT_REMOVE`]).
+    Removed {
+        /// The first address.
+        start: usize,
+        /// The first behind.
+        end: usize,
+    },
+    /// Addresses were given back to the kernel ([`super::Features::EVENT_UNMAP`]).
+    Unmapped {
+        /// The first address.
+        start: usize,
+        /// The first behind.
+        end: usize,
+    },
+    /// An event that this program never asked for.
+    Unknown(u8),
+}
+
+/// A thread waits at a page until the fault is resolved or it is woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The first address of the page.
+    pub address: usize,
+    /// Whether the thread writes.
+    pub write: bool,
+    /// What stopped it.
+    pub cause: Cause,
+    /// The thread, as `gettid(2)` numbers it; `None` without [`super::Features::THREAD_ID`].
+    pub thread: Option<u32>,
+}
+
+/// What stopped a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The page is not there.
+    Missing,
+    /// The page is write-protected, and the thread writes.
+    Protected,
+    /// The page is in the file and not in the page table.
+    Minor,
+}
+
+impl Message {
+    fn parse(bytes: &[u8; MESSAGE_BYTES]) -> Self {
+        let (words, _) = bytes.as_chunks();
+        let [_, first, second, third] = words else { unreachable!("a message is four words") };
+        let [first, second, third] = [first, second, third].map(|word| u64::from_ne_bytes(*word));
+        match bytes[0] {
+            0x12 => Self::Fault(Fault::new(first, second, u32::from_ne_bytes(*bytes[24..].first_chunk().expect("8")))),
+            0x14 => Self::Remapped { from: address(first), to: address(second), bytes: address(third) },
+            0x15 => Self::Removed { start: address(first), end: address(second) },
+            0x16 => Self::Unmapped { start: address(first), end: address(second) },
+            unknown => Self::Unknown(unknown),
+        }
+    }
+}
+
+impl Fault {
+    /// From `UFFD_PAGEFAULT_FLAG_*`.
+    fn new(flags: u64, at: u64, thread: u32) -> Self {
+        let cause = match flags >> 1 & 3 {
+            0 => Cause::Missing,
+            1 => Cause::Protected,
+            _ => Cause::Minor,
+        };
+        Self { address: address(at), write: flags & 1 != 0, cause, thread: (thread != 0).then_some(thread) }
+    }
+}
+
+fn address(word: u64) -> usize {
+    usize::try_from(word).expect("an address of this process")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A message as the kernel writes it.
+    fn message(event: u8, words: [u64; 3]) -> Message {
+        let mut messages = Messages::default();
+        let room = messages.room();
+        room[0] = event;
+        for (place, word) in room[8..].chunks_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_ne_bytes());
+        }
+        messages.filled(MESSAGE_BYTES);
+        assert_eq!(messages.len(), 1);
+        messages.iter().next().unwrap()
+    }
+
+    #[test]
+    fn a_fault_says_where_and_why_and_who() {
+        for (flags, write, cause) in [
+            (0, false, Cause::Missing),
+            (1, true, Cause::Missing),
+            (3, true, Cause::Protected),
+            (4, false, Cause::Minor),
+            (5, true, Cause::Minor),
+        ] {
+            let fault = Fault { address: 0x7f00_1000, write, cause, thread: Some(77) };
+            assert_eq!(message(0x12, [flags, 0x7f00_1000, 77]), Message::Fault(fault));
+        }
+        let Message::Fault(fault) = message(0x12, [0, 0x1000, 0]) else { panic!("no fault") };
+        assert_eq!(fault.thread, None, "the kernel was not asked for it");
+    }
+
+    #[test]
+    fn the_other_events_say_which_addresses() {
+        assert_eq!(
+            message(0x14, [0x1000, 0x9000, 0x2000]),
+            Message::Remapped { from: 0x1000, to: 0x9000, bytes: 0x2000 }
+        );
+        assert_eq!(message(0x15, [0x1000, 0x3000, 0]), Message::Removed { start: 0x1000, end: 0x3000 });
+        assert_eq!(message(0x16, [0x1000, 0x3000, 0]), Message::Unmapped { start: 0x1000, end: 0x3000 });
+        assert_eq!(message(0x99, [0; 3]), Message::Unknown(0x99));
+    }
+
+    #[test]
+    fn room_that_is_handed_out_again_holds_nothing() {
+        let mut messages = Messages::default();
+        messages.room();
+        messages.filled(3 * MESSAGE_BYTES);
+        assert_eq!(messages.iter().count(), 3);
+        messages.room();
+        assert!(messages.is_empty() && messages.iter().next().is_none());
+    }
+}

@@ -1,0 +1,102 @@
+//! Page faults that this program resolves itself: userfaultfd.
+//!
+//! **Problem.** A page that is checked before it is used must be absent until then, and whoever touches it, a thread or
+//! the kernel for one in the middle of a system call, must wait and not fail. **Idea.** The kernel stops a fault in a
+//! registered range, sends a message, and goes on when the page is there: moved from elsewhere in this process, frame
+//! and all (`UFFDIO_MOVE`, Linux 6.8), copied, or mapped from a file. **Why this way.** A signal handler (`mprotect`
+//! and SIGSEGV) never sees the faults of system calls, which fail with EFAULT instead; and a page that a device was
+//! given is moved by nobody: the kernel answers that it is busy, where `mprotect` would say nothing.
+//!
+//! This module is the kernel's interface with types. Its requests change memory that this process uses, so they are
+//! `unsafe`; [`crate::vault`] is the safe owner of two ranges.
+//!
+//! Source: Linux, Documentation/admin-guide/mm/userfaultfd.rst and pagemap.rst.
+
+mod abi;
+mod features;
+mod message;
+mod open;
+mod requests;
+mod scan;
+mod stop;
+
+use std::os::fd::OwnedFd;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::{Errno, read};
+
+use crate::Error;
+
+pub use features::{Features, Modes};
+pub use message::{Cause, Fault, Message, Messages};
+pub use open::{Reach, Route};
+pub use requests::{Area, MoveError, MoveRefusal, Wake};
+pub use scan::{PageRun, PageScan, PageState, Runs, Wanted};
+pub use stop::Stop;
+
+/// The faults of this process' registered ranges; they are resolved in no way any more once it is dropped.
+///
+/// It stands for the memory of the process that opened it: a child process needs one of its own.
+#[derive(Debug)]
+pub struct Userfaultfd {
+    descriptor: OwnedFd,
+    features: Features,
+    route: Route,
+}
+
+/// Why a handler stopped waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waited {
+    /// There is something to read, unless another handler is faster.
+    Messages,
+    /// [`Stop::set`] was called.
+    Stopped,
+}
+
+impl Userfaultfd {
+    /// What was asked for.
+    #[must_use]
+    pub fn features(&self) -> Features {
+        self.features
+    }
+
+    /// How it was had, and so whose faults it sees.
+    #[must_use]
+    pub fn route(&self) -> Route {
+        self.route
+    }
+
+    /// Waits until there are messages, or until it is told to stop, which goes first.
+    ///
+    /// # Errors
+    /// [`Error::Messages`] if the kernel is out of memory.
+    pub fn wait(&self, stop: &Stop) -> Result<Waited, Error> {
+        let mut ready = [PollFd::new(&self.descriptor, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
+        loop {
+            match poll(&mut ready, None) {
+                Ok(_) if !ready[1].revents().is_empty() => return Ok(Waited::Stopped),
+                Ok(_) => return Ok(Waited::Messages),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(Error::Messages { cause: errno.into() }),
+            }
+        }
+    }
+
+    /// Reads as many messages as there are and fit, and never waits; there may be none.
+    ///
+    /// # Errors
+    /// [`Error::Messages`] if the kernel refuses.
+    pub fn read(&self, messages: &mut Messages) -> Result<(), Error> {
+        match read(&self.descriptor, messages.room()) {
+            Ok(bytes) => messages.filled(bytes),
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(errno) => return Err(Error::Messages { cause: errno.into() }),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+pub(crate) use tests::FORKS;

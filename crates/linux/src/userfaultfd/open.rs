@@ -1,0 +1,125 @@
+//! Opening: by which of three ways, and with which features.
+
+#![expect(unsafe_code, reason = "the kernel is asked for a userfaultfd and its features")]
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::{Errno, Result};
+use rustix::mm::{UserfaultfdFlags, userfaultfd};
+
+use super::{Features, Userfaultfd, abi};
+use crate::Absence;
+
+/// Whose faults are seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reach {
+    /// Those of this program's own code. A system call that is given a page that is not there fails with EFAULT.
+    UserCode,
+    /// Those of this program and of the kernel in its system calls.
+    Everything,
+}
+
+/// How a userfaultfd was had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, displaydoc::Display)]
+pub enum Route {
+    /// every fault, by userfaultfd(2)
+    SystemCall,
+    /// every fault, by /dev/userfaultfd
+    Device,
+    /// faults of user code only: system calls on pages that are not there fail with EFAULT
+    UserModeOnly,
+}
+
+impl Route {
+    /// Whose faults it lets see.
+    #[must_use]
+    pub const fn reach(self) -> Reach {
+        match self {
+            Self::SystemCall | Self::Device => Reach::Everything,
+            Self::UserModeOnly => Reach::UserCode,
+        }
+    }
+}
+
+const DEVICE: &str = "/dev/userfaultfd";
+
+const CLOSED_AND_NEVER_WAITING: UserfaultfdFlags = UserfaultfdFlags::CLOEXEC.union(UserfaultfdFlags::NONBLOCK);
+
+impl Userfaultfd {
+    /// Opens one with all of some features, by the best way there is to reach at least `least`.
+    ///
+    /// # Errors
+    /// What this kernel lacks, or this user.
+    pub fn open(features: Features, least: Reach) -> std::result::Result<Self, Absence> {
+        let (descriptor, route) = descriptor(least).map_err(refused)?;
+        match handshake(descriptor.as_fd(), features) {
+            Ok(_) => Ok(Self { descriptor, features, route }),
+            Err(errno) => Err(lacking(features, least, errno)),
+        }
+    }
+
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+/// A userfaultfd that waits for its handshake; refusals of the first way are the ones worth telling.
+fn descriptor(least: Reach) -> Result<(OwnedFd, Route)> {
+    let refusal = match open(CLOSED_AND_NEVER_WAITING) {
+        Ok(descriptor) => return Ok((descriptor, Route::SystemCall)),
+        Err(errno) => errno,
+    };
+    if let Ok(descriptor) = open_device() {
+        return Ok((descriptor, Route::Device));
+    }
+    if least == Reach::Everything {
+        return Err(refusal);
+    }
+    let user_only = UserfaultfdFlags::from_bits_retain(abi::USER_MODE_ONLY);
+    open(CLOSED_AND_NEVER_WAITING | user_only).map(|descriptor| (descriptor, Route::UserModeOnly))
+}
+
+fn open(flags: UserfaultfdFlags) -> Result<OwnedFd> {
+    // SAFETY: nothing is registered with the new descriptor, so it has no effect on memory yet.
+    unsafe { userfaultfd(flags) }
+}
+
+fn open_device() -> Result<OwnedFd> {
+    let device = rustix::fs::open(DEVICE, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    abi::new_of_device(device.as_fd(), CLOSED_AND_NEVER_WAITING.bits())
+}
+
+/// Asks for features, once for each descriptor; all that this kernel has, on a success.
+fn handshake(descriptor: BorrowedFd<'_>, features: Features) -> Result<Features> {
+    let mut api = abi::Api { version: abi::VERSION, features: features.bits(), requests: 0 };
+    // SAFETY: the structure is the request's own, and the request touches no other memory.
+    unsafe { abi::ask(descriptor, abi::API, &mut api)? };
+    Ok(Features::from_bits(api.features))
+}
+
+fn refused(errno: Errno) -> Absence {
+    match errno {
+        Errno::NOSYS => Absence::new("this kernel has no userfaultfd", "use a kernel with CONFIG_USERFAULTFD"),
+        Errno::PERM => Absence::new(
+            "this user may not handle page faults of system calls",
+            "sysctl vm.unprivileged_userfaultfd=1, or run as root; in a container, allow userfaultfd in its profile",
+        ),
+        Errno::MFILE | Errno::NFILE => {
+            Absence::new("no userfaultfd: too many open files", "raise the limit of open files (ulimit -n)")
+        }
+        other => Absence::new(format!("no userfaultfd: {other}"), "free memory first"),
+    }
+}
+
+/// Names what was asked for and is not there.
+fn lacking(asked: Features, least: Reach, errno: Errno) -> Absence {
+    let had = descriptor(least).and_then(|(descriptor, _)| handshake(descriptor.as_fd(), Features::NONE));
+    match had {
+        Ok(had) if !had.contains(asked) => Absence::new(
+            format!("this kernel's userfaultfd lacks {}", asked.without(had)),
+            "use Linux 6.8 or newer, on x86-64 or aarch64",
+        ),
+        _ => Absence::new(format!("userfaultfd refuses {asked}: {errno}"), "report this kernel's version"),
+    }
+}

@@ -1,0 +1,359 @@
+//! Vaults: memory of a program that is absent until it is asked for.
+//!
+//! **Problem.** A page guard takes pages away from a running program, keeps them, and gives them back the moment that
+//! somebody touches them; the program, its system calls and its devices must notice nothing but time, and the page must
+//! stay in the frame that was tested. **Idea.** Two ranges of equal length: the *program's*, which it uses, and the
+//! *vault* behind it, which only we know. A page is in one of the two. [`Vault::lock`] moves pages into the vault,
+//! [`Vault::unlock`] moves them back, and a touch of a page that is not there stops the toucher and sends a message
+//! ([`crate::userfaultfd`]). **Why this way.** A move changes two page-table entries and copies nothing; a page that a
+//! device may write to refuses to move, so that no write goes unseen; and a fault of a system call waits like another.
+//!
+//! FlipSphere (002_55d5eb8104b64c01.txt, 4.3.1 and 4.4.1) takes the permissions of a page away by `mprotect` and checks
+//! it in a signal handler, which needs every system call wrapped (4.4.7) and every device's buffer named (4.4.8).
+//!
+//! All memory is reached by raw pointers, so everything here is safe to call; what must be right is the order:
+//!
+//! - Operations on one page go one after the other; those on different pages may go at once, from any thread. Who calls
+//!   keeps a state for each page and changes it before.
+//! - A page that was never touched is in neither range: [`Vault::populate`] or [`Vault::give`] it at its first fault.
+//!   A page of the vault that is not there stops whoever reads it, us included, so read what is known to be there.
+//! - Nothing that handles faults may lie in the program's range: neither its stack nor anything it allocates.
+//!   Nor may the thread control blocks of any thread: the kernel's write at a thread's end gives up where a page is
+//!   absent, and `pthread_join` hangs.
+//! - After a fork the parent must [`Vault::unshare`] what is busy, and the child must [`Vault::reopen`].
+//! - Either all ranges and pools are locked by `mlock` or none: pages do not move between the two.
+//!
+//! Faults take no allocation: neither reading messages nor locking, unlocking, populating and giving.
+
+#![expect(unsafe_code, reason = "a vault owns its ranges, which makes requests about them sound")]
+
+mod moves;
+mod options;
+mod span;
+mod writes;
+
+use std::ptr::NonNull;
+
+use rampart_memory::{Bytes, FRAME_BYTES, Frame};
+use rustix::io::Errno;
+use rustix::mm::Advice;
+
+use crate::block::mapping::Mapping;
+use crate::userfaultfd::{Area, Cause, Message, Messages, PageScan, Route, Stop, Userfaultfd, Waited, Wake};
+use crate::{Error, PageKind, Pagemap, Roots, check_page_size};
+
+pub use moves::{Fate, Tally};
+pub use options::{Tracking, VaultOptions};
+pub use span::{HUGE_PAGES, Span};
+
+/// The two places that a page can be in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// The range that the program uses.
+    Program,
+    /// The range that nobody else knows of.
+    Vault,
+}
+
+/// A thread waits at a page of a vault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageFault {
+    /// In which range; a fault in [`Side::Vault`] is a mistake of ours.
+    pub side: Side,
+    /// Which page.
+    pub page: u64,
+    /// Whether the thread writes.
+    pub write: bool,
+    /// [`Cause::Missing`], or [`Cause::Protected`] with [`Tracking::Stopping`].
+    pub cause: Cause,
+    /// The thread, as `gettid(2)` numbers it.
+    pub thread: Option<u32>,
+}
+
+/// A program's range and the vault behind it; both are unmapped on drop.
+#[derive(Debug)]
+pub struct Vault {
+    // Dropped in this order: a fault in a range without a handler finds zeros, and does not wait for ever.
+    program: Mapping,
+    vault: Mapping,
+    /// As long as the two, not registered, and empty: where the kernel makes huge pages of zeros, at the same offset.
+    fresh: Mapping,
+    userfaultfd: Userfaultfd,
+    scan: PageScan,
+    options: VaultOptions,
+}
+
+// SAFETY: what a vault owns belongs to the process and not to a thread. Its mappings' bytes are touched through raw
+// pointers only, and what `&self` offers are system calls, which the kernel orders.
+unsafe impl Sync for Vault {}
+
+impl Vault {
+    /// Reserves two ranges of `bytes`, a multiple of a page, at multiples of 2 MiB. No page has a frame yet, and the
+    /// first touch of each is a fault that must be served.
+    ///
+    /// # Errors
+    /// [`Error::Absent`] if this kernel or this user cannot do it, [`Error::BlockSize`] for a size that cannot be,
+    /// [`Error::Claim`] if there are not so many addresses, [`Error::Guarded`] if they cannot be registered, and
+    /// [`Error::Read`] without `/proc`.
+    pub fn reserve(bytes: Bytes, options: VaultOptions, roots: &Roots) -> Result<Self, Error> {
+        let vault = Self::prepare(bytes, options, roots)?;
+        vault.arm()?;
+        Ok(vault)
+    }
+
+    /// As [`Vault::reserve`], but for now both ranges are ordinary memory: nothing is moved yet, and the first touch of a
+    /// page finds zeros. For a process that has no thread yet to serve faults.
+    ///
+    /// # Errors
+    /// As of [`Vault::reserve`].
+    pub fn prepare(bytes: Bytes, options: VaultOptions, roots: &Roots) -> Result<Self, Error> {
+        check_page_size()?;
+        let granule = options.kind.granule();
+        let fits = (1..1 << 45).contains(&bytes.get()) && bytes.get().is_multiple_of(granule.get());
+        let size = usize::try_from(bytes.get()).ok().filter(|_| fits).ok_or(Error::BlockSize { bytes, granule })?;
+        if options.kind == PageKind::HugeTlb {
+            return Err(guarded("move pages of the huge-page pool as")(Errno::OPNOTSUPP));
+        }
+        let userfaultfd = open(options)?;
+        let scan = PageScan::open(roots)?;
+        let range = || ranged(size, options.kind).map_err(|errno| Error::Claim { bytes, cause: errno.into() });
+        let vault = Self { program: range()?, vault: range()?, fresh: range()?, userfaultfd, scan, options };
+        // Never holds anything for long, so neither a child nor a core dump wants it.
+        vault.fresh.hide().map_err(guarded("hide spare pages of"))?;
+        Ok(vault)
+    }
+
+    /// Takes over the faults of both ranges in a child process, after a fork and before anything touches the program's
+    /// range. The parent's pages are all here, shared until one of the two writes: a page that is [busy] wants
+    /// [`Vault::unshare`] before it moves. Nothing is locked or allocated, unless it fails.
+    ///
+    /// [busy]: crate::userfaultfd::MoveRefusal::Busy
+    ///
+    /// # Errors
+    /// As of [`Vault::reserve`].
+    pub fn reopen(&mut self) -> Result<(), Error> {
+        self.prepare_again()?;
+        self.arm()
+    }
+
+    /// As [`Vault::reopen`], but for now both ranges are ordinary memory, as of [`Vault::prepare`].
+    ///
+    /// # Errors
+    /// As of [`Vault::reserve`].
+    pub fn prepare_again(&mut self) -> Result<(), Error> {
+        self.userfaultfd = open(self.options)?;
+        self.scan.reopen()
+    }
+
+    /// From now on faults are to be served. Pages that were touched before are the program's.
+    ///
+    /// # Errors
+    /// [`Error::Guarded`] if the ranges cannot be registered.
+    pub fn arm(&self) -> Result<(), Error> {
+        for side in [Side::Program, Side::Vault] {
+            let mapping = self.mapping(side);
+            let area = Area { start: mapping.base(), bytes: mapping.bytes() };
+            // SAFETY: the range is our own, and is reached by raw pointers only.
+            unsafe { self.userfaultfd.register(area, self.options.tracking.modes()) }
+                .map_err(guarded("take over the page faults of"))?;
+        }
+        Ok(())
+    }
+
+    /// How it was made.
+    #[must_use]
+    pub fn options(&self) -> VaultOptions {
+        self.options
+    }
+
+    /// By which way faults are had, and so whether those of system calls are.
+    #[must_use]
+    pub fn route(&self) -> Route {
+        self.userfaultfd.route()
+    }
+
+    /// Pages of 4 KiB in each range.
+    #[must_use]
+    pub fn pages(&self) -> u64 {
+        self.program.bytes() as u64 / FRAME_BYTES
+    }
+
+    /// All pages.
+    #[must_use]
+    pub fn span(&self) -> Span {
+        Span::new(0, self.pages()).expect("a vault has pages, and no more than there are addresses")
+    }
+
+    /// The first byte of the program's range; good as long as the vault lives.
+    #[must_use]
+    pub fn program_base(&self) -> NonNull<u8> {
+        self.program.base()
+    }
+
+    /// The first byte of the vault; good as long as the vault lives. A read of a page that is not there waits for a
+    /// handler.
+    #[must_use]
+    pub fn vault_base(&self) -> NonNull<u8> {
+        self.vault.base()
+    }
+
+    /// The first byte of a page.
+    ///
+    /// # Panics
+    /// If the range has no such page.
+    #[must_use]
+    pub fn address(&self, side: Side, page: u64) -> NonNull<u8> {
+        self.area(side, Span::page(page).expect("a page of this vault")).start
+    }
+
+    /// The page that an address is in.
+    #[must_use]
+    pub fn find(&self, address: usize) -> Option<(Side, u64)> {
+        [Side::Program, Side::Vault].into_iter().find_map(|side| {
+            let mapping = self.mapping(side);
+            let offset = address.checked_sub(mapping.base().addr().get()).filter(|offset| *offset < mapping.bytes())?;
+            Some((side, offset as u64 / FRAME_BYTES))
+        })
+    }
+
+    /// Waits for messages and reads them, or returns that it is told to stop. Any number of threads may do so.
+    ///
+    /// # Errors
+    /// [`Error::Messages`] if the kernel is out of memory.
+    pub fn next(&self, messages: &mut Messages, stop: &Stop) -> Result<Waited, Error> {
+        loop {
+            if self.userfaultfd.wait(stop)? == Waited::Stopped {
+                return Ok(Waited::Stopped);
+            }
+            self.userfaultfd.read(messages)?;
+            if !messages.is_empty() {
+                return Ok(Waited::Messages);
+            }
+        }
+    }
+
+    /// Reads the messages that are there, maybe none, without waiting.
+    ///
+    /// # Errors
+    /// As of [`Vault::next`].
+    pub fn poll(&self, messages: &mut Messages) -> Result<(), Error> {
+        self.userfaultfd.read(messages)
+    }
+
+    /// The faults among messages, in order; of other messages a vault gets none.
+    pub fn faults<'a>(&'a self, messages: &'a Messages) -> impl Iterator<Item = PageFault> + 'a {
+        messages.iter().filter_map(|message| {
+            let Message::Fault(fault) = message else { return None };
+            let (side, page) = self.find(fault.address)?;
+            Some(PageFault { side, page, write: fault.write, cause: fault.cause, thread: fault.thread })
+        })
+    }
+
+    /// Lets those who wait in the program's range try again.
+    ///
+    /// # Errors
+    /// [`Error::Guarded`] if the kernel refuses.
+    pub fn wake(&self, span: Span) -> Result<(), Error> {
+        self.userfaultfd.wake(self.area(Side::Program, span)).map_err(guarded("wake threads at"))
+    }
+
+    /// Gives the frames of some pages back to the kernel. The pages are as if never touched.
+    ///
+    /// # Errors
+    /// [`Error::Guarded`] if the kernel refuses.
+    pub fn discard(&self, side: Side, span: Span) -> Result<(), Error> {
+        self.advise(side, span, Advice::LinuxDontNeed).map_err(guarded("discard"))
+    }
+
+    /// Makes pages of the program's that are not there fail for good: an access gets SIGBUS, a system call EFAULT. For
+    /// pages whose content is lost. [`Vault::discard`] ends it.
+    ///
+    /// # Errors
+    /// [`Error::Guarded`] if the kernel refuses, as where a page is there.
+    pub fn poison(&self, span: Span) -> Result<(), Error> {
+        let area = self.area(Side::Program, span);
+        self.userfaultfd.poison(area, Wake::Now).map_err(guarded("poison"))
+    }
+
+    /// Keeps a range from children that are forked from now on. They find no memory there, so it is for children that
+    /// run another program at once; a fork then shares no page, and nothing needs [`Vault::unshare`].
+    ///
+    /// # Errors
+    /// [`Error::Guarded`] if the kernel refuses.
+    pub fn dont_fork(&self) -> Result<(), Error> {
+        self.advise_both(Advice::LinuxDontFork)
+    }
+
+    /// Ends [`Vault::dont_fork`].
+    ///
+    /// # Errors
+    /// [`Error::Guarded`] if the kernel refuses.
+    pub fn do_fork(&self) -> Result<(), Error> {
+        self.advise_both(Advice::LinuxDoFork)
+    }
+
+    fn advise_both(&self, advice: Advice) -> Result<(), Error> {
+        [Side::Program, Side::Vault]
+            .into_iter()
+            .try_for_each(|side| self.advise(side, self.span(), advice))
+            .map_err(guarded("tell what children get of"))
+    }
+
+    fn advise(&self, side: Side, span: Span, advice: Advice) -> rustix::io::Result<()> {
+        let start = usize::try_from(span.offset().get()).expect("an offset in memory");
+        self.mapping(side).advise(start..start + self.area(side, span).bytes, advice)
+    }
+
+    /// Replaces what `frames` holds by the frame of each page, `None` where there is none or it is not known.
+    ///
+    /// # Errors
+    /// [`Error::Read`] if the kernel does not answer.
+    pub fn frames(
+        &self,
+        side: Side,
+        span: Span,
+        pagemap: &Pagemap,
+        frames: &mut Vec<Option<Frame>>,
+    ) -> Result<(), Error> {
+        pagemap.frames_of(self.area(side, span).start, span.pages(), frames)
+    }
+
+    fn mapping(&self, side: Side) -> &Mapping {
+        match side {
+            Side::Program => &self.program,
+            Side::Vault => &self.vault,
+        }
+    }
+
+    /// Where pages are.
+    fn area(&self, side: Side, span: Span) -> Area {
+        area(self.mapping(side), span)
+    }
+}
+
+/// Where pages of a range are. Panics for pages that it has not.
+fn area(mapping: &Mapping, span: Span) -> Area {
+    let [offset, bytes, end] = [span.offset(), span.bytes(), Bytes::new(span.end() * FRAME_BYTES)]
+        .map(|count| usize::try_from(count.get()).expect("an offset in memory"));
+    assert!(end <= mapping.bytes(), "a span lies in its vault");
+    Area { start: mapping.at(offset), bytes }
+}
+
+fn open(options: VaultOptions) -> Result<Userfaultfd, Error> {
+    Userfaultfd::open(options.tracking.features(), options.least).map_err(Error::Absent)
+}
+
+fn ranged(bytes: usize, kind: PageKind) -> rustix::io::Result<Mapping> {
+    let mapping = Mapping::reserved(bytes)?;
+    let advice = if kind == PageKind::Base { Advice::LinuxNoHugepage } else { Advice::LinuxHugepage };
+    // A kernel without transparent huge pages refuses both; then all pages are base pages anyway.
+    let _ = mapping.advise(0..bytes, advice);
+    Ok(mapping)
+}
+
+fn guarded(action: &'static str) -> impl Fn(Errno) -> Error {
+    move |errno| Error::Guarded { action, cause: errno.into() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,274 @@
+//! Pages on their way: into the vault, out of it, and from where pages come from.
+
+#![expect(unsafe_code, reason = "pages are moved between ranges that are ours")]
+
+use std::ptr::NonNull;
+
+use rampart_memory::{Bytes, FRAME_BYTES};
+use rustix::mm::Advice;
+
+use super::{HUGE_PAGES, Side, Span, Tracking, Vault, area, guarded};
+use crate::userfaultfd::{MoveError, MoveRefusal, PageRun, PageState, Wake, Wanted};
+use crate::{Block, Error, PAGE_BYTES, PageKind, Pinning};
+
+/// What pages of zeros are copied from.
+#[repr(align(4096))]
+struct Zeros([u8; PAGE_BYTES]);
+
+static ZEROS: Zeros = Zeros([0; PAGE_BYTES]);
+
+/// What became of pages side by side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// They are on the other side now.
+    Moved {
+        /// Whether they were written since [`Vault::protect_written`], or never were protected, when they were looked
+        /// up just before.
+        written: bool,
+    },
+    /// They were on neither side, or are on the other side since long.
+    Hole,
+    /// They stay where they are: pinned for a device, or shared since a fork.
+    Busy,
+    /// They are on both sides, which is a mistake of ours; they stay.
+    Occupied,
+    /// They have no content any more, by [`Vault::poison`] or because the hardware reported an error that the kernel
+    /// could not mend; they stay.
+    Poisoned,
+}
+
+/// How many pages had which [`Fate`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Moved, and written.
+    pub written: u64,
+    /// Moved, and not written.
+    pub clean: u64,
+    /// Not there.
+    pub holes: u64,
+    /// Pinned or shared.
+    pub busy: u64,
+    /// On both sides.
+    pub occupied: u64,
+    /// Without content.
+    pub poisoned: u64,
+}
+
+impl Tally {
+    fn count(&mut self, span: Span, fate: Fate) {
+        let count = match fate {
+            Fate::Moved { written: true } => &mut self.written,
+            Fate::Moved { written: false } => &mut self.clean,
+            Fate::Hole => &mut self.holes,
+            Fate::Busy => &mut self.busy,
+            Fate::Occupied => &mut self.occupied,
+            Fate::Poisoned => &mut self.poisoned,
+        };
+        *count += span.pages();
+    }
+
+    /// Pages that moved.
+    #[must_use]
+    pub fn moved(&self) -> u64 {
+        self.written + self.clean
+    }
+}
+
+impl Vault {
+    /// Moves locked pages to the program, in order, and lets those go on who wait for them. All of them must be in the
+    /// vault; a huge page moves whole if `span` does not cut it.
+    ///
+    /// # Errors
+    /// How far it came, and why not further: [`MoveRefusal::Missing`] at a page that is not in the vault,
+    /// [`MoveRefusal::Occupied`] at one that the program has already (wake the threads, which go on),
+    /// [`MoveRefusal::Busy`] at one that is shared since a fork ([`Vault::unshare`] it, and unlock the rest).
+    pub fn unlock(&self, span: Span, wake: Wake) -> Result<(), MoveError> {
+        // SAFETY: both ranges are our own, and are reached by raw pointers only.
+        unsafe { self.userfaultfd.move_pages(self.area(Side::Vault, span).start, self.area(Side::Program, span), wake) }
+    }
+
+    /// Moves those of the pages to the program that are in the vault and can be, and says of each what became of it.
+    /// For spans with holes; one request more than [`Vault::unlock`].
+    ///
+    /// # Errors
+    /// [`MoveRefusal::Kernel`] if the kernel refuses altogether.
+    pub fn unlock_present(&self, span: Span, wake: Wake, each: impl FnMut(Span, Fate)) -> Result<Tally, MoveError> {
+        self.carry(Side::Vault, span, wake, each)
+    }
+
+    /// Moves those of the program's pages to the vault that are there and can be, and says of each what became of it,
+    /// by ascending page. What moved is ours alone from the call on.
+    ///
+    /// Nobody waits in the vault, so nobody is woken.
+    ///
+    /// # Errors
+    /// [`MoveRefusal::Kernel`] if the kernel refuses altogether.
+    pub fn lock(&self, span: Span, each: impl FnMut(Span, Fate)) -> Result<Tally, MoveError> {
+        self.carry(Side::Program, span, Wake::Later, each)
+    }
+
+    fn carry(&self, from: Side, span: Span, wake: Wake, mut each: impl FnMut(Span, Fate)) -> Result<Tally, MoveError> {
+        let mut tally = Tally::default();
+        let mut tell = |span, fate| {
+            tally.count(span, fate);
+            each(span, fate);
+        };
+        let mut rest = Some(span);
+        for run in self.scan.runs(self.area(from, span), Wanted::Present) {
+            let run = run.map_err(|errno| MoveError { moved: Bytes::ZERO, refusal: MoveRefusal::Kernel(errno) })?;
+            let found = self.span_of(from, run);
+            let (hole, behind) = rest.map_or((None, None), |rest| rest.split(found.first()));
+            rest = behind.and_then(|behind| behind.split(found.end()).1);
+            hole.into_iter().for_each(|hole| tell(hole, Fate::Hole));
+            self.carry_run(from, found, run.state, wake, &mut tell)?;
+        }
+        rest.into_iter().for_each(|hole| tell(hole, Fate::Hole));
+        Ok(tally)
+    }
+
+    /// Moves pages that are all there, around those that do not want to.
+    fn carry_run(
+        &self,
+        from: Side,
+        span: Span,
+        state: PageState,
+        wake: Wake,
+        tell: &mut impl FnMut(Span, Fate),
+    ) -> Result<(), MoveError> {
+        let to = if from == Side::Program { Side::Vault } else { Side::Program };
+        let mut rest = Some(span);
+        while let Some(span) = rest {
+            // SAFETY: both ranges are our own, and are reached by raw pointers only.
+            let moved = unsafe { self.userfaultfd.move_pages(self.area(from, span).start, self.area(to, span), wake) };
+            let (arrived, refused) = match moved {
+                Ok(()) => (Some(span), None),
+                Err(MoveError { moved, refusal }) => {
+                    let (arrived, refused) = span.split(span.first() + moved.frames());
+                    (arrived, refused.map(|refused| (refused, refusal)))
+                }
+            };
+            arrived.into_iter().for_each(|arrived| tell(arrived, Fate::Moved { written: state.written }));
+            let Some((refused, refusal)) = refused else { return Ok(()) };
+            // One entry of the page table stands for all of a huge page, and so does one refusal.
+            let next = if state.huge { (refused.first() / HUGE_PAGES + 1) * HUGE_PAGES } else { refused.first() + 1 };
+            let (refused, behind) = refused.split(next);
+            let fate = match refusal {
+                MoveRefusal::Busy => Fate::Busy,
+                MoveRefusal::Occupied => Fate::Occupied,
+                MoveRefusal::Missing => Fate::Hole,
+                MoveRefusal::Poisoned => Fate::Poisoned,
+                other => return Err(MoveError { moved: Bytes::ZERO, refusal: other }),
+            };
+            refused.into_iter().for_each(|refused| tell(refused, fate));
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    /// Gives pages of zeros, with the kernel's frames, to the program where it has none and never touched any, and lets
+    /// those go on who wait for them. Huge pages where `span` holds whole ones, the vault is of [`PageKind::Huge`], and
+    /// the kernel has them to give.
+    ///
+    /// # Errors
+    /// [`MoveRefusal::Occupied`] at a page that the program has, [`MoveRefusal::Kernel`] if the kernel is out of
+    /// memory.
+    pub fn populate(&self, span: Span) -> Result<(), MoveError> {
+        let huge = self.options.kind == PageKind::Huge;
+        for piece in span.by_huge_page() {
+            let done = Bytes::new((piece.first() - span.first()) * FRAME_BYTES);
+            let result = if huge && piece.is_huge() { self.populate_huge(piece) } else { self.populate_base(piece) };
+            result.map_err(|MoveError { moved, refusal }| MoveError {
+                moved: Bytes::new(done.get() + moved.get()),
+                refusal,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Has the kernel make a huge page where no faults are ours, and moves it.
+    fn populate_huge(&self, span: Span) -> Result<(), MoveError> {
+        let fresh = area(&self.fresh, span);
+        let start = usize::try_from(span.offset().get()).expect("an offset in memory");
+        self.fresh
+            .advise(start..start + fresh.bytes, Advice::LinuxPopulateWrite)
+            .map_err(|errno| MoveError { moved: Bytes::ZERO, refusal: MoveRefusal::Kernel(errno) })?;
+        // SAFETY: both ranges are our own, and are reached by raw pointers only.
+        let moved = unsafe { self.userfaultfd.move_pages(fresh.start, self.area(Side::Program, span), Wake::Now) };
+        if moved.is_err() {
+            // What did not move must not wait here with its memory; a failure of this as well leaves zeros, no more.
+            let _ = self.fresh.advise(start..start + fresh.bytes, Advice::LinuxDontNeed);
+        }
+        moved
+    }
+
+    fn populate_base(&self, span: Span) -> Result<(), MoveError> {
+        for page in span.numbers() {
+            let to = self.area(Side::Program, Span::page(page).expect("a page of this vault"));
+            // SAFETY: the source is a page of zeros that nobody writes to; the destination is our own range, which is
+            // reached by raw pointers only.
+            unsafe { self.userfaultfd.copy(NonNull::from(&ZEROS.0).cast(), to, Wake::Now) }.map_err(|errno| {
+                MoveError { moved: Bytes::new((page - span.first()) * FRAME_BYTES), refusal: errno.into() }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Gives pages of a block, frames and content, to one side, where there must be none, and lets those go on who wait
+    /// for them. The block's pages are as after [`Block::discard`].
+    ///
+    /// A huge page moves whole only where `span` and the pages of the block are whole ones; parts of one would lose the
+    /// frames of what holds zeros, and are refused. So blocks that pages of 4 KiB are given from are of
+    /// [`PageKind::Base`].
+    ///
+    /// # Errors
+    /// How far it came, and why not further: [`MoveRefusal::Busy`] from a block that is pinned,
+    /// [`MoveRefusal::Splits`] for a part of a huge page, [`MoveRefusal::Occupied`] where a page is.
+    ///
+    /// # Panics
+    /// If the block has not as many pages from `page` on.
+    pub fn give(&self, side: Side, span: Span, block: &mut Block, page: u64) -> Result<(), MoveError> {
+        let refuse = |refusal| Err(MoveError { moved: Bytes::ZERO, refusal });
+        let end = page.checked_add(span.pages());
+        assert!(end.is_some_and(|end| end <= block.pages()), "a block gives pages that it has");
+        if block.pinning() != Pinning::None {
+            return refuse(MoveRefusal::Busy);
+        }
+        if block.kind() != PageKind::Base && !(span.is_huge() && page.is_multiple_of(HUGE_PAGES)) {
+            return refuse(MoveRefusal::Splits);
+        }
+        let offset = usize::try_from(page * FRAME_BYTES).expect("an offset in memory");
+        // SAFETY: the sum lies in the block, as just asserted.
+        let from = unsafe { block.base().add(offset) };
+        // SAFETY: the block is lent to us, the range is our own, and both are reached by raw pointers only.
+        unsafe { self.userfaultfd.move_pages(from, self.area(side, span), Wake::Now) }
+    }
+
+    /// Makes pages that are shared with a child process ours alone, so that they move again: the kernel copies those
+    /// that are still shared to other frames, which were not tested. Without need it changes nothing, but the pages
+    /// count as written.
+    ///
+    /// Every page is shared after a fork, and a child that ends or runs another program does not change that: a move is
+    /// refused until the page is written to.
+    ///
+    /// # Errors
+    /// [`Error::Guarded`] if the kernel is out of memory.
+    pub fn unshare(&self, side: Side, span: Span) -> Result<(), Error> {
+        if side == Side::Program && self.options.tracking == Tracking::Stopping {
+            self.allow_writes(span)?; // what follows is a write, and would wait for us
+        }
+        // By runs, since to populate a page that is not there is a fault that waits for us as well.
+        for run in self.scan.runs(self.area(side, span), Wanted::Present) {
+            let run = run.map_err(guarded("look up pages of"))?;
+            self.advise(side, self.span_of(side, run), Advice::LinuxPopulateWrite).map_err(guarded("unshare"))?;
+        }
+        Ok(())
+    }
+
+    /// The pages of a run that was found on one side.
+    pub(super) fn span_of(&self, side: Side, run: PageRun) -> Span {
+        let page = |address: usize| self.find(address).filter(|found| found.0 == side).map(|(_, page)| page);
+        page(run.start)
+            .and_then(|first| Span::new(first, run.bytes as u64 / FRAME_BYTES))
+            .expect("what is found in a range lies in it")
+    }
+}
