@@ -5,6 +5,7 @@
 //! Libraries: `humantime` (durations on the command line), `rusqlite` (the database load of `soak`), `serde_json` (reports),
 //! `tempfile`.
 
+mod codes;
 mod diagnostic;
 mod march;
 mod peers;
@@ -16,7 +17,8 @@ use std::process::ExitCode;
 /// A bench: its name, what it shows, and how it is run.
 type Bench = (&'static str, &'static str, fn(&[String]) -> Result<(), String>);
 
-const BENCHES: [Bench; 5] = [
+const BENCHES: [Bench; 6] = [
+    ("codes", "speed of the codes of pages beside a plain read and memcpy", codes::run),
     ("march", "speed of march tests beside this machine's limit, memtester and stressapptest", march::run),
     (
         "soak",

@@ -1,0 +1,166 @@
+//! Encoding and verifying, of one page and of many.
+
+use crate::scheme::{Codes, write_codes};
+use crate::{Engine, Page, Pages, Scheme};
+
+/// What a look at a page's CRC says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// The page has the CRC that was stored.
+    Verified,
+    /// It has not: the page was changed, or its stored CRC. [`Codec::correct`] tells which.
+    Wrong,
+}
+
+/// Computes the codes of one scheme, for pages of one program.
+///
+/// The codes of a page are a slice of [`Scheme::code_bytes`] bytes, of any alignment; those of many pages follow each
+/// other. All functions panic if a slice is not as long as it must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Codec {
+    /// Which codes.
+    pub scheme: Scheme,
+    /// What computes them.
+    pub engine: Engine,
+}
+
+impl Codec {
+    /// Writes the codes of a page.
+    pub fn encode(&self, page: &Page<'_>, codes: &mut [u8]) {
+        write_codes(codes, |check| self.engine.encode(self.scheme, page, check));
+    }
+
+    /// Whether a page is as it was when it was encoded. What else is stored beside the CRC is not looked at.
+    #[must_use]
+    pub fn verify(&self, page: &Page<'_>, codes: &[u8]) -> Verdict {
+        self.verdict(codes, self.engine.crc(page))
+    }
+
+    /// Writes the codes of many pages.
+    pub fn encode_all(&self, pages: &Pages<'_>, codes: &mut [u8]) {
+        assert_eq!(codes.len(), pages.count() * self.scheme.code_bytes(), "codes for each page");
+        for (page, codes) in codes.chunks_exact_mut(self.scheme.code_bytes()).enumerate() {
+            write_codes(codes, |check| self.engine.encode_one(self.scheme, pages, page, check));
+        }
+    }
+
+    /// Verifies many pages, and calls `wrong` with the number of each that is wrong, ascending.
+    pub fn verify_all(&self, pages: &Pages<'_>, codes: &[u8], mut wrong: impl FnMut(usize)) {
+        assert_eq!(codes.len(), pages.count() * self.scheme.code_bytes(), "codes of each page");
+        for (page, codes) in codes.chunks_exact(self.scheme.code_bytes()).enumerate() {
+            let crc = self.engine.encode_one(Scheme::Crc, pages, page, &mut []);
+            if self.verdict(codes, crc) == Verdict::Wrong {
+                wrong(page);
+            }
+        }
+    }
+
+    fn verdict(&self, codes: &[u8], crc: u32) -> Verdict {
+        assert_eq!(codes.len(), self.scheme.code_bytes(), "the codes of a page");
+        if Codes::read(codes).crcs[0] == crc { Verdict::Verified } else { Verdict::Wrong }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{PageBits, PageData, twin};
+
+    /// Every engine of this machine with every scheme.
+    fn codecs() -> impl Iterator<Item = Codec> {
+        let engines = Engine::all_available();
+        engines.into_iter().flat_map(|engine| Scheme::ALL.map(|scheme| Codec { scheme, engine }))
+    }
+
+    fn naive_codes(scheme: Scheme, data: &PageData) -> Vec<u8> {
+        let crc = twin::crc32c(&data.to_bytes()).to_le_bytes();
+        let check = match scheme {
+            Scheme::Crc => Vec::new(),
+            Scheme::CrcPq => twin::p_and_q(data),
+            Scheme::CrcSecded => twin::secded(data),
+            Scheme::CrcHamming => twin::hamming(data),
+        };
+        [&crc, &*check, &crc].concat()
+    }
+
+    fn assert_naive(data: &mut PageData) {
+        for codec in codecs() {
+            let naive = naive_codes(codec.scheme, data);
+            let mut codes = vec![0xa5; codec.scheme.code_bytes()];
+            codec.encode(&Page::from(&mut *data), &mut codes);
+            assert!(codes == naive, "{} by {}", codec.scheme, codec.engine);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        #[test]
+        fn every_engine_computes_the_codes_of_the_naive_twins(seed: u64) {
+            assert_naive(&mut PageData::from_seed(seed));
+        }
+
+        #[test]
+        fn so_it_does_of_pages_with_few_bits_set(bits in prop::collection::vec(0_usize..32768, 0..4)) {
+            let mut data = PageData::ZERO;
+            data.flip(&bits.into_iter().collect());
+            assert_naive(&mut data);
+        }
+    }
+
+    #[test]
+    fn codes_of_many_pages_are_those_of_each() {
+        let mut data: Vec<_> = (0..5).map(PageData::from_seed).collect();
+        for codec in codecs() {
+            let size = codec.scheme.code_bytes();
+            let mut each = vec![0; 5 * size];
+            for (data, codes) in data.iter_mut().zip(each.chunks_mut(size)) {
+                codec.encode(&Page::from(data), codes);
+            }
+            let mut all = vec![0; 5 * size];
+            codec.encode_all(&Pages::from(&mut *data), &mut all);
+            assert!(all == each, "{} by {}", codec.scheme, codec.engine);
+        }
+    }
+
+    #[test]
+    fn of_many_pages_just_the_wrong_ones_are_named() {
+        for codec in codecs() {
+            let mut data: Vec<_> = (0..5).map(PageData::from_seed).collect();
+            let mut codes = vec![0; 5 * codec.scheme.code_bytes()];
+            codec.encode_all(&Pages::from(&mut *data), &mut codes);
+            for page in [0, 3, 4] {
+                data[page].flip(&PageBits::from_iter([1000 * page]));
+            }
+            let mut wrong = Vec::new();
+            codec.verify_all(&Pages::from(&mut *data), &codes, |page| wrong.push(page));
+            assert_eq!(wrong, [0, 3, 4], "{} by {}", codec.scheme, codec.engine);
+        }
+    }
+
+    #[test]
+    fn codes_need_not_be_aligned() {
+        for codec in codecs() {
+            let mut data = PageData::from_seed(1);
+            let naive = naive_codes(codec.scheme, &data);
+            for start in 0..8 {
+                let mut codes = vec![0; start + naive.len() + 8];
+                let page = Page::from(&mut data);
+                codec.encode(&page, &mut codes[start..start + naive.len()]);
+                assert!(codes[start..start + naive.len()] == naive, "{} by {}", codec.scheme, codec.engine);
+                let around = codes[..start].iter().chain(&codes[start + naive.len()..]);
+                assert!(around.clone().all(|&byte| byte == 0), "{} by {}", codec.scheme, codec.engine);
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "room for what corrects in crc+pq")]
+    fn codes_of_another_scheme_are_refused() {
+        let codec = Codec { scheme: Scheme::CrcPq, engine: Engine::PORTABLE };
+        let mut data = PageData::ZERO;
+        codec.encode(&Page::from(&mut data), &mut [0; Scheme::CrcSecded.code_bytes()]);
+    }
+}

@@ -1,0 +1,119 @@
+//! Which instruction set does the work, chosen when the program runs.
+
+use std::fmt;
+
+use super::arch::Isa;
+use super::page::{Page, Pages};
+use super::pass::Job;
+use crate::{PageData, Scheme, crc};
+
+/// Pages on which an engine is compared with the portable one.
+const COMPARED: u64 = 200;
+
+/// An instruction set of this processor.
+///
+/// The kernels for AVX-512 with VPCLMULQDQ and GFNI were written on a machine without these and have not been measured.
+/// [`Engine::detect`] trusts no kernel that it has not compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Engine(Isa);
+
+impl Engine {
+    /// The one that needs nothing of the processor.
+    pub const PORTABLE: Self = Self(Isa::Portable);
+
+    /// The fastest whose codes of some hundred pages are those of the portable one. It takes some milliseconds: ask once.
+    #[must_use]
+    pub fn detect() -> Self {
+        first_that(Self::all_available(), Self::agrees)
+    }
+
+    /// All that this processor has, the fastest first, [`Engine::PORTABLE`] last.
+    #[must_use]
+    pub fn all_available() -> Vec<Self> {
+        Isa::available().into_iter().map(Self).collect()
+    }
+
+    /// What its makers call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.0.name()
+    }
+
+    /// Whether its codes are those of the portable one.
+    fn agrees(self) -> bool {
+        self == Self::PORTABLE
+            || (0..COMPARED).all(|seed| {
+                let mut data = PageData::from_seed(seed);
+                let page = Page::from(&mut data);
+                Scheme::ALL.into_iter().all(|scheme| {
+                    let codes = |engine: Self| {
+                        let mut check = [0; Scheme::MOST_CODE_BYTES];
+                        (engine.encode(scheme, &page, &mut check[..scheme.check_bytes()]), check)
+                    };
+                    codes(self) == codes(Self::PORTABLE)
+                })
+            })
+    }
+
+    /// The CRC of a page.
+    pub(crate) fn crc(self, page: &Page<'_>) -> u32 {
+        self.encode(Scheme::Crc, page, &mut [])
+    }
+
+    /// The CRC of a page; what corrects is written to `check`. Panics if that is not as long as the scheme says.
+    pub(crate) fn encode(self, scheme: Scheme, page: &Page<'_>, check: &mut [u8]) -> u32 {
+        let page = page.base().as_ptr();
+        self.perform(scheme, page, page, check)
+    }
+
+    /// The same for one of many pages, while the next one is prefetched.
+    pub(crate) fn encode_one(self, scheme: Scheme, pages: &Pages<'_>, index: usize, check: &mut [u8]) -> u32 {
+        let next = (index + 1).min(pages.count() - 1);
+        self.perform(scheme, pages.at(index).as_ptr(), pages.at(next).as_ptr(), check)
+    }
+
+    fn perform(self, scheme: Scheme, page: *const u8, ahead: *const u8, check: &mut [u8]) -> u32 {
+        assert_eq!(check.len(), scheme.check_bytes(), "room for what corrects in {scheme}");
+        let job = Job { scheme, page, ahead, check: check.as_mut_ptr() };
+        // SAFETY: 1. every `Page` and each of `Pages` may be read and is aligned to 64 bytes; 2. `check` is as long as the
+        // scheme says, as just asserted.
+        crc::of_state(unsafe { self.0.perform(&job) })
+    }
+}
+
+/// The first engine that is trusted; the last is, in any case.
+fn first_that(engines: Vec<Engine>, trusted: impl Fn(Engine) -> bool) -> Engine {
+    engines.into_iter().find(|&engine| trusted(engine)).unwrap_or(Engine::PORTABLE)
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_engine_of_this_machine_agrees_with_the_portable_one() {
+        let engines = Engine::all_available();
+        assert_eq!(engines.last(), Some(&Engine::PORTABLE));
+        assert_eq!(Engine::detect(), engines[0]);
+        for engine in engines {
+            assert!(engine.agrees(), "{engine}");
+        }
+    }
+
+    #[test]
+    fn an_engine_that_disagrees_is_passed_over() {
+        let engines = Engine::all_available();
+        for (i, &wrong) in engines.iter().enumerate() {
+            let chosen = first_that(engines.clone(), |engine| engine != wrong);
+            let expected = if i == 0 { engines.get(1).copied().unwrap_or(Engine::PORTABLE) } else { engines[0] };
+            assert_eq!(chosen, expected, "{wrong} is wrong");
+        }
+        assert_eq!(first_that(engines, |_| false), Engine::PORTABLE);
+    }
+}

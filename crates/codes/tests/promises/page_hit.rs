@@ -1,0 +1,193 @@
+//! The page was hit, its codes were not.
+
+use rampart_codes::{Engine, Outcome, Scheme, Verdict};
+use rand::RngExt;
+
+use super::{BITS, CORRECTING, Stored, different_bits, places, random};
+
+#[test]
+fn every_single_flip_of_a_page_is_corrected() {
+    for scheme in CORRECTING {
+        let mut stored = Stored::new(scheme);
+        for bit in 0..BITS {
+            stored.flip([bit]);
+            assert_eq!(stored.verify(), Verdict::Wrong);
+            let outcome = stored.correct();
+            let Outcome::Corrected(correction) = outcome else { panic!("{scheme}, bit {bit}: {outcome:?}") };
+            assert_eq!(places(&correction.flipped), [bit], "{scheme}");
+            assert_eq!(stored.verify(), Verdict::Verified);
+        }
+    }
+}
+
+#[test]
+fn so_it_is_by_every_engine() {
+    for engine in Engine::all_available() {
+        for scheme in CORRECTING {
+            let mut stored = Stored::by(engine, scheme);
+            for bit in (0..BITS).step_by(509) {
+                stored.flip([bit]);
+                assert!(stored.is_corrected(), "{scheme} by {engine}, bit {bit}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_page_that_is_as_it_was_is_intact() {
+    for scheme in Scheme::ALL {
+        let mut stored = Stored::new(scheme);
+        assert_eq!((stored.verify(), stored.correct()), (Verdict::Verified, Outcome::Intact), "{scheme}");
+    }
+}
+
+#[test]
+fn a_crc_alone_sees_every_flip_and_corrects_none() {
+    let mut stored = Stored::new(Scheme::Crc);
+    for bit in 0..BITS {
+        stored.flip([bit]);
+        assert_eq!((stored.verify(), stored.correct()), (Verdict::Wrong, Outcome::Uncorrectable));
+        stored.restore();
+    }
+}
+
+/// `guard.md`'s measure, 20000 of 20000: 002_55d5eb8104b64c01.txt has no such code.
+#[test]
+fn of_20000_destroyed_lines_p_and_q_rebuild_all() {
+    let mut stored = Stored::new(Scheme::CrcPq);
+    let mut random = random(1);
+    for _ in 0..20_000 {
+        let line = random.random_range(0..64);
+        for word in &mut stored.page.lines[line].0 {
+            *word = random.random();
+        }
+        assert_ne!(stored.page, stored.good);
+        assert!(stored.is_corrected(), "line {line}");
+    }
+}
+
+#[test]
+fn two_flips_are_corrected_just_where_the_scheme_can_and_never_silent() {
+    let mut random = random(2);
+    for scheme in CORRECTING {
+        let mut stored = Stored::new(scheme);
+        let mut corrected = 0;
+        for round in 0..20_000 {
+            let first = random.random_range(0..BITS);
+            // Every other time near each other: in one line, or in one lane, and sometimes in one word.
+            let second = match round % 4 {
+                0 => first / 512 * 512 + random.random_range(0..512),
+                1 => first % 512 + 512 * random.random_range(0..64),
+                2 => first / 64 * 64 + random.random_range(0..64),
+                _ => random.random_range(0..BITS),
+            };
+            if first == second {
+                continue;
+            }
+            let can = match scheme {
+                Scheme::CrcPq => first / 512 == second / 512,
+                Scheme::CrcHamming => first % 512 != second % 512,
+                Scheme::CrcSecded => first / 64 != second / 64,
+                Scheme::Crc => false,
+            };
+            stored.flip([first, second]);
+            assert_eq!(stored.verify(), Verdict::Wrong);
+            assert_eq!(stored.is_corrected(), can, "{scheme}: bits {first} and {second}");
+            corrected += u32::from(can);
+            stored.restore();
+        }
+        assert!((5000..16_000).contains(&corrected), "{scheme}: {corrected} is neither few nor nearly all");
+    }
+}
+
+#[test]
+fn one_flip_in_every_word_or_lane_at_once_is_corrected() {
+    let mut random = random(3);
+    for _ in 0..100 {
+        let mut words = Stored::new(Scheme::CrcSecded);
+        words.flip((0..512).map(|word| 64 * word + random.random_range(0..64)));
+        assert!(words.is_corrected());
+        let mut lanes = Stored::new(Scheme::CrcHamming);
+        lanes.flip((0..512).map(|lane| lane + 512 * random.random_range(0..64)));
+        assert!(lanes.is_corrected());
+    }
+}
+
+#[test]
+fn in_storms_of_flips_none_is_silent() {
+    let mut random = random(4);
+    for scheme in Scheme::ALL {
+        let mut stored = Stored::new(scheme);
+        for round in 0..10_000 {
+            let count = 3 + round % 62;
+            stored.page.flip(&different_bits(&mut random, count));
+            assert_eq!(stored.verify(), Verdict::Wrong);
+            stored.correct();
+            stored.restore();
+        }
+    }
+}
+
+/// What a failing column of a chip does: one bit position is wrong in whichever lines hold the other value. To P and Q
+/// one such change in 512 looks like none at all.
+#[test]
+fn a_bit_position_that_fails_in_many_lines_is_never_silent() {
+    let mut random = random(5);
+    for scheme in Scheme::ALL {
+        let mut stored = Stored::new(scheme);
+        let mut corrected = 0;
+        for _ in 0..10_000 {
+            let (lane, lines) = (random.random_range(0..512), random.random::<u64>());
+            stored.flip((0..64).filter(|line| lines >> line & 1 == 1).map(|line| 512 * line + lane));
+            assert_eq!(stored.verify(), Verdict::Wrong);
+            corrected += u32::from(stored.is_corrected());
+            stored.restore();
+        }
+        let all = if scheme == Scheme::CrcSecded { 10_000 } else { 0 };
+        assert_eq!(corrected, all, "{scheme}: each flip is in a word of its own, and in one lane");
+    }
+}
+
+/// SECDED alone takes nearly half of them for one flip elsewhere in the word.
+#[test]
+fn three_flips_in_a_word_are_never_corrected_into_a_fourth() {
+    let mut stored = Stored::new(Scheme::CrcSecded);
+    for (first, second, third) in triples(64) {
+        stored.flip([first, second, third].map(|bit| 64 * 77 + bit));
+        assert_eq!(stored.correct(), Outcome::Uncorrectable, "bits {first}, {second} and {third}");
+        stored.restore();
+    }
+}
+
+/// The Hamming codes alone take every one of them for one flip in a fourth line.
+#[test]
+fn three_flips_in_a_lane_are_never_corrected_into_a_fourth() {
+    let mut stored = Stored::new(Scheme::CrcHamming);
+    for (first, second, third) in triples(64) {
+        stored.flip([first, second, third].map(|line| 512 * line + 123));
+        assert_eq!(stored.correct(), Outcome::Uncorrectable, "lines {first}, {second} and {third}");
+        stored.restore();
+    }
+}
+
+fn triples(below: usize) -> impl Iterator<Item = (usize, usize, usize)> {
+    let pairs = (0..below).flat_map(|third| (0..third).map(move |second| (second, third)));
+    pairs.flat_map(|(second, third)| (0..second).map(move |first| (first, second, third)))
+}
+
+/// A byte changed in each of two lines looks to P and Q like one changed in a third line once in four times.
+#[test]
+fn two_wrong_lines_are_never_corrected_into_a_third() {
+    let mut random = random(6);
+    let mut stored = Stored::new(Scheme::CrcPq);
+    for _ in 0..20_000 {
+        let (one, byte) = (random.random_range(0..64), random.random_range(0..64));
+        let other = (one + random.random_range(1..64)) % 64;
+        for line in [one, other] {
+            let change: u64 = random.random_range(1..256);
+            stored.page.lines[line].0[byte / 8] ^= change << (8 * (byte % 8));
+        }
+        assert_eq!(stored.correct(), Outcome::Uncorrectable, "lines {one} and {other}");
+        stored.restore();
+    }
+}
