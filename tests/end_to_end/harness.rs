@@ -19,12 +19,14 @@ pub struct Said {
     pub err: String,
 }
 
-impl Said {
-    fn of(output: Output) -> Self {
+impl From<Output> for Said {
+    fn from(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
         Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
     }
+}
 
+impl Said {
     /// The one JSON document on standard output.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
@@ -55,7 +57,7 @@ impl Rampart {
     }
 
     pub fn run(&self, arguments: &[&str]) -> Said {
-        Said::of(self.command(arguments).output().expect("the binary runs"))
+        Said::from(self.command(arguments).output().expect("the binary runs"))
     }
 
     pub fn json(&self, arguments: &[&str]) -> Value {
@@ -75,7 +77,7 @@ impl Rampart {
             command.args(arguments).env("RAMPART_STORE", self.store()).stdin(Stdio::null());
             command.uid(NOBODY).gid(NOBODY);
         }
-        Said::of(command.output().expect("the binary runs"))
+        Said::from(command.output().expect("the binary runs"))
     }
 
     pub fn start(&self, arguments: &[&str]) -> Child {
@@ -85,7 +87,7 @@ impl Rampart {
 
 /// Waits for a child and gathers what it said.
 pub fn end(child: Child) -> Said {
-    Said::of(child.wait_with_output().expect("it ends"))
+    Said::from(child.wait_with_output().expect("it ends"))
 }
 
 /// Sends a signal to a child of ours.

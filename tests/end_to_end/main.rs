@@ -3,6 +3,7 @@
 //! Each test has a store of its own. Nothing here asserts how long anything takes.
 
 mod emulated;
+mod guard;
 mod harness;
 mod interrupted;
 mod kill;

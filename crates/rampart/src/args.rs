@@ -11,6 +11,7 @@ use rampart_march::{Fidelity, MarchChoice, Order};
 use rampart_memory::fault::InjectionSpec;
 use rampart_memory::{Bytes, Frame};
 
+use crate::guarding::arguments::RunArguments;
 use crate::watching::arguments::WatchArguments;
 
 /// Keeps programs correct on memory that is not.
@@ -44,6 +45,8 @@ pub enum Command {
     Simulate(SimulateArguments),
     /// Test this machine's free memory for as long as it runs: each frame in reach once a lifetime
     Watch(Box<WatchArguments>),
+    /// Run a program under guard: its heap is verified before use, and corrected
+    Run(Box<RunArguments>),
     /// What this machine has, what is possible here and what is not, last tests, bad frames, the daemon
     Status {
         /// One JSON document on standard output

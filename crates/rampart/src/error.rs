@@ -40,6 +40,29 @@ pub enum Error {
     Metrics(std::net::SocketAddr, String),
     /// the event log {0} cannot be written ({1}): name another
     Events(PathBuf, #[source] io::Error),
+    /// {0}
+    Knobs(#[from] rampart_guard::knobs::KnobsError),
+    /// librampart_preload.so is not beside this program: build it (`cargo build --release -p rampart-preload`), or say where it
+    /// is by RAMPART_GUARD_LIBRARY
+    NoGuardLibrary,
+    /// cannot follow the guarded program: {0}
+    GuardFolder(#[source] io::Error),
+    /// cannot run {name}: {cause}
+    Program {
+        /// As it was given.
+        name: String,
+        /// Why not.
+        #[source]
+        cause: io::Error,
+    },
+    /// cannot write the report to {path}: {cause}
+    Report {
+        /// Where it was to be.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        cause: io::Error,
+    },
     /// frame {0} is not on the map: `rampart map show` lists those that are
     NotOnTheMap(rampart_memory::Frame),
 }

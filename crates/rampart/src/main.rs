@@ -4,7 +4,7 @@
 //! gets one line on standard error that says what to do.
 //!
 //! Libraries: `clap` (arguments), `humantime` (durations), `indicatif` (progress on a terminal, silence in a pipe), `jiff`
-//! (dates), `plotters` (drawings), `prometheus-client` and `tiny_http` (metrics), `serde_json`, `signal-hook` (Ctrl-C as a
+//! (dates), `plotters` (drawings), `tempfile` (what guards leave behind), `prometheus-client` and `tiny_http` (metrics), `serde_json`, `signal-hook` (Ctrl-C as a
 //! flag), `toml` (the configuration), `displaydoc` and `thiserror` (errors).
 
 #![forbid(unsafe_code)]
@@ -12,6 +12,7 @@
 mod args;
 mod commands;
 mod error;
+mod guarding;
 mod plot;
 mod progress;
 mod show;
@@ -51,6 +52,7 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
         Command::Inject(command) => commands::inject::run(&command),
         Command::Simulate(arguments) => commands::simulate::run(&arguments),
         Command::Watch(watch) => commands::watch::run(&watch, store),
+        Command::Run(run) => commands::run::run(&run, store),
         Command::Status { json } => commands::status::run(json, store),
     }
 }

@@ -16,7 +16,15 @@ const LAYERS: [(&str, &[&str]); 6] = [
     ("face", &["crates/rampart"]),
     (
         "systems",
-        &["crates/diagnostic", "crates/guard", "crates/banks", "crates/heap", "crates/survive", "crates/scale"],
+        &[
+            "crates/diagnostic",
+            "crates/guard",
+            "crates/preload",
+            "crates/banks",
+            "crates/heap",
+            "crates/survive",
+            "crates/scale",
+        ],
     ),
     ("parts", &["crates/march", "crates/codes", "crates/buddy", "crates/sim"]),
     ("platform", &["crates/linux", "crates/store"]),
@@ -26,7 +34,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
 const PROOF: &str = "proof";
 
 /// Pairs inside one layer where the first may name the second.
-const SIDEWAYS: [(&str, &str); 1] = [("crates/sim", "crates/buddy")];
+const SIDEWAYS: [(&str, &str); 2] = [("crates/sim", "crates/buddy"), ("crates/preload", "crates/guard")];
 
 /// Each crate's place in [`LAYERS`] is known, and it names only what lies below.
 pub fn check(tree: &Tree) -> Vec<Violation> {

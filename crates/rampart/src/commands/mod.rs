@@ -3,6 +3,7 @@
 pub mod inject;
 pub mod map;
 pub mod march;
+pub mod run;
 pub mod simulate;
 pub mod status;
 pub mod test;

@@ -1,0 +1,218 @@
+//! What was done, counted so that another process can look while it goes on and after it ended.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+/// One of the counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counter {
+    /// Faults of the program.
+    Faults,
+    /// Blocks opened that were never used.
+    FirstUses,
+    /// Blocks opened that were locked and whose codes were not made yet.
+    Early,
+    /// Blocks opened before the program wanted them.
+    Ahead,
+    /// Pages verified.
+    Verified,
+    /// Pages whose codes were made.
+    Encoded,
+    /// Blocks locked.
+    Locked,
+    /// Times that a block could not be locked, since a device or another process uses it.
+    Pinned,
+    /// Pages corrected.
+    Corrected,
+    /// Pages whose codes alone were wrong.
+    CodesWrong,
+    /// Pages beyond correction.
+    Uncorrectable,
+    /// Pages in use, now.
+    Pages,
+    /// Of these, unlocked ones.
+    Open,
+    /// The most pages in use at once.
+    MostPages,
+    /// Sum over time of pages in use, in pages times microseconds.
+    PageMicros,
+    /// The same of unlocked ones.
+    OpenMicros,
+    /// Nanoseconds that verifying took.
+    VerifyNanos,
+    /// Nanoseconds that making codes took.
+    EncodeNanos,
+    /// Times that the cap grew.
+    Grown,
+    /// Pages with faults that were made up.
+    Injected,
+}
+
+impl Counter {
+    /// All, in the order in which they lie in memory.
+    pub const ALL: [Self; COUNTERS] = [
+        Self::Faults,
+        Self::FirstUses,
+        Self::Early,
+        Self::Ahead,
+        Self::Verified,
+        Self::Encoded,
+        Self::Locked,
+        Self::Pinned,
+        Self::Corrected,
+        Self::CodesWrong,
+        Self::Uncorrectable,
+        Self::Pages,
+        Self::Open,
+        Self::MostPages,
+        Self::PageMicros,
+        Self::OpenMicros,
+        Self::VerifyNanos,
+        Self::EncodeNanos,
+        Self::Grown,
+        Self::Injected,
+    ];
+
+    /// What it is called in a report.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Faults => "faults",
+            Self::FirstUses => "first_uses",
+            Self::Early => "early",
+            Self::Ahead => "ahead",
+            Self::Verified => "verified",
+            Self::Encoded => "encoded",
+            Self::Locked => "locked",
+            Self::Pinned => "pinned",
+            Self::Corrected => "corrected",
+            Self::CodesWrong => "codes_wrong",
+            Self::Uncorrectable => "uncorrectable",
+            Self::Pages => "pages",
+            Self::Open => "open",
+            Self::MostPages => "most_pages",
+            Self::PageMicros => "page_micros",
+            Self::OpenMicros => "open_micros",
+            Self::VerifyNanos => "verify_nanos",
+            Self::EncodeNanos => "encode_nanos",
+            Self::Grown => "grown",
+            Self::Injected => "injected",
+        }
+    }
+}
+
+const COUNTERS: usize = Counter::Injected as usize + 1;
+
+/// Counters, each written by the guard and read by anybody. All zeros is a good beginning, so fresh memory will do.
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub struct Counts([AtomicU64; COUNTERS]);
+
+const _: () = assert!(size_of::<Counts>() == Counts::BYTES);
+
+impl Counts {
+    /// How long they are in memory: a machine's words, in the order of [`Counter::ALL`].
+    pub const BYTES: usize = 8 * COUNTERS;
+
+    /// What one says now.
+    #[must_use]
+    pub fn get(&self, counter: Counter) -> u64 {
+        self.0[counter as usize].load(Ordering::Relaxed)
+    }
+
+    /// Sets one.
+    pub fn set(&self, counter: Counter, to: u64) {
+        self.0[counter as usize].store(to, Ordering::Relaxed);
+    }
+
+    /// Adds to one.
+    pub fn add(&self, counter: Counter, more: u64) {
+        self.0[counter as usize].fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// Takes from one.
+    pub fn subtract(&self, counter: Counter, less: u64) {
+        self.0[counter as usize].fetch_sub(less, Ordering::Relaxed);
+    }
+
+    /// All of them, each as it is now.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot(Counter::ALL.map(|counter| self.get(counter)))
+    }
+}
+
+/// All counters at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Snapshot([u64; COUNTERS]);
+
+impl Default for Snapshot {
+    fn default() -> Self {
+        Self([0; COUNTERS])
+    }
+}
+
+impl Snapshot {
+    /// Counters as they lie in a file that was mapped; `None` if the file is too short.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (words, _) = bytes.as_chunks::<8>();
+        let words: [[u8; 8]; COUNTERS] = words.get(..COUNTERS)?.try_into().ok()?;
+        Some(Self(words.map(u64::from_ne_bytes)))
+    }
+
+    /// What one said.
+    #[must_use]
+    pub const fn get(&self, counter: Counter) -> u64 {
+        self.0[counter as usize]
+    }
+
+    /// Those of two processes together.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        Self(std::array::from_fn(|index| self.0[index].saturating_add(other.0[index])))
+    }
+
+    /// The part of the pages in use that was locked on time average, 0 to 1; `None` if none was in use for long enough.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "a ratio")]
+    pub fn locked_share(&self) -> Option<f64> {
+        let all = self.get(Counter::PageMicros);
+        (all > 0).then(|| 1.0 - self.get(Counter::OpenMicros) as f64 / all as f64)
+    }
+}
+
+/// As an object, each counter by its name.
+impl Serialize for Snapshot {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(COUNTERS))?;
+        for counter in Counter::ALL {
+            map.serialize_entry(counter.name(), &self.get(counter))?;
+        }
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn counters_lie_in_the_order_of_the_list_and_have_names_of_their_own() {
+        assert!(Counter::ALL.iter().enumerate().all(|(index, &counter)| counter as usize == index));
+        assert_eq!(Counter::ALL.map(Counter::name).into_iter().collect::<BTreeSet<_>>().len(), COUNTERS);
+    }
+
+    #[test]
+    fn what_lies_in_memory_is_read_back() {
+        let counts = Counts::default();
+        counts.add(Counter::Faults, 3);
+        counts.set(Counter::Injected, 7);
+        let bytes: Vec<u8> = Counter::ALL.iter().flat_map(|&counter| counts.get(counter).to_ne_bytes()).collect();
+        assert_eq!(Snapshot::from_bytes(&bytes), Some(counts.snapshot()));
+        assert_eq!(Snapshot::from_bytes(&bytes[1..]), None);
+        assert_eq!(counts.snapshot().plus(&counts.snapshot()).get(Counter::Injected), 14);
+    }
+}

@@ -1,0 +1,286 @@
+//! The guard over made-up memory.
+
+use std::collections::BTreeMap;
+use std::num::NonZero;
+
+use proptest::prelude::*;
+use rampart_codes::{PageData, Scheme};
+use rampart_memory::Bytes;
+
+use super::*;
+use crate::made_up::MadeUp;
+
+/// Remembers what it was told.
+#[derive(Default)]
+struct Told(Mutex<Vec<Trouble>>);
+
+impl Witness for Told {
+    fn trouble(&self, trouble: &Trouble) {
+        self.0.lock().unwrap().push(trouble.clone());
+    }
+
+    fn lost(&self, block: BlockIndex, why: &Refusal) {
+        panic!("{block:?} is lost: {why}");
+    }
+}
+
+const PAGES: u64 = 64;
+
+fn at(micros: u64) -> Timestamp {
+    Timestamp::from_micros(micros)
+}
+
+fn knobs() -> Knobs {
+    Knobs { block_pages: 4, cap: Bytes::new(8 * 4096), ahead: 0, ..Knobs::default() }
+}
+
+/// A guard, and a program on it whose accesses fault and are made again.
+struct World<'a> {
+    guard: Guard<'a, MadeUp>,
+    time: u64,
+}
+
+impl<'a> World<'a> {
+    fn new(knobs: Knobs, counts: &'a Counts, told: &'a Told) -> Self {
+        let layout = Layout::new(Bytes::new(PAGES * 4096), knobs.block_pages).unwrap();
+        let engine = MadeUp::new(usize::try_from(PAGES).unwrap());
+        Self { guard: Guard::new(engine, layout, knobs, counts, told, at(0)), time: 0 }
+    }
+
+    fn fault(&mut self, page: u64) -> Served {
+        self.time += 10;
+        self.guard.fault(PageIndex(page), at(self.time))
+    }
+
+    fn read(&mut self, page: u64) -> PageData {
+        if self.guard.engine().read(page).is_none() {
+            assert_eq!(self.fault(page), Served::GoesOn);
+        }
+        self.guard.engine().read(page).expect("it is there after the fault")
+    }
+
+    fn write(&mut self, page: u64, data: &PageData) {
+        if !self.guard.engine().write(page, data.clone()) {
+            assert_eq!(self.fault(page), Served::GoesOn);
+            assert!(self.guard.engine().write(page, data.clone()), "it is there after the fault");
+        }
+    }
+
+    /// The keeper runs until nothing is due.
+    fn keep(&mut self) {
+        self.time += 10;
+        while self.guard.keep(at(self.time)) == Some(Duration::ZERO) {}
+    }
+
+    /// All but what the cap allows is locked; then the rest, pushed out by other blocks.
+    fn lock_all_but(&mut self, other: u64) {
+        for block in 0..3 {
+            self.read((other + 4 * block) % PAGES);
+        }
+        self.keep();
+    }
+}
+
+proptest! {
+    /// Whatever a program reads and writes, and whenever the keeper runs, it finds what it wrote.
+    #[test]
+    fn a_program_finds_what_it_wrote(
+        steps in proptest::collection::vec((0_u64..PAGES, proptest::option::of(any::<u64>()), any::<bool>()), 1..300),
+        scheme in 0_usize..4, ahead in 0_u32..5
+    ) {
+        let (counts, told) = (Counts::default(), Told::default());
+        let mut world = World::new(Knobs { scheme: Scheme::ALL[scheme], ahead, ..knobs() }, &counts, &told);
+        let mut twin = BTreeMap::new();
+        for (page, seed, keep) in steps {
+            match seed {
+                Some(seed) => {
+                    world.write(page, &PageData::from_seed(seed));
+                    twin.insert(page, PageData::from_seed(seed));
+                }
+                None => prop_assert_eq!(world.read(page), twin.get(&page).cloned().unwrap_or(PageData::ZERO)),
+            }
+            if keep {
+                world.keep();
+            }
+        }
+        prop_assert!(told.0.lock().unwrap().is_empty(), "no memory erred");
+        let seen = counts.snapshot();
+        prop_assert!(seen.get(Counter::Open) <= seen.get(Counter::Pages) && seen.get(Counter::Pages) <= PAGES);
+    }
+}
+
+#[test]
+fn a_flip_in_a_locked_page_is_corrected_before_the_program_sees_it_and_told_with_its_frame() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    world.write(5, &PageData::from_seed(1));
+    world.lock_all_but(20);
+    assert!(world.guard.engine().is_in_vault(5));
+    assert!(world.guard.inject(PageIndex(5), &[777]));
+    assert_eq!(world.read(5), PageData::from_seed(1));
+    let told = told.0.lock().unwrap();
+    assert_eq!((told.len(), told[0].page, told[0].frame), (1, PageIndex(5), Frame::new(0x1005)));
+    assert!(matches!(told[0].outcome, Outcome::Corrected(_)));
+    assert_eq!((counts.get(Counter::Corrected), counts.get(Counter::Injected)), (1, 1));
+}
+
+#[test]
+fn ten_thousand_flips_in_locked_pages_are_all_corrected() {
+    let (counts, told) = (Counts::default(), Told::default());
+    // Whatever is open is locked as soon as the keeper looks.
+    let knobs = Knobs { interval: Some(Duration::from_micros(1)), cap: Bytes::new(PAGES * 4096), ..knobs() };
+    let mut world = World::new(knobs, &counts, &told);
+    (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
+    let mut state = 1_u64;
+    for _ in 0..10_000 {
+        world.keep();
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let (page, bit) = ((state >> 33) % PAGES, u32::try_from(state >> 48 & 0x7fff).unwrap());
+        assert!(world.guard.inject(PageIndex(page), &[bit]));
+        assert_eq!(world.read(page), PageData::from_seed(page));
+    }
+    let seen = counts.snapshot();
+    assert_eq!(
+        (seen.get(Counter::Injected), seen.get(Counter::Corrected), seen.get(Counter::Uncorrectable)),
+        (10_000, 10_000, 0)
+    );
+}
+
+#[test]
+fn a_page_beyond_correction_stops_the_program_or_is_told_as_wished() {
+    for (on_error, served) in [(OnError::Stop, Served::Stop), (OnError::Continue, Served::GoesOn)] {
+        let (counts, told) = (Counts::default(), Told::default());
+        let mut world = World::new(Knobs { on_error, ..knobs() }, &counts, &told);
+        world.write(5, &PageData::from_seed(1));
+        world.lock_all_but(20);
+        // Two lines: more than P and Q rebuild.
+        assert!(world.guard.inject(PageIndex(5), &[1, 513]));
+        assert_eq!(world.fault(5), served);
+        assert_eq!(told.0.lock().unwrap()[0].outcome, Outcome::Uncorrectable);
+        assert_eq!(world.guard.engine().read(5).is_none(), on_error == OnError::Stop, "it never saw the page");
+    }
+}
+
+#[test]
+fn what_a_device_uses_stays_open_and_is_locked_when_it_is_free() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    world.write(0, &PageData::from_seed(9));
+    world.guard.engine().pinned.lock().unwrap().insert(1);
+    world.read(20);
+    world.read(24);
+    world.keep();
+    assert!(world.guard.engine().read(0).is_some() && counts.get(Counter::Pinned) > 0);
+    world.guard.engine().pinned.lock().unwrap().clear();
+    world.time += 20_000;
+    world.lock_all_but(32);
+    assert!(world.guard.engine().is_in_vault(0));
+}
+
+#[test]
+fn a_fault_between_moving_and_coding_takes_the_block_back_unverified() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    world.write(0, &PageData::from_seed(9));
+    let block = BlockIndex(0);
+    world.guard.engine().close(world.guard.layout().span(block)).unwrap();
+    world.guard.table.lock(block).state = State::Stale;
+    assert_eq!(world.read(0), PageData::from_seed(9));
+    assert_eq!((counts.get(Counter::Early), counts.get(Counter::Verified)), (1, 0));
+}
+
+#[test]
+fn forgotten_blocks_read_as_zeros_and_parts_of_blocks_are_not_forgotten() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    (0..8).for_each(|page| world.write(page, &PageData::from_seed(page)));
+    world.lock_all_but(20);
+    let span = |first, count| Span { first: PageIndex(first), count: NonZero::new(count).unwrap() };
+    assert!(!world.guard.forget(span(0, 3)) && !world.guard.forget(span(2, 4)));
+    assert_eq!(world.read(0), PageData::from_seed(0));
+    assert!(world.guard.forget(span(0, 8)));
+    assert!((0..8).all(|page| world.read(page) == PageData::ZERO));
+}
+
+#[test]
+fn a_page_that_the_program_gave_back_by_itself_is_filled_again() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    world.write(0, &PageData::from_seed(9));
+    world.guard.engine().discard(Span::of_page(PageIndex(0)));
+    assert_eq!(world.read(0), PageData::ZERO);
+}
+
+#[test]
+fn pages_that_the_program_gives_back_read_as_zeros_wherever_they_are_and_the_rest_stays() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    (0..16).for_each(|page| world.write(page, &PageData::from_seed(page)));
+    world.lock_all_but(20);
+    assert!(world.guard.engine().is_in_vault(3));
+    let span = Span { first: PageIndex(3), count: NonZero::new(6).unwrap() };
+    assert_eq!(world.guard.zero(span, at(world.time)), Served::GoesOn);
+    for page in 0..16 {
+        let expected = if (3..9).contains(&page) { PageData::ZERO } else { PageData::from_seed(page) };
+        assert_eq!(world.read(page), expected, "page {page}");
+    }
+}
+
+#[test]
+fn what_the_program_maps_by_itself_is_never_locked_again() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    world.write(5, &PageData::from_seed(1));
+    world.lock_all_but(20);
+    assert_eq!(world.guard.leave(Span::of_page(PageIndex(5)), at(world.time)), Served::GoesOn);
+    world.lock_all_but(40);
+    world.lock_all_but(20);
+    assert_eq!(world.guard.engine().read(5), Some(PageData::from_seed(1)));
+}
+
+#[test]
+fn a_sweep_finds_its_blocks_open_ahead_of_it() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world =
+        World::new(Knobs { ahead: 2, block_pages: 1, cap: Bytes::new(8 * 4096), ..knobs() }, &counts, &told);
+    (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
+    world.keep();
+    let before = counts.get(Counter::Faults);
+    for page in 0..PAGES {
+        assert_eq!(world.read(page), PageData::from_seed(page));
+        world.keep();
+    }
+    let faults = counts.get(Counter::Faults) - before;
+    assert!(faults < PAGES / 2, "{faults} of {PAGES}");
+}
+
+#[test]
+fn time_averages_are_of_what_was_open_and_in_use() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
+    world.keep();
+    world.time += 1_000_000;
+    world.keep();
+    let share = counts.snapshot().locked_share().unwrap();
+    assert!((share - (1.0 - 8.0 / 64.0)).abs() < 0.01, "two blocks of 16 are open: {share}");
+}
+
+#[test]
+fn what_is_locked_can_be_verified_without_opening_it() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
+    world.keep();
+    world.guard.inject(PageIndex(0), &[0]);
+    assert_eq!(world.guard.verify_all(), PAGES - 8);
+    assert_eq!(told.0.lock().unwrap().len(), 1);
+    assert!(world.guard.engine().is_in_vault(0));
+}
+
+#[test]
+fn a_fault_elsewhere_is_none_of_ours() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    assert_eq!(world.fault(PAGES), Served::Elsewhere);
+}

@@ -1,0 +1,165 @@
+//! What a user may set, and how it travels to the guarded program: as text in its environment.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use rampart_codes::Scheme;
+use rampart_memory::Bytes;
+use serde::Serialize;
+
+use crate::layout::MOST_PAGES;
+
+/// What is done about a page that cannot be corrected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnError {
+    /// The program ends before it sees the page.
+    #[default]
+    Stop,
+    /// It goes on with what the memory holds.
+    Continue,
+}
+
+/// All knobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Knobs {
+    /// The codes of each page.
+    pub scheme: Scheme,
+    /// What is locked and unlocked at once, in pages: a power of two of at most 512.
+    pub block_pages: u32,
+    /// A block is locked again when it has been unlocked for so long; `None`: only when there are too many.
+    pub interval: Option<Duration>,
+    /// At most so much is unlocked, unless the program needs more to go on.
+    pub cap: Bytes,
+    /// Blocks opened ahead of a stream, at most; 0 for none.
+    pub ahead: u32,
+    /// What is done about a page that cannot be corrected.
+    pub on_error: OnError,
+}
+
+impl Default for Knobs {
+    /// Huge pages, 32 MiB of them unlocked, 4 opened ahead, CRC with P and Q.
+    fn default() -> Self {
+        Self {
+            scheme: Scheme::CrcPq,
+            block_pages: MOST_PAGES,
+            interval: None,
+            cap: Bytes::from_mib(32),
+            ahead: 4,
+            on_error: OnError::Stop,
+        }
+    }
+}
+
+/// Why knobs are refused.
+#[derive(Clone, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
+pub enum KnobsError {
+    /// a block is a power of two of pages, from 4KiB to 2MiB
+    Block,
+    /// the cap of unlocked memory is at least two blocks: raise --cap or lower --block
+    Cap,
+    /// {0:?} is no setting of the guard
+    Malformed(String),
+}
+
+impl Knobs {
+    /// The same, if they make sense together.
+    ///
+    /// # Errors
+    /// The first thing that does not.
+    pub fn checked(self) -> Result<Self, KnobsError> {
+        if !self.block_pages.is_power_of_two() || self.block_pages > MOST_PAGES {
+            Err(KnobsError::Block)
+        } else if self.cap_blocks() < 2 {
+            Err(KnobsError::Cap)
+        } else {
+            Ok(self)
+        }
+    }
+
+    /// The cap in blocks.
+    #[must_use]
+    pub const fn cap_blocks(&self) -> u64 {
+        self.cap.frames() / self.block_pages as u64
+    }
+}
+
+/// As [`Knobs::from_str`] reads it.
+impl fmt::Display for Knobs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { scheme, block_pages, interval, cap, ahead, on_error } = self;
+        write!(f, "codes={scheme},block={block_pages},cap={},ahead={ahead}", cap.get())?;
+        if let Some(interval) = interval {
+            write!(f, ",interval={}", interval.as_micros())?;
+        }
+        match on_error {
+            OnError::Stop => Ok(()),
+            OnError::Continue => f.write_str(",on-error=continue"),
+        }
+    }
+}
+
+impl FromStr for Knobs {
+    type Err = KnobsError;
+
+    fn from_str(text: &str) -> Result<Self, KnobsError> {
+        let mut knobs = Self::default();
+        for setting in text.split(',').filter(|setting| !setting.is_empty()) {
+            knobs.set(setting).ok_or_else(|| KnobsError::Malformed(setting.to_owned()))?;
+        }
+        knobs.checked()
+    }
+}
+
+impl Knobs {
+    fn set(&mut self, setting: &str) -> Option<()> {
+        let (name, value) = setting.split_once('=')?;
+        match name {
+            "codes" => self.scheme = value.parse().ok()?,
+            "block" => self.block_pages = value.parse().ok()?,
+            "cap" => self.cap = Bytes::new(value.parse().ok()?),
+            "ahead" => self.ahead = value.parse().ok()?,
+            "interval" => self.interval = Some(Duration::from_micros(value.parse().ok()?)),
+            "on-error" if value == "continue" => self.on_error = OnError::Continue,
+            "on-error" if value == "stop" => self.on_error = OnError::Stop,
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_shown_is_read_back(
+            scheme in 0_usize..4, order in 0_u32..=9, blocks in 2_u64..5000, ahead in 0_u32..100,
+            interval in proptest::option::of(1_u64..10_000_000), stop: bool
+        ) {
+            let knobs = Knobs {
+                scheme: Scheme::ALL[scheme],
+                block_pages: 1 << order,
+                interval: interval.map(Duration::from_micros),
+                cap: Bytes::new((4096 << order) * blocks),
+                ahead,
+                on_error: if stop { OnError::Stop } else { OnError::Continue },
+            };
+            prop_assert_eq!(knobs.to_string().parse(), Ok(knobs));
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_by_name() {
+        assert_eq!("".parse(), Ok(Knobs::default()));
+        assert_eq!("block=3".parse::<Knobs>(), Err(KnobsError::Block));
+        assert_eq!("block=1024".parse::<Knobs>(), Err(KnobsError::Block));
+        assert_eq!("cap=4096".parse::<Knobs>(), Err(KnobsError::Cap));
+        for bad in ["codes", "codes=md5", "cap=-1", "on-error=maybe", "speed=9"] {
+            assert_eq!(bad.parse::<Knobs>(), Err(KnobsError::Malformed(bad.to_owned())));
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The page guard: every page of a program is verified before the program, or the kernel for it, sees a byte of it.
+//!
+//! **Problem.** Memory changes what it holds, and a program that reads it computes on. **Idea.** A page that was not used
+//! of late is *locked*: it is not mapped where the program looks for it, and its codes are stored elsewhere. The first access
+//! faults; the page is verified, corrected if need be, and *unlocked*; some time later it is locked again, and its codes are
+//! made anew if it was written (002_55d5eb8104b64c01.txt, 4.3). **Why this way.** What is verified is what is about to be
+//! used, no more; and what changes while nobody looks is found, however long that was.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`layout`] | pages and blocks of the guarded range, by number |
+//! | [`knobs`] | what a user may set |
+//! | [`openings`] | which blocks are unlocked, since when, and which of them are to be locked next |
+//! | [`ahead`] | what the program will want next, by what it wanted before |
+//! | [`table`] | what is known of each block |
+//! | [`engine`] | what a guard asks of the machine |
+//! | [`guard`] | the state machine over these |
+//! | [`counts`] | what was done |
+//!
+//! What is decided here is decided by what was seen and by `now`; clock, faults and memory are handed in. So the same guard
+//! runs over made-up memory in a test and under a real program.
+//!
+//! Libraries: `displaydoc` and `thiserror` (an error's doc comment is its message), `serde` (what is told).
+
+#![forbid(unsafe_code)]
+
+pub mod ahead;
+pub mod counts;
+pub mod engine;
+pub mod guard;
+pub mod knobs;
+pub mod layout;
+#[cfg(test)]
+mod made_up;
+pub mod openings;
+pub mod table;
+
+pub use counts::{Counter, Counts, Snapshot};
+pub use engine::{Engine, Refusal};
+pub use guard::{Guard, Served, Trouble, Witness};
+pub use knobs::{Knobs, OnError};
+pub use layout::{BlockIndex, Layout, PageIndex, PageSet, Span};

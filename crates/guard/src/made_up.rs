@@ -1,0 +1,107 @@
+//! Memory that is made up: two ranges in tables, a program that reads and writes by page, and errors on demand.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+
+use rampart_codes::{PageBits, PageData, Pages};
+use rampart_memory::Frame;
+
+use crate::engine::{Engine, Refusal};
+use crate::layout::{PageIndex, Span};
+
+/// Where each page is, by its number.
+#[derive(Debug)]
+pub struct MadeUp {
+    program: Mutex<Vec<Option<PageData>>>,
+    vault: Mutex<Vec<Option<PageData>>>,
+    /// Pages that a device uses.
+    pub pinned: Mutex<BTreeSet<u64>>,
+}
+
+impl MadeUp {
+    pub fn new(pages: usize) -> Self {
+        Self { program: Mutex::new(vec![None; pages]), vault: Mutex::new(vec![None; pages]), pinned: Mutex::default() }
+    }
+
+    /// What the program finds in a page; `None`: it faults.
+    pub fn read(&self, page: u64) -> Option<PageData> {
+        self.program.lock().unwrap()[at(page)].clone()
+    }
+
+    /// The program writes a page; `false`: it faults.
+    pub fn write(&self, page: u64, data: PageData) -> bool {
+        let mut program = self.program.lock().unwrap();
+        let there = program[at(page)].is_some();
+        if there {
+            program[at(page)] = Some(data);
+        }
+        there
+    }
+
+    pub fn is_in_vault(&self, page: u64) -> bool {
+        self.vault.lock().unwrap()[at(page)].is_some()
+    }
+}
+
+fn at(page: u64) -> usize {
+    usize::try_from(page).unwrap()
+}
+
+fn pages(span: Span) -> std::ops::Range<usize> {
+    at(span.first.0)..at(span.first.0 + span.count.get())
+}
+
+impl Engine for MadeUp {
+    fn open(&self, span: Span) -> Result<(), Refusal> {
+        let (mut program, mut vault) = (self.program.lock().unwrap(), self.vault.lock().unwrap());
+        for page in pages(span) {
+            assert!(program[page].is_none(), "page {page} is in one place");
+            program[page] = vault[page].take();
+        }
+        Ok(())
+    }
+
+    fn close(&self, span: Span) -> Result<(), Refusal> {
+        if pages(span).any(|page| self.pinned.lock().unwrap().contains(&(page as u64))) {
+            return Err(Refusal::Pinned);
+        }
+        let (mut program, mut vault) = (self.program.lock().unwrap(), self.vault.lock().unwrap());
+        for page in pages(span) {
+            assert!(vault[page].is_none(), "page {page} is in one place");
+            vault[page] = program[page].take();
+        }
+        Ok(())
+    }
+
+    fn fill(&self, span: Span) -> Result<(), Refusal> {
+        let mut program = self.program.lock().unwrap();
+        for page in pages(span) {
+            program[page].get_or_insert(PageData::ZERO);
+        }
+        Ok(())
+    }
+
+    fn discard(&self, span: Span) {
+        let (mut program, mut vault) = (self.program.lock().unwrap(), self.vault.lock().unwrap());
+        pages(span).for_each(|page| (program[page], vault[page]) = (None, None));
+    }
+
+    fn wake(&self, _: Span) {}
+
+    fn with_vault<R>(&self, span: Span, look: impl FnOnce(&mut Pages<'_>) -> R) -> R {
+        let mut vault = self.vault.lock().unwrap();
+        let mut data: Vec<_> = pages(span).map(|page| vault[page].take().expect("it is in the vault")).collect();
+        let seen = look(&mut Pages::from(&mut *data));
+        pages(span).zip(data).for_each(|(page, data)| vault[page] = Some(data));
+        seen
+    }
+
+    fn flip(&self, page: PageIndex, bit: u32) {
+        let mut vault = self.vault.lock().unwrap();
+        vault[at(page.0)].as_mut().expect("it is in the vault").flip(&PageBits::from_iter([bit as usize]));
+    }
+
+    fn frame(&self, page: PageIndex) -> Option<Frame> {
+        Frame::new(0x1000 + page.0)
+    }
+}

@@ -1,0 +1,220 @@
+//! Which blocks are unlocked, since when, and which of them are to be locked next.
+//!
+//! **Problem.** What is unlocked is not verified; what is locked too soon is unlocked again at once, and a program whose next
+//! step needs more blocks than may be unlocked would never get on. The paper locks everything at an interval
+//! (002_55d5eb8104b64c01.txt, 4.3.1), which gives back what is hot and keeps what is not. **Idea.** First in, first out, under a cap, and by
+//! age where an interval is wished. Blocks that were locked of late are remembered as *ghosts*, as many as the cap: an opening that
+//! meets its ghost would not have been one under twice the cap. If that is so of more than half of them, the cap grows.
+//! **Why this way.** A queue costs nothing per access, which cannot be seen anyway; and the ghosts tell a program that needs more
+//! from one that sweeps through memory, to which no cap is large enough.
+
+use std::collections::{HashSet, VecDeque};
+use std::time::Duration;
+
+use rampart_memory::Timestamp;
+
+use crate::layout::BlockIndex;
+
+/// What a device uses is looked at again after this: longer than most of its work takes.
+const RETRY: Duration = Duration::from_millis(10);
+
+/// The queue of open blocks.
+#[derive(Clone, Debug)]
+pub struct Openings {
+    open: VecDeque<(BlockIndex, Timestamp)>,
+    /// Those that could not be locked, since when; they do not count.
+    held: VecDeque<(BlockIndex, Timestamp)>,
+    ghosts: VecDeque<BlockIndex>,
+    is_ghost: HashSet<BlockIndex>,
+    interval: Option<Duration>,
+    cap: usize,
+    most: usize,
+    /// Openings since the cap was last thought about, and those of them that met their ghost.
+    seen: usize,
+    met: usize,
+    grown: u32,
+}
+
+impl Openings {
+    /// None is open; at most `cap` blocks will be for long, and never more than `most`, at which the cap stops to grow.
+    #[must_use]
+    pub fn new(cap: usize, most: usize, interval: Option<Duration>) -> Self {
+        assert!(cap >= 1, "a program needs a block to work on");
+        Self {
+            open: VecDeque::with_capacity(2 * cap),
+            held: VecDeque::new(),
+            ghosts: VecDeque::with_capacity(cap + 1),
+            is_ghost: HashSet::with_capacity(2 * cap),
+            interval,
+            cap,
+            most: most.max(cap),
+            seen: 0,
+            met: 0,
+            grown: 0,
+        }
+    }
+
+    /// How many blocks are open.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.open.len()
+    }
+
+    /// The cap, in blocks.
+    #[must_use]
+    pub const fn cap(&self) -> usize {
+        self.cap
+    }
+
+    /// How often the cap grew.
+    #[must_use]
+    pub const fn grown(&self) -> u32 {
+        self.grown
+    }
+
+    /// A block was opened because the program wanted it.
+    pub fn opened(&mut self, block: BlockIndex, now: Timestamp) {
+        self.open.push_back((block, now));
+        self.seen += 1;
+        if self.is_ghost.remove(&block) {
+            self.met += 1;
+        }
+        if self.seen >= self.cap {
+            if 2 * self.met > self.seen && self.cap < self.most {
+                self.cap = (2 * self.cap).min(self.most);
+                self.grown += 1;
+            }
+            (self.seen, self.met) = (0, 0);
+        }
+    }
+
+    /// A block was opened ahead of the program, which says nothing about the cap.
+    pub fn opened_ahead(&mut self, block: BlockIndex, now: Timestamp) {
+        self.open.push_back((block, now));
+    }
+
+    /// A block that was due cannot be locked now: it is tried again after [`RETRY`].
+    pub fn stays(&mut self, block: BlockIndex, now: Timestamp) {
+        self.held.push_back((block, now));
+    }
+
+    /// The block to lock now, if there is one. It counts as locked from here on.
+    pub fn due(&mut self, now: Timestamp) -> Option<BlockIndex> {
+        while let Some(held) = self.held.pop_front_if(|(_, since)| now.since(*since) >= RETRY) {
+            self.open.push_front(held);
+        }
+        let &(block, since) = self.open.front()?;
+        let old = self.interval.is_some_and(|interval| now.since(since) >= interval);
+        if self.open.len() <= self.cap && !old {
+            return None;
+        }
+        self.open.pop_front();
+        if self.is_ghost.insert(block) {
+            self.ghosts.push_back(block);
+        }
+        while self.ghosts.len() > self.cap {
+            // One that was met is no ghost any more, or is one again, farther behind.
+            let forgotten = self.ghosts.pop_front().expect("there are more than the cap");
+            self.is_ghost.remove(&forgotten);
+        }
+        Some(block)
+    }
+
+    /// How long it is until a block grows too old or is tried again; `None` if none does.
+    #[must_use]
+    pub fn next(&self, now: Timestamp) -> Option<Duration> {
+        let left = |since: &Timestamp, time: Duration| time.saturating_sub(now.since(*since));
+        let old = self.open.front().zip(self.interval).map(|((_, since), interval)| left(since, interval));
+        let again = self.held.front().map(|(_, since)| left(since, RETRY));
+        old.into_iter().chain(again).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(micros: u64) -> Timestamp {
+        Timestamp::from_micros(micros)
+    }
+
+    /// Runs a program that wants these blocks, one each microsecond. Returns how often one had to be opened.
+    fn run(openings: &mut Openings, wanted: impl IntoIterator<Item = u64>) -> usize {
+        let mut open: HashSet<BlockIndex> = openings.open.iter().map(|&(block, _)| block).collect();
+        let mut faults = 0;
+        for (block, time) in wanted.into_iter().zip(0..) {
+            if open.insert(BlockIndex(block)) {
+                faults += 1;
+                openings.opened(BlockIndex(block), at(time));
+            }
+            while let Some(block) = openings.due(at(time)) {
+                open.remove(&block);
+            }
+        }
+        faults
+    }
+
+    #[test]
+    fn beyond_the_cap_the_first_opened_is_locked_first() {
+        let mut openings = Openings::new(2, 2, None);
+        (1..=3).for_each(|block| openings.opened(BlockIndex(block), at(block)));
+        assert_eq!(openings.due(at(9)), Some(BlockIndex(1)));
+        assert_eq!((openings.due(at(9)), openings.count()), (None, 2));
+    }
+
+    #[test]
+    fn an_interval_locks_what_is_old_however_little_it_is() {
+        let mut openings = Openings::new(100, 100, Some(Duration::from_micros(50)));
+        openings.opened(BlockIndex(7), at(0));
+        assert_eq!((openings.due(at(49)), openings.next(at(20))), (None, Some(Duration::from_micros(30))));
+        assert_eq!(openings.due(at(50)), Some(BlockIndex(7)));
+        assert_eq!(openings.next(at(60)), None);
+    }
+
+    #[test]
+    fn a_program_that_needs_more_than_the_cap_gets_it_and_faults_no_more() {
+        let mut openings = Openings::new(4, 64, None);
+        run(&mut openings, (0..600).map(|step| step % 7));
+        assert_eq!((openings.cap(), openings.grown()), (8, 1), "the first power of two that holds 7");
+        assert_eq!(run(&mut openings, (0..600).map(|step| step % 7)), 0);
+    }
+
+    #[test]
+    fn a_program_that_sweeps_does_not_make_the_cap_grow() {
+        let mut openings = Openings::new(4, 64, None);
+        run(&mut openings, (0..6_000).map(|step| step % 20));
+        assert_eq!((openings.cap(), openings.grown()), (4, 0));
+    }
+
+    #[test]
+    fn the_cap_does_not_grow_beyond_the_most() {
+        let mut openings = Openings::new(4, 5, None);
+        run(&mut openings, (0..600).map(|step| step % 7));
+        assert_eq!(openings.cap(), 5);
+    }
+
+    #[test]
+    fn what_cannot_be_locked_is_tried_again_after_a_while_and_does_not_count_until_then() {
+        let mut openings = Openings::new(1, 1, None);
+        openings.opened(BlockIndex(1), at(0));
+        openings.opened(BlockIndex(2), at(1));
+        let pinned = openings.due(at(1)).unwrap();
+        openings.stays(pinned, at(1));
+        assert_eq!((openings.due(at(2)), openings.next(at(2))), (None, Some(Duration::from_micros(9_999))));
+        assert_eq!(openings.due(at(10_001)), Some(pinned));
+    }
+
+    proptest! {
+        #[test]
+        fn after_the_due_ones_are_locked_no_more_than_the_cap_is_open_and_no_ghost_is_kept_beyond_it(
+            wanted in proptest::collection::vec(0_u64..64, 1..400), cap in 1_usize..16, most in 1_usize..64
+        ) {
+            let mut openings = Openings::new(cap, most, None);
+            run(&mut openings, wanted);
+            prop_assert!(openings.count() <= openings.cap());
+            prop_assert!(openings.cap() <= most.max(cap));
+            prop_assert!(openings.ghosts.len() <= openings.cap() && openings.is_ghost.len() <= openings.ghosts.len());
+        }
+    }
+}

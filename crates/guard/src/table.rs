@@ -1,0 +1,81 @@
+//! What is known of each block.
+//!
+//! A range may be a terabyte, of which a program uses little: the table is made in pieces, each when its first block is
+//! used. A block's lock is held while anything is done to it, so a fault waits for whoever locks or verifies its block, and
+//! for nobody else.
+
+use std::sync::{Mutex, MutexGuard, OnceLock};
+
+use crate::layout::{BlockIndex, Layout};
+
+/// Blocks of a piece.
+const PIECE: u64 = 4096;
+
+/// Where a block is, and what its codes say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It was never used, or not since it was forgotten: it is nowhere.
+    Fresh,
+    /// The program has it.
+    Open,
+    /// It is in the vault, and its codes are not made yet.
+    Stale,
+    /// It is in the vault, and its codes are right.
+    Locked,
+    /// The program has it, and for good: it did to the mapping what a guard cannot follow.
+    Kept,
+}
+
+/// One block.
+#[derive(Debug)]
+pub struct Block {
+    /// Where it is.
+    pub state: State,
+    /// The codes of its pages, one after the other; none before they are first made.
+    pub codes: Box<[u8]>,
+}
+
+impl Block {
+    fn new() -> Self {
+        Self { state: State::Fresh, codes: Box::default() }
+    }
+}
+
+type Piece = Box<[Mutex<Block>]>;
+
+/// All blocks.
+#[derive(Debug)]
+pub struct Table {
+    layout: Layout,
+    pieces: Box<[OnceLock<Piece>]>,
+}
+
+impl Table {
+    /// All blocks are fresh.
+    #[must_use]
+    pub fn new(layout: Layout) -> Self {
+        Self { layout, pieces: (0..layout.blocks().div_ceil(PIECE)).map(|_| OnceLock::new()).collect() }
+    }
+
+    /// How the range is cut.
+    #[must_use]
+    pub const fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// A block, for as long as the guard of its lock lives. Panics beyond the last.
+    pub fn lock(&self, block: BlockIndex) -> MutexGuard<'_, Block> {
+        assert!(block.0 < self.layout.blocks(), "a block of the range");
+        let piece = usize::try_from(block.0 / PIECE).expect("pieces have addresses");
+        let place = usize::try_from(block.0 % PIECE).expect("a piece is small");
+        let blocks = self.pieces[piece].get_or_init(|| (0..PIECE).map(|_| Mutex::new(Block::new())).collect());
+        blocks[place].lock().expect("nobody panics with a block in hand")
+    }
+
+    /// Blocks of pieces that are in use, ascending.
+    pub fn known(&self) -> impl Iterator<Item = BlockIndex> + '_ {
+        let pieces = self.pieces.iter().zip(0..).filter(|(piece, _)| piece.get().is_some());
+        let blocks = pieces.flat_map(|(_, number)| (number * PIECE..(number + 1) * PIECE).map(BlockIndex));
+        blocks.filter(|block| block.0 < self.layout.blocks())
+    }
+}

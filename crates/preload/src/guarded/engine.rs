@@ -1,0 +1,144 @@
+//! What the guard asks of the machine, by a vault.
+
+#![allow(unsafe_code, reason = "pages of a vault are raw memory")]
+
+use std::ptr::NonNull;
+
+use rampart_codes::Pages;
+use rampart_guard::{Engine, PageIndex, Refusal, Span};
+use rampart_linux::userfaultfd::{MoveError, MoveRefusal, Wake};
+use rampart_linux::vault::{self, Side, Tally, Vault};
+use rampart_linux::{Pagemap, Roots};
+use rampart_memory::Frame;
+
+/// A vault, and the way to frame numbers where the kernel tells them.
+pub struct VaultEngine {
+    vault: &'static Vault,
+    pagemap: Option<Pagemap>,
+}
+
+impl VaultEngine {
+    pub fn new(vault: &'static Vault) -> Self {
+        Self { vault, pagemap: Pagemap::open(&Roots::default()).ok() }
+    }
+
+    /// Moves what can be moved back to the program, after a move that was not whole.
+    fn back(&self, span: vault::Span) -> Result<(), Refusal> {
+        self.vault.unlock_present(span, Wake::Now, |_, _| {}).map(drop).map_err(refused)
+    }
+
+    /// Zeros where the program has no page.
+    fn fill_holes(&self, span: vault::Span) -> Result<(), Refusal> {
+        span.numbers().try_for_each(|page| self.fill_one(page))
+    }
+
+    fn fill_one(&self, page: u64) -> Result<(), Refusal> {
+        match self.vault.populate(one(page)) {
+            Err(MoveError { refusal: MoveRefusal::Occupied, .. }) => {
+                self.vault.wake(one(page)).map_err(|error| Refusal::Kernel(error.to_string()))
+            }
+            other => other.map_err(refused),
+        }
+    }
+}
+
+fn one(page: u64) -> vault::Span {
+    vault::Span::page(page).expect("a page of the range")
+}
+
+fn as_vault(span: Span) -> vault::Span {
+    vault::Span::new(span.first.0, span.count.get()).expect("pages of the range")
+}
+
+fn refused(error: MoveError) -> Refusal {
+    match error.refusal {
+        MoveRefusal::Busy => Refusal::Pinned,
+        other => Refusal::Kernel(other.to_string()),
+    }
+}
+
+impl Engine for VaultEngine {
+    fn open(&self, span: Span) -> Result<(), Refusal> {
+        let span = as_vault(span);
+        match self.vault.unlock(span, Wake::Now) {
+            Ok(()) => Ok(()),
+            Err(MoveError { refusal: MoveRefusal::Busy, .. }) => {
+                // Shared since a fork.
+                self.vault.unshare(Side::Vault, span).map_err(|error| Refusal::Kernel(error.to_string()))?;
+                self.back(span)
+            }
+            Err(MoveError { refusal: MoveRefusal::Missing | MoveRefusal::Occupied, .. }) => {
+                self.back(span)?;
+                self.fill_holes(span)
+            }
+            Err(error) => Err(refused(error)),
+        }
+    }
+
+    /// A block is closed whole or not at all. Where pages are missing, since the program gave them back to the kernel by itself,
+    /// it gets zeros; where they are shared since a fork, copies of its own.
+    fn close(&self, span: Span) -> Result<(), Refusal> {
+        let span = as_vault(span);
+        for attempt in 0..2 {
+            let Tally { holes, busy, occupied, .. } = self.vault.lock(span, |_, _| {}).map_err(refused)?;
+            if holes + busy + occupied == 0 {
+                return Ok(());
+            }
+            self.back(span)?;
+            if attempt == 0 {
+                self.vault.unshare(Side::Program, span).map_err(|error| Refusal::Kernel(error.to_string()))?;
+                self.fill_holes(span)?;
+            }
+        }
+        Err(Refusal::Pinned)
+    }
+
+    fn fill(&self, span: Span) -> Result<(), Refusal> {
+        let span = as_vault(span);
+        match self.vault.populate(span) {
+            Ok(()) => Ok(()),
+            Err(MoveError { refusal: MoveRefusal::Occupied, .. }) => self.fill_holes(span),
+            Err(error) => Err(refused(error)),
+        }
+    }
+
+    fn discard(&self, span: Span) {
+        for side in [Side::Program, Side::Vault] {
+            // What the kernel does not take back stays, as zeros or not at all: a span of our own is never refused.
+            self.vault.discard(side, as_vault(span)).expect("pages of ours are given back");
+        }
+    }
+
+    fn wake(&self, span: Span) {
+        self.vault.wake(as_vault(span)).expect("who waits in a range of ours is woken");
+    }
+
+    fn with_vault<R>(&self, span: Span, look: impl FnOnce(&mut Pages<'_>) -> R) -> R {
+        let span = as_vault(span);
+        let count = usize::try_from(span.pages()).expect("pages of a block");
+        let base: NonNull<u8> = self.vault.address(Side::Vault, span.first());
+        // SAFETY: 1. the pages are in the vault, readable and writable, since the guard calls for blocks that it closed whole;
+        // 2. and 3. it holds the block's lock, nobody else knows of the vault, and no device may use a page that moved.
+        look(&mut unsafe { Pages::from_raw(base, count) })
+    }
+
+    fn flip(&self, page: PageIndex, bit: u32) {
+        let base = self.vault.address(Side::Vault, page.0);
+        let offset = usize::try_from(bit / 8 % 4096).expect("a byte of a page");
+        // SAFETY: the byte is of a page in the vault, which nobody else uses while the guard holds its block's lock.
+        unsafe {
+            let byte = base.add(offset).as_ptr();
+            byte.write_volatile(byte.read_volatile() ^ 1 << (bit % 8));
+        }
+    }
+
+    fn frame(&self, page: PageIndex) -> Option<Frame> {
+        let pagemap = self.pagemap.as_ref()?;
+        let mut frames = Vec::new();
+        let mut found = [Side::Vault, Side::Program].into_iter().filter_map(|side| {
+            self.vault.frames(side, one(page.0), pagemap, &mut frames).ok()?;
+            frames.first().copied().flatten()
+        });
+        found.next()
+    }
+}

@@ -1,0 +1,183 @@
+//! The guard of this process: a heap that stands on a vault.
+//!
+//! **Problem.** The first allocation comes before a thread can be started, and a page that is taken away needs a thread that
+//! gives it back. **Idea.** The range is part of a vault from the start and ordinary memory until the constructor: then the
+//! vault is armed, what was used by then is adopted, and the two threads of the guard begin. **Why this way.** Nothing moves
+//! when the guard begins, and a process that ends before its constructor has lost nothing.
+//!
+//! A *fork* opens everything first: a child has no thread of the guard, and the C library works on the heap in the child before
+//! any handler of ours runs. Then each of the two processes has a guard of its own, the child's begun anew.
+
+#![allow(unsafe_code, reason = "the vault and the guard live as long as the process, behind pointers")]
+
+mod engine;
+mod shared;
+mod threads;
+
+use std::env;
+use std::num::NonZero;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use rampart_guard::{Knobs, Layout, PageIndex};
+use rampart_linux::userfaultfd::Reach;
+use rampart_linux::vault::{Side, Tracking, Vault, VaultOptions};
+use rampart_linux::{PageKind, Roots};
+use rampart_memory::Bytes;
+
+use crate::Error;
+use crate::ground::{Ground, Plain, Span};
+use crate::start::say;
+
+use self::threads::Live;
+
+/// Huge pages and what is larger are blocks of this many pages.
+const HUGE: u32 = rampart_guard::layout::MOST_PAGES;
+
+/// Memory behind a guard if the environment asks for one, ordinary memory otherwise.
+#[derive(Debug, Default)]
+pub struct Guarded {
+    /// The vault; null: none. Made once, and then there for as long as the process.
+    vault: AtomicPtr<Vault>,
+    /// The guard; null before the constructor. Made anew in each child.
+    live: AtomicPtr<Live>,
+}
+
+impl Guarded {
+    /// Nothing yet.
+    pub const fn new() -> Self {
+        Self { vault: AtomicPtr::new(ptr::null_mut()), live: AtomicPtr::new(ptr::null_mut()) }
+    }
+
+    /// The vault, if there is one.
+    fn vault(&self) -> Option<&'static Vault> {
+        // SAFETY: it is null, or came from a box that was leaked; it is changed only by `after_fork_in_child`, when there is no
+        // other thread and no reference is in use.
+        unsafe { self.vault.load(Ordering::Acquire).as_ref() }
+    }
+
+    fn live(&self) -> Option<&'static Live> {
+        // SAFETY: it is null, or came from a reference that lives as long as the process.
+        unsafe { self.live.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// Begins to guard what the heap has used so far and all that it will, if the environment asks for it. In the constructor.
+    pub fn begin(&'static self, used: Option<Span>) {
+        let Some(vault) = self.vault() else { return };
+        if let Err(why) = self.go_live(vault, used) {
+            say(&format!("rampart: the heap is not guarded: {why}\n"));
+        }
+    }
+
+    fn go_live(&'static self, vault: &'static Vault, used: Option<Span>) -> Result<(), String> {
+        let knobs = knobs()?;
+        let range = Bytes::new(vault.span().bytes().get());
+        let layout = Layout::new(range, knobs.block_pages).ok_or("the range is not a number of blocks")?;
+        let live = Live::begin(vault, layout, knobs, used.map_or(Bytes::ZERO, |used| used.bytes))?;
+        self.live.store(ptr::from_ref(live).cast_mut(), Ordering::Release);
+        Ok(())
+    }
+
+    /// All is opened and stays so until one of the two functions below is called.
+    pub fn before_fork(&self) {
+        if let Some(live) = self.live() {
+            live.open_all();
+        }
+    }
+
+    /// The guard goes on.
+    pub fn after_fork_in_parent(&self) {
+        if let Some(live) = self.live() {
+            live.go_on();
+        }
+    }
+
+    /// The child's own guard begins.
+    pub fn after_fork_in_child(&'static self, used: Option<Span>) {
+        if self.live.swap(ptr::null_mut(), Ordering::AcqRel).is_null() {
+            return;
+        }
+        // SAFETY: the vault is there, since there was a guard. A child has one thread, this one, and it uses no reference to the
+        // vault just now; the threads that did exist in the parent only.
+        let reopened = unsafe { &mut *self.vault.load(Ordering::Acquire) }.prepare_again();
+        let begun = reopened.map_err(|error| error.to_string()).and_then(|()| {
+            let vault = self.vault().ok_or("there is no vault")?;
+            self.go_live(vault, used)
+        });
+        if let Err(why) = begun {
+            say(&format!("rampart: the heap is not guarded in a child: {why}\n"));
+        }
+    }
+
+    /// The program is about to give pages of the heap back to the kernel (`madvise`). `true`: it is done, and they read as
+    /// zeros.
+    pub fn zero(&self, address: usize, length: usize) -> bool {
+        match (self.live(), self.pages(address, length)) {
+            (Some(live), Some(span)) => {
+                live.zero(span);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The program is about to change the mapping of pages of the heap: they stay with it from now on.
+    pub fn leave(&self, address: usize, length: usize) {
+        if let (Some(live), Some(span)) = (self.live(), self.pages(address, length)) {
+            live.leave(span);
+        }
+    }
+
+    /// The pages of the heap that lie at these addresses.
+    fn pages(&self, address: usize, length: usize) -> Option<rampart_guard::Span> {
+        let (Side::Program, first) = self.vault()?.find(address)? else { return None };
+        let inside = address % 4096;
+        let count = NonZero::new(length.checked_add(inside)?.div_ceil(4096) as u64)?;
+        Some(rampart_guard::Span { first: PageIndex(first), count })
+    }
+
+    /// The process ends: what is locked is verified once more, and the last counts are written.
+    pub fn end(&self) {
+        if let Some(live) = self.live() {
+            live.end();
+        }
+    }
+}
+
+/// What the environment asks for.
+fn knobs() -> Result<Knobs, String> {
+    let text = env::var("RAMPART_GUARD").map_err(|error| error.to_string())?;
+    text.parse().map_err(|error| format!("RAMPART_GUARD: {error}"))
+}
+
+impl Ground for Guarded {
+    fn reserve(&self, bytes: Bytes) -> Result<NonNull<u8>, Error> {
+        let Ok(knobs) = knobs() else { return Plain.reserve(bytes) };
+        let kind = if knobs.block_pages == HUGE { PageKind::Huge } else { PageKind::Base };
+        let options = VaultOptions { kind, tracking: Tracking::Off, least: Reach::Everything };
+        match Vault::prepare(bytes, options, &Roots::default()) {
+            Ok(vault) => {
+                let base = vault.program_base();
+                self.vault.store(Box::into_raw(Box::new(vault)), Ordering::Release);
+                Ok(base)
+            }
+            Err(error) => {
+                say(&format!("rampart: the heap is not guarded: {error}\n"));
+                Plain.reserve(bytes)
+            }
+        }
+    }
+
+    fn open(&self, span: Span) -> bool {
+        self.vault().is_some() || Plain.open(span)
+    }
+
+    fn forget(&self, span: Span) -> bool {
+        let Some(vault) = self.vault() else { return Plain.forget(span) };
+        let Some((Side::Program, first)) = vault.find(span.start.addr().get()) else { return false };
+        match self.live() {
+            Some(live) => live.forget(first, span.bytes.frames()),
+            None => false,
+        }
+    }
+}

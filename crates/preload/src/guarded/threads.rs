@@ -1,0 +1,266 @@
+//! The two threads of the guard: the handler of faults, and the keeper.
+//!
+//! Both keep out of the heap ([`Outside`]) and take no signals: a handler of the program's would run on them, touch the heap,
+//! and wait for itself.
+
+#![allow(unsafe_code, reason = "ends the process and blocks signals by calls of the C library")]
+
+use std::env;
+use std::num::NonZero;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use rampart_guard::{Guard, Knobs, Layout, PageIndex, Served, Span};
+use rampart_linux::SteadyClock;
+use rampart_linux::userfaultfd::{Messages, Stop};
+use rampart_linux::vault::{Side, Vault};
+use rampart_memory::{Bytes, Clock};
+
+use crate::private::Outside;
+use crate::start::say;
+
+use super::engine::VaultEngine;
+use super::shared::Shared;
+
+/// How the process ends if a page is beyond correction.
+const STOPPED: i32 = 86;
+
+/// Flips that fall in one step of the keeper, at most.
+const MOST_FLIPS: u128 = 64;
+
+/// How long the keeper sleeps if nothing is due; then it adds up averages.
+const NAP: Duration = Duration::from_millis(50);
+
+/// A guard that works.
+pub struct Live {
+    guard: Guard<'static, VaultEngine>,
+    vault: &'static Vault,
+    clock: SteadyClock,
+    stop: Stop,
+    keeper: Mutex<Option<Thread>>,
+    /// While it is not 0, nothing is locked.
+    paused: AtomicU32,
+    /// Held for each step of the keeper.
+    step: Mutex<()>,
+}
+
+impl Live {
+    /// Adopts the first `used` bytes of the range, and starts the threads.
+    pub fn begin(vault: &'static Vault, layout: Layout, knobs: Knobs, used: Bytes) -> Result<&'static Self, String> {
+        let shared: &'static Shared = Box::leak(Box::new(Shared::new()));
+        let clock = SteadyClock::default();
+        let guard = Guard::new(VaultEngine::new(vault), layout, knobs, shared.counts, shared, clock.now());
+        let live: &'static Self = Box::leak(Box::new(Self {
+            guard,
+            vault,
+            clock,
+            stop: Stop::new().map_err(|error| error.to_string())?,
+            keeper: Mutex::new(None),
+            paused: AtomicU32::new(0),
+            step: Mutex::new(()),
+        }));
+        // A new thread allocates before it can say that it is the guard's; only then may memory be taken away.
+        live.start()?;
+        vault.arm().map_err(|error| error.to_string())?;
+        live.adopt(used)?;
+        Ok(live)
+    }
+
+    /// Blocks of which a page was used before there was a guard.
+    fn adopt(&self, used: Bytes) -> Result<(), String> {
+        let Some(span) = rampart_linux::vault::Span::new(0, used.frames().max(1)) else { return Ok(()) };
+        let mut last = None;
+        let adopt = |run: rampart_linux::vault::Span, _| {
+            for page in run.numbers() {
+                let block = self.guard.layout().block_of(PageIndex(page)).expect("what is used is in the range");
+                if last != Some(block) {
+                    self.guard.adopt(block, self.clock.now());
+                    last = Some(block);
+                }
+            }
+        };
+        self.vault.present(Side::Program, span, adopt).map_err(|error| error.to_string())
+    }
+
+    /// The C library allocates what belongs to a new thread in the thread that starts it.
+    fn start(&'static self) -> Result<(), String> {
+        let outside = Outside::enter().map_err(|error| error.to_string())?;
+        let signals = Signals::block_all();
+        let (ready, answers) = channel();
+        let handler = spawn("rampart-handler", ready.clone(), move || self.handle());
+        let keeper = spawn("rampart-keeper", ready, move || self.keep());
+        drop(signals);
+        let started = handler.and(keeper).map_err(|error| format!("cannot start a thread: {error}"));
+        *self.keeper.lock().expect("no panic") = Some(started?);
+        (0..2).for_each(|_| answers.recv().expect("a thread that was started says so"));
+        drop(outside);
+        Ok(())
+    }
+
+    /// Serves faults until the process ends.
+    fn handle(&self) {
+        let mut messages = Messages::default();
+        while self.vault.next(&mut messages, &self.stop).is_ok() {
+            for fault in self.vault.faults(&messages) {
+                assert_eq!(fault.side, Side::Program, "nobody reads what is not in the vault");
+                if self.guard.fault(PageIndex(fault.page), self.clock.now()) == Served::Stop {
+                    stop_program();
+                }
+            }
+            self.wake_keeper();
+        }
+    }
+
+    fn wake_keeper(&self) {
+        if self.guard.is_busy(self.clock.now())
+            && let Some(keeper) = &*self.keeper.lock().expect("no panic")
+        {
+            keeper.unpark();
+        }
+    }
+
+    /// Locks what is due until the process ends.
+    fn keep(&self) {
+        let mut flips = Flips::from_environment();
+        loop {
+            let step = self.step.lock().expect("no panic");
+            let idle = match self.paused.load(Ordering::Acquire) {
+                0 => self.guard.keep(self.clock.now()).unwrap_or(NAP),
+                _ => NAP,
+            };
+            if let Some(flips) = &mut flips {
+                flips.fall(&self.guard);
+            }
+            drop(step);
+            if !idle.is_zero() {
+                thread::park_timeout(idle.min(NAP));
+            }
+        }
+    }
+
+    /// Opens everything, and locks nothing until [`Live::go_on`].
+    pub fn open_all(&self) {
+        self.paused.fetch_add(1, Ordering::AcqRel);
+        // A step that is under way ends first.
+        drop(self.step.lock().expect("no panic"));
+        if self.guard.open_all(self.clock.now()) == Served::Stop {
+            stop_program();
+        }
+    }
+
+    /// Ends what [`Live::open_all`] began.
+    pub fn go_on(&self) {
+        self.paused.fetch_sub(1, Ordering::AcqRel);
+        self.wake_keeper();
+    }
+
+    /// The content of so many pages is not needed. `false`: it stays.
+    pub fn forget(&self, first: u64, pages: u64) -> bool {
+        let Some(count) = NonZero::new(pages) else { return true };
+        self.guard.forget(Span { first: PageIndex(first), count })
+    }
+
+    /// The program gives pages back by itself.
+    pub fn zero(&self, span: Span) {
+        if self.guard.zero(span, self.clock.now()) == Served::Stop {
+            stop_program();
+        }
+    }
+
+    /// The program changes the mapping of pages by itself.
+    pub fn leave(&self, span: Span) {
+        if self.guard.leave(span, self.clock.now()) == Served::Stop {
+            stop_program();
+        }
+    }
+
+    /// The end of the process: what is locked is verified once more.
+    pub fn end(&self) {
+        self.paused.fetch_add(1, Ordering::AcqRel);
+        drop(self.step.lock().expect("no panic"));
+        self.guard.verify_all();
+        self.paused.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Ends the process before the program sees the page.
+fn stop_program() -> ! {
+    say("rampart: the program was stopped before it used the page\n");
+    // SAFETY: it ends the process and runs nothing of the program's.
+    unsafe { libc::_exit(STOPPED) }
+}
+
+fn spawn(name: &str, ready: Sender<()>, work: impl FnOnce() + Send + 'static) -> std::io::Result<Thread> {
+    let thread = thread::Builder::new().name(name.to_owned()).stack_size(256 << 10).spawn(move || {
+        // As long as the process.
+        std::mem::forget(Outside::enter().expect("the guard has few threads"));
+        // Who started it waits for it.
+        ready.send(()).expect("somebody waits");
+        work();
+    })?;
+    Ok(thread.thread().clone())
+}
+
+/// All signals are blocked on this thread, and on those that it starts, while this lives.
+struct Signals(libc::sigset_t);
+
+impl Signals {
+    fn block_all() -> Self {
+        // SAFETY: sets of signals are plain data, and both calls are given places for them.
+        unsafe {
+            let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
+            libc::sigfillset(&raw mut all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+            Self(before)
+        }
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        // SAFETY: the set is what the thread had before.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut()) };
+    }
+}
+
+/// Flips that fall into locked pages at a rate, from a seed: `RAMPART_GUARD_INJECT=every=1000,seed=3`, in microseconds.
+struct Flips {
+    every: Duration,
+    last: Instant,
+    state: u64,
+}
+
+impl Flips {
+    fn from_environment() -> Option<Self> {
+        let text = env::var("RAMPART_GUARD_INJECT").ok()?;
+        let of = |name: &str| text.split(',').find_map(|part| part.strip_prefix(name)?.strip_prefix('=')?.parse().ok());
+        let every = Duration::from_micros(of("every")?).max(Duration::from_micros(1));
+        Some(Self { every, last: Instant::now(), state: of("seed").unwrap_or(1) })
+    }
+
+    /// SplitMix64 (Steele, Lea and Flood, 2014).
+    fn random(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.state ^ self.state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    /// Those that are due, but for what the keeper has no time for.
+    fn fall(&mut self, guard: &Guard<'_, VaultEngine>) {
+        let due = self.last.elapsed().as_nanos() / self.every.as_nanos();
+        if due == 0 {
+            return;
+        }
+        self.last = Instant::now();
+        for _ in 0..due.min(MOST_FLIPS) {
+            // What falls into what is open does no harm: nothing is flipped.
+            let pages = guard.used_pages().max(1);
+            let (place, bit) = (self.random(), self.random());
+            guard.inject(PageIndex(place % pages), &[u32::try_from(bit % 32768).expect("a bit of a page")]);
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! The program's heap: jemalloc's arenas on one range.
+//!
+//! **Problem.** Every allocation of an unmodified program must be in the range, from the first on, and `malloc` must
+//! cost what it costs without us. **Idea.** Each thread is bound to an arena whose memory comes from the range by its
+//! hooks. `malloc` calls jemalloc and then looks at the *result*: in the range, done. Only what is not goes the slow
+//! way, [`Heap::settle`]: the heap is not started, the thread is new and not bound yet, the thread is one of the
+//! guard's, or memory is out. **Why this way.** Two comparisons on the fast path, and the promise is checked for each
+//! address that a program gets, whatever the state of a thread was.
+//!
+//! One case is left: jemalloc serves a thread that is at its very end, in destructors of thread-specific data that run
+//! after jemalloc's own (pthread_key_create(3)), from its first arena whatever is asked. Such memory is outside, and
+//! counted.
+//!
+//! What lies outside is freed past the thread's cache, so that it never comes back to a thread that should be inside.
+
+#![allow(unsafe_code, reason = "hands out raw memory")]
+
+use std::ffi::{c_int, c_uint, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+use rampart_memory::Bytes;
+use rustix::thread::sched_getaffinity;
+use tikv_jemalloc_sys::{self as je, extent_hooks_t};
+
+use crate::Error;
+use crate::ground::{GRANULE, Ground, Span, bytes};
+use crate::hooks;
+use crate::jemalloc::{self, free_uncached, in_arena};
+use crate::private::is_private;
+use crate::range::Range;
+use crate::start;
+
+/// The smallest range that a heap is started on.
+pub const SMALLEST_RANGE: Bytes = Bytes::from_mib(64);
+
+/// The most arenas; a number of threads above it share them.
+const MOST_ARENAS: usize = 64;
+
+/// What an arena's memory is aligned to at least.
+const PAGE: usize = 4096;
+
+/// A heap, or what becomes one when it is started. Only its address makes it one: it lives forever and never moves.
+#[repr(C)]
+pub struct Heap {
+    /// First, because the hooks find the heap by its address.
+    hooks: extent_hooks_t,
+    ground: &'static dyn Ground,
+    range: Range,
+    state: AtomicU8,
+    /// Arenas by index, made when a thread needs one; 0: not yet.
+    arenas: [AtomicU32; MOST_ARENAS],
+    /// How many of them threads are spread over.
+    places: AtomicU32,
+    threads: AtomicU32,
+    outside: AtomicU64,
+}
+
+/// What a heap has given out. Bytes of live allocations and of the range; see each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// The range. Zero: the heap was not started, or could not be.
+    pub range: Bytes,
+    /// The part of it, from its start on, that was ever used: the most that the heap can have had at once.
+    pub cut: Bytes,
+    /// Live allocations now, rounded up as jemalloc does.
+    pub allocated: Bytes,
+    /// Allocations of the program that are not in the range: all if the heap could not be started, and those of a
+    /// thread whose jemalloc state is torn down already (see the module). Those of the guard's own threads do not
+    /// count.
+    pub outside: u64,
+}
+
+const NEW: u8 = 0;
+const STARTING: u8 = 1;
+const READY: u8 = 2;
+const FAILED: u8 = 3;
+
+impl Heap {
+    /// A heap on `ground`, not started: until then it serves memory outside.
+    pub const fn new(ground: &'static dyn Ground) -> Self {
+        Self {
+            hooks: hooks::TABLE,
+            ground,
+            range: Range::empty(),
+            state: AtomicU8::new(NEW),
+            arenas: [const { AtomicU32::new(0) }; MOST_ARENAS],
+            places: AtomicU32::new(1),
+            threads: AtomicU32::new(0),
+            outside: AtomicU64::new(0),
+        }
+    }
+
+    /// Reserves the range: `bytes`, rounded down to [`GRANULE`], or half of it, or half of that, as the process' limits
+    /// allow. Whoever comes second, even by an allocation from within, does nothing.
+    ///
+    /// # Errors
+    /// [`Error::Reserve`] if not even [`SMALLEST_RANGE`] is to be had; the heap serves memory outside for good then.
+    pub fn start(&'static self, bytes: Bytes) -> Result<(), Error> {
+        if self.state.compare_exchange(NEW, STARTING, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            return Ok(());
+        }
+        let mut wanted = bytes.round_down(GRANULE).max(SMALLEST_RANGE);
+        let reserved = loop {
+            match self.ground.reserve(wanted) {
+                Ok(start) => break Ok(Span { start, bytes: wanted }),
+                Err(refused) if wanted == SMALLEST_RANGE => break Err(refused),
+                Err(_) => wanted = Bytes::new(wanted.get() / 2).round_down(GRANULE).max(SMALLEST_RANGE),
+            }
+        };
+        self.places.store(places(), Ordering::Relaxed);
+        let outcome = reserved.map(|span| self.range.set(span));
+        self.state.store(if outcome.is_ok() { READY } else { FAILED }, Ordering::Release);
+        outcome
+    }
+
+    /// Whether nobody has tried to start the heap.
+    pub(crate) fn is_new(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == NEW
+    }
+
+    /// Gives up: the heap serves memory outside for good, unless it was started.
+    pub(crate) fn fail(&self) {
+        let _ = self.state.compare_exchange(NEW, FAILED, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// The range, once the heap is started.
+    #[must_use]
+    pub fn range(&self) -> Option<Span> {
+        self.range.span()
+    }
+
+    /// The part of the range that was ever used; `None` before the heap is started.
+    #[must_use]
+    pub fn used(&self) -> Option<Span> {
+        self.range().map(|span| Span { start: span.start, bytes: bytes(self.range.cut_length()) })
+    }
+
+    /// Whether an address is in the range.
+    #[inline]
+    #[must_use]
+    pub fn owns(&self, pointer: *const c_void) -> bool {
+        self.range.contains(pointer.addr())
+    }
+
+    /// What was given out so far.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        Usage {
+            range: bytes(self.range.length()),
+            cut: bytes(self.range.cut_length()),
+            allocated: bytes(jemalloc::allocated_inside()),
+            outside: self.outside.load(Ordering::Relaxed),
+        }
+    }
+
+    /// `malloc`.
+    #[inline]
+    pub fn allocate(&'static self, size: usize) -> *mut c_void {
+        // SAFETY: any size may be asked for.
+        let pointer = unsafe { je::malloc(size) };
+        if self.owns(pointer) { pointer } else { self.settle(pointer, size, 0) }
+    }
+
+    /// `calloc` of one object.
+    #[inline]
+    pub fn allocate_zeroed(&'static self, size: usize) -> *mut c_void {
+        // SAFETY: any size may be asked for.
+        let pointer = unsafe { je::calloc(1, size) };
+        if self.owns(pointer) { pointer } else { self.settle(pointer, size, je::MALLOCX_ZERO) }
+    }
+
+    /// `aligned_alloc`; the alignment is a power of two.
+    pub fn allocate_aligned(&'static self, alignment: usize, size: usize) -> *mut c_void {
+        debug_assert!(alignment.is_power_of_two(), "the entry points see to it");
+        let flags = je::MALLOCX_ALIGN(alignment);
+        // SAFETY: the size is not zero and the alignment a power of two.
+        let pointer = unsafe { je::mallocx(size.max(1), flags) };
+        if self.owns(pointer) { pointer } else { self.settle(pointer, size, flags) }
+    }
+
+    /// `free`.
+    ///
+    /// # Safety
+    /// As for `free`.
+    #[inline]
+    pub unsafe fn release(&self, pointer: *mut c_void) {
+        // SAFETY: the caller's promise, in each case; every allocation was jemalloc's.
+        unsafe {
+            if self.owns(pointer) {
+                je::free(pointer);
+            } else if !pointer.is_null() {
+                free_uncached(pointer);
+            }
+        }
+    }
+
+    /// `realloc`. As the C library does, it frees what is resized to nothing.
+    ///
+    /// # Safety
+    /// As for `realloc`.
+    pub unsafe fn resize(&'static self, pointer: *mut c_void, size: usize) -> *mut c_void {
+        if pointer.is_null() {
+            return self.allocate(size);
+        }
+        if size == 0 {
+            // SAFETY: the caller's promise.
+            unsafe { self.release(pointer) };
+            return ptr::null_mut();
+        }
+        if self.owns(pointer) {
+            // SAFETY: the caller's promise.
+            let resized = unsafe { je::realloc(pointer, size) };
+            if resized.is_null() || self.owns(resized) {
+                return resized;
+            }
+            // A thread that is not bound yet moved it outside.
+            // SAFETY: it is ours now, of at least `size` bytes.
+            return unsafe { self.bring_home(resized, size) };
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.bring_home(pointer, size) }
+    }
+
+    /// Moves an allocation that lies outside to where the calling thread's belong, with room for `size` bytes.
+    ///
+    /// # Safety
+    /// As for `realloc`; neither is null nor zero.
+    #[cold]
+    unsafe fn bring_home(&'static self, pointer: *mut c_void, size: usize) -> *mut c_void {
+        let moved = self.allocate(size);
+        if !moved.is_null() {
+            // SAFETY: the old one is alive, by the caller's promise, and the new one is another; the shorter of the two
+            // lengths is within both.
+            unsafe {
+                let kept = je::malloc_usable_size(pointer).min(size);
+                ptr::copy_nonoverlapping(pointer.cast::<u8>(), moved.cast::<u8>(), kept);
+                self.release(pointer);
+            }
+        }
+        moved
+    }
+
+    /// `malloc_usable_size`.
+    ///
+    /// # Safety
+    /// The pointer is null or alive.
+    pub unsafe fn usable_size(&self, pointer: *const c_void) -> usize {
+        // SAFETY: the caller's promise; jemalloc says 0 for null.
+        unsafe { je::malloc_usable_size(pointer) }
+    }
+
+    /// Another piece of the range, for an arena.
+    pub(crate) fn cut(&self, size: usize, alignment: usize) -> Option<Span> {
+        self.range.cut(size, alignment.max(PAGE), self.ground)
+    }
+
+    /// The content of unused memory in the range is not needed.
+    pub(crate) fn forget(&self, span: Span) -> bool {
+        self.ground.forget(span)
+    }
+
+    /// What to do with an allocation that is not in the range, or failed: keep it if it belongs outside, or else make
+    /// it anew from an arena of this heap. Sets `errno` where memory is out.
+    #[cold]
+    fn settle(&'static self, pointer: *mut c_void, size: usize, flags: c_int) -> *mut c_void {
+        if self.is_new() {
+            start::start(self);
+        }
+        if is_private() {
+            return pointer;
+        }
+        let ready = self.state.load(Ordering::Acquire) == READY;
+        let Some(arena) = ready.then(|| self.arena_of_this_thread()).flatten() else {
+            self.outside.fetch_add(u64::from(!pointer.is_null()), Ordering::Relaxed);
+            return pointer;
+        };
+        // SAFETY: what is freed was allocated just before and nobody has seen it. The size asked for is not zero; the
+        // flags hold an alignment that is a power of two, if any.
+        let settled = unsafe {
+            if !pointer.is_null() {
+                free_uncached(pointer);
+            }
+            je::mallocx(size.max(1), flags | in_arena(arena) | je::MALLOCX_TCACHE_NONE)
+        };
+        if settled.is_null() {
+            // SAFETY: it is this thread's own variable.
+            unsafe { *libc::__errno_location() = libc::ENOMEM };
+        }
+        self.outside.fetch_add(u64::from(!settled.is_null() && !self.owns(settled)), Ordering::Relaxed);
+        settled
+    }
+
+    /// The arena that the calling thread is bound to, now if it was not before. `None` if jemalloc has no memory to
+    /// make one.
+    fn arena_of_this_thread(&'static self) -> Option<c_uint> {
+        let bound = jemalloc::thread_arena()?;
+        if bound != jemalloc::OUTSIDE {
+            return Some(bound);
+        }
+        let next = self.threads.fetch_add(1, Ordering::Relaxed) % self.places.load(Ordering::Relaxed);
+        let arena = self.arena(&self.arenas[usize::try_from(next).expect("32 bits fit")])?;
+        jemalloc::set_thread_arena(arena).then_some(arena)
+    }
+
+    /// The arena of this place. Two threads may make it at once: one of the two arenas is never used then, which costs
+    /// a few KiB.
+    fn arena(&'static self, place: &AtomicU32) -> Option<c_uint> {
+        match place.load(Ordering::Acquire) {
+            0 => {
+                let made = jemalloc::create_arena(&self.hooks)?;
+                Some(place.compare_exchange(0, made, Ordering::AcqRel, Ordering::Acquire).err().unwrap_or(made))
+            }
+            arena => Some(arena),
+        }
+    }
+}
+
+/// Arenas for this process: four for each of its CPUs, as jemalloc has it (manual, "opt.narenas").
+fn places() -> u32 {
+    let cpus = sched_getaffinity(None).map_or(1, |cpus| cpus.count());
+    cpus.saturating_mul(4).clamp(1, 64)
+}
+
+#[cfg(test)]
+mod tests;

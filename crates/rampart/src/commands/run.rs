@@ -1,0 +1,99 @@
+//! `rampart run`: a program under guard.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+use rampart_diagnostic::Machine;
+use rampart_memory::fault_map::{FailedFrame, Origin};
+
+use crate::error::Error;
+use crate::guarding::arguments::RunArguments;
+use crate::guarding::left::Left;
+use crate::guarding::library;
+use crate::signals::stop_flag;
+use crate::store;
+
+/// How often it is looked whether the program has ended.
+const GLANCE: Duration = Duration::from_millis(10);
+
+/// Runs the program and exits as it does: its exit code, or 128 and the signal that ended it, as shells have it.
+pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error> {
+    let knobs = arguments.knobs()?;
+    let library = library::find().ok_or(Error::NoGuardLibrary)?;
+    let folder = tempfile::tempdir().map_err(Error::GuardFolder)?;
+    let (name, rest) = arguments.program.split_first().expect("a program is required");
+    let mut command = Command::new(name);
+    command.args(rest).env("RAMPART_GUARD", knobs.to_string()).env("RAMPART_GUARD_STATE", folder.path());
+    let mut preload = library.into_os_string();
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        preload.push(":");
+        preload.push(others);
+    }
+    command.env("LD_PRELOAD", preload);
+    if let Some(flips) = arguments.inject {
+        command.env("RAMPART_GUARD_INJECT", format!("every={},seed={}", flips.every.as_micros(), flips.seed));
+    }
+    let child = command.spawn().map_err(|cause| Error::Program { name: name.to_string_lossy().into_owned(), cause })?;
+    let status = wait(child)?;
+    let left = Left::read(folder.path());
+    tell(arguments, &left)?;
+    if arguments.inject.is_none() {
+        remember(&left, path)?;
+    }
+    Ok(code(status))
+}
+
+/// Waits for the program. Ctrl-C reaches it from the terminal; another's SIGTERM is passed on.
+fn wait(mut child: Child) -> Result<ExitStatus, Error> {
+    let stop = stop_flag()?;
+    let mut told = false;
+    loop {
+        if let Some(status) = child.try_wait().map_err(Error::GuardFolder)? {
+            return Ok(status);
+        }
+        if stop.load(Ordering::Relaxed) && !told {
+            told = true;
+            rampart_linux::process::terminate(child.id());
+        }
+        thread::sleep(GLANCE);
+    }
+}
+
+fn code(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(2);
+    u8::try_from(code).unwrap_or(2)
+}
+
+fn tell(arguments: &RunArguments, left: &Left) -> Result<(), Error> {
+    let document = || serde_json::to_string_pretty(left).expect("reports are plain data");
+    if let Some(path) = &arguments.report {
+        let written = fs::write(path, document() + "\n");
+        written.map_err(|cause| Error::Report { path: path.clone(), cause })?;
+    }
+    if arguments.json {
+        eprintln!("{}", document());
+    } else {
+        eprintln!("rampart: {}", left.line());
+    }
+    Ok(())
+}
+
+/// Frames whose pages were beyond correction go on the map.
+fn remember(left: &Left, path: Option<PathBuf>) -> Result<(), Error> {
+    let bad: Vec<_> = left.events.iter().filter_map(|event| event.bad_frame()).collect();
+    if bad.is_empty() {
+        return Ok(());
+    }
+    let now = Machine::this().clock.now();
+    let mut store = store::open(path, now)?;
+    for frame in bad {
+        store.keep_failure(None, Origin::Real, &FailedFrame::condemned(frame, now))?;
+        eprintln!("rampart: frame {frame} is on the map of bad frames; `rampart map restore` retires it");
+    }
+    Ok(())
+}

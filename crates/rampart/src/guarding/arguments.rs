@@ -1,0 +1,134 @@
+//! Options of `rampart run`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use rampart_codes::Scheme;
+use rampart_guard::{Knobs, OnError};
+use rampart_memory::{Bytes, FRAME_BYTES};
+
+use crate::args::some_time;
+
+/// Options of `rampart run`.
+#[derive(Clone, Debug, Args)]
+pub struct RunArguments {
+    /// The codes of each page: crc, crc+pq, crc+hamming, crc+secded
+    #[arg(long, value_name = "NAME", default_value = "crc+pq", value_parser = some_scheme)]
+    pub codes: Scheme,
+    /// How much is locked and unlocked at once: a power of two from 4KiB to 2MiB; small where access is scattered
+    #[arg(long, value_name = "SIZE", default_value = "2MiB", value_parser = some_size)]
+    pub block: Bytes,
+    /// At most so much of the heap is unlocked, unless the program cannot go on with it
+    #[arg(long, value_name = "SIZE", default_value = "32MiB", value_parser = some_size)]
+    pub cap: Bytes,
+    /// Lock again what has been unlocked for so long, such as 50ms [default: only what is beyond the cap]
+    #[arg(long, value_name = "TIME", value_parser = some_time)]
+    pub interval: Option<Duration>,
+    /// Verify up to so many blocks ahead of a program that goes through its memory
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    pub ahead: u32,
+    /// What is done about a page that cannot be corrected
+    #[arg(long, value_enum, default_value_t = OnErrorChoice::Stop)]
+    pub on_error: OnErrorChoice,
+    /// Make memory err: flips of single bits in locked pages at a rate, such as 'flip:locked:rate=10/s,seed=3'
+    #[arg(long, value_name = "FAULTS", value_parser = some_flips)]
+    pub inject: Option<Flips>,
+    /// Write what was done to this file, as one JSON document
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Say what was done as one JSON document, on standard error: standard output is the program's
+    #[arg(long)]
+    pub json: bool,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    pub program: Vec<OsString>,
+}
+
+/// What is done about a page that cannot be corrected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OnErrorChoice {
+    /// The program ends before it sees the page, with exit code 86
+    Stop,
+    /// It goes on with what the memory holds
+    Continue,
+}
+
+/// Flips of single bits in locked pages.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Flips {
+    /// How long it is from one to the next.
+    pub every: Duration,
+    /// What their places are drawn from.
+    pub seed: u64,
+}
+
+impl RunArguments {
+    /// The guard's knobs.
+    ///
+    /// # Errors
+    /// What does not make sense together.
+    pub fn knobs(&self) -> Result<Knobs, rampart_guard::knobs::KnobsError> {
+        let pages = self.block.get() / FRAME_BYTES;
+        let whole = self.block.get().is_multiple_of(FRAME_BYTES);
+        let knobs = Knobs {
+            scheme: self.codes,
+            block_pages: if whole { u32::try_from(pages).unwrap_or(u32::MAX) } else { 0 },
+            interval: self.interval,
+            cap: self.cap,
+            ahead: self.ahead,
+            on_error: match self.on_error {
+                OnErrorChoice::Stop => OnError::Stop,
+                OnErrorChoice::Continue => OnError::Continue,
+            },
+        };
+        knobs.checked()
+    }
+}
+
+fn some_scheme(text: &str) -> Result<Scheme, String> {
+    text.parse().map_err(|error: rampart_codes::UnknownScheme| error.to_string())
+}
+
+fn some_size(text: &str) -> Result<Bytes, String> {
+    text.parse().map_err(|error: rampart_memory::ParseSizeError| error.to_string())
+}
+
+/// `flip:locked:rate=R/s` and a seed.
+fn some_flips(text: &str) -> Result<Flips, String> {
+    let wrong = || format!("{text:?} is no such fault: write 'flip:locked:rate=10/s,seed=3'");
+    let settings = text.strip_prefix("flip:locked:").ok_or_else(wrong)?;
+    let mut flips = Flips { every: Duration::ZERO, seed: 1 };
+    for setting in settings.split(',') {
+        match setting.split_once('=') {
+            Some(("rate", rate)) => {
+                let rate: f64 = rate.strip_suffix("/s").and_then(|rate| rate.parse().ok()).ok_or_else(wrong)?;
+                let seconds = 1.0 / rate;
+                if !(1e-6..=1e9).contains(&seconds) {
+                    return Err("a rate is from 1e-9/s to 1e6/s".to_owned());
+                }
+                flips.every = Duration::from_secs_f64(seconds);
+            }
+            Some(("seed", seed)) => flips.seed = seed.parse().map_err(|_| wrong())?,
+            _ => return Err(wrong()),
+        }
+    }
+    if flips.every.is_zero() { Err(wrong()) } else { Ok(flips) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_of_flips_is_read_and_what_is_none_is_refused() {
+        let flips = some_flips("flip:locked:rate=1e-3/s,seed=3").unwrap();
+        assert_eq!(flips, Flips { every: Duration::from_secs(1000), seed: 3 });
+        assert_eq!(some_flips("flip:locked:rate=20/s").unwrap().every, Duration::from_millis(50));
+        for bad in ["", "flip", "flip:locked:", "flip:locked:seed=3", "flip:locked:rate=1", "flip:locked:rate=-1/s"] {
+            assert!(some_flips(bad).is_err(), "{bad}");
+        }
+        assert!(some_flips("flip:locked:rate=1e9/s").is_err() && some_flips("flip:locked:rate=NaN/s").is_err());
+    }
+}

@@ -1,0 +1,134 @@
+//! What the guards of a program's processes leave behind: counts and events, in a folder, each called by its process.
+
+use std::fs;
+use std::path::Path;
+
+use rampart_guard::{Counter, Snapshot};
+use rampart_memory::{Bytes, FRAME_BYTES, Frame};
+use serde::{Deserialize, Serialize};
+
+/// Something that a guard told, a line of JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// What happened: `corrected`, `codes_wrong`, `uncorrectable`, `lost`.
+    pub event: String,
+    /// The page of the heap's range.
+    pub page: Option<u64>,
+    /// Where it begins, in bytes from the start of the range.
+    pub offset: Option<u64>,
+    /// The frame that it is in, where the kernel says.
+    pub frame: Option<u64>,
+    /// Bits that had been flipped.
+    pub bits: Option<u32>,
+}
+
+impl Event {
+    /// The frame whose page was beyond correction.
+    pub fn bad_frame(&self) -> Option<Frame> {
+        if self.event == "uncorrectable" { Frame::new(self.frame?) } else { None }
+    }
+}
+
+/// All of it.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Left {
+    /// Name and version of this document's schema.
+    pub schema: &'static str,
+    /// Processes that were guarded.
+    pub processes: usize,
+    /// The part of the heap that was locked, on time average and over all processes.
+    pub locked_share: Option<f64>,
+    /// Their counts, added up; those of most pages too.
+    pub counts: Snapshot,
+    /// What they told.
+    pub events: Vec<Event>,
+    /// Lines that are no event.
+    pub unreadable: usize,
+}
+
+impl Left {
+    /// Reads a folder. What cannot be read counts as unreadable.
+    pub fn read(folder: &Path) -> Self {
+        let mut left = Self { schema: "rampart.run/1", ..Self::default() };
+        let mut paths: Vec<_> =
+            fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+        paths.sort();
+        for path in paths {
+            match path.extension().and_then(|extension| extension.to_str()) {
+                Some("counts") => left.add_counts(&path),
+                Some("jsonl") => left.add_events(&path),
+                _ => {}
+            }
+        }
+        left.locked_share = left.counts.locked_share();
+        left
+    }
+
+    fn add_counts(&mut self, path: &Path) {
+        match fs::read(path).ok().and_then(|bytes| Snapshot::from_bytes(&bytes)) {
+            Some(counts) => {
+                self.counts = self.counts.plus(&counts);
+                self.processes += 1;
+            }
+            None => self.unreadable += 1,
+        }
+    }
+
+    fn add_events(&mut self, path: &Path) {
+        for line in fs::read_to_string(path).unwrap_or_default().lines() {
+            match serde_json::from_str(line) {
+                Ok(event) => self.events.push(event),
+                Err(_) => self.unreadable += 1,
+            }
+        }
+    }
+
+    /// The summary for people: one line.
+    pub fn line(&self) -> String {
+        if self.processes == 0 {
+            return "nothing was guarded".to_owned();
+        }
+        let of = |counter| self.counts.get(counter);
+        let plural = if self.processes == 1 { "" } else { "es" };
+        let locked =
+            self.locked_share.map_or_else(String::new, |share| format!("{:.1} % locked on average, ", 100.0 * share));
+        format!(
+            "guarded {} of heap in {} process{plural}: {locked}{} verified, {} pages corrected, {} uncorrectable; {} faults",
+            Bytes::new(of(Counter::MostPages) * FRAME_BYTES),
+            self.processes,
+            Bytes::new(of(Counter::Verified) * FRAME_BYTES),
+            crate::show::count(of(Counter::Corrected)),
+            crate::show::count(of(Counter::Uncorrectable)),
+            crate::show::count(of(Counter::Faults)),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_added_up_and_what_is_unreadable_is_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let counts = |faults: u64| {
+            let mut bytes = vec![0; rampart_guard::Counts::BYTES];
+            bytes[..8].copy_from_slice(&faults.to_ne_bytes());
+            bytes
+        };
+        fs::write(folder.path().join("1.counts"), counts(3)).unwrap();
+        fs::write(folder.path().join("2.counts"), counts(4)).unwrap();
+        fs::write(folder.path().join("3.counts"), "short").unwrap();
+        let event = "{\"event\":\"uncorrectable\",\"page\":3,\"offset\":12288,\"frame\":16}\nnonsense\n";
+        fs::write(folder.path().join("1.jsonl"), event).unwrap();
+        let left = Left::read(folder.path());
+        assert_eq!((left.processes, left.unreadable, left.counts.get(Counter::Faults)), (2, 2, 7));
+        assert_eq!(left.events[0].bad_frame(), Frame::new(16));
+        assert!(left.line().contains("in 2 processes") && left.line().ends_with("7 faults"), "{}", left.line());
+    }
+
+    #[test]
+    fn a_program_that_nobody_guarded_is_said_to_be_so() {
+        assert_eq!(Left::read(Path::new("/nowhere")).line(), "nothing was guarded");
+    }
+}

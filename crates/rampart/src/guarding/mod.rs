@@ -1,0 +1,5 @@
+//! A program under guard: the library that is preloaded, and what the guards of its processes leave behind.
+
+pub mod arguments;
+pub mod left;
+pub mod library;

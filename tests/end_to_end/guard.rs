@@ -1,0 +1,195 @@
+//! A program under guard: it does what it does without, whatever it does to its heap; memory that errs is corrected, or stops it.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::harness::{Rampart, Said};
+
+/// The library, which cargo builds with the tests and beside them.
+fn library() -> PathBuf {
+    let library = std::env::current_exe().expect("a test has a file").with_file_name("librampart_preload.so");
+    assert!(library.exists(), "cargo built {}", library.display());
+    library
+}
+
+/// Whether this machine lets us guard; if not, the output says why.
+fn can_guard(rampart: &Rampart) -> bool {
+    let said = run(rampart, &["--", "true"]);
+    let guarded = !said.err.contains("is not guarded");
+    if !guarded {
+        println!("skipped: {}", said.err);
+    }
+    guarded
+}
+
+fn run(rampart: &Rampart, arguments: &[&str]) -> Said {
+    let mut command = rampart.command(&["run"]);
+    command.args(arguments).env("RAMPART_GUARD_LIBRARY", library()).current_dir(rampart.folder());
+    Said::from(command.output().expect("the binary runs"))
+}
+
+fn installed(program: &str) -> bool {
+    let asked = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let there = asked.is_ok();
+    if !there {
+        println!("skipped: {program} is not installed");
+    }
+    there
+}
+
+/// Compiles a victim; `None` without a C compiler.
+fn victim(rampart: &Rampart, name: &str) -> Option<String> {
+    if !installed("cc") {
+        return None;
+    }
+    let source =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/end_to_end/victims").join(format!("{name}.c"));
+    let program = rampart.folder().join(name);
+    let arguments =
+        [OsStr::new("-O1"), OsStr::new("-pthread"), OsStr::new("-o"), program.as_os_str(), source.as_os_str()];
+    assert!(Command::new("cc").args(arguments).status().expect("cc runs").success());
+    Some(program.to_str().expect("a temporary folder has a plain name").to_owned())
+}
+
+/// The blocks that a guard is tried with: huge pages, small blocks, single pages with streams ahead.
+const WAYS: [&[&str]; 3] = [
+    &["--cap", "4MiB"],
+    &["--cap", "4MiB", "--block", "64KiB"],
+    &["--cap", "1MiB", "--block", "4KiB", "--ahead", "32"],
+];
+
+fn falls_into_no_trap(name: &str) {
+    let rampart = Rampart::new();
+    let Some(traps) = victim(&rampart, "traps").filter(|_| can_guard(&rampart)) else { return };
+    for way in WAYS {
+        let said = run(&rampart, &[way, &["--report", "report.json", "--", &traps, name]].concat());
+        assert_eq!(
+            (said.code, said.out.as_str()),
+            (Some(0), "16384 pages are right\n"),
+            "{name} {way:?}: {}",
+            said.err
+        );
+        let text = std::fs::read_to_string(rampart.folder().join("report.json")).expect("a report");
+        let report: Value = serde_json::from_str(&text).expect("it is JSON");
+        let count = |name: &str| report["counts"][name].as_u64().expect("a count");
+        assert!(count("locked") > 0 && count("verified") > 0, "{name} {way:?}: it was guarded: {report}");
+        assert_eq!((count("corrected"), count("codes_wrong"), count("uncorrectable")), (0, 0, 0), "{name} {way:?}");
+    }
+}
+
+#[test]
+fn system_calls_find_locked_pages() {
+    falls_into_no_trap("system-calls");
+}
+
+#[test]
+fn devices_that_bypass_the_cache_find_locked_pages() {
+    falls_into_no_trap("direct-io");
+}
+
+#[test]
+fn two_hundred_threads_come_and_go() {
+    falls_into_no_trap("threads");
+}
+
+#[test]
+fn children_and_their_children_have_the_heap_as_it_was() {
+    falls_into_no_trap("forks");
+}
+
+#[test]
+fn programs_that_are_executed_work_too() {
+    falls_into_no_trap("executes");
+}
+
+#[test]
+fn pages_that_the_program_gives_back_read_as_zeros() {
+    falls_into_no_trap("gives-back");
+}
+
+#[test]
+fn signals_on_a_stack_in_the_heap_find_locked_pages() {
+    falls_into_no_trap("signals");
+}
+
+#[test]
+fn what_is_reallocated_keeps_its_content() {
+    falls_into_no_trap("reallocates");
+}
+
+/// Fills 32 MiB with known words, waits until they are locked, and adds them up, ten times.
+const SUMS: &str = "\
+import array, time
+words = [array.array('q', range(i, i + 65536)) for i in range(64)]
+for _ in range(10):
+    time.sleep(0.1)
+    assert sum(sum(part) for part in words) == 64 * sum(range(65536)) + 65536 * sum(range(64))
+print('right')
+";
+
+/// At this rate two flips may meet in one page before it is verified, which is more than `crc+pq` undoes: then the program stops.
+/// What never happens is a wrong result.
+#[test]
+fn flips_in_locked_pages_are_corrected_or_stop_the_program_and_none_is_silent() {
+    let rampart = Rampart::new();
+    if !installed("python3") || !can_guard(&rampart) {
+        return;
+    }
+    let mut corrected = 0;
+    for codes in ["crc+pq", "crc+secded", "crc+hamming"] {
+        let flips = ["--cap", "4MiB", "--codes", codes, "--inject", "flip:locked:rate=200/s,seed=7"];
+        let said = run(&rampart, &[&flips[..], &["--report", "report.json", "--", "python3", "-c", SUMS]].concat());
+        let text = std::fs::read_to_string(rampart.folder().join("report.json")).expect("a report");
+        let report: Value = serde_json::from_str(&text).expect("it is JSON");
+        let count = |name: &str| report["counts"][name].as_u64().expect("a count");
+        match (said.code, said.out.as_str()) {
+            (Some(0), "right\n") => {}
+            (Some(86), "") => assert!(count("uncorrectable") > 0, "{codes}: {}", said.err),
+            other => panic!("{codes}: {other:?}: {}", said.err),
+        }
+        assert!(count("injected") > 20 && count("corrected") <= count("injected"), "{codes}: {report}");
+        corrected += count("corrected");
+    }
+    assert!(corrected > 20, "{corrected}");
+}
+
+#[test]
+fn a_page_beyond_correction_stops_the_program_before_it_sees_it() {
+    let rampart = Rampart::new();
+    if !installed("python3") || !can_guard(&rampart) {
+        return;
+    }
+    let flips = ["--cap", "4MiB", "--codes", "crc", "--inject", "flip:locked:rate=2000/s,seed=7"];
+    let said = run(&rampart, &[&flips[..], &["--", "python3", "-c", SUMS]].concat());
+    assert_eq!((said.code, said.out.as_str()), (Some(86), ""), "{}", said.err);
+    assert!(said.err.contains("beyond correction: page ") && said.err.contains("stopped before"), "{}", said.err);
+    let map = rampart.json(&["map", "show", "--json"]);
+    assert_eq!(map["frames"].as_array().map(Vec::len), Some(0), "what was made up is not on the map");
+}
+
+#[test]
+fn it_exits_as_the_program_does() {
+    let rampart = Rampart::new();
+    assert_eq!(run(&rampart, &["--", "sh", "-c", "exit 7"]).code, Some(7));
+    assert_eq!(run(&rampart, &["--", "sh", "-c", "kill -9 $$"]).code, Some(137));
+}
+
+#[test]
+fn what_cannot_be_run_or_guarded_so_is_refused_in_one_line() {
+    let rampart = Rampart::new();
+    for (arguments, told) in [
+        (&["--", "/no/such/program"][..], "/no/such/program"),
+        (&["--block", "3KiB", "--", "true"], "power of two"),
+        (&["--cap", "2MiB", "--", "true"], "--cap"),
+        (&["--codes", "md5", "--", "true"], "crc+pq"),
+        (&["--inject", "flip", "--", "true"], "flip:locked:rate"),
+        (&[], "PROGRAM"),
+    ] {
+        let said = run(&rampart, arguments);
+        assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{arguments:?}: {}", said.err);
+        assert!(said.err.contains(told) && said.err.lines().count() == 1, "{arguments:?}: {}", said.err);
+    }
+}

@@ -1,0 +1,192 @@
+/* A program that does to its heap what has broken page guards. Each trap fills a heap that is much larger than what a guard
+   leaves unlocked, does one thing to it, and checks every byte; the last line of its output says how many pages were right. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { PAGE = 4096, PAGES = 16384 };
+
+static unsigned char *heap;
+
+static unsigned char at(size_t page, size_t byte) { return (unsigned char)(page * 31 + byte * 7 + (page >> 8)); }
+
+static void fill_page(size_t page) {
+    for (size_t byte = 0; byte < PAGE; byte++) heap[page * PAGE + byte] = at(page, byte);
+}
+
+static void fill(void) {
+    heap = aligned_alloc(PAGE, (size_t)PAGES * PAGE);
+    if (!heap) exit(3);
+    for (size_t page = 0; page < PAGES; page++) fill_page(page);
+}
+
+static int right(size_t page) {
+    for (size_t byte = 0; byte < PAGE; byte++)
+        if (heap[page * PAGE + byte] != at(page, byte)) return 0;
+    return 1;
+}
+
+static int count_right(void) {
+    int pages = 0;
+    for (size_t page = 0; page < PAGES; page++) pages += right(page);
+    return pages;
+}
+
+/* Everything that was used is locked by now, but for the last few MiB. */
+static void settle(void) { usleep(200000); }
+
+static void system_calls(void) {
+    int pipes[2], file = open("victim.data", O_RDWR | O_CREAT | O_TRUNC, 0600);
+    if (pipe(pipes) || file < 0) exit(3);
+    settle();
+    for (size_t page = 0; page < PAGES; page += 97) {
+        unsigned char *here = heap + page * PAGE, copy[PAGE];
+        if (pwrite(file, here, PAGE, 0) != PAGE) exit(4);
+        memset(copy, 0, PAGE);
+        if (pread(file, copy, PAGE, 0) != PAGE || copy[5] != at(page, 5)) exit(5);
+        if (pread(file, here, PAGE, 0) != PAGE) exit(6);
+        if (write(pipes[1], here, 64) != 64 || read(pipes[0], here, 64) != 64) exit(7);
+        struct iovec pieces[2] = {{here, 100}, {here + 2000, 100}};
+        if (pwritev(file, pieces, 2, 8192) != 200 || preadv(file, pieces, 2, 8192) != 200) exit(8);
+    }
+}
+
+static void direct_io(void) {
+    int file = open("victim.direct", O_RDWR | O_CREAT | O_TRUNC | O_DIRECT, 0600);
+    if (file < 0) return; /* a file system that has none */
+    settle();
+    for (size_t page = 0; page < PAGES; page += 301) {
+        unsigned char *here = heap + page * PAGE;
+        if (pwrite(file, here, PAGE, 0) != PAGE) exit(4);
+        memset(here, 0, PAGE);
+        if (pread(file, here, PAGE, 0) != PAGE) exit(5);
+    }
+}
+
+static void *visit(void *argument) {
+    size_t first = (size_t)argument;
+    unsigned char *own = malloc(10000);
+    memset(own, (int)first, 10000);
+    size_t wrong = 0;
+    for (size_t page = first; page < PAGES; page += 200) wrong += !right(page);
+    for (size_t byte = 0; byte < 10000; byte++) wrong += own[byte] != (unsigned char)first;
+    free(own);
+    return (void *)wrong;
+}
+
+static void threads(void) {
+    settle();
+    static pthread_t all[200];
+    for (size_t i = 0; i < 200; i++)
+        if (pthread_create(&all[i], NULL, visit, (void *)i)) exit(4);
+    for (size_t i = 0; i < 200; i++) {
+        void *wrong;
+        if (pthread_join(all[i], &wrong) || wrong) exit(5);
+    }
+}
+
+/* A child sees all of the heap and changes it; the parent sees nothing of that, and a grandchild all. */
+static void forks(void) {
+    settle();
+    for (int round = 0; round < 3; round++) {
+        pid_t child = fork();
+        if (child < 0) exit(4);
+        if (child == 0) {
+            if (count_right() != PAGES) _exit(5);
+            for (size_t page = 0; page < PAGES; page += 3) memset(heap + page * PAGE, 0xee, PAGE);
+            settle();
+            pid_t grandchild = fork();
+            if (grandchild == 0) _exit(heap[0] == 0xee && right(1) ? 0 : 6);
+            int status;
+            waitpid(grandchild, &status, 0);
+            _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 7);
+        }
+        for (size_t page = 0; page < PAGES; page += 5) fill_page(page);
+        int status;
+        if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status)) exit(8);
+        settle();
+    }
+}
+
+static void executes(void) {
+    settle();
+    if (system("exit 9") != 9 << 8) exit(4);
+    FILE *said = popen("echo from the child", "r");
+    char line[64] = "";
+    if (!said || !fgets(line, sizeof line, said) || strcmp(line, "from the child\n")) exit(5);
+    pclose(said);
+}
+
+/* The program gives pages of its heap back to the kernel by itself: zeros are found there, and the rest is as it was. */
+static void gives_back(void) {
+    settle();
+    for (size_t page = 0; page < PAGES; page += 64) {
+        if (madvise(heap + page * PAGE, 2 * PAGE, MADV_DONTNEED)) exit(4);
+        if (heap[page * PAGE] != 0 || heap[(page + 1) * PAGE + 4095] != 0) exit(5);
+        fill_page(page);
+        fill_page(page + 1);
+    }
+}
+
+static volatile sig_atomic_t handled;
+
+static void handle(int signal) {
+    (void)signal;
+    handled += right((size_t)handled * 37 % PAGES);
+}
+
+static void signals(void) {
+    stack_t stack = {.ss_sp = malloc(65536), .ss_size = 65536};
+    struct sigaction action = {.sa_handler = handle, .sa_flags = SA_ONSTACK};
+    if (sigaltstack(&stack, NULL) || sigaction(SIGUSR1, &action, NULL)) exit(4);
+    settle();
+    for (int i = 0; i < 500; i++) {
+        if (i % 100 == 0) settle();
+        if (kill(getpid(), SIGUSR1)) exit(5);
+    }
+    if (handled != 500) exit(6);
+}
+
+static void reallocates(void) {
+    settle();
+    unsigned char *grown = realloc(heap, (size_t)2 * PAGES * PAGE);
+    if (!grown) exit(4);
+    heap = grown;
+    settle();
+    heap = realloc(heap, (size_t)PAGES * PAGE);
+    for (int i = 0; i < 50; i++) {
+        void *large = calloc(1, 8 << 20);
+        unsigned char *bytes = large;
+        for (size_t byte = 0; byte < 8 << 20; byte += 1000)
+            if (bytes[byte]) exit(5);
+        memset(large, 0xff, 8 << 20);
+        free(large);
+    }
+}
+
+int main(int count, char **arguments) {
+    if (count != 2) return 2;
+    static const struct { const char *name; void (*trap)(void); } traps[] = {
+        {"system-calls", system_calls}, {"direct-io", direct_io}, {"threads", threads},       {"forks", forks},
+        {"executes", executes},         {"gives-back", gives_back}, {"signals", signals},     {"reallocates", reallocates},
+        {"nothing", settle},
+    };
+    for (size_t i = 0; i < sizeof traps / sizeof *traps; i++) {
+        if (strcmp(arguments[1], traps[i].name)) continue;
+        fill();
+        traps[i].trap();
+        settle();
+        printf("%d pages are right\n", count_right());
+        return 0;
+    }
+    return 2;
+}
