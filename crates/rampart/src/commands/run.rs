@@ -13,7 +13,7 @@ use rampart_memory::fault_map::{FailedFrame, Origin};
 
 use crate::error::Error;
 use crate::guarding::arguments::RunArguments;
-use crate::guarding::left::Left;
+use crate::guarding::left::{Event, Left};
 use crate::guarding::library;
 use crate::signals::stop_flag;
 use crate::store;
@@ -85,7 +85,7 @@ fn tell(arguments: &RunArguments, left: &Left) -> Result<(), Error> {
 
 /// Frames whose pages were beyond correction go on the map.
 fn remember(left: &Left, path: Option<PathBuf>) -> Result<(), Error> {
-    let bad: Vec<_> = left.events.iter().filter_map(|event| event.bad_frame()).collect();
+    let bad: Vec<_> = left.events.iter().filter_map(Event::bad_frame).collect();
     if bad.is_empty() {
         return Ok(());
     }
