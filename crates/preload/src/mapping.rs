@@ -73,7 +73,8 @@ unsafe extern "C" fn mremap(
     let arguments = [address.addr(), old, new, flags.cast_unsigned() as usize, to.addr()];
     // SAFETY: the caller's promise.
     let returned = unsafe { ask(libc::SYS_mremap, arguments) };
-    std::ptr::with_exposed_provenance_mut(returned.cast_unsigned() as usize)
+    let address = usize::try_from(returned.cast_unsigned()).expect("an address has 64 bits here");
+    std::ptr::with_exposed_provenance_mut(address)
 }
 
 fn leave(address: *const c_void, length: usize) {
