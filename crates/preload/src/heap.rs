@@ -3,7 +3,7 @@
 //! **Problem.** Every allocation of an unmodified program must be in the range, from the first on, and `malloc` must
 //! cost what it costs without us. **Idea.** Each thread is bound to an arena whose memory comes from the range by its
 //! hooks. `malloc` calls jemalloc and then looks at the *result*: in the range, done. Only what is not goes the slow
-//! way, [`Heap::settle`]: the heap is not started, the thread is new and not bound yet, the thread is one of the
+//! way, `Heap::settle`: the heap is not started, the thread is new and not bound yet, the thread is one of the
 //! guard's, or memory is out. **Why this way.** Two comparisons on the fast path, and the promise is checked for each
 //! address that a program gets, whatever the state of a thread was.
 //!
