@@ -93,7 +93,7 @@ impl Openings {
         self.open.push_back((block, now));
     }
 
-    /// A block that was due cannot be locked now: it is tried again after [`RETRY`].
+    /// A block that was due cannot be locked now: it is tried again after a while.
     pub fn stays(&mut self, block: BlockIndex, now: Timestamp) {
         self.held.push_back((block, now));
     }

@@ -7,7 +7,7 @@
 //!
 //! A move ends protection, so a page is not protected in the moment between [`Vault::unlock`] and
 //! [`Vault::protect_written`], and another thread than the one that waits may write to it then. Keep the waiting thread
-//! waiting ([`Wake::Later`](crate::userfaultfd::Wake::Later)), protect, and compare the page with its codes once more,
+//! waiting ([`Wake::Later`]), protect, and compare the page with its codes once more,
 //! now out of the cache; what differs was written.
 
 use super::{Side, Span, Tracking, Vault, guarded};
