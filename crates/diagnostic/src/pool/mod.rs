@@ -197,8 +197,11 @@ impl<K: Kernel> Pool<K> {
         }
     }
 
-    /// Gives back all that testers do not have.
+    /// Gives back all that testers do not have, and what has come since.
     pub fn let_go(&mut self) {
+        if let Claim::Ready(_, region) = self.kernel.claim(None) {
+            self.kernel.release(region, &[]);
+        }
         while let Some((held, _)) = self.stock.give_up() {
             self.release(held);
         }

@@ -117,6 +117,15 @@ fn memory_on_its_way_is_claimed_and_a_sweep_does_not_end_without_it() {
 }
 
 #[test]
+fn what_comes_when_all_is_let_go_is_given_back_too() {
+    let mut pool = pool(MadeUp::slow(MIB(64)));
+    let list = pool.lists()[0];
+    assert!(pool.take(list, 1024, at(0)).is_empty() && pool.claimed() == MIB(4));
+    pool.let_go();
+    assert_eq!((pool.claimed(), pool.kernel.free()), (Bytes::ZERO, MIB(64)));
+}
+
+#[test]
 fn every_frame_in_reach_is_tested_again_before_its_lifetime_is_over_and_not_much_sooner() {
     let mut pool = pool(MadeUp::new(MIB(64)));
     let mut last = BTreeMap::new();

@@ -165,7 +165,7 @@ mod tests {
         std::fs::write(&path, example).unwrap();
         let documented = knobs(&arguments(&["--config", path.to_str().unwrap()])).unwrap();
         assert_eq!(documented, knobs(&arguments(&[])).unwrap());
-        assert_eq!(example.lines().filter(|line| line.contains(" = ")).count(), 15, "each of them");
+        assert_eq!(example.lines().filter(|line| line.contains(" = ")).count(), 16, "each of them");
     }
 
     #[test]
