@@ -44,6 +44,9 @@ for k in range(4):
     assert sum(len(d[i][1]) for i in range(0, 600_000, 3)) > 0
 ";
 
+/// Makes a command that runs a program once.
+type Program = dyn Fn() -> Command;
+
 /// Runs it.
 pub fn run(_arguments: &[String]) -> Result<(), String> {
     let rampart = soak::build_rampart()?;
@@ -65,7 +68,7 @@ pub fn run(_arguments: &[String]) -> Result<(), String> {
         }
     };
     println!("{:<30}{:<12}{:>8}{:>10}{:>12}   all pairs", "program", "block", "wall", "locked", "faults");
-    let programs: [(&str, Box<dyn Fn() -> Command>); 7] = [
+    let programs: [(&str, Box<Program>); 7] = [
         ("hot 24 MiB of 512", Box::new(own("hot"))),
         ("bench, listing 4.1", Box::new(own("rows"))),
         ("sweep, each line once", Box::new(own("sweep"))),
@@ -95,7 +98,7 @@ fn build_library() -> Result<PathBuf, String> {
 }
 
 /// One line: the median ratio, the part of the heap that was locked, faults, and all ratios.
-fn compare(program: &dyn Fn() -> Command, setting: &[&str], rampart: &Path, library: &Path) -> Result<String, String> {
+fn compare(program: &Program, setting: &[&str], rampart: &Path, library: &Path) -> Result<String, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let report = folder.path().join("report.json");
     let guarded = || {
@@ -148,7 +151,9 @@ pub fn guarded(arguments: &[String]) -> Result<(), String> {
         Some("hot") => (0..400).for_each(|_| step(&mut words[..24 << 17])),
         Some("rows") => words.chunks_mut(ROW).for_each(|row| (0..BUSY).for_each(|_| step(row))),
         Some("sweep") => (0..6).for_each(|_| step(&mut words)),
-        Some("read") => (0..10).for_each(|_| drop(black_box(words.iter().sum::<f64>()))),
+        Some("read") => (0..10).for_each(|_| {
+            black_box(words.iter().sum::<f64>());
+        }),
         Some("chunks") => {
             let mut place = 1_usize;
             for _ in 0..1000 {
