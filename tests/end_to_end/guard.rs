@@ -170,6 +170,52 @@ fn a_page_beyond_correction_stops_the_program_before_it_sees_it() {
     assert_eq!(map["frames"].as_array().map(Vec::len), Some(0), "what was made up is not on the map");
 }
 
+/// Fills 32 MiB and goes through it five times.
+const SWEEPS: &str = "\
+import array, time
+words = [array.array('q', range(65536)) for i in range(64)]
+for _ in range(5):
+    assert sum(sum(part) for part in words) == 64 * sum(range(65536))
+";
+
+#[test]
+fn the_report_is_a_page_with_drawings_that_asks_for_nothing_else_and_shows_names_as_they_are() {
+    let rampart = Rampart::new();
+    if !installed("python3") || !can_guard(&rampart) {
+        return;
+    }
+    let name = "<script>alert('&')</script>";
+    let options = ["--cap", "4MiB", "--block", "64KiB", "--report", "out.html", "--trace-access", "access.bin"];
+    let said = run(&rampart, &[&options[..], &["--", "python3", "-c", SWEEPS, name]].concat());
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert!(said.err.contains("overhead about "), "{}", said.err);
+    let page = std::fs::read_to_string(rampart.folder().join("out.html")).expect("a page");
+    assert!(page.contains("&lt;script&gt;alert(&#39;&amp;&#39;)&lt;/script&gt;") && !page.contains("<script"));
+    assert!(page.matches("<svg").count() >= 7, "five drawings over time, and two of what was unlocked");
+    for outside in ["src=", "href=", "url(", "@import"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    assert!(page.len() < 4 << 20, "{} bytes", page.len());
+    let access = |arguments: &[&str]| {
+        let mut command = rampart.command(&["access"]);
+        Said::from(command.args(arguments).current_dir(rampart.folder()).output().expect("the binary runs"))
+    };
+    let drawn = access(&["access.bin", "--html", "access.html", "--json"]).json();
+    // Where python3 is a script, its children are there too.
+    let processes = drawn["processes"].as_array().expect("a list");
+    assert!(processes.iter().any(|process| process["reads"].as_u64() > Some(100)), "{drawn}");
+    assert!(processes.iter().all(|process| process["lost"] == 0), "{drawn}");
+    assert!(std::fs::read_to_string(rampart.folder().join("access.html")).expect("a page").contains("<svg"));
+    assert!(access(&["access.bin"]).out.contains(" for a read, "));
+    let whole = std::fs::read(rampart.folder().join("access.bin")).expect("a trace");
+    std::fs::write(rampart.folder().join("cut.bin"), &whole[..whole.len() - 5]).expect("a folder of ours");
+    for (file, told) in [("cut.bin", "cut off"), ("out.html", "no accesses"), ("none.bin", "No such file")] {
+        let said = access(&[file]);
+        assert_eq!((said.code, said.out.as_str(), said.err.lines().count()), (Some(2), "", 1), "{}", said.err);
+        assert!(said.err.contains(told), "{}", said.err);
+    }
+}
+
 #[test]
 fn it_exits_as_the_program_does() {
     let rampart = Rampart::new();

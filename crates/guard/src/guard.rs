@@ -20,37 +20,21 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use rampart_codes::{Codec, Outcome};
-use rampart_memory::{Frame, Timestamp};
+use rampart_memory::Timestamp;
 
+use crate::accesses::{Access, Touch};
 use crate::ahead::Ahead;
 use crate::counts::{Counter, Counts};
-use crate::engine::{Engine, Refusal};
+use crate::engine::Engine;
 use crate::knobs::{Knobs, OnError};
 use crate::layout::{BlockIndex, Layout, PageIndex, PageSet, Span};
 use crate::openings::Openings;
+use crate::samples::Sample;
 use crate::table::{Block, State, Table};
+use crate::witness::{Trouble, Witness};
 
 /// The cap never grows beyond so many times what was asked for.
 const MOST_GROWTH: usize = 8;
-
-/// What memory did to a page, and what was done about it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
-    /// The page.
-    pub page: PageIndex,
-    /// The frame that it is in, where the kernel says.
-    pub frame: Option<Frame>,
-    /// What the codes said: never [`Outcome::Intact`].
-    pub outcome: Outcome,
-}
-
-/// Someone who is told.
-pub trait Witness: Sync {
-    /// A page was wrong. Where it is beyond correction, and the program is to stop, this is told before the program sees it.
-    fn trouble(&self, trouble: &Trouble);
-    /// A block could not be opened or filled: the program cannot go on.
-    fn lost(&self, block: BlockIndex, why: &Refusal);
-}
 
 /// What became of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,11 +102,11 @@ impl<'a, E: Engine> Guard<'a, E> {
         &self.engine
     }
 
-    /// Serves a fault of the program on a page: afterwards the page is there.
-    pub fn fault(&self, page: PageIndex, now: Timestamp) -> Served {
+    /// Serves a fault of the program that reads or writes a page: afterwards the page is there.
+    pub fn fault(&self, page: PageIndex, touch: Touch, now: Timestamp) -> Served {
         let Some(block) = self.layout().block_of(page) else { return Served::Elsewhere };
         self.counts.add(Counter::Faults, 1);
-        let served = self.open(block, now, Why::Wanted(page));
+        let served = self.open(block, now, Why::Wanted(page, touch));
         let next = self.ahead.lock().expect("no panic").fault(block, self.layout().blocks());
         self.wanted.lock().expect("no panic").extend(next);
         served
@@ -252,6 +236,18 @@ impl<'a, E: Engine> Guard<'a, E> {
         pages
     }
 
+    /// The program waited for so long.
+    pub fn waited(&self, time: Duration) {
+        self.counts.add(Counter::ServeNanos, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    }
+
+    /// What was done until now.
+    #[must_use]
+    pub fn sample(&self, now: Timestamp) -> Sample {
+        self.average(now);
+        Sample { at: now, counts: self.counts.snapshot() }
+    }
+
     fn openings(&self) -> MutexGuard<'_, Openings> {
         self.openings.lock().expect("no panic")
     }
@@ -271,7 +267,7 @@ impl<'a, E: Engine> Guard<'a, E> {
                 self.engine.fill(span)
             }
             // Somebody opened it meanwhile; or the program gave the page back to the kernel by itself.
-            (State::Open | State::Kept, Why::Wanted(page)) => self.engine.fill(Span::of_page(page)),
+            (State::Open | State::Kept, Why::Wanted(page, _)) => self.engine.fill(Span::of_page(page)),
             (State::Open | State::Kept, Why::Ahead) => Ok(()),
             (State::Stale, _) => {
                 self.counts.add(Counter::Early, 1);
@@ -301,11 +297,19 @@ impl<'a, E: Engine> Guard<'a, E> {
         self.counts.add(Counter::Open, pages);
         known.state = State::Open;
         let mut openings = self.openings();
-        match why {
-            Why::Wanted(_) => openings.opened(block, now),
-            Why::Ahead => openings.opened_ahead(block, now),
-        }
+        let touch = match why {
+            Why::Wanted(_, touch) => {
+                openings.opened(block, now);
+                touch
+            }
+            Why::Ahead => {
+                openings.opened_ahead(block, now);
+                Touch::Ahead
+            }
+        };
         self.counts.set(Counter::Grown, u64::from(openings.grown()));
+        drop(openings);
+        self.witness.unlocked(Access::new(now, self.layout().span(block), touch));
     }
 
     /// A block is in use that was not.
@@ -395,6 +399,7 @@ impl<'a, E: Engine> Guard<'a, E> {
         let mut last = self.averaged.lock().expect("no panic");
         let micros = u64::try_from(now.since(*last).as_micros()).unwrap_or(0);
         *last = now;
+        self.counts.add(Counter::Micros, micros);
         self.counts.add(Counter::PageMicros, micros.saturating_mul(self.counts.get(Counter::Pages)));
         self.counts.add(Counter::OpenMicros, micros.saturating_mul(self.counts.get(Counter::Open)));
     }
@@ -403,8 +408,8 @@ impl<'a, E: Engine> Guard<'a, E> {
 /// Why a block is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Why {
-    /// The program waits for this page of it.
-    Wanted(PageIndex),
+    /// The program waits for this page of it, to read or write it.
+    Wanted(PageIndex, Touch),
     /// It may want it soon.
     Ahead,
 }

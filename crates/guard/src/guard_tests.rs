@@ -5,14 +5,15 @@ use std::num::NonZero;
 
 use proptest::prelude::*;
 use rampart_codes::{PageData, Scheme};
-use rampart_memory::Bytes;
+use rampart_memory::{Bytes, Frame};
 
 use super::*;
+use crate::engine::Refusal;
 use crate::made_up::MadeUp;
 
 /// Remembers what it was told.
 #[derive(Default)]
-struct Told(Mutex<Vec<Trouble>>);
+struct Told(Mutex<Vec<Trouble>>, Mutex<Vec<Access>>);
 
 impl Witness for Told {
     fn trouble(&self, trouble: &Trouble) {
@@ -21,6 +22,10 @@ impl Witness for Told {
 
     fn lost(&self, block: BlockIndex, why: &Refusal) {
         panic!("{block:?} is lost: {why}");
+    }
+
+    fn unlocked(&self, access: Access) {
+        self.1.lock().unwrap().push(access);
     }
 }
 
@@ -49,7 +54,7 @@ impl<'a> World<'a> {
 
     fn fault(&mut self, page: u64) -> Served {
         self.time += 10;
-        self.guard.fault(PageIndex(page), at(self.time))
+        self.guard.fault(PageIndex(page), Touch::Read, at(self.time))
     }
 
     fn read(&mut self, page: u64) -> PageData {
@@ -252,6 +257,21 @@ fn a_sweep_finds_its_blocks_open_ahead_of_it() {
     }
     let faults = counts.get(Counter::Faults) - before;
     assert!(faults < PAGES / 2, "{faults} of {PAGES}");
+}
+
+#[test]
+fn every_unlocking_is_told_with_what_it_was_for() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    world.write(5, &PageData::from_seed(1));
+    world.write(6, &PageData::from_seed(2));
+    world.lock_all_but(20);
+    world.guard.open_all(at(world.time));
+    let accesses = told.1.lock().unwrap();
+    let seen: Vec<_> = accesses.iter().map(|access| (access.page.0, access.pages, access.touch)).collect();
+    let [read, ahead] = [Touch::Read, Touch::Ahead];
+    assert_eq!(seen, [(4, 4, read), (20, 4, read), (24, 4, read), (28, 4, read), (4, 4, ahead), (20, 4, ahead)]);
+    assert!(accesses.is_sorted_by_key(|access| access.at));
 }
 
 #[test]

@@ -15,7 +15,10 @@
 //! | [`table`] | what is known of each block |
 //! | [`engine`] | what a guard asks of the machine |
 //! | [`guard`] | the state machine over these |
+//! | [`witness`] | who is told what it sees |
 //! | [`counts`] | what was done |
+//! | [`samples`], [`accesses`] | when it was done, and to what |
+//! | [`journal`] | the files in which these two are |
 //!
 //! What is decided here is decided by what was seen and by `now`; clock, faults and memory are handed in. So the same guard
 //! runs over made-up memory in a test and under a real program.
@@ -24,19 +27,24 @@
 
 #![forbid(unsafe_code)]
 
+pub mod accesses;
 pub mod ahead;
 pub mod counts;
 pub mod engine;
 pub mod guard;
+pub mod journal;
 pub mod knobs;
 pub mod layout;
 #[cfg(test)]
 mod made_up;
 pub mod openings;
+pub mod samples;
 pub mod table;
+pub mod witness;
 
 pub use counts::{Counter, Counts, Snapshot};
 pub use engine::{Engine, Refusal};
-pub use guard::{Guard, Served, Trouble, Witness};
+pub use guard::{Guard, Served};
 pub use knobs::{Knobs, OnError};
 pub use layout::{BlockIndex, Layout, PageIndex, PageSet, Span};
+pub use witness::{Trouble, Witness};

@@ -47,6 +47,8 @@ pub enum Command {
     Watch(Box<WatchArguments>),
     /// Run a program under guard: its heap is verified before use, and corrected
     Run(Box<RunArguments>),
+    /// What a guarded program unlocked when, from a file of `rampart run --trace-access`
+    Access(AccessArguments),
     /// What this machine has, what is possible here and what is not, last tests, bad frames, the daemon
     Status {
         /// One JSON document on standard output
@@ -236,6 +238,19 @@ pub struct SimulateArguments {
     /// Draw the numbers, as SVG
     #[arg(long, value_name = "FILE", requires = "name")]
     pub plot: Option<PathBuf>,
+    /// One JSON document on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `rampart access`.
+#[derive(Debug, Args)]
+pub struct AccessArguments {
+    /// The file
+    pub file: PathBuf,
+    /// Draw it, as a page
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// One JSON document on standard output
     #[arg(long)]
     pub json: bool,

@@ -63,6 +63,13 @@ pub enum Error {
         #[source]
         cause: io::Error,
     },
+    /// {path} is no trace of accesses: {why}
+    Trace {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
     /// frame {0} is not on the map: `rampart map show` lists those that are
     NotOnTheMap(rampart_memory::Frame),
 }

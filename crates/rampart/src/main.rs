@@ -53,6 +53,7 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
         Command::Simulate(arguments) => commands::simulate::run(&arguments),
         Command::Watch(watch) => commands::watch::run(&watch, store),
         Command::Run(run) => commands::run::run(&run, store),
+        Command::Access(arguments) => commands::access::run(&arguments),
         Command::Status { json } => commands::status::run(json, store),
     }
 }

@@ -11,6 +11,7 @@
 #![allow(unsafe_code, reason = "the vault and the guard live as long as the process, behind pointers")]
 
 mod engine;
+mod recorder;
 mod shared;
 mod threads;
 

@@ -11,17 +11,22 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 
 use rampart_codes::Outcome;
-use rampart_guard::{Counts, Refusal, Trouble, Witness};
+use rampart_guard::accesses::{Access, Buffer};
+use rampart_guard::{Counter, Counts, Refusal, Trouble, Witness};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, ftruncate, open};
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 
 use crate::start::say;
 
+use super::recorder;
+
 /// Where counts and events go.
 pub struct Shared {
     pub counts: &'static Counts,
     events: Option<OwnedFd>,
+    /// What was unlocked and is not written down yet; none where nobody wants to know.
+    pub accesses: Option<Buffer>,
 }
 
 impl Shared {
@@ -31,7 +36,12 @@ impl Shared {
         let pid = std::process::id();
         let shared = folder.as_ref().and_then(|folder| mapped(&folder.join(format!("{pid}.counts"))));
         let events = folder.and_then(|folder| created(&folder.join(format!("{pid}.jsonl")), OFlags::APPEND));
-        Self { counts: shared.unwrap_or_else(|| Box::leak(Box::default())), events }
+        let counts = shared.unwrap_or_else(|| Box::leak(Box::default()));
+        // Of the program that this process executed before: its counts go on, its memory is gone.
+        counts.set(Counter::Pages, 0);
+        counts.set(Counter::Open, 0);
+        let accesses = recorder::is_wanted("accesses").then(|| Buffer::new(recorder::ACCESSES_AT_ONCE));
+        Self { counts, events, accesses }
     }
 
     /// One line, by one write.
@@ -43,7 +53,7 @@ impl Shared {
     }
 }
 
-fn created(path: &Path, flags: OFlags) -> Option<OwnedFd> {
+pub fn created(path: &Path, flags: OFlags) -> Option<OwnedFd> {
     let mode = Mode::RUSR | Mode::WUSR;
     open(path, OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC | flags, mode).ok()
 }
@@ -94,6 +104,12 @@ impl Witness for Shared {
     fn lost(&self, block: rampart_guard::BlockIndex, why: &Refusal) {
         self.tell(&format!("{{\"event\":\"lost\",\"block\":{}}}\n", block.0));
         say(&format!("rampart: memory cannot be given to the program: {why}\n"));
+    }
+
+    fn unlocked(&self, access: Access) {
+        if let Some(accesses) = &self.accesses {
+            accesses.note(access);
+        }
     }
 }
 

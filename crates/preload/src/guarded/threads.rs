@@ -7,12 +7,13 @@
 
 use std::env;
 use std::num::NonZero;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, MutexGuard};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+use rampart_guard::accesses::Touch;
 use rampart_guard::{Guard, Knobs, Layout, PageIndex, Served, Span};
 use rampart_linux::SteadyClock;
 use rampart_linux::userfaultfd::{Messages, Stop};
@@ -23,6 +24,7 @@ use crate::private::Outside;
 use crate::start::say;
 
 use super::engine::VaultEngine;
+use super::recorder::Recorder;
 use super::shared::Shared;
 
 /// How the process ends if a page is beyond correction.
@@ -37,6 +39,8 @@ const NAP: Duration = Duration::from_millis(50);
 /// A guard that works.
 pub struct Live {
     guard: Guard<'static, VaultEngine>,
+    shared: &'static Shared,
+    recorder: Mutex<Recorder>,
     vault: &'static Vault,
     clock: SteadyClock,
     stop: Stop,
@@ -55,6 +59,8 @@ impl Live {
         let guard = Guard::new(VaultEngine::new(vault), layout, knobs, shared.counts, shared, clock.now());
         let live: &'static Self = Box::leak(Box::new(Self {
             guard,
+            shared,
+            recorder: Mutex::new(Recorder::from_environment(clock.now())),
             vault,
             clock,
             stop: Stop::new().map_err(|error| error.to_string())?,
@@ -104,12 +110,15 @@ impl Live {
     fn handle(&self) {
         let mut messages = Messages::default();
         while self.vault.next(&mut messages, &self.stop).is_ok() {
+            let heard = Instant::now();
             for fault in self.vault.faults(&messages) {
                 assert_eq!(fault.side, Side::Program, "nobody reads what is not in the vault");
-                if self.guard.fault(PageIndex(fault.page), self.clock.now()) == Served::Stop {
-                    stop_program();
+                let touch = if fault.write { Touch::Write } else { Touch::Read };
+                if self.guard.fault(PageIndex(fault.page), touch, self.clock.now()) == Served::Stop {
+                    self.stop_program();
                 }
             }
+            self.guard.waited(heard.elapsed());
             self.wake_keeper();
         }
     }
@@ -135,6 +144,11 @@ impl Live {
                 flips.fall(&self.guard);
             }
             drop(step);
+            self.recorder().step(
+                self.clock.now(),
+                || self.guard.sample(self.clock.now()),
+                self.shared.accesses.as_ref(),
+            );
             if !idle.is_zero() {
                 thread::park_timeout(idle.min(NAP));
             }
@@ -146,9 +160,11 @@ impl Live {
         self.paused.fetch_add(1, Ordering::AcqRel);
         // A step that is under way ends first.
         drop(self.step.lock().expect("no panic"));
+        let began = Instant::now();
         if self.guard.open_all(self.clock.now()) == Served::Stop {
-            stop_program();
+            self.stop_program();
         }
+        self.guard.waited(began.elapsed());
     }
 
     /// Ends what [`Live::open_all`] began.
@@ -166,14 +182,14 @@ impl Live {
     /// The program gives pages back by itself.
     pub fn zero(&self, span: Span) {
         if self.guard.zero(span, self.clock.now()) == Served::Stop {
-            stop_program();
+            self.stop_program();
         }
     }
 
     /// The program changes the mapping of pages by itself.
     pub fn leave(&self, span: Span) {
         if self.guard.leave(span, self.clock.now()) == Served::Stop {
-            stop_program();
+            self.stop_program();
         }
     }
 
@@ -182,15 +198,27 @@ impl Live {
         self.paused.fetch_add(1, Ordering::AcqRel);
         drop(self.step.lock().expect("no panic"));
         self.guard.verify_all();
+        self.write_down();
         self.paused.fetch_sub(1, Ordering::AcqRel);
     }
-}
 
-/// Ends the process before the program sees the page.
-fn stop_program() -> ! {
-    say("rampart: the program was stopped before it used the page\n");
-    // SAFETY: it ends the process and runs nothing of the program's.
-    unsafe { libc::_exit(STOPPED) }
+    fn recorder(&self) -> MutexGuard<'_, Recorder> {
+        self.recorder.lock().expect("no panic")
+    }
+
+    /// The last records.
+    fn write_down(&self) {
+        let sample = self.guard.sample(self.clock.now());
+        self.recorder().write(|| sample, self.shared.accesses.as_ref());
+    }
+
+    /// Ends the process before the program sees the page.
+    fn stop_program(&self) -> ! {
+        self.write_down();
+        say("rampart: the program was stopped before it used the page\n");
+        // SAFETY: it ends the process and runs nothing of the program's.
+        unsafe { libc::_exit(STOPPED) }
+    }
 }
 
 fn spawn(name: &str, ready: Sender<()>, work: impl FnOnce() + Send + 'static) -> std::io::Result<Thread> {

@@ -1,5 +1,6 @@
 //! One module a command.
 
+pub mod access;
 pub mod inject;
 pub mod map;
 pub mod march;

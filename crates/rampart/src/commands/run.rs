@@ -1,12 +1,13 @@
 //! `rampart run`: a program under guard.
 
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::Ordering;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rampart_diagnostic::Machine;
 use rampart_memory::fault_map::{FailedFrame, Origin};
@@ -15,6 +16,8 @@ use crate::error::Error;
 use crate::guarding::arguments::RunArguments;
 use crate::guarding::left::{Event, Left};
 use crate::guarding::library;
+use crate::guarding::page::{self, Run};
+use crate::guarding::recorded::Recorded;
 use crate::signals::stop_flag;
 use crate::store;
 
@@ -29,6 +32,7 @@ pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error>
     let (name, rest) = arguments.program.split_first().expect("a program is required");
     let mut command = Command::new(name);
     command.args(rest).env("RAMPART_GUARD", knobs.to_string()).env("RAMPART_GUARD_STATE", folder.path());
+    command.env("RAMPART_GUARD_RECORD", arguments.recorded());
     let mut preload = library.into_os_string();
     if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
         preload.push(":");
@@ -38,10 +42,20 @@ pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error>
     if let Some(flips) = arguments.inject {
         command.env("RAMPART_GUARD_INJECT", format!("every={},seed={}", flips.every.as_micros(), flips.seed));
     }
+    let (began, start) = (Machine::this().clock.now(), Instant::now());
     let child = command.spawn().map_err(|cause| Error::Program { name: name.to_string_lossy().into_owned(), cause })?;
     let status = wait(child)?;
+    let seconds = start.elapsed().as_secs_f64();
     let left = Left::read(folder.path());
-    tell(arguments, &left)?;
+    let recorded = Recorded::read(folder.path());
+    let page = || {
+        let (program, settings) = (shown(&arguments.program), knobs.to_string());
+        page::of_run(&Run { program, ended: ended(status), settings, began, seconds, left: &left, recorded: &recorded })
+    };
+    tell(arguments, &left, page)?;
+    if let Some(path) = &arguments.trace_access {
+        recorded.write_traces(path).map_err(|cause| Error::Report { path: path.clone(), cause })?;
+    }
     if arguments.inject.is_none() {
         remember(&left, path)?;
     }
@@ -69,10 +83,23 @@ fn code(status: ExitStatus) -> u8 {
     u8::try_from(code).unwrap_or(2)
 }
 
-fn tell(arguments: &RunArguments, left: &Left) -> Result<(), Error> {
+/// The program and its arguments, as a person would type them but for quotes.
+fn shown(program: &[OsString]) -> String {
+    program.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+fn ended(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("ended by signal {signal}"),
+        (None, None) => "ended".to_owned(),
+    }
+}
+
+fn tell(arguments: &RunArguments, left: &Left, page: impl FnOnce() -> String) -> Result<(), Error> {
     let document = || serde_json::to_string_pretty(left).expect("reports are plain data");
     if let Some(path) = &arguments.report {
-        let written = fs::write(path, document() + "\n");
+        let written = fs::write(path, if arguments.wants_page() { page() } else { document() + "\n" });
         written.map_err(|cause| Error::Report { path: path.clone(), cause })?;
     }
     if arguments.json {

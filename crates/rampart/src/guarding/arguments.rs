@@ -35,9 +35,12 @@ pub struct RunArguments {
     /// Make memory err: flips of single bits in locked pages at a rate, such as 'flip:locked:rate=10/s,seed=3'
     #[arg(long, value_name = "FAULTS", value_parser = some_flips)]
     pub inject: Option<Flips>,
-    /// Write what was done to this file, as one JSON document
+    /// Write what was done to this file: a page with drawings if it ends in .html, else one JSON document
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+    /// Write what was unlocked when to this file: `rampart access` draws it
+    #[arg(long, value_name = "FILE")]
+    pub trace_access: Option<PathBuf>,
     /// Say what was done as one JSON document, on standard error: standard output is the program's
     #[arg(long)]
     pub json: bool,
@@ -65,6 +68,21 @@ pub struct Flips {
 }
 
 impl RunArguments {
+    /// Whether the report is a page.
+    pub fn wants_page(&self) -> bool {
+        let extension = self.report.as_ref().and_then(|path| path.extension());
+        extension.is_some_and(|extension| extension.eq_ignore_ascii_case("html"))
+    }
+
+    /// What the guard is to write down, as its environment says it.
+    pub fn recorded(&self) -> &'static str {
+        match (self.wants_page(), self.trace_access.is_some()) {
+            (true, _) => "samples,accesses",
+            (false, true) => "accesses",
+            (false, false) => "",
+        }
+    }
+
     /// The guard's knobs.
     ///
     /// # Errors

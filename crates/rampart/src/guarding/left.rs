@@ -38,6 +38,8 @@ pub struct Left {
     pub processes: usize,
     /// The part of the heap that was locked, on time average and over all processes.
     pub locked_share: Option<f64>,
+    /// What the guards cost, as a part of the time that the program would have taken without; an estimate (docs/run.md).
+    pub overhead: Option<f64>,
     /// Their counts, added up; those of most pages too.
     pub counts: Snapshot,
     /// What they told.
@@ -61,6 +63,7 @@ impl Left {
             }
         }
         left.locked_share = left.counts.locked_share();
+        left.overhead = left.counts.overhead();
         left
     }
 
@@ -92,8 +95,9 @@ impl Left {
         let plural = if self.processes == 1 { "" } else { "es" };
         let locked =
             self.locked_share.map_or_else(String::new, |share| format!("{:.1} % locked on average, ", 100.0 * share));
+        let overhead = self.overhead.map_or_else(String::new, |part| format!(", overhead about {:.1} %", 100.0 * part));
         format!(
-            "guarded {} of heap in {} process{plural}: {locked}{} verified, {} pages corrected, {} uncorrectable; {} faults",
+            "guarded {} of heap in {} process{plural}: {locked}{} verified, {} pages corrected, {} uncorrectable; {} faults{overhead}",
             Bytes::new(of(Counter::MostPages) * FRAME_BYTES),
             self.processes,
             Bytes::new(of(Counter::Verified) * FRAME_BYTES),

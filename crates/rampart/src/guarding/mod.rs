@@ -3,3 +3,5 @@
 pub mod arguments;
 pub mod left;
 pub mod library;
+pub mod page;
+pub mod recorded;

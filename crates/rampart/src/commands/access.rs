@@ -1,0 +1,85 @@
+//! `rampart access`: what a guarded program unlocked when.
+
+use std::fmt::Write as _;
+use std::fs;
+
+use rampart_guard::accesses::Touch;
+use rampart_memory::{Bytes, FRAME_BYTES};
+use serde_json::json;
+
+use crate::args::AccessArguments;
+use crate::error::Error;
+use crate::guarding::page;
+use crate::guarding::recorded::{Trace, traces};
+use crate::show;
+
+/// Says what is in a file of traces, and draws it.
+pub fn run(arguments: &AccessArguments) -> Result<u8, Error> {
+    let refused = |why: String| Error::Trace { path: arguments.file.clone(), why };
+    let bytes = fs::read(&arguments.file).map_err(|error| refused(error.to_string()))?;
+    let traces = traces(&bytes).map_err(|error| refused(error.to_string()))?;
+    let summaries: Vec<Summary> = traces.iter().map(Summary::of).collect();
+    if arguments.json {
+        show::print_json(&json!({
+            "schema": "rampart.access/1",
+            "processes": summaries.iter().map(Summary::document).collect::<Vec<_>>(),
+        }))?;
+    } else {
+        show::print(&summaries.iter().map(Summary::line).collect::<String>())?;
+    }
+    if let Some(path) = &arguments.html {
+        let drawn = page::of_traces(&arguments.file.to_string_lossy(), &traces);
+        fs::write(path, drawn).map_err(|cause| Error::Plot { path: path.clone(), cause })?;
+    }
+    Ok(0)
+}
+
+/// A trace in numbers.
+struct Summary {
+    process: u32,
+    seconds: f64,
+    reads: usize,
+    writes: usize,
+    ahead: usize,
+    lost: u64,
+    /// Up to the last page that was unlocked.
+    heap: Bytes,
+}
+
+impl Summary {
+    fn of(trace: &Trace) -> Self {
+        let of = |touch| trace.accesses.iter().filter(|access| access.touch == touch).count();
+        let times = || trace.accesses.iter().map(|access| access.at);
+        let seconds = times().max().zip(times().min()).map_or(0.0, |(last, first)| last.since(first).as_secs_f64());
+        let pages = trace.accesses.iter().map(|access| access.page.0 + u64::from(access.pages)).max().unwrap_or(0);
+        Self {
+            process: trace.process,
+            seconds,
+            reads: of(Touch::Read),
+            writes: of(Touch::Write),
+            ahead: of(Touch::Ahead),
+            lost: trace.lost,
+            heap: Bytes::new(pages * FRAME_BYTES),
+        }
+    }
+
+    fn line(&self) -> String {
+        let Self { process, seconds, reads, writes, ahead, lost, heap } = self;
+        let [reads, writes, ahead] = [reads, writes, ahead].map(|number| show::count(*number as u64));
+        let mut line = format!(
+            "process {process}: unlocked in {heap} of heap in {seconds:.3} s: {reads} for a read, {writes} for a write, {ahead} ahead"
+        );
+        if *lost > 0 {
+            let _ = write!(line, "; {} more had no room", show::count(*lost));
+        }
+        line + "\n"
+    }
+
+    fn document(&self) -> serde_json::Value {
+        let Self { process, seconds, reads, writes, ahead, lost, heap } = self;
+        json!({
+            "process": process, "seconds": seconds, "reads": reads, "writes": writes, "ahead": ahead, "lost": lost,
+            "heap_bytes": heap.get(),
+        })
+    }
+}

@@ -1,0 +1,187 @@
+//! What guards wrote down while their programs ran: counts over time, and what was unlocked when.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use rampart_guard::accesses::Access;
+use rampart_guard::journal::{Header, JournalError, Kind, sections};
+use rampart_guard::samples::Sample;
+use rampart_guard::{Counter, Snapshot};
+use rampart_memory::Timestamp;
+
+/// What one process unlocked, in the order in which it did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// The process, as `getpid(2)` numbered it.
+    pub process: u32,
+    /// Each unlocking.
+    pub accesses: Vec<Access>,
+    /// Unlockings that were not written down, for want of room; and records that are none.
+    pub lost: u64,
+}
+
+/// The traces of a file, one for each program that a process executed and that unlocked something.
+///
+/// # Errors
+/// Why it is no such file.
+pub fn traces(file: &[u8]) -> Result<Vec<Trace>, JournalError> {
+    let trace = |section: rampart_guard::journal::Section<'_>| {
+        let Header { process, records, lost, .. } = section.header;
+        let accesses: Vec<_> = section.records().filter_map(Access::from_words).collect();
+        Trace { process, lost: lost + (records - accesses.len() as u64), accesses }
+    };
+    let unlocked = |trace: &Trace| !trace.accesses.is_empty() || trace.lost > 0;
+    Ok(sections(file, Kind::Accesses)?.into_iter().map(trace).filter(unlocked).collect())
+}
+
+/// The journals of a folder, one file for each program that a process executed.
+fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut paths: Vec<_> = entries.filter(|path| path.extension().is_some_and(|found| found == extension)).collect();
+    paths.sort();
+    paths
+}
+
+/// Everything that the guards of a run wrote down.
+#[derive(Clone, Debug, Default)]
+pub struct Recorded {
+    /// Counts over time, of each program.
+    pub timeline: Timeline,
+    /// What each unlocked.
+    pub traces: Vec<Trace>,
+    /// What could not be read, a line each.
+    pub unreadable: Vec<String>,
+}
+
+impl Recorded {
+    /// Reads a folder.
+    pub fn read(folder: &Path) -> Self {
+        let mut recorded = Self::default();
+        for path in files(folder, "samples") {
+            let read = fs::read(&path).map_err(|error| error.to_string()).and_then(|bytes| {
+                let sections = sections(&bytes, Kind::Samples).map_err(|error| error.to_string())?;
+                let samples =
+                    sections.into_iter().map(|section| section.records().filter_map(Sample::from_words).collect());
+                recorded.timeline.programs.extend(samples);
+                Ok(())
+            });
+            recorded.note(&path, read);
+        }
+        for path in files(folder, "accesses") {
+            let read = fs::read(&path).map_err(|error| error.to_string()).and_then(|bytes| {
+                recorded.traces.extend(traces(&bytes).map_err(|error| error.to_string())?);
+                Ok(())
+            });
+            recorded.note(&path, read);
+        }
+        recorded
+    }
+
+    fn note(&mut self, path: &Path, read: Result<(), String>) {
+        if let Err(why) = read {
+            let name = path.file_name().unwrap_or_default();
+            self.unreadable.push(format!("{}: {why}", name.display()));
+        }
+    }
+
+    /// Writes the traces, so that [`traces`] reads them.
+    ///
+    /// # Errors
+    /// Why the file cannot be written.
+    pub fn write_traces(&self, path: &Path) -> io::Result<()> {
+        let mut file = io::BufWriter::new(fs::File::create(path)?);
+        for Trace { process, accesses, lost } in &self.traces {
+            let header =
+                Header { kind: Kind::Accesses, process: *process, records: accesses.len() as u64, lost: *lost };
+            file.write_all(&header.to_bytes())?;
+            for word in accesses.iter().flat_map(|access| access.to_words()) {
+                file.write_all(&word.to_le_bytes())?;
+            }
+        }
+        file.flush()
+    }
+}
+
+/// Counts of each program of a run over time.
+#[derive(Clone, Debug, Default)]
+pub struct Timeline {
+    /// Samples of each, oldest first.
+    pub programs: Vec<Vec<Sample>>,
+}
+
+impl Timeline {
+    /// From the first sample to the last; `None` without two that differ in time.
+    pub fn span(&self) -> Option<(Timestamp, Timestamp)> {
+        let samples = || self.programs.iter().flatten().map(|sample| sample.at);
+        samples().min().zip(samples().max()).filter(|(first, last)| first < last)
+    }
+
+    /// How much a counter grew in each of so many equal parts of the span, all programs together.
+    pub fn growth(&self, counter: Counter, parts: usize) -> Vec<f64> {
+        let Some((first, last)) = self.span() else { return vec![0.0; parts] };
+        let width = micros(last) - micros(first);
+        let edge = |part: usize| micros(first) + width * part as f64 / parts as f64;
+        let total = |at: f64| self.programs.iter().map(|samples| grown(samples, counter, at)).sum::<f64>();
+        let totals: Vec<f64> = (0..=parts).map(|part| total(edge(part))).collect();
+        totals.windows(2).map(|pair| (pair[1] - pair[0]).max(0.0)).collect()
+    }
+}
+
+fn micros(at: Timestamp) -> f64 {
+    at.micros() as f64
+}
+
+/// How much a counter of a program had grown since its first sample: evenly between two samples.
+fn grown(samples: &[Sample], counter: Counter, at: f64) -> f64 {
+    let value = |counts: &Snapshot| counts.get(counter) as f64;
+    let next = samples.partition_point(|sample| micros(sample.at) <= at);
+    let Some(first) = samples.first().filter(|_| next > 0) else { return 0.0 };
+    let before = &samples[next - 1];
+    let since_first = value(&before.counts) - value(&first.counts);
+    let Some(after) = samples.get(next) else { return since_first };
+    let part = (at - micros(before.at)) / (micros(after.at) - micros(before.at));
+    since_first + part * (value(&after.counts) - value(&before.counts))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use rampart_guard::accesses::Touch;
+    use rampart_guard::{Counts, PageIndex};
+
+    fn sample(at: u64, faults: u64) -> Sample {
+        let counts = Counts::default();
+        counts.set(Counter::Faults, faults);
+        Sample { at: Timestamp::from_micros(at), counts: counts.snapshot() }
+    }
+
+    #[test]
+    fn growth_is_added_up_over_programs_and_spread_evenly_between_samples() {
+        let programs = vec![vec![sample(1000, 7), sample(2000, 27)], vec![sample(1500, 0), sample(1750, 4)]];
+        let timeline = Timeline { programs };
+        assert_eq!(timeline.growth(Counter::Faults, 4), [5.0, 5.0, 9.0, 5.0]);
+        assert_eq!(timeline.growth(Counter::Locked, 4), [0.0; 4]);
+        assert_eq!(Timeline::default().growth(Counter::Faults, 2), [0.0; 2]);
+    }
+
+    #[test]
+    fn traces_are_written_as_they_are_read_and_what_is_unreadable_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = Timestamp::from_micros(3);
+        let accesses = vec![Access { at, page: PageIndex(512), pages: 512, touch: Touch::Write }];
+        let traces_of = |process| Trace { process, accesses: accesses.clone(), lost: 2 };
+        let recorded = Recorded { traces: vec![traces_of(1), traces_of(2)], ..Recorded::default() };
+        let path = folder.path().join("1.accesses");
+        recorded.write_traces(&path).unwrap();
+        let bytes = fs::read(&path).unwrap();
+        assert_eq!(traces(&bytes), Ok(recorded.traces.clone()));
+        fs::write(folder.path().join("2.accesses"), &bytes[..60]).unwrap();
+        fs::write(folder.path().join("3.samples"), "nonsense").unwrap();
+        let read = Recorded::read(folder.path());
+        assert_eq!(read.traces, recorded.traces);
+        assert!(read.unreadable[0].starts_with("3.samples: it has no samples of a guard"), "{:?}", read.unreadable);
+        assert!(read.unreadable[1].starts_with("2.accesses: it is cut off"), "{:?}", read.unreadable);
+    }
+}
