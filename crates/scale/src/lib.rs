@@ -1,0 +1,38 @@
+//! What memory errors cost at scale: a simulator of message-passing programs on nodes whose CPUs are taken away now and then.
+//!
+//! **Problem.** A corrected error takes a node's CPU for microseconds or for a second; what that costs a program on 16,384 nodes
+//! depends on who waits for whom (004_c4a115d9f0ebac82.txt, III-C). **Idea.** Each rank follows a schedule of computing, sending
+//! and receiving; a discrete-event simulation under the LogGOPS model says when each is done. **Why this way.** It is the
+//! paper's own tool chain (LogGOPSim), so that its figures can be repeated.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`time`] | simulated time and prices per byte, exact |
+//! | [`network`] | the parameters of a network |
+//! | [`operation`] | what a rank does |
+//! | [`schedule`] | where operations come from |
+//! | [`goal`] | schedules as graphs, and the format GOAL |
+//! | [`engine`] | the simulation, event by event |
+//! | [`detour`] | times at which a node's CPU is taken away |
+//!
+//! Libraries: `displaydoc` and `thiserror` (an error's doc comment is its message), `libm` (a logarithm that is the same on every machine).
+
+#![forbid(unsafe_code)]
+
+pub mod detour;
+pub mod engine;
+pub mod error;
+pub mod goal;
+pub mod network;
+pub mod operation;
+pub mod schedule;
+pub mod time;
+
+pub use detour::{Detours, Undisturbed};
+pub use engine::{Outcome, simulate};
+pub use error::Error;
+pub use goal::Goal;
+pub use network::LogGops;
+pub use operation::{Action, OpId, Operation, Rank, Tag};
+pub use schedule::Schedule;
+pub use time::{PerByte, Time};

@@ -1,0 +1,142 @@
+//! What a rank does: compute, send, receive.
+
+use rampart_memory::Bytes;
+
+use crate::time::Time;
+
+/// A process, by its number; below 2^32 - 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rank(pub u32);
+
+impl Rank {
+    /// As an index.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What a message is called, so that a receive can ask for it; below 2^32 - 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tag(pub u32);
+
+/// An operation of one rank, by a number that its schedule gave it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OpId(pub u32);
+
+/// What an operation is, told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// The CPU computes.
+    Calc(Time),
+    /// A message goes out.
+    Send {
+        /// To whom.
+        to: Rank,
+        /// How much.
+        bytes: Bytes,
+        /// Its tag.
+        tag: Tag,
+    },
+    /// A message is waited for; the CPU is free meanwhile.
+    Recv {
+        /// From whom; `None`: from anyone.
+        from: Option<Rank>,
+        /// How much.
+        bytes: Bytes,
+        /// Its tag; `None`: any.
+        tag: Option<Tag>,
+    },
+}
+
+/// Sends first, then receives, then computing: operations that become free at once start in this order, as in LogGOPSim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Send,
+    Recv,
+    Calc,
+}
+
+/// The rank or tag that matches all.
+pub(crate) const ANY: u32 = u32::MAX;
+
+/// One operation, in 24 bytes: millions of them are on their way at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// Bytes, or picoseconds of computing.
+    pub(crate) size: u64,
+    pub(crate) peer: u32,
+    pub(crate) tag: u32,
+    pub(crate) id: OpId,
+    pub(crate) kind: Kind,
+    pub(crate) cpu: u8,
+    pub(crate) nic: u8,
+}
+
+impl Operation {
+    /// Computes for so long.
+    #[must_use]
+    pub const fn calc(time: Time) -> Self {
+        Self::new(Kind::Calc, time.picos(), 0, 0)
+    }
+
+    /// Sends so many bytes.
+    #[must_use]
+    pub const fn send(to: Rank, bytes: Bytes, tag: Tag) -> Self {
+        Self::new(Kind::Send, bytes.get(), to.0, tag.0)
+    }
+
+    /// Receives; `None` is any sender, any tag.
+    #[must_use]
+    pub fn recv(from: Option<Rank>, bytes: Bytes, tag: Option<Tag>) -> Self {
+        Self::new(Kind::Recv, bytes.get(), from.map_or(ANY, |rank| rank.0), tag.map_or(ANY, |tag| tag.0))
+    }
+
+    const fn new(kind: Kind, size: u64, peer: u32, tag: u32) -> Self {
+        Self { size, peer, tag, id: OpId(0), kind, cpu: 0, nic: 0 }
+    }
+
+    /// The same on another CPU and NIC of its rank.
+    #[must_use]
+    pub const fn on(self, cpu: u8, nic: u8) -> Self {
+        Self { cpu, nic, ..self }
+    }
+
+    /// The same by another number.
+    #[must_use]
+    pub const fn named(self, id: OpId) -> Self {
+        Self { id, ..self }
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn id(self) -> OpId {
+        self.id
+    }
+
+    /// The CPU that it runs on, 0 first.
+    #[must_use]
+    pub const fn cpu(self) -> u8 {
+        self.cpu
+    }
+
+    /// The NIC that it uses, 0 first.
+    #[must_use]
+    pub const fn nic(self) -> u8 {
+        self.nic
+    }
+
+    /// What it is.
+    #[must_use]
+    pub fn action(self) -> Action {
+        let bytes = Bytes::new(self.size);
+        let unless_any = |number| (number != ANY).then_some(number);
+        match self.kind {
+            Kind::Calc => Action::Calc(Time::from_picos(self.size)),
+            Kind::Send => Action::Send { to: Rank(self.peer), bytes, tag: Tag(self.tag) },
+            Kind::Recv => {
+                Action::Recv { from: unless_any(self.peer).map(Rank), bytes, tag: unless_any(self.tag).map(Tag) }
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Simulated time, and what a byte costs.
+//!
+//! **Problem.** A byte at 25 GB/s takes 40 ps, so whole nanoseconds cannot say it; floating point would make a result depend on
+//! the order of additions. **Idea.** Time is a whole number of picoseconds; a price per byte is a whole number of attoseconds,
+//! multiplied exactly and rounded once a message. **Why this way.** 2^64 ps are 213 days, more than any run, and a sum is the
+//! same in any order.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A moment since the start of the program, or a length of time: picoseconds, up to 213 days.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(u64);
+
+impl Time {
+    /// The start.
+    pub const ZERO: Self = Self(0);
+    /// The last moment there is: a sum that would lie beyond is this.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// So many picoseconds.
+    #[must_use]
+    pub const fn from_picos(picos: u64) -> Self {
+        Self(picos)
+    }
+
+    /// So many nanoseconds; [`Time::MAX`] above 2^64 ps.
+    #[must_use]
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos.saturating_mul(1000))
+    }
+
+    /// So many seconds, to the nearest picosecond; zero if negative or not a number, [`Time::MAX`] above 2^64 ps.
+    #[must_use]
+    pub fn from_secs_f64(seconds: f64) -> Self {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of a float saturates")]
+        Self((seconds * 1e12).round() as u64)
+    }
+
+    /// Picoseconds.
+    #[must_use]
+    pub const fn picos(self) -> u64 {
+        self.0
+    }
+
+    /// Whole nanoseconds; what is less than one is dropped.
+    #[must_use]
+    pub const fn nanos(self) -> u64 {
+        self.0 / 1000
+    }
+
+    /// Seconds, as near as a float comes.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "said in the docs")]
+    pub const fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e12
+    }
+
+    /// The sum, or [`Time::MAX`].
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
+    /// Time from `earlier` to this, or zero.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Self {
+        Self(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl fmt::Display for Time {
+    /// In the largest unit that leaves at least 1, with up to three decimals.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [(&str, u64); 5] =
+            [("s", 1_000_000_000_000), ("ms", 1_000_000_000), ("µs", 1_000_000), ("ns", 1000), ("ps", 1)];
+        let (unit, length) = UNITS.into_iter().find(|(_, length)| self.0 >= *length).unwrap_or(("ps", 1));
+        let thousandths = u128::from(self.0 % length) * 1000 / u128::from(length);
+        if thousandths == 0 {
+            write!(f, "{} {unit}", self.0 / length)
+        } else {
+            write!(f, "{}.{thousandths:03} {unit}", self.0 / length)
+        }
+    }
+}
+
+/// What a byte costs: attoseconds (10^-18 s), up to 18 s a byte.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PerByte(u64);
+
+const ATTOS_PER_PICO: u64 = 1_000_000;
+
+impl PerByte {
+    /// Nothing.
+    pub const ZERO: Self = Self(0);
+
+    /// So many attoseconds a byte.
+    #[must_use]
+    pub const fn from_attos(attos: u64) -> Self {
+        Self(attos)
+    }
+
+    /// So many whole nanoseconds a byte; the dearest there is above 18 s.
+    #[must_use]
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos.saturating_mul(1_000_000_000))
+    }
+
+    /// What so many bytes cost, to the nearest picosecond.
+    #[must_use]
+    pub fn times(self, bytes: u64) -> Time {
+        let product = u128::from(self.0) * u128::from(bytes);
+        let rounded = match u64::try_from(product) {
+            // Almost always: a division by a constant is a multiplication, but not of 128 bits.
+            Ok(attos) => attos / ATTOS_PER_PICO + u64::from(attos % ATTOS_PER_PICO >= ATTOS_PER_PICO / 2),
+            Err(_) => {
+                let picos = (product + u128::from(ATTOS_PER_PICO / 2)) / u128::from(ATTOS_PER_PICO);
+                u64::try_from(picos).unwrap_or(u64::MAX)
+            }
+        };
+        Time(rounded)
+    }
+}
+
+/// {0:?} is no time per byte: write nanoseconds with up to nine decimals, such as 0.04
+#[derive(Clone, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
+pub struct ParsePerByteError(String);
+
+impl FromStr for PerByte {
+    type Err = ParsePerByteError;
+
+    /// Nanoseconds as a decimal number: `6`, `0.04`, `0.000000001`.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let refused = || ParsePerByteError(text.to_owned());
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+        let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        if !digits(whole) || !digits(fraction) || fraction.len() > 9 {
+            return Err(refused());
+        }
+        let whole: u64 = whole.parse().map_err(|_| refused())?;
+        let fraction: u64 = format!("{fraction:0<9}").parse().map_err(|_| refused())?;
+        whole.checked_mul(1_000_000_000).and_then(|attos| attos.checked_add(fraction)).map(Self).ok_or_else(refused)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_network_of_25_gigabytes_a_second_is_said_exactly() {
+        let price: PerByte = "0.04".parse().unwrap();
+        assert_eq!(price.times(25_000_000_000), Time::from_secs_f64(1.0));
+        assert_eq!(price.times(1), Time::from_picos(40));
+    }
+
+    #[test]
+    fn what_is_no_price_is_refused() {
+        for bad in ["", ".", "1.", ".5", "-1", "1e3", "0.0000000001", "99999999999999999999", "18446744074"] {
+            assert!(bad.parse::<PerByte>().is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn times_are_shown_as_people_read_them() {
+        for (picos, shown) in
+            [(0, "0 ps"), (40, "40 ps"), (1500, "1.500 ns"), (775_000_000, "775 µs"), (3_000_000_000_001, "3 s")]
+        {
+            assert_eq!(Time(picos).to_string(), shown);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_price_times_bytes_is_rounded_once(attos: u64, bytes: u64) {
+            let exact = u128::from(attos) * u128::from(bytes);
+            let picos = u128::from(PerByte(attos).times(bytes).0);
+            prop_assert!(picos == u128::from(u64::MAX) || (picos * 1_000_000).abs_diff(exact) <= 500_000);
+        }
+    }
+}
