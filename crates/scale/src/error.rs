@@ -74,6 +74,18 @@ pub enum Error {
         /// What is known here.
         known: u64,
     },
+    /// rank {rank} begins request {request} before it waited for it, or its number is 2^32 - 1: give it another
+    RequestTwice {
+        /// Whose.
+        rank: u32,
+        /// Which.
+        request: u32,
+    },
+    /// rank {rank} is not in the same collectives as rank 0: trace a whole run of the program
+    Apart {
+        /// Whose differ.
+        rank: u32,
+    },
     /// rank {rank} waits for ever for a message from {from} with {tag}: nobody sends it
     NeverSent {
         /// Who waits.
@@ -101,6 +113,13 @@ pub enum Error {
     },
     /// errors must be at least 1 µs apart, in bursts of at least one, and each must have a cost: name such
     NoSuchErrors,
+    /// there is no system {name:?}: name one of {known}
+    NoSuchSystem {
+        /// What was named.
+        name: String,
+        /// Those that there are.
+        known: String,
+    },
     /// the program takes more than 213 days: simulate a shorter part of it
     TooLong,
 }

@@ -12,6 +12,10 @@
 //! | [`operation`] | what a rank does |
 //! | [`schedule`] | where operations come from |
 //! | [`goal`] | schedules as graphs, and the format GOAL |
+//! | [`rounds`] | programs that are expanded as they run |
+//! | [`collective`] | collectives as messages, by the algorithms of real libraries |
+//! | [`trace`] | programs as they were recorded, on more ranks |
+//! | [`pattern`] | a stencil and a sweep |
 //! | [`engine`] | the simulation, event by event |
 //! | [`detour`] | times at which a node's CPU is taken away |
 //!
@@ -19,20 +23,27 @@
 
 #![forbid(unsafe_code)]
 
+pub mod collective;
 pub mod detour;
 pub mod engine;
 pub mod error;
 pub mod goal;
 pub mod network;
 pub mod operation;
+pub mod pattern;
+pub mod rounds;
 pub mod schedule;
 pub mod time;
+pub mod trace;
 
+pub use collective::Collective;
 pub use detour::{Detours, Undisturbed};
 pub use engine::{Outcome, simulate};
 pub use error::Error;
 pub use goal::Goal;
 pub use network::LogGops;
 pub use operation::{Action, OpId, Operation, Rank, Tag};
+pub use rounds::{Program, Rounds, Step};
 pub use schedule::Schedule;
 pub use time::{PerByte, Time};
+pub use trace::Trace;

@@ -16,7 +16,7 @@ impl Rank {
     }
 }
 
-/// What a message is called, so that a receive can ask for it; below 2^32 - 1.
+/// What a message is called, so that a receive can ask for it; below 2^32 - 2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag(pub u32);
 
@@ -59,6 +59,10 @@ pub(crate) enum Kind {
 
 /// The rank or tag that matches all.
 pub(crate) const ANY: u32 = u32::MAX;
+
+/// The tag of collectives, which no wildcard matches: in MPI their messages are of another context. Messages of one rank to another
+/// are never out of order, so one tag is enough.
+pub(crate) const COLLECTIVES: Tag = Tag(u32::MAX - 1);
 
 /// One operation, in 24 bytes: millions of them are on their way at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +110,17 @@ impl Operation {
     #[must_use]
     pub const fn named(self, id: OpId) -> Self {
         Self { id, ..self }
+    }
+
+    /// The same with a peer so much further on; anyone stays anyone.
+    #[must_use]
+    pub(crate) const fn shifted(self, by: u32) -> Self {
+        if self.peer == ANY { self } else { Self { peer: self.peer + by, ..self } }
+    }
+
+    /// The other rank, if it names one.
+    pub(crate) fn peer(self) -> Option<Rank> {
+        (self.kind != Kind::Calc && self.peer != ANY).then_some(Rank(self.peer))
     }
 
     /// Its number.

@@ -2,8 +2,8 @@
 //!
 //! **Problem.** A run on a million ranks has more operations than memory, and most of them are alike. **Idea.** The engine
 //! never sees a graph: it tells a schedule what started and what is done, and the schedule answers with what is free to start
-//! now. **Why this way.** A GOAL file answers from its edges ([`Goal`](crate::goal::Goal)), a program that repeats itself could
-//! answer from a few bytes a rank, and the engine is one and the same.
+//! now. **Why this way.** A GOAL file answers from its edges ([`Goal`](crate::goal::Goal)), a program that is expanded as it runs
+//! from a few bytes a rank ([`Rounds`](crate::rounds::Rounds)), and the engine is one and the same.
 
 use crate::operation::{OpId, Operation, Rank};
 

@@ -5,7 +5,7 @@
 //! without a message, messages without a receive; whatever comes looks through the other list from its front. **Why this way.**
 //! A list is some few entries long in a program that scales, and they lie side by side; order is exact without any care.
 
-use crate::operation::{ANY, OpId, Operation};
+use crate::operation::{ANY, COLLECTIVES, OpId, Operation};
 use crate::time::Time;
 
 /// A receive that waits.
@@ -69,5 +69,5 @@ impl Matching {
 }
 
 fn fits(from: u32, wanted: u32, sender: u32, tag: u32) -> bool {
-    (from == ANY || from == sender) && (wanted == ANY || wanted == tag)
+    (from == ANY || from == sender) && (wanted == tag || wanted == ANY && tag != COLLECTIVES.0)
 }

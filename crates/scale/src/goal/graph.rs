@@ -1,7 +1,7 @@
 //! The graph of one rank.
 
 use crate::error::Error;
-use crate::operation::{ANY, Kind, OpId, Operation, Rank};
+use crate::operation::{OpId, Operation, Rank};
 
 /// The most operations, and the most edges, of a rank.
 const MOST: usize = 1 << 30;
@@ -79,13 +79,6 @@ impl RankGraph {
             }
         }
         waits.iter().zip(0..).find(|(waits, _)| **waits > 0).map(|(_, number)| number)
-    }
-}
-
-impl Operation {
-    /// The other rank, if it names one.
-    pub(super) fn peer(self) -> Option<Rank> {
-        (self.kind != Kind::Calc && self.peer != ANY).then_some(Rank(self.peer))
     }
 }
 
