@@ -33,9 +33,6 @@ use crate::samples::Sample;
 use crate::table::{Block, State, Table};
 use crate::witness::{Trouble, Witness};
 
-/// The cap never grows beyond so many times what was asked for.
-const MOST_GROWTH: usize = 8;
-
 /// What became of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Served {
@@ -81,7 +78,7 @@ impl<'a, E: Engine> Guard<'a, E> {
             knobs,
             codec: Codec { scheme: knobs.scheme, engine: rampart_codes::Engine::detect() },
             table: Table::new(layout),
-            openings: Mutex::new(Openings::new(cap, cap.saturating_mul(MOST_GROWTH), knobs.interval)),
+            openings: Mutex::new(Openings::new(cap, knobs.target(), knobs.interval)),
             ahead: Mutex::new(Ahead::new(knobs.ahead)),
             wanted: Mutex::default(),
             averaged: Mutex::new(now),
@@ -106,7 +103,7 @@ impl<'a, E: Engine> Guard<'a, E> {
     pub fn fault(&self, page: PageIndex, touch: Touch, now: Timestamp) -> Served {
         let Some(block) = self.layout().block_of(page) else { return Served::Elsewhere };
         self.counts.add(Counter::Faults, 1);
-        let served = self.open(block, now, Why::Wanted(page, touch));
+        let served = self.open(block, now, Why::Wanted { page, touch, began: Instant::now() });
         let next = self.ahead.lock().expect("no panic").fault(block, self.layout().blocks());
         self.wanted.lock().expect("no panic").extend(next);
         served
@@ -267,7 +264,7 @@ impl<'a, E: Engine> Guard<'a, E> {
                 self.engine.fill(span)
             }
             // Somebody opened it meanwhile; or the program gave the page back to the kernel by itself.
-            (State::Open | State::Kept, Why::Wanted(page, _)) => self.engine.fill(Span::of_page(page)),
+            (State::Open | State::Kept, Why::Wanted { page, .. }) => self.engine.fill(Span::of_page(page)),
             (State::Open | State::Kept, Why::Ahead) => Ok(()),
             (State::Stale, _) => {
                 self.counts.add(Counter::Early, 1);
@@ -289,17 +286,20 @@ impl<'a, E: Engine> Guard<'a, E> {
 
     fn note_open(&self, block: BlockIndex, known: &mut Block, now: Timestamp, why: Why) {
         let pages = u64::from(self.layout().block_pages());
-        match known.state {
+        let was_locked = match known.state {
             State::Open | State::Kept => return,
-            State::Fresh => self.count_pages(block),
-            State::Stale | State::Locked => {}
-        }
+            State::Fresh => {
+                self.count_pages(block);
+                false
+            }
+            State::Stale | State::Locked => true,
+        };
         self.counts.add(Counter::Open, pages);
         known.state = State::Open;
         let mut openings = self.openings();
         let touch = match why {
-            Why::Wanted(_, touch) => {
-                openings.opened(block, now);
+            Why::Wanted { touch, began, .. } => {
+                openings.opened(block, now, was_locked.then(|| began.elapsed()));
                 touch
             }
             Why::Ahead => {
@@ -317,7 +317,10 @@ impl<'a, E: Engine> Guard<'a, E> {
         let more = u64::from(self.layout().block_pages());
         self.reach.fetch_max(block.0 + 1, Ordering::Relaxed);
         self.counts.add(Counter::Pages, more);
-        self.counts.set(Counter::MostPages, self.counts.get(Counter::Pages).max(self.counts.get(Counter::MostPages)));
+        let pages = self.counts.get(Counter::Pages);
+        self.counts.set(Counter::MostPages, pages.max(self.counts.get(Counter::MostPages)));
+        let blocks = usize::try_from(pages / more).expect("blocks have addresses");
+        self.openings().uses(blocks);
     }
 
     /// What is wrong is told, and found again when the program wants it.
@@ -408,8 +411,8 @@ impl<'a, E: Engine> Guard<'a, E> {
 /// Why a block is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Why {
-    /// The program waits for this page of it, to read or write it.
-    Wanted(PageIndex, Touch),
+    /// The program waits for this page of it, to read or write it, since then.
+    Wanted { page: PageIndex, touch: Touch, began: Instant },
     /// It may want it soon.
     Ahead,
 }

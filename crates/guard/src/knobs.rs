@@ -8,6 +8,7 @@ use rampart_codes::Scheme;
 use rampart_memory::Bytes;
 use serde::Serialize;
 
+use crate::cap::Target;
 use crate::layout::MOST_PAGES;
 
 /// What is done about a page that cannot be corrected.
@@ -34,6 +35,8 @@ pub struct Knobs {
     pub cap: Bytes,
     /// Blocks opened ahead of a stream, at most; 0 for none.
     pub ahead: u32,
+    /// What it may cost, in per cent of the program's own time: the cap is then what keeps it below. `None`: as the cap says.
+    pub overhead: Option<u32>,
     /// What is done about a page that cannot be corrected.
     pub on_error: OnError,
 }
@@ -47,6 +50,7 @@ impl Default for Knobs {
             interval: None,
             cap: Bytes::from_mib(32),
             ahead: 4,
+            overhead: None,
             on_error: OnError::Stop,
         }
     }
@@ -78,6 +82,12 @@ impl Knobs {
         }
     }
 
+    /// What the cap aims at.
+    #[must_use]
+    pub fn target(&self) -> Target {
+        self.overhead.map_or(Target::Cap, |percent| Target::Overhead(f64::from(percent) / 100.0))
+    }
+
     /// The cap in blocks.
     #[must_use]
     pub const fn cap_blocks(&self) -> u64 {
@@ -88,10 +98,13 @@ impl Knobs {
 /// As [`Knobs::from_str`] reads it.
 impl fmt::Display for Knobs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { scheme, block_pages, interval, cap, ahead, on_error } = self;
+        let Self { scheme, block_pages, interval, cap, ahead, overhead, on_error } = self;
         write!(f, "codes={scheme},block={block_pages},cap={},ahead={ahead}", cap.get())?;
         if let Some(interval) = interval {
             write!(f, ",interval={}", interval.as_micros())?;
+        }
+        if let Some(overhead) = overhead {
+            write!(f, ",overhead={overhead}")?;
         }
         match on_error {
             OnError::Stop => Ok(()),
@@ -120,6 +133,7 @@ impl Knobs {
             "block" => self.block_pages = value.parse().ok()?,
             "cap" => self.cap = Bytes::new(value.parse().ok()?),
             "ahead" => self.ahead = value.parse().ok()?,
+            "overhead" => self.overhead = Some(value.parse().ok()?),
             "interval" => self.interval = Some(Duration::from_micros(value.parse().ok()?)),
             "on-error" if value == "continue" => self.on_error = OnError::Continue,
             "on-error" if value == "stop" => self.on_error = OnError::Stop,
@@ -138,7 +152,7 @@ mod tests {
         #[test]
         fn what_is_shown_is_read_back(
             scheme in 0_usize..4, order in 0_u32..=9, blocks in 2_u64..5000, ahead in 0_u32..100,
-            interval in proptest::option::of(1_u64..10_000_000), stop: bool
+            interval in proptest::option::of(1_u64..10_000_000), overhead in proptest::option::of(1_u32..500), stop: bool
         ) {
             let knobs = Knobs {
                 scheme: Scheme::ALL[scheme],
@@ -146,6 +160,7 @@ mod tests {
                 interval: interval.map(Duration::from_micros),
                 cap: Bytes::new((4096 << order) * blocks),
                 ahead,
+                overhead,
                 on_error: if stop { OnError::Stop } else { OnError::Continue },
             };
             prop_assert_eq!(knobs.to_string().parse(), Ok(knobs));

@@ -11,6 +11,7 @@
 //! | [`layout`] | pages and blocks of the guarded range, by number |
 //! | [`knobs`] | what a user may set |
 //! | [`openings`] | which blocks are unlocked, since when, and which of them are to be locked next |
+//! | [`cap`] | how much may be unlocked, by what locking costs |
 //! | [`ahead`] | what the program will want next, by what it wanted before |
 //! | [`table`] | what is known of each block |
 //! | [`engine`] | what a guard asks of the machine |
@@ -29,6 +30,7 @@
 
 pub mod accesses;
 pub mod ahead;
+pub mod cap;
 pub mod counts;
 pub mod engine;
 pub mod guard;

@@ -23,6 +23,10 @@ pub struct RunArguments {
     /// At most so much of the heap is unlocked, unless the program cannot go on with it
     #[arg(long, value_name = "SIZE", default_value = "32MiB", value_parser = some_size)]
     pub cap: Bytes,
+    /// What it may cost, such as 20%, of the program's own time: more is unlocked where it would cost more, and less where it
+    /// costs less [default: as --cap says]
+    #[arg(long, value_name = "PERCENT", value_parser = some_percent)]
+    pub overhead: Option<u32>,
     /// Lock again what has been unlocked for so long, such as 50ms [default: only what is beyond the cap]
     #[arg(long, value_name = "TIME", value_parser = some_time)]
     pub interval: Option<Duration>,
@@ -96,6 +100,7 @@ impl RunArguments {
             interval: self.interval,
             cap: self.cap,
             ahead: self.ahead,
+            overhead: self.overhead,
             on_error: match self.on_error {
                 OnErrorChoice::Stop => OnError::Stop,
                 OnErrorChoice::Continue => OnError::Continue,
@@ -103,6 +108,13 @@ impl RunArguments {
         };
         knobs.checked()
     }
+}
+
+fn some_percent(text: &str) -> Result<u32, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).parse().ok();
+    number
+        .filter(|percent| (1..=1000).contains(percent))
+        .ok_or_else(|| "say a whole number of per cent from 1 to 1000, such as 20%".to_owned())
 }
 
 fn some_scheme(text: &str) -> Result<Scheme, String> {
