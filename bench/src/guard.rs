@@ -88,7 +88,8 @@ pub fn run(_arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-fn build_library() -> Result<PathBuf, String> {
+/// The library that is preloaded, built.
+pub fn build_library() -> Result<PathBuf, String> {
     let built = Command::new("cargo").args(["build", "--release", "-p", "rampart-preload"]).status();
     if !built.is_ok_and(|status| status.success()) {
         return Err("cannot build rampart-preload".to_owned());

@@ -8,6 +8,7 @@
 mod codes;
 mod diagnostic;
 mod guard;
+mod guard_suites;
 mod march;
 mod peers;
 mod slowdown;
@@ -18,9 +19,14 @@ use std::process::ExitCode;
 /// A bench: its name, what it shows, and how it is run.
 type Bench = (&'static str, &'static str, fn(&[String]) -> Result<(), String>);
 
-const BENCHES: [Bench; 8] = [
+const BENCHES: [Bench; 9] = [
     ("codes", "speed of the codes of pages beside a plain read and memcpy", codes::run),
     ("guard", "what programs lose under `rampart run`, and how much of their heap is locked meanwhile", guard::run),
+    (
+        "guard-suites",
+        "[FOLDER [NAME...]] test suites of redis, SQLite, CPython and NumPy without and under `rampart run`",
+        guard_suites::run,
+    ),
     ("guarded", "NAME programs of ours, for `guard`", guard::guarded),
     ("march", "speed of march tests beside this machine's limit, memtester and stressapptest", march::run),
     (

@@ -116,6 +116,16 @@ fn signals_on_a_stack_in_the_heap_find_locked_pages() {
 }
 
 #[test]
+fn a_process_ends_with_its_last_thread() {
+    falls_into_no_trap("last-thread");
+}
+
+#[test]
+fn a_program_that_closes_every_file_closes_none_of_the_guards() {
+    falls_into_no_trap("closes-files");
+}
+
+#[test]
 fn what_is_reallocated_keeps_its_content() {
     falls_into_no_trap("reallocates");
 }

@@ -94,6 +94,23 @@ static void threads(void) {
     }
 }
 
+/* A process whose first thread is gone ends with its last one, as if that had called exit. */
+static void says_that_it_ends(void) { _exit(42); }
+
+static void last_thread(void) {
+    settle();
+    pid_t child = fork();
+    if (child < 0) exit(4);
+    if (child == 0) {
+        pthread_t other;
+        if (atexit(says_that_it_ends) || pthread_create(&other, NULL, visit, NULL)) _exit(5);
+        pthread_exit(NULL);
+    }
+    int status;
+    alarm(60);
+    if (waitpid(child, &status, 0) != child || status != 42 << 8) exit(6);
+}
+
 /* A child sees all of the heap and changes it; the parent sees nothing of that, and a grandchild all. */
 static void forks(void) {
     settle();
@@ -156,6 +173,23 @@ static void signals(void) {
     if (handled != 500) exit(6);
 }
 
+/* No file of the guard's is to be seen, and all files can be closed, as daemons do. */
+static void closes_files(void) {
+    settle();
+    for (int file = 3; file < 1024; file++) {
+        char name[32], target[64] = "";
+        snprintf(name, sizeof name, "/proc/self/fd/%d", file);
+        if (readlink(name, target, sizeof target - 1) > 0 && (strstr(target, "userfaultfd") || strstr(target, "pagemap")))
+            exit(4);
+    }
+    for (int file = 3; file < 1024; file++) close(file);
+    pid_t child = fork();
+    if (child == 0) _exit(count_right() == PAGES && fcntl(3, F_GETFD) < 0 ? 0 : 5);
+    int status;
+    if (waitpid(child, &status, 0) != child || status) exit(6);
+    settle();
+}
+
 static void reallocates(void) {
     settle();
     unsigned char *grown = realloc(heap, (size_t)2 * PAGES * PAGE);
@@ -178,6 +212,7 @@ int main(int count, char **arguments) {
     static const struct { const char *name; void (*trap)(void); } traps[] = {
         {"system-calls", system_calls}, {"direct-io", direct_io}, {"threads", threads},       {"forks", forks},
         {"executes", executes},         {"gives-back", gives_back}, {"signals", signals},     {"reallocates", reallocates},
+        {"closes-files", closes_files}, {"last-thread", last_thread},
         {"nothing", settle},
     };
     for (size_t i = 0; i < sizeof traps / sizeof *traps; i++) {

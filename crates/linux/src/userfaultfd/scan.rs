@@ -7,10 +7,7 @@
 
 #![expect(unsafe_code, reason = "the kernel is told where to write")]
 
-use std::ffi::CString;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Result;
@@ -30,7 +27,6 @@ const HUGE: u64 = 1 << 6;
 /// The page table of the process that opened it; a child process needs one of its own.
 #[derive(Debug)]
 pub struct PageScan {
-    path: CString,
     file: OwnedFd,
 }
 
@@ -75,18 +71,8 @@ impl PageScan {
     pub fn open(roots: &Roots) -> std::result::Result<Self, Error> {
         check_page_size()?;
         let path = roots.proc("self/pagemap");
-        let path = CString::new(path.as_os_str().as_bytes()).expect("a path holds no zero byte");
-        let file = open(&path)?;
-        Ok(Self { path, file })
-    }
-
-    /// Opens the page table of this process in place of its parent's. Allocates nothing, unless it fails.
-    ///
-    /// # Errors
-    /// [`Error::Read`] where there is none.
-    pub fn reopen(&mut self) -> std::result::Result<(), Error> {
-        self.file = open(&self.path)?;
-        Ok(())
+        let opened = rustix::fs::open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+        opened.map(|file| Self { file }).map_err(|errno| Error::Read { path, cause: errno.into() })
     }
 
     /// The runs of an area, by ascending address. An area that changes meanwhile is seen at different times.
@@ -115,13 +101,6 @@ impl PageScan {
         let count = unsafe { abi::ask(self.file.as_fd(), abi::PAGEMAP_SCAN, scan)? };
         Ok(usize::try_from(count).expect("a count of runs"))
     }
-}
-
-fn open(path: &CString) -> std::result::Result<OwnedFd, Error> {
-    rustix::fs::open(path.as_c_str(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(|errno| {
-        let path = Path::new(std::ffi::OsStr::from_bytes(path.as_bytes())).to_owned();
-        Error::Read { path, cause: errno.into() }
-    })
 }
 
 impl Wanted {

@@ -33,6 +33,7 @@ mod span;
 mod writes;
 
 use std::ptr::NonNull;
+use std::sync::OnceLock;
 
 use rampart_memory::{Bytes, FRAME_BYTES, Frame};
 use rustix::io::Errno;
@@ -78,9 +79,16 @@ pub struct Vault {
     vault: Mapping,
     /// As long as the two, not registered, and empty: where the kernel makes huge pages of zeros, at the same offset.
     fresh: Mapping,
+    /// What the kernel is asked by, since [`Vault::open`].
+    files: OnceLock<Files>,
+    options: VaultOptions,
+}
+
+/// What the kernel is asked by: open files of the thread that opened the vault, and of those that share its table of files.
+#[derive(Debug)]
+struct Files {
     userfaultfd: Userfaultfd,
     scan: PageScan,
-    options: VaultOptions,
 }
 
 // SAFETY: what a vault owns belongs to the process and not to a thread. Its mappings' bytes are touched through raw
@@ -96,17 +104,18 @@ impl Vault {
     /// [`Error::Claim`] if there are not so many addresses, [`Error::Guarded`] if they cannot be registered, and
     /// [`Error::Read`] without `/proc`.
     pub fn reserve(bytes: Bytes, options: VaultOptions, roots: &Roots) -> Result<Self, Error> {
-        let vault = Self::prepare(bytes, options, roots)?;
+        let vault = Self::prepare(bytes, options)?;
+        vault.open(roots)?;
         vault.arm()?;
         Ok(vault)
     }
 
-    /// As [`Vault::reserve`], but for now both ranges are ordinary memory: nothing is moved yet, and the first touch of a
-    /// page finds zeros. For a process that has no thread yet to serve faults.
+    /// As [`Vault::reserve`], but for now both ranges are ordinary memory: nothing can be moved yet, and the first touch of a
+    /// page finds zeros. For a process that has no thread yet to serve faults. Opens no file.
     ///
     /// # Errors
-    /// As of [`Vault::reserve`].
-    pub fn prepare(bytes: Bytes, options: VaultOptions, roots: &Roots) -> Result<Self, Error> {
+    /// As of [`Vault::reserve`], but for what [`Vault::open`] and [`Vault::arm`] find out.
+    pub fn prepare(bytes: Bytes, options: VaultOptions) -> Result<Self, Error> {
         check_page_size()?;
         let granule = options.kind.granule();
         let fits = (1..1 << 45).contains(&bytes.get()) && bytes.get().is_multiple_of(granule.get());
@@ -114,10 +123,8 @@ impl Vault {
         if options.kind == PageKind::HugeTlb {
             return Err(guarded("move pages of the huge-page pool as")(Errno::OPNOTSUPP));
         }
-        let userfaultfd = open(options)?;
-        let scan = PageScan::open(roots)?;
         let range = || ranged(size, options.kind).map_err(|errno| Error::Claim { bytes, cause: errno.into() });
-        let vault = Self { program: range()?, vault: range()?, fresh: range()?, userfaultfd, scan, options };
+        let vault = Self { program: range()?, vault: range()?, fresh: range()?, files: OnceLock::new(), options };
         // Never holds anything for long, so neither a child nor a core dump wants it.
         vault.fresh.hide().map_err(guarded("hide spare pages of"))?;
         Ok(vault)
@@ -125,24 +132,37 @@ impl Vault {
 
     /// Takes over the faults of both ranges in a child process, after a fork and before anything touches the program's
     /// range. The parent's pages are all here, shared until one of the two writes: a page that is [busy] wants
-    /// [`Vault::unshare`] before it moves. Nothing is locked or allocated, unless it fails.
+    /// [`Vault::unshare`] before it moves.
     ///
     /// [busy]: crate::userfaultfd::MoveRefusal::Busy
     ///
     /// # Errors
     /// As of [`Vault::reserve`].
-    pub fn reopen(&mut self) -> Result<(), Error> {
-        self.prepare_again()?;
+    pub fn reopen(&mut self, roots: &Roots) -> Result<(), Error> {
+        self.prepare_again();
+        self.open(roots)?;
         self.arm()
     }
 
-    /// As [`Vault::reopen`], but for now both ranges are ordinary memory, as of [`Vault::prepare`].
+    /// As [`Vault::reopen`], but for now both ranges are ordinary memory, as of [`Vault::prepare`]. The parent's files are not
+    /// closed here: their numbers may be those of other files by now, if the thread that opened the vault had a table of its own.
+    pub fn prepare_again(&mut self) {
+        std::mem::forget(self.files.take());
+    }
+
+    /// Opens what the kernel is asked by: the calling thread and those that share its table of open files can move pages then.
     ///
     /// # Errors
-    /// As of [`Vault::reserve`].
-    pub fn prepare_again(&mut self) -> Result<(), Error> {
-        self.userfaultfd = open(self.options)?;
-        self.scan.reopen()
+    /// [`Error::Absent`] if this kernel or this user cannot do it, [`Error::Read`] without `/proc`.
+    ///
+    /// # Panics
+    /// If it was done.
+    pub fn open(&self, roots: &Roots) -> Result<(), Error> {
+        let userfaultfd =
+            Userfaultfd::open(self.options.tracking.features(), self.options.least).map_err(Error::Absent)?;
+        let files = Files { userfaultfd, scan: PageScan::open(roots)? };
+        self.files.set(files).expect("a vault is opened once");
+        Ok(())
     }
 
     /// From now on faults are to be served. Pages that were touched before are the program's.
@@ -154,10 +174,22 @@ impl Vault {
             let mapping = self.mapping(side);
             let area = Area { start: mapping.base(), bytes: mapping.bytes() };
             // SAFETY: the range is our own, and is reached by raw pointers only.
-            unsafe { self.userfaultfd.register(area, self.options.tracking.modes()) }
+            unsafe { self.userfaultfd().register(area, self.options.tracking.modes()) }
                 .map_err(guarded("take over the page faults of"))?;
         }
         Ok(())
+    }
+
+    fn files(&self) -> &Files {
+        self.files.get().expect("a vault is opened before its pages are moved")
+    }
+
+    fn userfaultfd(&self) -> &Userfaultfd {
+        &self.files().userfaultfd
+    }
+
+    fn scan(&self) -> &PageScan {
+        &self.files().scan
     }
 
     /// How it was made.
@@ -166,10 +198,10 @@ impl Vault {
         self.options
     }
 
-    /// By which way faults are had, and so whether those of system calls are.
+    /// By which way faults are had since it was opened, and so whether those of system calls are.
     #[must_use]
     pub fn route(&self) -> Route {
-        self.userfaultfd.route()
+        self.userfaultfd().route()
     }
 
     /// Pages of 4 KiB in each range.
@@ -222,10 +254,10 @@ impl Vault {
     /// [`Error::Messages`] if the kernel is out of memory.
     pub fn next(&self, messages: &mut Messages, stop: &Stop) -> Result<Waited, Error> {
         loop {
-            if self.userfaultfd.wait(stop)? == Waited::Stopped {
+            if self.userfaultfd().wait(stop)? == Waited::Stopped {
                 return Ok(Waited::Stopped);
             }
-            self.userfaultfd.read(messages)?;
+            self.userfaultfd().read(messages)?;
             if !messages.is_empty() {
                 return Ok(Waited::Messages);
             }
@@ -237,7 +269,7 @@ impl Vault {
     /// # Errors
     /// As of [`Vault::next`].
     pub fn poll(&self, messages: &mut Messages) -> Result<(), Error> {
-        self.userfaultfd.read(messages)
+        self.userfaultfd().read(messages)
     }
 
     /// The faults among messages, in order; of other messages a vault gets none.
@@ -254,7 +286,7 @@ impl Vault {
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
     pub fn wake(&self, span: Span) -> Result<(), Error> {
-        self.userfaultfd.wake(self.area(Side::Program, span)).map_err(guarded("wake threads at"))
+        self.userfaultfd().wake(self.area(Side::Program, span)).map_err(guarded("wake threads at"))
     }
 
     /// Gives the frames of some pages back to the kernel. The pages are as if never touched.
@@ -272,7 +304,7 @@ impl Vault {
     /// [`Error::Guarded`] if the kernel refuses, as where a page is there.
     pub fn poison(&self, span: Span) -> Result<(), Error> {
         let area = self.area(Side::Program, span);
-        self.userfaultfd.poison(area, Wake::Now).map_err(guarded("poison"))
+        self.userfaultfd().poison(area, Wake::Now).map_err(guarded("poison"))
     }
 
     /// Keeps a range from children that are forked from now on. They find no memory there, so it is for children that
@@ -337,10 +369,6 @@ fn area(mapping: &Mapping, span: Span) -> Area {
         .map(|count| usize::try_from(count.get()).expect("an offset in memory"));
     assert!(end <= mapping.bytes(), "a span lies in its vault");
     Area { start: mapping.at(offset), bytes }
-}
-
-fn open(options: VaultOptions) -> Result<Userfaultfd, Error> {
-    Userfaultfd::open(options.tracking.features(), options.least).map_err(Error::Absent)
 }
 
 fn ranged(bytes: usize, kind: PageKind) -> rustix::io::Result<Mapping> {

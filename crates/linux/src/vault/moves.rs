@@ -84,7 +84,9 @@ impl Vault {
     /// [`MoveRefusal::Busy`] at one that is shared since a fork ([`Vault::unshare`] it, and unlock the rest).
     pub fn unlock(&self, span: Span, wake: Wake) -> Result<(), MoveError> {
         // SAFETY: both ranges are our own, and are reached by raw pointers only.
-        unsafe { self.userfaultfd.move_pages(self.area(Side::Vault, span).start, self.area(Side::Program, span), wake) }
+        unsafe {
+            self.userfaultfd().move_pages(self.area(Side::Vault, span).start, self.area(Side::Program, span), wake)
+        }
     }
 
     /// Moves those of the pages to the program that are in the vault and can be, and says of each what became of it.
@@ -114,7 +116,7 @@ impl Vault {
             each(span, fate);
         };
         let mut rest = Some(span);
-        for run in self.scan.runs(self.area(from, span), Wanted::Present) {
+        for run in self.scan().runs(self.area(from, span), Wanted::Present) {
             let run = run.map_err(|errno| MoveError { moved: Bytes::ZERO, refusal: MoveRefusal::Kernel(errno) })?;
             let found = self.span_of(from, run);
             let (hole, behind) = rest.map_or((None, None), |rest| rest.split(found.first()));
@@ -139,7 +141,8 @@ impl Vault {
         let mut rest = Some(span);
         while let Some(span) = rest {
             // SAFETY: both ranges are our own, and are reached by raw pointers only.
-            let moved = unsafe { self.userfaultfd.move_pages(self.area(from, span).start, self.area(to, span), wake) };
+            let moved =
+                unsafe { self.userfaultfd().move_pages(self.area(from, span).start, self.area(to, span), wake) };
             let (arrived, refused) = match moved {
                 Ok(()) => (Some(span), None),
                 Err(MoveError { moved, refusal }) => {
@@ -193,7 +196,7 @@ impl Vault {
             .advise(start..start + fresh.bytes, Advice::LinuxPopulateWrite)
             .map_err(|errno| MoveError { moved: Bytes::ZERO, refusal: MoveRefusal::Kernel(errno) })?;
         // SAFETY: both ranges are our own, and are reached by raw pointers only.
-        let moved = unsafe { self.userfaultfd.move_pages(fresh.start, self.area(Side::Program, span), Wake::Now) };
+        let moved = unsafe { self.userfaultfd().move_pages(fresh.start, self.area(Side::Program, span), Wake::Now) };
         if moved.is_err() {
             // What did not move must not wait here with its memory; a failure of this as well leaves zeros, no more.
             let _ = self.fresh.advise(start..start + fresh.bytes, Advice::LinuxDontNeed);
@@ -206,7 +209,7 @@ impl Vault {
             let to = self.area(Side::Program, Span::page(page).expect("a page of this vault"));
             // SAFETY: the source is a page of zeros that nobody writes to; the destination is our own range, which is
             // reached by raw pointers only.
-            unsafe { self.userfaultfd.copy(NonNull::from(&ZEROS.0).cast(), to, Wake::Now) }.map_err(|errno| {
+            unsafe { self.userfaultfd().copy(NonNull::from(&ZEROS.0).cast(), to, Wake::Now) }.map_err(|errno| {
                 MoveError { moved: Bytes::new((page - span.first()) * FRAME_BYTES), refusal: errno.into() }
             })?;
         }
@@ -240,7 +243,7 @@ impl Vault {
         // SAFETY: the sum lies in the block, as just asserted.
         let from = unsafe { block.base().add(offset) };
         // SAFETY: the block is lent to us, the range is our own, and both are reached by raw pointers only.
-        unsafe { self.userfaultfd.move_pages(from, self.area(side, span), Wake::Now) }
+        unsafe { self.userfaultfd().move_pages(from, self.area(side, span), Wake::Now) }
     }
 
     /// Makes pages that are shared with a child process ours alone, so that they move again: the kernel copies those
@@ -257,7 +260,7 @@ impl Vault {
             self.allow_writes(span)?; // what follows is a write, and would wait for us
         }
         // By runs, since to populate a page that is not there is a fault that waits for us as well.
-        for run in self.scan.runs(self.area(side, span), Wanted::Present) {
+        for run in self.scan().runs(self.area(side, span), Wanted::Present) {
             let run = run.map_err(guarded("look up pages of"))?;
             self.advise(side, self.span_of(side, run), Advice::LinuxPopulateWrite).map_err(guarded("unshare"))?;
         }

@@ -24,8 +24,8 @@ impl Vault {
         let area = self.area(Side::Program, span);
         let protected = match self.options.tracking {
             // Not by the other request, which also leaves marks where no page is, and pages do not move onto a mark.
-            Tracking::Noting => self.scan.protect(area),
-            Tracking::Off | Tracking::Stopping => self.userfaultfd.protect(area),
+            Tracking::Noting => self.scan().protect(area),
+            Tracking::Off | Tracking::Stopping => self.userfaultfd().protect(area),
         };
         protected.map_err(guarded("write-protect"))
     }
@@ -36,7 +36,7 @@ impl Vault {
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
     pub fn allow_writes(&self, span: Span) -> Result<(), Error> {
-        self.userfaultfd.allow_writes(self.area(Side::Program, span), Wake::Now).map_err(guarded("allow writes to"))
+        self.userfaultfd().allow_writes(self.area(Side::Program, span), Wake::Now).map_err(guarded("allow writes to"))
     }
 
     /// Calls `each` for the runs of the program's pages that were written since they were protected, or never were
@@ -57,7 +57,7 @@ impl Vault {
     }
 
     fn runs(&self, side: Side, span: Span, wanted: Wanted, mut each: impl FnMut(Span, PageState)) -> Result<(), Error> {
-        for run in self.scan.runs(self.area(side, span), wanted) {
+        for run in self.scan().runs(self.area(side, span), wanted) {
             let run = run.map_err(guarded("look up pages of"))?;
             each(self.span_of(side, run), run.state);
         }

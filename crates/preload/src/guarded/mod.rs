@@ -10,20 +10,26 @@
 
 #![allow(unsafe_code, reason = "the vault and the guard live as long as the process, behind pointers")]
 
+mod desk;
 mod engine;
+mod files;
 mod recorder;
 mod shared;
 mod threads;
+mod uncounted;
 
 use std::env;
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
 use std::num::NonZero;
+use std::path::Path;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use rampart_guard::{Knobs, Layout, PageIndex};
+use rampart_linux::PageKind;
 use rampart_linux::userfaultfd::Reach;
 use rampart_linux::vault::{Side, Tracking, Vault, VaultOptions};
-use rampart_linux::{PageKind, Roots};
 use rampart_memory::Bytes;
 
 use crate::Error;
@@ -66,7 +72,7 @@ impl Guarded {
     pub fn begin(&'static self, used: Option<Span>) {
         let Some(vault) = self.vault() else { return };
         if let Err(why) = self.go_live(vault, used) {
-            say(&format!("rampart: the heap is not guarded: {why}\n"));
+            say_once(&format!("rampart: the heap is not guarded: {why}\n"));
         }
     }
 
@@ -100,13 +106,10 @@ impl Guarded {
         }
         // SAFETY: the vault is there, since there was a guard. A child has one thread, this one, and it uses no reference to the
         // vault just now; the threads that did exist in the parent only.
-        let reopened = unsafe { &mut *self.vault.load(Ordering::Acquire) }.prepare_again();
-        let begun = reopened.map_err(|error| error.to_string()).and_then(|()| {
-            let vault = self.vault().ok_or("there is no vault")?;
-            self.go_live(vault, used)
-        });
-        if let Err(why) = begun {
-            say(&format!("rampart: the heap is not guarded in a child: {why}\n"));
+        unsafe { &mut *self.vault.load(Ordering::Acquire) }.prepare_again();
+        let vault = self.vault().expect("it was just used");
+        if let Err(why) = self.go_live(vault, used) {
+            say_once(&format!("rampart: the heap is not guarded in a child: {why}\n"));
         }
     }
 
@@ -145,6 +148,18 @@ impl Guarded {
     }
 }
 
+/// Says it unless another process of the same run has: what one may not, the others may not either.
+fn say_once(text: &str) {
+    let said = env::var_os("RAMPART_GUARD_STATE").map(|folder| Path::new(&folder).join("said"));
+    let first = said.is_none_or(|said| {
+        let created = OpenOptions::new().write(true).create_new(true).open(said);
+        !created.is_err_and(|error| error.kind() == ErrorKind::AlreadyExists)
+    });
+    if first {
+        say(text);
+    }
+}
+
 /// What the environment asks for.
 fn knobs() -> Result<Knobs, String> {
     let text = env::var("RAMPART_GUARD").map_err(|error| error.to_string())?;
@@ -156,14 +171,14 @@ impl Ground for Guarded {
         let Ok(knobs) = knobs() else { return Plain.reserve(bytes) };
         let kind = if knobs.block_pages == HUGE { PageKind::Huge } else { PageKind::Base };
         let options = VaultOptions { kind, tracking: Tracking::Off, least: Reach::Everything };
-        match Vault::prepare(bytes, options, &Roots::default()) {
+        match Vault::prepare(bytes, options) {
             Ok(vault) => {
                 let base = vault.program_base();
                 self.vault.store(Box::into_raw(Box::new(vault)), Ordering::Release);
                 Ok(base)
             }
             Err(error) => {
-                say(&format!("rampart: the heap is not guarded: {error}\n"));
+                say_once(&format!("rampart: the heap is not guarded: {error}\n"));
                 Plain.reserve(bytes)
             }
         }
@@ -178,7 +193,9 @@ impl Ground for Guarded {
         let Some((Side::Program, first)) = vault.find(span.start.addr().get()) else { return false };
         match self.live() {
             Some(live) => live.forget(first, span.bytes.frames()),
-            None => false,
+            // All that is used is the program's.
+            None => rampart_linux::vault::Span::new(first, span.bytes.frames())
+                .is_some_and(|span| vault.discard(Side::Program, span).is_ok()),
         }
     }
 }

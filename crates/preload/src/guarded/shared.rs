@@ -17,7 +17,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, ftruncate, open};
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 
-use crate::start::say;
+use super::files::say;
 
 use super::recorder;
 

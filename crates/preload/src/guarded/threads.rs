@@ -1,31 +1,34 @@
 //! The two threads of the guard: the handler of faults, and the keeper.
 //!
 //! Both keep out of the heap ([`Outside`]) and take no signals: a handler of the program's would run on them, touch the heap,
-//! and wait for itself.
+//! and wait for itself. Both have a table of open files of their own ([`files`]), so what the program's threads want of the
+//! guard, they ask of the keeper ([`Desk`]).
 
 #![allow(unsafe_code, reason = "ends the process and blocks signals by calls of the C library")]
 
 use std::env;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::{Sender, channel};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::mpsc::channel;
+use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use rampart_guard::accesses::Touch;
 use rampart_guard::{Guard, Knobs, Layout, PageIndex, Served, Span};
-use rampart_linux::SteadyClock;
 use rampart_linux::userfaultfd::{Messages, Stop};
 use rampart_linux::vault::{Side, Vault};
+use rampart_linux::{Roots, SteadyClock};
 use rampart_memory::{Bytes, Clock};
 
 use crate::private::Outside;
-use crate::start::say;
 
+use super::desk::{Desk, Request};
 use super::engine::VaultEngine;
+use super::files::{self, say};
 use super::recorder::Recorder;
 use super::shared::Shared;
+use super::uncounted::Uncounted;
 
 /// How the process ends if a page is beyond correction.
 const STOPPED: i32 = 86;
@@ -44,16 +47,39 @@ pub struct Live {
     vault: &'static Vault,
     clock: SteadyClock,
     stop: Stop,
-    keeper: Mutex<Option<Thread>>,
+    keeper: OnceLock<Thread>,
+    desk: Desk,
     /// While it is not 0, nothing is locked.
     paused: AtomicU32,
-    /// Held for each step of the keeper.
-    step: Mutex<()>,
 }
 
 impl Live {
     /// Adopts the first `used` bytes of the range, and starts the threads.
     pub fn begin(vault: &'static Vault, layout: Layout, knobs: Knobs, used: Bytes) -> Result<&'static Self, String> {
+        // The C library allocates what belongs to a new thread in the thread that starts it.
+        let outside = Outside::enter().map_err(|error| error.to_string())?;
+        let signals = Signals::block_all();
+        let (answer, answers) = channel();
+        let handler = spawn("rampart-handler", move || {
+            let begun = Self::begin_here(vault, layout, knobs, used);
+            let live = begun.as_ref().ok().copied();
+            // Who started it waits for it.
+            answer.send(begun).expect("somebody waits");
+            if let Some(live) = live {
+                live.handle();
+            }
+        });
+        drop(signals);
+        handler?;
+        let begun = answers.recv().map_err(|_| "its thread ended".to_owned())?;
+        drop(outside);
+        begun
+    }
+
+    /// In the thread that is to be the handler: the files are its own, and the keeper's.
+    fn begin_here(vault: &'static Vault, layout: Layout, knobs: Knobs, used: Bytes) -> Result<&'static Self, String> {
+        files::take_own_table().map_err(|error| error.to_string())?;
+        vault.open(&Roots::default()).map_err(|error| error.to_string())?;
         let shared: &'static Shared = Box::leak(Box::new(Shared::new()));
         let clock = SteadyClock::default();
         let guard = Guard::new(VaultEngine::new(vault), layout, knobs, shared.counts, shared, clock.now());
@@ -64,12 +90,18 @@ impl Live {
             vault,
             clock,
             stop: Stop::new().map_err(|error| error.to_string())?,
-            keeper: Mutex::new(None),
+            keeper: OnceLock::new(),
+            desk: Desk::default(),
             paused: AtomicU32::new(0),
-            step: Mutex::new(()),
         }));
         // A new thread allocates before it can say that it is the guard's; only then may memory be taken away.
-        live.start()?;
+        let (ready, readiness) = channel();
+        let keeper = spawn("rampart-keeper", move || {
+            ready.send(()).expect("somebody waits");
+            live.keep();
+        })?;
+        readiness.recv().map_err(|_| "its thread ended".to_owned())?;
+        live.keeper.set(keeper).expect("there is one keeper");
         vault.arm().map_err(|error| error.to_string())?;
         live.adopt(used)?;
         Ok(live)
@@ -91,21 +123,6 @@ impl Live {
         self.vault.present(Side::Program, span, adopt).map_err(|error| error.to_string())
     }
 
-    /// The C library allocates what belongs to a new thread in the thread that starts it.
-    fn start(&'static self) -> Result<(), String> {
-        let outside = Outside::enter().map_err(|error| error.to_string())?;
-        let signals = Signals::block_all();
-        let (ready, answers) = channel();
-        let handler = spawn("rampart-handler", ready.clone(), move || self.handle());
-        let keeper = spawn("rampart-keeper", ready, move || self.keep());
-        drop(signals);
-        let started = handler.and(keeper).map_err(|error| format!("cannot start a thread: {error}"));
-        *self.keeper.lock().expect("no panic") = Some(started?);
-        (0..2).for_each(|_| answers.recv().expect("a thread that was started says so"));
-        drop(outside);
-        Ok(())
-    }
-
     /// Serves faults until the process ends.
     fn handle(&self) {
         let mut messages = Messages::default();
@@ -124,18 +141,20 @@ impl Live {
     }
 
     fn wake_keeper(&self) {
-        if self.guard.is_busy(self.clock.now())
-            && let Some(keeper) = &*self.keeper.lock().expect("no panic")
-        {
-            keeper.unpark();
+        if self.guard.is_busy(self.clock.now()) {
+            self.unpark_keeper();
         }
     }
 
-    /// Locks what is due until the process ends.
+    fn unpark_keeper(&self) {
+        self.keeper.get().expect("a guard that works has a keeper").unpark();
+    }
+
+    /// Does what it is asked, and locks what is due, until the process ends.
     fn keep(&self) {
         let mut flips = Flips::from_environment();
         loop {
-            let step = self.step.lock().expect("no panic");
+            self.desk.serve(|request| self.grant(request));
             let idle = match self.paused.load(Ordering::Acquire) {
                 0 => self.guard.keep(self.clock.now()).unwrap_or(NAP),
                 _ => NAP,
@@ -143,7 +162,6 @@ impl Live {
             if let Some(flips) = &mut flips {
                 flips.fall(&self.guard);
             }
-            drop(step);
             self.recorder().step(
                 self.clock.now(),
                 || self.guard.sample(self.clock.now()),
@@ -155,16 +173,40 @@ impl Live {
         }
     }
 
-    /// Opens everything, and locks nothing until [`Live::go_on`].
-    pub fn open_all(&self) {
-        self.paused.fetch_add(1, Ordering::AcqRel);
-        // A step that is under way ends first.
-        drop(self.step.lock().expect("no panic"));
-        let began = Instant::now();
-        if self.guard.open_all(self.clock.now()) == Served::Stop {
+    /// In the keeper's thread, which has the files that this may want.
+    fn grant(&self, request: Request) {
+        let now = self.clock.now();
+        let served = match request {
+            Request::OpenAll => {
+                self.paused.fetch_add(1, Ordering::AcqRel);
+                let began = Instant::now();
+                let served = self.guard.open_all(now);
+                self.guard.waited(began.elapsed());
+                served
+            }
+            Request::Zero(span) => self.guard.zero(span, now),
+            Request::Leave(span) => self.guard.leave(span, now),
+            Request::VerifyAll => {
+                self.guard.verify_all();
+                self.write_down();
+                Served::GoesOn
+            }
+        };
+        if served == Served::Stop {
             self.stop_program();
         }
-        self.guard.waited(began.elapsed());
+    }
+
+    /// In a thread of the program's: returns once the keeper has done it.
+    fn ask(&self, request: Request) {
+        // A handler of the program's that asked as well would wait for the thread that it interrupted.
+        let _signals = Signals::block_all();
+        self.desk.ask(request, || self.unpark_keeper());
+    }
+
+    /// Opens everything, and locks nothing until [`Live::go_on`].
+    pub fn open_all(&self) {
+        self.ask(Request::OpenAll);
     }
 
     /// Ends what [`Live::open_all`] began.
@@ -181,25 +223,17 @@ impl Live {
 
     /// The program gives pages back by itself.
     pub fn zero(&self, span: Span) {
-        if self.guard.zero(span, self.clock.now()) == Served::Stop {
-            self.stop_program();
-        }
+        self.ask(Request::Zero(span));
     }
 
     /// The program changes the mapping of pages by itself.
     pub fn leave(&self, span: Span) {
-        if self.guard.leave(span, self.clock.now()) == Served::Stop {
-            self.stop_program();
-        }
+        self.ask(Request::Leave(span));
     }
 
     /// The end of the process: what is locked is verified once more.
     pub fn end(&self) {
-        self.paused.fetch_add(1, Ordering::AcqRel);
-        drop(self.step.lock().expect("no panic"));
-        self.guard.verify_all();
-        self.write_down();
-        self.paused.fetch_sub(1, Ordering::AcqRel);
+        self.ask(Request::VerifyAll);
     }
 
     fn recorder(&self) -> MutexGuard<'_, Recorder> {
@@ -221,15 +255,14 @@ impl Live {
     }
 }
 
-fn spawn(name: &str, ready: Sender<()>, work: impl FnOnce() + Send + 'static) -> std::io::Result<Thread> {
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<Thread, String> {
     let thread = thread::Builder::new().name(name.to_owned()).stack_size(256 << 10).spawn(move || {
         // As long as the process.
         std::mem::forget(Outside::enter().expect("the guard has few threads"));
-        // Who started it waits for it.
-        ready.send(()).expect("somebody waits");
+        let _uncounted = Uncounted::enter();
         work();
-    })?;
-    Ok(thread.thread().clone())
+    });
+    thread.map(|thread| thread.thread().clone()).map_err(|error| format!("cannot start a thread: {error}"))
 }
 
 /// All signals are blocked on this thread, and on those that it starts, while this lives.

@@ -4,8 +4,8 @@
 
 use super::super::{Side, Tracking, Vault};
 use super::world::{fill, read, span, unguarded, write};
-use crate::PageKind;
 use crate::userfaultfd::{FORKS, MoveRefusal, Reach, Wake};
+use crate::{PageKind, Roots};
 use std::sync::PoisonError;
 
 const PAGES: u64 = 16;
@@ -22,9 +22,10 @@ fn half_locked(tracking: Tracking) -> Option<Vault> {
 struct Child(libc::pid_t);
 
 impl Child {
-    /// Forks; the child does `work`, which must not allocate, and says whether it went well, or waits to be killed.
+    /// Forks; the child does `work`, and says whether it went well, or waits to be killed.
     fn fork(work: Option<&mut dyn FnMut() -> bool>) -> Self {
-        // SAFETY: the child calls `work`, which takes no lock of another thread, and never returns from here.
+        // SAFETY: the child calls `work`, which takes no lock that another thread can hold now but the allocator's, which the C library
+        // sees to, and never returns from here.
         let id = unsafe { libc::fork() };
         assert!(id >= 0, "a process can be forked");
         if id == 0 {
@@ -91,7 +92,7 @@ fn a_child_that_takes_over_finds_every_page() {
     let mut work = || {
         let all = vault.span();
         let (locked, unlocked) = (span(0, PAGES / 2), span(PAGES / 2, PAGES / 2));
-        vault.reopen().is_ok()
+        vault.reopen(&Roots::default()).is_ok()
             && vault.unlock(locked, Wake::Now).is_err_and(|error| error.refusal == MoveRefusal::Busy)
             && vault.unshare(Side::Vault, all).is_ok()
             && vault.unlock(locked, Wake::Now).is_ok()

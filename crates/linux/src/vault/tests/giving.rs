@@ -86,10 +86,11 @@ fn what_is_discarded_is_as_if_never_touched() {
 fn a_vault_that_is_only_prepared_is_ordinary_memory() {
     let Some(_no_fork) = vault(1, PageKind::Base, Tracking::Off) else { return };
     let options = VaultOptions { kind: PageKind::Base, tracking: Tracking::Off, least: Reach::UserCode };
-    let vault = Vault::prepare(Bytes::new(8 << 12), options, &Roots::default()).unwrap();
+    let vault = Vault::prepare(Bytes::new(8 << 12), options).unwrap();
     write(&vault, Side::Program, 3, 0, 7);
     assert_eq!([read(&vault, Side::Program, 3, 0), read(&vault, Side::Program, 4, 0)], [7, 0], "nobody serves faults");
     vault.discard(Side::Program, page(4)).unwrap();
+    vault.open(&Roots::default()).unwrap();
     vault.arm().unwrap();
     let tally = vault.lock(vault.span(), |_, _| ()).unwrap();
     assert_eq!((tally.moved(), tally.holes, read(&vault, Side::Vault, 3, 0)), (1, 7, 7));
