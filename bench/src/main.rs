@@ -8,6 +8,7 @@
 mod codes;
 mod diagnostic;
 mod guard;
+mod guard_flips;
 mod guard_suites;
 mod march;
 mod peers;
@@ -19,9 +20,11 @@ use std::process::ExitCode;
 /// A bench: its name, what it shows, and how it is run.
 type Bench = (&'static str, &'static str, fn(&[String]) -> Result<(), String>);
 
-const BENCHES: [Bench; 9] = [
+const BENCHES: [Bench; 11] = [
     ("codes", "speed of the codes of pages beside a plain read and memcpy", codes::run),
     ("guard", "what programs lose under `rampart run`, and how much of their heap is locked meanwhile", guard::run),
+    ("guard-flips", "[N] what becomes of N flips in locked pages of a running program: 10000", guard_flips::run),
+    ("flipped", "a program that looks at its memory, for `guard-flips`", guard_flips::flipped),
     (
         "guard-suites",
         "[FOLDER [NAME...]] test suites of redis, SQLite, CPython and NumPy without and under `rampart run`",

@@ -62,6 +62,11 @@ const WAYS: [&[&str]; 3] = [
 ];
 
 fn falls_into_no_trap(name: &str) {
+    falls_into_no_trap_and(name, |_, _| ());
+}
+
+/// `also` looks at what each run said, and at its counts.
+fn falls_into_no_trap_and(name: &str, also: impl Fn(&Said, &dyn Fn(&str) -> u64)) {
     let rampart = Rampart::new();
     let Some(traps) = victim(&rampart, "traps").filter(|_| can_guard(&rampart)) else { return };
     for way in WAYS {
@@ -77,6 +82,7 @@ fn falls_into_no_trap(name: &str) {
         let count = |name: &str| report["counts"][name].as_u64().expect("a count");
         assert!(count("locked") > 0 && count("verified") > 0, "{name} {way:?}: it was guarded: {report}");
         assert_eq!((count("corrected"), count("codes_wrong"), count("uncorrectable")), (0, 0, 0), "{name} {way:?}");
+        also(&said, &count);
     }
 }
 
@@ -113,6 +119,37 @@ fn pages_that_the_program_gives_back_read_as_zeros() {
 #[test]
 fn signals_on_a_stack_in_the_heap_find_locked_pages() {
     falls_into_no_trap("signals");
+}
+
+#[test]
+fn threads_give_pages_back_while_others_use_those_beside() {
+    falls_into_no_trap("races");
+}
+
+#[test]
+fn a_program_may_change_the_mapping_of_its_heap() {
+    falls_into_no_trap("remaps");
+}
+
+#[test]
+fn who_looks_from_outside_finds_what_is_there_or_an_error() {
+    falls_into_no_trap("looks");
+}
+
+#[test]
+fn a_child_that_shares_all_memory_finds_locked_pages() {
+    falls_into_no_trap("shares");
+}
+
+#[test]
+fn buffers_that_the_kernel_holds_stay_unlocked() {
+    falls_into_no_trap_and("fixed-buffers", |said, count| {
+        if said.err.contains("without a ring") {
+            println!("io_uring cannot be had here: nothing was pinned");
+        } else {
+            assert!(count("pinned") > 0, "what is pinned is counted: {}", said.err);
+        }
+    });
 }
 
 #[test]

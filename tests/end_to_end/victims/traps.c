@@ -2,6 +2,7 @@
    leaves unlocked, does one thing to it, and checks every byte; the last line of its output says how many pages were right. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/io_uring.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -190,6 +192,134 @@ static void closes_files(void) {
     settle();
 }
 
+/* Three threads give pages back and fill them again while three others read and write the pages between them. */
+static void *gives_back_and_fills(void *argument) {
+    for (size_t page = 2 * (size_t)argument; page < PAGES; page += 6 * 4) {
+        if (madvise(heap + page * PAGE, PAGE, MADV_DONTNEED)) exit(4);
+        for (size_t byte = 0; byte < PAGE; byte += 512)
+            if (heap[page * PAGE + byte]) exit(5);
+        fill_page(page);
+    }
+    return NULL;
+}
+
+static void *reads_and_writes(void *argument) {
+    for (size_t page = 2 * (size_t)argument + 1; page < PAGES; page += 6 * 4) {
+        if (!right(page)) exit(6);
+        fill_page(page);
+    }
+    return NULL;
+}
+
+static void races(void) {
+    settle();
+    pthread_t all[6];
+    for (size_t i = 0; i < 6; i++)
+        if (pthread_create(&all[i], NULL, i < 3 ? gives_back_and_fills : reads_and_writes, (void *)(i % 3))) exit(7);
+    for (size_t i = 0; i < 6; i++)
+        if (pthread_join(all[i], NULL)) exit(8);
+}
+
+/* The program changes what is mapped in its heap: rights are taken and given, pages locked into memory and let go, and one moves away. */
+static void remaps(void) {
+    settle();
+    for (size_t page = 0; page < PAGES; page += 1024) {
+        unsigned char *here = heap + page * PAGE;
+        if (mprotect(here, 3 * PAGE, PROT_READ) || !right(page + 1) || mprotect(here, 3 * PAGE, PROT_READ | PROT_WRITE)) exit(4);
+        fill_page(page + 1);
+        here += 300 * PAGE;
+        if (mlock(here, PAGE) == 0 && (!right(page + 300) || munlock(here, PAGE))) exit(5);
+        here += 300 * PAGE;
+        unsigned char *there = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (mremap(here, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, there) != there || there[5] != at(page + 600, 5)) exit(6);
+        if (mremap(there, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, here) != here) exit(7);
+    }
+}
+
+/* Others look at memory that is locked: another process by process_vm_readv finds what is there; by /proc/PID/mem it finds that or
+   an error, and never zeros. */
+static void looks(void) {
+    settle();
+    int pipes[2];
+    pid_t own = getpid();
+    if (pipe(pipes)) exit(3);
+    int memory = open("/proc/self/mem", O_RDONLY);
+    pid_t child = vfork();
+    if (child == 0) {
+        unsigned char copy[PAGE];
+        struct iovec to = {copy, PAGE};
+        for (size_t page = 0; page < PAGES; page += 101) {
+            struct iovec from = {heap + page * PAGE, PAGE};
+            if (process_vm_readv(own, &to, 1, &from, 1, 0) != PAGE || copy[7] != at(page, 7)) _exit(4);
+        }
+        _exit(0);
+    }
+    int status;
+    if (waitpid(child, &status, 0) != child || status) exit(5);
+    settle();
+    for (size_t page = 0; page < PAGES; page += 101) {
+        unsigned char copy[PAGE];
+        ssize_t got = pread(memory, copy, PAGE, (off_t)(uintptr_t)(heap + page * PAGE));
+        if (got > 0 && copy[7] != at(page, 7)) exit(6);
+    }
+}
+
+/* A child that shares all memory runs on the parent's heap before it executes another program. */
+static void shares(void) {
+    settle();
+    for (int i = 0; i < 20; i++) {
+        char *const arguments[] = {"true", NULL};
+        pid_t child = vfork();
+        if (child == 0) {
+            if (!right((size_t)i * 777)) _exit(4);
+            execvp("true", arguments);
+            _exit(5);
+        }
+        int status;
+        if (waitpid(child, &status, 0) != child || status) exit(6);
+    }
+}
+
+/* A buffer that the kernel holds for io_uring (IORING_REGISTER_BUFFERS pins its pages) is written by it long afterwards. */
+static void fixed_buffers(void) {
+    enum { COUNT = 64 };
+    static unsigned char content[PAGE];
+    int file = open("victim.fixed", O_RDWR | O_CREAT | O_TRUNC, 0600);
+    memset(content, 0x5a, PAGE);
+    if (file < 0 || write(file, content, PAGE) != PAGE) exit(3);
+    struct io_uring_params asked = {0};
+    int ring = (int)syscall(SYS_io_uring_setup, 8, &asked);
+    if (ring < 0) { /* a kernel or a sandbox that has none */
+        fputs("without a ring\n", stderr);
+        return;
+    }
+    unsigned char *queue = mmap(NULL, asked.sq_off.array + asked.sq_entries * 4, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQ_RING);
+    struct io_uring_sqe *entries = mmap(NULL, asked.sq_entries * sizeof *entries, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQES);
+    if (queue == MAP_FAILED || entries == MAP_FAILED) exit(4);
+    settle();
+    struct iovec buffers[COUNT];
+    for (size_t i = 0; i < COUNT; i++) buffers[i] = (struct iovec){heap + i * 200 * PAGE, PAGE};
+    if (syscall(SYS_io_uring_register, ring, IORING_REGISTER_BUFFERS, buffers, COUNT)) { /* too little may be locked */
+        fputs("without a ring\n", stderr);
+        return;
+    }
+    for (size_t i = 0; i < COUNT; i++) {
+        for (size_t page = 0; page < PAGES; page += 40) right(page); /* time for the guard to lock what it can */
+        unsigned tail = *(unsigned *)(queue + asked.sq_off.tail);
+        memset(&entries[0], 0, sizeof entries[0]);
+        entries[0] = (struct io_uring_sqe){.opcode = IORING_OP_READ_FIXED, .fd = file, .addr = (uintptr_t)buffers[i].iov_base, .len = PAGE, .buf_index = (unsigned short)i};
+        ((unsigned *)(queue + asked.sq_off.array))[tail & (asked.sq_entries - 1)] = 0;
+        __atomic_store_n((unsigned *)(queue + asked.sq_off.tail), tail + 1, __ATOMIC_RELEASE);
+        if (syscall(SYS_io_uring_enter, ring, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0) != 1) exit(5);
+    }
+    settle();
+    for (size_t i = 0; i < COUNT; i++) {
+        if (memcmp(heap + i * 200 * PAGE, content, PAGE)) exit(6);
+        fill_page(i * 200);
+    }
+    close(ring);
+}
+
 static void reallocates(void) {
     settle();
     unsigned char *grown = realloc(heap, (size_t)2 * PAGES * PAGE);
@@ -212,7 +342,8 @@ int main(int count, char **arguments) {
     static const struct { const char *name; void (*trap)(void); } traps[] = {
         {"system-calls", system_calls}, {"direct-io", direct_io}, {"threads", threads},       {"forks", forks},
         {"executes", executes},         {"gives-back", gives_back}, {"signals", signals},     {"reallocates", reallocates},
-        {"closes-files", closes_files}, {"last-thread", last_thread},
+        {"closes-files", closes_files}, {"last-thread", last_thread}, {"races", races},       {"remaps", remaps},
+        {"looks", looks},               {"shares", shares},           {"fixed-buffers", fixed_buffers},
         {"nothing", settle},
     };
     for (size_t i = 0; i < sizeof traps / sizeof *traps; i++) {

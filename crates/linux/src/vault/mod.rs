@@ -123,11 +123,9 @@ impl Vault {
         if options.kind == PageKind::HugeTlb {
             return Err(guarded("move pages of the huge-page pool as")(Errno::OPNOTSUPP));
         }
-        let range = || ranged(size, options.kind).map_err(|errno| Error::Claim { bytes, cause: errno.into() });
-        let vault = Self { program: range()?, vault: range()?, fresh: range()?, files: OnceLock::new(), options };
-        // Never holds anything for long, so neither a child nor a core dump wants it.
-        vault.fresh.hide().map_err(guarded("hide spare pages of"))?;
-        Ok(vault)
+        let range = || ranged(size, options.kind);
+        let fresh = spare(size, options.kind)?;
+        Ok(Self { program: range()?, vault: range()?, fresh, files: OnceLock::new(), options })
     }
 
     /// Takes over the faults of both ranges in a child process, after a fork and before anything touches the program's
@@ -139,15 +137,22 @@ impl Vault {
     /// # Errors
     /// As of [`Vault::reserve`].
     pub fn reopen(&mut self, roots: &Roots) -> Result<(), Error> {
-        self.prepare_again();
+        self.prepare_again()?;
         self.open(roots)?;
         self.arm()
     }
 
     /// As [`Vault::reopen`], but for now both ranges are ordinary memory, as of [`Vault::prepare`]. The parent's files are not
     /// closed here: their numbers may be those of other files by now, if the thread that opened the vault had a table of its own.
-    pub fn prepare_again(&mut self) {
+    ///
+    /// # Errors
+    /// [`Error::Claim`] if there are not so many addresses.
+    pub fn prepare_again(&mut self) -> Result<(), Error> {
         std::mem::forget(self.files.take());
+        let fresh = spare(self.fresh.bytes(), self.options.kind)?;
+        // A child does not get the parent's, whose addresses may be others' by now.
+        std::mem::forget(std::mem::replace(&mut self.fresh, fresh));
+        Ok(())
     }
 
     /// Opens what the kernel is asked by: the calling thread and those that share its table of open files can move pages then.
@@ -371,11 +376,19 @@ fn area(mapping: &Mapping, span: Span) -> Area {
     Area { start: mapping.at(offset), bytes }
 }
 
-fn ranged(bytes: usize, kind: PageKind) -> rustix::io::Result<Mapping> {
-    let mapping = Mapping::reserved(bytes)?;
+fn ranged(bytes: usize, kind: PageKind) -> Result<Mapping, Error> {
+    let mapping = Mapping::reserved(bytes)
+        .map_err(|errno| Error::Claim { bytes: Bytes::new(bytes as u64), cause: errno.into() })?;
     let advice = if kind == PageKind::Base { Advice::LinuxNoHugepage } else { Advice::LinuxHugepage };
     // A kernel without transparent huge pages refuses both; then all pages are base pages anyway.
     let _ = mapping.advise(0..bytes, advice);
+    Ok(mapping)
+}
+
+/// A range that never holds anything for long, so neither a child nor a core dump wants it.
+fn spare(bytes: usize, kind: PageKind) -> Result<Mapping, Error> {
+    let mapping = ranged(bytes, kind)?;
+    mapping.hide().map_err(guarded("hide spare pages of"))?;
     Ok(mapping)
 }
 

@@ -3,6 +3,8 @@
 #![allow(unsafe_code, reason = "pages of a vault are raw memory")]
 
 use std::ptr::NonNull;
+use std::thread;
+use std::time::Duration;
 
 use rampart_codes::Pages;
 use rampart_guard::{Engine, PageIndex, Refusal, Span};
@@ -10,6 +12,10 @@ use rampart_linux::userfaultfd::{MoveError, MoveRefusal, Wake};
 use rampart_linux::vault::{self, Side, Tally, Vault};
 use rampart_linux::{Pagemap, Roots};
 use rampart_memory::Frame;
+
+/// How often a page that is busy is tried, and how long it is from one try to the next.
+const PATIENCE: usize = 1000;
+const MOMENT: Duration = Duration::from_millis(1);
 
 /// A vault, and the way to frame numbers where the kernel tells them.
 pub struct VaultEngine {
@@ -22,9 +28,17 @@ impl VaultEngine {
         Self { vault, pagemap: Pagemap::open(&Roots::default()).ok() }
     }
 
-    /// Moves what can be moved back to the program, after a move that was not whole.
+    /// Moves what is in the vault back to the program, after a move that was not whole. A page may be busy for a moment, since
+    /// the kernel compacts memory or somebody looks up its frame: it must not stay, or else the program would find zeros.
     fn back(&self, span: vault::Span) -> Result<(), Refusal> {
-        self.vault.unlock_present(span, Wake::Now, |_, _| {}).map(drop).map_err(refused)
+        for _ in 0..PATIENCE {
+            if self.vault.unlock_present(span, Wake::Now, |_, _| {}).map_err(refused)?.busy == 0 {
+                return Ok(());
+            }
+            self.vault.unshare(Side::Vault, span).map_err(|error| Refusal::Kernel(error.to_string()))?;
+            thread::sleep(MOMENT);
+        }
+        Err(Refusal::Pinned)
     }
 
     /// Zeros where the program has no page.
@@ -32,7 +46,9 @@ impl VaultEngine {
         span.numbers().try_for_each(|page| self.fill_one(page))
     }
 
+    /// A page of an open block that the program does not have: that of the vault, if it could not be moved before, or else zeros.
     fn fill_one(&self, page: u64) -> Result<(), Refusal> {
+        self.back(one(page))?;
         match self.vault.populate(one(page)) {
             Err(MoveError { refusal: MoveRefusal::Occupied, .. }) => {
                 self.vault.wake(one(page)).map_err(|error| Refusal::Kernel(error.to_string()))
@@ -62,11 +78,8 @@ impl Engine for VaultEngine {
         let span = as_vault(span);
         match self.vault.unlock(span, Wake::Now) {
             Ok(()) => Ok(()),
-            Err(MoveError { refusal: MoveRefusal::Busy, .. }) => {
-                // Shared since a fork.
-                self.vault.unshare(Side::Vault, span).map_err(|error| Refusal::Kernel(error.to_string()))?;
-                self.back(span)
-            }
+            // Shared since a fork.
+            Err(MoveError { refusal: MoveRefusal::Busy, .. }) => self.back(span),
             Err(MoveError { refusal: MoveRefusal::Missing | MoveRefusal::Occupied, .. }) => {
                 self.back(span)?;
                 self.fill_holes(span)
@@ -95,6 +108,9 @@ impl Engine for VaultEngine {
 
     fn fill(&self, span: Span) -> Result<(), Refusal> {
         let span = as_vault(span);
+        if span.pages() == 1 {
+            return self.fill_one(span.first());
+        }
         match self.vault.populate(span) {
             Ok(()) => Ok(()),
             Err(MoveError { refusal: MoveRefusal::Occupied, .. }) => self.fill_holes(span),

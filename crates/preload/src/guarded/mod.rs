@@ -106,9 +106,10 @@ impl Guarded {
         }
         // SAFETY: the vault is there, since there was a guard. A child has one thread, this one, and it uses no reference to the
         // vault just now; the threads that did exist in the parent only.
-        unsafe { &mut *self.vault.load(Ordering::Acquire) }.prepare_again();
+        let prepared = unsafe { &mut *self.vault.load(Ordering::Acquire) }.prepare_again();
         let vault = self.vault().expect("it was just used");
-        if let Err(why) = self.go_live(vault, used) {
+        let begun = prepared.map_err(|error| error.to_string()).and_then(|()| self.go_live(vault, used));
+        if let Err(why) = begun {
             say_once(&format!("rampart: the heap is not guarded in a child: {why}\n"));
         }
     }

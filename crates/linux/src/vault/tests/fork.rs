@@ -86,6 +86,20 @@ fn shared_pages_move_in_the_parent_once_they_are_its_own() {
 }
 
 #[test]
+fn a_child_that_takes_over_gets_huge_pages() {
+    let _alone = FORKS.write().unwrap_or_else(PoisonError::into_inner);
+    let Some(mut vault) = unguarded(1024, PageKind::Huge, Tracking::Off, Reach::UserCode) else { return };
+    fill(&vault, span(0, 512));
+    let mut work = || {
+        vault.reopen(&Roots::default()).is_ok()
+            && vault.populate(span(512, 512)).is_ok()
+            && (512..1024).all(|page| read(&vault, Side::Program, page, 1) == 0)
+            && (0..512).all(|page| read(&vault, Side::Program, page, 1) == page + 1)
+    };
+    assert!(Child::fork(Some(&mut work)).succeeded());
+}
+
+#[test]
 fn a_child_that_takes_over_finds_every_page() {
     let _alone = FORKS.write().unwrap_or_else(PoisonError::into_inner);
     let Some(mut vault) = half_locked(Tracking::Stopping) else { return };
