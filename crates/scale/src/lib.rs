@@ -15,6 +15,8 @@
 //! | [`rounds`] | programs that are expanded as they run |
 //! | [`collective`] | collectives as messages, by the algorithms of real libraries |
 //! | [`trace`] | programs as they were recorded, on more ranks |
+//! | [`slowdown`](mod@slowdown) | what errors cost a program |
+//! | [`system`] | the systems of the paper's table II |
 //! | [`pattern`] | a stencil and a sweep |
 //! | [`engine`] | the simulation, event by event |
 //! | [`detour`] | times at which a node's CPU is taken away |
@@ -33,6 +35,8 @@ pub mod operation;
 pub mod pattern;
 pub mod rounds;
 pub mod schedule;
+pub mod slowdown;
+pub mod system;
 pub mod time;
 pub mod trace;
 
@@ -45,5 +49,7 @@ pub use network::LogGops;
 pub use operation::{Action, OpId, Operation, Rank, Tag};
 pub use rounds::{Program, Rounds, Step};
 pub use schedule::Schedule;
+pub use slowdown::{Slowdown, slowdown};
+pub use system::{Reporting, System};
 pub use time::{PerByte, Time};
 pub use trace::Trace;

@@ -1,10 +1,11 @@
 //! What happens next.
 //!
 //! **Problem.** A run of 16,384 ranks takes millions of events in order of time, and among equal times in order of their making.
-//! **Idea.** Time only goes on, so a radix heap serves: events lie in buckets by the highest bit in which their time differs from
-//! the time last taken; when the first bucket is empty, the next one that is not is dealt out over those before it. **Why this
-//! way.** An event moves at most 64 times, mostly some few, always through memory in order; a binary heap misses the cache
-//! at every level. Events of one time are common (ranks in step), and are sorted once, by their numbers.
+//! **Idea.** Time only goes on, so a radix heap serves: events lie in buckets by the highest byte in which their time differs from
+//! the time last taken, and by what that byte is; when there is nothing of the present left, the next bucket is dealt out over those
+//! before it. **Why this way.** An event moves at most eight times, mostly two or three, always through memory in order; a binary
+//! heap misses the cache at every level. Events of one time are common (ranks in step), and are sorted once, by their numbers.
+//! Buckets are made of chunks that go back to one pool, so memory is that of the events there are.
 
 use std::collections::VecDeque;
 
@@ -33,30 +34,43 @@ pub(super) struct Event {
     pub what: What,
 }
 
-/// A bucket for each bit, and one for the time itself.
-const BUCKETS: usize = 65;
+/// Values of a byte, and bytes of a time.
+const DIGITS: usize = 256;
+const LEVELS: usize = 8;
+
+/// Events in a chunk: 3 KiB of them.
+const CHUNK: usize = 64;
 
 /// Events by time, then by number.
 #[derive(Debug)]
 pub(super) struct Queue {
     /// Of the time last taken, in order of their numbers.
     now: VecDeque<Event>,
-    /// Those later, by the highest bit that differs from `last`; the first is never used.
-    later: [Vec<Event>; BUCKETS],
+    /// Those later: a level for each byte, the lowest first, and there a bucket for each digit.
+    later: Vec<Vec<Vec<Event>>>,
+    /// Which buckets of a level have events: a bit for each digit.
+    used: [[u64; DIGITS / 64]; LEVELS],
+    /// Empty chunks.
+    pool: Vec<Vec<Event>>,
     last: u64,
 }
 
 impl Queue {
     pub fn new() -> Self {
-        Self { now: VecDeque::new(), later: [const { Vec::new() }; BUCKETS], last: 0 }
+        Self {
+            now: VecDeque::new(),
+            later: vec![Vec::new(); LEVELS * DIGITS],
+            used: [[0; DIGITS / 64]; LEVELS],
+            pool: Vec::new(),
+            last: 0,
+        }
     }
 
     /// Adds an event, which is not before the last that was taken.
     pub fn push(&mut self, event: Event) {
         debug_assert!(event.time.picos() >= self.last, "time goes on");
-        let bucket = bucket(event.time.picos(), self.last);
-        if bucket > 0 {
-            self.later[bucket].push(event);
+        if event.time.picos() != self.last {
+            self.put(event);
         } else if self.now.back().is_none_or(|last| last.number < event.number) {
             self.now.push_back(event);
         } else {
@@ -74,27 +88,56 @@ impl Queue {
         self.now.pop_front()
     }
 
-    /// Moves on to the next time at which there is something.
-    fn deal(&mut self) {
-        let Some(first) = self.later.iter().position(|bucket| !bucket.is_empty()) else { return };
-        let mut bucket_of_next = std::mem::take(&mut self.later[first]);
-        self.last = bucket_of_next.iter().map(|event| event.time.picos()).min().expect("not empty");
-        for event in bucket_of_next.drain(..) {
-            match bucket(event.time.picos(), self.last) {
-                0 => self.now.push_back(event),
-                nearer => self.later[nearer].push(event),
+    /// Adds an event that is later than the last that was taken.
+    fn put(&mut self, event: Event) {
+        let (level, digit) = place(event.time.picos(), self.last);
+        self.used[level][digit / 64] |= 1 << (digit % 64);
+        let bucket = &mut self.later[level * DIGITS + digit];
+        match bucket.last_mut().filter(|chunk| chunk.len() < CHUNK) {
+            Some(chunk) => chunk.push(event),
+            None => {
+                let mut chunk = self.pool.pop().unwrap_or_else(|| Vec::with_capacity(CHUNK));
+                chunk.push(event);
+                bucket.push(chunk);
             }
         }
-        // Its memory serves the next that fall into it.
-        self.later[first] = bucket_of_next;
+    }
+
+    /// Moves on to the next time at which there is something.
+    fn deal(&mut self) {
+        let Some((level, digit)) = self.next_bucket() else { return };
+        self.used[level][digit / 64] &= !(1 << (digit % 64));
+        let mut bucket = std::mem::take(&mut self.later[level * DIGITS + digit]);
+        self.last = bucket.iter().flatten().map(|event| event.time.picos()).min().expect("not empty");
+        for mut chunk in bucket.drain(..) {
+            for event in chunk.drain(..) {
+                if event.time.picos() == self.last {
+                    self.now.push_back(event);
+                } else {
+                    self.put(event);
+                }
+            }
+            self.pool.push(chunk);
+        }
+        // Its list of chunks serves the next: a bucket is emptied every few events.
+        self.later[level * DIGITS + digit] = bucket;
         // Mostly in order already, and such a sort is one pass then.
         self.now.make_contiguous().sort_by_key(|event| event.number);
     }
+
+    /// The bucket with the earliest events: all in a lower level are earlier than those in a higher.
+    fn next_bucket(&self) -> Option<(usize, usize)> {
+        self.used.iter().enumerate().find_map(|(level, used)| {
+            let (word, bits) = used.iter().enumerate().find(|(_, bits)| **bits != 0)?;
+            Some((level, word * 64 + bits.trailing_zeros() as usize))
+        })
+    }
 }
 
-/// 0 if equal, else one more than the highest bit that differs.
-fn bucket(time: u64, last: u64) -> usize {
-    (u64::BITS - (time ^ last).leading_zeros()) as usize
+/// The highest byte in which a time differs from an earlier one, and what it is.
+fn place(time: u64, last: u64) -> (usize, usize) {
+    let level = ((u64::BITS - 1 - (time ^ last).leading_zeros()) / 8) as usize;
+    (level, usize::from(time.to_le_bytes()[level]))
 }
 
 #[cfg(test)]

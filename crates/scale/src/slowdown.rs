@@ -1,0 +1,155 @@
+//! What errors cost a program.
+//!
+//! **Problem.** One run of random errors says little; many take long. **Idea.** The program is run once undisturbed, then with errors
+//! of many seeds, each a run of its own, on as many threads as there are. **Why this way.** A run depends on its seed alone, so the
+//! result is the same on any number of threads.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use crate::detour::{CorrectedErrors, Rows, Undisturbed};
+use crate::engine::simulate;
+use crate::error::Error;
+use crate::network::LogGops;
+use crate::schedule::Schedule;
+use crate::time::Time;
+
+/// Makespans with and without errors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slowdown {
+    /// Without.
+    pub undisturbed: Time,
+    /// With errors of one seed after the other.
+    pub disturbed: Vec<Time>,
+}
+
+impl Slowdown {
+    /// How many times as long the program takes with errors, on average; 1 is no slowdown, and what a program without any length has.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        let ratios = self.ratios();
+        if ratios.is_empty() { 1.0 } else { ratios.iter().sum::<f64>() / length(&ratios) }
+    }
+
+    /// Standard error of [`Self::mean`]; infinite with fewer than two runs.
+    #[must_use]
+    pub fn standard_error(&self) -> f64 {
+        let (ratios, mean) = (self.ratios(), self.mean());
+        if ratios.len() < 2 {
+            return f64::INFINITY;
+        }
+        let squares: f64 = ratios.iter().map(|ratio| (ratio - mean) * (ratio - mean)).sum();
+        (squares / (length(&ratios) - 1.0) / length(&ratios)).sqrt()
+    }
+
+    fn ratios(&self) -> Vec<f64> {
+        let undisturbed = self.undisturbed.as_secs_f64();
+        let ratio = |time: &Time| if undisturbed > 0.0 { time.as_secs_f64() / undisturbed } else { 1.0 };
+        self.disturbed.iter().map(ratio).collect()
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a count of runs")]
+fn length(ratios: &[f64]) -> f64 {
+    ratios.len() as f64
+}
+
+/// Runs a program undisturbed, and with errors of so many seeds, from that of `errors` on, on so many threads.
+///
+/// # Errors
+/// Those of a run, and of errors that cannot be simulated.
+pub fn slowdown<S>(
+    schedule: &S,
+    network: &LogGops,
+    errors: &CorrectedErrors,
+    runs: u64,
+    threads: usize,
+) -> Result<Slowdown, Error>
+where
+    S: Schedule + Sync,
+{
+    let undisturbed = simulate(schedule, network, &Undisturbed)?.makespan();
+    let run = |number: u64| {
+        let errors = CorrectedErrors { seed: errors.seed.wrapping_add(number), ..errors.clone() };
+        Ok(simulate(schedule, network, &Rows::new(errors)?)?.makespan())
+    };
+    let next = AtomicU64::new(0);
+    let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|number| *number < runs);
+    let worker = || -> Vec<(u64, Result<Time, Error>)> {
+        std::iter::from_fn(take).map(|number| (number, run(number))).collect()
+    };
+    let mut results = thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(worker)).collect();
+        let joined = workers.into_iter().flat_map(|worker| worker.join().expect("a run does not panic"));
+        joined.collect::<Vec<_>>()
+    });
+    results.sort_by_key(|(number, _)| *number);
+    let disturbed: Result<Vec<Time>, Error> = results.into_iter().map(|(_, result)| result).collect();
+    Ok(Slowdown { undisturbed, disturbed: disturbed? })
+}
+
+#[cfg(test)]
+mod tests {
+    use rampart_memory::Bytes;
+
+    use super::*;
+    use crate::detour::{Burst, Nodes, Overlap};
+    use crate::operation::Rank;
+    use crate::pattern::Stencil;
+    use crate::rounds::Rounds;
+    use crate::system::Reporting;
+
+    /// Ten seconds on 27 nodes, a step of 10 ms at a time.
+    fn program() -> Rounds<Stencil> {
+        let compute = Time::from_nanos(10_000_000);
+        Rounds(Stencil { grid: [3, 3, 3], steps: 1000, compute, halo: Bytes::new(4096), reduced: Bytes::new(8) })
+    }
+
+    fn errors(nodes: Nodes, mean: Time, reporting: Reporting) -> CorrectedErrors {
+        let (burst, overlap) = (Burst::SINGLE, Overlap::Queued);
+        CorrectedErrors { nodes, mean, burst, cost: reporting.cost(), overlap, seed: 11 }
+    }
+
+    fn measured(errors: &CorrectedErrors, threads: usize) -> Slowdown {
+        slowdown(&program(), &LogGops::loggopsim(), errors, 4, threads).unwrap()
+    }
+
+    #[test]
+    fn a_seed_is_one_result_on_any_number_of_threads() {
+        let errors = errors(Nodes::All, Time::from_secs_f64(10.0), Reporting::Firmware);
+        let alone = measured(&errors, 1);
+        assert_eq!(measured(&errors, 4), alone);
+        assert!(alone.disturbed.windows(2).any(|pair| pair[0] != pair[1]), "seeds differ");
+    }
+
+    /// 004_c4a115d9f0ebac82.txt, IV-B, on one node of a stencil: corrected by hardware it costs nothing; logged by software less
+    /// than a tenth, at 10 ms between errors; by firmware about a seventh, at 1 s, hundreds of percent at 200 ms.
+    #[test]
+    fn errors_on_one_node_cost_what_the_paper_says_by_who_logs_them() {
+        let mean = |secs, reporting| {
+            measured(&errors(Nodes::One(Rank(13)), Time::from_secs_f64(secs), reporting), 2).mean() - 1.0
+        };
+        assert!(mean(0.01, Reporting::Hardware) < 0.01);
+        let software = mean(0.01, Reporting::Software);
+        assert!((0.02..0.10).contains(&software), "{software}");
+        let firmware = mean(1.0, Reporting::Firmware);
+        assert!((0.05..0.25).contains(&firmware), "{firmware}");
+        let often = mean(0.2, Reporting::Firmware);
+        assert!(often > 1.0, "{often}");
+    }
+
+    #[test]
+    fn errors_on_all_nodes_cost_more_than_on_one() {
+        let mean = |nodes| measured(&errors(nodes, Time::from_secs_f64(20.0), Reporting::Firmware), 2).mean();
+        let (one, all) = (mean(Nodes::One(Rank(13))), mean(Nodes::All));
+        assert!(all - 1.0 > 10.0 * (one - 1.0), "{one} {all}");
+    }
+
+    #[test]
+    fn the_mean_and_its_error_are_those_of_the_ratios() {
+        let times = [100, 120, 140].map(Time::from_nanos).to_vec();
+        let slowdown = Slowdown { undisturbed: Time::from_nanos(100), disturbed: times };
+        assert!((slowdown.mean() - 1.2).abs() < 1e-12);
+        assert!((slowdown.standard_error() - 0.2 / 3_f64.sqrt()).abs() < 1e-12);
+    }
+}
