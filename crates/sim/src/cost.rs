@@ -3,9 +3,10 @@
 //! **Why a model.** The thesis' machines and programs cannot be had. Each number below has a source or a derivation; those
 //! that rest on a result of the thesis are named as *calibrated*, and nothing else is fitted to one.
 //!
-//! **Memory.** A node's memory serves requests one after the other. At utilization U a request waits U / (2 (1 − U)) of its
-//! service time for those before it (Pollaczek and Khinchine, for constant service times). A program that spends the share m
-//! of its time on memory alone runs (1 − m) + m · (1 + wait) times as long; a tester, whose time is all memory, 1 + wait.
+//! **Memory.** A channel serves lines one after the other, each for the time that its transfer takes. At utilization U a line
+//! waits U / (2 (1 − U)) transfers for those before it (Pollaczek and Khinchine, for constant service times); an access, which
+//! takes the latency of memory alone, so takes 1 + U / (2 (1 − U)) · transfer / latency times as long. A program that spends
+//! the share m of its time on memory alone runs 1 − m + m times that as long; a tester, whose time is all memory, that.
 //!
 //! **CPUs.** Runnable programs and testers that have work share the cores evenly, each at most one.
 
@@ -37,6 +38,10 @@ pub struct Costs {
     pub remote: f64,
     /// What a node's memory can move, in bytes a second.
     pub bandwidth: f64,
+    /// How many channels share that.
+    pub channels: u32,
+    /// An access to local memory that nobody else uses.
+    pub latency: Duration,
     /// An allocation or a release, alone.
     pub page_fault: Duration,
     /// Copying a page, fixing its entry in the page table and the other cores' TLBs.
@@ -59,6 +64,7 @@ impl Costs {
     /// | its bytes | MATS, 4n: 512 words × 4 accesses, a line of 64 B each |
     /// | indirect test | 4 passes over 4 KiB at a third of the bandwidth, one core; not used in chapter 4 |
     /// | 4.3 GB/s | one channel of DDR2-533 |
+    /// | latency 195 ns | the direct test's, an access of which opens and closes its row (4.2.1) |
     /// | page fault 1 µs | `lmbench` of the time |
     /// | migration 15 µs | 4 KiB at 1 GB/s, and an interrupt to the other core |
     /// | handler 100 µs + 0.5 µs | a timer, and a list entry or two missed in the cache for each block |
@@ -71,6 +77,8 @@ impl Costs {
             indirect_bytes: 4.0 * 4096.0,
             remote: 1.0,
             bandwidth: 4.3e9,
+            channels: 1,
+            latency: Duration::from_nanos(195),
             page_fault: Duration::from_micros(1),
             migration: Duration::from_micros(15),
             touched: 0.5,
@@ -87,6 +95,7 @@ impl Costs {
     /// | indirect test 5.5 µs | 4 passes over 4 KiB at 3 GB/s, what a core writes and flushes |
     /// | remote 1.6 | 130 ns against 80 ns; figure 25 of the thesis is a picture of another machine |
     /// | 34 GB/s | four fifths of 4 × 10.7 GB/s |
+    /// | latency 80 ns | as above |
     /// | migration 6 µs, handler 20 µs + 0.2 µs | as above, on a core three times as fast, with more of them to interrupt |
     #[must_use]
     pub const fn t620() -> Self {
@@ -97,6 +106,8 @@ impl Costs {
             indirect_bytes: 4.0 * 4096.0,
             remote: 1.6,
             bandwidth: 34e9,
+            channels: 4,
+            latency: Duration::from_nanos(80),
             page_fault: Duration::from_nanos(500),
             migration: Duration::from_micros(6),
             touched: 0.5,
@@ -123,16 +134,21 @@ impl Costs {
             Access::CacheIndirect => self.indirect_bytes / self.indirect.as_secs_f64(),
         }
     }
+
+    /// How many times as long an access takes when so many bytes a second are wanted of a node.
+    #[must_use]
+    pub fn memory_takes(&self, wanted: f64) -> f64 {
+        // Beyond the bandwidth whoever wants it is slowed until it fits; 0.9 leaves the wait finite.
+        let utilization = (wanted / self.bandwidth).min(0.9);
+        let overcommitted = (wanted / self.bandwidth / 0.9).max(1.0);
+        let transfer = LINE * f64::from(self.channels) / self.bandwidth;
+        let waits = utilization / (2.0 * (1.0 - utilization)) * transfer / self.latency.as_secs_f64();
+        (1.0 + waits) * overcommitted
+    }
 }
 
-/// How many times as long memory takes when so many bytes a second are wanted of it.
-#[must_use]
-pub fn memory_takes(wanted: f64, bandwidth: f64) -> f64 {
-    // Beyond the bandwidth whoever wants it is slowed until it fits; 0.9 leaves the wait finite.
-    let utilization = (wanted / bandwidth).min(0.9);
-    let overcommitted = (wanted / bandwidth / 0.9).max(1.0);
-    (1.0 + utilization / (2.0 * (1.0 - utilization))) * overcommitted
-}
+/// Bytes in a line.
+const LINE: f64 = 64.0;
 
 #[cfg(test)]
 mod tests {
@@ -140,9 +156,11 @@ mod tests {
 
     #[test]
     fn memory_slows_as_it_fills() {
-        let at: Vec<f64> = [0.0, 0.1, 0.5, 0.9, 1.8].iter().map(|wanted| memory_takes(*wanted, 1.0)).collect();
+        let costs = Costs::t620();
+        let at = [0.0, 0.1, 0.5, 0.9, 1.8].map(|share| costs.memory_takes(share * costs.bandwidth));
         assert!((at[0] - 1.0).abs() < 1e-12);
-        assert!((at[2] - 1.5).abs() < 1e-12, "half full, half a service time of waiting");
+        let transfer = 64.0 * 4.0 / 34.0;
+        assert!((at[2] - 1.0 - transfer / 2.0 / 80.0).abs() < 1e-9, "half full, a line waits for half a transfer");
         assert!(at.windows(2).all(|pair| pair[0] < pair[1]), "{at:?}");
         assert!((at[4] - 2.0 * at[3]).abs() < 1e-9, "twice what fits takes twice as long");
     }

@@ -12,10 +12,14 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Frames allocated from the list.
+    /// Frames that programs took: what is asked of the list of single frames.
+    ///
+    /// Blocks that leave larger lists are cut up for this one. They tell which list runs dry, and are no more demand: a block
+    /// of order 10 that is used up frame by frame would count more than six times, as 1,024 frames of its own list and 512 of
+    /// each list from order 9 down to 1.
     #[must_use]
     pub const fn frames(&self) -> u64 {
-        self.since.allocated() * self.list.order.frames()
+        if self.list.order.number() == 0 { self.since.allocated() } else { 0 }
     }
 }
 

@@ -337,7 +337,8 @@ pub fn table_5(runner: &Runner<'_>) -> Findings {
 
 pub fn figure_17(runner: &Runner<'_>) -> Findings {
     let programs = thesis::FIGURE_17_AT_5.map(|(name, _)| name);
-    let setups = [1, 2, 3, 4, 5].map(|times| Setup::comet_with(Fidelity::new(times).expect("1 to 5")));
+    let setups =
+        [1, 2, 3, 4, 5].map(|times| Setup::comet_on(TestedMachine::PentiumD, Fidelity::new(times).expect("1 to 5")));
     let values = measured(runner, &programs, &setups, slowdown);
     let rows = (0..5).map(|at| {
         let cells = thesis::FIGURE_17_AT_5.iter().zip(&values);

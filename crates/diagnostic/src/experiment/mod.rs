@@ -42,7 +42,7 @@ impl Effort {
     /// Long enough to see an order, for tests.
     #[must_use]
     pub const fn short() -> Self {
-        Self { seed: 1, longest: Duration::from_secs(240) }
+        Self { seed: 1, longest: Duration::from_secs(60) }
     }
 }
 

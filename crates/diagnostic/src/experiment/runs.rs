@@ -45,8 +45,11 @@ pub struct Run {
 /// When the machines begin.
 const START: Timestamp = Timestamp::from_micros(1_000_000_000);
 
-/// How often coverage is looked at.
-const SAMPLED_EVERY: Duration = Duration::from_secs(2);
+/// How often the configuration is looked at (5.3.1).
+const CONFIG_EVERY: Duration = Duration::from_secs(1);
+
+/// How often coverage is looked at: every frame of the machine.
+const COVERAGE_EVERY: Duration = Duration::from_secs(10);
 
 /// The runs of one experiment.
 pub struct Runner<'a> {
@@ -155,7 +158,10 @@ fn machine(scenario: &Scenario, seed: u64) -> Machine {
     let mut machine = Machine::new(description, testing, seed, START);
     for (core, program) in (0..).zip(&scenario.programs) {
         let program = find(program).unwrap_or_else(|| panic!("{program} is no program of the thesis"));
-        machine.start(program, core % cpus);
+        match scenario.machine {
+            TestedMachine::PentiumD => machine.start(program, core % cpus),
+            TestedMachine::T620 => machine.start_midway(program, core % cpus),
+        }
     }
     machine
 }
@@ -224,12 +230,33 @@ fn rule(setup: &Setup, list: FreeList, bandwidth: Bandwidth, memory: u64) -> Box
     }
 }
 
-/// Sums to take means of.
-#[derive(Default)]
+/// What means are taken of.
 struct Samples {
     coverage: Vec<f64>,
     patterns: Vec<f64>,
     threads: Vec<f64>,
+    config_due: Timestamp,
+    coverage_due: Timestamp,
+}
+
+impl Samples {
+    const fn new() -> Self {
+        let (config_due, coverage_due) = (START, START);
+        Self { coverage: Vec::new(), patterns: Vec::new(), threads: Vec::new(), config_due, coverage_due }
+    }
+
+    fn look(&mut self, diagnostic: &Diagnostic<Machine>) {
+        let now = diagnostic.source().now();
+        if now >= self.config_due {
+            self.config_due = now.after(CONFIG_EVERY);
+            self.patterns.push(f64::from(diagnostic.config().fidelity.patterns()));
+            self.threads.push(f64::from(diagnostic.config().threads));
+        }
+        if now >= self.coverage_due {
+            self.coverage_due = now.after(COVERAGE_EVERY);
+            self.coverage.push(diagnostic.source().coverage());
+        }
+    }
 }
 
 fn tested(machine: Machine, setup: &Setup, time: Duration) -> Run {
@@ -245,17 +272,10 @@ fn tested(machine: Machine, setup: &Setup, time: Duration) -> Run {
     for &node in &nodes {
         diagnostic.source_mut().add_tester(node);
     }
-    let mut samples = Samples::default();
-    let mut sample_due = START;
+    let mut samples = Samples::new();
     while diagnostic.source().now().since(START) < time && !diagnostic.source().is_out_of_memory() {
         drive(&mut diagnostic, nodes.len());
-        let now = diagnostic.source().now();
-        if now >= sample_due {
-            sample_due = now.after(SAMPLED_EVERY);
-            samples.coverage.push(diagnostic.source().coverage());
-            samples.patterns.push(f64::from(diagnostic.config().fidelity.patterns()));
-            samples.threads.push(f64::from(diagnostic.config().threads));
-        }
+        samples.look(&diagnostic);
     }
     finish(&diagnostic, samples)
 }

@@ -60,9 +60,18 @@ pub enum Rule {
     Steady(Vec<(FreeList, f64)>),
 }
 
-/// COMeT's free frames with a good test, beyond which it rests. *Calibrated* on povray's coverage in figure 11: 19.5 % of 1 GB,
-/// where 14.9 % are in use.
+/// COMeT's free frames with a good test, for each gigabyte of memory, beyond which it rests. *Calibrated* on povray's coverage
+/// in figure 11: 19.5 % of 1 GB, where 14.9 % are in use.
 const ENOUGH: u64 = 12_000;
+
+impl TestedMachine {
+    const fn gigabytes(self) -> u64 {
+        match self {
+            Self::PentiumD => 1,
+            Self::T620 => 64,
+        }
+    }
+}
 
 /// Patterns, as the thesis counts fidelity in chapter 5: two for each of ours.
 pub fn patterns(count: u32) -> Fidelity {
@@ -73,16 +82,20 @@ pub fn patterns(count: u32) -> Fidelity {
 impl Setup {
     /// COMeT as in chapter 4: table 1, one tester, past the caches, none of Asteroid's optimizations.
     pub fn comet() -> Self {
+        Self::comet_on(TestedMachine::PentiumD, Fidelity::MIN)
+    }
+
+    /// The same on another machine, with another test: `iterations` times as long, everywhere.
+    pub fn comet_on(machine: TestedMachine, iterations: Fidelity) -> Self {
         let thesis = Settings::thesis();
-        let limits =
-            Limits { min_fidelity: Fidelity::MIN, max_fidelity: Fidelity::MIN, fidelity_step: 1, max_cores: 1 };
+        let limits = Limits { min_fidelity: iterations, max_fidelity: iterations, fidelity_step: 1, max_cores: 1 };
         Self {
             settings: Settings {
                 limits,
                 alpha: 1.0,
                 skip_middle: false,
                 node_local: false,
-                enough: Some(ENOUGH),
+                enough: Some(ENOUGH * machine.gigabytes()),
                 ..thesis
             },
             policy: PolicyName::Comet,
@@ -91,20 +104,13 @@ impl Setup {
             recycling: false,
             core_local: true,
             migration: true,
-            on_demand: Fidelity::MIN,
+            on_demand: iterations,
         }
     }
 
     /// Each page is tested when a program asks for it, and again when it expires in use (3.2, 4.2.1).
     pub fn on_demand() -> Self {
         Self { policy: PolicyName::OnDemand, rule: Rule::Nothing, ..Self::comet() }
-    }
-
-    /// COMeT whose test takes so many times as long: `iterations` of it, everywhere.
-    pub fn comet_with(iterations: Fidelity) -> Self {
-        let comet = Self::comet();
-        let limits = Limits { min_fidelity: iterations, max_fidelity: iterations, ..comet.settings.limits };
-        Self { settings: Settings { limits, ..comet.settings }, on_demand: iterations, ..comet }
     }
 
     /// The same with another lifetime and δ.

@@ -10,6 +10,9 @@ use super::{Fault, Machine};
 /// Frames with good tests that are remembered for each node: 4 GiB of them.
 const FRESH_KNOWN: usize = 1 << 20;
 
+/// How many of them are passed over in one search because they are on the list of a CPU.
+const PUT_OFF: u32 = 64;
+
 /// A frame for a program, and what waiting for it cost.
 #[derive(Clone, Copy, Debug)]
 pub struct Given {
@@ -72,21 +75,32 @@ impl Machine {
         Some(given)
     }
 
-    /// A free frame of the node with a good test, the one tested last: the allocator returns a tested block if there is one
-    /// (4.1). The rest of the block that it lies in goes back.
+    /// A free frame of the node with a good test, the one noted last: the allocator returns a tested block if there is one
+    /// (4.1). The rest of the block that it lies in goes back. What is on the list of a CPU is out of reach and goes back to
+    /// the global lists later, so it is looked at again later.
     fn fresh_elsewhere(&mut self, node: Node) -> Option<Frame> {
         let testing = self.testing?;
         let node = self.description.node_index(node);
-        loop {
-            let frame = long(self.fresh[node].pop_back()?);
+        let mut put_off = 0;
+        while put_off < PUT_OFF
+            && let Some(number) = self.fresh[node].pop_back()
+        {
+            let frame = long(number);
             let entry = self.frames.get(frame);
             let good = entry.holder == Holder::Nobody && testing.lifetime.is_fresh(entry.tested, self.now);
-            let Place::Free(block) = self.allocator.place(frame) else { continue };
-            if good {
-                self.cut_out(block, frame);
-                return Some(frame);
+            match self.allocator.place(frame) {
+                Place::Free(block) if good => {
+                    self.cut_out(block, frame);
+                    return Some(frame);
+                }
+                Place::Local if good => {
+                    self.fresh[node].push_front(number);
+                    put_off += 1;
+                }
+                _ => {}
             }
         }
+        None
     }
 
     /// Takes one frame of a free block and puts the others back.
@@ -109,7 +123,7 @@ impl Machine {
     }
 
     /// Blocks that allocation took off each list, by node and order, since this was last called.
-    fn drawn(&mut self) -> Vec<(usize, usize, u64)> {
+    pub(super) fn drawn(&mut self) -> Vec<(usize, usize, u64)> {
         let refills = self.allocator.statistics().refills;
         if self.testing.is_none() || refills == self.refills {
             return Vec::new();

@@ -7,6 +7,7 @@ mod allocation;
 mod check;
 mod describe;
 mod frames;
+mod midway;
 mod program;
 mod renewal;
 mod source;
@@ -26,7 +27,6 @@ pub use tester::FinishedTest;
 use self::frames::Frames;
 use self::program::Running;
 use self::tester::SimulatedTester;
-use crate::cost::memory_takes;
 use crate::wheel::Wheel;
 
 /// What happened since the machine began.
@@ -253,7 +253,7 @@ impl Machine {
                 wanted[self.description.node_index(node)] += traffic;
             }
         }
-        wanted.into_iter().map(|wanted| memory_takes(wanted, self.description.costs.bandwidth)).collect()
+        wanted.into_iter().map(|wanted| self.description.costs.memory_takes(wanted)).collect()
     }
 
     #[expect(clippy::cast_precision_loss, reason = "frames of one second")]

@@ -213,12 +213,12 @@ impl Machine {
 /// The slot of short-lived frames, which are in no list by slot.
 pub const SHORT: u32 = u32::MAX;
 
-fn number_of(at: usize) -> u16 {
+pub(super) fn number_of(at: usize) -> u16 {
     u16::try_from(at).expect("a handful of programs")
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole frames, not negative")]
-const fn usize_of(frames: f64) -> usize {
+pub(super) const fn usize_of(frames: f64) -> usize {
     frames as usize
 }
 

@@ -1,11 +1,16 @@
 //! What keeps age + δ < lifetime for frames in use: migration, tests in place, locks (000_fb6e5fb08980d1bc.txt, 4.1.2, 4.1.6).
 
+use std::time::Duration;
+
 use rampart_buddy::PageAllocator;
 use rampart_memory::{Frame, Renewed, Tested, Timestamp};
 
 use super::Machine;
 use super::frames::{Entry, Holder, long, short};
 use super::program::SHORT;
+
+/// How long before a frame in use expires it is renewed, if renewals do not pile up.
+const AHEAD: Duration = Duration::from_secs(1);
 
 impl Machine {
     /// Queues what expires by `until`, the soonest first, and says what was done since this was last called.
@@ -30,11 +35,14 @@ impl Machine {
         std::mem::take(&mut self.renewed)
     }
 
-    /// Renews what is queued for as long as a quantum lasts: one thread of the kernel does it, beside the programs.
+    /// Renews what is queued and about to expire, for as long as a quantum lasts: one thread of the kernel does it, beside the
+    /// programs. What expires later waits: renewed all at once it would take more tested frames than there are, and the rest
+    /// would have to be tested on demand.
     pub(super) fn run_renewal(&mut self, seconds: f64) {
         self.renewal_time = (self.renewal_time + seconds).min(seconds);
+        let soon = self.now.after(AHEAD);
         while self.renewal_time > 0.0
-            && let Some((expiry, number)) = self.renewing.pop_front()
+            && let Some((expiry, number)) = self.renewing.pop_front_if(|(expiry, _)| *expiry <= soon)
         {
             let entry = self.frames.get(long(number));
             let Holder::Program { program, slot, locked: false } = entry.holder else { continue };

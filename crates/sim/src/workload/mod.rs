@@ -46,9 +46,9 @@ impl Demand {
     /// Short-lived frames taken and returned a second, on the server.
     const fn short_lived(self) -> f64 {
         match self {
-            Self::Low => 2_500.0,
-            Self::Medium => 5_500.0,
-            Self::High => 12_000.0,
+            Self::Low => 300.0,
+            Self::Medium => 2_600.0,
+            Self::High => 10_400.0,
         }
     }
 

@@ -1,0 +1,79 @@
+//! Programs that are found in the middle of their run.
+//!
+//! **Problem.** A program of the thesis runs for minutes or hours, of which it spends the first to fill its memory. A minute
+//! of simulation that begins with a launch shows little else, and of twelve programs all launches at once. **Idea.** Begin
+//! each program at a moment of its run that is as likely as any other, with the memory that it then has and tests as old as
+//! they then are. **Why this way.** A window in the middle of a long run is what a mean over all of it is made of; launches
+//! come in it as often as they do in a day.
+
+use std::time::Duration;
+
+use rampart_buddy::{Cpu, Migratetype, PageAllocator, Request};
+use rampart_memory::{Frame, Order, Tested, Timestamp};
+use rand::RngExt;
+
+use super::Machine;
+use super::frames::short;
+use super::program::{number_of, usize_of};
+use crate::workload::{Program, Rates};
+
+/// Multiples of it, without their whole part, are spread evenly, and so is any stretch of them.
+const GOLDEN: f64 = 0.618_033_988_749_894_9;
+
+impl Machine {
+    /// Starts a program as [`Self::start`] does, at a random moment of its run.
+    pub fn start_midway(&mut self, program: &Program, core: u32) {
+        let rates = program.rates(self.description.speed, self.description.short_lived);
+        self.start_midway_with(program.name, rates, core);
+    }
+
+    /// Starts a program that asks for this, at a random moment of its run. What it holds counts as tested when it was taken,
+    /// or last renewed; nothing of that is in the statistics.
+    pub fn start_midway_with(&mut self, name: &'static str, rates: Rates, core: u32) {
+        self.start_with(name, rates, core);
+        let at = self.programs.len() - 1;
+        let progress = rates.seconds * self.random.random::<f64>();
+        self.programs[at].progress = progress;
+        let filled = usize_of((rates.filling * progress).min(rates.footprint as f64));
+        for slot in 0..filled {
+            let Some(frame) = self.take_untouched(core, at) else {
+                self.out_of_memory = true;
+                return;
+            };
+            self.frames.get_mut(frame).tested = self.tested_before(age(&rates, progress, slot));
+            self.programs[at].held.push(short(frame));
+            self.hold(frame, number_of(at), u32::try_from(slot).expect("a footprint"));
+        }
+        // What was drawn from the lists for this nobody asked for.
+        self.drawn();
+    }
+
+    fn take_untouched(&mut self, core: u32, program: usize) -> Option<Frame> {
+        let node = self.programs[program].node;
+        let migratetype = Migratetype::Movable;
+        let request = Request { order: Order::ZERO, migratetype, cpu: Cpu(core), node, urgent: false };
+        self.allocator.allocate(request).map(|allocated| allocated.block.first())
+    }
+
+    /// A test of so many seconds ago, or after as many as a test is good for, since it was renewed then.
+    fn tested_before(&self, age: f64) -> Tested {
+        let Some(testing) = &self.testing else { return Tested::NEVER };
+        let good_for = (testing.lifetime.lifetime() - testing.lifetime.delta()).as_secs_f64();
+        let ago = Duration::from_secs_f64(age % good_for);
+        let ago = u64::try_from(ago.as_micros()).expect("less than a lifetime");
+        Tested::at(Timestamp::from_micros(self.now.micros().saturating_sub(ago)))
+    }
+}
+
+/// How long ago the page in a slot was taken, in seconds: since it was filled, or for one that is not held long, the time
+/// that its last replacement is past.
+fn age(rates: &Rates, progress: f64, slot: usize) -> f64 {
+    let since_filled = progress - slot as f64 / rates.filling;
+    let replaced = rates.footprint.saturating_sub(rates.long_held) as f64;
+    if (slot as u64) < rates.long_held || rates.replaced <= 0.0 {
+        return since_filled;
+    }
+    let share = (slot as f64 * GOLDEN).fract();
+    let since_replaced = -(1.0 - share).ln() * replaced / rates.replaced;
+    since_filled.min(since_replaced)
+}
