@@ -253,6 +253,15 @@ impl<S: FrameSource> Diagnostic<S> {
         }
     }
 
+    /// The lists, each time those of another node first: where more is owed than can be tested, the first get it.
+    fn in_turn(&self) -> impl Iterator<Item = usize> + use<S> {
+        let node = |at: usize| self.readings[at].list.node;
+        let begins: Vec<usize> = (0..self.readings.len()).filter(|&at| at == 0 || node(at) != node(at - 1)).collect();
+        let turn = usize::try_from(self.counts.readings).unwrap_or(0);
+        let first = if begins.is_empty() { 0 } else { begins[turn % begins.len()] };
+        (first..self.readings.len()).chain(0..first)
+    }
+
     /// Takes the blocks that the rules want, as far as the testers can test them in an epoch: what waits in a queue is lost
     /// to the allocator and tested no sooner.
     fn refill(&mut self, now: Timestamp) {
@@ -265,7 +274,8 @@ impl<S: FrameSource> Diagnostic<S> {
             reason = "frames of one epoch, not negative"
         )]
         let capacity = (self.bandwidth.of(self.config.fidelity) * self.settings.epoch.as_secs_f64()) as u64;
-        for (reading, refill) in self.readings.iter().zip(&mut self.refills) {
+        for at in self.in_turn() {
+            let (reading, refill) = (&self.readings[at], &mut self.refills[at]);
             let middle = (3..=8).contains(&reading.list.order.number());
             if self.settings.skip_middle && middle {
                 continue;
