@@ -22,7 +22,11 @@ type Bench = (&'static str, &'static str, fn(&[String]) -> Result<(), String>);
 
 const BENCHES: [Bench; 11] = [
     ("codes", "speed of the codes of pages beside a plain read and memcpy", codes::run),
-    ("guard", "what programs lose under `rampart run`, and how much of their heap is locked meanwhile", guard::run),
+    (
+        "guard",
+        "[PROGRAM...] what programs lose under `rampart run`, and how much of their heap is locked meanwhile",
+        guard::run,
+    ),
     ("guard-flips", "[N] what becomes of N flips in locked pages of a running program: 10000", guard_flips::run),
     ("flipped", "a program that looks at its memory, for `guard-flips`", guard_flips::flipped),
     (

@@ -278,6 +278,7 @@ fn what_cannot_be_run_or_guarded_so_is_refused_in_one_line() {
         (&["--block", "3KiB", "--", "true"], "power of two"),
         (&["--cap", "2MiB", "--", "true"], "--cap"),
         (&["--codes", "md5", "--", "true"], "crc+pq"),
+        (&["--overhead", "0.2", "--", "true"], "per cent"),
         (&["--inject", "flip", "--", "true"], "flip:locked:rate"),
         (&[], "PROGRAM"),
     ] {
