@@ -12,6 +12,7 @@ mod guard_flips;
 mod guard_suites;
 mod march;
 mod peers;
+mod scale;
 mod slowdown;
 mod soak;
 
@@ -20,7 +21,7 @@ use std::process::ExitCode;
 /// A bench: its name, what it shows, and how it is run.
 type Bench = (&'static str, &'static str, fn(&[String]) -> Result<(), String>);
 
-const BENCHES: [Bench; 11] = [
+const BENCHES: [Bench; 12] = [
     ("codes", "speed of the codes of pages beside a plain read and memcpy", codes::run),
     (
         "guard",
@@ -36,6 +37,11 @@ const BENCHES: [Bench; 11] = [
     ),
     ("guarded", "NAME programs of ours, for `guard`", guard::guarded),
     ("march", "speed of march tests beside this machine's limit, memtester and stressapptest", march::run),
+    (
+        "scale",
+        "[LOGGOPSIM TXT2BIN] events a second and memory of the simulator, beside LogGOPSim if it is named",
+        scale::run,
+    ),
     (
         "soak",
         "[TIME [MEMORY]] false alarms, and results of the programs beside: a compile and a database load",

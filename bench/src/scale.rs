@@ -1,0 +1,154 @@
+//! `scale`: events a second and memory of the simulator, beside LogGOPSim on the same schedules where it is at hand.
+//!
+//! Each run is a process of its own, so that its peak of memory is its own. Theirs reads a file that was made for it, and making
+//! it is not counted; ours expands the same program as it runs. Makespans must be equal: a wrong result has no speed.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
+
+use rampart_memory::Bytes;
+use rampart_scale::goal::text;
+use rampart_scale::pattern::{Stencil, Sweep};
+use rampart_scale::{LogGops, Program, Rounds, Time, Undisturbed, simulate};
+
+/// A program: its name, what it is, and whether a file of it for LogGOPSim has a reasonable size.
+const RUNS: [(&str, &str, bool); 3] = [
+    ("stencil", "16,384 ranks, stencil and allreduce, 6 steps", true),
+    ("sweep", "16,384 ranks, sweep over 128 x 128, 4 corners, 100 blocks", true),
+    ("million", "1,048,576 ranks, stencil and allreduce, 2 steps", false),
+];
+
+/// The targets: LogGOPSim made 1.4 M events/s on another machine, and took 249 MB for the stencil's 6.23 M events.
+const TARGET: &str =
+    "target: 10 M events/s, a fifth of LogGOPSim's memory (50 MB for the stencil), 16 GiB for a million ranks";
+
+fn stencil(grid: [u32; 3], steps: u64) -> Rounds<Stencil> {
+    let (compute, halo, reduced) = (Time::from_nanos(100_000), Bytes::new(1024), Bytes::new(8));
+    Rounds(Stencil { grid, steps, compute, halo, reduced })
+}
+
+fn sweep() -> Rounds<Sweep> {
+    Rounds(Sweep { grid: [128, 128], blocks: 100, steps: 1, compute: Time::from_nanos(10_000), face: Bytes::new(1200) })
+}
+
+/// `scale [LogGOPSim txt2bin]`.
+pub fn run(arguments: &[String]) -> Result<(), String> {
+    match arguments {
+        [] => {}
+        [one, name] if one == "one" => return one_run(name),
+        [_, _] => {}
+        _ => return Err("give the paths of LogGOPSim and of its txt2bin, or nothing".to_owned()),
+    }
+    println!("{TARGET}");
+    println!(
+        "{:<10} {:<10} {:>12} {:>12} {:>14} {:>12} {:>10}",
+        "program", "whose", "events", "M events/s", "makespan", "peak", "B a rank"
+    );
+    for (name, what, small) in RUNS {
+        println!("{name}: {what}");
+        let ours = of_a_child(
+            Command::new(env::current_exe().map_err(|error| error.to_string())?).args(["scale", "one", name]),
+        )?;
+        let words: Vec<u64> = ours.said.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        let &[ranks, events, makespan, micros] = words.as_slice() else {
+            return Err(format!("{name} said: {}", ours.said));
+        };
+        row("ours", events, Duration::from_micros(micros), makespan, ours.peak, ranks);
+        match arguments {
+            [simulator, converter] if small => {
+                let theirs = theirs(name, Path::new(simulator), Path::new(converter))?;
+                row("LogGOPSim", events, theirs.took, theirs.makespan, theirs.peak, ranks);
+                if theirs.makespan != makespan {
+                    return Err(format!("{name}: ours is done at {makespan} ns, LogGOPSim at {} ns", theirs.makespan));
+                }
+            }
+            [] => println!("{:<10} LogGOPSim was not run: give its path and that of txt2bin", ""),
+            _ => println!("{:<10} LogGOPSim was not run: its file would be tens of gigabytes", ""),
+        }
+    }
+    Ok(())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+fn row(whose: &str, events: u64, took: Duration, makespan: u64, peak: u64, ranks: u64) {
+    let speed = events as f64 / took.as_secs_f64() / 1e6;
+    let each = peak / ranks;
+    println!(
+        "{:<10} {whose:<10} {events:>12} {speed:>12.2} {makespan:>11} ns {:>9} MB {each:>10}",
+        "",
+        peak / 1_000_000
+    );
+}
+
+/// Runs a program of ours in this process: ranks, events, nanoseconds simulated, microseconds taken.
+fn one_run(name: &str) -> Result<(), String> {
+    match name {
+        "stencil" => measured(&stencil([32, 32, 16], 6)),
+        "million" => measured(&stencil([128, 128, 64], 2)),
+        "sweep" => measured(&sweep()),
+        other => Err(format!("there is no program {other}")),
+    }
+}
+
+fn measured<P: Program>(program: &Rounds<P>) -> Result<(), String> {
+    let begun = Instant::now();
+    let outcome = simulate(program, &LogGops::loggopsim(), &Undisturbed).map_err(|error| error.to_string())?;
+    let took = begun.elapsed().as_micros();
+    println!("{} {} {} {took}", outcome.finished.len(), outcome.events, outcome.makespan().nanos());
+    Ok(())
+}
+
+/// What a process said, and the most memory that it had.
+struct Child {
+    said: String,
+    peak: u64,
+    took: Duration,
+}
+
+fn of_a_child(command: &mut Command) -> Result<Child, String> {
+    let begun = Instant::now();
+    let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| format!("{command:?}: {error}"))?;
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    // The kernel keeps the peak, so it is enough to look now and then, and once more than the process lives.
+    while child.try_wait().map_err(|error| error.to_string())?.is_none() {
+        peak = fs::read_to_string(&status).ok().and_then(|text| high_water(&text)).unwrap_or(0).max(peak);
+        thread::sleep(Duration::from_millis(5));
+    }
+    let took = begun.elapsed();
+    let output = child.wait_with_output().map_err(|error| error.to_string())?;
+    if !output.status.success() {
+        return Err(format!("{command:?} failed: {}", output.status));
+    }
+    Ok(Child { said: String::from_utf8_lossy(&output.stdout).into_owned(), peak, took })
+}
+
+/// Bytes, from `VmHWM:  123 kB`.
+fn high_water(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
+}
+
+/// What LogGOPSim did.
+struct Theirs {
+    makespan: u64,
+    peak: u64,
+    took: Duration,
+}
+
+fn theirs(name: &str, simulator: &Path, converter: &Path) -> Result<Theirs, String> {
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let (goal, binary) = (folder.path().join("schedule.goal"), folder.path().join("schedule.bin"));
+    let schedule = if name == "sweep" { sweep().written_out() } else { stencil([32, 32, 16], 6).written_out() };
+    let text = text::write(&schedule.map_err(|error| error.to_string())?);
+    fs::write(&goal, text).map_err(|error| error.to_string())?;
+    of_a_child(Command::new(converter).arg("-i").arg(&goal).arg("-o").arg(&binary))?;
+    let child = of_a_child(Command::new(simulator).arg("--batchmode").arg("-f").arg(&binary))?;
+    // "Maximum finishing time at host 3: 1234 (1.234e-06 s)".
+    let line = child.said.lines().find_map(|line| line.strip_prefix("Maximum finishing time at host "));
+    let makespan = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
+    let makespan = makespan.ok_or_else(|| format!("LogGOPSim said no time: {}", child.said))?;
+    Ok(Theirs { makespan, peak: child.peak, took: child.took })
+}
