@@ -15,14 +15,27 @@ fn library() -> PathBuf {
     library
 }
 
-/// Whether this machine lets us guard; if not, the output says why.
-fn can_guard(rampart: &Rampart) -> bool {
-    let said = run(rampart, &["--", "true"]);
-    let guarded = !said.err.contains("is not guarded");
-    if !guarded {
+/// All engines.
+const ENGINES: [&str; 2] = ["move", "mprotect"];
+
+/// Whether this machine lets an engine guard; if not, the output says why.
+fn works(rampart: &Rampart, engine: &str) -> bool {
+    let said = run(rampart, &["--engine", engine, "--", "true"]);
+    let works = said.code == Some(0) && !said.err.contains("is not guarded");
+    if !works {
         println!("skipped: {}", said.err);
     }
-    guarded
+    works
+}
+
+/// The engines that work here.
+fn engines(rampart: &Rampart) -> impl Iterator<Item = &'static str> {
+    ENGINES.into_iter().filter(|engine| works(rampart, engine))
+}
+
+/// Whether any can.
+fn can_guard(rampart: &Rampart) -> bool {
+    engines(rampart).next().is_some()
 }
 
 fn run(rampart: &Rampart, arguments: &[&str]) -> Said {
@@ -54,7 +67,12 @@ fn victim(rampart: &Rampart, name: &str) -> Option<String> {
     Some(program.to_str().expect("a temporary folder has a plain name").to_owned())
 }
 
-/// The blocks that a guard is tried with: huge pages, small blocks, single pages with streams ahead.
+/// The blocks that an engine is tried with: huge pages, small blocks, single pages with streams ahead. A fault is dear where it
+/// is a signal: there the single pages are left out, for the time that they take.
+fn ways(engine: &str) -> &'static [&'static [&'static str]] {
+    if engine == "mprotect" { &WAYS[..2] } else { &WAYS }
+}
+
 const WAYS: [&[&str]; 3] = [
     &["--cap", "4MiB"],
     &["--cap", "4MiB", "--block", "64KiB"],
@@ -62,26 +80,28 @@ const WAYS: [&[&str]; 3] = [
 ];
 
 fn falls_into_no_trap(name: &str) {
-    falls_into_no_trap_and(name, |_, _| ());
+    falls_into_no_trap_and(name, &ENGINES, |_, _| ());
 }
 
-/// `also` looks at what each run said, and at its counts.
-fn falls_into_no_trap_and(name: &str, also: impl Fn(&Said, &dyn Fn(&str) -> u64)) {
+/// Of these engines, as far as they work here; `also` looks at what each run said, and at its counts.
+fn falls_into_no_trap_and(name: &str, which: &[&str], also: impl Fn(&Said, &dyn Fn(&str) -> u64)) {
     let rampart = Rampart::new();
-    let Some(traps) = victim(&rampart, "traps").filter(|_| can_guard(&rampart)) else { return };
-    for way in WAYS {
-        let said = run(&rampart, &[way, &["--report", "report.json", "--", &traps, name]].concat());
+    let Some(traps) = victim(&rampart, "traps") else { return };
+    let engines = engines(&rampart).filter(|engine| which.contains(engine));
+    for (engine, way) in engines.flat_map(|engine| ways(engine).iter().map(move |&way| (engine, way))) {
+        let said = run(&rampart, &[way, &["--engine", engine, "--report", "report.json", "--", &traps, name]].concat());
         assert_eq!(
             (said.code, said.out.as_str()),
             (Some(0), "16384 pages are right\n"),
-            "{name} {way:?}: {}",
+            "{name} {engine} {way:?}: {}",
             said.err
         );
         let text = std::fs::read_to_string(rampart.folder().join("report.json")).expect("a report");
         let report: Value = serde_json::from_str(&text).expect("it is JSON");
         let count = |name: &str| report["counts"][name].as_u64().expect("a count");
-        assert!(count("locked") > 0 && count("verified") > 0, "{name} {way:?}: it was guarded: {report}");
-        assert_eq!((count("corrected"), count("codes_wrong"), count("uncorrectable")), (0, 0, 0), "{name} {way:?}");
+        assert!(count("locked") > 0 && count("verified") > 0, "{name} {engine} {way:?}: it was guarded: {report}");
+        let wrong = ["corrected", "codes_wrong", "uncorrectable"].map(count);
+        assert_eq!(wrong, [0, 0, 0], "{name} {engine} {way:?}");
         also(&said, &count);
     }
 }
@@ -133,7 +153,8 @@ fn a_program_may_change_the_mapping_of_its_heap() {
 
 #[test]
 fn who_looks_from_outside_finds_what_is_there_or_an_error() {
-    falls_into_no_trap("looks");
+    // Where pages are locked by permissions, another process cannot read them.
+    falls_into_no_trap_and("looks", &["move"], |_, _| ());
 }
 
 #[test]
@@ -143,7 +164,8 @@ fn a_child_that_shares_all_memory_finds_locked_pages() {
 
 #[test]
 fn buffers_that_the_kernel_holds_stay_unlocked() {
-    falls_into_no_trap_and("fixed-buffers", |said, count| {
+    // What a device uses goes unseen where pages are locked by permissions.
+    falls_into_no_trap_and("fixed-buffers", &["move"], |said, count| {
         if said.err.contains("without a ring") {
             println!("io_uring cannot be had here: nothing was pinned");
         } else {
@@ -160,6 +182,21 @@ fn a_process_ends_with_its_last_thread() {
 #[test]
 fn a_program_that_closes_every_file_closes_none_of_the_guards() {
     falls_into_no_trap("closes-files");
+}
+
+#[test]
+fn a_fault_of_the_program_itself_reaches_its_own_handler_with_and_without_a_guard() {
+    falls_into_no_trap("own-faults");
+}
+
+#[test]
+fn a_fault_that_nobody_handles_ends_the_program_as_ever() {
+    let rampart = Rampart::new();
+    let Some(traps) = victim(&rampart, "traps") else { return };
+    for engine in engines(&rampart) {
+        let said = run(&rampart, &["--engine", engine, "--", &traps, "dies"]);
+        assert_eq!((said.code, said.out.as_str()), (Some(128 + 11), ""), "{engine}: {}", said.err);
+    }
 }
 
 #[test]
@@ -182,39 +219,72 @@ print('right')
 #[test]
 fn flips_in_locked_pages_are_corrected_or_stop_the_program_and_none_is_silent() {
     let rampart = Rampart::new();
-    if !installed("python3") || !can_guard(&rampart) {
+    if !installed("python3") {
         return;
     }
+    for engine in engines(&rampart) {
+        flips_are_corrected_or_stop_the_program(&rampart, engine);
+    }
+}
+
+fn flips_are_corrected_or_stop_the_program(rampart: &Rampart, engine: &str) {
     let mut corrected = 0;
     for codes in ["crc+pq", "crc+secded", "crc+hamming"] {
-        let flips = ["--cap", "4MiB", "--codes", codes, "--inject", "flip:locked:rate=200/s,seed=7"];
-        let said = run(&rampart, &[&flips[..], &["--report", "report.json", "--", "python3", "-c", SUMS]].concat());
+        let flips =
+            ["--engine", engine, "--cap", "4MiB", "--codes", codes, "--inject", "flip:locked:rate=200/s,seed=7"];
+        let said = run(rampart, &[&flips[..], &["--report", "report.json", "--", "python3", "-c", SUMS]].concat());
         let text = std::fs::read_to_string(rampart.folder().join("report.json")).expect("a report");
         let report: Value = serde_json::from_str(&text).expect("it is JSON");
         let count = |name: &str| report["counts"][name].as_u64().expect("a count");
         match (said.code, said.out.as_str()) {
             (Some(0), "right\n") => {}
-            (Some(86), "") => assert!(count("uncorrectable") > 0, "{codes}: {}", said.err),
-            other => panic!("{codes}: {other:?}: {}", said.err),
+            (Some(86), "") => assert!(count("uncorrectable") > 0, "{engine} {codes}: {}", said.err),
+            other => panic!("{engine} {codes}: {other:?}: {}", said.err),
         }
-        assert!(count("injected") > 20 && count("corrected") <= count("injected"), "{codes}: {report}");
+        assert!(count("injected") > 20 && count("corrected") <= count("injected"), "{engine} {codes}: {report}");
         corrected += count("corrected");
     }
-    assert!(corrected > 20, "{corrected}");
+    assert!(corrected > 20, "{engine}: {corrected}");
 }
 
 #[test]
 fn a_page_beyond_correction_stops_the_program_before_it_sees_it() {
     let rampart = Rampart::new();
-    if !installed("python3") || !can_guard(&rampart) {
+    if !installed("python3") {
         return;
     }
-    let flips = ["--cap", "4MiB", "--codes", "crc", "--inject", "flip:locked:rate=2000/s,seed=7"];
-    let said = run(&rampart, &[&flips[..], &["--", "python3", "-c", SUMS]].concat());
-    assert_eq!((said.code, said.out.as_str()), (Some(86), ""), "{}", said.err);
-    assert!(said.err.contains("beyond correction: page ") && said.err.contains("stopped before"), "{}", said.err);
-    let map = rampart.json(&["map", "show", "--json"]);
-    assert_eq!(map["frames"].as_array().map(Vec::len), Some(0), "what was made up is not on the map");
+    for engine in engines(&rampart) {
+        let flips =
+            ["--engine", engine, "--cap", "4MiB", "--codes", "crc", "--inject", "flip:locked:rate=2000/s,seed=7"];
+        let said = run(&rampart, &[&flips[..], &["--", "python3", "-c", SUMS]].concat());
+        assert_eq!((said.code, said.out.as_str()), (Some(86), ""), "{engine}: {}", said.err);
+        assert!(said.err.contains("beyond correction: page ") && said.err.contains("stopped before"), "{}", said.err);
+        let map = rampart.json(&["map", "show", "--json"]);
+        assert_eq!(map["frames"].as_array().map(Vec::len), Some(0), "what was made up is not on the map");
+    }
+}
+
+/// Without rights to serve page faults, another engine is chosen, and what that costs is said.
+#[test]
+fn an_ordinary_user_is_guarded_by_the_engine_that_works_and_told_so() {
+    let rampart = Rampart::new();
+    let beside = rampart.folder().join("librampart_preload.so");
+    std::fs::copy(library(), &beside).expect("the library is copied");
+    let said = rampart.run_unprivileged_with(&["run", "--", "true"], "RAMPART_GUARD_LIBRARY", &beside);
+    assert_eq!((said.code, said.out.as_str()), (Some(0), ""), "{}", said.err);
+    let lines: Vec<_> = said.err.lines().collect();
+    assert!(
+        lines.last().is_some_and(|last| last.contains("guarded") && last.contains("of heap in 1 process")),
+        "{lines:?}"
+    );
+    if !std::fs::read_to_string("/proc/sys/vm/unprivileged_userfaultfd").is_ok_and(|text| text.trim() == "1") {
+        let told = |line: &&str| line.contains("guarded by mprotect") && line.contains("fails on a locked page");
+        assert!(lines.iter().any(told), "{lines:?}");
+        let refused = ["run", "--engine", "move", "--", "true"];
+        let said = rampart.run_unprivileged_with(&refused, "RAMPART_GUARD_LIBRARY", &beside);
+        assert_eq!((said.code, said.err.lines().count()), (Some(2), 1), "{}", said.err);
+        assert!(said.err.contains("--engine move cannot guard here"), "{}", said.err);
+    }
 }
 
 /// Fills 32 MiB and goes through it five times.

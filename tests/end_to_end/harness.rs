@@ -66,6 +66,11 @@ impl Rampart {
 
     /// As an ordinary user, if this is root; else as we are.
     pub fn run_unprivileged(&self, arguments: &[&str]) -> Said {
+        self.run_unprivileged_with(arguments, "RAMPART_STORE", &self.store())
+    }
+
+    /// The same with another variable in the environment.
+    pub fn run_unprivileged_with(&self, arguments: &[&str], variable: &str, value: &Path) -> Said {
         const NOBODY: u32 = 65_534;
         let mut command = self.command(arguments);
         if is_root() {
@@ -77,6 +82,7 @@ impl Rampart {
             command.args(arguments).env("RAMPART_STORE", self.store()).stdin(Stdio::null());
             command.uid(NOBODY).gid(NOBODY);
         }
+        command.env(variable, value);
         Said::from(command.output().expect("the binary runs"))
     }
 

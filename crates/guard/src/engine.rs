@@ -38,13 +38,32 @@ pub trait Engine: Sync {
     /// Why they cannot be had.
     fn fill(&self, span: Span) -> Result<(), Refusal>;
 
-    /// Gives the frames of pages back to the kernel, wherever the pages are.
+    /// A thread faulted on a page of a block that the program has already, since somebody else opened it meanwhile, or since
+    /// the program gave the page back to the kernel by itself.
+    ///
+    /// # Errors
+    /// Why the page cannot be there.
+    fn settle(&self, page: PageIndex) -> Result<(), Refusal> {
+        self.fill(Span::of_page(page))
+    }
+
+    /// Gives the frames of pages back to the kernel, wherever the pages are. The next touch of each is a fault.
     fn discard(&self, span: Span);
+
+    /// Pages that the program has read as zeros from now on; their next touch may be a fault or none.
+    fn zero(&self, span: Span) {
+        self.discard(span);
+    }
 
     /// Wakes those who wait for pages that are there already.
     fn wake(&self, span: Span);
 
-    /// Looks at pages in the vault, and may correct them.
+    /// How many blocks may be open at once; beyond that the kernel refuses to keep them apart.
+    fn most_open(&self) -> usize {
+        usize::MAX
+    }
+
+    /// Looks at pages in the vault. One that is looked at alone may be corrected.
     fn with_vault<R>(&self, span: Span, look: impl FnOnce(&mut Pages<'_>) -> R) -> R;
 
     /// Flips a bit, 0 to 32767, of a page in the vault: a memory error that is made up.

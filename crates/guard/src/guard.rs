@@ -40,6 +40,8 @@ pub enum Served {
     GoesOn,
     /// It must not: the page is beyond correction, and so it was wished.
     Stop,
+    /// The program has the page for good: if it faults there again, the fault is its own affair.
+    Left,
     /// The fault is not in the guarded range.
     Elsewhere,
 }
@@ -48,6 +50,8 @@ pub enum Served {
 pub struct Guard<'a, E: Engine> {
     engine: E,
     knobs: Knobs,
+    /// Blocks that may be open at once at all.
+    most: usize,
     codec: Codec,
     table: Table,
     openings: Mutex<Openings>,
@@ -72,9 +76,11 @@ impl<'a, E: Engine> Guard<'a, E> {
         now: Timestamp,
     ) -> Self {
         assert_eq!(layout.block_pages(), knobs.block_pages, "the range is cut as the knobs say");
-        let cap = usize::try_from(knobs.cap_blocks()).expect("a cap is less than all addresses");
+        let most = engine.most_open();
+        let cap = usize::try_from(knobs.cap_blocks()).expect("a cap is less than all addresses").min(most);
         Self {
             engine,
+            most,
             knobs,
             codec: Codec { scheme: knobs.scheme, engine: rampart_codes::Engine::detect() },
             table: Table::new(layout),
@@ -103,10 +109,61 @@ impl<'a, E: Engine> Guard<'a, E> {
     pub fn fault(&self, page: PageIndex, touch: Touch, now: Timestamp) -> Served {
         let Some(block) = self.layout().block_of(page) else { return Served::Elsewhere };
         self.counts.add(Counter::Faults, 1);
+        self.make_room(now);
         let served = self.open(block, now, Why::Wanted { page, touch, began: Instant::now() });
         let next = self.ahead.lock().expect("no panic").fault(block, self.layout().blocks());
         self.wanted.lock().expect("no panic").extend(next);
         served
+    }
+
+    /// A keeper that is late must not let more be open than the kernel can keep apart.
+    fn make_room(&self, now: Timestamp) {
+        while self.openings().count() >= self.most {
+            let oldest = self.openings().oldest();
+            let Some(block) = oldest else { return };
+            self.close(block, now);
+        }
+    }
+
+    /// A system call is about to use these pages, and would not wait for a fault: they are opened and stay so until
+    /// [`Guard::release`].
+    pub fn hold(&self, span: Span, now: Timestamp) -> Served {
+        self.make_room(now);
+        for (block, _) in self.layout().parts(span) {
+            let mut known = self.table.lock(block);
+            if self.open_known(block, &mut known, now, Why::Ahead) == Served::Stop {
+                return Served::Stop;
+            }
+            known.holders += 1;
+        }
+        Served::GoesOn
+    }
+
+    /// As [`Guard::hold`], where all of them are open already, which any thread can do. `false`: not all are, and nothing was
+    /// done.
+    pub fn hold_open(&self, span: Span) -> bool {
+        let mut held = 0;
+        for (block, _) in self.layout().parts(span) {
+            let mut known = self.table.lock(block);
+            if !matches!(known.state, State::Open | State::Kept) {
+                break;
+            }
+            known.holders += 1;
+            held += 1;
+        }
+        let all = held == self.layout().parts(span).count();
+        if !all {
+            self.layout().parts(span).take(held).for_each(|(_, part)| self.release(part));
+        }
+        all
+    }
+
+    /// Ends one [`Guard::hold`] of the same pages.
+    pub fn release(&self, span: Span) {
+        for (block, _) in self.layout().parts(span) {
+            let mut known = self.table.lock(block);
+            known.holders = known.holders.checked_sub(1).expect("what is released was held");
+        }
     }
 
     /// Whether the keeper has something to do at once.
@@ -164,7 +221,7 @@ impl<'a, E: Engine> Guard<'a, E> {
             if self.open_known(block, &mut known, now, Why::Ahead) == Served::Stop {
                 return Served::Stop;
             }
-            self.engine.discard(part);
+            self.engine.zero(part);
         }
         Served::GoesOn
     }
@@ -263,8 +320,7 @@ impl<'a, E: Engine> Guard<'a, E> {
                 self.counts.add(Counter::FirstUses, 1);
                 self.engine.fill(span)
             }
-            // Somebody opened it meanwhile; or the program gave the page back to the kernel by itself.
-            (State::Open | State::Kept, Why::Wanted { page, .. }) => self.engine.fill(Span::of_page(page)),
+            (State::Open | State::Kept, Why::Wanted { page, .. }) => self.engine.settle(page),
             (State::Open | State::Kept, Why::Ahead) => Ok(()),
             (State::Stale, _) => {
                 self.counts.add(Counter::Early, 1);
@@ -274,8 +330,9 @@ impl<'a, E: Engine> Guard<'a, E> {
         };
         match opened {
             Ok(()) => {
+                let left = known.state == State::Kept;
                 self.note_open(block, known, now, why);
-                Served::GoesOn
+                if left { Served::Left } else { Served::GoesOn }
             }
             Err(refusal) => {
                 self.witness.lost(block, &refusal);
@@ -338,7 +395,7 @@ impl<'a, E: Engine> Guard<'a, E> {
         if known.state != State::Open {
             return;
         }
-        if self.engine.close(self.layout().span(block)).is_err() {
+        if known.holders > 0 || self.engine.close(self.layout().span(block)).is_err() {
             self.counts.add(Counter::Pinned, 1);
             self.openings().stays(block, now);
             return;
@@ -384,7 +441,9 @@ impl<'a, E: Engine> Guard<'a, E> {
     fn correct(&self, span: Span, page: usize, codes: &mut [u8]) -> Served {
         let size = self.codec.scheme.code_bytes();
         let codes = &mut codes[page * size..][..size];
-        let outcome = self.engine.with_vault(span, |pages| self.codec.correct(&mut pages.page(page), codes));
+        let page = PageIndex(span.first.0 + page as u64);
+        let outcome =
+            self.engine.with_vault(Span::of_page(page), |pages| self.codec.correct(&mut pages.page(0), codes));
         let (counter, stop) = match outcome {
             Outcome::Intact => return Served::GoesOn,
             Outcome::CodesWrong => (Counter::CodesWrong, false),
@@ -392,7 +451,6 @@ impl<'a, E: Engine> Guard<'a, E> {
             Outcome::Uncorrectable => (Counter::Uncorrectable, self.knobs.on_error == OnError::Stop),
         };
         self.counts.add(counter, 1);
-        let page = PageIndex(span.first.0 + page as u64);
         self.witness.trouble(&Trouble { page, frame: self.engine.frame(page), outcome });
         if stop { Served::Stop } else { Served::GoesOn }
     }

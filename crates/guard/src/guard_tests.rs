@@ -304,3 +304,53 @@ fn a_fault_elsewhere_is_none_of_ours() {
     let mut world = World::new(knobs(), &counts, &told);
     assert_eq!(world.fault(PAGES), Served::Elsewhere);
 }
+
+#[test]
+fn what_a_system_call_holds_stays_open_until_it_is_released() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    world.write(5, &PageData::from_seed(1));
+    world.lock_all_but(20);
+    let held = Span { first: PageIndex(5), count: NonZero::new(6).unwrap() };
+    world.write(9, &PageData::ZERO);
+    assert!(!world.guard.hold_open(held), "page 5 is locked");
+    assert_eq!(world.guard.hold(held, at(world.time)), Served::GoesOn);
+    assert!(world.guard.hold_open(held));
+    world.guard.release(held);
+    assert_eq!(world.guard.hold(Span::of_page(PageIndex(5)), at(world.time)), Served::GoesOn);
+    for others in [32, 44] {
+        world.lock_all_but(others);
+        assert_eq!(world.guard.engine().read(5), Some(PageData::from_seed(1)), "open, and without a fault");
+        assert_eq!(world.guard.engine().read(10), Some(PageData::ZERO));
+        world.time += 20_000;
+    }
+    world.guard.release(Span::of_page(PageIndex(5)));
+    world.guard.release(held);
+    world.lock_all_but(20);
+    world.lock_all_but(48);
+    assert!(world.guard.engine().is_in_vault(5), "one that was held is tried again");
+}
+
+#[test]
+fn no_more_blocks_are_open_than_the_kernel_keeps_apart_however_late_the_keeper_is() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let knobs = Knobs { block_pages: 1, cap: Bytes::new(4 * 4096), ..knobs() };
+    let layout = Layout::new(Bytes::new(PAGES * 4096), knobs.block_pages).unwrap();
+    let mut engine = MadeUp::new(usize::try_from(PAGES).unwrap());
+    engine.most_open = 6;
+    let guard = Guard::new(engine, layout, knobs, &counts, &told, at(0));
+    for page in 0..PAGES {
+        assert_eq!(guard.fault(PageIndex(page), Touch::Read, at(page)), Served::GoesOn);
+        assert!((0..PAGES).filter(|&page| guard.engine().read(page).is_some()).count() <= 6);
+    }
+}
+
+#[test]
+fn a_fault_on_what_was_left_to_the_program_is_said_to_be_its_own() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    world.write(5, &PageData::from_seed(1));
+    world.guard.leave(Span::of_page(PageIndex(5)), at(world.time));
+    assert_eq!(world.fault(5), Served::Left);
+    assert_eq!(world.guard.engine().read(5), Some(PageData::from_seed(1)));
+}

@@ -22,9 +22,36 @@ pub enum OnError {
     Continue,
 }
 
+/// How pages are taken away from the program, and given back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// They move between the program's range and a vault, frames and all (`UFFDIO_MOVE`).
+    #[default]
+    Move,
+    /// They stay, and the right to use them is taken away (`mprotect`).
+    Mprotect,
+}
+
+impl Method {
+    /// All, the best first.
+    pub const ALL: [Self; 2] = [Self::Move, Self::Mprotect];
+
+    /// What a user calls it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Move => "move",
+            Self::Mprotect => "mprotect",
+        }
+    }
+}
+
 /// All knobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Knobs {
+    /// How pages are taken away.
+    pub method: Method,
     /// The codes of each page.
     pub scheme: Scheme,
     /// What is locked and unlocked at once, in pages: a power of two of at most 512.
@@ -45,6 +72,7 @@ impl Default for Knobs {
     /// Huge pages, 32 MiB of them unlocked, 4 opened ahead, CRC with P and Q.
     fn default() -> Self {
         Self {
+            method: Method::Move,
             scheme: Scheme::CrcPq,
             block_pages: MOST_PAGES,
             interval: None,
@@ -98,7 +126,8 @@ impl Knobs {
 /// As [`Knobs::from_str`] reads it.
 impl fmt::Display for Knobs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { scheme, block_pages, interval, cap, ahead, overhead, on_error } = self;
+        let Self { method, scheme, block_pages, interval, cap, ahead, overhead, on_error } = self;
+        write!(f, "engine={},", method.name())?;
         write!(f, "codes={scheme},block={block_pages},cap={},ahead={ahead}", cap.get())?;
         if let Some(interval) = interval {
             write!(f, ",interval={}", interval.as_micros())?;
@@ -129,6 +158,7 @@ impl Knobs {
     fn set(&mut self, setting: &str) -> Option<()> {
         let (name, value) = setting.split_once('=')?;
         match name {
+            "engine" => self.method = Method::ALL.into_iter().find(|method| method.name() == value)?,
             "codes" => self.scheme = value.parse().ok()?,
             "block" => self.block_pages = value.parse().ok()?,
             "cap" => self.cap = Bytes::new(value.parse().ok()?),
@@ -152,9 +182,11 @@ mod tests {
         #[test]
         fn what_is_shown_is_read_back(
             scheme in 0_usize..4, order in 0_u32..=9, blocks in 2_u64..5000, ahead in 0_u32..100,
-            interval in proptest::option::of(1_u64..10_000_000), overhead in proptest::option::of(1_u32..500), stop: bool
+            interval in proptest::option::of(1_u64..10_000_000), overhead in proptest::option::of(1_u32..500), stop: bool,
+            method in 0_usize..2
         ) {
             let knobs = Knobs {
+                method: Method::ALL[method],
                 scheme: Scheme::ALL[scheme],
                 block_pages: 1 << order,
                 interval: interval.map(Duration::from_micros),
@@ -173,7 +205,7 @@ mod tests {
         assert_eq!("block=3".parse::<Knobs>(), Err(KnobsError::Block));
         assert_eq!("block=1024".parse::<Knobs>(), Err(KnobsError::Block));
         assert_eq!("cap=4096".parse::<Knobs>(), Err(KnobsError::Cap));
-        for bad in ["codes", "codes=md5", "cap=-1", "on-error=maybe", "speed=9"] {
+        for bad in ["codes", "codes=md5", "engine=steam", "cap=-1", "on-error=maybe", "speed=9"] {
             assert_eq!(bad.parse::<Knobs>(), Err(KnobsError::Malformed(bad.to_owned())));
         }
     }

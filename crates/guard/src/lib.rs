@@ -47,6 +47,6 @@ pub mod witness;
 pub use counts::{Counter, Counts, Snapshot};
 pub use engine::{Engine, Refusal};
 pub use guard::{Guard, Served};
-pub use knobs::{Knobs, OnError};
+pub use knobs::{Knobs, Method, OnError};
 pub use layout::{BlockIndex, Layout, PageIndex, PageSet, Span};
 pub use witness::{Trouble, Witness};

@@ -16,11 +16,18 @@ pub struct MadeUp {
     vault: Mutex<Vec<Option<PageData>>>,
     /// Pages that a device uses.
     pub pinned: Mutex<BTreeSet<u64>>,
+    /// Blocks that may be open at once.
+    pub most_open: usize,
 }
 
 impl MadeUp {
     pub fn new(pages: usize) -> Self {
-        Self { program: Mutex::new(vec![None; pages]), vault: Mutex::new(vec![None; pages]), pinned: Mutex::default() }
+        Self {
+            program: Mutex::new(vec![None; pages]),
+            vault: Mutex::new(vec![None; pages]),
+            pinned: Mutex::default(),
+            most_open: usize::MAX,
+        }
     }
 
     /// What the program finds in a page; `None`: it faults.
@@ -87,6 +94,10 @@ impl Engine for MadeUp {
     }
 
     fn wake(&self, _: Span) {}
+
+    fn most_open(&self) -> usize {
+        self.most_open
+    }
 
     fn with_vault<R>(&self, span: Span, look: impl FnOnce(&mut Pages<'_>) -> R) -> R {
         let mut vault = self.vault.lock().unwrap();

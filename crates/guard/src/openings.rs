@@ -94,12 +94,17 @@ impl Openings {
         while let Some(held) = self.held.pop_front_if(|(_, since)| now.since(*since) >= RETRY) {
             self.open.push_front(held);
         }
-        let &(block, since) = self.open.front()?;
+        let &(_, since) = self.open.front()?;
         let old = self.interval.is_some_and(|interval| now.since(since) >= interval);
         if self.open.len() <= self.cap() && !old {
             return None;
         }
-        self.open.pop_front();
+        self.oldest()
+    }
+
+    /// The block that was opened first, however few are open. It counts as locked from here on.
+    pub fn oldest(&mut self) -> Option<BlockIndex> {
+        let (block, _) = self.open.pop_front()?;
         if self.is_ghost.insert(block) {
             self.ghosts.push_back(block);
         }

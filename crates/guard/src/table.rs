@@ -31,13 +31,15 @@ pub enum State {
 pub struct Block {
     /// Where it is.
     pub state: State,
+    /// System calls that use it just now: it stays open for them.
+    pub holders: u32,
     /// The codes of its pages, one after the other; none before they are first made.
     pub codes: Box<[u8]>,
 }
 
 impl Block {
     fn new() -> Self {
-        Self { state: State::Fresh, codes: Box::default() }
+        Self { state: State::Fresh, holders: 0, codes: Box::default() }
     }
 }
 

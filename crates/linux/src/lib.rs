@@ -18,9 +18,10 @@
 //! | [`errors`] | errors that the hardware reported |
 //! | [`userfaultfd`] | page faults that this program resolves itself |
 //! | [`vault`] | memory of a program that is absent until it is asked for |
+//! | [`protect`] | the same by permissions alone, where pages cannot be moved |
 //! | [`cpu`] | where threads run, how they give way, the clock |
 //!
-//! `unsafe` is where memory is mapped, registered and moved (below [`block`], [`userfaultfd`] and [`vault`]), and in one
+//! `unsafe` is where memory is mapped, registered and moved (below [`block`], [`userfaultfd`], [`vault`] and [`protect`]), and in one
 //! system call below [`cpu`].
 //!
 //! Works from Linux 5.10 on, with 4 KiB pages.
@@ -41,6 +42,7 @@ pub mod frame_flags;
 pub mod memory_state;
 pub mod pagemap;
 pub mod process;
+pub mod protect;
 pub mod retire;
 mod roots;
 pub mod topology;

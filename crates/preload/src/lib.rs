@@ -17,6 +17,7 @@
 //! | `jemalloc` | the rest of what jemalloc is asked |
 //! | `start` | the first allocation of a process |
 //! | `process`, `children`, `report` | its constructor, fork and end; what its children inherit; the last line |
+//! | `signals`, `calls`, `streams`, `next` | what is interposed where faults are signals and system calls do not wait for them |
 //! | `exports` | the C interface |
 //!
 //! # Why jemalloc
@@ -49,6 +50,8 @@
 
 #![deny(unsafe_code)]
 
+#[cfg(not(test))]
+mod calls;
 mod children;
 mod error;
 #[cfg(not(test))]
@@ -60,12 +63,18 @@ mod hooks;
 mod jemalloc;
 #[cfg(not(test))]
 mod mapping;
+#[cfg(not(test))]
+mod next;
 pub mod private;
 #[cfg(not(test))]
 mod process;
 mod range;
 mod report;
+#[cfg(not(test))]
+mod signals;
 mod start;
+#[cfg(not(test))]
+mod streams;
 
 pub use error::Error;
 pub use ground::{Ground, Plain, Span};

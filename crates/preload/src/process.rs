@@ -14,10 +14,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::children::without;
-use crate::private;
 use crate::report::line;
 use crate::start::{say, start};
 use crate::{GROUND, HEAP};
+use crate::{calls, private, signals, streams};
 
 unsafe extern "C" {
     static environ: *const *mut c_char;
@@ -32,6 +32,12 @@ static CONSTRUCTOR: extern "C" fn() = construct;
 #[used]
 #[unsafe(link_section = ".fini_array")]
 static DESTRUCTOR: extern "C" fn() = end;
+
+/// The environment of this process, as execv(3) takes it.
+pub(crate) fn environment() -> *const *const c_char {
+    // SAFETY: the C library's own variable, which a program reads as freely.
+    unsafe { environ }.cast()
+}
 
 extern "C" fn construct() {
     let mut place = MaybeUninit::<libc::Dl_info>::zeroed();
@@ -55,6 +61,11 @@ fn begin(library: &Path) {
     // unloaded.
     let registered = unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };
     assert_eq!(registered, 0, "the C library has room for a fork handler");
+    if GROUND.faults_are_signals() {
+        signals::install();
+        calls::find_all();
+        streams::bring_outside();
+    }
     GROUND.begin(HEAP.used());
     if env::var_os("RAMPART_GUARD_CHILDREN").is_some_and(|wanted| wanted == "no") {
         // SAFETY: no thread of the program runs before `main`, and none of ours; another library whose constructor

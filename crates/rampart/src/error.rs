@@ -45,6 +45,15 @@ pub enum Error {
     /// librampart_preload.so is not beside this program: build it (`cargo build --release -p rampart-preload`), or say where it
     /// is by RAMPART_GUARD_LIBRARY
     NoGuardLibrary,
+    /// --engine {method} cannot guard here: {cause}; without --engine, one is chosen that can
+    Engine {
+        /// The engine that was asked for.
+        method: &'static str,
+        /// Why it cannot.
+        cause: String,
+    },
+    /// nothing can guard a program here: {0}
+    NoEngine(String),
     /// cannot follow the guarded program: {0}
     GuardFolder(#[source] io::Error),
     /// cannot run {name}: {cause}

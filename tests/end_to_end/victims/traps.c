@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/io_uring.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -320,6 +321,42 @@ static void fixed_buffers(void) {
     close(ring);
 }
 
+static sigjmp_buf back;
+static volatile int own_faults;
+
+static void jump(int signal, siginfo_t *info, void *context) {
+    (void)context;
+    own_faults += signal == SIGSEGV && info->si_addr != NULL && right((size_t)own_faults * 41 % PAGES);
+    siglongjmp(back, 1);
+}
+
+/* Pages that the program itself protects, in the heap and elsewhere: its handler gets their faults, works on locked pages, and
+   jumps out. A mask of every signal is set meanwhile, as libraries do. */
+static void own_faults_are_its_own(void) {
+    unsigned char *elsewhere = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned char *in_heap = heap + 100 * PAGE;
+    struct sigaction action = {.sa_sigaction = jump, .sa_flags = SA_SIGINFO}, set;
+    sigset_t all, before;
+    sigfillset(&action.sa_mask);
+    sigfillset(&all);
+    if (sigaction(SIGSEGV, &action, NULL) || sigaction(SIGSEGV, NULL, &set) || set.sa_sigaction != jump) exit(4);
+    settle();
+    if (mprotect(in_heap, PAGE, PROT_READ)) exit(5);
+    sigprocmask(SIG_BLOCK, &all, &before);
+    if (count_right() != PAGES) exit(6);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    for (volatile int i = 0; i < 20; i++) {
+        settle();
+        if (sigsetjmp(back, 1) == 0) *(volatile unsigned char *)(i % 2 ? in_heap : elsewhere) = 1;
+    }
+    if (own_faults != 20 || mprotect(in_heap, PAGE, PROT_READ | PROT_WRITE)) exit(7);
+}
+
+static void dies(void) {
+    settle();
+    *(volatile unsigned char *)8 = 1;
+}
+
 static void reallocates(void) {
     settle();
     unsigned char *grown = realloc(heap, (size_t)2 * PAGES * PAGE);
@@ -344,7 +381,7 @@ int main(int count, char **arguments) {
         {"executes", executes},         {"gives-back", gives_back}, {"signals", signals},     {"reallocates", reallocates},
         {"closes-files", closes_files}, {"last-thread", last_thread}, {"races", races},       {"remaps", remaps},
         {"looks", looks},               {"shares", shares},           {"fixed-buffers", fixed_buffers},
-        {"nothing", settle},
+        {"own-faults", own_faults_are_its_own}, {"dies", dies}, {"nothing", settle},
     };
     for (size_t i = 0; i < sizeof traps / sizeof *traps; i++) {
         if (strcmp(arguments[1], traps[i].name)) continue;

@@ -15,6 +15,8 @@ pub enum Request {
     Zero(Span),
     /// These stay open for good.
     Leave(Span),
+    /// These stay open until they are released.
+    Hold(Span),
     /// Verify what is locked.
     VerifyAll,
 }

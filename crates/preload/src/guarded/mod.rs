@@ -1,18 +1,21 @@
-//! The guard of this process: a heap that stands on a vault.
+//! The guard of this process: a heap that stands on memory that can be taken away.
 //!
 //! **Problem.** The first allocation comes before a thread can be started, and a page that is taken away needs a thread that
-//! gives it back. **Idea.** The range is part of a vault from the start and ordinary memory until the constructor: then the
-//! vault is armed, what was used by then is adopted, and the two threads of the guard begin. **Why this way.** Nothing moves
+//! gives it back. **Idea.** The range is there from the start and ordinary memory until the constructor: then it
+//! is armed, what was used by then is adopted, and the two threads of the guard begin. **Why this way.** Nothing moves
 //! when the guard begins, and a process that ends before its constructor has lost nothing.
 //!
 //! A *fork* opens everything first: a child has no thread of the guard, and the C library works on the heap in the child before
 //! any handler of ours runs. Then each of the two processes has a guard of its own, the child's begun anew.
 
-#![allow(unsafe_code, reason = "the vault and the guard live as long as the process, behind pointers")]
+#![allow(unsafe_code, reason = "the memory and the guard live as long as the process, behind pointers")]
 
 mod desk;
 mod engine;
 mod files;
+mod mailbox;
+mod memory;
+mod protect;
 mod recorder;
 mod shared;
 mod threads;
@@ -26,26 +29,24 @@ use std::path::Path;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use rampart_guard::accesses::Touch;
 use rampart_guard::{Knobs, Layout, PageIndex};
-use rampart_linux::PageKind;
-use rampart_linux::userfaultfd::Reach;
-use rampart_linux::vault::{Side, Tracking, Vault, VaultOptions};
 use rampart_memory::Bytes;
 
 use crate::Error;
 use crate::ground::{Ground, Plain, Span};
 use crate::start::say;
 
+use self::memory::Memory;
 use self::threads::Live;
 
-/// Huge pages and what is larger are blocks of this many pages.
-const HUGE: u32 = rampart_guard::layout::MOST_PAGES;
+pub use self::mailbox::Answer;
 
 /// Memory behind a guard if the environment asks for one, ordinary memory otherwise.
 #[derive(Debug, Default)]
 pub struct Guarded {
-    /// The vault; null: none. Made once, and then there for as long as the process.
-    vault: AtomicPtr<Vault>,
+    /// What the heap stands on; null: ordinary memory. Made once, and then there for as long as the process.
+    memory: AtomicPtr<Memory>,
     /// The guard; null before the constructor. Made anew in each child.
     live: AtomicPtr<Live>,
 }
@@ -53,14 +54,14 @@ pub struct Guarded {
 impl Guarded {
     /// Nothing yet.
     pub const fn new() -> Self {
-        Self { vault: AtomicPtr::new(ptr::null_mut()), live: AtomicPtr::new(ptr::null_mut()) }
+        Self { memory: AtomicPtr::new(ptr::null_mut()), live: AtomicPtr::new(ptr::null_mut()) }
     }
 
-    /// The vault, if there is one.
-    fn vault(&self) -> Option<&'static Vault> {
+    /// What can be taken away, if the heap stands on such.
+    fn memory(&self) -> Option<&'static Memory> {
         // SAFETY: it is null, or came from a box that was leaked; it is changed only by `after_fork_in_child`, when there is no
         // other thread and no reference is in use.
-        unsafe { self.vault.load(Ordering::Acquire).as_ref() }
+        unsafe { self.memory.load(Ordering::Acquire).as_ref() }
     }
 
     fn live(&self) -> Option<&'static Live> {
@@ -70,17 +71,16 @@ impl Guarded {
 
     /// Begins to guard what the heap has used so far and all that it will, if the environment asks for it. In the constructor.
     pub fn begin(&'static self, used: Option<Span>) {
-        let Some(vault) = self.vault() else { return };
-        if let Err(why) = self.go_live(vault, used) {
+        let Some(memory) = self.memory() else { return };
+        if let Err(why) = self.go_live(memory, used) {
             say_once(&format!("rampart: the heap is not guarded: {why}\n"));
         }
     }
 
-    fn go_live(&'static self, vault: &'static Vault, used: Option<Span>) -> Result<(), String> {
+    fn go_live(&'static self, memory: &'static Memory, used: Option<Span>) -> Result<(), String> {
         let knobs = knobs()?;
-        let range = Bytes::new(vault.span().bytes().get());
-        let layout = Layout::new(range, knobs.block_pages).ok_or("the range is not a number of blocks")?;
-        let live = Live::begin(vault, layout, knobs, used.map_or(Bytes::ZERO, |used| used.bytes))?;
+        let layout = Layout::new(memory.bytes(), knobs.block_pages).ok_or("the range is not a number of blocks")?;
+        let live = Live::begin(memory, layout, knobs, used.map_or(Bytes::ZERO, |used| used.bytes))?;
         self.live.store(ptr::from_ref(live).cast_mut(), Ordering::Release);
         Ok(())
     }
@@ -104,11 +104,11 @@ impl Guarded {
         if self.live.swap(ptr::null_mut(), Ordering::AcqRel).is_null() {
             return;
         }
-        // SAFETY: the vault is there, since there was a guard. A child has one thread, this one, and it uses no reference to the
-        // vault just now; the threads that did exist in the parent only.
-        let prepared = unsafe { &mut *self.vault.load(Ordering::Acquire) }.prepare_again();
-        let vault = self.vault().expect("it was just used");
-        let begun = prepared.map_err(|error| error.to_string()).and_then(|()| self.go_live(vault, used));
+        // SAFETY: the memory is there, since there was a guard. A child has one thread, this one, and it uses no reference to it
+        // just now; the threads that did exist in the parent only.
+        let prepared = unsafe { &mut *self.memory.load(Ordering::Acquire) }.prepare_again();
+        let memory = self.memory().expect("it was just used");
+        let begun = prepared.map_err(|error| error.to_string()).and_then(|()| self.go_live(memory, used));
         if let Err(why) = begun {
             say_once(&format!("rampart: the heap is not guarded in a child: {why}\n"));
         }
@@ -135,10 +135,38 @@ impl Guarded {
 
     /// The pages of the heap that lie at these addresses.
     fn pages(&self, address: usize, length: usize) -> Option<rampart_guard::Span> {
-        let (Side::Program, first) = self.vault()?.find(address)? else { return None };
+        let first = self.memory()?.find(address)?;
         let inside = address % 4096;
         let count = NonZero::new(length.checked_add(inside)?.div_ceil(4096) as u64)?;
         Some(rampart_guard::Span { first: PageIndex(first), count })
+    }
+
+    /// Whether faults on the heap are signals, and system calls do not wait for them.
+    pub fn faults_are_signals(&self) -> bool {
+        self.memory().is_some_and(|memory| memory.mailbox().is_some())
+    }
+
+    /// A signal handler was told of a fault at this address. `None`: it is not one of ours; else the page was served.
+    /// Async-signal-safe.
+    pub fn fault(&self, address: usize, touch: Touch) -> Option<Answer> {
+        let memory = self.memory()?;
+        let (page, mailbox) = (memory.find(address)?, memory.mailbox()?);
+        self.live().map(|_| mailbox.ask(PageIndex(page), touch))
+    }
+
+    /// A system call is about to use memory and would not wait for a fault: what of it is guarded is opened and stays so
+    /// until [`Guarded::release`] is told what this returns.
+    pub fn hold(&self, address: usize, length: usize) -> Option<rampart_guard::Span> {
+        let (live, span) = (self.live()?, self.pages(address, length)?);
+        live.hold(span);
+        Some(span)
+    }
+
+    /// Ends [`Guarded::hold`].
+    pub fn release(&self, span: rampart_guard::Span) {
+        if let Some(live) = self.live() {
+            live.release(span);
+        }
     }
 
     /// The process ends: what is locked is verified once more, and the last counts are written.
@@ -170,12 +198,10 @@ fn knobs() -> Result<Knobs, String> {
 impl Ground for Guarded {
     fn reserve(&self, bytes: Bytes) -> Result<NonNull<u8>, Error> {
         let Ok(knobs) = knobs() else { return Plain.reserve(bytes) };
-        let kind = if knobs.block_pages == HUGE { PageKind::Huge } else { PageKind::Base };
-        let options = VaultOptions { kind, tracking: Tracking::Off, least: Reach::Everything };
-        match Vault::prepare(bytes, options) {
-            Ok(vault) => {
-                let base = vault.program_base();
-                self.vault.store(Box::into_raw(Box::new(vault)), Ordering::Release);
+        match Memory::prepare(bytes, &knobs) {
+            Ok(memory) => {
+                let base = memory.base();
+                self.memory.store(Box::into_raw(Box::new(memory)), Ordering::Release);
                 Ok(base)
             }
             Err(error) => {
@@ -186,17 +212,16 @@ impl Ground for Guarded {
     }
 
     fn open(&self, span: Span) -> bool {
-        self.vault().is_some() || Plain.open(span)
+        self.memory().is_some() || Plain.open(span)
     }
 
     fn forget(&self, span: Span) -> bool {
-        let Some(vault) = self.vault() else { return Plain.forget(span) };
-        let Some((Side::Program, first)) = vault.find(span.start.addr().get()) else { return false };
+        let Some(memory) = self.memory() else { return Plain.forget(span) };
+        let Some(first) = memory.find(span.start.addr().get()) else { return false };
         match self.live() {
             Some(live) => live.forget(first, span.bytes.frames()),
             // All that is used is the program's.
-            None => rampart_linux::vault::Span::new(first, span.bytes.frames())
-                .is_some_and(|span| vault.discard(Side::Program, span).is_ok()),
+            None => memory.forget(first, span.bytes.frames()),
         }
     }
 }

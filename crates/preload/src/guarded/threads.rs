@@ -14,18 +14,16 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use rampart_guard::accesses::Touch;
 use rampart_guard::{Guard, Knobs, Layout, PageIndex, Served, Span};
-use rampart_linux::userfaultfd::{Messages, Stop};
-use rampart_linux::vault::{Side, Vault};
-use rampart_linux::{Roots, SteadyClock};
+use rampart_linux::SteadyClock;
+use rampart_linux::userfaultfd::Stop;
 use rampart_memory::{Bytes, Clock};
 
 use crate::private::Outside;
 
 use super::desk::{Desk, Request};
-use super::engine::VaultEngine;
 use super::files::{self, say};
+use super::memory::{AnyEngine, Memory};
 use super::recorder::Recorder;
 use super::shared::Shared;
 use super::uncounted::Uncounted;
@@ -41,10 +39,10 @@ const NAP: Duration = Duration::from_millis(50);
 
 /// A guard that works.
 pub struct Live {
-    guard: Guard<'static, VaultEngine>,
+    guard: Guard<'static, AnyEngine>,
     shared: &'static Shared,
     recorder: Mutex<Recorder>,
-    vault: &'static Vault,
+    memory: &'static Memory,
     clock: SteadyClock,
     stop: Stop,
     keeper: OnceLock<Thread>,
@@ -55,13 +53,13 @@ pub struct Live {
 
 impl Live {
     /// Adopts the first `used` bytes of the range, and starts the threads.
-    pub fn begin(vault: &'static Vault, layout: Layout, knobs: Knobs, used: Bytes) -> Result<&'static Self, String> {
+    pub fn begin(memory: &'static Memory, layout: Layout, knobs: Knobs, used: Bytes) -> Result<&'static Self, String> {
         // The C library allocates what belongs to a new thread in the thread that starts it.
         let outside = Outside::enter().map_err(|error| error.to_string())?;
         let signals = Signals::block_all();
         let (answer, answers) = channel();
         let handler = spawn("rampart-handler", move || {
-            let begun = Self::begin_here(vault, layout, knobs, used);
+            let begun = Self::begin_here(memory, layout, knobs, used);
             let live = begun.as_ref().ok().copied();
             // Who started it waits for it.
             answer.send(begun).expect("somebody waits");
@@ -77,17 +75,17 @@ impl Live {
     }
 
     /// In the thread that is to be the handler: the files are its own, and the keeper's.
-    fn begin_here(vault: &'static Vault, layout: Layout, knobs: Knobs, used: Bytes) -> Result<&'static Self, String> {
+    fn begin_here(memory: &'static Memory, layout: Layout, knobs: Knobs, used: Bytes) -> Result<&'static Self, String> {
         files::take_own_table().map_err(|error| error.to_string())?;
-        vault.open(&Roots::default()).map_err(|error| error.to_string())?;
+        memory.open().map_err(|error| error.to_string())?;
         let shared: &'static Shared = Box::leak(Box::new(Shared::new()));
         let clock = SteadyClock::default();
-        let guard = Guard::new(VaultEngine::new(vault), layout, knobs, shared.counts, shared, clock.now());
+        let guard = Guard::new(memory.engine(), layout, knobs, shared.counts, shared, clock.now());
         let live: &'static Self = Box::leak(Box::new(Self {
             guard,
             shared,
             recorder: Mutex::new(Recorder::from_environment(clock.now())),
-            vault,
+            memory,
             clock,
             stop: Stop::new().map_err(|error| error.to_string())?,
             keeper: OnceLock::new(),
@@ -102,42 +100,34 @@ impl Live {
         })?;
         readiness.recv().map_err(|_| "its thread ended".to_owned())?;
         live.keeper.set(keeper).expect("there is one keeper");
-        vault.arm().map_err(|error| error.to_string())?;
+        memory.arm(used).map_err(|error| error.to_string())?;
         live.adopt(used)?;
         Ok(live)
     }
 
     /// Blocks of which a page was used before there was a guard.
     fn adopt(&self, used: Bytes) -> Result<(), String> {
-        let Some(span) = rampart_linux::vault::Span::new(0, used.frames().max(1)) else { return Ok(()) };
         let mut last = None;
-        let adopt = |run: rampart_linux::vault::Span, _| {
-            for page in run.numbers() {
-                let block = self.guard.layout().block_of(PageIndex(page)).expect("what is used is in the range");
-                if last != Some(block) {
-                    self.guard.adopt(block, self.clock.now());
-                    last = Some(block);
-                }
+        let adopt = |page| {
+            let block = self.guard.layout().block_of(PageIndex(page)).expect("what is used is in the range");
+            if last != Some(block) {
+                self.guard.adopt(block, self.clock.now());
+                last = Some(block);
             }
         };
-        self.vault.present(Side::Program, span, adopt).map_err(|error| error.to_string())
+        self.memory.each_used(used, adopt).map_err(|error| error.to_string())
     }
 
     /// Serves faults until the process ends.
     fn handle(&self) {
-        let mut messages = Messages::default();
-        while self.vault.next(&mut messages, &self.stop).is_ok() {
-            let heard = Instant::now();
-            for fault in self.vault.faults(&messages) {
-                assert_eq!(fault.side, Side::Program, "nobody reads what is not in the vault");
-                let touch = if fault.write { Touch::Write } else { Touch::Read };
-                if self.guard.fault(PageIndex(fault.page), touch, self.clock.now()) == Served::Stop {
-                    self.stop_program();
-                }
-            }
-            self.guard.waited(heard.elapsed());
+        let serve = |page, touch| match self.guard.fault(page, touch, self.clock.now()) {
+            Served::Stop => self.stop_program(),
+            served => served,
+        };
+        self.memory.serve(&self.stop, serve, |took| {
+            self.guard.waited(took);
             self.wake_keeper();
-        }
+        });
     }
 
     fn wake_keeper(&self) {
@@ -186,6 +176,7 @@ impl Live {
             }
             Request::Zero(span) => self.guard.zero(span, now),
             Request::Leave(span) => self.guard.leave(span, now),
+            Request::Hold(span) => self.guard.hold(span, now),
             Request::VerifyAll => {
                 self.guard.verify_all();
                 self.write_down();
@@ -224,6 +215,22 @@ impl Live {
     /// The program gives pages back by itself.
     pub fn zero(&self, span: Span) {
         self.ask(Request::Zero(span));
+    }
+
+    /// A system call is about to use pages, until [`Live::release`].
+    pub fn hold(&self, span: Span) {
+        let signals = Signals::block_all();
+        let held = self.guard.hold_open(span);
+        drop(signals);
+        if !held {
+            self.ask(Request::Hold(span));
+        }
+    }
+
+    /// Ends [`Live::hold`].
+    pub fn release(&self, span: Span) {
+        let _signals = Signals::block_all();
+        self.guard.release(span);
     }
 
     /// The program changes the mapping of pages by itself.
@@ -311,7 +318,7 @@ impl Flips {
     }
 
     /// Those that are due, but for what the keeper has no time for.
-    fn fall(&mut self, guard: &Guard<'_, VaultEngine>) {
+    fn fall(&mut self, guard: &Guard<'_, AnyEngine>) {
         let due = self.last.elapsed().as_nanos() / self.every.as_nanos();
         if due == 0 {
             return;

@@ -14,6 +14,7 @@ use rampart_memory::fault_map::{FailedFrame, Origin};
 
 use crate::error::Error;
 use crate::guarding::arguments::RunArguments;
+use crate::guarding::choice::{self, Possible};
 use crate::guarding::left::{Event, Left};
 use crate::guarding::library;
 use crate::guarding::page::{self, Run};
@@ -26,8 +27,9 @@ const GLANCE: Duration = Duration::from_millis(10);
 
 /// Runs the program and exits as it does: its exit code, or 128 and the signal that ended it, as shells have it.
 pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error> {
-    let knobs = arguments.knobs()?;
     let library = library::find().ok_or(Error::NoGuardLibrary)?;
+    let choice = choice::choose(arguments.engine.map(Into::into), &Possible::here())?;
+    let knobs = arguments.knobs(choice.method)?;
     let folder = tempfile::tempdir().map_err(Error::GuardFolder)?;
     let (name, rest) = arguments.program.split_first().expect("a program is required");
     let mut command = Command::new(name);
@@ -44,6 +46,9 @@ pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error>
     }
     let (began, start) = (Machine::this().clock.now(), Instant::now());
     let child = command.spawn().map_err(|cause| Error::Program { name: name.to_string_lossy().into_owned(), cause })?;
+    if let Some(said) = &choice.said {
+        eprintln!("rampart: {said}");
+    }
     let status = wait(child)?;
     let seconds = start.elapsed().as_secs_f64();
     let left = Left::read(folder.path());

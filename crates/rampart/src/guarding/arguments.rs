@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use rampart_codes::Scheme;
-use rampart_guard::{Knobs, OnError};
+use rampart_guard::{Knobs, Method, OnError};
 use rampart_memory::{Bytes, FRAME_BYTES};
 
 use crate::args::some_time;
@@ -14,6 +14,9 @@ use crate::args::some_time;
 /// Options of `rampart run`.
 #[derive(Clone, Debug, Args)]
 pub struct RunArguments {
+    /// How pages are taken away [default: move where the kernel can, else mprotect]
+    #[arg(long, value_enum)]
+    pub engine: Option<EngineChoice>,
     /// The codes of each page: crc, crc+pq, crc+hamming, crc+secded
     #[arg(long, value_name = "NAME", default_value = "crc+pq", value_parser = some_scheme)]
     pub codes: Scheme,
@@ -53,6 +56,24 @@ pub struct RunArguments {
     pub program: Vec<OsString>,
 }
 
+/// How pages are taken away from the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EngineChoice {
+    /// They move to a place that the program does not know (Linux 6.8; as root, or with vm.unprivileged_userfaultfd=1)
+    Move,
+    /// The right to use them is taken away: everywhere, but a system call on a locked page that is not wrapped fails
+    Mprotect,
+}
+
+impl From<EngineChoice> for Method {
+    fn from(choice: EngineChoice) -> Self {
+        match choice {
+            EngineChoice::Move => Self::Move,
+            EngineChoice::Mprotect => Self::Mprotect,
+        }
+    }
+}
+
 /// What is done about a page that cannot be corrected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OnErrorChoice {
@@ -87,14 +108,15 @@ impl RunArguments {
         }
     }
 
-    /// The guard's knobs.
+    /// The guard's knobs, for a method that was chosen.
     ///
     /// # Errors
     /// What does not make sense together.
-    pub fn knobs(&self) -> Result<Knobs, rampart_guard::knobs::KnobsError> {
+    pub fn knobs(&self, method: Method) -> Result<Knobs, rampart_guard::knobs::KnobsError> {
         let pages = self.block.get() / FRAME_BYTES;
         let whole = self.block.get().is_multiple_of(FRAME_BYTES);
         let knobs = Knobs {
+            method,
             scheme: self.codes,
             block_pages: if whole { u32::try_from(pages).unwrap_or(u32::MAX) } else { 0 },
             interval: self.interval,

@@ -1,6 +1,7 @@
 //! A program under guard: the library that is preloaded, and what the guards of its processes leave behind.
 
 pub mod arguments;
+pub mod choice;
 pub mod left;
 pub mod library;
 pub mod page;

@@ -1,0 +1,272 @@
+//! Memory that stays where it is and may not be used until it is asked for: `mprotect`.
+//!
+//! **Problem.** A page guard wants to work where the kernel moves no pages: before Linux 6.8, in a container without
+//! userfaultfd, as an ordinary user. **Idea.** A locked page keeps its place and loses its permissions, so that a touch is
+//! a SIGSEGV; we look at it and mend it through `/proc/self/mem`, which asks for no permissions. **Why this way.** It is
+//! FlipSphere's way (002_55d5eb8104b64c01.txt, 4.3.1), but for the look: FlipSphere allows the faulting page to be read
+//! first and then verifies it, when other threads may read it as well. What is looked at here nobody else can see, and what
+//! is verified is a copy, made by the same loads from the same frames.
+//!
+//! What is lost against a [vault](crate::vault): a system call that is given a locked page fails with EFAULT, and a device
+//! that writes to one goes unseen. And the kernel keeps one record for each run of pages with equal permissions, up to
+//! `vm.max_map_count` of them; see [`Protected::most_runs`].
+
+#![expect(unsafe_code, reason = "permissions of memory that is ours are changed")]
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::ptr::NonNull;
+use std::sync::OnceLock;
+
+use rampart_memory::{Bytes, FRAME_BYTES, Frame};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::mm::{Advice, MprotectFlags, mprotect};
+
+use crate::block::mapping::Mapping;
+use crate::roots::number;
+use crate::vault::Span;
+use crate::{Error, PAGE_BYTES, PageKind, Pagemap, Roots, check_page_size};
+
+/// What a kernel has if it does not say.
+const USUAL_MAPS: u64 = 65_530;
+
+/// A program's range, of which parts can be locked; unmapped on drop. Operations on one page go one after the other.
+#[derive(Debug)]
+pub struct Protected {
+    program: Mapping,
+    /// This process' memory, since [`Protected::open`].
+    memory: OnceLock<OwnedFd>,
+    most_runs: usize,
+}
+
+// SAFETY: it belongs to the process and not to a thread. Its bytes are touched by the kernel for us only, and what `&self`
+// offers are system calls, which the kernel orders.
+unsafe impl Sync for Protected {}
+
+impl Protected {
+    /// Reserves `bytes`, a multiple of a page, at a multiple of 2 MiB. For now it is ordinary memory, and no file is open.
+    ///
+    /// # Errors
+    /// [`Error::BlockSize`] for a size that cannot be, [`Error::Claim`] if there are not so many addresses.
+    pub fn prepare(bytes: Bytes, kind: PageKind, roots: &Roots) -> Result<Self, Error> {
+        check_page_size()?;
+        let granule = Bytes::new(FRAME_BYTES);
+        let fits = (1..1 << 45).contains(&bytes.get()) && bytes.get().is_multiple_of(granule.get());
+        let size = usize::try_from(bytes.get()).ok().filter(|_| fits).ok_or(Error::BlockSize { bytes, granule })?;
+        let program = Mapping::reserved(size).map_err(|errno| Error::Claim { bytes, cause: errno.into() })?;
+        let advice = if kind == PageKind::Base { Advice::LinuxNoHugepage } else { Advice::LinuxHugepage };
+        // A kernel without transparent huge pages refuses both; then all pages are base pages anyway.
+        let _ = program.advise(0..size, advice);
+        let maps = number(&roots.proc("sys/vm/max_map_count")).unwrap_or(USUAL_MAPS);
+        // Half of them are the program's own.
+        Ok(Self {
+            program,
+            memory: OnceLock::new(),
+            most_runs: usize::try_from(maps / 2).unwrap_or(usize::MAX).max(16),
+        })
+    }
+
+    /// Opens what locked pages are looked at by, in the calling thread's table of files.
+    ///
+    /// # Errors
+    /// [`Error::Read`] where a process may not look at its own memory by `/proc/self/mem`.
+    ///
+    /// # Panics
+    /// If it was done.
+    pub fn open(&self, roots: &Roots) -> Result<(), Error> {
+        let path = roots.proc("self/mem");
+        let opened = rustix::fs::open(&path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
+        let memory = opened.map_err(|errno| Error::Read { path, cause: errno.into() })?;
+        self.memory.set(memory).expect("a range is opened once");
+        Ok(())
+    }
+
+    fn memory(&self) -> &OwnedFd {
+        self.memory.get().expect("a range is opened before it is looked at")
+    }
+
+    /// Takes over in a child process, after a fork, where it is ordinary memory again. The parent's file is not closed here:
+    /// its number may be that of another by now, if the thread that opened it had a table of its own.
+    ///
+    /// # Errors
+    /// [`Error::Guarded`] if the kernel refuses.
+    pub fn prepare_again(&mut self) -> Result<(), Error> {
+        std::mem::forget(self.memory.take());
+        self.unlock(Span::new(0, self.pages()).expect("a range has pages"))
+    }
+
+    /// The first byte; good as long as the range lives.
+    #[must_use]
+    pub fn base(&self) -> NonNull<u8> {
+        self.program.base()
+    }
+
+    /// Pages of 4 KiB.
+    #[must_use]
+    pub fn pages(&self) -> u64 {
+        self.program.bytes() as u64 / FRAME_BYTES
+    }
+
+    /// So many runs of pages may differ from their neighbours before the kernel refuses to tell more apart, at least.
+    #[must_use]
+    pub fn most_runs(&self) -> usize {
+        self.most_runs
+    }
+
+    /// The page that an address is in.
+    #[must_use]
+    pub fn find(&self, address: usize) -> Option<u64> {
+        let offset = address.checked_sub(self.base().addr().get()).filter(|offset| *offset < self.program.bytes())?;
+        Some(offset as u64 / FRAME_BYTES)
+    }
+
+    /// Takes pages away: whoever touches one gets SIGSEGV, a system call EFAULT. Their content stays.
+    ///
+    /// # Errors
+    /// [`Error::Guarded`] if the kernel refuses, as for more runs of pages than it keeps; nothing is done then.
+    pub fn lock(&self, span: Span) -> Result<(), Error> {
+        self.permit(span, MprotectFlags::empty()).map_err(guarded("take the permissions of"))
+    }
+
+    /// Gives pages to the program.
+    ///
+    /// # Errors
+    /// As of [`Protected::lock`].
+    pub fn unlock(&self, span: Span) -> Result<(), Error> {
+        self.permit(span, MprotectFlags::READ | MprotectFlags::WRITE).map_err(guarded("give permissions to"))
+    }
+
+    /// Gives the frames of some pages back to the kernel. They read as zeros from now on.
+    ///
+    /// # Errors
+    /// [`Error::Guarded`] if the kernel refuses.
+    pub fn discard(&self, span: Span) -> Result<(), Error> {
+        let (start, bytes) = self.place(span);
+        self.program.advise(start..start + bytes, Advice::LinuxDontNeed).map_err(guarded("discard"))
+    }
+
+    /// Copies pages, locked or not, to `to`, which is as long. By system calls alone, as is [`Protected::write`]: whoever
+    /// serves faults waits for nobody, and so not for the locks of a C library either.
+    ///
+    /// # Errors
+    /// What the kernel says, such as EIO for a page whose memory the hardware reported to be broken.
+    pub fn read(&self, span: Span, to: &mut [u8]) -> io::Result<()> {
+        let (start, bytes) = self.place(span);
+        assert_eq!(to.len(), bytes, "room for the pages");
+        let (at, mut done) = ((self.base().addr().get() + start) as u64, 0);
+        while done < bytes {
+            match rustix::io::pread(self.memory(), &mut to[done..], at + done as u64) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(more) => done += more,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes bytes to a page, locked or not, from `offset` on.
+    ///
+    /// # Errors
+    /// As of [`Protected::read`].
+    pub fn write(&self, page: u64, offset: usize, from: &[u8]) -> io::Result<()> {
+        assert!(offset + from.len() <= PAGE_BYTES, "bytes of one page");
+        let (start, _) = self.place(Span::page(page).expect("a page of this range"));
+        let (at, mut done) = ((self.base().addr().get() + start + offset) as u64, 0);
+        while done < from.len() {
+            match rustix::io::pwrite(self.memory(), &from[done..], at + done as u64) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(more) => done += more,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces what `frames` holds by the frame of each page, `None` where there is none or it is not known.
+    ///
+    /// # Errors
+    /// [`Error::Read`] if the kernel does not answer.
+    pub fn frames(&self, span: Span, pagemap: &Pagemap, frames: &mut Vec<Option<Frame>>) -> Result<(), Error> {
+        let (start, _) = self.place(span);
+        pagemap.frames_of(self.program.at(start), span.pages(), frames)
+    }
+
+    fn permit(&self, span: Span, access: MprotectFlags) -> rustix::io::Result<()> {
+        let (start, bytes) = self.place(span);
+        // SAFETY: the pages are our own mapping's, and are reached by raw pointers only; whoever touches one without the
+        // right to it gets a signal.
+        unsafe { mprotect(self.program.at(start).as_ptr().cast(), bytes, access) }
+    }
+
+    /// Where pages begin, from the start of the range, and how long they are. Panics for pages that it has not.
+    fn place(&self, span: Span) -> (usize, usize) {
+        let [start, bytes] =
+            [span.offset(), span.bytes()].map(|count| usize::try_from(count.get()).expect("in memory"));
+        assert!(start + bytes <= self.program.bytes(), "a span lies in its range");
+        (start, bytes)
+    }
+}
+
+fn guarded(action: &'static str) -> impl Fn(Errno) -> Error {
+    move |errno| Error::Guarded { action, cause: errno.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::os::fd::AsRawFd;
+
+    fn range(pages: u64) -> Protected {
+        let range = Protected::prepare(Bytes::new(pages * FRAME_BYTES), PageKind::Base, &Roots::default());
+        let range = range.expect("any user may");
+        range.open(&Roots::default()).expect("any user may");
+        range
+    }
+
+    fn span(first: u64, pages: u64) -> Span {
+        Span::new(first, pages).expect("some pages")
+    }
+
+    #[test]
+    fn what_is_locked_keeps_its_content_is_seen_and_mended_and_no_system_call_can_use_it() {
+        let range = range(8);
+        let byte = |page: usize| range.program.at(page * PAGE_BYTES).as_ptr();
+        // SAFETY: the pages are the range's own, which is writable memory.
+        (0..8).for_each(|page| unsafe { byte(page).write_volatile(u8::try_from(page).unwrap() + 1) });
+        range.lock(span(2, 3)).unwrap();
+        let zero = File::open("/dev/zero").unwrap();
+        // SAFETY: the byte is the range's own, if the kernel writes there at all.
+        let read = unsafe { libc::pread(zero.as_raw_fd(), byte(3).cast(), 1, 0) };
+        assert_eq!((read, io::Error::last_os_error().raw_os_error()), (-1, Some(libc::EFAULT)));
+        let mut copy = vec![0; 3 * PAGE_BYTES];
+        range.read(span(2, 3), &mut copy).unwrap();
+        assert_eq!([copy[0], copy[PAGE_BYTES], copy[2 * PAGE_BYTES]], [3, 4, 5]);
+        range.write(3, 0, &[77]).unwrap();
+        range.unlock(span(2, 3)).unwrap();
+        // SAFETY: as above, and the page is unlocked again.
+        assert_eq!([2, 3, 4].map(|page| unsafe { byte(page).read_volatile() }), [3, 77, 5]);
+        range.discard(span(3, 1)).unwrap();
+        // SAFETY: as above.
+        assert_eq!([3, 4].map(|page| unsafe { byte(page).read_volatile() }), [0, 5]);
+    }
+
+    #[test]
+    fn an_address_is_found_in_its_page() {
+        let range = range(8);
+        let base = range.base().addr().get();
+        assert_eq!([0, 4095, 4096, 8 * 4096 - 1].map(|at| range.find(base + at)), [Some(0), Some(0), Some(1), Some(7)]);
+        assert_eq!([base - 1, base + 8 * 4096].map(|at| range.find(at)), [None, None]);
+    }
+
+    #[test]
+    fn sizes_that_cannot_be_are_refused() {
+        for bytes in [0, 1, 4097, 1 << 46] {
+            let refused = Protected::prepare(Bytes::new(bytes), PageKind::Base, &Roots::default());
+            assert!(matches!(refused, Err(Error::BlockSize { .. })), "{bytes}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Which engine guards a program: the one that was asked for, or the best that can work here.
+
+use rampart_guard::Method;
+use rampart_linux::protect::Protected;
+use rampart_linux::userfaultfd::Reach;
+use rampart_linux::vault::{Tracking, Vault, VaultOptions};
+use rampart_linux::{PageKind, Roots};
+use rampart_memory::Bytes;
+
+use crate::error::Error;
+
+/// What each engine said when it was tried; `None`: it works.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Possible {
+    /// Of [`Method::Move`].
+    pub moves: Option<String>,
+    /// Of [`Method::Mprotect`].
+    pub mprotect: Option<String>,
+}
+
+impl Possible {
+    /// Tries each engine on a little memory.
+    pub fn here() -> Self {
+        let (bytes, roots) = (Bytes::from_mib(2), Roots::default());
+        let options = VaultOptions { kind: PageKind::Base, tracking: Tracking::Off, least: Reach::Everything };
+        let moves = Vault::reserve(bytes, options, &roots).err();
+        let mprotect = Protected::prepare(bytes, PageKind::Base, &roots).and_then(|range| range.open(&roots)).err();
+        let [moves, mprotect] = [moves, mprotect].map(|error| error.map(|error| error.to_string()));
+        Self { moves, mprotect }
+    }
+
+    fn of(&self, method: Method) -> Option<&String> {
+        match method {
+            Method::Move => self.moves.as_ref(),
+            Method::Mprotect => self.mprotect.as_ref(),
+        }
+    }
+}
+
+/// What guards the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// By which method.
+    pub method: Method,
+    /// What the user is to know of it.
+    pub said: Option<String>,
+}
+
+/// What is lost where pages are locked by permissions.
+const LOST: &str = "a system call that the guard does not wrap fails on a locked page";
+
+/// Chooses.
+///
+/// # Errors
+/// [`Error::Engine`] if the one that was asked for cannot work, [`Error::NoEngine`] if none can.
+pub fn choose(asked: Option<Method>, possible: &Possible) -> Result<Choice, Error> {
+    if let Some(method) = asked {
+        return match possible.of(method) {
+            None => Ok(Choice { method, said: (method == Method::Mprotect).then(|| format!("mprotect: {LOST}")) }),
+            Some(cause) => Err(Error::Engine { method: method.name(), cause: cause.clone() }),
+        };
+    }
+    match (&possible.moves, &possible.mprotect) {
+        (None, _) => Ok(Choice { method: Method::Move, said: None }),
+        (Some(why), None) => {
+            let said = format!("guarded by mprotect, where {LOST}: {why}");
+            Ok(Choice { method: Method::Mprotect, said: Some(said) })
+        }
+        (Some(_), Some(why)) => Err(Error::NoEngine(why.clone())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OLD: &str = "this kernel's userfaultfd lacks MOVE (Linux 6.8)";
+
+    fn old_kernel() -> Possible {
+        Possible { moves: Some(OLD.to_owned()), mprotect: None }
+    }
+
+    #[test]
+    fn the_best_engine_that_works_is_chosen_and_a_worse_one_is_said_to_be_so() {
+        let best = choose(None, &Possible::default()).unwrap();
+        assert_eq!((best.method, best.said), (Method::Move, None));
+        let next = choose(None, &old_kernel()).unwrap();
+        assert_eq!(next.method, Method::Mprotect);
+        let said = next.said.unwrap();
+        assert!(said.contains(OLD) && said.contains("fails") && !said.contains('\n'), "{said}");
+    }
+
+    #[test]
+    fn an_engine_that_is_named_is_taken_or_refused_and_never_replaced() {
+        assert_eq!(choose(Some(Method::Mprotect), &Possible::default()).unwrap().method, Method::Mprotect);
+        let refused = choose(Some(Method::Move), &old_kernel()).unwrap_err().to_string();
+        assert!(refused.contains("--engine move") && refused.contains(OLD) && !refused.contains('\n'), "{refused}");
+    }
+
+    #[test]
+    fn where_no_engine_works_that_is_said() {
+        let none = Possible { mprotect: Some("cannot read /proc/self/mem".to_owned()), ..old_kernel() };
+        assert!(choose(None, &none).unwrap_err().to_string().contains("/proc/self/mem"));
+    }
+}
