@@ -136,8 +136,9 @@ pub fn figure_31(runner: &Runner<'_>) -> Findings {
         claims,
         remarks: vec![
             "the thesis does not name its eight pairs; ours span the same low to moderate demand",
-            "recycling gains nothing here: a page that is returned is expired, so the next user of a short-lived page needs a test \
-             that reuse would have saved; what it saves, migrations of pages handed out old, comes after a lifetime",
+            "recycling costs here: a page that is returned is expired, so the next user of a short-lived page needs a test that \
+             reuse would have saved, on demand where one tester cannot follow; what it saves, migrations of pages handed out old, \
+             comes after a lifetime",
             "skipping the middle ranks changes little here: a list that is short draws on larger blocks as allocation does",
         ],
     }
