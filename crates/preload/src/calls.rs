@@ -19,6 +19,7 @@ use libc::{dirent, epoll_event, iovec, mode_t, msghdr, nfds_t, off_t, pollfd, so
 
 use crate::GROUND;
 use crate::next::Next;
+use crate::streams::opened;
 
 /// Memory that a call holds; given back when it is done.
 pub(crate) struct Held {
@@ -359,11 +360,10 @@ unsafe extern "C-unwind" fn pthread_attr_setstack(
 type Arguments = *const *const c_char;
 type Execute = unsafe extern "C-unwind" fn(*const c_char, Arguments, Arguments) -> c_int;
 
-/// How often a program is executed that the kernel could not read the arguments of.
-const TRIES: usize = 100;
+/// How often a child that borrows its memory executes a program that the kernel could not read the arguments of.
+const TRIES: usize = 10_000;
 
-/// A program that replaces this one, maybe in a child that shares its memory and would never give back what it holds: so its
-/// arguments are touched, and again if one of them was locked meanwhile.
+/// A program that replaces this one: everything is open meanwhile.
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn execve(path: *const c_char, arguments: Arguments, environment: Arguments) -> c_int {
     // SAFETY: the signature is that of execve(2).
@@ -390,6 +390,9 @@ unsafe extern "C-unwind" fn execvp(path: *const c_char, arguments: Arguments) ->
     unsafe { executed(path, arguments, ptr::null(), || NEXT.get()(path, arguments)) }
 }
 
+/// A child that borrows its memory would never give back what it held. So it touches its arguments, and again if one of them was
+/// locked meanwhile.
+///
 /// # Safety
 /// As for execve(2); no environment stands for the process' own.
 unsafe fn executed(
@@ -398,7 +401,10 @@ unsafe fn executed(
     environment: Arguments,
     execute: impl Fn() -> c_int,
 ) -> c_int {
-    let mut tries = if GROUND.faults_are_signals() { TRIES } else { 1 };
+    if !GROUND.faults_are_signals() || !GROUND.is_borrowed() {
+        return opened(execute);
+    }
+    let mut tries = TRIES;
     loop {
         tries -= 1;
         // SAFETY: the caller's promise; `environ` is the process' own, and `errno` this thread's.

@@ -58,7 +58,7 @@ unsafe fn streamed(make: impl FnOnce() -> *mut FILE) -> *mut FILE {
 }
 
 /// Everything is open while `work` runs.
-fn opened<R>(work: impl FnOnce() -> R) -> R {
+pub(crate) fn opened<R>(work: impl FnOnce() -> R) -> R {
     let all = GROUND.faults_are_signals();
     if all {
         GROUND.before_fork();

@@ -27,7 +27,7 @@ use std::io::ErrorKind;
 use std::num::NonZero;
 use std::path::Path;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use rampart_guard::accesses::Touch;
 use rampart_guard::{Knobs, Layout, PageIndex};
@@ -49,12 +49,18 @@ pub struct Guarded {
     memory: AtomicPtr<Memory>,
     /// The guard; null before the constructor. Made anew in each child.
     live: AtomicPtr<Live>,
+    /// The process that it is of.
+    process: AtomicU32,
 }
 
 impl Guarded {
     /// Nothing yet.
     pub const fn new() -> Self {
-        Self { memory: AtomicPtr::new(ptr::null_mut()), live: AtomicPtr::new(ptr::null_mut()) }
+        Self {
+            memory: AtomicPtr::new(ptr::null_mut()),
+            live: AtomicPtr::new(ptr::null_mut()),
+            process: AtomicU32::new(0),
+        }
     }
 
     /// What can be taken away, if the heap stands on such.
@@ -81,6 +87,7 @@ impl Guarded {
         let knobs = knobs()?;
         let layout = Layout::new(memory.bytes(), knobs.block_pages).ok_or("the range is not a number of blocks")?;
         let live = Live::begin(memory, layout, knobs, used.map_or(Bytes::ZERO, |used| used.bytes))?;
+        self.process.store(std::process::id(), Ordering::Relaxed);
         self.live.store(ptr::from_ref(live).cast_mut(), Ordering::Release);
         Ok(())
     }
@@ -144,6 +151,11 @@ impl Guarded {
     /// Whether faults on the heap are signals, and system calls do not wait for them.
     pub fn faults_are_signals(&self) -> bool {
         self.memory().is_some_and(|memory| memory.mailbox().is_some())
+    }
+
+    /// Whether the guard is of another process, whose memory this one borrows until it executes a program (vfork(2)).
+    pub fn is_borrowed(&self) -> bool {
+        self.process.load(Ordering::Relaxed) != std::process::id()
     }
 
     /// A signal handler was told of a fault at this address. `None`: it is not one of ours; else the page was served.
