@@ -149,7 +149,7 @@ impl Live {
                 0 => self.guard.keep(self.clock.now()).unwrap_or(NAP),
                 _ => NAP,
             };
-            if let Some(flips) = &mut flips {
+            if let Some(flips) = flips.as_mut().filter(|_| self.paused.load(Ordering::Acquire) == 0) {
                 flips.fall(&self.guard);
             }
             self.recorder().step(
@@ -177,7 +177,9 @@ impl Live {
             Request::Zero(span) => self.guard.zero(span, now),
             Request::Leave(span) => self.guard.leave(span, now),
             Request::Hold(span) => self.guard.hold(span, now),
+            // The process ends: from here on nothing is locked, and no memory is made to err that nobody would look at.
             Request::VerifyAll => {
+                self.paused.fetch_add(1, Ordering::AcqRel);
                 self.guard.verify_all();
                 self.write_down();
                 Served::GoesOn
@@ -238,7 +240,7 @@ impl Live {
         self.ask(Request::Leave(span));
     }
 
-    /// The end of the process: what is locked is verified once more.
+    /// The end of the process: what is locked is verified once more, and nothing is locked any more.
     pub fn end(&self) {
         self.ask(Request::VerifyAll);
     }
