@@ -287,6 +287,47 @@ fn an_ordinary_user_is_guarded_by_the_engine_that_works_and_told_so() {
     }
 }
 
+#[test]
+fn before_a_program_is_stopped_a_command_may_save_what_can_be_saved() {
+    let rampart = Rampart::new();
+    if !installed("python3") || !can_guard(&rampart) {
+        return;
+    }
+    let command =
+        "echo $RAMPART_PID page $RAMPART_PAGE at $RAMPART_OFFSET >> saved; kill -0 $RAMPART_PID && echo alive >> saved";
+    let flips = ["--cap", "4MiB", "--codes", "crc", "--inject", "flip:locked:rate=2000/s,seed=7"];
+    let on_error = ["--on-error", "checkpoint-command", command];
+    let said = run(&rampart, &[&flips[..], &on_error, &["--", "python3", "-c", SUMS]].concat());
+    assert_eq!((said.code, said.out.as_str()), (Some(86), ""), "{}", said.err);
+    let saved = std::fs::read_to_string(rampart.folder().join("saved")).expect("the command ran");
+    let (first, second) = saved.trim_end().split_once('\n').expect("two lines: it ran once");
+    assert!(first.contains(" page ") && second == "alive", "{saved}");
+    let process = first.split(' ').next().expect("a process");
+    let order = [
+        "beyond correction: page ",
+        "the command for the checkpoint has ended",
+        &format!("process {process} was stopped"),
+    ];
+    let places = order.map(|text| said.err.find(text).unwrap_or_else(|| panic!("{text}: {}", said.err)));
+    assert!(places.is_sorted(), "{}", said.err);
+}
+
+#[test]
+fn a_program_that_goes_on_is_told_what_it_goes_on_with() {
+    let rampart = Rampart::new();
+    if !installed("python3") || !can_guard(&rampart) {
+        return;
+    }
+    let flips = ["--cap", "4MiB", "--codes", "crc", "--inject", "flip:locked:rate=20/s,seed=7"];
+    let options = ["--on-error", "continue", "--report", "report.json"];
+    let said = run(&rampart, &[&flips[..], &options, &["--", "python3", "-c", SUMS]].concat());
+    assert!(said.code != Some(86) && !said.err.contains("stopped before"), "{}", said.err);
+    let text = std::fs::read_to_string(rampart.folder().join("report.json")).expect("a report");
+    let report: Value = serde_json::from_str(&text).expect("it is JSON");
+    assert!(report["counts"]["uncorrectable"].as_u64() > Some(0), "{report}");
+    assert!(said.err.contains("beyond correction: page "), "{}", said.err);
+}
+
 /// Fills 32 MiB and goes through it five times.
 const SWEEPS: &str = "\
 import array, time
@@ -350,6 +391,9 @@ fn what_cannot_be_run_or_guarded_so_is_refused_in_one_line() {
         (&["--codes", "md5", "--", "true"], "crc+pq"),
         (&["--overhead", "0.2", "--", "true"], "per cent"),
         (&["--inject", "flip", "--", "true"], "flip:locked:rate"),
+        (&["--on-error", "maybe", "--", "true"], "checkpoint-command"),
+        (&["--on-error", "stop", "now", "--", "true"], "checkpoint-command"),
+        (&["--on-error", "checkpoint-command", "--", "true"], "and a command"),
         (&[], "PROGRAM"),
     ] {
         let said = run(&rampart, arguments);

@@ -100,6 +100,12 @@ impl<'a, E: Engine> Guard<'a, E> {
         self.table.layout()
     }
 
+    /// What is done about a page that cannot be corrected.
+    #[must_use]
+    pub const fn on_error(&self) -> OnError {
+        self.knobs.on_error
+    }
+
     /// The machine below.
     pub const fn engine(&self) -> &E {
         &self.engine
@@ -263,11 +269,11 @@ impl<'a, E: Engine> Guard<'a, E> {
         locked
     }
 
-    /// Opens every block that is locked, as before a fork. Stops at a page beyond correction, if so it was wished.
+    /// Opens every block that is locked, as before a fork. One with a page beyond correction stays, and is told, if so it was wished.
     pub fn open_all(&self, now: Timestamp) -> Served {
         let closed = |block: &BlockIndex| matches!(self.table.lock(*block).state, State::Stale | State::Locked);
-        let mut blocks = self.table.known().filter(closed);
-        let stopped = blocks.any(|block| self.open(block, now, Why::Ahead) == Served::Stop);
+        let open = |block| self.open(block, now, Why::Ahead) == Served::Stop;
+        let stopped = self.table.known().filter(closed).map(open).fold(false, |stopped, stop| stopped | stop);
         if stopped { Served::Stop } else { Served::GoesOn }
     }
 
@@ -448,7 +454,7 @@ impl<'a, E: Engine> Guard<'a, E> {
             Outcome::Intact => return Served::GoesOn,
             Outcome::CodesWrong => (Counter::CodesWrong, false),
             Outcome::Corrected(_) => (Counter::Corrected, false),
-            Outcome::Uncorrectable => (Counter::Uncorrectable, self.knobs.on_error == OnError::Stop),
+            Outcome::Uncorrectable => (Counter::Uncorrectable, self.knobs.on_error != OnError::Continue),
         };
         self.counts.add(counter, 1);
         self.witness.trouble(&Trouble { page, frame: self.engine.frame(page), outcome });

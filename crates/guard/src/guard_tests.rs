@@ -153,7 +153,9 @@ fn ten_thousand_flips_in_locked_pages_are_all_corrected() {
 
 #[test]
 fn a_page_beyond_correction_stops_the_program_or_is_told_as_wished() {
-    for (on_error, served) in [(OnError::Stop, Served::Stop), (OnError::Continue, Served::GoesOn)] {
+    for (on_error, served) in
+        [(OnError::Stop, Served::Stop), (OnError::Continue, Served::GoesOn), (OnError::Checkpoint, Served::Stop)]
+    {
         let (counts, told) = (Counts::default(), Told::default());
         let mut world = World::new(Knobs { on_error, ..knobs() }, &counts, &told);
         world.write(5, &PageData::from_seed(1));
@@ -162,7 +164,12 @@ fn a_page_beyond_correction_stops_the_program_or_is_told_as_wished() {
         assert!(world.guard.inject(PageIndex(5), &[1, 513]));
         assert_eq!(world.fault(5), served);
         assert_eq!(told.0.lock().unwrap()[0].outcome, Outcome::Uncorrectable);
-        assert_eq!(world.guard.engine().read(5).is_none(), on_error == OnError::Stop, "it never saw the page");
+        assert_eq!(world.guard.engine().read(5).is_none(), served == Served::Stop, "it never saw the page");
+        // What can be saved is there.
+        world.lock_all_but(40);
+        assert_eq!(world.guard.open_all(at(world.time)), served);
+        assert!(world.guard.engine().read(20).is_some() && world.guard.engine().read(40).is_some());
+        assert_eq!(world.guard.engine().read(5).is_none(), served == Served::Stop);
     }
 }
 

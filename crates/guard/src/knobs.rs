@@ -20,6 +20,14 @@ pub enum OnError {
     Stop,
     /// It goes on with what the memory holds.
     Continue,
+    /// What touched the page waits until somebody saved what can be saved; then the program ends as with [`OnError::Stop`].
+    Checkpoint,
+}
+
+impl OnError {
+    /// All, by their names.
+    pub const ALL: [(&'static str, Self); 3] =
+        [("stop", Self::Stop), ("continue", Self::Continue), ("checkpoint-command", Self::Checkpoint)];
 }
 
 /// How pages are taken away from the program, and given back.
@@ -135,10 +143,8 @@ impl fmt::Display for Knobs {
         if let Some(overhead) = overhead {
             write!(f, ",overhead={overhead}")?;
         }
-        match on_error {
-            OnError::Stop => Ok(()),
-            OnError::Continue => f.write_str(",on-error=continue"),
-        }
+        let name = OnError::ALL.iter().find(|(_, value)| value == on_error).map(|(name, _)| name);
+        write!(f, ",on-error={}", name.expect("all have names"))
     }
 }
 
@@ -165,8 +171,7 @@ impl Knobs {
             "ahead" => self.ahead = value.parse().ok()?,
             "overhead" => self.overhead = Some(value.parse().ok()?),
             "interval" => self.interval = Some(Duration::from_micros(value.parse().ok()?)),
-            "on-error" if value == "continue" => self.on_error = OnError::Continue,
-            "on-error" if value == "stop" => self.on_error = OnError::Stop,
+            "on-error" => self.on_error = OnError::ALL.iter().find(|(name, _)| *name == value)?.1,
             _ => return None,
         }
         Some(())
@@ -182,8 +187,8 @@ mod tests {
         #[test]
         fn what_is_shown_is_read_back(
             scheme in 0_usize..4, order in 0_u32..=9, blocks in 2_u64..5000, ahead in 0_u32..100,
-            interval in proptest::option::of(1_u64..10_000_000), overhead in proptest::option::of(1_u32..500), stop: bool,
-            method in 0_usize..2
+            interval in proptest::option::of(1_u64..10_000_000), overhead in proptest::option::of(1_u32..500),
+            on_error in 0_usize..3, method in 0_usize..2
         ) {
             let knobs = Knobs {
                 method: Method::ALL[method],
@@ -193,7 +198,7 @@ mod tests {
                 cap: Bytes::new((4096 << order) * blocks),
                 ahead,
                 overhead,
-                on_error: if stop { OnError::Stop } else { OnError::Continue },
+                on_error: OnError::ALL[on_error].1,
             };
             prop_assert_eq!(knobs.to_string().parse(), Ok(knobs));
         }

@@ -42,6 +42,8 @@ pub enum Error {
     Events(PathBuf, #[source] io::Error),
     /// {0}
     Knobs(#[from] rampart_guard::knobs::KnobsError),
+    /// --on-error is stop, continue, or checkpoint-command and a command
+    Uncorrectable,
     /// librampart_preload.so is not beside this program: build it (`cargo build --release -p rampart-preload`), or say where it
     /// is by RAMPART_GUARD_LIBRARY
     NoGuardLibrary,

@@ -20,6 +20,8 @@ const TAKEN: u32 = 1;
 const POSTED: u32 = 2;
 const GOES_ON: u32 = 3;
 const LEFT: u32 = 4;
+/// Who asked waits until the process ends.
+const HELD: u32 = 5;
 
 /// The slots.
 #[derive(Debug)]
@@ -61,7 +63,7 @@ impl Mailbox {
         wake(&self.posted);
         let answer = loop {
             match slot.state.load(Ordering::Acquire) {
-                POSTED => wait(&slot.state, POSTED),
+                state @ (POSTED | HELD) => wait(&slot.state, state),
                 LEFT => break Answer::Left,
                 _ => break Answer::TryAgain,
             }
@@ -88,7 +90,11 @@ impl Mailbox {
         for slot in self.slots.iter().filter(|slot| slot.state.load(Ordering::Acquire) == POSTED) {
             let touched = slot.touch.load(Ordering::Relaxed);
             let touch = if touched & 1 == 1 { Touch::Write } else { Touch::Read };
-            let answer = if serve(PageIndex(touched >> 1), touch) == Served::Left { LEFT } else { GOES_ON };
+            let answer = match serve(PageIndex(touched >> 1), touch) {
+                Served::Left => LEFT,
+                Served::Stop => HELD,
+                _ => GOES_ON,
+            };
             slot.state.store(answer, Ordering::Release);
             wake(&slot.state);
             served = Some(heard.elapsed());

@@ -127,7 +127,12 @@ impl Memory {
     }
 
     /// Waits for faults and has them served, some at a time; `after` them it is told how long that took. Until it is to stop.
-    pub fn serve(&self, stop: &Stop, serve: impl Fn(PageIndex, Touch) -> Served, after: impl Fn(Duration)) {
+    pub fn serve(
+        &self,
+        stop: &Stop,
+        serve: impl Fn(PageIndex, Touch, Option<u32>) -> Served,
+        after: impl Fn(Duration),
+    ) {
         match self {
             Self::Moved(vault) => {
                 let mut messages = Messages::default();
@@ -135,13 +140,14 @@ impl Memory {
                     let heard = Instant::now();
                     for fault in vault.faults(&messages) {
                         assert_eq!(fault.side, Side::Program, "nobody reads what is not in the vault");
-                        serve(PageIndex(fault.page), if fault.write { Touch::Write } else { Touch::Read });
+                        let touch = if fault.write { Touch::Write } else { Touch::Read };
+                        serve(PageIndex(fault.page), touch, fault.thread);
                     }
                     after(heard.elapsed());
                 }
             }
             Self::Protected(_, mailbox) => loop {
-                if let Some(took) = mailbox.serve(&serve) {
+                if let Some(took) = mailbox.serve(|page, touch| serve(page, touch, None)) {
                     after(took);
                 }
             },

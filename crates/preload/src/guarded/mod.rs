@@ -20,6 +20,7 @@ mod recorder;
 mod shared;
 mod threads;
 mod uncounted;
+mod wanted;
 
 use std::env;
 use std::fs::OpenOptions;

@@ -7,12 +7,15 @@
 
 use std::env;
 use std::fmt::Write as _;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
 use rampart_codes::Outcome;
 use rampart_guard::accesses::{Access, Buffer};
 use rampart_guard::{Counter, Counts, Refusal, Trouble, Witness};
+use rampart_linux::SystemClock;
+use rampart_memory::Clock;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, ftruncate, open};
 use rustix::mm::{MapFlags, ProtFlags, mmap};
@@ -20,6 +23,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap};
 use super::files::say;
 
 use super::recorder;
+use super::wanted::Wanted;
 
 /// Where counts and events go.
 pub struct Shared {
@@ -27,6 +31,9 @@ pub struct Shared {
     events: Option<OwnedFd>,
     /// What was unlocked and is not written down yet; none where nobody wants to know.
     pub accesses: Option<Buffer>,
+    /// Where all this is. Threads of the guard may not ask the environment: programs such as bash bring a `getenv` of their own, which looks
+    /// into the heap.
+    folder: Option<PathBuf>,
 }
 
 impl Shared {
@@ -35,27 +42,71 @@ impl Shared {
         let folder = env::var_os("RAMPART_GUARD_STATE").map(PathBuf::from);
         let pid = std::process::id();
         let shared = folder.as_ref().and_then(|folder| mapped(&folder.join(format!("{pid}.counts"))));
-        let events = folder.and_then(|folder| created(&folder.join(format!("{pid}.jsonl")), OFlags::APPEND));
+        let events = folder.as_ref().and_then(|folder| created(&folder.join(format!("{pid}.jsonl")), OFlags::APPEND));
         let counts = shared.unwrap_or_else(|| Box::leak(Box::default()));
         // Of the program that this process executed before: its counts go on, its memory is gone.
         counts.set(Counter::Pages, 0);
         counts.set(Counter::Open, 0);
         let accesses = recorder::is_wanted("accesses").then(|| Buffer::new(recorder::ACCESSES_AT_ONCE));
-        Self { counts, events, accesses }
+        Self { counts, events, accesses, folder }
     }
 
-    /// One line, by one write.
-    fn tell(&self, line: &str) {
-        if let Some(events) = &self.events {
-            // A full disk is no reason to stop the program.
-            let _ = rustix::io::write(events, line.as_bytes());
+    /// One line, by one write. `false`: nobody reads it, or the disk is full, which is no reason to stop the program.
+    fn tell(&self, line: &str) -> bool {
+        self.events.as_ref().is_some_and(|events| rustix::io::write(events, line.as_bytes()) == Ok(line.len()))
+    }
+
+    /// The program does not go on: it wanted a page that is beyond correction. `held`: as soon as somebody saved what can be saved.
+    pub fn stops(&self, held: bool, wanted: Option<&Wanted>) {
+        let event = if held { "held" } else { "stopped" };
+        let mut line = format!("{{\"event\":\"{event}\",\"at\":{}", now());
+        if let Some(Wanted { page, thread, code }) = wanted {
+            let _ = write!(line, ",\"page\":{},\"offset\":{}", page.0, page.0 * 4096);
+            let _ = thread.map(|thread| write!(line, ",\"thread\":{thread}"));
+            let _ = code.as_ref().map(|code| write!(line, ",\"code\":{}", json(code)));
         }
+        line.push_str("}\n");
+        if !self.tell(&line) && !held {
+            say("rampart: the program was stopped before it used the page\n");
+        }
+    }
+
+    /// Whether somebody reads what is told.
+    pub fn is_read(&self) -> bool {
+        self.events.is_some()
+    }
+
+    /// Whether those whom [`Shared::stops`] told that the program is held have done what they wanted, or are gone: until then they keep a
+    /// file locked.
+    pub fn has_answer(&self) -> bool {
+        let locked = self.folder.as_ref().and_then(|folder| File::open(folder.join("checkpoint")).ok());
+        locked.is_none_or(|file| file.try_lock_shared().is_ok())
     }
 }
 
 pub fn created(path: &Path, flags: OFlags) -> Option<OwnedFd> {
     let mode = Mode::RUSR | Mode::WUSR;
     open(path, OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC | flags, mode).ok()
+}
+
+/// Microseconds since 1970.
+fn now() -> u64 {
+    SystemClock.now().micros()
+}
+
+/// Text as a string of JSON.
+fn json(text: &str) -> String {
+    let mut quoted = String::from('"');
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => quoted.extend(['\\', letter]),
+            control if control.is_control() => {
+                let _ = write!(quoted, "\\u{:04x}", u32::from(control));
+            }
+            other => quoted.push(other),
+        }
+    }
+    quoted + "\""
 }
 
 fn mapped(path: &Path) -> Option<&'static Counts> {
@@ -69,7 +120,7 @@ fn mapped(path: &Path) -> Option<&'static Counts> {
 }
 
 /// A trouble as a line of JSON. `offset` is in bytes from the start of the heap's range.
-fn line(trouble: &Trouble) -> String {
+fn line(at: u64, trouble: &Trouble) -> String {
     let Trouble { page, frame, outcome } = trouble;
     let (name, bits) = match outcome {
         Outcome::Intact => ("intact", 0),
@@ -77,7 +128,7 @@ fn line(trouble: &Trouble) -> String {
         Outcome::Corrected(correction) => ("corrected", correction.flipped.count()),
         Outcome::Uncorrectable => ("uncorrectable", 0),
     };
-    let mut line = format!("{{\"event\":\"{name}\",\"page\":{},\"offset\":{}", page.0, page.0 * 4096);
+    let mut line = format!("{{\"event\":\"{name}\",\"at\":{at},\"page\":{},\"offset\":{}", page.0, page.0 * 4096);
     if let Some(frame) = frame {
         let _ = write!(line, ",\"frame\":{}", frame.number());
     }
@@ -90,8 +141,8 @@ fn line(trouble: &Trouble) -> String {
 
 impl Witness for Shared {
     fn trouble(&self, trouble: &Trouble) {
-        self.tell(&line(trouble));
-        if trouble.outcome == Outcome::Uncorrectable {
+        let told = self.tell(&line(now(), trouble));
+        if trouble.outcome == Outcome::Uncorrectable && !told {
             let frame =
                 trouble.frame.map_or_else(|| "a frame that is unknown".to_owned(), |frame| format!("frame {frame}"));
             say(&format!(
@@ -102,7 +153,7 @@ impl Witness for Shared {
     }
 
     fn lost(&self, block: rampart_guard::BlockIndex, why: &Refusal) {
-        self.tell(&format!("{{\"event\":\"lost\",\"block\":{}}}\n", block.0));
+        self.tell(&format!("{{\"event\":\"lost\",\"at\":{},\"block\":{}}}\n", now(), block.0));
         say(&format!("rampart: memory cannot be given to the program: {why}\n"));
     }
 
@@ -123,8 +174,15 @@ mod tests {
     #[test]
     fn a_trouble_is_one_line_of_json() {
         let trouble = Trouble { page: PageIndex(3), frame: Frame::new(16), outcome: Outcome::Uncorrectable };
-        assert_eq!(line(&trouble), "{\"event\":\"uncorrectable\",\"page\":3,\"offset\":12288,\"frame\":16}\n");
+        let told = line(7, &trouble);
+        let start = "{\"event\":\"uncorrectable\",\"at\":7,\"page\":3,\"offset\":12288";
+        assert_eq!(told, format!("{start},\"frame\":16}}\n"));
         let nameless = Trouble { frame: None, outcome: Outcome::CodesWrong, ..trouble };
-        assert_eq!(line(&nameless), "{\"event\":\"codes_wrong\",\"page\":3,\"offset\":12288}\n");
+        assert_eq!(line(7, &nameless), "{\"event\":\"codes_wrong\",\"at\":7,\"page\":3,\"offset\":12288}\n");
+    }
+
+    #[test]
+    fn names_of_files_are_quoted() {
+        assert_eq!(json("a\"b\\c\n"), "\"a\\\"b\\\\c\\u000a\"");
     }
 }

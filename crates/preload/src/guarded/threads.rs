@@ -8,13 +8,13 @@
 
 use std::env;
 use std::num::NonZero;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use rampart_guard::{Guard, Knobs, Layout, PageIndex, Served, Span};
+use rampart_guard::{Guard, Knobs, Layout, OnError, PageIndex, Served, Span};
 use rampart_linux::SteadyClock;
 use rampart_linux::userfaultfd::Stop;
 use rampart_memory::{Bytes, Clock};
@@ -22,11 +22,12 @@ use rampart_memory::{Bytes, Clock};
 use crate::private::Outside;
 
 use super::desk::{Desk, Request};
-use super::files::{self, say};
+use super::files;
 use super::memory::{AnyEngine, Memory};
 use super::recorder::Recorder;
 use super::shared::Shared;
 use super::uncounted::Uncounted;
+use super::wanted::Wanted;
 
 /// How the process ends if a page is beyond correction.
 const STOPPED: i32 = 86;
@@ -49,6 +50,10 @@ pub struct Live {
     desk: Desk,
     /// While it is not 0, nothing is locked.
     paused: AtomicU32,
+    /// The program wanted a page beyond correction, and waits until it is saved.
+    held: AtomicBool,
+    /// The page, where that is known.
+    wanted: Mutex<Option<Wanted>>,
 }
 
 impl Live {
@@ -91,12 +96,16 @@ impl Live {
             keeper: OnceLock::new(),
             desk: Desk::default(),
             paused: AtomicU32::new(0),
+            held: AtomicBool::new(false),
+            wanted: Mutex::new(None),
         }));
+        // Not in the keeper's thread: a program may bring a `getenv` of its own, which looks into the heap.
+        let flips = Flips::from_environment();
         // A new thread allocates before it can say that it is the guard's; only then may memory be taken away.
         let (ready, readiness) = channel();
         let keeper = spawn("rampart-keeper", move || {
             ready.send(()).expect("somebody waits");
-            live.keep();
+            live.keep(flips);
         })?;
         readiness.recv().map_err(|_| "its thread ended".to_owned())?;
         live.keeper.set(keeper).expect("there is one keeper");
@@ -120,9 +129,12 @@ impl Live {
 
     /// Serves faults until the process ends.
     fn handle(&self) {
-        let serve = |page, touch| match self.guard.fault(page, touch, self.clock.now()) {
-            Served::Stop => self.stop_program(),
-            served => served,
+        let serve = |page, touch, thread| {
+            let served = self.guard.fault(page, touch, self.clock.now());
+            if served == Served::Stop {
+                self.stop(Some(Wanted::by(page, thread)));
+            }
+            served
         };
         self.memory.serve(&self.stop, serve, |took| {
             self.guard.waited(took);
@@ -141,9 +153,8 @@ impl Live {
     }
 
     /// Does what it is asked, and locks what is due, until the process ends.
-    fn keep(&self) {
-        let mut flips = Flips::from_environment();
-        loop {
+    fn keep(&self, mut flips: Option<Flips>) {
+        while !self.held.load(Ordering::Acquire) {
             self.desk.serve(|request| self.grant(request));
             let idle = match self.paused.load(Ordering::Acquire) {
                 0 => self.guard.keep(self.clock.now()).unwrap_or(NAP),
@@ -161,6 +172,18 @@ impl Live {
                 thread::park_timeout(idle.min(NAP));
             }
         }
+        self.wait_for_checkpoint();
+    }
+
+    /// The end of a program that wanted a page beyond correction and is to be saved first: all that is good is opened, and nothing is locked,
+    /// until that is done.
+    fn wait_for_checkpoint(&self) -> ! {
+        self.guard.open_all(self.clock.now());
+        self.shared.stops(true, self.wanted.lock().expect("no panic").as_ref());
+        while !self.shared.has_answer() {
+            thread::sleep(NAP);
+        }
+        self.end_process()
     }
 
     /// In the keeper's thread, which has the files that this may want.
@@ -186,7 +209,8 @@ impl Live {
             }
         };
         if served == Served::Stop {
-            self.stop_program();
+            self.stop(None);
+            self.wait_for_checkpoint();
         }
     }
 
@@ -255,10 +279,29 @@ impl Live {
         self.recorder().write(|| sample, self.shared.accesses.as_ref());
     }
 
-    /// Ends the process before the program sees the page.
-    fn stop_program(&self) -> ! {
+    /// The program must not see a page that a thread of it wants: ends the process, at once or by the keeper as soon as what can be saved was.
+    /// In the latter case other pages are served meanwhile.
+    fn stop(&self, wanted: Option<Wanted>) {
+        let is_first = {
+            let mut first = self.wanted.lock().expect("no panic");
+            let is_first = !self.held.load(Ordering::Acquire);
+            if is_first {
+                *first = wanted;
+            }
+            is_first
+        };
+        if self.guard.on_error() != OnError::Checkpoint || !self.shared.is_read() {
+            self.end_process();
+        }
+        if is_first {
+            self.held.store(true, Ordering::Release);
+            self.unpark_keeper();
+        }
+    }
+
+    fn end_process(&self) -> ! {
         self.write_down();
-        say("rampart: the program was stopped before it used the page\n");
+        self.shared.stops(false, self.wanted.lock().expect("no panic").as_ref());
         // SAFETY: it ends the process and runs nothing of the program's.
         unsafe { libc::_exit(STOPPED) }
     }

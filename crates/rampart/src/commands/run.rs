@@ -10,17 +10,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rampart_diagnostic::Machine;
-use rampart_memory::fault_map::{FailedFrame, Origin};
 
 use crate::error::Error;
 use crate::guarding::arguments::RunArguments;
 use crate::guarding::choice::{self, Possible};
-use crate::guarding::left::{Event, Left};
+use crate::guarding::following::Follower;
+use crate::guarding::left::Left;
 use crate::guarding::library;
 use crate::guarding::page::{self, Run};
 use crate::guarding::recorded::Recorded;
 use crate::signals::stop_flag;
-use crate::store;
 
 /// How often it is looked whether the program has ended.
 const GLANCE: Duration = Duration::from_millis(10);
@@ -44,12 +43,15 @@ pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error>
     if let Some(flips) = arguments.inject {
         command.env("RAMPART_GUARD_INJECT", format!("every={},seed={}", flips.every.as_micros(), flips.seed));
     }
+    let (_, for_checkpoint) = arguments.on_error()?;
+    let mut follower = Follower::new(folder.path(), path, arguments.inject.is_none(), for_checkpoint)?;
     let (began, start) = (Machine::this().clock.now(), Instant::now());
     let child = command.spawn().map_err(|cause| Error::Program { name: name.to_string_lossy().into_owned(), cause })?;
     if let Some(said) = &choice.said {
         eprintln!("rampart: {said}");
     }
-    let status = wait(child)?;
+    let status = wait(child, &mut follower)?;
+    follower.end();
     let seconds = start.elapsed().as_secs_f64();
     let left = Left::read(folder.path());
     let recorded = Recorded::read(folder.path());
@@ -61,20 +63,18 @@ pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error>
     if let Some(path) = &arguments.trace_access {
         recorded.write_traces(path).map_err(|cause| Error::Report { path: path.clone(), cause })?;
     }
-    if arguments.inject.is_none() {
-        remember(&left, path)?;
-    }
     Ok(code(status))
 }
 
 /// Waits for the program. Ctrl-C reaches it from the terminal; another's SIGTERM is passed on.
-fn wait(mut child: Child) -> Result<ExitStatus, Error> {
+fn wait(mut child: Child, follower: &mut Follower) -> Result<ExitStatus, Error> {
     let stop = stop_flag()?;
     let mut told = false;
     loop {
         if let Some(status) = child.try_wait().map_err(Error::GuardFolder)? {
             return Ok(status);
         }
+        follower.look();
         if stop.load(Ordering::Relaxed) && !told {
             told = true;
             rampart_linux::process::terminate(child.id());
@@ -111,21 +111,6 @@ fn tell(arguments: &RunArguments, left: &Left, page: impl FnOnce() -> String) ->
         eprintln!("{}", document());
     } else {
         eprintln!("rampart: {}", left.line());
-    }
-    Ok(())
-}
-
-/// Frames whose pages were beyond correction go on the map.
-fn remember(left: &Left, path: Option<PathBuf>) -> Result<(), Error> {
-    let bad: Vec<_> = left.events.iter().filter_map(Event::bad_frame).collect();
-    if bad.is_empty() {
-        return Ok(());
-    }
-    let now = Machine::this().clock.now();
-    let mut store = store::open(path, now)?;
-    for frame in bad {
-        store.keep_failure(None, Origin::Real, &FailedFrame::condemned(frame, now))?;
-        eprintln!("rampart: frame {frame} is on the map of bad frames; `rampart map restore` retires it");
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use rampart_guard::{Knobs, Method, OnError};
 use rampart_memory::{Bytes, FRAME_BYTES};
 
 use crate::args::some_time;
+use crate::error::Error;
 
 /// Options of `rampart run`.
 #[derive(Clone, Debug, Args)]
@@ -36,9 +37,11 @@ pub struct RunArguments {
     /// Verify up to so many blocks ahead of a program that goes through its memory
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub ahead: u32,
-    /// What is done about a page that cannot be corrected
-    #[arg(long, value_enum, default_value_t = OnErrorChoice::Stop)]
-    pub on_error: OnErrorChoice,
+    /// What is done about a page that cannot be corrected: stop (the program ends before it sees the page, with exit code 86), continue (it
+    /// goes on with what the memory holds), or checkpoint-command CMD (CMD is run by `sh` with RAMPART_PID, RAMPART_PAGE, RAMPART_OFFSET and
+    /// RAMPART_FRAME; then stop)
+    #[arg(long, num_args = 1..=2, value_names = ["WHAT", "CMD"], default_value = "stop")]
+    pub on_error: Vec<OsString>,
     /// Make memory err: flips of single bits in locked pages at a rate, such as 'flip:locked:rate=10/s,seed=3'
     #[arg(long, value_name = "FAULTS", value_parser = some_flips)]
     pub inject: Option<Flips>,
@@ -74,15 +77,6 @@ impl From<EngineChoice> for Method {
     }
 }
 
-/// What is done about a page that cannot be corrected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum OnErrorChoice {
-    /// The program ends before it sees the page, with exit code 86
-    Stop,
-    /// It goes on with what the memory holds
-    Continue,
-}
-
 /// Flips of single bits in locked pages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Flips {
@@ -108,11 +102,27 @@ impl RunArguments {
         }
     }
 
+    /// What is done about a page that cannot be corrected, and the command for it.
+    ///
+    /// # Errors
+    /// [`Error::Uncorrectable`] if that was not said.
+    pub fn on_error(&self) -> Result<(OnError, Option<OsString>), Error> {
+        let named = |word: &OsString| OnError::ALL.iter().find(|(name, _)| word == name).map(|(_, value)| *value);
+        match &self.on_error[..] {
+            [word] => named(word).filter(|value| *value != OnError::Checkpoint).map(|value| (value, None)),
+            [word, command] => {
+                named(word).filter(|value| *value == OnError::Checkpoint).map(|value| (value, Some(command.clone())))
+            }
+            _ => None,
+        }
+        .ok_or(Error::Uncorrectable)
+    }
+
     /// The guard's knobs, for a method that was chosen.
     ///
     /// # Errors
     /// What does not make sense together.
-    pub fn knobs(&self, method: Method) -> Result<Knobs, rampart_guard::knobs::KnobsError> {
+    pub fn knobs(&self, method: Method) -> Result<Knobs, Error> {
         let pages = self.block.get() / FRAME_BYTES;
         let whole = self.block.get().is_multiple_of(FRAME_BYTES);
         let knobs = Knobs {
@@ -123,12 +133,9 @@ impl RunArguments {
             cap: self.cap,
             ahead: self.ahead,
             overhead: self.overhead,
-            on_error: match self.on_error {
-                OnErrorChoice::Stop => OnError::Stop,
-                OnErrorChoice::Continue => OnError::Continue,
-            },
+            on_error: self.on_error()?.0,
         };
-        knobs.checked()
+        Ok(knobs.checked()?)
     }
 }
 

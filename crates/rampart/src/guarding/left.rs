@@ -4,14 +4,16 @@ use std::fs;
 use std::path::Path;
 
 use rampart_guard::{Counter, Snapshot};
-use rampart_memory::{Bytes, FRAME_BYTES, Frame};
+use rampart_memory::{Bytes, FRAME_BYTES};
 use serde::{Deserialize, Serialize};
 
 /// Something that a guard told, a line of JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// What happened: `corrected`, `codes_wrong`, `uncorrectable`, `lost`.
+    /// What happened: `corrected`, `codes_wrong`, `uncorrectable`, `lost`, `held`, `stopped`.
     pub event: String,
+    /// When, in microseconds since 1970.
+    pub at: Option<u64>,
     /// The page of the heap's range.
     pub page: Option<u64>,
     /// Where it begins, in bytes from the start of the range.
@@ -20,13 +22,10 @@ pub struct Event {
     pub frame: Option<u64>,
     /// Bits that had been flipped.
     pub bits: Option<u32>,
-}
-
-impl Event {
-    /// The frame whose page was beyond correction.
-    pub fn bad_frame(&self) -> Option<Frame> {
-        if self.event == "uncorrectable" { Frame::new(self.frame?) } else { None }
-    }
+    /// The thread that wanted the page, as `gettid(2)` numbers it.
+    pub thread: Option<u32>,
+    /// Where in the program's code it was, as `FILE+0xOFFSET`.
+    pub code: Option<String>,
 }
 
 /// All of it.
@@ -127,7 +126,7 @@ mod tests {
         fs::write(folder.path().join("1.jsonl"), event).unwrap();
         let left = Left::read(folder.path());
         assert_eq!((left.processes, left.unreadable, left.counts.get(Counter::Faults)), (2, 2, 7));
-        assert_eq!(left.events[0].bad_frame(), Frame::new(16));
+        assert_eq!(left.events[0].frame, Some(16));
         assert!(left.line().contains("in 2 processes") && left.line().ends_with("7 faults"), "{}", left.line());
     }
 

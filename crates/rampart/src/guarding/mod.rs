@@ -2,6 +2,7 @@
 
 pub mod arguments;
 pub mod choice;
+pub mod following;
 pub mod left;
 pub mod library;
 pub mod page;

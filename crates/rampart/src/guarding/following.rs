@@ -1,0 +1,216 @@
+//! A guarded program's troubles, as they happen: each bad frame is on the map before anybody reads of it.
+//!
+//! **Problem.** A page beyond correction ends the program, or it goes on with what is wrong; either way its frame must never be forgotten, and a
+//! person reads what happened. **Idea.** The guards add lines to files; whoever started the program reads on where it stopped, writes to the
+//! store, and only then speaks. **Why this way.** The guard may not wait for a disk, and a process that ends has told all before.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+
+use rampart_diagnostic::Machine;
+use rampart_memory::Frame;
+use rampart_memory::fault_map::{FailedFrame, Origin};
+
+use super::left::Event;
+use crate::error::Error;
+use crate::store;
+
+/// Follows the guards of one run.
+pub struct Follower {
+    folder: PathBuf,
+    /// How far each file was read.
+    read: HashMap<PathBuf, u64>,
+    /// Pages that were told, each by its process.
+    told: HashSet<(u32, u64)>,
+    store: Option<PathBuf>,
+    /// Memory really errs; what is made up does not go on the map.
+    real: bool,
+    /// What is run once before the first process is stopped.
+    command: Option<OsString>,
+    running: Option<Child>,
+    /// Locked until that has ended, or we have: those who are held wait for it.
+    waiting: Option<File>,
+}
+
+impl Follower {
+    /// Follows the guards that will write into this folder.
+    ///
+    /// # Errors
+    /// [`Error::GuardFolder`] if those who are to be held cannot be told so.
+    pub fn new(folder: &Path, store: Option<PathBuf>, real: bool, command: Option<OsString>) -> Result<Self, Error> {
+        let locked = || {
+            let file = File::create(folder.join("checkpoint"))?;
+            file.lock()?;
+            Ok(file)
+        };
+        let waiting = command.as_ref().map(|_| locked()).transpose().map_err(Error::GuardFolder)?;
+        let (read, told) = Default::default();
+        Ok(Self { folder: folder.to_owned(), read, told, store, real, command, running: None, waiting })
+    }
+
+    /// Keeps and says what is new, and runs what is to be run.
+    pub fn look(&mut self) {
+        for (process, event) in self.news() {
+            match event.event.as_str() {
+                "uncorrectable" if self.told.insert((process, event.page.unwrap_or(u64::MAX))) => {
+                    let kept = self.keep(&event);
+                    eprintln!("rampart: {}; {}", beyond(process, &event), kept);
+                }
+                "stopped" => eprintln!("rampart: {}", stopped(process, &event)),
+                "held" => self.run_command(process, &event),
+                _ => {}
+            }
+        }
+        if let Some(Ok(Some(status))) = self.running.as_mut().map(Child::try_wait) {
+            self.has_run(status);
+        }
+    }
+
+    /// The program has ended: says the rest, and waits for what still runs.
+    pub fn end(mut self) {
+        self.look();
+        if let Some(Ok(status)) = self.running.as_mut().map(Child::wait) {
+            self.has_run(status);
+        }
+    }
+
+    fn has_run(&mut self, status: ExitStatus) {
+        eprintln!("rampart: the command for the checkpoint has ended: {status}");
+        (self.running, self.waiting) = (None, None);
+    }
+
+    fn keep(&self, event: &Event) -> String {
+        let Some(frame) = event.frame.and_then(Frame::new) else {
+            return "its frame is unknown: reading frame numbers wants root".to_owned();
+        };
+        if !self.real {
+            return "it was made up: its frame does not go on the map".to_owned();
+        }
+        match condemn(frame, self.store.clone()) {
+            Ok(()) => format!("frame {frame} is on the map of bad frames; `rampart map restore` retires it"),
+            Err(error) => format!("frame {frame} could not be put on the map of bad frames: {error}"),
+        }
+    }
+
+    /// Runs what is to be run before the program is stopped: once, for the first process that is held.
+    fn run_command(&mut self, process: u32, event: &Event) {
+        let Some(command) = self.command.take() else { return };
+        let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(&command).env("RAMPART_PID", process.to_string());
+        shell.env("RAMPART_PAGE", number(event.page)).env("RAMPART_OFFSET", number(event.offset));
+        shell.env("RAMPART_FRAME", number(self.frame_of(process, event)));
+        match shell.spawn() {
+            Ok(child) => self.running = Some(child),
+            Err(error) => {
+                eprintln!("rampart: cannot run the command for the checkpoint: {error}");
+                self.waiting = None;
+            }
+        }
+    }
+
+    /// The frame that was told with a page of a process.
+    fn frame_of(&self, process: u32, event: &Event) -> Option<u64> {
+        let lines = fs::read_to_string(self.folder.join(format!("{process}.jsonl"))).ok()?;
+        let told = lines.lines().filter_map(|line| serde_json::from_str::<Event>(line).ok());
+        told.filter(|told| told.event == "uncorrectable" && told.page == event.page).find_map(|told| told.frame)
+    }
+
+    /// Whole lines that were not read yet, and whose they are.
+    fn news(&mut self) -> Vec<(u32, Event)> {
+        let mut news = Vec::new();
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let process = path.file_stem().and_then(OsStr::to_str).and_then(|name| name.parse().ok());
+            let (Some(process), Some("jsonl")) = (process, path.extension().and_then(OsStr::to_str)) else { continue };
+            let place = self.read.entry(path.clone()).or_default();
+            let Some(text) = from(&path, *place) else { continue };
+            let whole = text.rfind('\n').map_or(0, |end| end + 1);
+            *place += whole as u64;
+            // What is no event is counted when the run has ended.
+            news.extend(text[..whole].lines().filter_map(|line| Some((process, serde_json::from_str(line).ok()?))));
+        }
+        news
+    }
+}
+
+/// The rest of a file.
+fn from(path: &Path, place: u64) -> Option<String> {
+    let mut file = File::open(path).ok()?;
+    if file.metadata().ok()?.len() == place {
+        return None;
+    }
+    file.seek(SeekFrom::Start(place)).ok()?;
+    let mut text = String::new();
+    file.read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+/// Puts a frame on the map, for good.
+fn condemn(frame: Frame, path: Option<PathBuf>) -> Result<(), Error> {
+    let now = Machine::this().clock.now();
+    let mut store = store::open(path, now)?;
+    Ok(store.keep_failure(None, Origin::Real, &FailedFrame::condemned(frame, now))?)
+}
+
+/// What memory did, and to what.
+fn beyond(process: u32, event: &Event) -> String {
+    let page = event.page.unwrap_or_default();
+    let offset = event.offset.unwrap_or_default();
+    format!("memory changed beyond correction: page {page} of process {process}, {offset:#x} bytes into its heap")
+}
+
+/// Who wanted it.
+fn stopped(process: u32, event: &Event) -> String {
+    let thread = event.thread.map_or_else(String::new, |thread| format!(": thread {thread} wanted it"));
+    let code = event.code.as_ref().map_or_else(String::new, |code| format!(", at {code}"));
+    format!("process {process} was stopped before it used the page{thread}{code}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_once_and_only_whole_ones() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut follower = Follower::new(folder.path(), None, false, None).unwrap();
+        let write = |text: &str| fs::write(folder.path().join("7.jsonl"), text).unwrap();
+        fs::write(folder.path().join("7.counts"), "not mine").unwrap();
+        let first = "{\"event\":\"corrected\",\"page\":1}\n";
+        write(&format!("{first}nonsense\n{{\"event\":\"stop"));
+        let news = follower.news();
+        assert_eq!((news.len(), news[0].0, news[0].1.page), (1, 7, Some(1)));
+        write(&format!("{first}nonsense\n{{\"event\":\"stopped\",\"code\":\"a+0x1\",\"thread\":8}}\n"));
+        let news = follower.news();
+        assert_eq!(
+            stopped(news[0].0, &news[0].1),
+            "process 7 was stopped before it used the page: thread 8 wanted it, at a+0x1"
+        );
+        assert!(follower.news().is_empty());
+    }
+
+    #[test]
+    fn a_page_is_named_with_its_process_and_offset() {
+        let event: Event = serde_json::from_str("{\"event\":\"uncorrectable\",\"page\":3,\"offset\":12288}").unwrap();
+        assert!(beyond(7, &event).ends_with("page 3 of process 7, 0x3000 bytes into its heap"));
+    }
+
+    #[test]
+    fn a_bad_frame_is_on_the_map_before_it_is_said_and_one_that_was_made_up_never_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        let event: Event = serde_json::from_str("{\"event\":\"uncorrectable\",\"page\":3,\"frame\":16}").unwrap();
+        let made_up = Follower::new(folder.path(), Some(path.clone()), false, None).unwrap();
+        assert!(made_up.keep(&event).contains("made up") && !path.exists());
+        let real = Follower::new(folder.path(), Some(path.clone()), true, None).unwrap();
+        assert!(real.keep(&event).starts_with("frame 0x10 is on the map"), "{}", real.keep(&event));
+        let map =
+            store::open(Some(path), rampart_memory::Timestamp::default()).unwrap().failures(Origin::Real).unwrap();
+        assert!(map.get(Frame::new(16).unwrap()).is_some());
+    }
+}
