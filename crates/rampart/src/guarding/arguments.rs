@@ -24,7 +24,8 @@ pub struct RunArguments {
     /// How much is locked and unlocked at once: a power of two from 4KiB to 2MiB; small where access is scattered
     #[arg(long, value_name = "SIZE", default_value = "2MiB", value_parser = some_size)]
     pub block: Bytes,
-    /// At most so much of the heap is unlocked, unless the program cannot go on with it
+    /// At most so much of the heap is unlocked, and of a small heap a twentieth, but four blocks; more if the program cannot go on
+    /// with it
     #[arg(long, value_name = "SIZE", default_value = "32MiB", value_parser = some_size)]
     pub cap: Bytes,
     /// What it may cost, such as 20%, of the program's own time: more is unlocked where it would cost more, and less where it
