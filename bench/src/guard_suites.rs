@@ -232,9 +232,10 @@ fn of_junit(text: &str) -> Ends {
     let mut ends = Ends::new();
     for case in text.split("<testcase ").skip(1) {
         let (tag, rest) = case.split_once('>').unwrap_or((case, ""));
-        let of = |name: &str| tag.split_once(&format!("{name}=\""))?.1.split_once('"').map(|(value, _)| value);
-        let whole = [of(" classname").or_else(|| tag.strip_prefix("classname=\"")?.split('"').next()), of("name")];
-        let name = whole.into_iter().flatten().collect::<Vec<_>>().join(".");
+        // One name ends as the other does.
+        let tag = format!(" {tag}");
+        let of = |name: &str| tag.split_once(&format!(" {name}=\""))?.1.split_once('"').map(|(value, _)| value);
+        let name = [of("classname"), of("name")].into_iter().flatten().collect::<Vec<_>>().join(".");
         let inside = if tag.ends_with('/') { "" } else { rest.split("</testcase>").next().unwrap_or("") };
         let end = match inside {
             inside if inside.contains("<failure") || inside.contains("<error") => End::Failed,
@@ -250,10 +251,10 @@ fn of_junit(text: &str) -> Ends {
 fn of_redis(text: &str) -> Ends {
     let mut ends = Ends::new();
     for line in text.lines() {
-        let plain: String = line
-            .split('\u{1b}')
-            .map(|part| part.split_once('m').filter(|_| part.starts_with('[')).map_or(part, |(_, rest)| rest))
-            .collect();
+        // What follows an escape is a colour up to its m.
+        let mut parts = line.split('\u{1b}');
+        let before = parts.next().unwrap_or("").to_owned();
+        let plain = before + &parts.map(|part| part.split_once('m').map_or(part, |(_, rest)| rest)).collect::<String>();
         let Some((end, name)) = plain.strip_prefix('[').and_then(|rest| rest.split_once("]: ")) else { continue };
         let name = name.rsplit_once(" (").filter(|(_, time)| time.ends_with(" ms)")).map_or(name, |(name, _)| name);
         match end {
