@@ -374,6 +374,51 @@ fn the_report_is_a_page_with_drawings_that_asks_for_nothing_else_and_shows_names
     }
 }
 
+/// A guarded run of [`SUMS`], which is right, and its report.
+fn sums(rampart: &Rampart, arguments: &[&str]) -> Value {
+    let said =
+        run(rampart, &[arguments, &["--cap", "4MiB", "--report", "report.json", "--", "python3", "-c", SUMS]].concat());
+    assert_eq!((said.code, said.out.as_str()), (Some(0), "right\n"), "{arguments:?}: {}", said.err);
+    assert!(said.err.contains(" frames tested, "), "{}", said.err);
+    let text = std::fs::read_to_string(rampart.folder().join("report.json")).expect("a report");
+    serde_json::from_str(&text).expect("it is JSON")
+}
+
+#[test]
+fn frames_are_tested_before_a_program_gets_them_or_soon_after() {
+    let rampart = Rampart::new();
+    if !installed("python3") || !can_guard(&rampart) {
+        return;
+    }
+    for block in ["2MiB", "64KiB"] {
+        let count = |report: &Value, name: &str| report["counts"][name].as_u64().expect("a count");
+        let waited = sums(&rampart, &["--block", block, "--untested", "wait"]);
+        assert!(count(&waited, "supplied") > 8192 && count(&waited, "untested") == 0, "{block}: {waited}");
+        assert!(count(&waited, "tested") >= count(&waited, "supplied"), "{block}: {waited}");
+        let hurried = sums(&rampart, &["--block", block]);
+        assert!(count(&hurried, "supplied") + count(&hurried, "renewed") > 0, "{block}: {hurried}");
+        assert_eq!(count(&waited, "retired") + count(&hurried, "retired"), 0, "{block}: this memory is good");
+    }
+}
+
+#[test]
+fn frames_that_fail_are_taken_from_under_a_program_that_notices_nothing() {
+    let rampart = Rampart::new();
+    if !installed("python3") || !can_guard(&rampart) {
+        return;
+    }
+    let report = sums(&rampart, &["--inject", "stuck-at:40,seed=3"]);
+    let retired = report["counts"]["retired"].as_u64().expect("a count");
+    let events = report["events"].as_array().expect("events");
+    assert!(retired > 0, "{report}");
+    assert!(
+        events.iter().all(|event| event["event"] == "failed_emulated") && events.len() as u64 == retired,
+        "{report}"
+    );
+    let map = rampart.json(&["map", "show", "--json"]);
+    assert_eq!(map["frames"].as_array().map(Vec::len), Some(0), "what was made up is not on the map");
+}
+
 #[test]
 fn it_exits_as_the_program_does() {
     let rampart = Rampart::new();
@@ -394,6 +439,9 @@ fn what_cannot_be_run_or_guarded_so_is_refused_in_one_line() {
         (&["--on-error", "maybe", "--", "true"], "checkpoint-command"),
         (&["--on-error", "stop", "now", "--", "true"], "checkpoint-command"),
         (&["--on-error", "checkpoint-command", "--", "true"], "and a command"),
+        (&["--inject", "stuck-at:3", "--test", "none", "--", "true"], "--test none"),
+        (&["--test", "march c", "--", "true"], "March C-"),
+        (&["--spare", "4KiB", "--", "true"], "2MiB"),
         (&[], "PROGRAM"),
     ] {
         let said = run(&rampart, arguments);

@@ -51,6 +51,18 @@ pub enum Counter {
     Micros,
     /// Nanoseconds in which what the program waited for was done: faults served, and all opened before a fork.
     ServeNanos,
+    /// Frames tested, each as often as it was.
+    Tested,
+    /// Pages that were first used on frames that had been tested.
+    Supplied,
+    /// Pages that were first used on frames that had not.
+    Untested,
+    /// Locked pages put on frames that had been tested of late.
+    Renewed,
+    /// Frames that failed a test, and are not used again.
+    Retired,
+    /// Nanoseconds that testing frames took.
+    TestNanos,
 }
 
 impl Counter {
@@ -78,6 +90,12 @@ impl Counter {
         Self::Injected,
         Self::Micros,
         Self::ServeNanos,
+        Self::Tested,
+        Self::Supplied,
+        Self::Untested,
+        Self::Renewed,
+        Self::Retired,
+        Self::TestNanos,
     ];
 
     /// What it is called in a report.
@@ -106,12 +124,18 @@ impl Counter {
             Self::Injected => "injected",
             Self::Micros => "micros",
             Self::ServeNanos => "serve_nanos",
+            Self::Tested => "tested",
+            Self::Supplied => "supplied",
+            Self::Untested => "untested",
+            Self::Renewed => "renewed",
+            Self::Retired => "retired",
+            Self::TestNanos => "test_nanos",
         }
     }
 }
 
 /// How many there are.
-pub(crate) const COUNTERS: usize = Counter::ServeNanos as usize + 1;
+pub(crate) const COUNTERS: usize = Counter::TestNanos as usize + 1;
 
 /// Counters, each written by the guard and read by anybody. All zeros is a good beginning, so fresh memory will do.
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
 //! What a guard asks of the machine.
 
 use rampart_codes::Pages;
-use rampart_memory::Frame;
+use rampart_memory::{Frame, Timestamp};
 
 use crate::layout::{PageIndex, Span};
 
@@ -12,6 +12,17 @@ pub enum Refusal {
     Pinned,
     /// the kernel says: {0}
     Kernel(String),
+}
+
+/// What is known of the frames below some pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frames {
+    /// They are the same as before.
+    Same,
+    /// They are others, of which nothing is known.
+    Untested,
+    /// They are others, which were all tested, the first of them at this time.
+    Tested(Timestamp),
 }
 
 /// Two ranges of addresses of the same layout: the *program's*, and the *vault*, which the program does not know. Each page
@@ -30,20 +41,35 @@ pub trait Engine: Sync {
     ///
     /// # Errors
     /// Why they cannot be; all are in the program's range then.
-    fn close(&self, span: Span) -> Result<(), Refusal>;
+    fn close(&self, span: Span) -> Result<Frames, Refusal>;
+
+    /// Gives the program a whole block that it never had, zeros on tested frames, and wakes those who wait for it.
+    /// [`Frames::Same`] if there are no such frames, or it has a page of it: then it may have others now as well.
+    fn supply(&self, _span: Span) -> Frames {
+        Frames::Same
+    }
 
     /// Gives the program pages of zeros where it has none, and wakes those who wait for them.
     ///
     /// # Errors
     /// Why they cannot be had.
-    fn fill(&self, span: Span) -> Result<(), Refusal>;
+    fn fill(&self, span: Span) -> Result<Frames, Refusal>;
+
+    /// Copies pages that are in the vault to tested frames, which take their place there. What they were on is never the
+    /// program's again before it was tested too. [`Frames::Same`] if there are no tested frames now, or never.
+    ///
+    /// # Errors
+    /// Why it cannot be; the pages are on the frames that they were on.
+    fn renew(&self, _span: Span) -> Result<Frames, Refusal> {
+        Ok(Frames::Same)
+    }
 
     /// A thread faulted on a page of a block that the program has already, since somebody else opened it meanwhile, or since
     /// the program gave the page back to the kernel by itself.
     ///
     /// # Errors
     /// Why the page cannot be there.
-    fn settle(&self, page: PageIndex) -> Result<(), Refusal> {
+    fn settle(&self, page: PageIndex) -> Result<Frames, Refusal> {
         self.fill(Span::of_page(page))
     }
 

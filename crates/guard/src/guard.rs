@@ -14,6 +14,8 @@
 //! Two threads work on it: the *handler* answers faults ([`Guard::fault`]), the *keeper* locks blocks, makes their codes and
 //! opens blocks ahead of the program ([`Guard::keep`]); 002_55d5eb8104b64c01.txt, listings 4.3 and 4.4, and 4.4.4 for the second.
 
+pub mod renewal;
+
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -25,7 +27,7 @@ use rampart_memory::Timestamp;
 use crate::accesses::{Access, Touch};
 use crate::ahead::Ahead;
 use crate::counts::{Counter, Counts};
-use crate::engine::Engine;
+use crate::engine::{Engine, Frames};
 use crate::knobs::{Knobs, OnError};
 use crate::layout::{BlockIndex, Layout, PageIndex, PageSet, Span};
 use crate::openings::Openings;
@@ -324,19 +326,23 @@ impl<'a, E: Engine> Guard<'a, E> {
         let opened = match (known.state, why) {
             (State::Fresh, _) => {
                 self.counts.add(Counter::FirstUses, 1);
-                self.engine.fill(span)
+                match self.engine.supply(span) {
+                    Frames::Same => self.engine.fill(span),
+                    supplied => Ok(supplied),
+                }
             }
             (State::Open | State::Kept, Why::Wanted { page, .. }) => self.engine.settle(page),
-            (State::Open | State::Kept, Why::Ahead) => Ok(()),
+            (State::Open | State::Kept, Why::Ahead) => Ok(Frames::Same),
             (State::Stale, _) => {
                 self.counts.add(Counter::Early, 1);
-                self.engine.open(span)
+                self.engine.open(span).map(|()| Frames::Same)
             }
-            (State::Locked, _) => self.engine.open(span),
+            (State::Locked, _) => self.engine.open(span).map(|()| Frames::Same),
         };
         match opened {
-            Ok(()) => {
+            Ok(frames) => {
                 let left = known.state == State::Kept;
+                self.note_frames(known, frames);
                 self.note_open(block, known, now, why);
                 if left { Served::Left } else { Served::GoesOn }
             }
@@ -345,6 +351,19 @@ impl<'a, E: Engine> Guard<'a, E> {
                 Served::Stop
             }
         }
+    }
+
+    /// A block of which a page is on a frame that was not tested counts as not tested.
+    fn note_frames(&self, known: &mut Block, frames: Frames) {
+        let (counter, tested) = match frames {
+            Frames::Same => return,
+            Frames::Untested => (Counter::Untested, None),
+            Frames::Tested(at) => (Counter::Supplied, Some(at)),
+        };
+        if known.state == State::Fresh {
+            self.counts.add(counter, u64::from(self.layout().block_pages()));
+        }
+        known.tested = tested;
     }
 
     fn note_open(&self, block: BlockIndex, known: &mut Block, now: Timestamp, why: Why) {
@@ -401,11 +420,13 @@ impl<'a, E: Engine> Guard<'a, E> {
         if known.state != State::Open {
             return;
         }
-        if known.holders > 0 || self.engine.close(self.layout().span(block)).is_err() {
+        let closed = if known.holders > 0 { None } else { self.engine.close(self.layout().span(block)).ok() };
+        let Some(frames) = closed else {
             self.counts.add(Counter::Pinned, 1);
             self.openings().stays(block, now);
             return;
-        }
+        };
+        self.note_frames(&mut known, frames);
         self.counts.add(Counter::Locked, 1);
         self.counts.subtract(Counter::Open, u64::from(self.layout().block_pages()));
         known.state = State::Stale;

@@ -9,6 +9,7 @@ use rampart_memory::{Bytes, Frame};
 
 use super::*;
 use crate::engine::Refusal;
+use crate::guard::renewal::{Renewal, Round};
 use crate::made_up::MadeUp;
 
 /// Remembers what it was told.
@@ -360,4 +361,48 @@ fn a_fault_on_what_was_left_to_the_program_is_said_to_be_its_own() {
     world.guard.leave(Span::of_page(PageIndex(5)), at(world.time));
     assert_eq!(world.fault(5), Served::Left);
     assert_eq!(world.guard.engine().read(5), Some(PageData::from_seed(1)));
+}
+
+/// Rounds until nothing is left to renew; how many blocks were.
+fn renew_all(world: &World<'_>, round: &mut Round, seconds: u64) -> usize {
+    let now = at(seconds * 1_000_000);
+    let renewals = std::iter::from_fn(|| match world.guard.renew(round, Duration::from_secs(10), now) {
+        Renewal::RoundDone | Renewal::NoFrames => None,
+        renewal => Some(renewal),
+    });
+    renewals.filter(|renewal| *renewal == Renewal::Renewed).count()
+}
+
+#[test]
+fn locked_blocks_are_put_on_tested_frames_once_a_lifetime_and_keep_their_content() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    let mut round = Round::default();
+    (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
+    world.keep();
+    let before = world.guard.engine().frame(PageIndex(3));
+    assert_eq!(renew_all(&world, &mut round, 1), 0, "no frames are there");
+    *world.guard.engine().tested.lock().unwrap() = Some(at(2_000_000));
+    let blocks = usize::try_from(PAGES / 4).unwrap();
+    assert_eq!(renew_all(&world, &mut round, 3), blocks - 2, "all but the two that are open");
+    assert_ne!(world.guard.engine().frame(PageIndex(3)), before);
+    assert_eq!(renew_all(&world, &mut round, 11), 0, "a test is good for ten seconds");
+    assert_eq!(renew_all(&world, &mut round, 12), blocks - 2);
+    (0..PAGES).for_each(|page| assert_eq!(world.read(page), PageData::from_seed(page)));
+    assert_eq!(counts.snapshot().get(Counter::Renewed), 2 * (PAGES - 8));
+}
+
+#[test]
+fn what_memory_did_before_a_renewal_is_put_right_and_told_of_the_frame_that_did_it() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    world.write(5, &PageData::from_seed(1));
+    world.lock_all_but(20);
+    let before = world.guard.engine().frame(PageIndex(5));
+    assert!(world.guard.inject(PageIndex(5), &[777]));
+    *world.guard.engine().tested.lock().unwrap() = Some(at(1));
+    renew_all(&world, &mut Round::default(), 0);
+    assert_eq!(told.0.lock().unwrap().iter().map(|trouble| trouble.frame).collect::<Vec<_>>(), [before]);
+    assert_ne!(world.guard.engine().frame(PageIndex(5)), before);
+    assert_eq!(world.read(5), PageData::from_seed(1));
 }

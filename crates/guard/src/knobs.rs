@@ -99,6 +99,8 @@ pub enum KnobsError {
     Block,
     /// the cap of unlocked memory is at least two blocks: raise --cap or lower --block
     Cap,
+    /// faults in frames are found by their tests alone: leave out --test none and --engine mprotect
+    NothingTested,
     /// {0:?} is no setting of the guard
     Malformed(String),
 }

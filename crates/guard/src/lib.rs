@@ -17,6 +17,8 @@
 //! | [`engine`] | what a guard asks of the machine |
 //! | [`guard`] | the state machine over these |
 //! | [`witness`] | who is told what it sees |
+//! | [`frames`] | what a user may set about the frames below |
+//! | [`stock`] | how much tested memory is kept ready |
 //! | [`counts`] | what was done |
 //! | [`samples`], [`accesses`] | when it was done, and to what |
 //! | [`journal`] | the files in which these two are |
@@ -33,6 +35,7 @@ pub mod ahead;
 pub mod cap;
 pub mod counts;
 pub mod engine;
+pub mod frames;
 pub mod guard;
 pub mod journal;
 pub mod knobs;
@@ -41,12 +44,16 @@ pub mod layout;
 mod made_up;
 pub mod openings;
 pub mod samples;
+pub mod stock;
 pub mod table;
 pub mod witness;
 
 pub use counts::{Counter, Counts, Snapshot};
-pub use engine::{Engine, Refusal};
+pub use engine::{Engine, Frames, Refusal};
+pub use frames::{FrameKnobs, Untested};
+pub use guard::renewal::{Renewal, Round};
 pub use guard::{Guard, Served};
 pub use knobs::{Knobs, Method, OnError};
 pub use layout::{BlockIndex, Layout, PageIndex, PageSet, Span};
+pub use stock::Stock;
 pub use witness::{Trouble, Witness};

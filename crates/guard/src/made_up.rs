@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use rampart_codes::{PageBits, PageData, Pages};
-use rampart_memory::Frame;
+use rampart_memory::{Frame, Timestamp};
 
-use crate::engine::{Engine, Refusal};
+use crate::engine::{Engine, Frames, Refusal};
 use crate::layout::{PageIndex, Span};
 
 /// Where each page is, by its number.
@@ -18,7 +18,14 @@ pub struct MadeUp {
     pub pinned: Mutex<BTreeSet<u64>>,
     /// Blocks that may be open at once.
     pub most_open: usize,
+    /// When the frames were tested that there are; `None`: there are none.
+    pub tested: Mutex<Option<Timestamp>>,
+    /// The frame of each page.
+    frames: Mutex<Vec<u64>>,
 }
+
+/// Frames that pages are on after their first.
+const SECOND_FRAMES: u64 = 0x10_000;
 
 impl MadeUp {
     pub fn new(pages: usize) -> Self {
@@ -27,6 +34,8 @@ impl MadeUp {
             vault: Mutex::new(vec![None; pages]),
             pinned: Mutex::default(),
             most_open: usize::MAX,
+            tested: Mutex::default(),
+            frames: Mutex::new((0x1000..).take(pages).collect()),
         }
     }
 
@@ -68,7 +77,7 @@ impl Engine for MadeUp {
         Ok(())
     }
 
-    fn close(&self, span: Span) -> Result<(), Refusal> {
+    fn close(&self, span: Span) -> Result<Frames, Refusal> {
         if pages(span).any(|page| self.pinned.lock().unwrap().contains(&(page as u64))) {
             return Err(Refusal::Pinned);
         }
@@ -77,15 +86,24 @@ impl Engine for MadeUp {
             assert!(vault[page].is_none(), "page {page} is in one place");
             vault[page] = program[page].take();
         }
-        Ok(())
+        Ok(Frames::Same)
     }
 
-    fn fill(&self, span: Span) -> Result<(), Refusal> {
+    fn fill(&self, span: Span) -> Result<Frames, Refusal> {
         let mut program = self.program.lock().unwrap();
         for page in pages(span) {
             program[page].get_or_insert(PageData::ZERO);
         }
-        Ok(())
+        Ok(Frames::Untested)
+    }
+
+    fn renew(&self, span: Span) -> Result<Frames, Refusal> {
+        let Some(tested) = *self.tested.lock().unwrap() else { return Ok(Frames::Same) };
+        for page in pages(span) {
+            assert!(self.vault.lock().unwrap()[page].is_some(), "page {page} is in the vault");
+            self.frames.lock().unwrap()[page] += SECOND_FRAMES;
+        }
+        Ok(Frames::Tested(tested))
     }
 
     fn discard(&self, span: Span) {
@@ -113,6 +131,6 @@ impl Engine for MadeUp {
     }
 
     fn frame(&self, page: PageIndex) -> Option<Frame> {
-        Frame::new(0x1000 + page.0)
+        Frame::new(self.frames.lock().unwrap()[at(page.0)])
     }
 }

@@ -6,6 +6,8 @@
 
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
+use rampart_memory::Timestamp;
+
 use crate::layout::{BlockIndex, Layout};
 
 /// Blocks of a piece.
@@ -35,11 +37,13 @@ pub struct Block {
     pub holders: u32,
     /// The codes of its pages, one after the other; none before they are first made.
     pub codes: Box<[u8]>,
+    /// When its frames were tested; `None`: not all were.
+    pub tested: Option<Timestamp>,
 }
 
 impl Block {
     fn new() -> Self {
-        Self { state: State::Fresh, holders: 0, codes: Box::default() }
+        Self { state: State::Fresh, holders: 0, codes: Box::default(), tested: None }
     }
 }
 

@@ -76,7 +76,12 @@ impl Block {
             return Err(refused(Errno::NOMEM));
         }
         let mapping = populated(size, kind).map_err(refused)?;
-        Ok(Self { pin: Pin::None, mapping, kind })
+        Ok(Self::of(mapping, kind))
+    }
+
+    /// A block of memory that is wholly present.
+    pub(crate) const fn of(mapping: Mapping, kind: PageKind) -> Self {
+        Self { pin: Pin::None, mapping, kind }
     }
 
     /// The first byte.

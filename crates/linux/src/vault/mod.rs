@@ -30,6 +30,7 @@
 mod moves;
 mod options;
 mod span;
+mod taking;
 mod writes;
 
 use std::ptr::NonNull;

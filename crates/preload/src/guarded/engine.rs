@@ -7,25 +7,28 @@ use std::thread;
 use std::time::Duration;
 
 use rampart_codes::Pages;
-use rampart_guard::{Engine, PageIndex, Refusal, Span};
+use rampart_guard::{Engine, Frames, PageIndex, Refusal, Span};
 use rampart_linux::userfaultfd::{MoveError, MoveRefusal, Wake};
 use rampart_linux::vault::{self, Side, Tally, Vault};
 use rampart_linux::{Pagemap, Roots};
 use rampart_memory::Frame;
 
+use super::frames::Pool;
+
 /// How often a page that is busy is tried, and how long it is from one try to the next.
 const PATIENCE: usize = 1000;
 const MOMENT: Duration = Duration::from_millis(1);
 
-/// A vault, and the way to frame numbers where the kernel tells them.
+/// A vault, tested frames if they are wished for, and the way to frame numbers where the kernel tells them.
 pub struct VaultEngine {
     vault: &'static Vault,
+    pool: Option<&'static Pool>,
     pagemap: Option<Pagemap>,
 }
 
 impl VaultEngine {
-    pub fn new(vault: &'static Vault) -> Self {
-        Self { vault, pagemap: Pagemap::open(&Roots::default()).ok() }
+    pub fn new(vault: &'static Vault, pool: Option<&'static Pool>) -> Self {
+        Self { vault, pool, pagemap: Pagemap::open(&Roots::default()).ok() }
     }
 
     /// Moves what is in the vault back to the program, after a move that was not whole. A page may be busy for a moment, since
@@ -42,18 +45,22 @@ impl VaultEngine {
     }
 
     /// Zeros where the program has no page.
-    fn fill_holes(&self, span: vault::Span) -> Result<(), Refusal> {
-        span.numbers().try_for_each(|page| self.fill_one(page))
+    fn fill_holes(&self, span: vault::Span) -> Result<Frames, Refusal> {
+        span.numbers().try_fold(Frames::Same, |frames, page| {
+            let filled = self.fill_one(page)?;
+            Ok(if filled == Frames::Same { frames } else { filled })
+        })
     }
 
     /// A page of an open block that the program does not have: that of the vault, if it could not be moved before, or else zeros.
-    fn fill_one(&self, page: u64) -> Result<(), Refusal> {
+    fn fill_one(&self, page: u64) -> Result<Frames, Refusal> {
         self.back(one(page))?;
         match self.vault.populate(one(page)) {
             Err(MoveError { refusal: MoveRefusal::Occupied, .. }) => {
-                self.vault.wake(one(page)).map_err(|error| Refusal::Kernel(error.to_string()))
+                self.vault.wake(one(page)).map_err(|error| Refusal::Kernel(error.to_string()))?;
+                Ok(Frames::Same)
             }
-            other => other.map_err(refused),
+            other => other.map(|()| Frames::Untested).map_err(refused),
         }
     }
 }
@@ -66,7 +73,7 @@ fn as_vault(span: Span) -> vault::Span {
     vault::Span::new(span.first.0, span.count.get()).expect("pages of the range")
 }
 
-fn refused(error: MoveError) -> Refusal {
+pub(super) fn refused(error: MoveError) -> Refusal {
     match error.refusal {
         MoveRefusal::Busy => Refusal::Pinned,
         other => Refusal::Kernel(other.to_string()),
@@ -82,7 +89,7 @@ impl Engine for VaultEngine {
             Err(MoveError { refusal: MoveRefusal::Busy, .. }) => self.back(span),
             Err(MoveError { refusal: MoveRefusal::Missing | MoveRefusal::Occupied, .. }) => {
                 self.back(span)?;
-                self.fill_holes(span)
+                self.fill_holes(span).map(drop)
             }
             Err(error) => Err(refused(error)),
         }
@@ -90,12 +97,12 @@ impl Engine for VaultEngine {
 
     /// A block is closed whole or not at all. Where pages are missing, since the program gave them back to the kernel by itself,
     /// it gets zeros; where they are shared since a fork, copies of its own.
-    fn close(&self, span: Span) -> Result<(), Refusal> {
+    fn close(&self, span: Span) -> Result<Frames, Refusal> {
         let span = as_vault(span);
         for attempt in 0..2 {
             let Tally { holes, busy, occupied, .. } = self.vault.lock(span, |_, _| {}).map_err(refused)?;
             if holes + busy + occupied == 0 {
-                return Ok(());
+                return Ok(if attempt == 0 { Frames::Same } else { Frames::Untested });
             }
             self.back(span)?;
             if attempt == 0 {
@@ -106,16 +113,24 @@ impl Engine for VaultEngine {
         Err(Refusal::Pinned)
     }
 
-    fn fill(&self, span: Span) -> Result<(), Refusal> {
+    fn supply(&self, span: Span) -> Frames {
+        self.pool.map_or(Frames::Same, |pool| pool.supply(as_vault(span)))
+    }
+
+    fn fill(&self, span: Span) -> Result<Frames, Refusal> {
         let span = as_vault(span);
         if span.pages() == 1 {
             return self.fill_one(span.first());
         }
         match self.vault.populate(span) {
-            Ok(()) => Ok(()),
+            Ok(()) => Ok(Frames::Untested),
             Err(MoveError { refusal: MoveRefusal::Occupied, .. }) => self.fill_holes(span),
             Err(error) => Err(refused(error)),
         }
+    }
+
+    fn renew(&self, span: Span) -> Result<Frames, Refusal> {
+        self.pool.map_or(Ok(Frames::Same), |pool| pool.renew(as_vault(span)))
     }
 
     fn discard(&self, span: Span) {

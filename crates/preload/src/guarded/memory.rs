@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rampart_codes::Pages;
 use rampart_guard::accesses::Touch;
-use rampart_guard::{Engine, Knobs, Method, PageIndex, Refusal, Served, Span};
+use rampart_guard::{Engine, Frames, Knobs, Method, PageIndex, Refusal, Served, Span};
 use rampart_linux::protect::Protected;
 use rampart_linux::userfaultfd::{Messages, Reach, Stop};
 use rampart_linux::vault::{self, Side, Tracking, Vault, VaultOptions};
@@ -13,8 +13,10 @@ use rampart_linux::{Error, PageKind, Roots};
 use rampart_memory::{Bytes, FRAME_BYTES, Frame};
 
 use super::engine::VaultEngine;
+use super::frames::Pool;
 use super::mailbox::Mailbox;
 use super::protect::ProtectEngine;
+use super::shared::Shared;
 
 /// Huge pages and what is larger are blocks of this many pages.
 const HUGE: u32 = rampart_guard::layout::MOST_PAGES;
@@ -154,10 +156,18 @@ impl Memory {
         }
     }
 
-    /// What the guard asks of it.
-    pub fn engine(&'static self) -> AnyEngine {
+    /// Tested frames to put below it, if they are wished for; by permissions pages cannot be put elsewhere.
+    pub fn pool(&'static self, shared: &'static Shared) -> Result<Option<&'static Pool>, String> {
         match self {
-            Self::Moved(vault) => AnyEngine::Moved(VaultEngine::new(vault)),
+            Self::Moved(vault) => Ok(Pool::from_environment(vault, shared)?.map(|pool| &*Box::leak(Box::new(pool)))),
+            Self::Protected(..) => Ok(None),
+        }
+    }
+
+    /// What the guard asks of it.
+    pub fn engine(&'static self, pool: Option<&'static Pool>) -> AnyEngine {
+        match self {
+            Self::Moved(vault) => AnyEngine::Moved(VaultEngine::new(vault, pool)),
             Self::Protected(range, _) => AnyEngine::Protected(ProtectEngine::new(range)),
         }
     }
@@ -177,21 +187,35 @@ impl Engine for AnyEngine {
         }
     }
 
-    fn close(&self, span: Span) -> Result<(), Refusal> {
+    fn close(&self, span: Span) -> Result<Frames, Refusal> {
         match self {
             Self::Moved(engine) => engine.close(span),
             Self::Protected(engine) => engine.close(span),
         }
     }
 
-    fn fill(&self, span: Span) -> Result<(), Refusal> {
+    fn supply(&self, span: Span) -> Frames {
+        match self {
+            Self::Moved(engine) => engine.supply(span),
+            Self::Protected(engine) => engine.supply(span),
+        }
+    }
+
+    fn fill(&self, span: Span) -> Result<Frames, Refusal> {
         match self {
             Self::Moved(engine) => engine.fill(span),
             Self::Protected(engine) => engine.fill(span),
         }
     }
 
-    fn settle(&self, page: PageIndex) -> Result<(), Refusal> {
+    fn renew(&self, span: Span) -> Result<Frames, Refusal> {
+        match self {
+            Self::Moved(engine) => engine.renew(span),
+            Self::Protected(engine) => engine.renew(span),
+        }
+    }
+
+    fn settle(&self, page: PageIndex) -> Result<Frames, Refusal> {
         match self {
             Self::Moved(engine) => engine.settle(page),
             Self::Protected(engine) => engine.settle(page),

@@ -13,11 +13,13 @@
 mod desk;
 mod engine;
 mod files;
+mod frames;
 mod mailbox;
 mod memory;
 mod protect;
 mod recorder;
 mod shared;
+mod tester;
 mod threads;
 mod uncounted;
 mod wanted;

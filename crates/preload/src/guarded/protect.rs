@@ -5,7 +5,7 @@
 use std::sync::Mutex;
 
 use rampart_codes::{PageData, Pages};
-use rampart_guard::{Engine, PageIndex, Refusal, Span};
+use rampart_guard::{Engine, Frames, PageIndex, Refusal, Span};
 use rampart_linux::protect::Protected;
 use rampart_linux::{Error, Pagemap, Roots, vault};
 use rampart_memory::Frame;
@@ -60,8 +60,8 @@ impl Engine for ProtectEngine {
         self.range.unlock(as_vault(span)).map_err(|error| refused(&error))
     }
 
-    fn close(&self, span: Span) -> Result<(), Refusal> {
-        self.range.lock(as_vault(span)).map_err(|error| {
+    fn close(&self, span: Span) -> Result<Frames, Refusal> {
+        self.range.lock(as_vault(span)).map(|()| Frames::Same).map_err(|error| {
             // Where some of them are locked, a fault is answered by "they are open already".
             let _ = self.range.unlock(as_vault(span));
             refused(&error)
@@ -69,13 +69,13 @@ impl Engine for ProtectEngine {
     }
 
     /// Pages that have no frame get one when they are touched.
-    fn fill(&self, span: Span) -> Result<(), Refusal> {
-        self.open(span)
+    fn fill(&self, span: Span) -> Result<Frames, Refusal> {
+        self.open(span).map(|()| Frames::Untested)
     }
 
     /// The block was opened meanwhile, so it is enough to try again; or the program took the permissions away by itself.
-    fn settle(&self, _: PageIndex) -> Result<(), Refusal> {
-        Ok(())
+    fn settle(&self, _: PageIndex) -> Result<Frames, Refusal> {
+        Ok(Frames::Same)
     }
 
     fn discard(&self, span: Span) {

@@ -15,7 +15,8 @@ use rampart_codes::Outcome;
 use rampart_guard::accesses::{Access, Buffer};
 use rampart_guard::{Counter, Counts, Refusal, Trouble, Witness};
 use rampart_linux::SystemClock;
-use rampart_memory::Clock;
+use rampart_memory::fault_map::Origin;
+use rampart_memory::{Clock, Frame};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, ftruncate, open};
 use rustix::mm::{MapFlags, ProtFlags, mmap};
@@ -54,6 +55,16 @@ impl Shared {
     /// One line, by one write. `false`: nobody reads it, or the disk is full, which is no reason to stop the program.
     fn tell(&self, line: &str) -> bool {
         self.events.as_ref().is_some_and(|events| rustix::io::write(events, line.as_bytes()) == Ok(line.len()))
+    }
+
+    /// A frame failed a test.
+    pub fn failed(&self, frame: Option<Frame>, origin: Origin) {
+        let name = match origin {
+            Origin::Real => "failed",
+            Origin::Emulated => "failed_emulated",
+        };
+        let frame = frame.map_or_else(String::new, |frame| format!(",\"frame\":{}", frame.number()));
+        self.tell(&format!("{{\"event\":\"{name}\",\"at\":{}{frame}}}\n", now()));
     }
 
     /// The program does not go on: it wanted a page that is beyond correction. `held`: as soon as somebody saved what can be saved.
@@ -169,7 +180,6 @@ mod tests {
     use super::*;
 
     use rampart_guard::PageIndex;
-    use rampart_memory::Frame;
 
     #[test]
     fn a_trouble_is_one_line_of_json() {

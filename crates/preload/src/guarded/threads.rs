@@ -1,7 +1,7 @@
-//! The two threads of the guard: the handler of faults, and the keeper.
+//! The threads of the guard: the handler of faults, the keeper, and the tester of frames.
 //!
-//! Both keep out of the heap ([`Outside`]) and take no signals: a handler of the program's would run on them, touch the heap,
-//! and wait for itself. Both have a table of open files of their own ([`files`]), so what the program's threads want of the
+//! All keep out of the heap ([`Outside`]) and take no signals: a handler of the program's would run on them, touch the heap,
+//! and wait for itself. They have a table of open files of their own ([`files`]), so what the program's threads want of the
 //! guard, they ask of the keeper ([`Desk`]).
 
 #![allow(unsafe_code, reason = "ends the process and blocks signals by calls of the C library")]
@@ -36,20 +36,20 @@ const STOPPED: i32 = 86;
 const MOST_FLIPS: u128 = 64;
 
 /// How long the keeper sleeps if nothing is due; then it adds up averages.
-const NAP: Duration = Duration::from_millis(50);
+pub(super) const NAP: Duration = Duration::from_millis(50);
 
 /// A guard that works.
 pub struct Live {
-    guard: Guard<'static, AnyEngine>,
+    pub(super) guard: Guard<'static, AnyEngine>,
     shared: &'static Shared,
     recorder: Mutex<Recorder>,
     memory: &'static Memory,
-    clock: SteadyClock,
+    pub(super) clock: SteadyClock,
     stop: Stop,
     keeper: OnceLock<Thread>,
     desk: Desk,
     /// While it is not 0, nothing is locked.
-    paused: AtomicU32,
+    pub(super) paused: AtomicU32,
     /// The program wanted a page beyond correction, and waits until it is saved.
     held: AtomicBool,
     /// The page, where that is known.
@@ -84,8 +84,9 @@ impl Live {
         files::take_own_table().map_err(|error| error.to_string())?;
         memory.open().map_err(|error| error.to_string())?;
         let shared: &'static Shared = Box::leak(Box::new(Shared::new()));
+        let pool = memory.pool(shared)?;
         let clock = SteadyClock::default();
-        let guard = Guard::new(memory.engine(), layout, knobs, shared.counts, shared, clock.now());
+        let guard = Guard::new(memory.engine(pool), layout, knobs, shared.counts, shared, clock.now());
         let live: &'static Self = Box::leak(Box::new(Self {
             guard,
             shared,
@@ -109,6 +110,14 @@ impl Live {
         })?;
         readiness.recv().map_err(|_| "its thread ended".to_owned())?;
         live.keeper.set(keeper).expect("there is one keeper");
+        if let Some(pool) = pool {
+            let (ready, readiness) = channel();
+            pool.set_tester(spawn("rampart-tester", move || {
+                ready.send(()).expect("somebody waits");
+                live.test_frames(pool);
+            })?);
+            readiness.recv().map_err(|_| "its thread ended".to_owned())?;
+        }
         memory.arm(used).map_err(|error| error.to_string())?;
         live.adopt(used)?;
         Ok(live)

@@ -3,16 +3,21 @@
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rampart_diagnostic::Machine;
+use rampart_guard::Knobs;
+use rampart_linux::{Block, PageKind};
+use rampart_march::execute::honesty::{self, Verdict};
+use rampart_march::execute::{self, Engine, Region};
+use rampart_memory::Bytes;
 
 use crate::error::Error;
-use crate::guarding::arguments::RunArguments;
+use crate::guarding::arguments::{Faults, RunArguments};
 use crate::guarding::choice::{self, Possible};
 use crate::guarding::following::Follower;
 use crate::guarding::left::Left;
@@ -30,23 +35,13 @@ pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error>
     let choice = choice::choose(arguments.engine.map(Into::into), &Possible::here())?;
     let knobs = arguments.knobs(choice.method)?;
     let folder = tempfile::tempdir().map_err(Error::GuardFolder)?;
-    let (name, rest) = arguments.program.split_first().expect("a program is required");
-    let mut command = Command::new(name);
-    command.args(rest).env("RAMPART_GUARD", knobs.to_string()).env("RAMPART_GUARD_STATE", folder.path());
-    command.env("RAMPART_GUARD_RECORD", arguments.recorded());
-    let mut preload = library.into_os_string();
-    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
-        preload.push(":");
-        preload.push(others);
-    }
-    command.env("LD_PRELOAD", preload);
-    if let Some(flips) = arguments.inject {
-        command.env("RAMPART_GUARD_INJECT", format!("every={},seed={}", flips.every.as_micros(), flips.seed));
-    }
+    let mut command = guarded(arguments, &knobs, library, folder.path());
     let (_, for_checkpoint) = arguments.on_error()?;
-    let mut follower = Follower::new(folder.path(), path, arguments.inject.is_none(), for_checkpoint)?;
+    let flipped = matches!(arguments.inject, Some(Faults::Flips(_)));
+    let mut follower = Follower::new(folder.path(), path, flipped, for_checkpoint)?;
     let (began, start) = (Machine::this().clock.now(), Instant::now());
-    let child = command.spawn().map_err(|cause| Error::Program { name: name.to_string_lossy().into_owned(), cause })?;
+    let name = command.get_program().to_string_lossy().into_owned();
+    let child = command.spawn().map_err(|cause| Error::Program { name, cause })?;
     if let Some(said) = &choice.said {
         eprintln!("rampart: {said}");
     }
@@ -64,6 +59,43 @@ pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error>
         recorded.write_traces(path).map_err(|cause| Error::Report { path: path.clone(), cause })?;
     }
     Ok(code(status))
+}
+
+/// The program, with the library and what it is to know.
+fn guarded(arguments: &RunArguments, knobs: &Knobs, library: PathBuf, folder: &Path) -> Command {
+    let (name, rest) = arguments.program.split_first().expect("a program is required");
+    let mut command = Command::new(name);
+    command.args(rest).env("RAMPART_GUARD", knobs.to_string()).env("RAMPART_GUARD_STATE", folder);
+    command.env("RAMPART_GUARD_RECORD", arguments.recorded());
+    if let Some(frames) = arguments.frame_knobs(knobs.method, honest_method) {
+        command.env("RAMPART_GUARD_FRAMES", frames.to_string());
+    }
+    let mut preload = library.into_os_string();
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        preload.push(":");
+        preload.push(others);
+    }
+    command.env("LD_PRELOAD", preload);
+    match &arguments.inject {
+        Some(Faults::Flips(flips)) => {
+            command.env("RAMPART_GUARD_INJECT", format!("every={},seed={}", flips.every.as_micros(), flips.seed));
+        }
+        Some(Faults::InFrames(spec)) => {
+            command.env("RAMPART_GUARD_FAULTS", spec.to_string());
+        }
+        None => {}
+    }
+    command
+}
+
+/// How tests reach the DRAM on this machine: measured once for all processes of the program, in some milliseconds.
+fn honest_method() -> execute::Method {
+    let Ok(mut block) = Block::claim(Bytes::from_mib(2), PageKind::Huge) else { return execute::Method::FlushBehind };
+    let honesty = honesty::honest_method(Engine::detect(), &mut Region::from(&mut block));
+    if honesty.verdict == Verdict::ReadsCache {
+        eprintln!("rampart: tests of frames read from a cache here, and find less than they should");
+    }
+    honesty.method
 }
 
 /// Waits for the program. Ctrl-C reaches it from the terminal; another's SIGTERM is passed on.

@@ -6,10 +6,14 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use rampart_codes::Scheme;
-use rampart_guard::{Knobs, Method, OnError};
+use rampart_guard::knobs::KnobsError;
+use rampart_guard::{FrameKnobs, Knobs, Method, OnError, Untested};
+use rampart_march::MarchChoice;
+use rampart_march::execute;
+use rampart_memory::fault::{InjectionSpec, ParseInjectionError};
 use rampart_memory::{Bytes, FRAME_BYTES};
 
-use crate::args::some_time;
+use crate::args::{a_test_that_reads, some_time};
 use crate::error::Error;
 
 /// Options of `rampart run`.
@@ -43,9 +47,23 @@ pub struct RunArguments {
     /// RAMPART_FRAME; then stop)
     #[arg(long, num_args = 1..=2, value_names = ["WHAT", "CMD"], default_value = "stop")]
     pub on_error: Vec<OsString>,
-    /// Make memory err: flips of single bits in locked pages at a rate, such as 'flip:locked:rate=10/s,seed=3'
-    #[arg(long, value_name = "FAULTS", value_parser = some_flips)]
-    pub inject: Option<Flips>,
+    /// Test each frame before the program gets it (engine move): a named test (`rampart march list`), one in the field's notation,
+    /// or none
+    #[arg(long, value_name = "TEST", default_value = "March C-", value_parser = some_test)]
+    pub test: TestChoice,
+    /// How long a test stays good; then locked pages are put on other frames, and theirs are tested
+    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = some_time)]
+    pub lifetime: Duration,
+    /// What is done when no tested memory lies ready
+    #[arg(long, value_enum, default_value_t = UntestedChoice::Allow)]
+    pub untested: UntestedChoice,
+    /// At most so much tested memory lies ready
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = some_spare)]
+    pub spare: Bytes,
+    /// Make memory err: flips of single bits in locked pages at a rate, such as 'flip:locked:rate=10/s,seed=3'; or faults in
+    /// the frames below that their tests find, such as 'stuck-at:20,seed=3'
+    #[arg(long, value_name = "FAULTS", value_parser = some_faults)]
+    pub inject: Option<Faults>,
     /// Write what was done to this file: a page with drawings if it ends in .html, else one JSON document
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
@@ -76,6 +94,33 @@ impl From<EngineChoice> for Method {
             EngineChoice::Mprotect => Self::Mprotect,
         }
     }
+}
+
+/// How frames are tested, if they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TestChoice {
+    /// They are not.
+    None,
+    /// By this test.
+    March(MarchChoice),
+}
+
+/// What is done when no tested memory lies ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum UntestedChoice {
+    /// The program gets memory that was not tested; it is counted, and tested later
+    Allow,
+    /// The program waits for the test
+    Wait,
+}
+
+/// Memory that errs because it is told to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Faults {
+    /// Of the content of locked pages.
+    Flips(Flips),
+    /// In frames, as `rampart test --inject` has it.
+    InFrames(InjectionSpec),
 }
 
 /// Flips of single bits in locked pages.
@@ -136,8 +181,41 @@ impl RunArguments {
             overhead: self.overhead,
             on_error: self.on_error()?.0,
         };
+        let in_frames = matches!(self.inject, Some(Faults::InFrames(_)));
+        if in_frames && (self.test == TestChoice::None || method != Method::Move) {
+            return Err(KnobsError::NothingTested.into());
+        }
         Ok(knobs.checked()?)
     }
+
+    /// The knobs about frames, if they are to be tested and the method that guards the program can; `reach` says how tests
+    /// reach the DRAM.
+    pub fn frame_knobs(&self, method: Method, reach: impl FnOnce() -> execute::Method) -> Option<FrameKnobs> {
+        let TestChoice::March(test) = &self.test else { return None };
+        if method != Method::Move {
+            return None;
+        }
+        Some(FrameKnobs {
+            test: test.clone(),
+            method: reach(),
+            untested: match self.untested {
+                UntestedChoice::Allow => Untested::Allow,
+                UntestedChoice::Wait => Untested::Wait,
+            },
+            lifetime: self.lifetime,
+            spare: self.spare,
+        })
+    }
+}
+
+fn some_test(text: &str) -> Result<TestChoice, String> {
+    if text == "none" { Ok(TestChoice::None) } else { a_test_that_reads(text).map(TestChoice::March) }
+}
+
+/// A stock is at least of one huge page.
+fn some_spare(text: &str) -> Result<Bytes, String> {
+    let spare = some_size(text)?;
+    if spare < Bytes::from_mib(2) { Err("a stock is of 2MiB at least".to_owned()) } else { Ok(spare) }
 }
 
 fn some_percent(text: &str) -> Result<u32, String> {
@@ -153,6 +231,14 @@ fn some_scheme(text: &str) -> Result<Scheme, String> {
 
 fn some_size(text: &str) -> Result<Bytes, String> {
     text.parse().map_err(|error: rampart_memory::ParseSizeError| error.to_string())
+}
+
+fn some_faults(text: &str) -> Result<Faults, String> {
+    if text.starts_with("flip") {
+        return some_flips(text).map(Faults::Flips);
+    }
+    let wrong = |error: ParseInjectionError| format!("{error}; or write flips such as 'flip:locked:rate=10/s,seed=3'");
+    text.parse().map(Faults::InFrames).map_err(wrong)
 }
 
 /// `flip:locked:rate=R/s` and a seed.

@@ -47,7 +47,7 @@ pub struct Choice {
 }
 
 /// What is lost where pages are locked by permissions.
-const LOST: &str = "a system call that the guard does not wrap fails on a locked page";
+const LOST: &str = "a system call that the guard does not wrap fails on a locked page, and frames are not tested";
 
 /// Chooses.
 ///

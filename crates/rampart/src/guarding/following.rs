@@ -19,6 +19,9 @@ use super::left::Event;
 use crate::error::Error;
 use crate::store;
 
+/// What is said of a frame in which flips were made up.
+const MADE_UP: &str = "it was made up: its frame does not go on the map";
+
 /// Follows the guards of one run.
 pub struct Follower {
     folder: PathBuf,
@@ -27,8 +30,8 @@ pub struct Follower {
     /// Pages that were told, each by its process.
     told: HashSet<(u32, u64)>,
     store: Option<PathBuf>,
-    /// Memory really errs; what is made up does not go on the map.
-    real: bool,
+    /// Flips are made up, and what they do does not go on the map.
+    flipped: bool,
     /// What is run once before the first process is stopped.
     command: Option<OsString>,
     running: Option<Child>,
@@ -41,7 +44,7 @@ impl Follower {
     ///
     /// # Errors
     /// [`Error::GuardFolder`] if those who are to be held cannot be told so.
-    pub fn new(folder: &Path, store: Option<PathBuf>, real: bool, command: Option<OsString>) -> Result<Self, Error> {
+    pub fn new(folder: &Path, store: Option<PathBuf>, flipped: bool, command: Option<OsString>) -> Result<Self, Error> {
         let locked = || {
             let file = File::create(folder.join("checkpoint"))?;
             file.lock()?;
@@ -49,7 +52,7 @@ impl Follower {
         };
         let waiting = command.as_ref().map(|_| locked()).transpose().map_err(Error::GuardFolder)?;
         let (read, told) = Default::default();
-        Ok(Self { folder: folder.to_owned(), read, told, store, real, command, running: None, waiting })
+        Ok(Self { folder: folder.to_owned(), read, told, store, flipped, command, running: None, waiting })
     }
 
     /// Keeps and says what is new, and runs what is to be run.
@@ -57,9 +60,10 @@ impl Follower {
         for (process, event) in self.news() {
             match event.event.as_str() {
                 "uncorrectable" if self.told.insert((process, event.page.unwrap_or(u64::MAX))) => {
-                    let kept = self.keep(&event);
+                    let kept = if self.flipped { MADE_UP.to_owned() } else { self.keep(&event) };
                     eprintln!("rampart: {}; {}", beyond(process, &event), kept);
                 }
+                "failed" => eprintln!("rampart: a frame failed its test; {}", self.keep(&event)),
                 "stopped" => eprintln!("rampart: {}", stopped(process, &event)),
                 "held" => self.run_command(process, &event),
                 _ => {}
@@ -87,9 +91,6 @@ impl Follower {
         let Some(frame) = event.frame.and_then(Frame::new) else {
             return "its frame is unknown: reading frame numbers wants root".to_owned();
         };
-        if !self.real {
-            return "it was made up: its frame does not go on the map".to_owned();
-        }
         match condemn(frame, self.store.clone()) {
             Ok(()) => format!("frame {frame} is on the map of bad frames; `rampart map restore` retires it"),
             Err(error) => format!("frame {frame} could not be put on the map of bad frames: {error}"),
@@ -204,13 +205,15 @@ mod tests {
     fn a_bad_frame_is_on_the_map_before_it_is_said_and_one_that_was_made_up_never_is() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.db");
-        let event: Event = serde_json::from_str("{\"event\":\"uncorrectable\",\"page\":3,\"frame\":16}").unwrap();
-        let made_up = Follower::new(folder.path(), Some(path.clone()), false, None).unwrap();
-        assert!(made_up.keep(&event).contains("made up") && !path.exists());
-        let real = Follower::new(folder.path(), Some(path.clone()), true, None).unwrap();
-        assert!(real.keep(&event).starts_with("frame 0x10 is on the map"), "{}", real.keep(&event));
+        let events =
+            "{\"event\":\"uncorrectable\",\"page\":3,\"frame\":16}\n{\"event\":\"failed_emulated\",\"frame\":17}\n";
+        fs::write(folder.path().join("7.jsonl"), events).unwrap();
+        Follower::new(folder.path(), Some(path.clone()), true, None).unwrap().look();
+        assert!(!path.exists());
+        fs::write(folder.path().join("7.jsonl"), format!("{events}{{\"event\":\"failed\",\"frame\":18}}\n")).unwrap();
+        Follower::new(folder.path(), Some(path.clone()), false, None).unwrap().look();
         let map =
             store::open(Some(path), rampart_memory::Timestamp::default()).unwrap().failures(Origin::Real).unwrap();
-        assert!(map.get(Frame::new(16).unwrap()).is_some());
+        assert_eq!([16, 17, 18].map(|frame| map.get(Frame::new(frame).unwrap()).is_some()), [true, false, true]);
     }
 }

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 /// Something that a guard told, a line of JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// What happened: `corrected`, `codes_wrong`, `uncorrectable`, `lost`, `held`, `stopped`.
+    /// What happened: `corrected`, `codes_wrong`, `uncorrectable`, `lost`, `held`, `stopped`; `failed`, or `failed_emulated`: a frame
+    /// failed its test.
     pub event: String,
     /// When, in microseconds since 1970.
     pub at: Option<u64>,
@@ -95,8 +96,15 @@ impl Left {
         let locked =
             self.locked_share.map_or_else(String::new, |share| format!("{:.1} % locked on average, ", 100.0 * share));
         let overhead = self.overhead.map_or_else(String::new, |part| format!(", overhead about {:.1} %", 100.0 * part));
+        let tested = match (of(Counter::Tested), of(Counter::Retired)) {
+            (0, _) => String::new(),
+            (tested, retired) => {
+                let [tested, retired] = [tested, retired].map(crate::show::count);
+                format!("; {tested} frames tested, {retired} retired")
+            }
+        };
         format!(
-            "guarded {} of heap in {} process{plural}: {locked}{} verified, {} pages corrected, {} uncorrectable; {} faults{overhead}",
+            "guarded {} of heap in {} process{plural}: {locked}{} verified, {} pages corrected, {} uncorrectable; {} faults{overhead}{tested}",
             Bytes::new(of(Counter::MostPages) * FRAME_BYTES),
             self.processes,
             Bytes::new(of(Counter::Verified) * FRAME_BYTES),

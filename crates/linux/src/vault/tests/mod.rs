@@ -5,5 +5,6 @@ mod fork;
 mod giving;
 mod moves;
 mod pins;
+mod taking;
 mod world;
 mod writes;

@@ -1,0 +1,54 @@
+//! Pages out of a vault, into blocks of their own.
+//!
+//! **Problem.** What lies in a vault is to lie in other frames, and what becomes of its own is not the kernel's business yet:
+//! they are to be tested first. A page is moved only to where faults are ours, and a [`Block`] is ordinary memory. **Idea.** The
+//! faults of a new block are ours for as long as the move takes. **Why this way.** What arrives is a block like any other: it can
+//! be tested, pinned, kept, and given to a vault again by [`Vault::give`].
+
+#![expect(unsafe_code, reason = "pages are moved between ranges that are ours")]
+
+use rampart_memory::Bytes;
+use rustix::mm::Advice;
+
+use super::{Side, Span, Vault};
+use crate::block::mapping::Mapping;
+use crate::userfaultfd::{Area, Modes, MoveError, MoveRefusal, Wake};
+use crate::{Block, PageKind};
+
+impl Vault {
+    /// Moves pages, frames and content, out of the vault, where all of them must be, into a block of their own. A huge page
+    /// stays one if `span` does not cut it. For a thread that may wait: it maps memory.
+    ///
+    /// # Errors
+    /// Why they cannot be moved; all are in the vault then. [`MoveRefusal::Busy`] for one that is shared since a fork.
+    pub fn take(&self, span: Span) -> Result<Block, MoveError> {
+        let kernel = |errno| MoveError { moved: Bytes::ZERO, refusal: MoveRefusal::Kernel(errno) };
+        let from = self.area(Side::Vault, span);
+        let mapping = Mapping::anonymous(from.bytes).map_err(kernel)?;
+        let huge = self.options.kind != PageKind::Base;
+        // A kernel without transparent huge pages refuses both; then all pages are base pages anyway.
+        let _ = mapping.advise(0..from.bytes, if huge { Advice::LinuxHugepage } else { Advice::LinuxNoHugepage });
+        let to = Area { start: mapping.base(), bytes: from.bytes };
+        // SAFETY: the range is our own, and is reached by raw pointers only.
+        unsafe { self.userfaultfd().register(to, Modes::MISSING) }.map_err(kernel)?;
+        // SAFETY: both ranges are our own, and are reached by raw pointers only.
+        let moved = unsafe { self.userfaultfd().move_pages(from.start, to, Wake::Later) };
+        let ended = moved.and_then(|()| {
+            self.userfaultfd()
+                .unregister(to)
+                .map_err(|errno| MoveError { moved: Bytes::new(to.bytes as u64), refusal: MoveRefusal::Kernel(errno) })
+        });
+        match ended {
+            Ok(()) => Ok(Block::of(mapping, self.options.kind)),
+            Err(MoveError { moved, refusal }) => {
+                let bytes = usize::try_from(moved.get()).expect("no more moved than was asked for");
+                if bytes > 0 {
+                    // SAFETY: as above.
+                    unsafe { self.userfaultfd().move_pages(to.start, Area { start: from.start, bytes }, Wake::Later) }
+                        .expect("what moved a moment ago moves back");
+                }
+                Err(MoveError { moved: Bytes::ZERO, refusal })
+            }
+        }
+    }
+}

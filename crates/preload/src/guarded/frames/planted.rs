@@ -1,0 +1,98 @@
+//! Emulated faults in the frames below a heap.
+//!
+//! **Problem.** A fault that is made up must stay with its frame, through every move, and frame numbers are for root only.
+//! **Idea.** Frames have names of their own, numbers in the order in which they are first tested; the pool says where a name
+//! goes. **Why this way.** The same faults lie in the same places in every run, whoever runs it.
+//!
+//! Only tests see these faults: what the program reads and writes goes to the memory itself.
+
+use std::collections::HashMap;
+use std::env;
+
+use rampart_linux::vault::Span;
+use rampart_memory::fault::{Campaign, InjectionSpec, PlacedFault};
+use rampart_memory::{Frame, LINES_PER_FRAME};
+
+/// Faults at random places lie in the first so many frames that are tested: those of 64 MiB.
+const FRAMES: u64 = 16_384;
+
+/// Faults, and where frames are.
+#[derive(Debug)]
+pub struct Planted {
+    campaign: Campaign,
+    next: u64,
+    /// The names of frames that the program has, by its pages.
+    homes: HashMap<u64, u64>,
+}
+
+impl Planted {
+    /// What `RAMPART_GUARD_FAULTS` asks for.
+    pub fn from_environment() -> Result<Option<Self>, String> {
+        let Ok(text) = env::var("RAMPART_GUARD_FAULTS") else { return Ok(None) };
+        let spec: InjectionSpec = text.parse().map_err(|error| format!("RAMPART_GUARD_FAULTS: {error}"))?;
+        Self::new(&spec).map(Some)
+    }
+
+    pub fn new(spec: &InjectionSpec) -> Result<Self, String> {
+        let campaign = Campaign::new(spec, FRAMES * LINES_PER_FRAME, LINES_PER_FRAME);
+        let campaign = campaign.map_err(|error| error.to_string())?;
+        Ok(Self { campaign, next: 0, homes: HashMap::new() })
+    }
+
+    /// What intermittent faults are drawn from.
+    pub fn seed(&self) -> u64 {
+        self.campaign.spec().seed()
+    }
+
+    /// Names for frames that were never tested.
+    pub fn name(&mut self, frames: u64) -> Vec<u64> {
+        let first = self.next;
+        self.next += frames;
+        (first..self.next).collect()
+    }
+
+    /// The program got these frames in these pages.
+    pub fn given(&mut self, span: Span, names: &[u64]) {
+        self.homes.extend(span.numbers().zip(names.iter().copied()));
+    }
+
+    /// The frames of these pages are the pool's again; those that it did not give get names now.
+    pub fn returned(&mut self, span: Span) -> Vec<u64> {
+        span.numbers()
+            .map(|page| {
+                self.homes.remove(&page).unwrap_or_else(|| {
+                    self.next += 1;
+                    self.next - 1
+                })
+            })
+            .collect()
+    }
+
+    /// The faults of a frame.
+    pub fn faults(&self, name: u64, frame: Option<Frame>) -> Vec<PlacedFault> {
+        let mut faults = self.campaign.in_region(name);
+        faults.extend(self.campaign.in_frames(&[frame]));
+        faults
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_keeps_its_faults_wherever_it_goes() {
+        let mut planted = Planted::new(&"stuck-at:2000,seed=3".parse().unwrap()).unwrap();
+        let names = planted.name(100);
+        let of = |planted: &Planted, names: &[u64]| -> Vec<_> {
+            names.iter().map(|&name| planted.faults(name, None)).collect()
+        };
+        let faults = of(&planted, &names);
+        assert!(faults.iter().any(|faults| !faults.is_empty()) && faults.iter().any(Vec::is_empty));
+        let span = Span::new(7, 100).unwrap();
+        planted.given(span, &names);
+        let returned = planted.returned(span);
+        assert_eq!(of(&planted, &returned), faults);
+        assert_eq!(planted.returned(span), (100..200).collect::<Vec<_>>(), "the kernel gave these");
+    }
+}

@@ -1,0 +1,112 @@
+//! A march test of memory that is nobody's just now.
+
+#![allow(unsafe_code, reason = "memory under test is reached by its addresses")]
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::ptr::NonNull;
+use std::thread;
+use std::time::Duration;
+
+use rampart_guard::FrameKnobs;
+use rampart_linux::Block;
+use rampart_linux::cpu::{Scheduling, schedule_as};
+use rampart_march::execute::{Engine, Executor, Mismatch, Region, Settings, Watch};
+use rampart_march::{Fidelity, Order, Plan};
+use rampart_memory::fault::{Emulator, PlacedFault};
+use rampart_memory::{FRAME_BYTES, LINES_PER_FRAME};
+
+const PAGE: usize = 4096;
+
+/// What a page that was tested holds.
+const ZEROS: [u8; PAGE] = [0; PAGE];
+
+/// How frames are tested.
+pub struct FrameTest {
+    executor: Executor,
+    plan: Plan,
+}
+
+impl FrameTest {
+    /// The march test on the solid background, by address.
+    pub fn new(knobs: &FrameKnobs) -> Self {
+        Self {
+            executor: Executor { engine: Engine::detect(), settings: Settings::new(knobs.method) },
+            plan: Plan::new(knobs.test.test.clone(), Fidelity::MIN, &[Order::Sequential], 0),
+        }
+    }
+
+    /// Tests blocks as one region, and leaves zeros in them. Returns the pages that failed, counted through all blocks.
+    pub fn run(&self, blocks: &mut [Block]) -> BTreeSet<u64> {
+        let pages: Vec<NonNull<u8>> = blocks.iter().flat_map(addresses).collect();
+        let mut bad = BadPages::default();
+        for pass in self.plan.passes() {
+            let mut region = match blocks {
+                [block] => Region::from(block),
+                // SAFETY: 1. blocks are private anonymous memory of this process, all of it present, until they are dropped;
+                // 2. they are lent to us alone for as long as the region lives, and no device was told of them; 3. nobody
+                // makes references to them. No page is in two blocks.
+                _ => unsafe { Region::from_pages(&pages) },
+            };
+            self.executor.run(&mut region, pass, None, &mut bad);
+        }
+        for page in pages {
+            // SAFETY: as above.
+            unsafe { page.cast::<[u8; PAGE]>().write(ZEROS) };
+        }
+        bad.0
+    }
+
+    /// Tests the page of a block with these faults in its way, and leaves zeros in it. Whether it failed.
+    pub fn run_emulated(&self, block: &mut Block, page: u64, faults: Vec<PlacedFault>, seed: u64) -> bool {
+        let address =
+            addresses(block).nth(usize::try_from(page).expect("a page of a block")).expect("the block has it");
+        let (mut bad, mut emulator) = (BadPages::default(), Emulator::new(faults, seed));
+        for pass in self.plan.passes() {
+            // SAFETY: as in `run`.
+            let mut region = unsafe { Region::from_raw(address, LINES_PER_FRAME) };
+            self.executor.run(&mut region, pass, Some(&mut emulator), &mut bad);
+        }
+        // SAFETY: as in `run`.
+        unsafe { address.cast::<[u8; PAGE]>().write(ZEROS) };
+        !bad.0.is_empty()
+    }
+}
+
+/// Does something on a thread that gives way to all others meanwhile. Only meanwhile: a thread that waits for its turn must
+/// hold nothing that others wait for.
+pub fn giving_way(work: &mut dyn FnMut()) {
+    // Where the kernel refuses, the test competes with the program.
+    let _ = schedule_as(Scheduling::Idle);
+    work();
+    let _ = schedule_as(Scheduling::Normal);
+}
+
+/// The pages of a block.
+fn addresses(block: &Block) -> impl Iterator<Item = NonNull<u8>> {
+    let base = block.base();
+    (0..block.pages()).map(move |page| {
+        let offset = usize::try_from(page * FRAME_BYTES).expect("an offset in memory");
+        // SAFETY: the page is in the block.
+        unsafe { base.add(offset) }
+    })
+}
+
+/// Pages on which a line was wrong.
+#[derive(Default)]
+struct BadPages(BTreeSet<u64>);
+
+impl Watch for BadPages {
+    fn mismatch(&mut self, mismatch: &Mismatch) {
+        self.0.insert(mismatch.line.0 / LINES_PER_FRAME);
+    }
+
+    fn advanced(&mut self, _: u64) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    fn pause(&mut self, delay: Duration) -> ControlFlow<()> {
+        thread::sleep(delay);
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,105 @@
+//! A pool over a vault, with no thread but the test's.
+
+use std::collections::BTreeSet;
+
+use rampart_linux::userfaultfd::Reach;
+use rampart_linux::vault::{Tracking, VaultOptions};
+use rampart_linux::{Error, PageKind};
+
+use super::*;
+
+/// A vault of so many MiB, or a printed reason why there is none.
+fn vault(kind: PageKind, mib: u64) -> Option<&'static Vault> {
+    let options = VaultOptions { kind, tracking: Tracking::Off, least: Reach::UserCode };
+    match Vault::reserve(Bytes::from_mib(mib), options, &Roots::default()) {
+        Ok(vault) => Some(Box::leak(Box::new(vault))),
+        Err(Error::Absent(absence)) => {
+            println!("skipped: {absence}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn pool(vault: &'static Vault, faults: Option<&str>) -> Pool {
+    let planted = faults.map(|faults| Planted::new(&faults.parse().unwrap()).unwrap());
+    let knobs = "untested=wait,test=mats+".parse().unwrap();
+    Pool::new(vault, Box::leak(Box::new(Shared::new())), knobs, planted)
+}
+
+fn work(pool: &Pool) {
+    while pool.work() != Work::None {}
+}
+
+fn span(first: u64, pages: u64) -> Span {
+    Span::new(first, pages).unwrap()
+}
+
+/// The first word of a page in the vault.
+fn word(vault: &Vault, page: u64) -> *mut u64 {
+    vault.address(Side::Vault, page).cast().as_ptr()
+}
+
+/// Frames of pages in the vault; empty where the kernel does not say.
+fn frames(vault: &Vault, pool: &Pool, span: Span) -> BTreeSet<Frame> {
+    let mut frames = Vec::new();
+    vault.frames(Side::Vault, span, pool.pagemap.as_ref().unwrap(), &mut frames).unwrap();
+    frames.into_iter().flatten().collect()
+}
+
+#[test]
+fn a_page_that_is_new_brings_zeros_on_frames_that_were_tested() {
+    for (kind, pages) in [(PageKind::Base, 16), (PageKind::Huge, 512)] {
+        let Some(vault) = vault(kind, 8) else { return };
+        let pool = pool(vault, None);
+        let mut tested = BTreeSet::new();
+        for first in (0..4 * pages).step_by(usize::try_from(pages).unwrap()) {
+            work(&pool);
+            let tray = pool.shelf().take().expect("the stock is not short");
+            tested.extend(tray.frames.iter().flatten().copied());
+            pool.shelf().put_back(tray);
+            assert!(matches!(pool.supply(span(first, pages)), Frames::Tested(_)));
+        }
+        vault.lock(span(0, 4 * pages), |_, _| {}).unwrap();
+        // SAFETY: the pages are in the vault, and nobody else uses them.
+        assert!((0..4 * pages).all(|page| unsafe { word(vault, page).read() } == 0));
+        assert!(frames(vault, &pool, span(0, 4 * pages)).is_subset(&tested));
+        assert_eq!(pool.counts().get(Counter::Tested) % 512, 0);
+    }
+}
+
+#[test]
+fn a_frame_that_fails_below_a_page_is_retired_and_the_page_keeps_its_content() {
+    for (kind, pages) in [(PageKind::Base, 16), (PageKind::Huge, 512)] {
+        let Some(vault) = vault(kind, 16) else { return };
+        // Of 16,384 frames that are tested first, one in eight is bad.
+        let pool = pool(vault, Some("stuck-at:2048,seed=5"));
+        let all = span(0, 2048);
+        vault.populate(all).unwrap();
+        vault.lock(all, |_, _| {}).unwrap();
+        // SAFETY: the pages are in the vault, and nobody else uses them.
+        all.numbers().for_each(|page| unsafe { word(vault, page).write(page + 1) });
+        let mut renewed = 0;
+        for first in all.numbers().step_by(usize::try_from(pages).unwrap()) {
+            // Nearly every huge page of the first 32 has a bad frame, and is no stock.
+            let done = (0..50).any(|_| {
+                work(&pool);
+                pool.renew(span(first, pages)).unwrap() != Frames::Same
+            });
+            renewed += u64::from(done) * pages;
+        }
+        work(&pool);
+        assert_eq!(renewed, 2048, "{kind:?}");
+        // SAFETY: as above.
+        assert!(all.numbers().all(|page| unsafe { word(vault, page).read() } == page + 1), "{kind:?}");
+        let retired = pool.counts().get(Counter::Retired);
+        assert!(retired > 128, "{kind:?}: {retired}");
+        let mut kept = BTreeSet::new();
+        for page in &pool.shelf().retired {
+            kept.extend(pool.frames_now(page).into_iter().flatten());
+        }
+        let used = frames(vault, &pool, all);
+        assert!(used.is_disjoint(&kept), "{kind:?}: a frame that failed is used");
+        assert!(used.is_empty() || kept.len() as u64 == retired, "{kind:?}: each is kept");
+    }
+}
