@@ -10,6 +10,7 @@
 
 #![allow(unsafe_code, reason = "the memory and the guard live as long as the process, behind pointers")]
 
+mod beside;
 mod desk;
 mod engine;
 mod files;

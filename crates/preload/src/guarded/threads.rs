@@ -6,6 +6,7 @@
 
 #![allow(unsafe_code, reason = "ends the process and blocks signals by calls of the C library")]
 
+use std::cell::RefCell;
 use std::env;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -18,9 +19,11 @@ use rampart_guard::{Guard, Knobs, Layout, OnError, PageIndex, Served, Span};
 use rampart_linux::SteadyClock;
 use rampart_linux::userfaultfd::Stop;
 use rampart_memory::{Bytes, Clock};
+use rustix::thread::Pid;
 
 use crate::private::Outside;
 
+use super::beside::Beside;
 use super::desk::{Desk, Request};
 use super::files;
 use super::memory::{AnyEngine, Memory};
@@ -47,6 +50,7 @@ pub struct Live {
     pub(super) clock: SteadyClock,
     stop: Stop,
     keeper: OnceLock<Thread>,
+    keeper_id: OnceLock<Pid>,
     desk: Desk,
     /// While it is not 0, nothing is locked.
     pub(super) paused: AtomicU32,
@@ -95,6 +99,7 @@ impl Live {
             clock,
             stop: Stop::new().map_err(|error| error.to_string())?,
             keeper: OnceLock::new(),
+            keeper_id: OnceLock::new(),
             desk: Desk::default(),
             paused: AtomicU32::new(0),
             held: AtomicBool::new(false),
@@ -105,6 +110,7 @@ impl Live {
         // A new thread allocates before it can say that it is the guard's; only then may memory be taken away.
         let (ready, readiness) = channel();
         let keeper = spawn("rampart-keeper", move || {
+            Beside::is_keeper(&live.keeper_id);
             ready.send(()).expect("somebody waits");
             live.keep(flips);
         })?;
@@ -137,9 +143,13 @@ impl Live {
     }
 
     /// Serves faults until the process ends.
-    fn handle(&self) {
-        let serve = |page, touch, thread| {
+    fn handle(&'static self) {
+        let beside = RefCell::new(Beside::new(&self.keeper_id));
+        let serve = |page, touch, thread: Option<u32>| {
             let served = self.guard.fault(page, touch, self.clock.now());
+            if let Some(thread) = thread {
+                beside.borrow_mut().served(thread);
+            }
             if served == Served::Stop {
                 self.stop(Some(Wanted::by(page, thread)));
             }

@@ -1,0 +1,90 @@
+//! Where the guard's threads run: the handler beside the thread that waits for it, the keeper elsewhere.
+//!
+//! **Problem.** A fault is served while its thread waits, and a handler that sleeps on another CPU has to be woken there, and the
+//! program back here: two interrupts between CPUs for a service of some microseconds. **Idea.** The handler follows the thread that
+//! faults to its CPU, which is idle just then. **Why this way.** The kernel spreads threads that wake each other, since it cannot
+//! know that they never run at once. A look at where a thread runs costs as much as a fault, so it is only taken now and then.
+
+use std::fs;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use rustix::thread::{CpuSet, Pid, gettid, sched_getaffinity, sched_setaffinity};
+
+/// So long the faulting thread is taken to stay where it was.
+const TRUST: Duration = Duration::from_millis(5);
+
+/// Who is moved where.
+pub struct Beside {
+    /// Where this process may run; `None` if there is no choice.
+    allowed: Option<CpuSet>,
+    keeper: &'static OnceLock<Pid>,
+    looked: Option<Instant>,
+    at: Option<usize>,
+}
+
+impl Beside {
+    /// In the handler's thread, which has not moved yet.
+    pub fn new(keeper: &'static OnceLock<Pid>) -> Self {
+        let allowed = sched_getaffinity(None).ok().filter(|set| set.count() > 1);
+        Self { allowed, keeper, looked: None, at: None }
+    }
+
+    /// In the keeper's thread: it says who it is.
+    pub fn is_keeper(keeper: &OnceLock<Pid>) {
+        let _ = keeper.set(gettid());
+    }
+
+    /// In the handler's thread: it just served this one. What the kernel refuses stays as it was.
+    pub fn served(&mut self, thread: u32) {
+        let Some(allowed) = self.allowed else { return };
+        if self.looked.is_some_and(|looked| looked.elapsed() < TRUST) {
+            return;
+        }
+        self.looked = Some(Instant::now());
+        let Some(cpu) = cpu_of(thread).filter(|&cpu| cpu < CpuSet::MAX_CPU && allowed.is_set(cpu)) else { return };
+        if self.at.replace(cpu) == Some(cpu) {
+            return;
+        }
+        let mut here = CpuSet::new();
+        here.set(cpu);
+        let _ = sched_setaffinity(None, &here);
+        let mut elsewhere = allowed;
+        elsewhere.unset(cpu);
+        if let Some(&keeper) = self.keeper.get() {
+            let _ = sched_setaffinity(Some(keeper), &elsewhere);
+        }
+    }
+}
+
+/// The CPU that a thread of this process ran on last.
+fn cpu_of(thread: u32) -> Option<usize> {
+    processor(&fs::read_to_string(format!("/proc/self/task/{thread}/stat")).ok()?)
+}
+
+/// The field `processor` of proc_pid_stat(5), the 39th. The second, in brackets, may hold anything.
+fn processor(stat: &str) -> Option<usize> {
+    let (_, behind) = stat.rsplit_once(')')?;
+    behind.split_ascii_whitespace().nth(36)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_threads_cpu_is_read_whatever_the_thread_is_called() {
+        let rest = (3..=52).map(|field| field.to_string()).collect::<Vec<_>>().join(" ");
+        for name in ["cat", "a) S 1 2", "(("] {
+            assert_eq!(processor(&format!("17 ({name}) {rest}")), Some(39), "{name}");
+        }
+        assert_eq!(processor("17 (cat) S 1"), None);
+    }
+
+    #[test]
+    fn where_this_thread_runs_is_one_of_the_cpus_that_it_may_run_on() {
+        let thread = u32::try_from(gettid().as_raw_nonzero().get()).unwrap();
+        let allowed = sched_getaffinity(None).unwrap();
+        assert!(cpu_of(thread).is_some_and(|cpu| allowed.is_set(cpu)));
+    }
+}
