@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::harness::{Rampart, Said};
 
 /// The library, which cargo builds with the tests and beside them.
-fn library() -> PathBuf {
+pub fn library() -> PathBuf {
     let library = std::env::current_exe().expect("a test has a file").with_file_name("librampart_preload.so");
     assert!(library.exists(), "cargo built {}", library.display());
     library
@@ -19,7 +19,7 @@ fn library() -> PathBuf {
 const ENGINES: [&str; 2] = ["move", "mprotect"];
 
 /// Whether this machine lets an engine guard; if not, the output says why.
-fn works(rampart: &Rampart, engine: &str) -> bool {
+pub fn works(rampart: &Rampart, engine: &str) -> bool {
     let said = run(rampart, &["--engine", engine, "--", "true"]);
     let works = said.code == Some(0) && !said.err.contains("is not guarded");
     if !works {
@@ -29,7 +29,7 @@ fn works(rampart: &Rampart, engine: &str) -> bool {
 }
 
 /// The engines that work here.
-fn engines(rampart: &Rampart) -> impl Iterator<Item = &'static str> {
+pub fn engines(rampart: &Rampart) -> impl Iterator<Item = &'static str> {
     ENGINES.into_iter().filter(|engine| works(rampart, engine))
 }
 
@@ -38,13 +38,13 @@ fn can_guard(rampart: &Rampart) -> bool {
     engines(rampart).next().is_some()
 }
 
-fn run(rampart: &Rampart, arguments: &[&str]) -> Said {
+pub fn run(rampart: &Rampart, arguments: &[&str]) -> Said {
     let mut command = rampart.command(&["run"]);
     command.args(arguments).env("RAMPART_GUARD_LIBRARY", library()).current_dir(rampart.folder());
     Said::from(command.output().expect("the binary runs"))
 }
 
-fn installed(program: &str) -> bool {
+pub fn installed(program: &str) -> bool {
     let asked = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     let there = asked.is_ok();
     if !there {

@@ -11,6 +11,7 @@ mod map;
 mod march;
 mod politeness;
 mod refusals;
+mod served;
 mod simulate;
 mod verdict;
 mod watch;

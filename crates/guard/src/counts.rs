@@ -61,6 +61,8 @@ pub enum Counter {
     Renewed,
     /// Frames that failed a test, and are not used again.
     Retired,
+    /// Frames that were known to be bad, and were kept from the program.
+    Avoided,
     /// Nanoseconds that testing frames took.
     TestNanos,
 }
@@ -95,6 +97,7 @@ impl Counter {
         Self::Untested,
         Self::Renewed,
         Self::Retired,
+        Self::Avoided,
         Self::TestNanos,
     ];
 
@@ -129,6 +132,7 @@ impl Counter {
             Self::Untested => "untested",
             Self::Renewed => "renewed",
             Self::Retired => "retired",
+            Self::Avoided => "avoided",
             Self::TestNanos => "test_nanos",
         }
     }

@@ -18,8 +18,10 @@
 //! | [`guard`] | the state machine over these |
 //! | [`witness`] | who is told what it sees |
 //! | [`frames`] | what a user may set about the frames below |
+//! | [`bad_frames`] | which frames the program is not to get |
 //! | [`stock`] | how much tested memory is kept ready |
 //! | [`counts`] | what was done |
+//! | [`server`] | how a guard knows that somebody reads what it tells |
 //! | [`samples`], [`accesses`] | when it was done, and to what |
 //! | [`journal`] | the files in which these two are |
 //!
@@ -32,6 +34,7 @@
 
 pub mod accesses;
 pub mod ahead;
+pub mod bad_frames;
 pub mod cap;
 pub mod counts;
 pub mod engine;
@@ -44,10 +47,12 @@ pub mod layout;
 mod made_up;
 pub mod openings;
 pub mod samples;
+pub mod server;
 pub mod stock;
 pub mod table;
 pub mod witness;
 
+pub use bad_frames::BadFrames;
 pub use counts::{Counter, Counts, Snapshot};
 pub use engine::{Engine, Frames, Refusal};
 pub use frames::{FrameKnobs, Untested};

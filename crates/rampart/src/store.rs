@@ -11,8 +11,7 @@ use crate::show;
 
 /// Opens the store that was named, or the usual one. Says so if a damaged one was set aside.
 pub fn open(named: Option<PathBuf>, now: Timestamp) -> Result<Store, Error> {
-    let usual = || rampart_store::default_path(rampart_linux::is_root(), |name| std::env::var_os(name));
-    let path = named.map_or_else(usual, Ok)?;
+    let path = path(named)?;
     let opened = Store::open(&path, now)?;
     if let Some(aside) = opened.set_aside {
         eprintln!(
@@ -25,6 +24,12 @@ pub fn open(named: Option<PathBuf>, now: Timestamp) -> Result<Store, Error> {
         );
     }
     Ok(opened.store)
+}
+
+/// Where the store is: the one that was named, or the usual one.
+pub fn path(named: Option<PathBuf>) -> Result<PathBuf, Error> {
+    let usual = || rampart_store::default_path(rampart_linux::is_root(), |name| std::env::var_os(name));
+    Ok(named.map_or_else(usual, Ok)?)
 }
 
 /// A test in one line.

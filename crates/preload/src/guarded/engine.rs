@@ -10,10 +10,11 @@ use rampart_codes::Pages;
 use rampart_guard::{Engine, Frames, PageIndex, Refusal, Span};
 use rampart_linux::userfaultfd::{MoveError, MoveRefusal, Wake};
 use rampart_linux::vault::{self, Side, Tally, Vault};
-use rampart_linux::{Pagemap, Roots};
-use rampart_memory::Frame;
+use rampart_linux::{PageKind, Pagemap, Roots};
+use rampart_memory::{Bytes, Frame};
+use rustix::io::Errno;
 
-use super::frames::Pool;
+use super::frames::{Known, Pool};
 
 /// How often a page that is busy is tried, and how long it is from one try to the next.
 const PATIENCE: usize = 1000;
@@ -23,12 +24,13 @@ const MOMENT: Duration = Duration::from_millis(1);
 pub struct VaultEngine {
     vault: &'static Vault,
     pool: Option<&'static Pool>,
+    known: &'static Known,
     pagemap: Option<Pagemap>,
 }
 
 impl VaultEngine {
-    pub fn new(vault: &'static Vault, pool: Option<&'static Pool>) -> Self {
-        Self { vault, pool, pagemap: Pagemap::open(&Roots::default()).ok() }
+    pub fn new(vault: &'static Vault, pool: Option<&'static Pool>, known: &'static Known) -> Self {
+        Self { vault, pool, known, pagemap: Pagemap::open(&Roots::default()).ok() }
     }
 
     /// Moves what is in the vault back to the program, after a move that was not whole. A page may be busy for a moment, since
@@ -44,6 +46,17 @@ impl VaultEngine {
         Err(Refusal::Pinned)
     }
 
+    /// As [`Vault::populate`] has it, on frames of the kernel's that are not known to be bad.
+    fn populate(&self, span: vault::Span) -> Result<(), MoveError> {
+        if self.known.is_empty() {
+            return self.vault.populate(span);
+        }
+        let kind = if span.is_huge() { self.vault.options().kind } else { PageKind::Base };
+        let refused = |_| MoveError { moved: Bytes::ZERO, refusal: MoveRefusal::Kernel(Errno::NOMEM) };
+        let mut block = self.known.claim(span.bytes(), kind).map_err(refused)?;
+        self.vault.give(Side::Program, span, &mut block, 0)
+    }
+
     /// Zeros where the program has no page.
     fn fill_holes(&self, span: vault::Span) -> Result<Frames, Refusal> {
         span.numbers().try_fold(Frames::Same, |frames, page| {
@@ -55,7 +68,7 @@ impl VaultEngine {
     /// A page of an open block that the program does not have: that of the vault, if it could not be moved before, or else zeros.
     fn fill_one(&self, page: u64) -> Result<Frames, Refusal> {
         self.back(one(page))?;
-        match self.vault.populate(one(page)) {
+        match self.populate(one(page)) {
             Err(MoveError { refusal: MoveRefusal::Occupied, .. }) => {
                 self.vault.wake(one(page)).map_err(|error| Refusal::Kernel(error.to_string()))?;
                 Ok(Frames::Same)
@@ -96,13 +109,14 @@ impl Engine for VaultEngine {
     }
 
     /// A block is closed whole or not at all. Where pages are missing, since the program gave them back to the kernel by itself,
-    /// it gets zeros; where they are shared since a fork, copies of its own.
+    /// it gets zeros; where they are shared since a fork, copies of its own. Frames that are known to be bad by now are not better than untested ones.
     fn close(&self, span: Span) -> Result<Frames, Refusal> {
         let span = as_vault(span);
         for attempt in 0..2 {
             let Tally { holes, busy, occupied, .. } = self.vault.lock(span, |_, _| {}).map_err(refused)?;
             if holes + busy + occupied == 0 {
-                return Ok(if attempt == 0 { Frames::Same } else { Frames::Untested });
+                let bad = self.known.below(|pagemap, frames| self.vault.frames(Side::Vault, span, pagemap, frames));
+                return Ok(if attempt == 0 && bad.is_empty() { Frames::Same } else { Frames::Untested });
             }
             self.back(span)?;
             if attempt == 0 {
@@ -122,7 +136,7 @@ impl Engine for VaultEngine {
         if span.pages() == 1 {
             return self.fill_one(span.first());
         }
-        match self.vault.populate(span) {
+        match self.populate(span) {
             Ok(()) => Ok(Frames::Untested),
             Err(MoveError { refusal: MoveRefusal::Occupied, .. }) => self.fill_holes(span),
             Err(error) => Err(refused(error)),

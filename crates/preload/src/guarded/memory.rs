@@ -13,7 +13,7 @@ use rampart_linux::{Error, PageKind, Roots};
 use rampart_memory::{Bytes, FRAME_BYTES, Frame};
 
 use super::engine::VaultEngine;
-use super::frames::Pool;
+use super::frames::{Known, Pool};
 use super::mailbox::Mailbox;
 use super::protect::ProtectEngine;
 use super::shared::Shared;
@@ -157,17 +157,23 @@ impl Memory {
     }
 
     /// Tested frames to put below it, if they are wished for; by permissions pages cannot be put elsewhere.
-    pub fn pool(&'static self, shared: &'static Shared) -> Result<Option<&'static Pool>, String> {
+    pub fn pool(
+        &'static self,
+        shared: &'static Shared,
+        known: &'static Known,
+    ) -> Result<Option<&'static Pool>, String> {
         match self {
-            Self::Moved(vault) => Ok(Pool::from_environment(vault, shared)?.map(|pool| &*Box::leak(Box::new(pool)))),
+            Self::Moved(vault) => {
+                Ok(Pool::from_environment(vault, shared, known)?.map(|pool| &*Box::leak(Box::new(pool))))
+            }
             Self::Protected(..) => Ok(None),
         }
     }
 
     /// What the guard asks of it.
-    pub fn engine(&'static self, pool: Option<&'static Pool>) -> AnyEngine {
+    pub fn engine(&'static self, pool: Option<&'static Pool>, known: &'static Known) -> AnyEngine {
         match self {
-            Self::Moved(vault) => AnyEngine::Moved(VaultEngine::new(vault, pool)),
+            Self::Moved(vault) => AnyEngine::Moved(VaultEngine::new(vault, pool, known)),
             Self::Protected(range, _) => AnyEngine::Protected(ProtectEngine::new(range)),
         }
     }

@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rampart_codes::Outcome;
 use rampart_guard::accesses::{Access, Buffer};
@@ -35,6 +36,8 @@ pub struct Shared {
     /// Where all this is. Threads of the guard may not ask the environment: programs such as bash bring a `getenv` of their own, which looks
     /// into the heap.
     folder: Option<PathBuf>,
+    /// Nobody reads any more.
+    alone: AtomicBool,
 }
 
 impl Shared {
@@ -49,12 +52,13 @@ impl Shared {
         counts.set(Counter::Pages, 0);
         counts.set(Counter::Open, 0);
         let accesses = recorder::is_wanted("accesses").then(|| Buffer::new(recorder::ACCESSES_AT_ONCE));
-        Self { counts, events, accesses, folder }
+        Self { counts, events, accesses, folder, alone: AtomicBool::new(false) }
     }
 
     /// One line, by one write. `false`: nobody reads it, or the disk is full, which is no reason to stop the program.
     fn tell(&self, line: &str) -> bool {
-        self.events.as_ref().is_some_and(|events| rustix::io::write(events, line.as_bytes()) == Ok(line.len()))
+        let told = |events: &OwnedFd| rustix::io::write(events, line.as_bytes()) == Ok(line.len());
+        self.events.as_ref().is_some_and(told) && !self.alone.load(Ordering::Relaxed)
     }
 
     /// A frame failed a test.
@@ -82,9 +86,19 @@ impl Shared {
         }
     }
 
+    /// Where all this is.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
+    /// Who read what is told is gone.
+    pub fn nobody_reads(&self) {
+        self.alone.store(true, Ordering::Relaxed);
+    }
+
     /// Whether somebody reads what is told.
     pub fn is_read(&self) -> bool {
-        self.events.is_some()
+        self.events.is_some() && !self.alone.load(Ordering::Relaxed)
     }
 
     /// Whether those whom [`Shared::stops`] told that the program is held have done what they wanted, or are gone: until then they keep a

@@ -7,7 +7,6 @@
 #![allow(unsafe_code, reason = "ends the process and blocks signals by calls of the C library")]
 
 use std::cell::RefCell;
-use std::env;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::channel;
@@ -26,8 +25,11 @@ use crate::private::Outside;
 use super::beside::Beside;
 use super::desk::{Desk, Request};
 use super::files;
+use super::flips::Flips;
+use super::frames::Known;
 use super::memory::{AnyEngine, Memory};
 use super::recorder::Recorder;
+use super::server::Server;
 use super::shared::Shared;
 use super::uncounted::Uncounted;
 use super::wanted::Wanted;
@@ -35,16 +37,14 @@ use super::wanted::Wanted;
 /// How the process ends if a page is beyond correction.
 const STOPPED: i32 = 86;
 
-/// Flips that fall in one step of the keeper, at most.
-const MOST_FLIPS: u128 = 64;
-
 /// How long the keeper sleeps if nothing is due; then it adds up averages.
 pub(super) const NAP: Duration = Duration::from_millis(50);
 
 /// A guard that works.
 pub struct Live {
     pub(super) guard: Guard<'static, AnyEngine>,
-    shared: &'static Shared,
+    pub(super) shared: &'static Shared,
+    pub(super) known: &'static Known,
     recorder: Mutex<Recorder>,
     memory: &'static Memory,
     pub(super) clock: SteadyClock,
@@ -88,12 +88,14 @@ impl Live {
         files::take_own_table().map_err(|error| error.to_string())?;
         memory.open().map_err(|error| error.to_string())?;
         let shared: &'static Shared = Box::leak(Box::new(Shared::new()));
-        let pool = memory.pool(shared)?;
+        let known: &'static Known = Box::leak(Box::new(Known::begin(shared.folder(), shared.counts)?));
+        let pool = memory.pool(shared, known)?;
         let clock = SteadyClock::default();
-        let guard = Guard::new(memory.engine(pool), layout, knobs, shared.counts, shared, clock.now());
+        let guard = Guard::new(memory.engine(pool, known), layout, knobs, shared.counts, shared, clock.now());
         let live: &'static Self = Box::leak(Box::new(Self {
             guard,
             shared,
+            known,
             recorder: Mutex::new(Recorder::from_environment(clock.now())),
             memory,
             clock,
@@ -106,13 +108,13 @@ impl Live {
             wanted: Mutex::new(None),
         }));
         // Not in the keeper's thread: a program may bring a `getenv` of its own, which looks into the heap.
-        let flips = Flips::from_environment();
+        let (flips, server) = (Flips::from_environment(), Server::from_environment(shared.folder()));
         // A new thread allocates before it can say that it is the guard's; only then may memory be taken away.
         let (ready, readiness) = channel();
         let keeper = spawn("rampart-keeper", move || {
             Beside::is_keeper(&live.keeper_id);
             ready.send(()).expect("somebody waits");
-            live.keep(flips);
+            live.keep(flips, server);
         })?;
         readiness.recv().map_err(|_| "its thread ended".to_owned())?;
         live.keeper.set(keeper).expect("there is one keeper");
@@ -172,8 +174,9 @@ impl Live {
     }
 
     /// Does what it is asked, and locks what is due, until the process ends.
-    fn keep(&self, mut flips: Option<Flips>) {
+    fn keep(&self, mut flips: Option<Flips>, mut server: Server) {
         while !self.held.load(Ordering::Acquire) {
+            self.look_at(&mut server);
             self.desk.serve(|request| self.grant(request));
             let idle = match self.paused.load(Ordering::Acquire) {
                 0 => self.guard.keep(self.clock.now()).unwrap_or(NAP),
@@ -319,8 +322,13 @@ impl Live {
     }
 
     fn end_process(&self) -> ! {
-        self.write_down();
         self.shared.stops(false, self.wanted.lock().expect("no panic").as_ref());
+        self.exit()
+    }
+
+    /// Ends the process, of which what was done so far is written down.
+    pub(super) fn exit(&self) -> ! {
+        self.write_down();
         // SAFETY: it ends the process and runs nothing of the program's.
         unsafe { libc::_exit(STOPPED) }
     }
@@ -355,44 +363,5 @@ impl Drop for Signals {
     fn drop(&mut self) {
         // SAFETY: the set is what the thread had before.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut()) };
-    }
-}
-
-/// Flips that fall into locked pages at a rate, from a seed: `RAMPART_GUARD_INJECT=every=1000,seed=3`, in microseconds.
-struct Flips {
-    every: Duration,
-    last: Instant,
-    state: u64,
-}
-
-impl Flips {
-    fn from_environment() -> Option<Self> {
-        let text = env::var("RAMPART_GUARD_INJECT").ok()?;
-        let of = |name: &str| text.split(',').find_map(|part| part.strip_prefix(name)?.strip_prefix('=')?.parse().ok());
-        let every = Duration::from_micros(of("every")?).max(Duration::from_micros(1));
-        Some(Self { every, last: Instant::now(), state: of("seed").unwrap_or(1) })
-    }
-
-    /// SplitMix64 (Steele, Lea and Flood, 2014).
-    fn random(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.state ^ self.state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    /// Those that are due, but for what the keeper has no time for.
-    fn fall(&mut self, guard: &Guard<'_, AnyEngine>) {
-        let due = self.last.elapsed().as_nanos() / self.every.as_nanos();
-        if due == 0 {
-            return;
-        }
-        self.last = Instant::now();
-        for _ in 0..due.min(MOST_FLIPS) {
-            // What falls into what is open does no harm: nothing is flipped.
-            let pages = guard.used_pages().max(1);
-            let (place, bit) = (self.random(), self.random());
-            guard.inject(PageIndex(place % pages), &[u32::try_from(bit % 32768).expect("a bit of a page")]);
-        }
     }
 }

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rampart_diagnostic::Machine;
-use rampart_guard::Knobs;
+use rampart_guard::{Knobs, Method, server as liveness};
 use rampart_linux::{Block, PageKind};
 use rampart_march::execute::honesty::{self, Verdict};
 use rampart_march::execute::{self, Engine, Region};
@@ -24,7 +24,9 @@ use crate::guarding::left::Left;
 use crate::guarding::library;
 use crate::guarding::page::{self, Run};
 use crate::guarding::recorded::Recorded;
+use crate::guarding::server::Server;
 use crate::signals::stop_flag;
+use crate::store;
 
 /// How often it is looked whether the program has ended.
 const GLANCE: Duration = Duration::from_millis(10);
@@ -34,22 +36,22 @@ pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error>
     let library = library::find().ok_or(Error::NoGuardLibrary)?;
     let choice = choice::choose(arguments.engine.map(Into::into), &Possible::here())?;
     let knobs = arguments.knobs(choice.method)?;
-    let folder = tempfile::tempdir().map_err(Error::GuardFolder)?;
-    let mut command = guarded(arguments, &knobs, library, folder.path());
+    let mut server = Server::start(map_to_compare(path.as_ref(), knobs.method)?)?;
+    let mut command = guarded(arguments, &knobs, library, server.folder());
     let (_, for_checkpoint) = arguments.on_error()?;
     let flipped = matches!(arguments.inject, Some(Faults::Flips(_)));
-    let mut follower = Follower::new(folder.path(), path, flipped, for_checkpoint)?;
+    let mut follower = Follower::new(server.folder(), path, flipped, for_checkpoint)?;
     let (began, start) = (Machine::this().clock.now(), Instant::now());
     let name = command.get_program().to_string_lossy().into_owned();
     let child = command.spawn().map_err(|cause| Error::Program { name, cause })?;
     if let Some(said) = &choice.said {
         eprintln!("rampart: {said}");
     }
-    let status = wait(child, &mut follower)?;
+    let status = wait(child, &mut server, &mut follower)?;
     follower.end();
     let seconds = start.elapsed().as_secs_f64();
-    let left = Left::read(folder.path());
-    let recorded = Recorded::read(folder.path());
+    let left = Left::read(server.folder());
+    let recorded = Recorded::read(server.folder());
     let page = || {
         let (program, settings) = (shown(&arguments.program), knobs.to_string());
         page::of_run(&Run { program, ended: ended(status), settings, began, seconds, left: &left, recorded: &recorded })
@@ -58,7 +60,19 @@ pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error>
     if let Some(path) = &arguments.trace_access {
         recorded.write_traces(path).map_err(|cause| Error::Report { path: path.clone(), cause })?;
     }
+    if let left @ 1.. = server.left() {
+        let run = if left == 1 { "process of the program runs" } else { "processes of the program run" };
+        eprintln!("rampart: {left} {run} on; from now on nobody keeps what is found there");
+    }
     Ok(code(status))
+}
+
+/// The store whose bad frames are kept from the program: by the engine that moves pages, and where frames have numbers.
+fn map_to_compare(named: Option<&PathBuf>, method: Method) -> Result<Option<PathBuf>, Error> {
+    if method != Method::Move || !rampart_linux::is_root() {
+        return Ok(None);
+    }
+    store::path(named.cloned()).map(Some)
 }
 
 /// The program, with the library and what it is to know.
@@ -67,6 +81,9 @@ fn guarded(arguments: &RunArguments, knobs: &Knobs, library: PathBuf, folder: &P
     let mut command = Command::new(name);
     command.args(rest).env("RAMPART_GUARD", knobs.to_string()).env("RAMPART_GUARD_STATE", folder);
     command.env("RAMPART_GUARD_RECORD", arguments.recorded());
+    if arguments.require_server {
+        command.env(liveness::VARIABLE, liveness::REQUIRED);
+    }
     if let Some(frames) = arguments.frame_knobs(knobs.method, honest_method) {
         command.env("RAMPART_GUARD_FRAMES", frames.to_string());
     }
@@ -99,7 +116,7 @@ fn honest_method() -> execute::Method {
 }
 
 /// Waits for the program. Ctrl-C reaches it from the terminal; another's SIGTERM is passed on.
-fn wait(mut child: Child, follower: &mut Follower) -> Result<ExitStatus, Error> {
+fn wait(mut child: Child, server: &mut Server, follower: &mut Follower) -> Result<ExitStatus, Error> {
     let stop = stop_flag()?;
     let mut told = false;
     loop {
@@ -107,6 +124,7 @@ fn wait(mut child: Child, follower: &mut Follower) -> Result<ExitStatus, Error> 
             return Ok(status);
         }
         follower.look();
+        server.look();
         if stop.load(Ordering::Relaxed) && !told {
             told = true;
             rampart_linux::process::terminate(child.id());

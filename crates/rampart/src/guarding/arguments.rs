@@ -64,6 +64,9 @@ pub struct RunArguments {
     /// the frames below that their tests find, such as 'stuck-at:20,seed=3'
     #[arg(long, value_name = "FAULTS", value_parser = some_faults)]
     pub inject: Option<Faults>,
+    /// Stop the program if `rampart run` is killed, which keeps what the guards of its processes find
+    #[arg(long)]
+    pub require_server: bool,
     /// Write what was done to this file: a page with drawings if it ends in .html, else one JSON document
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,

@@ -7,3 +7,4 @@ pub mod left;
 pub mod library;
 pub mod page;
 pub mod recorded;
+pub mod server;

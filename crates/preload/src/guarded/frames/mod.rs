@@ -14,6 +14,7 @@
 
 #![allow(unsafe_code, reason = "copies pages between addresses")]
 
+mod known;
 mod planted;
 mod shelf;
 mod test;
@@ -28,13 +29,14 @@ use std::time::Instant;
 use rampart_guard::stock::TRAY_PAGES;
 use rampart_guard::{Counter, Counts, FrameKnobs, Frames, Refusal, Stock, Untested};
 use rampart_linux::vault::{Side, Span, Vault};
-use rampart_linux::{Block, Pagemap, Pinning, Roots, SteadyClock};
+use rampart_linux::{Block, Pagemap, Roots, SteadyClock};
 use rampart_memory::fault_map::Origin;
 use rampart_memory::{Bytes, Clock, FRAME_BYTES, Frame};
 
 use super::engine::refused;
 use super::shared::Shared;
 
+pub use self::known::Known;
 use self::planted::Planted;
 use self::shelf::{Raw, Shelf, Tray};
 use self::test::{FrameTest, giving_way};
@@ -49,6 +51,7 @@ pub struct Pool {
     pagemap: Option<Pagemap>,
     shelf: Mutex<Shelf>,
     planted: Option<Mutex<Planted>>,
+    known: &'static Known,
     tester: OnceLock<Thread>,
 }
 
@@ -65,13 +68,23 @@ pub enum Work {
 
 impl Pool {
     /// A pool as `RAMPART_GUARD_FRAMES` has it; `None` without.
-    pub fn from_environment(vault: &'static Vault, shared: &'static Shared) -> Result<Option<Self>, String> {
+    pub fn from_environment(
+        vault: &'static Vault,
+        shared: &'static Shared,
+        known: &'static Known,
+    ) -> Result<Option<Self>, String> {
         let Ok(text) = env::var("RAMPART_GUARD_FRAMES") else { return Ok(None) };
         let knobs: FrameKnobs = text.parse().map_err(|error| format!("RAMPART_GUARD_FRAMES: {error}"))?;
-        Ok(Some(Self::new(vault, shared, knobs, Planted::from_environment()?)))
+        Ok(Some(Self::new(vault, shared, known, knobs, Planted::from_environment()?)))
     }
 
-    fn new(vault: &'static Vault, shared: &'static Shared, knobs: FrameKnobs, planted: Option<Planted>) -> Self {
+    fn new(
+        vault: &'static Vault,
+        shared: &'static Shared,
+        known: &'static Known,
+        knobs: FrameKnobs,
+        planted: Option<Planted>,
+    ) -> Self {
         let clock = SteadyClock::default();
         let most = usize::try_from(knobs.spare.frames() / TRAY_PAGES).unwrap_or(usize::MAX).max(1);
         Self {
@@ -81,6 +94,7 @@ impl Pool {
             pagemap: Pagemap::open(&Roots::default()).ok(),
             shelf: Mutex::new(Shelf::new(Stock::new(most, clock.now()))),
             planted: planted.map(Mutex::new),
+            known,
             tester: OnceLock::new(),
             clock,
             knobs,
@@ -128,7 +142,7 @@ impl Pool {
                 shelf.stock.missed(span.pages());
                 break Frames::Same;
             };
-            if !self.is_where_it_was(&tray, span.pages()) {
+            if !self.is_still_good(&tray, span.pages()) {
                 shelf.waiting.push(tray.raw());
                 continue;
             }
@@ -151,13 +165,15 @@ impl Pool {
         given
     }
 
-    /// Whether the pages of a tray that are used next are on the frames that were tested; `true` where nobody knows.
-    fn is_where_it_was(&self, tray: &Tray, pages: u64) -> bool {
+    /// Whether the pages of a tray that are used next are on the frames that were tested, and nobody found these bad since; `true`
+    /// where that is not known.
+    fn is_still_good(&self, tray: &Tray, pages: u64) -> bool {
         let mut now = Vec::new();
         self.frames_of(&tray.block, &mut now);
         let next = usize::try_from(tray.next).expect("a page of a tray");
         let used = next..next + usize::try_from(pages).expect("pages of a tray");
-        tray.frames.get(used.clone()) == now.get(used)
+        let frames = now.get(used.clone());
+        tray.frames.get(used) == frames && frames.is_none_or(|frames| self.known.among(frames).is_empty())
     }
 
     /// Frames of a block's pages; none where the kernel does not say.
@@ -172,7 +188,7 @@ impl Pool {
     pub fn renew(&self, span: Span) -> Result<Frames, Refusal> {
         // Off the shelf, so that nobody waits for the copy.
         let Some(mut tray) = self.shelf().take() else { return Ok(Frames::Same) };
-        if !self.is_where_it_was(&tray, span.pages()) {
+        if !self.is_still_good(&tray, span.pages()) {
             self.shelf().waiting.push(tray.raw());
             return Ok(Frames::Same);
         }
@@ -243,7 +259,7 @@ impl Pool {
 
     /// Makes one tray for the stock. `false` if there is no memory, or it is bad.
     fn refill(&self, how: impl FnOnce(&mut dyn FnMut())) -> bool {
-        let Ok(block) = Block::claim(Bytes::new(TRAY_PAGES * FRAME_BYTES), self.vault.options().kind) else {
+        let Ok(block) = self.known.claim(Bytes::new(TRAY_PAGES * FRAME_BYTES), self.vault.options().kind) else {
             return false;
         };
         let names = self.with_planted(|planted| planted.name(TRAY_PAGES)).unwrap_or_default();
@@ -263,9 +279,10 @@ impl Pool {
         let (mut first, mut all_good) = (0, true);
         for ((mut block, names), frames) in blocks.into_iter().zip(names).zip(before) {
             let pages = block.pages();
-            let mut failed: BTreeMap<u64, Origin> =
-                bad.range(first..first + pages).map(|page| (page - first, Origin::Real)).collect();
+            let mut failed: BTreeMap<u64, Why> =
+                bad.range(first..first + pages).map(|page| (page - first, Why::Failed(Origin::Real))).collect();
             self.emulate(&mut block, &names, &frames, &mut failed);
+            failed.extend(self.known.among(&frames).into_iter().map(|page| (page, Why::Known)));
             first += pages;
             if !failed.is_empty() {
                 all_good = false;
@@ -280,13 +297,13 @@ impl Pool {
     }
 
     /// Tests those pages of a block once more in which faults are planted.
-    fn emulate(&self, block: &mut Block, names: &[u64], frames: &[Option<Frame>], failed: &mut BTreeMap<u64, Origin>) {
+    fn emulate(&self, block: &mut Block, names: &[u64], frames: &[Option<Frame>], failed: &mut BTreeMap<u64, Why>) {
         for (page, &name) in (0..).zip(names) {
             let frame = usize::try_from(page).ok().and_then(|page| *frames.get(page)?);
             let planted = self.with_planted(|planted| (planted.faults(name, frame), planted.seed() ^ name));
             let Some((faults, seed)) = planted.filter(|(faults, _)| !faults.is_empty()) else { continue };
             if self.test.run_emulated(block, page, faults, seed) {
-                failed.entry(page).or_insert(Origin::Emulated);
+                failed.entry(page).or_insert(Why::Failed(Origin::Emulated));
             }
         }
     }
@@ -297,21 +314,30 @@ impl Pool {
         frames
     }
 
-    /// Tells which frames failed, keeps their pages, and gives the others back.
-    fn retire(&self, block: Block, frames: &[Option<Frame>], failed: &BTreeMap<u64, Origin>) {
-        for (&page, &origin) in failed {
+    /// Tells which frames failed, holds their pages and those of frames that are known to be bad, and gives the others back.
+    fn retire(&self, block: Block, frames: &[Option<Frame>], bad: &BTreeMap<u64, Why>) {
+        for (&page, &why) in bad {
             let frame = usize::try_from(page).ok().and_then(|page| *frames.get(page)?);
-            self.counts().add(Counter::Retired, 1);
-            self.shared.failed(frame, origin);
+            match why {
+                Why::Known => self.counts().add(Counter::Avoided, 1),
+                Why::Failed(origin) => {
+                    self.counts().add(Counter::Retired, 1);
+                    self.shared.failed(frame, origin);
+                }
+            }
         }
-        let pages: Vec<u64> = failed.keys().copied().collect();
-        let mut kept = block.keep_only(&pages).expect("what failed are pages of the block");
-        for page in &mut kept {
-            // So that it is not swapped out at least. Where a process may lock no more, it may be.
-            let _ = page.pin_by(Pinning::Locked);
-        }
-        self.shelf().retired.extend(kept);
+        let pages: Vec<u64> = bad.keys().copied().collect();
+        self.shelf().retired.extend(known::hold(block, &pages));
     }
+}
+
+/// Why a frame is not to be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    /// It failed its test.
+    Failed(Origin),
+    /// It is on the list of those that did before.
+    Known,
 }
 
 /// Takes memory off a list until they make up a tray.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use rampart_guard::BadFrames;
 use rampart_linux::userfaultfd::Reach;
 use rampart_linux::vault::{Tracking, VaultOptions};
 use rampart_linux::{Error, PageKind};
@@ -21,10 +22,18 @@ fn vault(kind: PageKind, mib: u64) -> Option<&'static Vault> {
     }
 }
 
+/// These frames, as they are handed over; the folder may go.
+fn known_frames<const N: usize>(shared: &'static Shared, frames: [Frame; N]) -> &'static Known {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join(BadFrames::FILE), BadFrames::from_iter(frames).to_string()).unwrap();
+    Box::leak(Box::new(Known::begin(Some(folder.path()), shared.counts).unwrap()))
+}
+
 fn pool(vault: &'static Vault, faults: Option<&str>) -> Pool {
     let planted = faults.map(|faults| Planted::new(&faults.parse().unwrap()).unwrap());
     let knobs = "untested=wait,test=mats+".parse().unwrap();
-    Pool::new(vault, Box::leak(Box::new(Shared::new())), knobs, planted)
+    let shared: &'static Shared = Box::leak(Box::new(Shared::new()));
+    Pool::new(vault, shared, known_frames(shared, []), knobs, planted)
 }
 
 fn work(pool: &Pool) {
@@ -101,5 +110,29 @@ fn a_frame_that_fails_below_a_page_is_retired_and_the_page_keeps_its_content() {
         let used = frames(vault, &pool, all);
         assert!(used.is_disjoint(&kept), "{kind:?}: a frame that failed is used");
         assert!(used.is_empty() || kept.len() as u64 == retired, "{kind:?}: each is kept");
+    }
+}
+
+#[test]
+fn a_frame_that_is_known_to_be_bad_is_never_used() {
+    let Some(vault) = vault(PageKind::Base, 4) else { return };
+    let pool = pool(vault, None);
+    let block = Block::claim(Bytes::from_mib(2), PageKind::Base).unwrap();
+    let frames = pool.frames_now(&block);
+    let Some(bad) = frames.first().copied().flatten() else {
+        println!("skipped: frame numbers are hidden from this user");
+        return;
+    };
+    let pool = Pool { known: known_frames(pool.shared, [bad]), ..pool };
+    // Of memory that the program had.
+    assert!(!pool.test(vec![Raw { block, names: Vec::new() }], |work| work()));
+    assert_eq!([Counter::Avoided, Counter::Retired].map(|counter| pool.counts().get(counter)), [1, 0]);
+    let held: Vec<_> = pool.shelf().retired.iter().flat_map(|page| pool.frames_now(page)).collect();
+    assert_eq!(held, [Some(bad)]);
+    // Of what the kernel gives: as soon as nobody holds it, it is given out again, and in the end to the pool.
+    pool.shelf().retired.clear();
+    for _ in 0..100 {
+        let block = pool.known.claim(Bytes::from_mib(2), PageKind::Base).unwrap();
+        assert!(!pool.frames_now(&block).contains(&Some(bad)));
     }
 }

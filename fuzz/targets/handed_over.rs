@@ -1,0 +1,22 @@
+//! Any text is what a guard is told before it begins, or is refused in one line; what is understood is shown, and read back the same.
+
+#![no_main]
+
+use std::fmt::{Debug, Display};
+use std::str::FromStr;
+
+use libfuzzer_sys::fuzz_target;
+use rampart_guard::{BadFrames, FrameKnobs, Knobs};
+
+fn comes_back<T: FromStr<Err: Display + Debug> + Display + PartialEq + Debug>(text: &str) {
+    match text.parse::<T>() {
+        Ok(told) => assert_eq!(told.to_string().parse::<T>().expect("what was shown"), told),
+        Err(error) => assert_eq!(error.to_string().lines().count(), 1),
+    }
+}
+
+fuzz_target!(|text: &str| {
+    comes_back::<BadFrames>(text);
+    comes_back::<FrameKnobs>(text);
+    comes_back::<Knobs>(text);
+});
