@@ -214,6 +214,31 @@ for _ in range(10):
 print('right')
 ";
 
+/// Where a program says that a page was allocated, by the names of functions that `addr2line` gives.
+#[test]
+fn a_page_beyond_correction_is_named_with_who_allocated_it() {
+    let rampart = Rampart::new();
+    if !installed("addr2line") {
+        return;
+    }
+    let Some(sites) = victim(&rampart, "sites") else { return };
+    for engine in engines(&rampart) {
+        let flips =
+            ["--engine", engine, "--cap", "4MiB", "--codes", "crc", "--inject", "flip:locked:rate=2000/s,seed=7"];
+        let said = run(&rampart, &[&flips[..], &["--report", "report.json", "--", &sites]].concat());
+        assert_eq!(said.code, Some(86), "{engine}: {}", said.err);
+        let text = std::fs::read_to_string(rampart.folder().join("report.json")).expect("a report");
+        let report: Value = serde_json::from_str(&text).expect("it is JSON");
+        let told = report["events"].as_array().expect("events").iter().find(|told| told["event"] == "uncorrectable");
+        let site = told.expect("it was told")["site"].as_str().expect("large allocations are all that it has");
+        assert!(said.err.contains(&format!("allocated at {site}")), "{site}: {}", said.err);
+        let (file, offset) = site.split_once('+').expect("a file and an offset");
+        let named = Command::new("addr2line").args(["-f", "-e", file, offset]).output().expect("it runs");
+        let name = String::from_utf8(named.stdout).expect("UTF-8");
+        assert!(name.starts_with("here\n") || name.starts_with("there\n"), "{engine}: {site} is in {name}");
+    }
+}
+
 /// At this rate two flips may meet in one page before it is verified, which is more than `crc+pq` undoes: then the program stops.
 /// What never happens is a wrong result.
 #[test]

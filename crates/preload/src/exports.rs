@@ -1,10 +1,11 @@
 //! The names that a program calls: the C library's allocation functions, with its rules, on [`HEAP`].
 //!
 //! They are those of ISO C and POSIX and the GNU additions (malloc(3), posix_memalign(3), mallinfo(3)). C++ `new` and
-//! `delete` call them. What glibc has beside, such as `mallopt`, acts on glibc's heap, which is empty.
+//! `delete` call them. Each that allocates knows where it was called from (see [`crate::sites`]). What glibc has beside, such as `mallopt`, acts on glibc's heap, which is empty.
 
 #![allow(unsafe_code, reason = "the C interface of an allocator")]
 
+use std::arch::naked_asm;
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -12,30 +13,77 @@ use std::ptr;
 use crate::HEAP;
 use crate::jemalloc;
 use crate::report;
+use crate::sites::{LARGE, SITES};
 use crate::start;
 
 const PAGE: usize = 4096;
 
-#[unsafe(no_mangle)]
-extern "C" fn malloc(size: usize) -> *mut c_void {
-    HEAP.allocate(size)
+/// A name that a program calls, and what it enters with one argument more, in these registers: the address that its caller goes on at.
+/// Only the first instruction of a function knows that for certain, so it is written down.
+macro_rules! entry {
+    ($name:ident($($argument:ident: $kind:ty),*) -> $result:ty, $function:ident, $x86_64:literal, $aarch64:literal) => {
+        #[cfg(target_arch = "x86_64")]
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name($($argument: $kind),*) -> $result {
+            naked_asm!(concat!("mov ", $x86_64, ", [rsp]"), "jmp {}", sym $function)
+        }
+
+        #[cfg(target_arch = "aarch64")]
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name($($argument: $kind),*) -> $result {
+            naked_asm!(concat!("mov ", $aarch64, ", x30"), "b {}", sym $function)
+        }
+
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name($($argument: $kind),*) -> $result {
+            // SAFETY: the caller's promise.
+            unsafe { $function($($argument,)* UNKNOWN) }
+        }
+    };
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
-    count.checked_mul(size).map_or_else(out_of_memory, |bytes| HEAP.allocate_zeroed(bytes))
+entry!(malloc(size: usize) -> *mut c_void, malloc_by, "rsi", "x1");
+entry!(calloc(count: usize, size: usize) -> *mut c_void, calloc_by, "rdx", "x2");
+entry!(realloc(pointer: *mut c_void, size: usize) -> *mut c_void, realloc_by, "rdx", "x2");
+entry!(reallocarray(pointer: *mut c_void, count: usize, size: usize) -> *mut c_void, reallocarray_by, "rcx", "x3");
+entry!(posix_memalign(place: *mut *mut c_void, alignment: usize, size: usize) -> c_int, posix_memalign_by, "rcx", "x3");
+entry!(aligned_alloc(alignment: usize, size: usize) -> *mut c_void, memalign_by, "rdx", "x2");
+entry!(memalign(alignment: usize, size: usize) -> *mut c_void, memalign_by, "rdx", "x2");
+
+/// Where a caller goes on that nobody knows.
+const UNKNOWN: usize = 0;
+
+unsafe extern "C" fn malloc_by(size: usize, caller: usize) -> *mut c_void {
+    if size < LARGE { HEAP.allocate(size) } else { noted(HEAP.allocate(size), size, caller) }
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn realloc(pointer: *mut c_void, size: usize) -> *mut c_void {
+unsafe extern "C" fn calloc_by(count: usize, size: usize, caller: usize) -> *mut c_void {
+    let allocate = |bytes| noted(HEAP.allocate_zeroed(bytes), bytes, caller);
+    count.checked_mul(size).map_or_else(out_of_memory, allocate)
+}
+
+unsafe extern "C" fn realloc_by(pointer: *mut c_void, size: usize, caller: usize) -> *mut c_void {
     // SAFETY: the caller's promise.
-    unsafe { HEAP.resize(pointer, size) }
+    noted(unsafe { HEAP.resize(pointer, size) }, size, caller)
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn reallocarray(pointer: *mut c_void, count: usize, size: usize) -> *mut c_void {
+unsafe extern "C" fn reallocarray_by(pointer: *mut c_void, count: usize, size: usize, caller: usize) -> *mut c_void {
     // SAFETY: the caller's promise.
-    count.checked_mul(size).map_or_else(out_of_memory, |bytes| unsafe { HEAP.resize(pointer, bytes) })
+    count.checked_mul(size).map_or_else(out_of_memory, |bytes| unsafe { realloc_by(pointer, bytes, caller) })
+}
+
+/// An allocation of so many bytes; if it is a large one, it is noted who called for it.
+fn noted(pointer: *mut c_void, size: usize, caller: usize) -> *mut c_void {
+    if size >= LARGE
+        && let Some(first) = HEAP.page_of(pointer)
+    {
+        let last = first + (pointer.addr() % PAGE + size - 1) / PAGE;
+        SITES.note(first, last, caller);
+    }
+    pointer
 }
 
 #[unsafe(no_mangle)]
@@ -58,8 +106,7 @@ unsafe extern "C" fn free_aligned_sized(pointer: *mut c_void, _alignment: usize,
     unsafe { HEAP.release(pointer) };
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn posix_memalign(place: *mut *mut c_void, alignment: usize, size: usize) -> c_int {
+unsafe extern "C" fn posix_memalign_by(place: *mut *mut c_void, alignment: usize, size: usize, caller: usize) -> c_int {
     if !alignment.is_power_of_two() || alignment < size_of::<usize>() {
         return libc::EINVAL;
     }
@@ -68,7 +115,7 @@ unsafe extern "C" fn posix_memalign(place: *mut *mut c_void, alignment: usize, s
     unsafe {
         let errno = libc::__errno_location();
         let before = *errno;
-        let pointer = HEAP.allocate_aligned(alignment, size);
+        let pointer = noted(HEAP.allocate_aligned(alignment, size), size, caller);
         *errno = before;
         if pointer.is_null() {
             return libc::ENOMEM;
@@ -78,27 +125,24 @@ unsafe extern "C" fn posix_memalign(place: *mut *mut c_void, alignment: usize, s
     0
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn aligned_alloc(alignment: usize, size: usize) -> *mut c_void {
-    memalign(alignment, size)
-}
-
 /// As glibc has it, an alignment that is no power of two is rounded up to one.
-#[unsafe(no_mangle)]
-extern "C" fn memalign(alignment: usize, size: usize) -> *mut c_void {
+unsafe extern "C" fn memalign_by(alignment: usize, size: usize, caller: usize) -> *mut c_void {
     let Some(alignment) = alignment.max(1).checked_next_power_of_two() else { return out_of_memory() };
-    let pointer = HEAP.allocate_aligned(alignment, size);
+    let pointer = noted(HEAP.allocate_aligned(alignment, size), size, caller);
     if pointer.is_null() { out_of_memory() } else { pointer }
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn valloc(size: usize) -> *mut c_void {
-    memalign(PAGE, size)
+unsafe extern "C" fn valloc(size: usize) -> *mut c_void {
+    // SAFETY: any size may be asked for.
+    unsafe { memalign_by(PAGE, size, UNKNOWN) }
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn pvalloc(size: usize) -> *mut c_void {
-    size.max(1).checked_next_multiple_of(PAGE).map_or_else(out_of_memory, |bytes| memalign(PAGE, bytes))
+unsafe extern "C" fn pvalloc(size: usize) -> *mut c_void {
+    let whole = size.max(1).checked_next_multiple_of(PAGE);
+    // SAFETY: any size may be asked for.
+    whole.map_or_else(out_of_memory, |bytes| unsafe { memalign_by(PAGE, bytes, UNKNOWN) })
 }
 
 #[unsafe(no_mangle)]

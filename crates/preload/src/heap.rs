@@ -143,6 +143,13 @@ impl Heap {
         self.range.contains(pointer.addr())
     }
 
+    /// The page of the range that an address is in.
+    #[cfg(not(test))]
+    #[inline]
+    pub(crate) fn page_of(&self, pointer: *const c_void) -> Option<usize> {
+        self.range.offset_of(pointer.addr()).map(|offset| offset / PAGE)
+    }
+
     /// What was given out so far.
     #[must_use]
     pub fn usage(&self) -> Usage {

@@ -72,6 +72,7 @@ mod range;
 mod report;
 #[cfg(not(test))]
 mod signals;
+pub mod sites;
 mod start;
 #[cfg(not(test))]
 mod streams;

@@ -37,6 +37,12 @@ impl Range {
         address.wrapping_sub(self.base.load(Ordering::Relaxed)) < length
     }
 
+    /// How far from the start of the range an address in it is.
+    #[inline]
+    pub(crate) fn offset_of(&self, address: usize) -> Option<usize> {
+        self.contains(address).then(|| address - self.base.load(Ordering::Relaxed))
+    }
+
     /// Bytes in the range.
     pub(crate) fn length(&self) -> usize {
         self.length.load(Ordering::Acquire)
@@ -120,6 +126,7 @@ mod tests {
         let (start, end) = (1 << 40, (1 << 40) + (64 << 20));
         assert!(range.contains(start) && range.contains(end - 1));
         assert!(!range.contains(start - 1) && !range.contains(end));
+        assert_eq!([start, start + 7, end].map(|address| range.offset_of(address)), [Some(0), Some(7), None]);
     }
 
     proptest! {

@@ -25,7 +25,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap};
 use super::files::say;
 
 use super::recorder;
-use super::wanted::Wanted;
+use super::wanted::{Wanted, site};
 
 /// Where counts and events go.
 pub struct Shared {
@@ -144,8 +144,8 @@ fn mapped(path: &Path) -> Option<&'static Counts> {
     memory.ok().map(|memory| unsafe { &*memory.cast::<Counts>() })
 }
 
-/// A trouble as a line of JSON. `offset` is in bytes from the start of the heap's range.
-fn line(at: u64, trouble: &Trouble) -> String {
+/// A trouble as a line of JSON, of a page that was allocated there. `offset` is in bytes from the start of the heap's range.
+fn line(at: u64, trouble: &Trouble, site: Option<&str>) -> String {
     let Trouble { page, frame, outcome } = trouble;
     let (name, bits) = match outcome {
         Outcome::Intact => ("intact", 0),
@@ -160,18 +160,24 @@ fn line(at: u64, trouble: &Trouble) -> String {
     if bits > 0 {
         let _ = write!(line, ",\"bits\":{bits}");
     }
+    if let Some(site) = site {
+        let _ = write!(line, ",\"site\":{}", json(site));
+    }
     line.push_str("}\n");
     line
 }
 
 impl Witness for Shared {
     fn trouble(&self, trouble: &Trouble) {
-        let told = self.tell(&line(now(), trouble));
-        if trouble.outcome == Outcome::Uncorrectable && !told {
+        let is_beyond = trouble.outcome == Outcome::Uncorrectable;
+        let site = if is_beyond { site(trouble.page) } else { None };
+        let told = self.tell(&line(now(), trouble, site.as_deref()));
+        if is_beyond && !told {
+            let site = site.as_deref().unwrap_or("an unknown place");
             let frame =
                 trouble.frame.map_or_else(|| "a frame that is unknown".to_owned(), |frame| format!("frame {frame}"));
             say(&format!(
-                "rampart: memory changed beyond correction: page {} of the heap, in {frame}\n",
+                "rampart: memory changed beyond correction: page {} of the heap, in {frame}, allocated at {site}\n",
                 trouble.page.0
             ));
         }
@@ -198,11 +204,11 @@ mod tests {
     #[test]
     fn a_trouble_is_one_line_of_json() {
         let trouble = Trouble { page: PageIndex(3), frame: Frame::new(16), outcome: Outcome::Uncorrectable };
-        let told = line(7, &trouble);
+        let told = line(7, &trouble, Some("/bin/job+0x10"));
         let start = "{\"event\":\"uncorrectable\",\"at\":7,\"page\":3,\"offset\":12288";
-        assert_eq!(told, format!("{start},\"frame\":16}}\n"));
+        assert_eq!(told, format!("{start},\"frame\":16,\"site\":\"/bin/job+0x10\"}}\n"));
         let nameless = Trouble { frame: None, outcome: Outcome::CodesWrong, ..trouble };
-        assert_eq!(line(7, &nameless), "{\"event\":\"codes_wrong\",\"at\":7,\"page\":3,\"offset\":12288}\n");
+        assert_eq!(line(7, &nameless, None), "{\"event\":\"codes_wrong\",\"at\":7,\"page\":3,\"offset\":12288}\n");
     }
 
     #[test]

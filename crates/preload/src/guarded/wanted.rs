@@ -1,4 +1,4 @@
-//! What touched a page: the thread, and where in the program's code it was.
+//! What touched a page: the thread, and where in the program's code it was. And what the page is: where it was allocated.
 //!
 //! A thread that waits at a page stands still, so the kernel tells where (`/proc/PID/task/TID/syscall`, proc(5)); the file that is mapped there
 //! and the offset in it are what `addr2line -e FILE OFFSET` wants. Names are not looked up here: the loader's list is behind a lock that the thread
@@ -7,6 +7,8 @@
 use std::fs;
 
 use rampart_guard::PageIndex;
+
+use crate::sites::SITES;
 
 /// A page that a thread waits for.
 pub struct Wanted {
@@ -23,10 +25,22 @@ impl Wanted {
     pub fn by(page: PageIndex, thread: Option<u32>) -> Self {
         let code = thread.and_then(|thread| {
             let at = counter(&fs::read_to_string(format!("/proc/self/task/{thread}/syscall")).ok()?)?;
-            place(&fs::read_to_string("/proc/self/maps").ok()?, at)
+            code_at(at)
         });
         Self { page, thread, code }
     }
+}
+
+/// Where the last large allocation that lay in a page was called for; `None`: there was none, or the code is gone.
+pub fn site(page: PageIndex) -> Option<String> {
+    let goes_on = SITES.of(usize::try_from(page.0).ok()?)?;
+    // The call is what ends there.
+    code_at(goes_on as u64 - 1)
+}
+
+/// Where an address is, in the files that are mapped now.
+fn code_at(address: u64) -> Option<String> {
+    place(&fs::read_to_string("/proc/self/maps").ok()?, address)
 }
 
 /// The program counter is the last number of the line, whether the thread is in a system call or not.

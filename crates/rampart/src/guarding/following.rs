@@ -162,7 +162,10 @@ fn condemn(frame: Frame, path: Option<PathBuf>) -> Result<(), Error> {
 fn beyond(process: u32, event: &Event) -> String {
     let page = event.page.unwrap_or_default();
     let offset = event.offset.unwrap_or_default();
-    format!("memory changed beyond correction: page {page} of process {process}, {offset:#x} bytes into its heap")
+    let site = event.site.as_deref().unwrap_or("an unknown place");
+    format!(
+        "memory changed beyond correction: page {page} of process {process}, {offset:#x} bytes into its heap, allocated at {site}"
+    )
 }
 
 /// Who wanted it.
@@ -198,7 +201,12 @@ mod tests {
     #[test]
     fn a_page_is_named_with_its_process_and_offset() {
         let event: Event = serde_json::from_str("{\"event\":\"uncorrectable\",\"page\":3,\"offset\":12288}").unwrap();
-        assert!(beyond(7, &event).ends_with("page 3 of process 7, 0x3000 bytes into its heap"));
+        let known = Event { site: Some("/bin/job+0x7".to_owned()), ..event.clone() };
+        assert!(
+            beyond(7, &event)
+                .ends_with("page 3 of process 7, 0x3000 bytes into its heap, allocated at an unknown place")
+        );
+        assert!(beyond(7, &known).ends_with("allocated at /bin/job+0x7"));
     }
 
     #[test]

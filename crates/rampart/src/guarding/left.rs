@@ -23,6 +23,8 @@ pub struct Event {
     pub frame: Option<u64>,
     /// Bits that had been flipped.
     pub bits: Option<u32>,
+    /// Where `malloc` was called for the last allocation of 16 KiB or more in the page, as `FILE+0xOFFSET`.
+    pub site: Option<String>,
     /// The thread that wanted the page, as `gettid(2)` numbers it.
     pub thread: Option<u32>,
     /// Where in the program's code it was, as `FILE+0xOFFSET`.

@@ -235,9 +235,9 @@ fn events(body: &mut String, events: &[Event]) {
     if events.is_empty() {
         return;
     }
-    body.push_str("<h2>Events</h2>\n<div class=table><table>\n<tr><th>when<th>what<th class=number>page<th class=number>offset<th class=number>frame<th class=number>bits<th>wanted by\n");
+    body.push_str("<h2>Events</h2>\n<div class=table><table>\n<tr><th>when<th>what<th class=number>page<th class=number>offset<th class=number>frame<th class=number>bits<th>allocated at<th>wanted by\n");
     let cell = |value: Option<String>| format!("<td class=number>{}", value.unwrap_or_else(|| "–".to_owned()));
-    for Event { event, at, page, offset, frame, bits, thread, code } in events.iter().take(EVENTS_SHOWN) {
+    for Event { event, at, page, offset, frame, bits, site, thread, code } in events.iter().take(EVENTS_SHOWN) {
         let hexadecimal = |number: &u64| format!("{number:#x}");
         let cells = [
             cell(page.as_ref().map(u64::to_string)),
@@ -246,9 +246,17 @@ fn events(body: &mut String, events: &[Event]) {
             cell(bits.as_ref().map(u32::to_string)),
         ];
         let when = at.map_or_else(|| "–".to_owned(), |at| show::moment(Timestamp::from_micros(at)));
+        let site = site.as_deref().unwrap_or("–");
         let known = [thread.map(|thread| format!("thread {thread}")), code.clone()];
         let known = known.into_iter().flatten().collect::<Vec<_>>().join(", ");
-        let _ = writeln!(body, "<tr><td>{when}<td>{}{}<td>{}", escape(event), cells.concat(), escape(&known));
+        let _ = writeln!(
+            body,
+            "<tr><td>{when}<td>{}{}<td>{}<td>{}",
+            escape(event),
+            cells.concat(),
+            escape(site),
+            escape(&known)
+        );
     }
     body.push_str("</table></div>\n");
     if events.len() > EVENTS_SHOWN {

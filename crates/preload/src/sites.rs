@@ -1,0 +1,114 @@
+//! Where large allocations were made.
+//!
+//! **Problem.** A page that memory spoilt means something to a person only by what lies in it. jemalloc answers only for addresses
+//! that it gave out, and to walk a stack at each allocation costs more than the allocation. **Idea.** An allocation of [`LARGE`]
+//! or more has its pages for itself; who called for it is noted once for each of them. **Why this way.** One word for a page, which is
+//! written a moment before the page costs a thousand times as much to be touched first; smaller ones cost a comparison.
+//!
+//! Nothing is taken back: what is known of a page is the last large allocation that lay there.
+
+#![allow(unsafe_code, reason = "maps memory for the table")]
+
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+
+/// From this size on, in bytes, jemalloc shares no page among allocations (its manual, "size classes": the least of the large ones).
+pub const LARGE: usize = 16 << 10;
+
+/// Pages of a piece of the table: those of a GiB.
+const PIECE: usize = 1 << 18;
+const PIECE_BYTES: usize = PIECE * size_of::<AtomicUsize>();
+
+/// Pieces of it. A heap beyond 4 TiB has pages of which nothing is known.
+const PIECES: usize = 4096;
+
+/// Return addresses of those who called for large allocations, by the pages of the heap's range.
+pub struct Sites {
+    /// Null until a large allocation lies there.
+    pieces: [AtomicPtr<AtomicUsize>; PIECES],
+}
+
+/// Those of this process.
+pub static SITES: Sites = Sites::new();
+
+impl Sites {
+    const fn new() -> Self {
+        Self { pieces: [const { AtomicPtr::new(ptr::null_mut()) }; PIECES] }
+    }
+
+    /// An allocation lies in the pages from `first` to `last`, and its caller goes on at this address; 0: it is unknown.
+    pub fn note(&self, first: usize, last: usize, caller: usize) {
+        for page in first..=last {
+            if let Some(place) = self.place(page, Self::make) {
+                place.store(caller, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Where the caller of the last allocation in a page went on.
+    pub fn of(&self, page: usize) -> Option<usize> {
+        self.place(page, |_| None).map(|place| place.load(Ordering::Relaxed)).filter(|&caller| caller != 0)
+    }
+
+    /// The word of a page; its piece is made by `make` if it is not there.
+    fn place<'a>(
+        &'a self,
+        page: usize,
+        make: impl FnOnce(&'a AtomicPtr<AtomicUsize>) -> Option<&'a AtomicUsize>,
+    ) -> Option<&'a AtomicUsize> {
+        let piece = self.pieces.get(page / PIECE)?;
+        // SAFETY: null, or the first of `PIECE` words that are never unmapped.
+        let words = unsafe { piece.load(Ordering::Acquire).as_ref() }.or_else(|| make(piece))?;
+        // SAFETY: the word is one of them.
+        Some(unsafe { &*ptr::from_ref(words).add(page % PIECE) })
+    }
+
+    /// Maps a piece, of which the kernel gives memory as it is written. `None`: there is no room for it.
+    fn make(piece: &AtomicPtr<AtomicUsize>) -> Option<&AtomicUsize> {
+        let (rights, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);
+        // SAFETY: a new mapping where the kernel chooses.
+        let made = unsafe { mmap_anonymous(ptr::null_mut(), PIECE_BYTES, rights, flags) }.ok()?;
+        let taken = match piece.compare_exchange(ptr::null_mut(), made.cast(), Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => made.cast(),
+            Err(others) => {
+                // SAFETY: it was mapped just above, and nobody saw it.
+                let _ = unsafe { munmap(made, PIECE_BYTES) };
+                others
+            }
+        };
+        // SAFETY: as in `place`: fresh memory is zeros, which are good words.
+        unsafe { taken.cast_const().as_ref() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static HERE: Sites = Sites::new();
+
+    #[test]
+    fn the_last_large_allocation_in_a_page_is_known() {
+        assert_eq!([0, PIECE, PIECE * PIECES].map(|page| HERE.of(page)), [None; 3]);
+        HERE.note(PIECE - 2, PIECE + 1, 7);
+        HERE.note(PIECE, PIECE, 8);
+        HERE.note(PIECE * PIECES, PIECE * PIECES, 9);
+        let known = [PIECE - 3, PIECE - 2, PIECE - 1, PIECE, PIECE + 1, PIECE + 2].map(|page| HERE.of(page));
+        assert_eq!(known, [None, Some(7), Some(7), Some(8), Some(7), None]);
+        HERE.note(PIECE, PIECE, 0);
+        assert_eq!(HERE.of(PIECE), None);
+    }
+
+    #[test]
+    fn threads_that_begin_a_piece_at_once_use_the_same() {
+        static SITES: Sites = Sites::new();
+        std::thread::scope(|scope| {
+            for thread in 1..=8 {
+                scope.spawn(move || SITES.note(thread, thread, thread));
+            }
+        });
+        assert!((1..=8).all(|page| SITES.of(page) == Some(page)));
+    }
+}
