@@ -43,6 +43,7 @@ fn settings(random: &mut ChaCha8Rng) -> Settings {
         epoch: Duration::from_secs(pick(random, &[1, 10])),
         alpha: pick(random, &[1.0, 2.0]),
         alarm: 4.0,
+        emergency: None,
         enough: pick(random, &[None, Some(500)]),
         limits: Limits {
             min_fidelity: fidelity(pick(random, &[1, 4])),

@@ -106,6 +106,9 @@ pub trait FrameSource {
     /// Takes up to `most` blocks of a list whose test is not good at `now`, those tested longest ago first.
     fn take(&mut self, list: FreeList, most: u64, now: Timestamp) -> Vec<Self::Block>;
 
+    /// Enough free frames are tested for now: what the source holds on to for later tests may go.
+    fn rest(&mut self, _now: Timestamp) {}
+
     /// Where a block lies, and how many frames it has.
     fn shape(&self, block: &Self::Block) -> (Node, u64);
 

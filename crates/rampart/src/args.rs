@@ -267,7 +267,8 @@ pub enum ExportFormat {
     Json,
 }
 
-fn some_memory(text: &str) -> Result<Bytes, String> {
+/// As much memory as is worth a test, such as `4GiB`.
+pub fn some_memory(text: &str) -> Result<Bytes, String> {
     let bytes: Bytes = text.parse().map_err(|error: rampart_memory::ParseSizeError| error.to_string())?;
     if bytes < rampart_diagnostic::SMALLEST_CLAIM {
         return Err(format!("{bytes} is too little: give at least {}", rampart_diagnostic::SMALLEST_CLAIM));

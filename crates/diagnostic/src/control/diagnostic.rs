@@ -247,9 +247,10 @@ impl<S: FrameSource> Diagnostic<S> {
         self.asked += frames;
         let rate = self.bandwidth.of_config(self.config);
         let raised = self.alarm.raised(frames, self.settings.monitoring, rate);
-        if raised && self.config.threads > 0 && self.config != fastest(self.settings.limits) {
+        let emergency = self.settings.emergency();
+        if raised && self.config.threads > 0 && self.config != emergency {
             self.counts.alarms += 1;
-            self.config = fastest(self.settings.limits);
+            self.config = emergency;
         }
     }
 
@@ -283,6 +284,7 @@ impl<S: FrameSource> Diagnostic<S> {
             refill.owed += refill.rule.blocks(reading.since);
             if self.enough {
                 refill.owed = 0;
+                continue;
             }
             let room = self.dispatcher.room(reading.list.node, self.config.threads, capacity.max(1));
             let wanted = refill.owed.min(room.div_ceil(reading.list.order.frames()));
@@ -294,6 +296,9 @@ impl<S: FrameSource> Diagnostic<S> {
                 let (node, frames) = self.source.shape(&block);
                 self.dispatcher.dispatch(block, node, frames, self.config.threads);
             }
+        }
+        if self.enough {
+            self.source.rest(now);
         }
     }
 }

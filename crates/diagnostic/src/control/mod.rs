@@ -48,6 +48,13 @@ pub enum Error {
     FidelityStep,
     /// max-cores is 0: give 1 or more
     NoCores,
+    /// emergency-fidelity {fidelity} or emergency-cores {threads} is more or less than the limits allow: change it or them
+    Emergency {
+        /// How thoroughly.
+        fidelity: Fidelity,
+        /// By how many.
+        threads: u32,
+    },
     /// the epoch {epoch:?} is shorter than the monitoring period {monitoring:?}, or that is 0: lengthen the one or shorten the other
     Timers {
         /// The monitoring timer.

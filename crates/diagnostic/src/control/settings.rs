@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use rampart_memory::{Fidelity, TestLifetime};
+use rampart_memory::{Fidelity, TestConfig, TestLifetime};
 use serde::{Deserialize, Serialize};
 
 use super::Error;
+use super::policy::fastest;
 
 /// What an administrator settles (000_fb6e5fb08980d1bc.txt, tables 1 and 6).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,6 +22,9 @@ pub struct Settings {
     pub alpha: f64,
     /// Demand that grew by this factor between two readings raises the alarm; more than 1.
     pub alarm: f64,
+    /// What an alarm puts in force until the epoch ends, *e_testconfig*; the fastest that the limits allow if none is given.
+    #[serde(default)]
+    pub emergency: Option<TestConfig>,
     /// With so many free frames tested no more are tested ahead; as many as the rule of a list wants if none is given.
     /// *There are enough tested pages* in state E (4.1.5) is such a bound, of which the thesis tells no number.
     #[serde(default)]
@@ -59,6 +63,7 @@ impl Settings {
             epoch: Duration::from_secs(1),
             alpha: 2.0,
             alarm: 4.0,
+            emergency: None,
             enough: None,
             limits: Limits { min_fidelity: fidelity(1), max_fidelity: fidelity(32), fidelity_step: 1, max_cores: 4 },
             skip_middle: true,
@@ -82,6 +87,9 @@ impl Settings {
             Some(Error::FidelityStep)
         } else if max_cores == 0 {
             Some(Error::NoCores)
+        } else if !self.limits.allow(self.emergency()) {
+            let TestConfig { fidelity, threads } = self.emergency();
+            Some(Error::Emergency { fidelity, threads })
         } else if self.monitoring.is_zero() || self.epoch < self.monitoring {
             Some(Error::Timers { monitoring: self.monitoring, epoch: self.epoch })
         } else {
@@ -89,9 +97,21 @@ impl Settings {
         };
         wrong.map_or(Ok(self), Err)
     }
+
+    /// What an alarm puts in force.
+    #[must_use]
+    pub fn emergency(self) -> TestConfig {
+        self.emergency.unwrap_or_else(|| fastest(self.limits))
+    }
 }
 
 impl Limits {
+    /// Whether a policy may choose this.
+    fn allow(self, config: TestConfig) -> bool {
+        (self.min_fidelity..=self.max_fidelity).contains(&config.fidelity)
+            && (1..=self.max_cores).contains(&config.threads)
+    }
+
     /// The fidelities to try, the highest first; never empty, and MIN-FIDELITY is the last.
     pub fn fidelities(self) -> impl Iterator<Item = Fidelity> {
         let (min, max) = (self.min_fidelity.backgrounds(), self.max_fidelity.backgrounds());
@@ -119,6 +139,8 @@ mod tests {
             Settings { alpha: f64::NAN, ..good },
             Settings { alarm: 1.0, ..good },
             Settings { epoch: Duration::from_millis(1), ..good },
+            Settings { emergency: Some(TestConfig { fidelity: Fidelity::MIN, threads: 5 }), ..good },
+            Settings { emergency: Some(TestConfig { fidelity: Fidelity::MAX, threads: 1 }), ..good },
             Settings { limits: Limits { max_cores: 0, ..good.limits }, ..good },
             Settings { limits: Limits { fidelity_step: 0, ..good.limits }, ..good },
             Settings { limits: Limits { min_fidelity: Fidelity::MAX, ..good.limits }, ..good },

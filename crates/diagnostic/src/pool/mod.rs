@@ -24,6 +24,7 @@ mod kernel;
 mod list;
 #[cfg(test)]
 pub(crate) mod made_up;
+mod source;
 mod stock;
 mod sweep;
 #[cfg(test)]
@@ -32,41 +33,17 @@ mod tests;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use rampart_memory::{
-    Bytes, Demand, Frame, FrameRange, FrameSource, FreeList, Node, Order, Renewed, TestLifetime, Tested, Timestamp,
-    Verdict,
-};
+use rampart_memory::{Bytes, Frame, FrameRange, Node, TestLifetime, Tested, Timestamp};
 
 use crate::polite::{Advice, Politeness, SMALLEST_CLAIM};
 
 pub use ages::Ages;
 pub use kernel::{Claim, Claims, Kernel, ThisMachine};
+pub use source::Step;
 pub use sweep::Sweep;
 
 use list::List;
 use stock::{Held, Stock};
-
-/// A claimed step in a tester's hands.
-#[derive(Debug)]
-pub struct Step<R> {
-    /// The memory.
-    pub region: R,
-    /// The frame of each page, as far as it is known. Whoever tests the step leaves here the frames that were tested whole;
-    /// those that the kernel took out of use become `None`.
-    pub frames: Vec<Option<Frame>>,
-    node: Node,
-    /// Pages in frames that are bad: the pool never gives them back.
-    bad: Vec<u64>,
-}
-
-impl<R> Step<R> {
-    /// Keeps a page from everybody for good: its frame is bad, and unknown.
-    pub fn keep(&mut self, page: u64) {
-        if !self.bad.contains(&page) {
-            self.bad.push(page);
-        }
-    }
-}
 
 /// What the pool did since it was last asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -320,95 +297,4 @@ struct Looked {
     oldest: Tested,
     due: bool,
     preferred: bool,
-}
-
-impl<K: Kernel> FrameSource for Pool<K> {
-    type Block = Step<K::Region>;
-
-    fn lists(&self) -> Vec<FreeList> {
-        self.lists.iter().map(|list| FreeList { node: list.node, order: Order::ZERO }).collect()
-    }
-
-    fn demand(&self, list: FreeList) -> Demand {
-        self.lists.iter().find(|known| known.node == list.node).map_or_else(Demand::default, |known| known.demand)
-    }
-
-    /// Those that were free when the pool tested them: which of them programs have taken since, it cannot know.
-    fn tested_free(&self, now: Timestamp) -> u64 {
-        self.ages.fresh(self.bound, now)
-    }
-
-    /// Hands out whole steps: the last may be larger than what was asked for, and later calls hand out less for it.
-    fn take(&mut self, list: FreeList, most: u64, now: Timestamp) -> Vec<Self::Block> {
-        self.advance(list.node, now);
-        let late = self.sweep.is_late(now);
-        let most_credit = 4 * i64::try_from(self.step.frames()).expect("a step is small");
-        let Some(known) = self.list(list.node) else { return Vec::new() };
-        known.accrue(late, now);
-        let asked = i64::try_from(most).unwrap_or(i64::MAX);
-        known.credit = known.credit.saturating_add(asked).min(most_credit);
-        let mut credit = known.credit;
-        let mut steps = Vec::new();
-        while credit > 0
-            && let Some(held) = self.stock.work(list.node)
-        {
-            credit -= i64::try_from(held.bytes.frames()).expect("a step is small");
-            self.out = Bytes::new(self.out.get() + held.bytes.get());
-            steps.push(Step { region: held.region, frames: Vec::new(), node: held.node, bad: held.bad });
-        }
-        self.list(list.node).expect("it was found above").credit = credit;
-        steps
-    }
-
-    fn shape(&self, block: &Self::Block) -> (Node, u64) {
-        (block.node, self.kernel.bytes(&block.region).frames())
-    }
-
-    fn give_back(&mut self, mut block: Self::Block, verdict: Verdict, now: Timestamp) {
-        let bytes = self.kernel.bytes(&block.region);
-        self.out = self.out.saturating_sub(bytes);
-        let frames = bytes.frames();
-        let tested = verdict != Verdict::NotTested;
-        match &verdict {
-            Verdict::Good => self.note(&mut block, &[], now),
-            Verdict::Failed(bad) => self.note(&mut block, bad, now),
-            Verdict::NotTested => {}
-        }
-        if let Some(list) = self.list(block.node) {
-            let returned = if tested { &mut list.demand.returned_fresh } else { &mut list.demand.returned_expired };
-            *returned += frames;
-        }
-        let held = Held { region: block.region, bytes, node: block.node, bad: block.bad };
-        if self.missing > Bytes::ZERO {
-            self.missing = self.missing.saturating_sub(bytes);
-            if !tested {
-                self.sweep.miss();
-            }
-            self.release(held);
-        } else if !held.bad.is_empty() {
-            // At once: until it is, the kernel may move what is in a bad frame, and hand the frame out.
-            self.release(held);
-        } else if tested || !self.sweep.is_under_way() {
-            self.stock.hold(held);
-        } else {
-            self.stock.add_work(held, false, Tested::NEVER);
-        }
-    }
-
-    /// Nothing that the pool has is in use.
-    fn renew(&mut self, _now: Timestamp, _until: Timestamp) -> Renewed {
-        Renewed::default()
-    }
-
-    fn prefer(&mut self, frames: &[FrameRange]) {
-        self.preferred = frames.to_vec();
-        if !frames.is_empty() {
-            self.sweep.hurry(Timestamp::from_micros(0));
-        }
-    }
-
-    fn forget(&mut self) {
-        self.ages.forget();
-        self.sweep = Sweep::new(self.bound, Timestamp::from_micros(0));
-    }
 }

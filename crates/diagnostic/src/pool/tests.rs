@@ -264,3 +264,17 @@ fn eight_hours_of_watching_leave_its_tables_as_they_were() {
     let (least, most) = (sizes.first().unwrap(), sizes.last().unwrap());
     assert!(most - least <= 1024, "{least} to {most} frames seen");
 }
+
+#[test]
+fn once_enough_is_tested_a_sweep_ends_and_nothing_is_held() {
+    let mut pool = pool(MadeUp::new(MIB(64)));
+    let step = pool.take(pool.lists()[0], 1, start()).pop().expect("a step");
+    pool.rest(at(1));
+    assert!(pool.is_sweeping(), "a step is under test");
+    pool.give_back(step, Verdict::NotTested, at(1));
+    pool.rest(at(2));
+    assert!(!pool.is_sweeping());
+    assert_eq!(pool.claimed(), Bytes::ZERO);
+    sweep(&mut pool, &BTreeSet::new(), at(200));
+    assert!(pool.tested_free(at(200)) > 0, "and another begins when it is asked to test again");
+}

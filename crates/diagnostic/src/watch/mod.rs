@@ -131,7 +131,7 @@ pub trait Observer: Witness {
     fn happened(&self, at: Timestamp, event: &Event);
     /// How things are; called once a second.
     fn state(&self, state: &State);
-    /// Other knobs from now on, if somebody asked for them; called often. MAX-CORES is at most that of the request.
+    /// Other knobs from now on, if somebody asked for them; called often. MAX-CORES is at most the machine's CPUs.
     fn reload(&self) -> Option<Knobs>;
 }
 
@@ -170,13 +170,17 @@ pub fn run(
     shared.happened(&Event::Started { version, notation: request.march.to_string() });
     let mut watcher = Watcher::new(&shared, began);
     thread::scope(|scope| {
-        for (number, (_, near)) in prepared.testers.iter().enumerate() {
-            let shared = &shared;
-            scope.spawn(move || tester::work(shared, Tester(number), near));
-        }
-        let claims = &shared;
-        scope.spawn(move || claimer::work(claims, &desk));
+        let shared = &shared;
+        scope.spawn(move || claimer::work(shared, &desk));
+        let mut waiting = prepared.testers.iter().enumerate();
+        let mut at_work = 0;
         while !stop.load(Ordering::Relaxed) && !watcher.time_is_up() {
+            // Testers beyond MAX-CORES are not started before it is raised; those that are above it have no work.
+            let more = watcher.max_cores().saturating_sub(at_work);
+            for (number, (_, near)) in waiting.by_ref().take(more) {
+                scope.spawn(move || tester::work(shared, Tester(number), near));
+                at_work += 1;
+            }
             watcher.tick();
             thread::sleep(TICK);
         }

@@ -24,7 +24,7 @@ const LARGEST_STEP: Bytes = Bytes::from_mib(32);
 pub struct Prepared {
     pub claimable: Bytes,
     pub step: Bytes,
-    /// The testers' nodes, and where each may run.
+    /// The nodes of as many testers as there are CPUs, and where each may run: MAX-CORES may be raised later.
     pub testers: Vec<(Node, Vec<Cpu>)>,
     pub engine: Engine,
     pub settings: March,
@@ -55,16 +55,15 @@ impl Prepared {
         let mut block = Block::claim(step, PageKind::Huge)?;
         let limit = Limit::measure(engine, &mut Region::from(&mut block));
         let settings = March { delay: request.delay, ..March::new(honesty.method) };
-        Ok(Self { claimable, step, testers: testers(machine, threads), engine, settings, honesty, limit, campaign })
+        Ok(Self { claimable, step, testers: testers(machine), engine, settings, honesty, limit, campaign })
     }
 
     pub fn describe(&self, request: &Request) -> String {
-        let Limits { min_fidelity, max_fidelity, .. } = request.knobs.settings.limits;
-        let testers = self.testers.len();
-        let plural = if testers == 1 { "" } else { "s" };
+        let Limits { min_fidelity, max_fidelity, max_cores, .. } = request.knobs.settings.limits;
+        let plural = if max_cores == 1 { "" } else { "s" };
         format!(
             "watching    each frame in reach once in {:?} with {}, fidelity {min_fidelity} to {max_fidelity}, by {} on at \
-             most {testers} CPU{plural}, {:.0} % of each, {:.0} % beside programs ({}, {})",
+             most {max_cores} CPU{plural}, {:.0} % of each, {:.0} % beside programs ({}, {})",
             request.knobs.settings.lifetime.lifetime(),
             request.march,
             request.knobs.policy.as_str(),
@@ -102,13 +101,13 @@ impl Prepared {
     }
 }
 
-/// As many testers as are asked for, spread over the nodes that have both memory and CPUs.
-fn testers(machine: &Machine, count: usize) -> Vec<(Node, Vec<Cpu>)> {
+/// A tester for each CPU that the process may use, spread over the nodes that have both memory and CPUs.
+fn testers(machine: &Machine) -> Vec<(Node, Vec<Cpu>)> {
     let nodes = machine.topology().nodes.iter();
     let able: Vec<_> = nodes.filter(|node| node.total > Bytes::ZERO && !node.cpus.is_empty()).collect();
     let of = |index: usize| match able.get(index % able.len().max(1)) {
         Some(resources) => (resources.node, machine.topology().cpus_near(resources.node)),
         None => (Node(0), machine.cpus().to_vec()),
     };
-    (0..count).map(of).collect()
+    (0..machine.cpus().len()).map(of).collect()
 }

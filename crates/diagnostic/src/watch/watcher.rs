@@ -70,6 +70,11 @@ impl<'a, 'b> Watcher<'a, 'b> {
         self.shared.request.duration.is_some_and(|limit| passed >= limit)
     }
 
+    /// How many testers may be needed.
+    pub fn max_cores(&self) -> usize {
+        usize::try_from(self.knobs.settings.limits.max_cores).unwrap_or(usize::MAX)
+    }
+
     pub fn tick(&mut self) {
         let now = self.shared.clock.now();
         if let Some(knobs) = self.shared.observer.reload() {

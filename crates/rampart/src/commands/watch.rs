@@ -29,8 +29,8 @@ pub fn run(arguments: &WatchArguments, path: Option<PathBuf>) -> Result<u8, Erro
         None => None,
     };
     let (stop, reload) = (stop_flag()?, reload_flag()?);
-    let max_cores = knobs.settings.limits.max_cores;
-    let face = Face::new(arguments, max_cores, reload, live, metrics)
+    let cpus = u32::try_from(machine.cpus().len()).unwrap_or(u32::MAX);
+    let face = Face::new(arguments, cpus, reload, live, metrics)
         .map_err(|error| Error::Events(arguments.events.clone().unwrap_or_default(), error))?;
     let summary = watch::run(&request(arguments, knobs), &machine, store, &stop, &face);
     face.end();

@@ -9,11 +9,11 @@ use std::time::Duration;
 use rampart_diagnostic::control::{Error as SettingsError, Limits, PolicyName, Settings};
 use rampart_diagnostic::watch::{Knobs, Share, Shares};
 use rampart_march::Fidelity;
-use rampart_memory::TestLifetime;
+use rampart_memory::{Bytes, FRAME_BYTES, TestConfig, TestLifetime};
 use serde::{Deserialize, Deserializer};
 
 use super::arguments::{WatchArguments, some_policy, some_share};
-use crate::args::some_time;
+use crate::args::{some_memory, some_time};
 
 /// Why a configuration is not good.
 #[derive(Debug, displaydoc::Display, thiserror::Error)]
@@ -31,7 +31,7 @@ pub enum Error {
     },
     /// {0}
     Settings(#[from] SettingsError),
-    /// max-cores is {0}, and {1} when it was started: it can be raised by a restart only
+    /// max-cores is {0}, and the process may use {1} CPUs: give at most so many
     MoreCores(u32, u32),
 }
 
@@ -49,6 +49,10 @@ struct File {
     epoch: Option<Duration>,
     alpha: Option<f64>,
     alarm: Option<f64>,
+    emergency_fidelity: Option<Fidelity>,
+    emergency_cores: Option<u32>,
+    #[serde(deserialize_with = "enough")]
+    enough: Option<Enough>,
     #[serde(deserialize_with = "policy")]
     policy: Option<PolicyName>,
     min_fidelity: Option<Fidelity>,
@@ -65,6 +69,13 @@ struct File {
     error_window: Option<Duration>,
 }
 
+/// How much free memory is kept tested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Enough {
+    All,
+    Memory(Bytes),
+}
+
 /// The knobs that the command line and its configuration file ask for.
 pub fn knobs(arguments: &WatchArguments) -> Result<Knobs, Error> {
     let file = arguments.config.as_deref().map_or_else(|| Ok(File::default()), read)?;
@@ -73,18 +84,27 @@ pub fn knobs(arguments: &WatchArguments) -> Result<Knobs, Error> {
     let delta = file.delta.unwrap_or_else(|| Duration::from_secs(10).min(lifetime / 10));
     let lifetime = TestLifetime::new(lifetime, delta).ok_or(Error::Delta { delta, lifetime })?;
     let thesis = Settings::thesis();
+    let limits = Limits {
+        min_fidelity: arguments.min_fidelity.or(file.min_fidelity).unwrap_or(thesis.limits.min_fidelity),
+        max_fidelity: arguments.max_fidelity.or(file.max_fidelity).unwrap_or(thesis.limits.max_fidelity),
+        fidelity_step: file.fidelity_step.unwrap_or(thesis.limits.fidelity_step),
+        max_cores: arguments.max_cores.or(file.max_cores).unwrap_or(1),
+    };
     let settings = Settings {
         lifetime,
         monitoring: file.monitoring.unwrap_or(thesis.monitoring),
         epoch: file.epoch.unwrap_or(thesis.epoch),
         alpha: file.alpha.unwrap_or(thesis.alpha),
         alarm: file.alarm.unwrap_or(thesis.alarm),
-        limits: Limits {
-            min_fidelity: arguments.min_fidelity.or(file.min_fidelity).unwrap_or(thesis.limits.min_fidelity),
-            max_fidelity: arguments.max_fidelity.or(file.max_fidelity).unwrap_or(thesis.limits.max_fidelity),
-            fidelity_step: file.fidelity_step.unwrap_or(thesis.limits.fidelity_step),
-            max_cores: arguments.max_cores.or(file.max_cores).unwrap_or(1),
+        emergency: Some(TestConfig {
+            fidelity: file.emergency_fidelity.unwrap_or(limits.min_fidelity),
+            threads: file.emergency_cores.unwrap_or(limits.max_cores),
+        }),
+        enough: match file.enough {
+            None | Some(Enough::All) => None,
+            Some(Enough::Memory(bytes)) => Some(bytes.get() / FRAME_BYTES),
         },
+        limits,
         node_local: file.node_local.unwrap_or(thesis.node_local),
         ..thesis
     };
@@ -100,11 +120,11 @@ pub fn knobs(arguments: &WatchArguments) -> Result<Knobs, Error> {
     })
 }
 
-/// The same, for a daemon that runs with `max_cores` testers.
-pub fn reload(arguments: &WatchArguments, max_cores: u32) -> Result<Knobs, Error> {
+/// The same, for a daemon that may use so many `cpus`.
+pub fn reload(arguments: &WatchArguments, cpus: u32) -> Result<Knobs, Error> {
     let knobs = knobs(arguments)?;
     let wanted = knobs.settings.limits.max_cores;
-    if wanted > max_cores { Err(Error::MoreCores(wanted, max_cores)) } else { Ok(knobs) }
+    if wanted > cpus { Err(Error::MoreCores(wanted, cpus)) } else { Ok(knobs) }
 }
 
 fn read(path: &Path) -> Result<File, Error> {
@@ -122,6 +142,15 @@ fn parse(text: &str) -> Result<File, String> {
 
 fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
     parsed(from, some_time)
+}
+
+fn enough<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Enough>, D::Error> {
+    parsed(from, some_enough)
+}
+
+/// A share of free memory that is kept tested: all, or a size.
+fn some_enough(text: &str) -> Result<Enough, String> {
+    if text == "all" { Ok(Enough::All) } else { some_memory(text).map(Enough::Memory) }
 }
 
 fn share<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Share>, D::Error> {
@@ -165,7 +194,62 @@ mod tests {
         std::fs::write(&path, example).unwrap();
         let documented = knobs(&arguments(&["--config", path.to_str().unwrap()])).unwrap();
         assert_eq!(documented, knobs(&arguments(&[])).unwrap());
-        assert_eq!(example.lines().filter(|line| line.contains(" = ")).count(), 16, "each of them");
+    }
+
+    /// The keys that [`File`] reads, as serde tells an unknown one.
+    fn keys() -> Vec<String> {
+        let error = parse("no-such-key = 1\n").unwrap_err();
+        let expected = error.split("expected one of").nth(1).expect("serde lists the keys");
+        expected.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+    }
+
+    /// The parameters of the thesis' tables 1 and 6, and the key of each; those that are measured have none, and the
+    /// documentation says so.
+    #[test]
+    fn every_knob_of_tables_1_and_6_has_a_key_and_every_key_is_documented() {
+        let knobs = [
+            ("test_lifetime", Some("lifetime")),
+            ("δ", Some("delta")),
+            ("replenish-δ", Some("monitoring")),
+            ("α", Some("alpha")),
+            ("mem_util", None),
+            ("test_res", Some("max-share")),
+            ("test_latency", None),
+            ("Minimum test rate", None),
+            ("MAX-CORES", Some("max-cores")),
+            ("MIN-FIDELITY", Some("min-fidelity")),
+            ("MAX-FIDELITY", Some("max-fidelity")),
+            ("Alarm Condition", Some("alarm")),
+            ("e_testconfig", Some("emergency-fidelity")),
+            ("e_testconfig", Some("emergency-cores")),
+            ("Policy Timer", Some("epoch")),
+            ("Monitoring Timer", Some("monitoring")),
+        ];
+        let text = include_str!("../../../../docs/configuration.md");
+        let example = text.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+        let documented: Vec<&str> =
+            example.lines().filter_map(|line| line.split_once(" = ")).map(|(key, _)| key.trim()).collect();
+        assert_eq!(documented.len(), keys().len(), "{documented:?} and {:?}", keys());
+        assert!(keys().iter().all(|key| documented.contains(&key.as_str())), "{documented:?} and {:?}", keys());
+        for (knob, key) in knobs {
+            match key {
+                Some(key) => assert!(documented.contains(&key), "{knob} has no key {key}"),
+                None => assert!(text.contains(&format!("`{knob}`")), "nothing is said of {knob}"),
+            }
+        }
+    }
+
+    #[test]
+    fn enough_is_all_or_a_size() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("watch.toml");
+        let enough = |text: &str| {
+            std::fs::write(&path, format!("enough = {text:?}\n")).unwrap();
+            knobs(&arguments(&["--config", path.to_str().unwrap()])).map(|knobs| knobs.settings.enough)
+        };
+        assert_eq!(enough("all").unwrap(), None);
+        assert_eq!(enough("1GiB").unwrap(), Some(262_144));
+        assert!(enough("much").unwrap_err().to_string().contains("line 1"));
     }
 
     #[test]

@@ -20,7 +20,7 @@ use super::{config, show};
 /// The daemon's face while it runs.
 pub struct Face<'a> {
     arguments: &'a WatchArguments,
-    max_cores: u32,
+    cpus: u32,
     reload: Arc<AtomicBool>,
     bar: ProgressBar,
     /// `None` without `--events`.
@@ -37,13 +37,13 @@ struct Log {
 }
 
 impl<'a> Face<'a> {
-    /// A face for a daemon with `max_cores` testers. `reload` is set when the configuration is to be read again.
+    /// A face for a daemon that may use so many `cpus`. `reload` is set when the configuration is to be read again.
     ///
     /// # Errors
     /// If the event log cannot be opened.
     pub fn new(
         arguments: &'a WatchArguments,
-        max_cores: u32,
+        cpus: u32,
         reload: Arc<AtomicBool>,
         live: LiveFile,
         metrics: Option<Metrics>,
@@ -55,7 +55,7 @@ impl<'a> Face<'a> {
         bar.set_style(ProgressStyle::with_template("{spinner} {msg}").expect("a fixed template"));
         let events = arguments.events.as_deref().map(open).transpose()?;
         let in_trouble = AtomicBool::new(false);
-        Ok(Self { arguments, max_cores, reload, bar, events, live, metrics, in_trouble })
+        Ok(Self { arguments, cpus, reload, bar, events, live, metrics, in_trouble })
     }
 
     /// Takes the line away.
@@ -135,7 +135,7 @@ impl Observer for Face<'_> {
         if !self.reload.swap(false, Ordering::Relaxed) {
             return None;
         }
-        match config::reload(self.arguments, self.max_cores) {
+        match config::reload(self.arguments, self.cpus) {
             Ok(knobs) => Some(knobs),
             Err(error) => {
                 let why = error.to_string();
