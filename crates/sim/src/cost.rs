@@ -49,6 +49,9 @@ pub struct Costs {
     /// How likely a program touches a page while it is moved, and waits (4.2.2 says that it is probable where much is in use):
     /// an assumption, the same for both machines.
     pub touched: f64,
+    /// What a core that runs a program loses when a tester unmaps a frame: each is mapped for its test alone (A.2.2), and
+    /// before Linux 2.6.28 `vunmap` interrupted all cores and emptied their TLBs; since then it waits until that pays.
+    pub unmapping: Duration,
     /// A call of the handler that takes blocks, while allocation waits for its lock.
     pub handler: Duration,
     /// And for each block that it takes or gives back.
@@ -67,6 +70,7 @@ impl Costs {
     /// | latency 195 ns | the direct test's, an access of which opens and closes its row (4.2.1) |
     /// | page fault 1 µs | `lmbench` of the time |
     /// | migration 15 µs | 4 KiB at 1 GB/s, and an interrupt to the other core |
+    /// | unmapping 2.3 µs | an interrupt, as a page fault; 64 entries of the TLB walked again, two reads of 10 ns in the second cache each |
     /// | handler 100 µs + 0.5 µs | a timer, and a list entry or two missed in the cache for each block |
     #[must_use]
     pub const fn pentium_d() -> Self {
@@ -82,6 +86,7 @@ impl Costs {
             page_fault: Duration::from_micros(1),
             migration: Duration::from_micros(15),
             touched: 0.5,
+            unmapping: Duration::from_nanos(2_300),
             handler: Duration::from_micros(100),
             handler_block: Duration::from_nanos(500),
         }
@@ -96,6 +101,7 @@ impl Costs {
     /// | remote 1.6 | 130 ns against 80 ns; figure 25 of the thesis is a picture of another machine |
     /// | 34 GB/s | four fifths of 4 × 10.7 GB/s |
     /// | latency 80 ns | as above |
+    /// | unmapping nothing | Linux 3.1.7 |
     /// | migration 6 µs, handler 20 µs + 0.2 µs | as above, on a core three times as fast, with more of them to interrupt |
     #[must_use]
     pub const fn t620() -> Self {
@@ -111,6 +117,7 @@ impl Costs {
             page_fault: Duration::from_nanos(500),
             migration: Duration::from_micros(6),
             touched: 0.5,
+            unmapping: Duration::ZERO,
             handler: Duration::from_micros(20),
             handler_block: Duration::from_nanos(200),
         }

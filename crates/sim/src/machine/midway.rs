@@ -27,8 +27,8 @@ impl Machine {
         self.start_midway_with(program.name, rates, core);
     }
 
-    /// Starts a program that asks for this, at a random moment of its run. What it holds counts as tested when it was taken,
-    /// or last renewed; nothing of that is in the statistics.
+    /// Starts a program that asks for this, at a random moment of its run. What it holds has a test as old as it then is;
+    /// nothing of that is in the statistics.
     pub fn start_midway_with(&mut self, name: &'static str, rates: Rates, core: u32) {
         self.start_with(name, rates, core);
         let at = self.programs.len() - 1;
@@ -40,7 +40,7 @@ impl Machine {
                 self.out_of_memory = true;
                 return;
             };
-            self.frames.get_mut(frame).tested = self.tested_before(age(&rates, progress, slot));
+            self.frames.get_mut(frame).tested = self.tested_before(held_for(&rates, progress, slot));
             self.programs[at].held.push(short(frame));
             self.hold(frame, number_of(at), u32::try_from(slot).expect("a footprint"));
         }
@@ -55,19 +55,28 @@ impl Machine {
         self.allocator.allocate(request).map(|allocated| allocated.block.first())
     }
 
-    /// A test of so many seconds ago, or after as many as a test is good for, since it was renewed then.
-    fn tested_before(&self, age: f64) -> Tested {
-        let Some(testing) = &self.testing else { return Tested::NEVER };
+    /// The test of a page that was taken so many seconds ago.
+    fn tested_before(&mut self, held: f64) -> Tested {
+        let Some(testing) = self.testing else { return Tested::NEVER };
         let good_for = (testing.lifetime.lifetime() - testing.lifetime.delta()).as_secs_f64();
-        let ago = Duration::from_secs_f64(age % good_for);
+        let ago = if testing.recycling { held % good_for } else { self.age_of_reused(held, good_for) };
+        let ago = Duration::from_secs_f64(ago);
         let ago = u64::try_from(ago.as_micros()).expect("less than a lifetime");
         Tested::at(Timestamp::from_micros(self.now.micros().saturating_sub(ago)))
+    }
+
+    /// Without recycling a page that is returned is handed out again until its test expires, so that a page is as likely of
+    /// any age when it is taken, and so is the one that it is renewed with. Of pages that are renewed again and again, what is
+    /// left of a test that may end at any time is the lesser of two such ages.
+    fn age_of_reused(&mut self, held: f64, good_for: f64) -> f64 {
+        let [one, other] = [(); 2].map(|()| good_for * self.random.random::<f64>());
+        if one + held < good_for { one + held } else { one.max(other) }
     }
 }
 
 /// How long ago the page in a slot was taken, in seconds: since it was filled, or for one that is not held long, the time
 /// that its last replacement is past.
-fn age(rates: &Rates, progress: f64, slot: usize) -> f64 {
+fn held_for(rates: &Rates, progress: f64, slot: usize) -> f64 {
     let since_filled = progress - slot as f64 / rates.filling;
     let replaced = rates.footprint.saturating_sub(rates.long_held) as f64;
     if (slot as u64) < rates.long_held || rates.replaced <= 0.0 {

@@ -81,6 +81,7 @@ impl Machine {
     }
 
     pub(super) fn run_testers(&mut self, seconds: f64, share: f64, memory: &[f64]) {
+        let before = self.statistics.concurrent;
         for at in 0..self.testers.len() {
             let mut time = seconds * share;
             while let Some(job) = self.run_tester(at, &mut time, memory) {
@@ -89,6 +90,14 @@ impl Machine {
                 self.finished.push(FinishedTest { tester: at, block: job.block, verdict });
             }
         }
+        self.interrupt(self.statistics.concurrent - before, share);
+    }
+
+    /// So many frames were unmapped: that part of the programs was interrupted which ran.
+    #[expect(clippy::cast_precision_loss, reason = "frames of a quantum")]
+    fn interrupt(&mut self, unmapped: u64, share: f64) {
+        let lost = unmapped as f64 * self.description.costs.unmapping.as_secs_f64() * share;
+        self.programs.iter_mut().for_each(|program| program.debt += lost);
     }
 
     /// Lets a tester work until it has finished a job or its time is over.

@@ -1,0 +1,62 @@
+//! Figure 24: how many programs one tester without the optimizations keeps up with.
+
+use rampart_memory::Fidelity;
+
+use super::super::outcome::{Cell, Claim, Drawn, Measure, Table};
+use super::super::runs::Runner;
+use super::super::scenario::{Scenario, Setup, TestedMachine};
+use super::super::{Findings, thesis};
+use super::{on_t620, slowdowns};
+
+pub fn figure_24(runner: &Runner<'_>) -> Findings {
+    let programs = ["milc", "bwaves", "perlbench"];
+    let instances = [1, 2, 4, 5, 6, 8, 10, 12];
+    let columns: Vec<(&'static str, u32)> =
+        [1, 8].into_iter().flat_map(|fidelity| programs.map(|program| (program, fidelity))).collect();
+    let scenarios: Vec<Scenario> = instances
+        .into_iter()
+        .flat_map(|count| {
+            columns.iter().map(move |&(program, fidelity)| {
+                let fidelity = Fidelity::new(fidelity).expect("1 or 8");
+                on_t620(vec![program; count], Setup::comet_on(TestedMachine::T620, fidelity))
+            })
+        })
+        .collect();
+    let values = slowdowns(runner, &scenarios);
+    let known = |count, (program, fidelity)| {
+        let point = thesis::FIGURE_24.into_iter().find(|&(p, f, c, _)| (p, f, c) == (program, fidelity, count));
+        point.map(|(.., slowdown)| slowdown)
+    };
+    let rows = instances.into_iter().zip(values.chunks(columns.len())).map(|(count, row)| {
+        let cells = row.iter().zip(&columns).map(|(&ours, &column)| Cell { ours, thesis: known(count, column) });
+        (count.to_string(), cells.collect())
+    });
+    let table = Table {
+        title: "Slowdown by COMeT".to_owned(),
+        measure: Measure::Slowdown,
+        drawn: Drawn::Lines,
+        of: "instances",
+        columns: columns.iter().map(|(program, fidelity)| format!("{program} f={fidelity}")).collect(),
+        rows: rows.collect(),
+    };
+    let of = |count: &str, column: &str| table.ours(count, column).unwrap_or(f64::NAN);
+    let rises = table.columns.iter().filter(|column| of("12", column) > of("1", column)).count();
+    let earlier = programs.iter().filter(|p| of("8", &format!("{p} f=8")) >= of("8", &format!("{p} f=1"))).count();
+    let claims = vec![
+        Claim {
+            says: "one tester without the optimizations cannot keep up with many instances (5.0)",
+            holds: rises == columns.len(),
+            because: format!("slower at 12 instances than at 1 for {rises} of {} curves", columns.len()),
+        },
+        Claim {
+            says: "a higher fidelity is too slow for fewer instances (5.0)",
+            holds: earlier == programs.len(),
+            because: format!("for {earlier} of 3 programs at 8 instances"),
+        },
+    ];
+    let remarks = vec![
+        "a run of one minute holds a third of a lifetime: whether the pages of a program come to be renewed in it is chance, and \
+         curves are less smooth than over the thesis' hours",
+    ];
+    Findings { tables: vec![table], claims, remarks }
+}
