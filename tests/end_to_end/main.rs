@@ -3,6 +3,7 @@
 //! Each test has a store of its own. Nothing here asserts how long anything takes.
 
 mod emulated;
+mod errors;
 mod guard;
 mod harness;
 mod interrupted;
@@ -13,5 +14,6 @@ mod politeness;
 mod refusals;
 mod served;
 mod simulate;
+mod unit;
 mod verdict;
 mod watch;

@@ -57,6 +57,8 @@ impl Rasdaemon {
         // SQLite takes a relative path that starts with `file:` for a URI.
         let path = std::path::absolute(path).map_err(|cause| refuse(&cause.to_string()))?;
         newest(&connect(&path)?).map_err(|cause| refuse(&cause.to_string()))?;
+        // Its moments are whole seconds: what happened in the second in which we begin is not from before.
+        let since = Timestamp::from_micros(since.micros() - since.micros() % 1_000_000);
         Ok(Self { path, since, last: 0, seen: None })
     }
 
@@ -249,6 +251,14 @@ mod tests {
         assert_eq!(counts(&mut reader), [0; 0]);
         daemon.corrected(5);
         assert_eq!(counts(&mut reader), [5], "of the same second");
+    }
+
+    #[test]
+    fn an_error_of_the_second_in_which_reading_begins_is_told() {
+        let daemon = daemon();
+        daemon.corrected(1);
+        assert_eq!(counts(&mut open(&daemon, TEN + 700_000)), [1]);
+        assert_eq!(counts(&mut open(&daemon, TEN + 1_000_000)), [0; 0]);
     }
 
     #[test]

@@ -1,0 +1,98 @@
+//! The systemd unit: that systemd takes it, how little it exposes, and that it asks for no privilege that is not needed.
+
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+use crate::harness::{Rampart, is_root};
+
+const UNIT: &str = include_str!("../../packaging/rampart.service");
+
+/// In tenths of systemd-analyze's points, of which 100 is the worst.
+const EXPOSURE: u32 = 25;
+
+/// What `systemd-analyze` says of the unit with the binary that was built; `None` if there is no such program.
+fn analyze(rampart: &Rampart, arguments: &[&str]) -> Option<Output> {
+    let unit: PathBuf = rampart.folder().join("rampart.service");
+    std::fs::write(&unit, UNIT.replace("/usr/bin/rampart", env!("CARGO_BIN_EXE_rampart"))).unwrap();
+    Command::new("systemd-analyze").args(arguments).arg(unit).stdin(Stdio::null()).output().ok()
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&[&*output.stdout, &*output.stderr].concat()).into_owned()
+}
+
+#[test]
+fn systemd_takes_the_unit() {
+    let rampart = Rampart::new();
+    let Some(said) = analyze(&rampart, &["verify", "--man=no"]) else {
+        eprintln!("skipped: systemd-analyze is not installed");
+        return;
+    };
+    assert!(said.status.success() && !text(&said).contains("rampart.service"), "{}", text(&said));
+}
+
+#[test]
+fn the_unit_exposes_no_more_than_it_did() {
+    let rampart = Rampart::new();
+    let threshold = format!("--threshold={EXPOSURE}");
+    let Some(said) = analyze(&rampart, &["security", "--offline=true", "--no-pager", &threshold]) else {
+        eprintln!("skipped: systemd-analyze is not installed");
+        return;
+    };
+    if text(&said).contains("unrecognized option") {
+        eprintln!("skipped: this systemd-analyze does not judge a unit that is not installed");
+        return;
+    }
+    assert!(said.status.success(), "{}", text(&said));
+}
+
+/// The capabilities that the unit keeps, as `setpriv` writes them.
+fn capabilities() -> Vec<String> {
+    let line = UNIT.lines().find_map(|line| line.strip_prefix("CapabilityBoundingSet=")).expect("the unit bounds them");
+    line.split_whitespace().map(|name| name.trim_start_matches("CAP_").to_lowercase()).collect()
+}
+
+/// Watches for two seconds as root with these capabilities, and little memory that may be locked without one.
+fn watch_with(kept: &[&String]) -> Option<Value> {
+    let rampart = Rampart::new();
+    let bound = kept.iter().fold("-all".to_owned(), |bound, name| format!("{bound},+{name}"));
+    let plain = rampart.command(&["watch", "--for", "2s", "--max-fidelity", "1", "--json"]);
+    let bounded = Command::new("sh")
+        .args([
+            "-c",
+            "ulimit -l 64 && exec setpriv --no-new-privs --inh-caps=-all --bounding-set=\"$0\" \"$@\"",
+            &bound,
+        ])
+        .arg(plain.get_program())
+        .args(plain.get_args())
+        .env("RAMPART_STORE", rampart.store())
+        .stdin(Stdio::null())
+        .output();
+    serde_json::from_slice(&bounded.ok()?.stdout).ok()
+}
+
+fn knows_frames(summary: &Value) -> bool {
+    summary["state"]["frames"]["reached"].as_u64() > Some(0)
+}
+
+fn pins(summary: &Value) -> bool {
+    summary["pinning"].as_str().is_some_and(|how| !how.starts_with("not pinned"))
+}
+
+#[test]
+fn the_capabilities_of_the_unit_are_enough_and_none_is_too_many() {
+    let kept = capabilities();
+    assert_eq!(kept, ["sys_admin", "ipc_lock"], "say below what a new one is for");
+    let all = watch_with(&kept.iter().collect::<Vec<_>>());
+    let Some(all) = all.filter(|summary| is_root() && knows_frames(summary) && pins(summary)) else {
+        eprintln!("skipped: only root with setpriv can bound capabilities, and it must have these two");
+        return;
+    };
+    assert_ne!(all["verdict"], "fail", "{all}");
+    let without_admin = watch_with(&[&kept[1]]).expect("it watches");
+    assert!(!knows_frames(&without_admin), "frame numbers need CAP_SYS_ADMIN: {without_admin}");
+    let without_lock = watch_with(&[&kept[0]]).expect("it watches");
+    assert!(!pins(&without_lock), "pinning beyond RLIMIT_MEMLOCK needs CAP_IPC_LOCK: {without_lock}");
+}
