@@ -22,6 +22,7 @@ fn one_seed_is_one_result_and_another_seed_another() {
     let run = |seed: &str| rampart.run(&[&SHORT[..], &["--json", "--seed", seed]].concat());
     let first = run("7");
     assert_eq!(first.code, Some(0), "{first:?}");
+    assert_eq!(first.json()["schema"], "rampart.experiment/1");
     assert!(!first.json()["tables"].as_array().unwrap().is_empty());
     assert_eq!(first.err, "", "no progress in a pipe");
     assert!(run("7").out == first.out);

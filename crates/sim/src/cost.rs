@@ -52,7 +52,7 @@ pub struct Costs {
     /// What a core that runs a program loses when a tester unmaps a frame: each is mapped for its test alone (A.2.2), and
     /// before Linux 2.6.28 `vunmap` interrupted all cores and emptied their TLBs; since then it waits until that pays.
     pub unmapping: Duration,
-    /// A call of the handler that takes blocks, while allocation waits for its lock.
+    /// A call of a handler that takes blocks, while allocation waits for its lock or the program for its core.
     pub handler: Duration,
     /// And for each block that it takes or gives back.
     pub handler_block: Duration,
@@ -71,7 +71,7 @@ impl Costs {
     /// | page fault 1 µs | `lmbench` of the time |
     /// | migration 15 µs | 4 KiB at 1 GB/s, and an interrupt to the other core |
     /// | unmapping 2.3 µs | an interrupt, as a page fault; 64 entries of the TLB walked again, two reads of 10 ns in the second cache each |
-    /// | handler 100 µs + 0.5 µs | a timer, and a list entry or two missed in the cache for each block |
+    /// | handler 100 µs + 0.5 µs | a timer, and a list entry or two missed in the cache for each block that is taken; one that is passed over, figure 7, a latency |
     #[must_use]
     pub const fn pentium_d() -> Self {
         Self {

@@ -73,6 +73,7 @@ impl Experiment {
         let runner = runs::Runner::new(*effort, progress);
         let Findings { tables, claims, remarks } = (self.make)(&runner);
         Outcome {
+            schema: "rampart.experiment/1",
             experiment: self.name,
             source: self.source,
             seed: effort.seed,

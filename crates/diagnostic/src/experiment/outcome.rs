@@ -93,6 +93,8 @@ pub struct Claim {
 /// What an experiment gives.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outcome {
+    /// `rampart.experiment/1`.
+    pub schema: &'static str,
     /// The experiment's name.
     pub experiment: &'static str,
     /// Where the thesis has it.

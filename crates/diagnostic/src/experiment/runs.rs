@@ -17,7 +17,7 @@ use super::scenario::{Rule, Scenario, Setup, TestedMachine};
 use crate::control::dispatch::Tester;
 use crate::control::policy::Bandwidth;
 use crate::control::replenish::{FromDemand, Nothing, RateMachine, Replenish, Steady};
-use crate::control::{Counts, Diagnostic};
+use crate::control::{Counts, Diagnostic, PolicyName};
 
 /// What a run gave.
 #[derive(Clone, Debug)]
@@ -176,7 +176,7 @@ fn simulate(scenario: &Scenario, effort: &Effort) -> Run {
     let time = time(scenario, effort);
     match &scenario.setup {
         None => alone(machine, time),
-        Some(setup) => tested(machine, setup, time),
+        Some(setup) => tested(machine, setup, scenario.programs.len(), time),
     }
 }
 
@@ -261,7 +261,7 @@ impl Samples {
     }
 }
 
-fn tested(machine: Machine, setup: &Setup, time: Duration) -> Run {
+fn tested(machine: Machine, setup: &Setup, programs: usize, time: Duration) -> Run {
     let costs = machine.description().costs;
     let bandwidth = Bandwidth { at_fidelity_1: 1.0 / costs.test(access(setup), rampart_memory::Fidelity::MIN) };
     let count = usize::try_from(setup.settings.limits.max_cores).expect("a few testers");
@@ -274,16 +274,27 @@ fn tested(machine: Machine, setup: &Setup, time: Duration) -> Run {
     for &node in &nodes {
         diagnostic.source_mut().add_tester(node);
     }
+    let handlers = handlers(setup, diagnostic.source().description(), programs);
     let mut samples = Samples::new();
     while diagnostic.source().now().since(START) < time && !diagnostic.source().is_out_of_memory() {
-        drive(&mut diagnostic, nodes.len());
+        drive(&mut diagnostic, nodes.len(), handlers);
         samples.look(&diagnostic);
     }
     finish(&diagnostic, samples)
 }
 
+/// Handlers that hold programs up in each monitoring period. COMeT has a timer for each zone, whose lock allocation waits for, and
+/// two on each core, which interrupt the program there (figure 5, 4.1.3); Asteroid's controller has one (5.2.4.2).
+fn handlers(setup: &Setup, machine: &Description, programs: usize) -> u32 {
+    let interrupted = machine.cpus.min(u32::try_from(programs).unwrap_or(u32::MAX));
+    match setup.policy {
+        PolicyName::Comet => u32::try_from(machine.zones.len()).expect("a few zones") + 2 * interrupted,
+        _ => 1,
+    }
+}
+
 /// One quantum.
-pub fn drive(diagnostic: &mut Diagnostic<Machine>, testers: usize) {
+fn drive(diagnostic: &mut Diagnostic<Machine>, testers: usize, handlers: u32) {
     diagnostic.source_mut().step();
     let now = diagnostic.source().now();
     for done in diagnostic.source_mut().finished() {
@@ -294,7 +305,7 @@ pub fn drive(diagnostic: &mut Diagnostic<Machine>, testers: usize) {
         diagnostic.tick(now);
         let after = diagnostic.counts();
         if after.readings > before.readings && diagnostic.config().threads > 0 {
-            let cost = diagnostic.source().handler_cost(after.taken - before.taken);
+            let cost = diagnostic.source_mut().handlers_cost(handlers, after.taken - before.taken);
             diagnostic.source_mut().charge(cost);
         }
     }

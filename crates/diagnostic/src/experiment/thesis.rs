@@ -96,6 +96,9 @@ pub const FIGURE_31_COMET: (f64, f64) = (1.5, 2.3);
 /// Figure 33b: average number of patterns, Adaptive and the best Fix (5.3.4).
 pub const FIGURE_33_PATTERNS: [(&str, f64, f64); 2] = [("L1", 30.3, 24.0), ("H2", 11.6, 8.0)];
 
+/// Figure 34a: gcc's slowdown on P1 and on P2 (5.3.5).
+pub const FIGURE_34_GCC: (f64, f64) = (1.04, 1.02);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -189,9 +189,11 @@ impl<'a, 'b> Watcher<'a, 'b> {
         let (frames, traffic, busy) = (sums.frames, sums.traffic, sums.busy);
         drop(sums);
         let cpus = self.shared.machine.cpus().len().max(1) as f64;
+        let memory_traffic = (traffic - self.told.traffic) as f64 / elapsed;
         let cost = Cost {
             cpu: (busy - self.told.busy).as_secs_f64() / elapsed / cpus,
-            memory_traffic: (traffic - self.told.traffic) as f64 / elapsed,
+            memory_traffic,
+            slowdown: 1.0 + memory_traffic / self.shared.prepared.limit.read,
         };
         let test_rate = (frames - self.told.frames) as f64 / elapsed;
         (self.told.frames, self.told.traffic, self.told.busy, self.told.at) = (frames, traffic, busy, Instant::now());

@@ -39,7 +39,7 @@ fn list(json: bool) -> Result<(), Error> {
     }
     let mut text = String::new();
     for Experiment { name, shows, source, .. } in &experiment::ALL {
-        let _ = writeln!(text, "{name:<10} {shows} ({source})");
+        let _ = writeln!(text, "{name:<12}{shows} ({source})");
     }
     show::print(&text)
 }

@@ -16,8 +16,9 @@ use crate::{show as view, store};
 
 /// Watches until it is stopped; 0 if nothing was found, 1 if bad frames were, 2 if nothing can be said.
 pub fn run(arguments: &WatchArguments, path: Option<PathBuf>) -> Result<u8, Error> {
-    let knobs = config::knobs(arguments)?;
     let machine = Machine::this();
+    let cpus = u32::try_from(machine.cpus().len()).unwrap_or(u32::MAX);
+    let knobs = config::knobs(arguments, cpus)?;
     let store = store::open(path, machine.clock.now())?;
     let place = live::path(store.path());
     if let Live::Watching(other) = live::beside(store.path()) {
@@ -29,7 +30,6 @@ pub fn run(arguments: &WatchArguments, path: Option<PathBuf>) -> Result<u8, Erro
         None => None,
     };
     let (stop, reload) = (stop_flag()?, reload_flag()?);
-    let cpus = u32::try_from(machine.cpus().len()).unwrap_or(u32::MAX);
     let face = Face::new(arguments, cpus, reload, live, metrics)
         .map_err(|error| Error::Events(arguments.events.clone().unwrap_or_default(), error))?;
     let summary = watch::run(&request(arguments, knobs), &machine, store, &stop, &face);

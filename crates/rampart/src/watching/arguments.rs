@@ -88,7 +88,9 @@ pub fn some_policy(text: &str) -> Result<PolicyName, String> {
             Err("on-demand tests when a program allocates, which only a kernel sees: give another policy".to_owned())
         }
         Ok(policy) => Ok(policy),
-        Err(error) => Err(error.to_string()),
+        Err(_) => {
+            Err(format!("{text:?} is no policy: give comet, fixed, adaptive, fidelity-preserving or error-triggered"))
+        }
     }
 }
 

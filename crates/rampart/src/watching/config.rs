@@ -76,8 +76,14 @@ enum Enough {
     Memory(Bytes),
 }
 
-/// The knobs that the command line and its configuration file ask for.
-pub fn knobs(arguments: &WatchArguments) -> Result<Knobs, Error> {
+/// The knobs that the command line and its configuration file ask for, where the process may use so many `cpus`.
+pub fn knobs(arguments: &WatchArguments, cpus: u32) -> Result<Knobs, Error> {
+    let knobs = asked_for(arguments)?;
+    let wanted = knobs.settings.limits.max_cores;
+    if wanted > cpus { Err(Error::MoreCores(wanted, cpus)) } else { Ok(knobs) }
+}
+
+fn asked_for(arguments: &WatchArguments) -> Result<Knobs, Error> {
     let file = arguments.config.as_deref().map_or_else(|| Ok(File::default()), read)?;
     let lifetime = arguments.lifetime.or(file.lifetime).unwrap_or(Duration::from_secs(30 * 60));
     // The thesis' δ (table 1), or a tenth of a lifetime that is shorter than its own.
@@ -118,13 +124,6 @@ pub fn knobs(arguments: &WatchArguments) -> Result<Knobs, Error> {
         error_threshold: file.error_threshold.unwrap_or(10),
         error_window: file.error_window.unwrap_or(Duration::from_secs(86_400)),
     })
-}
-
-/// The same, for a daemon that may use so many `cpus`.
-pub fn reload(arguments: &WatchArguments, cpus: u32) -> Result<Knobs, Error> {
-    let knobs = knobs(arguments)?;
-    let wanted = knobs.settings.limits.max_cores;
-    if wanted > cpus { Err(Error::MoreCores(wanted, cpus)) } else { Ok(knobs) }
 }
 
 fn read(path: &Path) -> Result<File, Error> {
@@ -192,8 +191,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("watch.toml");
         std::fs::write(&path, example).unwrap();
-        let documented = knobs(&arguments(&["--config", path.to_str().unwrap()])).unwrap();
-        assert_eq!(documented, knobs(&arguments(&[])).unwrap());
+        let documented = asked_for(&arguments(&["--config", path.to_str().unwrap()])).unwrap();
+        assert_eq!(documented, asked_for(&arguments(&[])).unwrap());
     }
 
     /// The keys that [`File`] reads, as serde tells an unknown one.
@@ -245,7 +244,7 @@ mod tests {
         let path = folder.path().join("watch.toml");
         let enough = |text: &str| {
             std::fs::write(&path, format!("enough = {text:?}\n")).unwrap();
-            knobs(&arguments(&["--config", path.to_str().unwrap()])).map(|knobs| knobs.settings.enough)
+            asked_for(&arguments(&["--config", path.to_str().unwrap()])).map(|knobs| knobs.settings.enough)
         };
         assert_eq!(enough("all").unwrap(), None);
         assert_eq!(enough("1GiB").unwrap(), Some(262_144));
@@ -258,11 +257,11 @@ mod tests {
         let path = folder.path().join("watch.toml");
         std::fs::write(&path, "lifetime = \"10m\"\nmax-cores = 3\nmax-share = \"20%\"\n").unwrap();
         let path = path.to_str().unwrap();
-        let knobs = knobs(&arguments(&["--config", path, "--max-cores", "2"])).unwrap();
-        assert_eq!(knobs.settings.lifetime.lifetime(), Duration::from_secs(600));
-        assert_eq!(knobs.settings.limits.max_cores, 2);
-        assert_eq!((knobs.shares.most.get(), knobs.policy), (0.2, PolicyName::Adaptive));
-        assert!(matches!(reload(&arguments(&["--config", path]), 2), Err(Error::MoreCores(3, 2))));
+        let taken = asked_for(&arguments(&["--config", path, "--max-cores", "2"])).unwrap();
+        assert_eq!(taken.settings.lifetime.lifetime(), Duration::from_secs(600));
+        assert_eq!(taken.settings.limits.max_cores, 2);
+        assert_eq!((taken.shares.most.get(), taken.policy), (0.2, PolicyName::Adaptive));
+        assert!(matches!(knobs(&arguments(&["--config", path]), 2), Err(Error::MoreCores(3, 2))));
     }
 
     #[test]
@@ -283,9 +282,12 @@ mod tests {
 
     #[test]
     fn knobs_that_make_no_sense_together_are_refused() {
-        assert!(matches!(knobs(&arguments(&["--min-fidelity", "9", "--max-fidelity", "3"])), Err(Error::Settings(_))));
-        assert!(matches!(knobs(&arguments(&["--max-cores", "0"])), Err(Error::Settings(_))));
-        let short = knobs(&arguments(&["--lifetime", "10s"])).unwrap();
+        assert!(matches!(
+            asked_for(&arguments(&["--min-fidelity", "9", "--max-fidelity", "3"])),
+            Err(Error::Settings(_))
+        ));
+        assert!(matches!(asked_for(&arguments(&["--max-cores", "0"])), Err(Error::Settings(_))));
+        let short = asked_for(&arguments(&["--lifetime", "10s"])).unwrap();
         assert_eq!(short.settings.lifetime.delta(), Duration::from_secs(1));
     }
 }

@@ -111,7 +111,14 @@ fn gauges(registry: &mut Registry, state: &State) {
     unit("test_lifetime", "How long a test stays good", Unit::Seconds, state.lifetime_seconds);
     unit("claimed", "Memory claimed for testing now", Unit::Bytes, bytes(state.claimed));
     unit("own", "Memory that the daemon itself uses", Unit::Bytes, bytes(state.own.unwrap_or_default()));
-    unit("cpu", "Share of all CPU time in which testers marched", Unit::Ratios, state.cost.cpu);
+    let ratio = || Unit::Other("ratio".to_owned());
+    unit("cpu", "Share of all CPU time in which testers marched", ratio(), state.cost.cpu);
+    unit(
+        "slowdown",
+        "Time of a program that waits for memory alone over its time without testers, at most",
+        ratio(),
+        state.cost.slowdown,
+    );
     if let Some(age) = state.oldest_seconds {
         unit("oldest_test_age", "Age of the oldest test that is good", Unit::Seconds, age);
     }

@@ -135,7 +135,7 @@ impl Observer for Face<'_> {
         if !self.reload.swap(false, Ordering::Relaxed) {
             return None;
         }
-        match config::reload(self.arguments, self.cpus) {
+        match config::knobs(self.arguments, self.cpus) {
             Ok(knobs) => Some(knobs),
             Err(error) => {
                 let why = error.to_string();

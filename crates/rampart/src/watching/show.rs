@@ -52,19 +52,22 @@ pub fn page(state: &State) -> String {
     let _ = writeln!(text, "oldest      good test {oldest}; tests are good for {}", seconds(state.lifetime_seconds));
     let _ = writeln!(
         text,
-        "testing     {}: fidelity {} on {} CPUs, {:.0} frames/s asked for, {:.0} tested ({:.2} GB/s)",
+        "testing     {}: fidelity {} on {} CPU{}, {:.0} frames/s asked for, {:.0} tested ({:.2} GB/s)",
         state.policy.as_str(),
         state.config.fidelity,
         state.config.threads,
+        if state.config.threads == 1 { "" } else { "s" },
         state.demand,
         state.test_rate,
         rate(state) / 1e9
     );
     let _ = writeln!(
         text,
-        "cost        {:.1} % of all CPU time, when no program wants it, and {:.2} GB/s of memory traffic; pressure {} times",
+        "cost        {:.1} % of all CPU time, when no program wants it, and {:.2} GB/s of memory traffic, which slows no program \
+         more than {:.3} times; pressure {} times",
         100.0 * state.cost.cpu,
         state.cost.memory_traffic / 1e9,
+        state.cost.slowdown,
         state.pressure
     );
     let _ = writeln!(

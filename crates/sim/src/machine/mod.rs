@@ -100,6 +100,8 @@ pub struct Machine {
     preferred: Vec<rampart_memory::FrameRange>,
     /// Frames in the diagnostic's hands.
     in_testing: u64,
+    /// Tested blocks that the handler looked at since it was last charged for.
+    passed_over: u64,
     statistics: Statistics,
     random: ChaCha8Rng,
     out_of_memory: bool,
@@ -138,6 +140,7 @@ impl Machine {
             returned_expired: vec![[0; Order::COUNT]; nodes],
             preferred: Vec::new(),
             in_testing: 0,
+            passed_over: 0,
             statistics: Statistics::default(),
             random: ChaCha8Rng::seed_from_u64(seed),
             out_of_memory: false,
@@ -224,12 +227,13 @@ impl Machine {
         }
     }
 
-    /// What a handler costs that takes or gives back so many blocks, in seconds.
-    #[must_use]
+    /// What so many calls of handlers cost that took so many blocks since this was last asked, in seconds: one that they passed
+    /// over takes a miss of the caches.
     #[expect(clippy::cast_precision_loss, reason = "blocks of one call")]
-    pub fn handler_cost(&self, blocks: u64) -> f64 {
+    pub fn handlers_cost(&mut self, calls: u32, blocks: u64) -> f64 {
         let costs = &self.description.costs;
-        costs.handler.as_secs_f64() + blocks as f64 * costs.handler_block.as_secs_f64()
+        let passed_over = std::mem::take(&mut self.passed_over) as f64 * costs.latency.as_secs_f64();
+        f64::from(calls) * costs.handler.as_secs_f64() + blocks as f64 * costs.handler_block.as_secs_f64() + passed_over
     }
 
     /// The part of a core that each runnable thread gets.

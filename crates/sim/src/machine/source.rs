@@ -32,9 +32,6 @@ impl Taken {
     }
 }
 
-/// Fresh blocks that are passed over at the end of a list, where the old ones are, before it is believed to have no more.
-const PASSED_OVER: usize = 64;
-
 /// The lists of each node and order: those of its zones and of all migratetypes.
 pub(super) fn names(description: &Description) -> Vec<Vec<Vec<ListName>>> {
     let of = |node: usize, order: Order| {
@@ -149,19 +146,21 @@ impl FrameSource for Machine {
             return Vec::new();
         }
         let mut blocks = self.preferred_blocks(list, most);
+        let mut passed_over = 0;
         for &name in self.lists_of(list) {
-            let mut passed = 0;
+            // Figure 7: from the end, where the old ones are, past all that are tested, until there are enough.
             for (block, mark) in self.allocator.blocks(name, End::Back) {
-                if blocks.len() >= most || passed >= PASSED_OVER {
+                if blocks.len() >= most {
                     break;
                 }
                 if self.is_fresh(block, mark, now) {
-                    passed += 1;
+                    passed_over += 1;
                 } else if !blocks.contains(&block) || self.preferred.is_empty() {
                     blocks.push(block);
                 }
             }
         }
+        self.passed_over += passed_over;
         let mut taken: Vec<Taken> = blocks.into_iter().filter_map(|block| self.take_block(block)).collect();
         while taken.len() < most {
             let more = self.cut_larger(list, most - taken.len(), now);

@@ -10,12 +10,11 @@ pub struct Mix {
 }
 
 impl Mix {
-    /// Every instance by its name, dealt round so that instances of one program lie apart: its programs are on both nodes.
+    /// Every instance by its name, those of one program after each other. Cores are dealt to the nodes in turn, so that each
+    /// program with more instances than one runs on both, as in figure 34.
     #[must_use]
     pub fn programs(&self) -> Vec<&'static str> {
-        let most = self.parts.iter().map(|&(_, count)| count).max().unwrap_or(0);
-        let round = |nth: usize| self.parts.iter().filter(move |&&(_, count)| nth < count).map(|&(name, _)| name);
-        (0..most).flat_map(round).collect()
+        self.parts.iter().flat_map(|&(name, count)| std::iter::repeat_n(name, count)).collect()
     }
 }
 

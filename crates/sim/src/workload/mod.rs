@@ -175,6 +175,13 @@ mod tests {
             let programs = mix.programs();
             assert_eq!(programs.len(), 12, "{}", mix.name);
             assert!(programs.iter().all(|name| find(name).is_some()), "{}", mix.name);
+            for &(name, count) in mix.parts {
+                let first = programs.iter().position(|program| *program == name).unwrap();
+                assert!(
+                    programs[first..first + count].iter().all(|program| *program == name),
+                    "{name} is on both nodes"
+                );
+            }
         }
         assert!(PAIRS.iter().flatten().all(|name| find(name).is_some()));
     }
