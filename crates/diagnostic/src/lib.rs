@@ -4,7 +4,7 @@
 //! free, politely, and condemn what fails before a program is given it. **Why this way.** Decisions ([`polite`], [`ledger`])
 //! are pure functions of what was seen and of the time; [`Machine`] is the only way to Linux; [`session`] joins the two.
 //!
-//! Libraries: `displaydoc` and `thiserror` (errors), `serde` (the report).
+//! Libraries: `displaydoc` and `thiserror` (errors), `humantime` (durations), `serde` (the report).
 
 #![forbid(unsafe_code)]
 

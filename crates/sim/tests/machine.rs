@@ -144,3 +144,44 @@ fn programs_and_testers_share_the_cores_and_the_memory() {
     assert!((work(4, 0.0) / work(2, 0.0) - 0.5).abs() < 0.01, "four programs on two cores have half a core each");
     assert!(work(2, 0.9) < work(1, 0.9), "two that want all memory slow each other");
 }
+
+/// 000_fb6e5fb08980d1bc.txt, figure 7: the handler looks at each tested block on its way.
+#[test]
+fn a_handler_pays_for_the_tested_blocks_that_it_passes_over() {
+    let description = Description::small(1, 8192, 1, Duration::from_millis(1));
+    let latency = description.costs.latency.as_secs_f64();
+    let mut machine = Machine::new(description, Some(testing(20, false)), 1, START);
+    let list = FreeList { node: Node(0), order: Order::new(10).unwrap() };
+    for block in machine.take(list, 2, START) {
+        machine.give_back(block, Verdict::Good, START);
+    }
+    let alone = machine.handlers_cost(1, 0);
+    for block in machine.take(list, 100, START) {
+        machine.give_back(block, Verdict::NotTested, START);
+    }
+    let passed_over = (machine.handlers_cost(1, 0) - alone) / latency;
+    assert!((passed_over - 2.0).abs() < 1e-6, "{passed_over} blocks");
+}
+
+/// 000_fb6e5fb08980d1bc.txt, A.2.2: each page is mapped for its test and unmapped, which interrupts whoever runs.
+#[test]
+fn a_tested_page_that_is_unmapped_costs_a_program_time() {
+    let work = |unmapping: Duration| {
+        let mut description = Description::small(1, 8192, 2, Duration::from_millis(1));
+        description.costs.unmapping = unmapping;
+        let mut machine = Machine::new(description, Some(testing(20, false)), 1, START);
+        machine.add_tester(Node(0));
+        machine.start_with("one", rates(0, 0.0, 0.0), 0);
+        let list = FreeList { node: Node(0), order: Order::ZERO };
+        let blocks = machine.take(list, 1000, START);
+        assert_eq!(blocks.len(), 1000);
+        blocks.into_iter().for_each(|block| machine.begin(0, block, Fidelity::MIN));
+        while machine.statistics().concurrent < 1000 {
+            machine.step();
+        }
+        (0..10).for_each(|_| machine.step());
+        machine.work_done()[0]
+    };
+    let lost = work(Duration::ZERO) - work(Duration::from_micros(5));
+    assert!((lost - 0.005).abs() < 0.001, "{lost} s lost by a thousand pages of 5 µs");
+}

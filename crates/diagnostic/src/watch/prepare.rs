@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use humantime::format_duration;
 use rampart_linux::{Block, Cpu, PageKind};
 use rampart_march::Plan;
 use rampart_march::execute::honesty::Honesty;
@@ -62,9 +63,9 @@ impl Prepared {
         let Limits { min_fidelity, max_fidelity, max_cores, .. } = request.knobs.settings.limits;
         let plural = if max_cores == 1 { "" } else { "s" };
         format!(
-            "watching    each frame in reach once in {:?} with {}, fidelity {min_fidelity} to {max_fidelity}, by {} on at \
+            "watching    each frame in reach once in {} with {}, fidelity {min_fidelity} to {max_fidelity}, by {} on at \
              most {max_cores} CPU{plural}, {:.0} % of each, {:.0} % beside programs ({}, {})",
-            request.knobs.settings.lifetime.lifetime(),
+            format_duration(request.knobs.settings.lifetime.lifetime()),
             request.march,
             request.knobs.policy.as_str(),
             100.0 * request.knobs.shares.most.get(),
@@ -84,10 +85,10 @@ impl Prepared {
         let needed = TestLifetime::affordable(alpha, self.claimable, 1.0, latency, testers) + lifetime.delta();
         (needed > lifetime.lifetime()).then(|| {
             format!(
-                "a lifetime of {:?} is too short to test {} in; {:.0?} would do: lengthen it, or raise max-cores or max-share",
-                lifetime.lifetime(),
+                "a lifetime of {} is too short to test {} in; {} would do: lengthen it, or raise max-cores or max-share",
+                format_duration(lifetime.lifetime()),
                 self.claimable,
-                needed
+                format_duration(Duration::from_secs(needed.as_secs() + 1))
             )
         })
     }

@@ -86,3 +86,48 @@ fn held_for(rates: &Rates, progress: f64, slot: usize) -> f64 {
     let since_replaced = -(1.0 - share).ln() * replaced / rates.replaced;
     since_filled.min(since_replaced)
 }
+
+#[cfg(test)]
+mod tests {
+    use rampart_memory::{Fidelity, TestLifetime};
+
+    use super::*;
+    use crate::{Access, Description, Testing};
+
+    /// The mean age in seconds of the tests of a program's pages, each of which it holds for a second of a lifetime of 20.
+    fn mean_age(recycling: bool) -> f64 {
+        let testing = Testing {
+            lifetime: TestLifetime::new(Duration::from_secs(20), Duration::from_secs(2)).unwrap(),
+            access: Access::CacheIndirect,
+            on_demand: Fidelity::MIN,
+            recycling,
+            core_local: true,
+            migration: true,
+        };
+        let rates = Rates {
+            seconds: 1e6,
+            footprint: 4000,
+            long_held: 0,
+            filling: 4000.0,
+            replaced: 4000.0,
+            short_lived: 0.0,
+            swing: 0.0,
+            memory: 0.1,
+        };
+        let start = Timestamp::from_micros(1_000_000_000);
+        let description = Description::small(1, 8192, 1, Duration::from_millis(1));
+        let mut machine = Machine::new(description, Some(testing), 1, start);
+        machine.start_midway_with("one", rates, 0);
+        let held = &machine.programs[0].held;
+        let age = |&number: &u32| machine.frames.get(crate::machine::frames::long(number)).tested.moment();
+        let ages = held.iter().map(|number| start.since(age(number).expect("tested")).as_secs_f64());
+        ages.sum::<f64>() / held.len() as f64
+    }
+
+    #[test]
+    fn a_page_is_freshly_tested_when_it_is_taken_only_with_recycling() {
+        let (with, without) = (mean_age(true), mean_age(false));
+        assert!((with - 1.0).abs() < 0.1, "{with}: as long as it is held");
+        assert!((9.0..11.0).contains(&without), "{without}: half of the 18 s that a test is good for, and more");
+    }
+}
