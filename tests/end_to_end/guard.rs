@@ -54,7 +54,12 @@ pub fn installed(program: &str) -> bool {
 }
 
 /// Compiles a victim; `None` without a C compiler.
-fn victim(rampart: &Rampart, name: &str) -> Option<String> {
+pub fn victim(rampart: &Rampart, name: &str) -> Option<String> {
+    victim_with(rampart, name, &[])
+}
+
+/// The same, with options for the compiler.
+pub fn victim_with(rampart: &Rampart, name: &str, options: &[&str]) -> Option<String> {
     if !installed("cc") {
         return None;
     }
@@ -63,7 +68,7 @@ fn victim(rampart: &Rampart, name: &str) -> Option<String> {
     let program = rampart.folder().join(name);
     let arguments =
         [OsStr::new("-O1"), OsStr::new("-pthread"), OsStr::new("-o"), program.as_os_str(), source.as_os_str()];
-    assert!(Command::new("cc").args(arguments).status().expect("cc runs").success());
+    assert!(Command::new("cc").args(options).args(arguments).status().expect("cc runs").success());
     Some(program.to_str().expect("a temporary folder has a plain name").to_owned())
 }
 
@@ -460,6 +465,8 @@ fn what_cannot_be_run_or_guarded_so_is_refused_in_one_line() {
         (&["--cap", "2MiB", "--", "true"], "--cap"),
         (&["--codes", "md5", "--", "true"], "crc+pq"),
         (&["--overhead", "0.2", "--", "true"], "per cent"),
+        (&["--protect", "bss", "--", "true"], "the heap is always in it"),
+        (&["--protect", "heap,stack", "--", "true"], "heap,bss,mmap"),
         (&["--inject", "flip", "--", "true"], "flip:locked:rate"),
         (&["--on-error", "maybe", "--", "true"], "checkpoint-command"),
         (&["--on-error", "stop", "now", "--", "true"], "checkpoint-command"),

@@ -11,6 +11,7 @@ mod kill;
 mod map;
 mod march;
 mod politeness;
+mod protect;
 mod refusals;
 mod served;
 mod simulate;

@@ -65,6 +65,14 @@ pub enum Counter {
     Avoided,
     /// Nanoseconds that testing frames took.
     TestNanos,
+    /// Pages of mappings that the program made itself, under guard at once, at most.
+    MostMapped,
+    /// Mappings that are large enough to be guarded and cannot be.
+    LeftMappings,
+    /// Pages of the executable's data under guard.
+    Data,
+    /// Pages of the executable's writable data that are not, with those that are so in part.
+    LeftData,
 }
 
 impl Counter {
@@ -99,6 +107,10 @@ impl Counter {
         Self::Retired,
         Self::Avoided,
         Self::TestNanos,
+        Self::MostMapped,
+        Self::LeftMappings,
+        Self::Data,
+        Self::LeftData,
     ];
 
     /// What it is called in a report.
@@ -134,19 +146,29 @@ impl Counter {
             Self::Retired => "retired",
             Self::Avoided => "avoided",
             Self::TestNanos => "test_nanos",
+            Self::MostMapped => "most_mapped",
+            Self::LeftMappings => "left_mappings",
+            Self::Data => "data",
+            Self::LeftData => "left_data",
         }
     }
 }
 
 /// How many there are.
-pub(crate) const COUNTERS: usize = Counter::TestNanos as usize + 1;
+pub(crate) const COUNTERS: usize = Counter::LeftData as usize + 1;
 
 /// Counters, each written by the guard and read by anybody. All zeros is a good beginning, so fresh memory will do.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 #[repr(transparent)]
 pub struct Counts([AtomicU64; COUNTERS]);
 
 const _: () = assert!(size_of::<Counts>() == Counts::BYTES);
+
+impl Default for Counts {
+    fn default() -> Self {
+        Self([const { AtomicU64::new(0) }; COUNTERS])
+    }
+}
 
 impl Counts {
     /// How long they are in memory: a machine's words, in the order of [`Counter::ALL`].

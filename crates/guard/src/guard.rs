@@ -199,23 +199,38 @@ impl<'a, E: Engine> Guard<'a, E> {
     }
 
     /// The content of whole blocks is not needed any more: they read as zeros from now on. `false` if the span is of parts of
-    /// blocks; nothing is done then.
+    /// blocks, and nothing is done then; or if some of them were left to the program for good, which stay as they are.
     pub fn forget(&self, span: Span) -> bool {
         let Some(blocks) = self.layout().whole_blocks(span) else { return false };
-        for block in blocks {
+        let forgotten = |block| {
             let mut known = self.table.lock(block);
-            if matches!(known.state, State::Fresh | State::Kept) {
-                continue;
+            let kept = known.state == State::Kept;
+            if !kept {
+                self.discard(block, &mut known);
             }
-            self.engine.discard(self.layout().span(block));
-            let pages = u64::from(self.layout().block_pages());
-            self.counts.subtract(Counter::Pages, pages);
-            if known.state == State::Open {
-                self.counts.subtract(Counter::Open, pages);
-            }
-            known.state = State::Fresh;
-        }
+            !kept
+        };
+        blocks.map(forgotten).fold(true, |all, forgotten| all & forgotten)
+    }
+
+    /// As [`Guard::forget`], and with blocks that were left to the program: their mapping is as it was before.
+    pub fn take_back(&self, span: Span) -> bool {
+        let Some(blocks) = self.layout().whole_blocks(span) else { return false };
+        blocks.for_each(|block| self.discard(block, &mut self.table.lock(block)));
         true
+    }
+
+    fn discard(&self, block: BlockIndex, known: &mut Block) {
+        if known.state == State::Fresh {
+            return;
+        }
+        self.engine.discard(self.layout().span(block));
+        let pages = u64::from(self.layout().block_pages());
+        self.counts.subtract(Counter::Pages, pages);
+        if matches!(known.state, State::Open | State::Kept) {
+            self.counts.subtract(Counter::Open, pages);
+        }
+        known.state = State::Fresh;
     }
 
     /// The program gives pages back to the kernel by itself: they read as zeros from now on, and the rest of their blocks is
@@ -257,6 +272,18 @@ impl<'a, E: Engine> Guard<'a, E> {
         self.count_pages(block);
         self.counts.add(Counter::Open, pages);
         self.openings().opened_ahead(block, now);
+    }
+
+    /// As [`Guard::adopt`], of the blocks of pages that were left to the program for good.
+    pub fn adopt_left(&self, span: Span) {
+        for (block, _) in self.layout().parts(span) {
+            let mut known = self.table.lock(block);
+            if known.state == State::Fresh {
+                self.count_pages(block);
+                self.counts.add(Counter::Open, u64::from(self.layout().block_pages()));
+                known.state = State::Kept;
+            }
+        }
     }
 
     /// Flips bits of a locked page: a memory error that is made up. `false` if the page is not locked.

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::cap::Target;
 use crate::layout::MOST_PAGES;
+use crate::protect::Protect;
 
 /// What is done about a page that cannot be corrected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -74,6 +75,8 @@ pub struct Knobs {
     pub overhead: Option<u32>,
     /// What is done about a page that cannot be corrected.
     pub on_error: OnError,
+    /// What is guarded.
+    pub protect: Protect,
 }
 
 impl Default for Knobs {
@@ -88,6 +91,7 @@ impl Default for Knobs {
             ahead: 4,
             overhead: None,
             on_error: OnError::Stop,
+            protect: Protect::default(),
         }
     }
 }
@@ -136,7 +140,7 @@ impl Knobs {
 /// As [`Knobs::from_str`] reads it.
 impl fmt::Display for Knobs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { method, scheme, block_pages, interval, cap, ahead, overhead, on_error } = self;
+        let Self { method, scheme, block_pages, interval, cap, ahead, overhead, on_error, protect } = self;
         write!(f, "engine={},", method.name())?;
         write!(f, "codes={scheme},block={block_pages},cap={},ahead={ahead}", cap.get())?;
         if let Some(interval) = interval {
@@ -146,7 +150,7 @@ impl fmt::Display for Knobs {
             write!(f, ",overhead={overhead}")?;
         }
         let name = OnError::ALL.iter().find(|(_, value)| value == on_error).map(|(name, _)| name);
-        write!(f, ",on-error={}", name.expect("all have names"))
+        write!(f, ",on-error={},protect={protect}", name.expect("all have names"))
     }
 }
 
@@ -174,6 +178,7 @@ impl Knobs {
             "overhead" => self.overhead = Some(value.parse().ok()?),
             "interval" => self.interval = Some(Duration::from_micros(value.parse().ok()?)),
             "on-error" => self.on_error = OnError::ALL.iter().find(|(name, _)| *name == value)?.1,
+            "protect" => self.protect = value.parse().ok()?,
             _ => return None,
         }
         Some(())
@@ -190,7 +195,7 @@ mod tests {
         fn what_is_shown_is_read_back(
             scheme in 0_usize..4, order in 0_u32..=9, blocks in 2_u64..5000, ahead in 0_u32..100,
             interval in proptest::option::of(1_u64..10_000_000), overhead in proptest::option::of(1_u32..500),
-            on_error in 0_usize..3, method in 0_usize..2
+            on_error in 0_usize..3, method in 0_usize..2, data in any::<bool>(), mappings in proptest::option::of(1_u64..1 << 40)
         ) {
             let knobs = Knobs {
                 method: Method::ALL[method],
@@ -201,6 +206,7 @@ mod tests {
                 ahead,
                 overhead,
                 on_error: OnError::ALL[on_error].1,
+                protect: Protect { data, mappings: mappings.map(Bytes::new) },
             };
             prop_assert_eq!(knobs.to_string().parse(), Ok(knobs));
         }

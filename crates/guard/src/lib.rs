@@ -9,7 +9,7 @@
 //! | module | owns |
 //! |---|---|
 //! | [`layout`] | pages and blocks of the guarded range, by number |
-//! | [`knobs`] | what a user may set |
+//! | [`knobs`], [`protect`] | what a user may set, and which memory is guarded |
 //! | [`openings`] | which blocks are unlocked, since when, and which of them are to be locked next |
 //! | [`cap`] | how much may be unlocked, by what locking costs |
 //! | [`ahead`] | what the program will want next, by what it wanted before |
@@ -46,6 +46,7 @@ pub mod layout;
 #[cfg(test)]
 mod made_up;
 pub mod openings;
+pub mod protect;
 pub mod samples;
 pub mod server;
 pub mod stock;
@@ -60,5 +61,6 @@ pub use guard::renewal::{Renewal, Round};
 pub use guard::{Guard, Served};
 pub use knobs::{Knobs, Method, OnError};
 pub use layout::{BlockIndex, Layout, PageIndex, PageSet, Span};
+pub use protect::{Protect, ProtectError};
 pub use stock::Stock;
 pub use witness::{Trouble, Witness};

@@ -19,9 +19,10 @@
 //! | [`userfaultfd`] | page faults that this program resolves itself |
 //! | [`vault`] | memory of a program that is absent until it is asked for |
 //! | [`protect`] | the same by permissions alone, where pages cannot be moved |
+//! | `program` | where the program finds the pages of either: in one range, and through a [`Window`] elsewhere |
 //! | [`cpu`] | where threads run, how they give way, the clock |
 //!
-//! `unsafe` is where memory is mapped, registered and moved (below [`block`], [`userfaultfd`], [`vault`] and [`protect`]), and in one
+//! `unsafe` is where memory is mapped, registered and moved (below [`block`], [`userfaultfd`], [`vault`], `program` and [`protect`]), and in one
 //! system call below [`cpu`].
 //!
 //! Works from Linux 5.10 on, with 4 KiB pages.
@@ -42,6 +43,7 @@ pub mod frame_flags;
 pub mod memory_state;
 pub mod pagemap;
 pub mod process;
+mod program;
 pub mod protect;
 pub mod retire;
 mod roots;
@@ -60,6 +62,7 @@ pub use errors::{ErrorCounts, ErrorFeed};
 pub use frame_flags::{Census, FlagTable, FrameClass, FrameFlags};
 pub use memory_state::{MemoryState, Watermarks};
 pub use pagemap::Pagemap;
+pub use program::Window;
 pub use retire::{Outcome, Retirer, Way};
 pub use roots::Roots;
 pub use topology::Topology;

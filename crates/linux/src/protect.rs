@@ -24,7 +24,9 @@ use rustix::io::Errno;
 use rustix::mm::{Advice, MprotectFlags, mprotect};
 
 use crate::block::mapping::Mapping;
+use crate::program::{ProgramRange, Window};
 use crate::roots::number;
+use crate::userfaultfd::Area;
 use crate::vault::Span;
 use crate::{Error, PAGE_BYTES, PageKind, Pagemap, Roots, check_page_size};
 
@@ -34,7 +36,9 @@ const USUAL_MAPS: u64 = 65_530;
 /// A program's range, of which parts can be locked; unmapped on drop. Operations on one page go one after the other.
 #[derive(Debug)]
 pub struct Protected {
-    program: Mapping,
+    program: ProgramRange,
+    /// Which pages the kernel is to take for it.
+    advice: Advice,
     /// This process' memory, since [`Protected::open`].
     memory: OnceLock<OwnedFd>,
     most_runs: usize,
@@ -54,14 +58,15 @@ impl Protected {
         let granule = Bytes::new(FRAME_BYTES);
         let fits = (1..1 << 45).contains(&bytes.get()) && bytes.get().is_multiple_of(granule.get());
         let size = usize::try_from(bytes.get()).ok().filter(|_| fits).ok_or(Error::BlockSize { bytes, granule })?;
-        let program = Mapping::reserved(size).map_err(|errno| Error::Claim { bytes, cause: errno.into() })?;
+        let mapping = Mapping::reserved(size).map_err(|errno| Error::Claim { bytes, cause: errno.into() })?;
         let advice = if kind == PageKind::Base { Advice::LinuxNoHugepage } else { Advice::LinuxHugepage };
         // A kernel without transparent huge pages refuses both; then all pages are base pages anyway.
-        let _ = program.advise(0..size, advice);
+        let _ = mapping.advise(0..size, advice);
         let maps = number(&roots.proc("sys/vm/max_map_count")).unwrap_or(USUAL_MAPS);
         // Half of them are the program's own.
         Ok(Self {
-            program,
+            program: ProgramRange::new(mapping),
+            advice,
             memory: OnceLock::new(),
             most_runs: usize::try_from(maps / 2).unwrap_or(usize::MAX).max(16),
         })
@@ -86,14 +91,21 @@ impl Protected {
         self.memory.get().expect("a range is opened before it is looked at")
     }
 
-    /// Takes over in a child process, after a fork, where it is ordinary memory again. The parent's file is not closed here:
-    /// its number may be that of another by now, if the thread that opened it had a table of its own.
+    /// Takes over in a child process, after a fork, where it is ordinary memory again, but for spans that keep the rights that
+    /// they have. The parent's file is not closed here: its number may be that of another by now, if the thread that opened it
+    /// had a table of its own.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
-    pub fn prepare_again(&mut self) -> Result<(), Error> {
+    pub fn prepare_again(&mut self, kept: &[Span]) -> Result<(), Error> {
         std::mem::forget(self.memory.take());
-        self.unlock(Span::new(0, self.pages()).expect("a range has pages"))
+        let mut rest = Span::new(0, self.pages());
+        for kept in kept {
+            let Some((before, behind)) = rest.map(|rest| rest.split(kept.first())) else { break };
+            before.map_or(Ok(()), |before| self.unlock(before))?;
+            rest = behind.and_then(|behind| behind.split(kept.end()).1);
+        }
+        rest.map_or(Ok(()), |rest| self.unlock(rest))
     }
 
     /// The first byte; good as long as the range lives.
@@ -114,11 +126,33 @@ impl Protected {
         self.most_runs
     }
 
+    /// The first byte of a page, where the program knows it.
+    ///
+    /// # Panics
+    /// If the range has no such page.
+    #[must_use]
+    pub fn address(&self, page: u64) -> NonNull<u8> {
+        self.program.area(Span::page(page).expect("a page of this range")).start
+    }
+
     /// The page that an address is in.
     #[must_use]
     pub fn find(&self, address: usize) -> Option<u64> {
-        let offset = address.checked_sub(self.base().addr().get()).filter(|offset| *offset < self.program.bytes())?;
-        Some(offset as u64 / FRAME_BYTES)
+        self.program.find(address)
+    }
+
+    /// Replaces memory that the program has elsewhere by pages of its range, before anything is locked. Returns those of the
+    /// windows that could be opened.
+    ///
+    /// # Safety
+    /// Each window's addresses are of private memory that can be read and written, is in no other window or range, and that
+    /// nobody uses meanwhile. Afterwards it is used by raw pointers only, or by those whom its faults stop.
+    ///
+    /// # Panics
+    /// For pages that the range has not, that two windows share, or if it was done.
+    pub unsafe fn show(&self, wanted: &[Window]) -> &[Window] {
+        // SAFETY: the caller's promise.
+        unsafe { self.program.show(wanted, self.advice) }
     }
 
     /// Takes pages away: whoever touches one gets SIGSEGV, a system call EFAULT. Their content stays.
@@ -142,8 +176,7 @@ impl Protected {
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
     pub fn discard(&self, span: Span) -> Result<(), Error> {
-        let (start, bytes) = self.place(span);
-        self.program.advise(start..start + bytes, Advice::LinuxDontNeed).map_err(guarded("discard"))
+        self.program.advise(span, Advice::LinuxDontNeed).map_err(guarded("discard"))
     }
 
     /// Copies pages, locked or not, to `to`, which is as long. By system calls alone, as is [`Protected::write`]: whoever
@@ -152,9 +185,9 @@ impl Protected {
     /// # Errors
     /// What the kernel says, such as EIO for a page whose memory the hardware reported to be broken.
     pub fn read(&self, span: Span, to: &mut [u8]) -> io::Result<()> {
-        let (start, bytes) = self.place(span);
+        let Area { start, bytes } = self.program.area(span);
         assert_eq!(to.len(), bytes, "room for the pages");
-        let (at, mut done) = ((self.base().addr().get() + start) as u64, 0);
+        let (at, mut done) = (start.addr().get() as u64, 0);
         while done < bytes {
             match rustix::io::pread(self.memory(), &mut to[done..], at + done as u64) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -172,8 +205,8 @@ impl Protected {
     /// As of [`Protected::read`].
     pub fn write(&self, page: u64, offset: usize, from: &[u8]) -> io::Result<()> {
         assert!(offset + from.len() <= PAGE_BYTES, "bytes of one page");
-        let (start, _) = self.place(Span::page(page).expect("a page of this range"));
-        let (at, mut done) = ((self.base().addr().get() + start + offset) as u64, 0);
+        let Area { start, .. } = self.program.area(Span::page(page).expect("a page of this range"));
+        let (at, mut done) = ((start.addr().get() + offset) as u64, 0);
         while done < from.len() {
             match rustix::io::pwrite(self.memory(), &from[done..], at + done as u64) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -190,23 +223,16 @@ impl Protected {
     /// # Errors
     /// [`Error::Read`] if the kernel does not answer.
     pub fn frames(&self, span: Span, pagemap: &Pagemap, frames: &mut Vec<Option<Frame>>) -> Result<(), Error> {
-        let (start, _) = self.place(span);
-        pagemap.frames_of(self.program.at(start), span.pages(), frames)
+        pagemap.frames_of(self.program.area(span).start, span.pages(), frames)
     }
 
     fn permit(&self, span: Span, access: MprotectFlags) -> rustix::io::Result<()> {
-        let (start, bytes) = self.place(span);
-        // SAFETY: the pages are our own mapping's, and are reached by raw pointers only; whoever touches one without the
-        // right to it gets a signal.
-        unsafe { mprotect(self.program.at(start).as_ptr().cast(), bytes, access) }
-    }
-
-    /// Where pages begin, from the start of the range, and how long they are. Panics for pages that it has not.
-    fn place(&self, span: Span) -> (usize, usize) {
-        let [start, bytes] =
-            [span.offset(), span.bytes()].map(|count| usize::try_from(count.get()).expect("in memory"));
-        assert!(start + bytes <= self.program.bytes(), "a span lies in its range");
-        (start, bytes)
+        self.program.pieces(span).try_for_each(|piece| {
+            let Area { start, bytes } = self.program.area(piece);
+            // SAFETY: the pages are our own mapping's or a window's, and are reached by raw pointers only; whoever touches one
+            // without the right to it gets a signal.
+            unsafe { mprotect(start.as_ptr().cast(), bytes, access) }
+        })
     }
 }
 
@@ -234,9 +260,9 @@ mod tests {
     #[test]
     fn what_is_locked_keeps_its_content_is_seen_and_mended_and_no_system_call_can_use_it() {
         let range = range(8);
-        let byte = |page: usize| range.program.at(page * PAGE_BYTES).as_ptr();
+        let byte = |page: u64| range.program.area(span(page, 1)).start.as_ptr();
         // SAFETY: the pages are the range's own, which is writable memory.
-        (0..8).for_each(|page| unsafe { byte(page).write_volatile(u8::try_from(page).unwrap() + 1) });
+        (0..8).for_each(|page| unsafe { byte(page).write_volatile(u8::try_from(page).expect("few") + 1) });
         range.lock(span(2, 3)).unwrap();
         let zero = File::open("/dev/zero").unwrap();
         // SAFETY: the byte is the range's own, if the kernel writes there at all.

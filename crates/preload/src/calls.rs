@@ -18,6 +18,7 @@ use std::ptr;
 use libc::{dirent, epoll_event, iovec, mode_t, msghdr, nfds_t, off_t, pollfd, sockaddr, socklen_t, stack_t, timespec};
 
 use crate::GROUND;
+use crate::mapping;
 use crate::next::Next;
 use crate::streams::opened;
 
@@ -311,7 +312,7 @@ static MUTEX_TRYLOCK: Next<Lock> = unsafe { Next::named(c"pthread_mutex_trylock"
 unsafe extern "C-unwind" fn pthread_mutex_lock(mutex: *mut libc::pthread_mutex_t) -> c_int {
     // SAFETY: the caller's promise.
     unsafe {
-        if !GROUND.faults_are_signals() || !crate::HEAP.owns(mutex.cast()) {
+        if !GROUND.faults_are_signals() || !GROUND.owns(mutex.addr()) {
             return MUTEX_LOCK.get()(mutex);
         }
         match MUTEX_TRYLOCK.get()(mutex) {
@@ -333,14 +334,15 @@ unsafe extern "C-unwind" fn sigaltstack(new: *const stack_t, old: *mut stack_t) 
     // SAFETY: the caller's promise.
     unsafe {
         if let Some(stack) = new.as_ref().filter(|_| GROUND.faults_are_signals()) {
-            GROUND.leave(stack.ss_sp.addr(), stack.ss_size);
+            mapping::leave(stack.ss_sp, stack.ss_size);
         }
         let _held = Held::new(&[one(new), one(old)]);
         NEXT.get()(new, old)
     }
 }
 
-/// As [`sigaltstack`]: a fault on a thread's stack has nowhere to put its frame.
+/// As [`sigaltstack`]: a fault on a thread's stack has nowhere to put its frame. Where faults are messages too: the thread's
+/// control block lies there, and what the kernel writes to it when the thread ends does not wait for a fault.
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn pthread_attr_setstack(
     attributes: *mut libc::pthread_attr_t,
@@ -350,9 +352,7 @@ unsafe extern "C-unwind" fn pthread_attr_setstack(
     type SetStack = unsafe extern "C-unwind" fn(*mut libc::pthread_attr_t, *mut c_void, usize) -> c_int;
     // SAFETY: the signature is that of pthread_attr_setstack(3).
     static NEXT: Next<SetStack> = unsafe { Next::named(c"pthread_attr_setstack") };
-    if GROUND.faults_are_signals() {
-        GROUND.leave(stack.addr(), length);
-    }
+    mapping::leave(stack, length);
     // SAFETY: the caller's promise.
     unsafe { NEXT.get()(attributes, stack, length) }
 }

@@ -17,6 +17,8 @@
 //! | `jemalloc` | the rest of what jemalloc is asked |
 //! | `start` | the first allocation of a process |
 //! | `process`, `children`, `report` | its constructor, fork and end; what its children inherit; the last line |
+//! | `mapping`, `remapping`, `mappings`, `spans` | what a program maps itself, and does to what is mapped |
+//! | `data` | which of its static data can be guarded |
 //! | `signals`, `calls`, `streams`, `next` | what is interposed where faults are signals and system calls do not wait for them |
 //! | `exports` | the C interface |
 //!
@@ -40,8 +42,8 @@
 //! | `RAMPART_GUARD_REPORT` | a file to which each process adds a line of JSON at its end |
 //!
 //! # What never is
-//! Stacks, thread control blocks and mappings that a program makes itself are not in the range, and neither is the heap
-//! of a program that is linked statically or brings an allocator of its own under other names. There is no thread-local
+//! Stacks and thread control blocks are not in the range, nor mappings that a program makes itself unless they are to be
+//! guarded too, and neither is the heap of a program that is linked statically or brings an allocator of its own under other names. There is no thread-local
 //! variable of ours in the path of `malloc`, and no lookup of another `malloc`: nothing here can call itself.
 //!
 //! Libraries: `tikv-jemalloc-sys` (jemalloc 5.3, kept by the TiKV project; see above), `libc` (fork handlers, `errno`,
@@ -53,6 +55,7 @@
 #[cfg(not(test))]
 mod calls;
 mod children;
+mod data;
 mod error;
 #[cfg(not(test))]
 mod exports;
@@ -63,16 +66,20 @@ mod hooks;
 mod jemalloc;
 #[cfg(not(test))]
 mod mapping;
+mod mappings;
 #[cfg(not(test))]
 mod next;
 pub mod private;
 #[cfg(not(test))]
 mod process;
 mod range;
+#[cfg(not(test))]
+mod remapping;
 mod report;
 #[cfg(not(test))]
 mod signals;
 pub mod sites;
+mod spans;
 mod start;
 #[cfg(not(test))]
 mod streams;

@@ -17,7 +17,7 @@ use crate::children::without;
 use crate::report::line;
 use crate::start::{say, start};
 use crate::{GROUND, HEAP};
-use crate::{calls, private, signals, streams};
+use crate::{calls, data, mapping, private, signals, streams};
 
 unsafe extern "C" {
     static environ: *const *mut c_char;
@@ -66,7 +66,12 @@ fn begin(library: &Path) {
         calls::find_all();
         streams::bring_outside();
     }
+    let (data, mappings) = GROUND.protect();
+    if let Some(block) = data {
+        data::bring_in(&HEAP, &GROUND, block);
+    }
     GROUND.begin(HEAP.used());
+    mapping::begin(mappings);
     if env::var_os("RAMPART_GUARD_CHILDREN").is_some_and(|wanted| wanted == "no") {
         // SAFETY: no thread of the program runs before `main`, and none of ours; another library whose constructor
         // started one may not let it read the environment while constructors run, because they may change it.
@@ -101,15 +106,18 @@ unsafe fn leave_alone(library: &Path) {
 /// jemalloc has handlers of its own for its locks, registered before this one; ours are words.
 extern "C" fn in_child() {
     private::forget_other_threads();
-    GROUND.after_fork_in_child(HEAP.used());
+    GROUND.after_fork_in_child(HEAP.used(), &mapping::left_in_child());
+    mapping::after_fork();
 }
 
 extern "C" fn before_fork() {
+    mapping::before_fork();
     GROUND.before_fork();
 }
 
 extern "C" fn in_parent() {
     GROUND.after_fork_in_parent();
+    mapping::after_fork();
 }
 
 /// The last word: one line of JSON, added to the file that RAMPART_GUARD_REPORT names, with one write.

@@ -16,6 +16,7 @@ use libc::FILE;
 
 use crate::GROUND;
 use crate::calls::{Held, Piece};
+use crate::mapping;
 use crate::next::Next;
 use crate::private::Outside;
 
@@ -123,7 +124,7 @@ unsafe extern "C-unwind" fn popen(command: *const c_char, mode: *const c_char) -
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn setvbuf(stream: *mut FILE, buffer: *mut c_char, mode: c_int, length: usize) -> c_int {
     if GROUND.faults_are_signals() && !buffer.is_null() {
-        GROUND.leave(buffer.addr(), length);
+        mapping::leave(buffer.cast(), length);
     }
     // SAFETY: the caller's promise.
     unsafe { SETVBUF.get()(stream, buffer, mode, length) }

@@ -1,5 +1,6 @@
-/* A program that does to its heap what has broken page guards. Each trap fills a heap that is much larger than what a guard
-   leaves unlocked, does one thing to it, and checks every byte; the last line of its output says how many pages were right. */
+/* A program that does to its memory what has broken page guards. Each trap fills memory that is much larger than what a guard
+   leaves unlocked, does one thing to it, and checks every byte; the last line of its output says how many pages were right. The
+   memory is of the heap, or as a second argument says: a mapping of its own (mmap), or its static data (bss). */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/io_uring.h>
@@ -26,9 +27,14 @@ static void fill_page(size_t page) {
     for (size_t byte = 0; byte < PAGE; byte++) heap[page * PAGE + byte] = at(page, byte);
 }
 
-static void fill(void) {
-    heap = aligned_alloc(PAGE, (size_t)PAGES * PAGE);
-    if (!heap) exit(3);
+static unsigned char statics[(size_t)PAGES * PAGE] __attribute__((aligned(1 << 21)));
+
+static void fill(const char *where) {
+    size_t bytes = (size_t)PAGES * PAGE;
+    if (!strcmp(where, "bss")) heap = statics;
+    else if (!strcmp(where, "mmap")) heap = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    else heap = aligned_alloc(PAGE, bytes);
+    if (!heap || heap == MAP_FAILED) exit(3);
     for (size_t page = 0; page < PAGES; page++) fill_page(page);
 }
 
@@ -352,6 +358,10 @@ static void own_faults_are_its_own(void) {
     if (own_faults != 20 || mprotect(in_heap, PAGE, PROT_READ | PROT_WRITE)) exit(7);
 }
 
+static void waits(void) {
+    for (int i = 0; i < 6; i++) settle();
+}
+
 static void dies(void) {
     settle();
     *(volatile unsigned char *)8 = 1;
@@ -375,17 +385,17 @@ static void reallocates(void) {
 }
 
 int main(int count, char **arguments) {
-    if (count != 2) return 2;
+    if (count < 2) return 2;
     static const struct { const char *name; void (*trap)(void); } traps[] = {
         {"system-calls", system_calls}, {"direct-io", direct_io}, {"threads", threads},       {"forks", forks},
         {"executes", executes},         {"gives-back", gives_back}, {"signals", signals},     {"reallocates", reallocates},
         {"closes-files", closes_files}, {"last-thread", last_thread}, {"races", races},       {"remaps", remaps},
         {"looks", looks},               {"shares", shares},           {"fixed-buffers", fixed_buffers},
-        {"own-faults", own_faults_are_its_own}, {"dies", dies}, {"nothing", settle},
+        {"own-faults", own_faults_are_its_own}, {"dies", dies}, {"waits", waits},
     };
     for (size_t i = 0; i < sizeof traps / sizeof *traps; i++) {
         if (strcmp(arguments[1], traps[i].name)) continue;
-        fill();
+        fill(count > 2 ? arguments[2] : "heap");
         traps[i].trap();
         settle();
         printf("%d pages are right\n", count_right());

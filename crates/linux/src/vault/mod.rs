@@ -41,6 +41,7 @@ use rustix::io::Errno;
 use rustix::mm::Advice;
 
 use crate::block::mapping::Mapping;
+use crate::program::{ProgramRange, Window};
 use crate::userfaultfd::{Area, Cause, Message, Messages, PageScan, Route, Stop, Userfaultfd, Waited, Wake};
 use crate::{Error, PageKind, Pagemap, Roots, check_page_size};
 
@@ -76,7 +77,7 @@ pub struct PageFault {
 #[derive(Debug)]
 pub struct Vault {
     // Dropped in this order: a fault in a range without a handler finds zeros, and does not wait for ever.
-    program: Mapping,
+    program: ProgramRange,
     vault: Mapping,
     /// As long as the two, not registered, and empty: where the kernel makes huge pages of zeros, at the same offset.
     fresh: Mapping,
@@ -126,7 +127,8 @@ impl Vault {
         }
         let range = || ranged(size, options.kind);
         let fresh = spare(size, options.kind)?;
-        Ok(Self { program: range()?, vault: range()?, fresh, files: OnceLock::new(), options })
+        let program = ProgramRange::new(range()?);
+        Ok(Self { program, vault: range()?, fresh, files: OnceLock::new(), options })
     }
 
     /// Takes over the faults of both ranges in a child process, after a fork and before anything touches the program's
@@ -176,14 +178,49 @@ impl Vault {
     /// # Errors
     /// [`Error::Guarded`] if the ranges cannot be registered.
     pub fn arm(&self) -> Result<(), Error> {
-        for side in [Side::Program, Side::Vault] {
-            let mapping = self.mapping(side);
-            let area = Area { start: mapping.base(), bytes: mapping.bytes() };
-            // SAFETY: the range is our own, and is reached by raw pointers only.
-            unsafe { self.userfaultfd().register(area, self.options.tracking.modes()) }
-                .map_err(guarded("take over the page faults of"))?;
+        self.arm_around(&[])
+    }
+
+    /// As [`Vault::arm`]. Pages of the program that are `odd` may be other memory by now, such as that of a file: then their faults
+    /// are the kernel's. They ascend.
+    ///
+    /// # Errors
+    /// As of [`Vault::arm`].
+    pub fn arm_around(&self, odd: &[Span]) -> Result<(), Error> {
+        self.register(Side::Vault, self.span())?;
+        let mut rest = Some(self.span());
+        for odd in odd {
+            let Some((before, behind)) = rest.map(|rest| rest.split(odd.first())) else { break };
+            before.map_or(Ok(()), |before| self.register(Side::Program, before))?;
+            let (odd, behind) = behind.map_or((None, None), |behind| behind.split(odd.end()));
+            // What is refused is the program's own affair.
+            let _ = odd.map(|odd| self.register(Side::Program, odd));
+            rest = behind;
         }
-        Ok(())
+        rest.map_or(Ok(()), |rest| self.register(Side::Program, rest))
+    }
+
+    fn register(&self, side: Side, span: Span) -> Result<(), Error> {
+        self.pieces(side, span).try_for_each(|piece| {
+            // SAFETY: the ranges are our own, and windows are as they were promised: reached by raw pointers only, or by those
+            // whom faults stop.
+            unsafe { self.userfaultfd().register(self.area(side, piece), self.options.tracking.modes()) }
+                .map_err(guarded("take over the page faults of"))
+        })
+    }
+
+    /// Replaces memory that the program has elsewhere by pages of its range, before anything is armed. Returns those of the
+    /// windows that could be opened.
+    ///
+    /// # Safety
+    /// Each window's addresses are of private memory that can be read and written, is in no other window or range, and that
+    /// nobody uses meanwhile. Afterwards it is used by raw pointers only, or by those whom its faults stop.
+    ///
+    /// # Panics
+    /// For pages that the range has not, that two windows share, or if it was done.
+    pub unsafe fn show(&self, wanted: &[Window]) -> &[Window] {
+        // SAFETY: the caller's promise.
+        unsafe { self.program.show(wanted, pages_advice(self.options.kind)) }
     }
 
     fn files(&self) -> &Files {
@@ -247,11 +284,11 @@ impl Vault {
     /// The page that an address is in.
     #[must_use]
     pub fn find(&self, address: usize) -> Option<(Side, u64)> {
-        [Side::Program, Side::Vault].into_iter().find_map(|side| {
-            let mapping = self.mapping(side);
-            let offset = address.checked_sub(mapping.base().addr().get()).filter(|offset| *offset < mapping.bytes())?;
-            Some((side, offset as u64 / FRAME_BYTES))
-        })
+        let in_vault = || {
+            let offset = address.checked_sub(self.vault.base().addr().get()).filter(|at| *at < self.vault.bytes())?;
+            Some((Side::Vault, offset as u64 / FRAME_BYTES))
+        };
+        self.program.find(address).map(|page| (Side::Program, page)).or_else(in_vault)
     }
 
     /// Waits for messages and reads them, or returns that it is told to stop. Any number of threads may do so.
@@ -338,8 +375,20 @@ impl Vault {
     }
 
     fn advise(&self, side: Side, span: Span, advice: Advice) -> rustix::io::Result<()> {
-        let start = usize::try_from(span.offset().get()).expect("an offset in memory");
-        self.mapping(side).advise(start..start + self.area(side, span).bytes, advice)
+        self.pieces(side, span).try_for_each(|piece| match side {
+            Side::Program => self.program.advise(piece, advice),
+            Side::Vault => {
+                let start = usize::try_from(piece.offset().get()).expect("an offset in memory");
+                self.vault.advise(start..start + self.area(side, piece).bytes, advice)
+            }
+        })
+    }
+
+    /// A span in pieces that lie in one piece each.
+    fn pieces(&self, side: Side, span: Span) -> impl Iterator<Item = Span> {
+        let windows = (side == Side::Program).then(|| self.program.pieces(span));
+        let whole = if windows.is_none() { Some(span) } else { None };
+        windows.into_iter().flatten().chain(whole)
     }
 
     /// Replaces what `frames` holds by the frame of each page, `None` where there is none or it is not known.
@@ -356,16 +405,12 @@ impl Vault {
         pagemap.frames_of(self.area(side, span).start, span.pages(), frames)
     }
 
-    fn mapping(&self, side: Side) -> &Mapping {
-        match side {
-            Side::Program => &self.program,
-            Side::Vault => &self.vault,
-        }
-    }
-
     /// Where pages are.
     fn area(&self, side: Side, span: Span) -> Area {
-        area(self.mapping(side), span)
+        match side {
+            Side::Program => self.program.area(span),
+            Side::Vault => area(&self.vault, span),
+        }
     }
 }
 
@@ -380,10 +425,13 @@ fn area(mapping: &Mapping, span: Span) -> Area {
 fn ranged(bytes: usize, kind: PageKind) -> Result<Mapping, Error> {
     let mapping = Mapping::reserved(bytes)
         .map_err(|errno| Error::Claim { bytes: Bytes::new(bytes as u64), cause: errno.into() })?;
-    let advice = if kind == PageKind::Base { Advice::LinuxNoHugepage } else { Advice::LinuxHugepage };
     // A kernel without transparent huge pages refuses both; then all pages are base pages anyway.
-    let _ = mapping.advise(0..bytes, advice);
+    let _ = mapping.advise(0..bytes, pages_advice(kind));
     Ok(mapping)
+}
+
+fn pages_advice(kind: PageKind) -> Advice {
+    if kind == PageKind::Base { Advice::LinuxNoHugepage } else { Advice::LinuxHugepage }
 }
 
 /// A range that never holds anything for long, so neither a child nor a core dump wants it.

@@ -57,9 +57,11 @@ impl Vault {
     }
 
     fn runs(&self, side: Side, span: Span, wanted: Wanted, mut each: impl FnMut(Span, PageState)) -> Result<(), Error> {
-        for run in self.scan().runs(self.area(side, span), wanted) {
-            let run = run.map_err(guarded("look up pages of"))?;
-            each(self.span_of(side, run), run.state);
+        for piece in self.pieces(side, span) {
+            for run in self.scan().runs(self.area(side, piece), wanted) {
+                let run = run.map_err(guarded("look up pages of"))?;
+                each(self.span_of(side, run), run.state);
+            }
         }
         Ok(())
     }

@@ -82,7 +82,7 @@ fn one(page: u64) -> vault::Span {
     vault::Span::page(page).expect("a page of the range")
 }
 
-fn as_vault(span: Span) -> vault::Span {
+pub(super) fn as_vault(span: Span) -> vault::Span {
     vault::Span::new(span.first.0, span.count.get()).expect("pages of the range")
 }
 

@@ -1,5 +1,6 @@
 //! The memory that a heap stands on under guard, by the method that the knobs name.
 
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
@@ -9,10 +10,10 @@ use rampart_guard::{Engine, Frames, Knobs, Method, PageIndex, Refusal, Served, S
 use rampart_linux::protect::Protected;
 use rampart_linux::userfaultfd::{Messages, Reach, Stop};
 use rampart_linux::vault::{self, Side, Tracking, Vault, VaultOptions};
-use rampart_linux::{Error, PageKind, Roots};
+use rampart_linux::{Error, PageKind, Roots, Window};
 use rampart_memory::{Bytes, FRAME_BYTES, Frame};
 
-use super::engine::VaultEngine;
+use super::engine::{VaultEngine, as_vault};
 use super::frames::{Known, Pool};
 use super::mailbox::Mailbox;
 use super::protect::ProtectEngine;
@@ -46,13 +47,28 @@ impl Memory {
         }
     }
 
-    /// In a child process, after a fork, where all is open: it is ordinary memory again.
-    pub fn prepare_again(&mut self) -> Result<(), Error> {
+    /// Takes memory that the program has elsewhere for pages of the range, before it is armed.
+    ///
+    /// # Safety
+    /// As of [`Vault::show`].
+    pub unsafe fn show(&self, windows: &[Window]) -> &[Window] {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self {
+                Self::Moved(vault) => vault.show(windows),
+                Self::Protected(range, _) => range.show(windows),
+            }
+        }
+    }
+
+    /// In a child process, after a fork, where all is open: it is ordinary memory again. Pages that were left to the program keep
+    /// the rights that it gave them.
+    pub fn prepare_again(&mut self, left: &[vault::Span]) -> Result<(), Error> {
         match self {
             Self::Moved(vault) => vault.prepare_again(),
             Self::Protected(range, mailbox) => {
                 mailbox.forget_all();
-                range.prepare_again()
+                range.prepare_again(left)
             }
         }
     }
@@ -74,9 +90,12 @@ impl Memory {
     }
 
     /// From now on the first touch of a page is a fault; `used` bytes from the start on are there already.
-    pub fn arm(&self, used: Bytes) -> Result<(), Error> {
+    pub fn arm(&self, used: Bytes, left: &[Span]) -> Result<(), Error> {
         match self {
-            Self::Moved(vault) => vault.arm(),
+            Self::Moved(vault) => {
+                let left: Vec<_> = left.iter().map(|span| as_vault(*span)).collect();
+                vault.arm_around(&left)
+            }
             Self::Protected(range, _) => {
                 let rest = vault::Span::new(used.frames(), range.pages() - used.frames());
                 rest.map_or(Ok(()), |rest| range.lock(rest))
@@ -118,6 +137,21 @@ impl Memory {
             Self::Moved(vault) => vault.find(address).filter(|(side, _)| *side == Side::Program).map(|(_, page)| page),
             Self::Protected(range, _) => range.find(address),
         }
+    }
+
+    /// Where the program knows a page.
+    pub fn address(&self, page: PageIndex) -> usize {
+        let first = match self {
+            Self::Moved(vault) => vault.address(Side::Program, page.0),
+            Self::Protected(range, _) => range.address(page.0),
+        };
+        first.addr().get()
+    }
+
+    /// The pages at these addresses, as far as they are of the program's range.
+    pub fn pages_at(&self, addresses: Range<usize>) -> Option<vault::Span> {
+        let first = self.find(addresses.start)?;
+        vault::Span::new(first, addresses.len() as u64 / FRAME_BYTES)
     }
 
     /// Where faults are signals: how a signal handler has them served.

@@ -31,22 +31,26 @@ use std::env;
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
 use std::num::NonZero;
+use std::ops::Range;
 use std::path::Path;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use rampart_guard::accesses::Touch;
 use rampart_guard::{Knobs, Layout, PageIndex};
+use rampart_linux::Window;
 use rampart_memory::Bytes;
 
 use crate::Error;
-use crate::ground::{Ground, Plain, Span};
+use crate::ground::{Ground, Plain, Span, length};
 use crate::start::say;
 
 use self::memory::Memory;
-use self::threads::Live;
+use self::threads::{Live, Used};
 
 pub use self::mailbox::Answer;
+#[cfg(not(test))]
+pub(crate) use self::threads::Signals;
 
 /// Memory behind a guard if the environment asks for one, ordinary memory otherwise.
 #[derive(Debug, Default)]
@@ -57,6 +61,9 @@ pub struct Guarded {
     live: AtomicPtr<Live>,
     /// The process that it is of.
     process: AtomicU32,
+    /// Bytes of static data that are guarded, and that are not.
+    data: AtomicUsize,
+    left_data: AtomicUsize,
 }
 
 impl Guarded {
@@ -66,6 +73,8 @@ impl Guarded {
             memory: AtomicPtr::new(ptr::null_mut()),
             live: AtomicPtr::new(ptr::null_mut()),
             process: AtomicU32::new(0),
+            data: AtomicUsize::new(0),
+            left_data: AtomicUsize::new(0),
         }
     }
 
@@ -81,18 +90,49 @@ impl Guarded {
         unsafe { self.live.load(Ordering::Acquire).as_ref() }
     }
 
+    /// Memory that the program has elsewhere, as pages from the one at `inside` the range on.
+    pub fn window(&self, inside: usize, memory: Range<usize>) -> Option<Window> {
+        let first = self.memory()?.find(inside)?;
+        let span = rampart_linux::vault::Span::new(first, memory.len() as u64 / 4096)?;
+        let address = NonNull::new(ptr::with_exposed_provenance_mut(memory.start))?;
+        Some(Window { span, address })
+    }
+
+    /// Takes such memory under the guard that is about to begin. Returns how many bytes of it could be.
+    ///
+    /// # Safety
+    /// As of [`rampart_linux::vault::Vault::show`].
+    pub unsafe fn show(&self, windows: &[Window]) -> usize {
+        // SAFETY: the caller's promise.
+        let shown = self.memory().map_or(&[][..], |memory| unsafe { memory.show(windows) });
+        shown.iter().map(|window| length(window.span.bytes())).sum()
+    }
+
+    /// Notes how many bytes of static data are guarded, and how many are not.
+    pub fn count_data(&self, guarded: usize, left: usize) {
+        self.data.store(guarded, Ordering::Relaxed);
+        self.left_data.store(left, Ordering::Relaxed);
+    }
+
     /// Begins to guard what the heap has used so far and all that it will, if the environment asks for it. In the constructor.
     pub fn begin(&'static self, used: Option<Span>) {
         let Some(memory) = self.memory() else { return };
-        if let Err(why) = self.go_live(memory, used) {
+        if let Err(why) = self.go_live(memory, used, Vec::new()) {
             say_once(&format!("rampart: the heap is not guarded: {why}\n"));
         }
     }
 
-    fn go_live(&'static self, memory: &'static Memory, used: Option<Span>) -> Result<(), String> {
+    fn go_live(
+        &'static self,
+        memory: &'static Memory,
+        used: Option<Span>,
+        left: Vec<rampart_guard::Span>,
+    ) -> Result<(), String> {
         let knobs = knobs()?;
         let layout = Layout::new(memory.bytes(), knobs.block_pages).ok_or("the range is not a number of blocks")?;
-        let live = Live::begin(memory, layout, knobs, used.map_or(Bytes::ZERO, |used| used.bytes))?;
+        let used = Used { bytes: used.map_or(Bytes::ZERO, |used| used.bytes), left };
+        let live = Live::begin(memory, layout, knobs, used)?;
+        live.count_data(self.data.load(Ordering::Relaxed), self.left_data.load(Ordering::Relaxed));
         self.process.store(std::process::id(), Ordering::Relaxed);
         self.live.store(ptr::from_ref(live).cast_mut(), Ordering::Release);
         Ok(())
@@ -112,16 +152,19 @@ impl Guarded {
         }
     }
 
-    /// The child's own guard begins.
-    pub fn after_fork_in_child(&'static self, used: Option<Span>) {
+    /// The child's own guard begins. What was `left` to the program is left again.
+    pub fn after_fork_in_child(&'static self, used: Option<Span>, left: &[Range<usize>]) {
         if self.live.swap(ptr::null_mut(), Ordering::AcqRel).is_null() {
             return;
         }
         // SAFETY: the memory is there, since there was a guard. A child has one thread, this one, and it uses no reference to it
         // just now; the threads that did exist in the parent only.
-        let prepared = unsafe { &mut *self.memory.load(Ordering::Acquire) }.prepare_again();
+        let memory = unsafe { &mut *self.memory.load(Ordering::Acquire) };
+        let kept: Vec<_> = left.iter().filter_map(|left| memory.pages_at(left.clone())).collect();
+        let prepared = memory.prepare_again(&kept);
         let memory = self.memory().expect("it was just used");
-        let begun = prepared.map_err(|error| error.to_string()).and_then(|()| self.go_live(memory, used));
+        let left = left.iter().filter_map(|left| self.pages(left.start, left.len())).collect();
+        let begun = prepared.map_err(|error| error.to_string()).and_then(|()| self.go_live(memory, used, left));
         if let Err(why) = begun {
             say_once(&format!("rampart: the heap is not guarded in a child: {why}\n"));
         }
@@ -144,6 +187,55 @@ impl Guarded {
         if let (Some(live), Some(span)) = (self.live(), self.pages(address, length)) {
             live.leave(span);
         }
+    }
+
+    /// Whole blocks are the guard's again, whatever the program did to them: they read as zeros from now on.
+    pub fn take_back(&self, address: usize, length: usize) {
+        let (Some(memory), Some(span)) = (self.memory(), self.pages(address, length)) else { return };
+        match self.live() {
+            Some(live) => live.take_back(span),
+            None => {
+                memory.forget(span.first.0, span.count.get());
+            }
+        }
+    }
+
+    /// Whether an address is of guarded memory.
+    pub fn owns(&self, address: usize) -> bool {
+        self.memory().is_some_and(|memory| memory.find(address).is_some())
+    }
+
+    /// Whether this process' guard works.
+    pub fn is_live(&self) -> bool {
+        self.live().is_some()
+    }
+
+    /// Bytes of a block; of a page where there is no guard.
+    pub fn block(&self) -> usize {
+        self.live().map_or(4096, Live::block)
+    }
+
+    /// Notes how many bytes of mappings are guarded now.
+    pub fn count_mapped(&self, bytes: usize) {
+        if let Some(live) = self.live() {
+            live.count_mapped(bytes);
+        }
+    }
+
+    /// Notes a mapping that could not be guarded.
+    pub fn count_left_mapping(&self) {
+        if let Some(live) = self.live() {
+            live.count_left_mapping();
+        }
+    }
+
+    /// What the environment asks to be guarded, if this is to be: of static data whole blocks of so many bytes, and mappings of
+    /// at least so many.
+    pub fn protect(&self) -> (Option<usize>, Option<usize>) {
+        let knobs = self.memory().and_then(|_| knobs().ok());
+        let block = |knobs: &Knobs| knobs.block_pages as usize * 4096;
+        let data = knobs.as_ref().filter(|knobs| knobs.protect.data).map(block);
+        (data, knobs.and_then(|knobs| knobs.protect.mappings).map(length))
     }
 
     /// The pages of the heap that lie at these addresses.

@@ -6,15 +6,16 @@
 #![allow(unsafe_code, reason = "maps a file")]
 
 use std::env;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::ptr;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rampart_codes::Outcome;
 use rampart_guard::accesses::{Access, Buffer};
-use rampart_guard::{Counter, Counts, Refusal, Trouble, Witness};
+use rampart_guard::{Counter, Counts, PageIndex, Refusal, Trouble, Witness};
 use rampart_linux::SystemClock;
 use rampart_memory::fault_map::Origin;
 use rampart_memory::{Clock, Frame};
@@ -23,6 +24,7 @@ use rustix::fs::{Mode, OFlags, ftruncate, open};
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 
 use super::files::say;
+use super::memory::Memory;
 
 use super::recorder;
 use super::wanted::{Wanted, site};
@@ -38,6 +40,8 @@ pub struct Shared {
     folder: Option<PathBuf>,
     /// Nobody reads any more.
     alone: AtomicBool,
+    /// What is guarded.
+    memory: OnceLock<&'static Memory>,
 }
 
 impl Shared {
@@ -52,7 +56,16 @@ impl Shared {
         counts.set(Counter::Pages, 0);
         counts.set(Counter::Open, 0);
         let accesses = recorder::is_wanted("accesses").then(|| Buffer::new(recorder::ACCESSES_AT_ONCE));
-        Self { counts, events, accesses, folder, alone: AtomicBool::new(false) }
+        Self { counts, events, accesses, folder, alone: AtomicBool::new(false), memory: OnceLock::new() }
+    }
+
+    /// From now on pages are told with their addresses.
+    pub fn is_of(&self, memory: &'static Memory) {
+        let _ = self.memory.set(memory);
+    }
+
+    fn place(&self, page: PageIndex) -> Place {
+        Place { page, address: self.memory.get().map(|memory| memory.address(page)) }
     }
 
     /// One line, by one write. `false`: nobody reads it, or the disk is full, which is no reason to stop the program.
@@ -76,7 +89,7 @@ impl Shared {
         let event = if held { "held" } else { "stopped" };
         let mut line = format!("{{\"event\":\"{event}\",\"at\":{}", now());
         if let Some(Wanted { page, thread, code }) = wanted {
-            let _ = write!(line, ",\"page\":{},\"offset\":{}", page.0, page.0 * 4096);
+            let _ = write!(line, "{}", self.place(*page));
             let _ = thread.map(|thread| write!(line, ",\"thread\":{thread}"));
             let _ = code.as_ref().map(|code| write!(line, ",\"code\":{}", json(code)));
         }
@@ -144,16 +157,30 @@ fn mapped(path: &Path) -> Option<&'static Counts> {
     memory.ok().map(|memory| unsafe { &*memory.cast::<Counts>() })
 }
 
-/// A trouble as a line of JSON, of a page that was allocated there. `offset` is in bytes from the start of the heap's range.
-fn line(at: u64, trouble: &Trouble, site: Option<&str>) -> String {
-    let Trouble { page, frame, outcome } = trouble;
+/// Which page, and where it begins: in bytes from the start of the range, and where the program knows it.
+struct Place {
+    page: PageIndex,
+    address: Option<usize>,
+}
+
+/// As members of an object of JSON.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, ",\"page\":{},\"offset\":{}", self.page.0, self.page.0 * 4096)?;
+        self.address.map_or(Ok(()), |address| write!(f, ",\"address\":{address}"))
+    }
+}
+
+/// A trouble as a line of JSON, of a page that was allocated there.
+fn line(at: u64, trouble: &Trouble, place: &Place, site: Option<&str>) -> String {
+    let Trouble { frame, outcome, .. } = trouble;
     let (name, bits) = match outcome {
         Outcome::Intact => ("intact", 0),
         Outcome::CodesWrong => ("codes_wrong", 0),
         Outcome::Corrected(correction) => ("corrected", correction.flipped.count()),
         Outcome::Uncorrectable => ("uncorrectable", 0),
     };
-    let mut line = format!("{{\"event\":\"{name}\",\"at\":{at},\"page\":{},\"offset\":{}", page.0, page.0 * 4096);
+    let mut line = format!("{{\"event\":\"{name}\",\"at\":{at}{place}");
     if let Some(frame) = frame {
         let _ = write!(line, ",\"frame\":{}", frame.number());
     }
@@ -171,7 +198,7 @@ impl Witness for Shared {
     fn trouble(&self, trouble: &Trouble) {
         let is_beyond = trouble.outcome == Outcome::Uncorrectable;
         let site = if is_beyond { site(trouble.page) } else { None };
-        let told = self.tell(&line(now(), trouble, site.as_deref()));
+        let told = self.tell(&line(now(), trouble, &self.place(trouble.page), site.as_deref()));
         if is_beyond && !told {
             let site = site.as_deref().unwrap_or("an unknown place");
             let frame =
@@ -199,16 +226,16 @@ impl Witness for Shared {
 mod tests {
     use super::*;
 
-    use rampart_guard::PageIndex;
-
     #[test]
     fn a_trouble_is_one_line_of_json() {
         let trouble = Trouble { page: PageIndex(3), frame: Frame::new(16), outcome: Outcome::Uncorrectable };
-        let told = line(7, &trouble, Some("/bin/job+0x10"));
+        let place = Place { page: trouble.page, address: Some(65_536) };
+        let told = line(7, &trouble, &place, Some("/bin/job+0x10"));
         let start = "{\"event\":\"uncorrectable\",\"at\":7,\"page\":3,\"offset\":12288";
-        assert_eq!(told, format!("{start},\"frame\":16,\"site\":\"/bin/job+0x10\"}}\n"));
+        assert_eq!(told, format!("{start},\"address\":65536,\"frame\":16,\"site\":\"/bin/job+0x10\"}}\n"));
         let nameless = Trouble { frame: None, outcome: Outcome::CodesWrong, ..trouble };
-        assert_eq!(line(7, &nameless, None), "{\"event\":\"codes_wrong\",\"at\":7,\"page\":3,\"offset\":12288}\n");
+        let told = line(7, &nameless, &Place { address: None, ..place }, None);
+        assert_eq!(told, "{\"event\":\"codes_wrong\",\"at\":7,\"page\":3,\"offset\":12288}\n");
     }
 
     #[test]

@@ -14,10 +14,10 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use rampart_guard::{Guard, Knobs, Layout, OnError, PageIndex, Served, Span};
+use rampart_guard::{Counter, Guard, Knobs, Layout, OnError, PageIndex, Served, Span};
 use rampart_linux::SteadyClock;
 use rampart_linux::userfaultfd::Stop;
-use rampart_memory::{Bytes, Clock};
+use rampart_memory::{Bytes, Clock, FRAME_BYTES};
 use rustix::thread::Pid;
 
 use crate::private::Outside;
@@ -40,6 +40,15 @@ const STOPPED: i32 = 86;
 /// How long the keeper sleeps if nothing is due; then it adds up averages.
 pub(super) const NAP: Duration = Duration::from_millis(50);
 
+/// What was used of a range before there was a guard.
+#[derive(Clone, Debug, Default)]
+pub struct Used {
+    /// So much from its start on.
+    pub bytes: Bytes,
+    /// Pages that were left to the program for good.
+    pub left: Vec<Span>,
+}
+
 /// A guard that works.
 pub struct Live {
     pub(super) guard: Guard<'static, AnyEngine>,
@@ -61,14 +70,14 @@ pub struct Live {
 }
 
 impl Live {
-    /// Adopts the first `used` bytes of the range, and starts the threads.
-    pub fn begin(memory: &'static Memory, layout: Layout, knobs: Knobs, used: Bytes) -> Result<&'static Self, String> {
+    /// Adopts what was used of the range, and starts the threads.
+    pub fn begin(memory: &'static Memory, layout: Layout, knobs: Knobs, used: Used) -> Result<&'static Self, String> {
         // The C library allocates what belongs to a new thread in the thread that starts it.
         let outside = Outside::enter().map_err(|error| error.to_string())?;
         let signals = Signals::block_all();
         let (answer, answers) = channel();
         let handler = spawn("rampart-handler", move || {
-            let begun = Self::begin_here(memory, layout, knobs, used);
+            let begun = Self::begin_here(memory, layout, knobs, &used);
             let live = begun.as_ref().ok().copied();
             // Who started it waits for it.
             answer.send(begun).expect("somebody waits");
@@ -84,12 +93,13 @@ impl Live {
     }
 
     /// In the thread that is to be the handler: the files are its own, and the keeper's.
-    fn begin_here(memory: &'static Memory, layout: Layout, knobs: Knobs, used: Bytes) -> Result<&'static Self, String> {
+    fn begin_here(memory: &'static Memory, layout: Layout, knobs: Knobs, used: &Used) -> Result<&'static Self, String> {
         files::take_own_table().map_err(|error| error.to_string())?;
         memory.open().map_err(|error| error.to_string())?;
         let shared: &'static Shared = Box::leak(Box::new(Shared::new()));
         let known: &'static Known = Box::leak(Box::new(Known::begin(shared.folder(), shared.counts)?));
         let pool = memory.pool(shared, known)?;
+        shared.is_of(memory);
         let clock = SteadyClock::default();
         let guard = Guard::new(memory.engine(pool, known), layout, knobs, shared.counts, shared, clock.now());
         let live: &'static Self = Box::leak(Box::new(Self {
@@ -126,13 +136,14 @@ impl Live {
             })?);
             readiness.recv().map_err(|_| "its thread ended".to_owned())?;
         }
-        memory.arm(used).map_err(|error| error.to_string())?;
+        memory.arm(used.bytes, &used.left).map_err(|error| error.to_string())?;
         live.adopt(used)?;
         Ok(live)
     }
 
     /// Blocks of which a page was used before there was a guard.
-    fn adopt(&self, used: Bytes) -> Result<(), String> {
+    fn adopt(&self, used: &Used) -> Result<(), String> {
+        used.left.iter().for_each(|span| self.guard.adopt_left(*span));
         let mut last = None;
         let adopt = |page| {
             let block = self.guard.layout().block_of(PageIndex(page)).expect("what is used is in the range");
@@ -141,7 +152,7 @@ impl Live {
                 last = Some(block);
             }
         };
-        self.memory.each_used(used, adopt).map_err(|error| error.to_string())
+        self.memory.each_used(used.bytes, adopt).map_err(|error| error.to_string())
     }
 
     /// Serves faults until the process ends.
@@ -260,6 +271,34 @@ impl Live {
         self.guard.forget(Span { first: PageIndex(first), count })
     }
 
+    /// Whole blocks are the guard's again, with nothing in them.
+    pub fn take_back(&self, span: Span) {
+        assert!(self.guard.take_back(span), "whole blocks");
+    }
+
+    /// Bytes of a block.
+    pub fn block(&self) -> usize {
+        usize::try_from(self.guard.layout().block_bytes().get()).expect("a block has addresses")
+    }
+
+    /// So many bytes of mappings are guarded.
+    pub fn count_mapped(&self, bytes: usize) {
+        let (counts, pages) = (self.shared.counts, bytes as u64 / FRAME_BYTES);
+        counts.set(Counter::MostMapped, pages.max(counts.get(Counter::MostMapped)));
+    }
+
+    /// So many bytes of static data are guarded, and so many are not.
+    pub fn count_data(&self, guarded: usize, left: usize) {
+        let pages = |bytes: usize| bytes as u64 / FRAME_BYTES;
+        self.shared.counts.set(Counter::Data, pages(guarded));
+        self.shared.counts.set(Counter::LeftData, pages(left));
+    }
+
+    /// A mapping could not be guarded.
+    pub fn count_left_mapping(&self) {
+        self.shared.counts.add(Counter::LeftMappings, 1);
+    }
+
     /// The program gives pages back by itself.
     pub fn zero(&self, span: Span) {
         self.ask(Request::Zero(span));
@@ -345,10 +384,10 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<Thread, Str
 }
 
 /// All signals are blocked on this thread, and on those that it starts, while this lives.
-struct Signals(libc::sigset_t);
+pub struct Signals(libc::sigset_t);
 
 impl Signals {
-    fn block_all() -> Self {
+    pub fn block_all() -> Self {
         // SAFETY: sets of signals are plain data, and both calls are given places for them.
         unsafe {
             let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use rampart_codes::Scheme;
 use rampart_guard::knobs::KnobsError;
-use rampart_guard::{FrameKnobs, Knobs, Method, OnError, Untested};
+use rampart_guard::{FrameKnobs, Knobs, Method, OnError, Protect, Untested};
 use rampart_march::MarchChoice;
 use rampart_march::execute;
 use rampart_memory::fault::{InjectionSpec, ParseInjectionError};
@@ -67,6 +67,9 @@ pub struct RunArguments {
     /// Stop the program if `rampart run` is killed, which keeps what the guards of its processes find
     #[arg(long)]
     pub require_server: bool,
+    /// What is guarded: heap; bss, the executable's static data; mmap, its anonymous private mappings of at least 1MiB, or mmap=SIZE
+    #[arg(long, value_name = "WHAT", default_value = "heap", value_parser = some_memory)]
+    pub protect: Protect,
     /// Write what was done to this file: a page with drawings if it ends in .html, else one JSON document
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
@@ -183,6 +186,7 @@ impl RunArguments {
             ahead: self.ahead,
             overhead: self.overhead,
             on_error: self.on_error()?.0,
+            protect: self.protect,
         };
         let in_frames = matches!(self.inject, Some(Faults::InFrames(_)));
         if in_frames && (self.test == TestChoice::None || method != Method::Move) {
@@ -230,6 +234,10 @@ fn some_percent(text: &str) -> Result<u32, String> {
 
 fn some_scheme(text: &str) -> Result<Scheme, String> {
     text.parse().map_err(|error: rampart_codes::UnknownScheme| error.to_string())
+}
+
+fn some_memory(text: &str) -> Result<Protect, String> {
+    text.parse().map_err(|error: rampart_guard::ProtectError| error.to_string())
 }
 
 fn some_size(text: &str) -> Result<Bytes, String> {

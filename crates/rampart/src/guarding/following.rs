@@ -162,10 +162,9 @@ fn condemn(frame: Frame, path: Option<PathBuf>) -> Result<(), Error> {
 fn beyond(process: u32, event: &Event) -> String {
     let page = event.page.unwrap_or_default();
     let offset = event.offset.unwrap_or_default();
+    let place = event.address.map_or_else(|| format!("{offset:#x} bytes into its heap"), |at| format!("at {at:#x}"));
     let site = event.site.as_deref().unwrap_or("an unknown place");
-    format!(
-        "memory changed beyond correction: page {page} of process {process}, {offset:#x} bytes into its heap, allocated at {site}"
-    )
+    format!("memory changed beyond correction: page {page} of process {process}, {place}, allocated at {site}")
 }
 
 /// Who wanted it.
@@ -207,6 +206,8 @@ mod tests {
                 .ends_with("page 3 of process 7, 0x3000 bytes into its heap, allocated at an unknown place")
         );
         assert!(beyond(7, &known).ends_with("allocated at /bin/job+0x7"));
+        let placed = Event { address: Some(0x5000), ..event };
+        assert!(beyond(7, &placed).contains("page 3 of process 7, at 0x5000, "));
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub struct Event {
     pub page: Option<u64>,
     /// Where it begins, in bytes from the start of the range.
     pub offset: Option<u64>,
+    /// Where the program knows it.
+    pub address: Option<u64>,
     /// The frame that it is in, where the kernel says.
     pub frame: Option<u64>,
     /// Bits that had been flipped.
@@ -97,6 +99,7 @@ impl Left {
         let plural = if self.processes == 1 { "" } else { "es" };
         let locked =
             self.locked_share.map_or_else(String::new, |share| format!("{:.1} % locked on average, ", 100.0 * share));
+        let alone = self.alone();
         let overhead = self.overhead.map_or_else(String::new, |part| format!(", overhead about {:.1} %", 100.0 * part));
         let tested = match (of(Counter::Tested), of(Counter::Retired)) {
             (0, _) => String::new(),
@@ -106,15 +109,42 @@ impl Left {
             }
         };
         format!(
-            "guarded {} of heap in {} process{plural}: {locked}{} verified, {} pages corrected, {} uncorrectable; {} faults{overhead}{tested}",
-            Bytes::new(of(Counter::MostPages) * FRAME_BYTES),
+            "guarded {} of {} in {} process{plural}: {locked}{} verified, {} pages corrected, {} uncorrectable; {} faults{overhead}{tested}{alone}",
+            pages(of(Counter::MostPages)),
+            self.memory(),
             self.processes,
-            Bytes::new(of(Counter::Verified) * FRAME_BYTES),
+            pages(of(Counter::Verified)),
             crate::show::count(of(Counter::Corrected)),
             crate::show::count(of(Counter::Uncorrectable)),
             crate::show::count(of(Counter::Faults)),
         )
     }
+
+    /// What memory was guarded.
+    fn memory(&self) -> String {
+        let of = |counter| pages(self.counts.get(counter));
+        match (of(Counter::MostMapped), of(Counter::Data)) {
+            (Bytes::ZERO, Bytes::ZERO) => "heap".to_owned(),
+            (mapped, Bytes::ZERO) => format!("heap and mappings (up to {mapped} mapped)"),
+            (Bytes::ZERO, data) => format!("heap and static data ({data})"),
+            (mapped, data) => format!("heap, mappings (up to {mapped} mapped) and static data ({data})"),
+        }
+    }
+
+    /// What was to be guarded and could not be.
+    fn alone(&self) -> String {
+        let (mappings, data) = (self.counts.get(Counter::LeftMappings), pages(self.counts.get(Counter::LeftData)));
+        let plural = if mappings == 1 { "" } else { "s" };
+        let mappings = (mappings > 0).then(|| format!("{} mapping{plural}", crate::show::count(mappings)));
+        let data = (data > Bytes::ZERO).then(|| format!("{data} of static data"));
+        let both: Vec<_> = mappings.into_iter().chain(data).collect();
+        if both.is_empty() { String::new() } else { format!("; left alone: {}", both.join(", ")) }
+    }
+}
+
+/// So many pages.
+fn pages(count: u64) -> Bytes {
+    Bytes::new(count * FRAME_BYTES)
 }
 
 #[cfg(test)]

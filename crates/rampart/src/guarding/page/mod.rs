@@ -235,13 +235,15 @@ fn events(body: &mut String, events: &[Event]) {
     if events.is_empty() {
         return;
     }
-    body.push_str("<h2>Events</h2>\n<div class=table><table>\n<tr><th>when<th>what<th class=number>page<th class=number>offset<th class=number>frame<th class=number>bits<th>allocated at<th>wanted by\n");
+    body.push_str("<h2>Events</h2>\n<div class=table><table>\n<tr><th>when<th>what<th class=number>page<th class=number>offset<th class=number>address<th class=number>frame<th class=number>bits<th>allocated at<th>wanted by\n");
     let cell = |value: Option<String>| format!("<td class=number>{}", value.unwrap_or_else(|| "–".to_owned()));
-    for Event { event, at, page, offset, frame, bits, site, thread, code } in events.iter().take(EVENTS_SHOWN) {
+    for Event { event, at, page, offset, address, frame, bits, site, thread, code } in events.iter().take(EVENTS_SHOWN)
+    {
         let hexadecimal = |number: &u64| format!("{number:#x}");
         let cells = [
             cell(page.as_ref().map(u64::to_string)),
             cell(offset.as_ref().map(hexadecimal)),
+            cell(address.as_ref().map(hexadecimal)),
             cell(frame.as_ref().map(hexadecimal)),
             cell(bits.as_ref().map(u32::to_string)),
         ];
