@@ -2,11 +2,16 @@
 //!
 //! **Problem.** A program that goes through its memory faults on every block, and each time it waits until the block is
 //! verified. The paper unlocks a number of pages ahead, by hand (002_55d5eb8104b64c01.txt, 4.3.1, figure 4.3): too few are slow, too many
-//! are unlocked for nothing. **Idea.** Follow the streams that faults draw, each with its stride (figure 4.6 shows two interleaved), and
-//! open ahead of a stream as far as it has shown that it goes on. **Why this way.** A spare core verifies what is about to
-//! be used, and the program then finds it in the shared cache; a program that jumps draws no stream and pays for none.
+//! are unlocked for nothing. **Idea.** Follow the streams that faults draw (figure 4.6 shows two interleaved): each goes on
+//! where the last opening of it ended, or by a stride, and opens ahead as far as it has shown that it goes on. A stream that
+//! leaves a block sooner than memory can be read has used only a little of it: it gets units, one a step. One that takes its time is a
+//! sweep, and gets whole blocks. **Why this way.** A spare core verifies what is about to be used, and the program then finds it in
+//! the shared cache; a program that jumps draws no stream and pays for none. What it does between faults cannot be seen; how
+//! long it takes can.
 
-use crate::layout::BlockIndex;
+use rampart_memory::Timestamp;
+
+use crate::layout::{BlockIndex, Layout, PageIndex};
 
 /// Streams that are followed at once.
 const STREAMS: usize = 8;
@@ -14,73 +19,184 @@ const STREAMS: usize = 8;
 /// A fault so many blocks from the last of a stream may be its next.
 const REACH: i64 = 16;
 
+/// Pages that no program gets through in a microsecond: 64 GiB/s, several times what a core reads.
+const FASTEST: i64 = 16;
+
+/// Units opened ahead of a stride for each block that would be opened ahead of a sweep.
+const UNITS_FOR_A_BLOCK: i64 = 4;
+
+/// How a program got to where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Course {
+    /// It jumped, or it is too early to say.
+    Unknown,
+    /// Through all of the memory in between, upwards or downwards.
+    Sweep {
+        /// Towards greater addresses.
+        up: bool,
+    },
+    /// By steps, each of which uses only a little.
+    Stride,
+}
+
+/// What to open ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// All of a block.
+    Block(BlockIndex),
+    /// The unit of this page.
+    UnitOf(PageIndex),
+}
+
 /// What faults have drawn.
 #[derive(Clone, Debug)]
 pub struct Ahead {
+    layout: Layout,
+    /// Blocks opened ahead, at most.
+    most: i64,
     streams: [Stream; STREAMS],
-    most: u32,
+    /// The stream of the last fault.
+    last: usize,
     faults: u64,
 }
 
+/// Places are in pages from the start of the range.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stream {
-    /// The last block that it reached or that was opened ahead of it.
-    last: i64,
-    /// From one block to the next; 0 for a stream of one fault.
-    stride: i64,
+    /// Its last fault.
+    at: i64,
+    /// Behind what was opened for that.
+    end: i64,
+    /// From one fault to the next; 0 for a stream of one fault.
+    step: i64,
+    /// So many steps from `at` on were opened ahead.
+    ahead: i64,
     /// How often it went on as it had.
     confirmed: u32,
+    sweeps: bool,
     /// The number of its last fault; 0 for none.
     used: u64,
+    /// When the program had what it wanted.
+    left: Timestamp,
 }
 
 impl Ahead {
-    /// Opens at most so many blocks ahead of a fault; 0 for none.
+    /// Opens at most so many blocks ahead of a fault, or some units for each; 0 for none.
     #[must_use]
-    pub fn new(most: u32) -> Self {
-        Self { streams: [Stream::default(); STREAMS], most, faults: 0 }
+    pub fn new(layout: Layout, most: u32) -> Self {
+        Self { layout, most: i64::from(most), streams: [Stream::default(); STREAMS], last: 0, faults: 0 }
     }
 
-    /// A fault on a block. Returns the blocks to open next, in their order: as many as the stream was confirmed times, times
-    /// two, but none beyond `blocks` or the most.
-    pub fn fault(&mut self, block: BlockIndex, blocks: u64) -> impl Iterator<Item = BlockIndex> + use<> {
+    /// A fault on a page, heard at `now`.
+    pub fn fault(&mut self, page: PageIndex, now: Timestamp) -> Course {
         self.faults += 1;
-        let at = i64::try_from(block.0).expect("a range has fewer blocks");
-        let (faults, most) = (self.faults, i64::from(self.most));
-        let stream = self.follow(at);
-        stream.used = faults;
-        let Stream { stride, confirmed, .. } = *stream;
-        let end = i64::try_from(blocks).expect("a range has fewer blocks");
-        let room = match stride {
-            0 => 0,
-            1.. => (end - 1 - at).max(0) / stride,
-            _ => at / -stride,
-        };
-        let count = room.min(most).min(i64::from(confirmed) * 2);
-        stream.last = at + count * stride;
-        (1..=count).map(move |step| BlockIndex((at + step * stride).unsigned_abs()))
+        let at = i64::try_from(page.0).expect("a range has fewer pages");
+        self.last = self.follow(at, now);
+        let stream = &mut self.streams[self.last];
+        stream.used = self.faults;
+        match (stream.confirmed, stream.sweeps) {
+            (0, _) => Course::Unknown,
+            (_, true) => Course::Sweep { up: stream.step > 0 },
+            (_, false) => Course::Stride,
+        }
     }
 
-    /// The stream that the fault belongs to, brought up to it.
-    fn follow(&mut self, at: i64) -> &mut Stream {
-        let expected = self.streams.iter().position(|s| s.used > 0 && s.stride != 0 && s.last + s.stride == at);
-        if let Some(index) = expected {
+    /// The program goes on after that fault, since `now`.
+    pub fn goes_on(&mut self, now: Timestamp) {
+        self.streams[self.last].left = now;
+    }
+
+    /// What that fault wanted is open up to `end`, since `now`. Returns what to open next, in this order.
+    pub fn served(&mut self, end: PageIndex, now: Timestamp) -> impl Iterator<Item = Want> + use<> {
+        let (layout, most) = (self.layout, self.most);
+        let stream = &mut self.streams[self.last];
+        (stream.end, stream.left) = (i64::try_from(end.0).expect("a range has fewer pages"), now);
+        let Stream { at, step, sweeps, ahead, confirmed, .. } = *stream;
+        let most = if sweeps { most } else { most * UNITS_FOR_A_BLOCK };
+        let pages = i64::try_from(layout.blocks()).expect("a range has fewer blocks") * i64::from(layout.block_pages());
+        let room = match step {
+            0 => 0,
+            1.. => (pages - 1 - at) / step,
+            _ => at / -step,
+        };
+        let count = room.min(most).min(2 * i64::from(confirmed));
+        stream.ahead = count.max(ahead);
+        (ahead + 1..=count).map(move |steps| {
+            let page = PageIndex((at + steps * step).unsigned_abs());
+            if sweeps { Want::Block(layout.block_of(page).expect("there is room")) } else { Want::UnitOf(page) }
+        })
+    }
+
+    /// The stream that a fault belongs to, brought up to it.
+    fn follow(&mut self, at: i64, now: Timestamp) -> usize {
+        let block = i64::from(self.layout.block_pages());
+        let unit = i64::from(self.layout.unit_pages());
+        let steps = self.streams.iter().map(|stream| stream.steps_to(at, block, unit));
+        if let Some((index, steps)) = steps.enumerate().find_map(|(index, steps)| Some((index, steps?))) {
             let stream = &mut self.streams[index];
-            (stream.last, stream.confirmed) = (at, stream.confirmed.saturating_add(1));
-            return stream;
+            stream.goes_on(at, steps, now);
+            if stream.sweeps {
+                // From edge to edge, wherever in its first block it began.
+                let up = stream.step > 0;
+                stream.at = if up { at - at % block } else { at - at % block + block - 1 };
+                stream.step = if up { block } else { -block };
+            }
+            return index;
         }
-        let near = |s: &Stream| s.used > 0 && s.last != at && (at - s.last).abs() <= REACH;
-        let nearest =
-            (0..STREAMS).filter(|&i| near(&self.streams[i])).min_by_key(|&i| (at - self.streams[i].last).abs());
+        let near = |s: &Stream| s.used > 0 && s.at != at && (at - s.at).abs() <= REACH * block;
+        let nearest = (0..STREAMS).filter(|&i| near(&self.streams[i])).min_by_key(|&i| (at - self.streams[i].at).abs());
         if let Some(index) = nearest {
             let stream = &mut self.streams[index];
-            *stream = Stream { last: at, stride: at - stream.last, confirmed: 0, used: stream.used };
-            return stream;
+            *stream = Stream { at, step: at - stream.at, used: stream.used, ..Stream::default() };
+            return index;
         }
         let oldest = (0..STREAMS).min_by_key(|&i| self.streams[i].used).expect("there are streams");
-        self.streams[oldest] = Stream { last: at, ..Stream::default() };
-        &mut self.streams[oldest]
+        self.streams[oldest] = Stream { at, ..Stream::default() };
+        oldest
     }
+}
+
+impl Stream {
+    /// How many steps of it lead to a place, if they do. What was opened ahead may not be there yet, or not any more.
+    fn steps_to(&self, at: i64, block: i64, unit: i64) -> Option<Steps> {
+        if self.used == 0 || at == self.at {
+            return None;
+        }
+        let distance = (at - self.at) * if self.step < 0 { -1 } else { 1 };
+        let step = self.step.abs().max(1);
+        let count = if self.sweeps { distance / step } else { (distance + step / 2) / step };
+        let off = if self.sweeps { block } else { unit };
+        let fits = self.step != 0 && (1..=self.ahead + 1).contains(&count) && (distance - count * step).abs() < off;
+        let onward = at > self.at && (self.end..self.end + unit).contains(&at);
+        match (fits, onward) {
+            (true, _) => Some(Steps::Of(count)),
+            (false, true) => Some(Steps::Onward),
+            (false, false) => None,
+        }
+    }
+
+    fn goes_on(&mut self, at: i64, steps: Steps, now: Timestamp) {
+        let pages = (at - self.at).abs();
+        let micros = i64::try_from(now.since(self.left).as_micros()).unwrap_or(i64::MAX);
+        let sweeps = micros.saturating_mul(FASTEST) >= pages;
+        let (step, ahead) = match steps {
+            Steps::Onward => (at - self.at, 0),
+            Steps::Of(count) => (self.step, self.ahead - count),
+        };
+        // What was opened ahead of another course does not count.
+        self.ahead = if sweeps == self.sweeps { ahead.max(0) } else { 0 };
+        (self.at, self.step, self.sweeps) = (at, step, sweeps);
+        self.confirmed = self.confirmed.saturating_add(1);
+    }
+}
+
+/// How a stream went on.
+#[derive(Clone, Copy, Debug)]
+enum Steps {
+    /// Where its last opening ended.
+    Onward,
+    /// By so many of its steps.
+    Of(i64),
 }
 
 #[cfg(test)]
@@ -89,69 +205,139 @@ mod tests {
     use std::collections::BTreeSet;
 
     use proptest::prelude::*;
+    use rampart_memory::Bytes;
 
-    /// Runs a program that wants these blocks; returns how often it faulted, and how many were opened ahead for nothing.
-    fn run(wanted: impl IntoIterator<Item = u64>, most: u32) -> (usize, usize) {
-        let mut ahead = Ahead::new(most);
+    const BLOCK: u64 = 512;
+    const UNIT: u64 = 16;
+
+    fn layout() -> Layout {
+        Layout::new(Bytes::from_mib(2 * 4096), 512, 16).unwrap()
+    }
+
+    /// What became of a program: how often it faulted, and how many units were opened for it, and of these ahead and never used.
+    #[derive(Debug)]
+    struct Run {
+        faults: u64,
+        opened: usize,
+        unused: usize,
+    }
+
+    /// Runs a program that goes to these pages, each so many microseconds after the one before. Units are opened as a guard does
+    /// it, at once.
+    fn run(wanted: impl IntoIterator<Item = (u64, u64)>, most: u32) -> Run {
+        let mut ahead = Ahead::new(layout(), most);
         let (mut open, mut unused) = (BTreeSet::new(), BTreeSet::new());
-        let mut faults = 0;
-        for block in wanted {
-            unused.remove(&block);
-            if open.insert(block) {
-                faults += 1;
-                for next in ahead.fault(BlockIndex(block), 100_000) {
-                    if open.insert(next.0) {
-                        unused.insert(next.0);
-                    }
-                }
+        let (mut faults, mut micros) = (0, 0);
+        for (page, pause) in wanted {
+            micros += pause;
+            let unit = page / UNIT;
+            unused.remove(&unit);
+            if !open.insert(unit) {
+                continue;
+            }
+            faults += 1;
+            let block = page / BLOCK;
+            let course = ahead.fault(PageIndex(page), Timestamp::from_micros(micros));
+            let end = if course == Course::Stride {
+                (unit + 1) * UNIT
+            } else {
+                open.extend(block * 32..(block + 1) * 32);
+                (block + 1) * BLOCK
+            };
+            micros += 50;
+            for want in ahead.served(PageIndex(end), Timestamp::from_micros(micros)) {
+                let units = match want {
+                    Want::Block(block) => block.0 * 32..(block.0 + 1) * 32,
+                    Want::UnitOf(page) => page.0 / UNIT..page.0 / UNIT + 1,
+                };
+                unused.extend(units.filter(|&unit| open.insert(unit)));
             }
         }
-        (faults, unused.len())
+        Run { faults, opened: open.len(), unused: unused.len() }
+    }
+
+    /// Pages of a sweep through blocks, at 10 GB/s.
+    fn swept(blocks: impl IntoIterator<Item = u64>) -> impl Iterator<Item = (u64, u64)> {
+        blocks.into_iter().flat_map(|block| (0..32).map(move |unit| (block * BLOCK + unit * UNIT, 6)))
     }
 
     #[test]
-    fn a_sweep_costs_one_fault_in_many() {
-        let (faults, unused) = run(0..10_000, 32);
-        assert!(faults < 10_000 / 30, "{faults}");
-        assert!(unused <= 32, "{unused}");
+    fn a_sweep_costs_one_fault_in_many_blocks() {
+        let seen = run(swept(0..1000), 8);
+        assert!(seen.faults < 1000 / 7 && seen.unused <= 9 * 32, "{seen:?}");
     }
 
     #[test]
-    fn so_it_does_backwards_and_by_strides() {
-        assert!(run((0..10_000).rev(), 32).0 < 10_000 / 30);
-        assert!(run((0..10_000).map(|step| 7 * step), 32).0 < 10_000 / 30);
+    fn so_it_does_backwards_and_from_the_middle_of_a_block() {
+        let backwards = swept(0..1000).collect::<Vec<_>>().into_iter().rev();
+        assert!(run(backwards, 8).faults < 1000 / 7);
+        assert!(run(swept(0..1000).skip(13), 8).faults < 1000 / 7);
     }
 
     #[test]
     fn two_streams_that_interleave_are_told_apart() {
         // 002_55d5eb8104b64c01.txt, figure 4.6: FT's pattern is of several fronts.
-        let (faults, unused) = run((0..5_000).flat_map(|step| [step, 50_000 + step]), 32);
-        assert!(faults < 10_000 / 25, "{faults}");
-        assert!(unused <= 64, "{unused}");
+        let both = swept(0..500).zip(swept(2000..2500)).flat_map(|(one, other)| [one, other]);
+        let seen = run(both, 8);
+        assert!(seen.faults < 1000 / 6 && seen.unused <= 2 * 9 * 32, "{seen:?}");
+    }
+
+    #[test]
+    fn a_stride_gets_units_and_not_the_blocks_that_it_steps_over() {
+        for stride in [256, 512, 513, 700, 1024] {
+            let steps = 4_000 * BLOCK / stride;
+            let seen = run((0..steps).map(|step| (step * stride, 2)), 4);
+            let units = usize::try_from(steps).unwrap() + 8 * 32;
+            assert!(seen.faults < steps / 14 + 4 && seen.opened < units, "by {stride}: {steps}, {seen:?}");
+        }
+    }
+
+    #[test]
+    fn a_stream_whose_blocks_are_not_open_yet_is_still_the_same() {
+        let mut ahead = Ahead::new(layout(), 4);
+        let mut wanted = BTreeSet::new();
+        for block in 0..100 {
+            let now = Timestamp::from_micros(block * 300);
+            let course = ahead.fault(PageIndex(block * BLOCK), now);
+            assert_eq!(course == Course::Unknown, block == 0, "{block}");
+            for want in ahead.served(PageIndex((block + 1) * BLOCK), now) {
+                assert!(matches!(want, Want::Block(block) if wanted.insert(block.0)), "{want:?} was wanted before");
+            }
+        }
+        assert_eq!(wanted.len(), 99 + 4 - 1);
     }
 
     #[test]
     fn a_program_that_jumps_pays_for_nothing() {
-        let jumps = (0..2_000_u64).map(|step| step.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 100_000);
-        let (_, unused) = run(jumps, 32);
-        assert!(unused < 40, "of 2000: {unused}");
+        let jumps = (0..2_000_u64).map(|step| (step.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 43, 20));
+        let seen = run(jumps, 8);
+        assert!(seen.unused < 40 * 32, "of 2000 blocks: {seen:?}");
     }
 
     #[test]
     fn nothing_is_opened_ahead_if_so_wished() {
-        assert_eq!(run(0..100, 0), (100, 0));
+        assert_eq!(run(swept(0..100), 0).faults, 100);
     }
 
     proptest! {
         #[test]
         fn what_is_ahead_is_in_the_range_and_never_more_than_allowed(
-            faults in proptest::collection::vec(0_u64..300, 1..300), most in 0_u32..64
+            faults in proptest::collection::vec((0_u64..4096 * BLOCK, 0_u64..200, any::<bool>()), 1..300), most in 0_u32..16
         ) {
-            let mut ahead = Ahead::new(most);
-            for fault in faults {
-                let next: Vec<_> = ahead.fault(BlockIndex(fault), 300).collect();
-                prop_assert!(next.len() <= most as usize);
-                prop_assert!(next.iter().all(|block| block.0 < 300 && block.0 != fault));
+            let mut ahead = Ahead::new(layout(), most);
+            let (mut now, mut last) = (0, 0);
+            for (page, pause, near) in faults {
+                let page = if near { (last + page % 700).min(4096 * BLOCK - 1) } else { page };
+                (now, last) = (now + pause, page);
+                ahead.fault(PageIndex(page), Timestamp::from_micros(now));
+                let next: Vec<_> = ahead.served(PageIndex(page + 1), Timestamp::from_micros(now)).collect();
+                prop_assert!(next.len() <= 4 * most as usize);
+                for want in next {
+                    match want {
+                        Want::Block(block) => prop_assert!(block.0 < 4096),
+                        Want::UnitOf(page) => prop_assert!(page.0 < 4096 * BLOCK),
+                    }
+                }
             }
         }
     }

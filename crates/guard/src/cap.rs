@@ -19,6 +19,9 @@ const PERIOD: Duration = Duration::from_millis(20);
 /// The overhead that is taken for a program that cannot go on, where no other was asked for.
 const USUAL: f64 = 0.2;
 
+/// A program that waits more than it works gets more room, whether it is seen to help or not.
+const STALLED: f64 = 1.0;
+
 /// What the program waited counts for about so long, in seconds: a burst is no reason to change anything.
 const MEMORY: f64 = 1.0;
 
@@ -35,28 +38,26 @@ const MOST_REST: Duration = Duration::from_secs(64);
 /// So small a part of what the program uses need not be locked: with less, it has no chance to work.
 const PART: usize = 20;
 
-/// Nor less than so many blocks.
-const FEWEST: usize = 4;
-
 /// What a user wants it to cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Target {
     /// The cap is as asked, and grows only for a program that cannot go on with it: which needs somewhat more room than it
-    /// has, and does little but wait.
+    /// has, or does little but wait.
     Cap,
     /// Whatever it takes to keep the overhead below this part of the program's own time.
     Overhead(f64),
 }
 
-/// The number of blocks that may be unlocked.
+/// The number of units that may be unlocked.
 #[derive(Clone, Debug)]
 pub struct Cap {
     target: Target,
     /// What was asked for, and what of it is asked of a program of this size.
     asked: usize,
+    fewest: usize,
     least: usize,
     now: usize,
-    /// Blocks that the program uses: there is nothing beyond.
+    /// Units that the program uses: there is nothing beyond.
     used: usize,
     /// Openings of this period, those of them that more room would have spared, and what the program waited for them.
     seen: usize,
@@ -72,14 +73,15 @@ pub struct Cap {
 }
 
 impl Cap {
-    /// At most `asked` blocks, or what the target makes of it.
+    /// At most `asked` units, or what the target makes of it; of a small heap fewer, but not below `fewest`.
     #[must_use]
-    pub fn new(asked: usize, target: Target) -> Self {
-        assert!(asked >= 1, "a program needs a block to work on");
-        let least = asked.min(FEWEST);
+    pub fn new(asked: usize, fewest: usize, target: Target) -> Self {
+        assert!(asked >= 1, "a program needs something to work on");
+        let least = asked.min(fewest);
         Self {
             target,
             asked,
+            fewest,
             least,
             now: least,
             used: least,
@@ -97,7 +99,7 @@ impl Cap {
 
     /// The cap.
     #[must_use]
-    pub const fn blocks(&self) -> usize {
+    pub const fn units(&self) -> usize {
         self.now
     }
 
@@ -107,14 +109,14 @@ impl Cap {
         self.grown
     }
 
-    /// The program uses so many blocks in all: of few, fewer may be unlocked.
-    pub fn uses(&mut self, blocks: usize) {
-        self.least = (blocks / PART).max(FEWEST).min(self.asked);
+    /// The program uses so many units in all: of few, fewer may be unlocked.
+    pub fn uses(&mut self, units: usize) {
+        self.least = (units / PART).max(self.fewest).min(self.asked);
         self.now = self.now.max(self.least);
-        self.used = blocks;
+        self.used = units;
     }
 
-    /// The program waited so long for a block that was locked; `met`: it would not have, with twice the cap.
+    /// The program waited so long for what was locked; `met`: it would not have, with twice the cap.
     pub fn opened(&mut self, met: bool, waited: Duration) {
         self.seen += 1;
         self.met += usize::from(met);
@@ -135,6 +137,7 @@ impl Cap {
         let still = share >= self.share;
         match self.target {
             Target::Cap if still && overhead > USUAL && 2 * self.met > self.seen => self.grow(now),
+            Target::Cap if still && overhead > STALLED => self.grow(now),
             Target::Cap if overhead < USUAL / 2.0 && now.since(self.changed) >= self.rest => self.shrink(now),
             Target::Overhead(target) if still && overhead > target => self.grow(now),
             Target::Overhead(target) if overhead < 0.8 * target => self.shrink(now),
@@ -173,7 +176,7 @@ mod tests {
         Timestamp::from_micros(millis * 1000)
     }
 
-    /// Periods in each of which the program waits this part of the time for so many blocks.
+    /// Periods in each of which the program waits this part of the time for so many openings.
     fn periods(cap: &mut Cap, from: u64, count: u64, share: f64, met: bool) -> u64 {
         for period in 0..count {
             cap.think(at(from + 20 * period));
@@ -184,30 +187,30 @@ mod tests {
     }
 
     #[test]
-    fn of_a_small_heap_a_twentieth_may_be_unlocked_but_never_less_than_four_blocks() {
-        let mut cap = Cap::new(16, Target::Cap);
-        assert_eq!(cap.blocks(), 4);
+    fn of_a_small_heap_a_twentieth_may_be_unlocked_but_never_less_than_the_fewest() {
+        let mut cap = Cap::new(16, 4, Target::Cap);
+        assert_eq!(cap.units(), 4);
         for (uses, least) in [(10, 4), (200, 10), (1000, 16), (100_000, 16)] {
             cap.uses(uses);
-            assert_eq!(cap.blocks(), least, "of {uses}");
+            assert_eq!(cap.units(), least, "of {uses}");
         }
-        assert_eq!(Cap::new(2, Target::Cap).blocks(), 2);
+        assert_eq!(Cap::new(2, 4, Target::Cap).units(), 2);
     }
 
     #[test]
     fn a_program_that_waits_gets_more_and_gives_it_back_when_it_does_not() {
-        let mut cap = Cap::new(4, Target::Cap);
+        let mut cap = Cap::new(4, 4, Target::Cap);
         cap.uses(1000);
         let now = periods(&mut cap, 0, 40, 0.9, true);
-        let grown = cap.blocks();
+        let grown = cap.units();
         assert!(grown > 64, "{grown} after 0.8 s");
         periods(&mut cap, now, 400, 0.0, false);
-        assert_eq!(cap.blocks(), 4);
+        assert_eq!(cap.units(), 4);
     }
 
     #[test]
     fn a_burst_is_no_reason_to_grow() {
-        let mut cap = Cap::new(4, Target::Cap);
+        let mut cap = Cap::new(4, 4, Target::Cap);
         cap.uses(1000);
         for burst in 0..20 {
             let now = periods(&mut cap, burst * 2000, 5, 1.0, true);
@@ -219,7 +222,7 @@ mod tests {
     #[test]
     fn more_room_is_not_given_where_it_does_not_help_unless_a_target_was_named() {
         let grown = |target| {
-            let mut cap = Cap::new(4, target);
+            let mut cap = Cap::new(4, 4, target);
             cap.uses(1_000_000);
             periods(&mut cap, 0, 100, 0.5, false);
             cap.grown()
@@ -229,12 +232,20 @@ mod tests {
         assert_eq!(grown(Target::Overhead(1.2)), 0, "half of the time is an overhead of 1");
     }
 
+    #[test]
+    fn a_program_that_does_little_but_wait_gets_more_room_wherever_it_goes() {
+        let mut cap = Cap::new(100, 4, Target::Cap);
+        cap.uses(1_000_000);
+        periods(&mut cap, 0, 100, 0.9, false);
+        assert!(cap.units() > 10_000, "{}", cap.units());
+    }
+
     /// A program that waits the less the more it has: `needs` blocks are what it works on. Returns the part of the time that it
     /// waited, and the mean cap.
     fn simulate(cap: &mut Cap, needs: f64, periods: u32) -> (f64, f64) {
         let (mut waits, mut blocks) = (0.0, 0.0);
         for period in 0..periods {
-            let size = f64::from(u32::try_from(cap.blocks()).unwrap());
+            let size = f64::from(u32::try_from(cap.units()).unwrap());
             let share = (1.0 - size / needs).clamp(0.0, 0.9);
             (waits, blocks) = (waits + share, blocks + size);
             cap.think(at(20 * u64::from(period)));
@@ -246,7 +257,7 @@ mod tests {
     #[test]
     fn a_target_is_spent_and_kept() {
         for target in [0.05, 0.2, 0.5] {
-            let mut cap = Cap::new(16, Target::Overhead(target));
+            let mut cap = Cap::new(16, 4, Target::Overhead(target));
             cap.uses(10_000);
             let (share, blocks) = simulate(&mut cap, 400.0, 10_000);
             let overhead = share / (1.0 - share);
@@ -257,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_program_whose_need_does_not_change_is_left_alone() {
-        let mut cap = Cap::new(16, Target::Cap);
+        let mut cap = Cap::new(16, 4, Target::Cap);
         cap.uses(1000);
         simulate(&mut cap, 40.0, 10_000);
         let grown = cap.grown();

@@ -2,18 +2,24 @@
 //!
 //! ```text
 //!            first use                 the keeper: moved to the vault
-//!  Fresh ─────────────────► Open ─────────────────────────────────────► Stale
+//!  fresh ─────────────────► open ─────────────────────────────────────► stale
 //!    ▲                       ▲ ▲                                          │ │
 //!    │ forgotten             │ └──────── a fault: nothing to verify ──────┘ │ codes made of what
 //!    │                       │                                              ▼ was written
-//!    └── any state           └──────── a fault: verified, corrected ───── Locked
+//!    └── any state           └──────── a fault: verified, corrected ───── locked
 //!
-//!  Kept: open for good
+//!  kept: open for good
 //! ```
 //!
-//! Two threads work on it: the *handler* answers faults ([`Guard::fault`]), the *keeper* locks blocks, makes their codes and
-//! opens blocks ahead of the program ([`Guard::keep`]); 002_55d5eb8104b64c01.txt, listings 4.3 and 4.4, and 4.4.4 for the second.
+//! Fresh and kept is a block; open, stale and locked are units of one. How many units are opened for a fault is decided by what
+//! the program did before: whole blocks for one that goes through its memory, since they may be huge pages and cost one move;
+//! units for one that is here and there, since what is opened is verified, and counts as unprotected.
+//!
+//! Two threads work on it: the *handler* answers faults ([`Guard::fault`]), the *keeper* locks what was opened, makes its codes and
+//! opens ahead of the program ([`Guard::keep`]); 002_55d5eb8104b64c01.txt, listings 4.3 and 4.4, and 4.4.4 for the second.
 
+mod checks;
+mod opening;
 pub mod renewal;
 
 use std::collections::VecDeque;
@@ -21,19 +27,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use rampart_codes::{Codec, Outcome};
+use rampart_codes::{Codec, PageData};
 use rampart_memory::Timestamp;
 
-use crate::accesses::{Access, Touch};
-use crate::ahead::Ahead;
+use crate::accesses::Touch;
+use crate::ahead::{Ahead, Course, Want};
 use crate::counts::{Counter, Counts};
-use crate::engine::{Engine, Frames};
+use crate::engine::Engine;
 use crate::knobs::{Knobs, OnError};
-use crate::layout::{BlockIndex, Layout, PageIndex, PageSet, Span};
-use crate::openings::Openings;
+use crate::layout::{BlockIndex, Layout, PageIndex, Span};
+use crate::openings::{Opening, Openings};
 use crate::samples::Sample;
-use crate::table::{Block, State, Table};
-use crate::witness::{Trouble, Witness};
+use crate::table::{Block, Grain, State, Table};
+use crate::units::Units;
+use crate::witness::Witness;
+
+use self::opening::Why;
+
+/// What waits to be opened ahead, at most: a keeper that is so late opens what the program has passed.
+const MOST_WANTED: usize = 64;
 
 /// What became of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,13 +64,15 @@ pub enum Served {
 pub struct Guard<'a, E: Engine> {
     engine: E,
     knobs: Knobs,
-    /// Blocks that may be open at once at all.
+    /// Openings that the kernel can keep apart.
     most: usize,
     codec: Codec,
+    /// The codes of a page of zeros.
+    zero_codes: Box<[u8]>,
     table: Table,
     openings: Mutex<Openings>,
     ahead: Mutex<Ahead>,
-    wanted: Mutex<VecDeque<BlockIndex>>,
+    wanted: Mutex<VecDeque<Want>>,
     averaged: Mutex<Timestamp>,
     /// Blocks up to the last that was ever in use.
     reach: AtomicU64,
@@ -77,17 +91,21 @@ impl<'a, E: Engine> Guard<'a, E> {
         witness: &'a dyn Witness,
         now: Timestamp,
     ) -> Self {
-        assert_eq!(layout.block_pages(), knobs.block_pages, "the range is cut as the knobs say");
+        let cut = (layout.block_pages(), layout.unit_pages());
+        assert_eq!(cut, (knobs.block_pages, knobs.unit_pages), "the range is cut as the knobs say");
         let most = engine.most_open();
-        let cap = usize::try_from(knobs.cap_blocks()).expect("a cap is less than all addresses").min(most);
+        let codec = Codec { scheme: knobs.scheme, engine: rampart_codes::Engine::detect() };
+        let mut zero_codes = vec![0; codec.scheme.code_bytes()].into_boxed_slice();
+        codec.encode(&(&mut PageData::ZERO.clone()).into(), &mut zero_codes);
         Self {
             engine,
             most,
             knobs,
-            codec: Codec { scheme: knobs.scheme, engine: rampart_codes::Engine::detect() },
+            codec,
+            zero_codes,
             table: Table::new(layout),
-            openings: Mutex::new(Openings::new(cap, knobs.target(), knobs.interval)),
-            ahead: Mutex::new(Ahead::new(knobs.ahead)),
+            openings: Mutex::new(Openings::new(knobs.cap(most), knobs.interval)),
+            ahead: Mutex::new(Ahead::new(layout, knobs.ahead)),
             wanted: Mutex::default(),
             averaged: Mutex::new(now),
             reach: AtomicU64::new(0),
@@ -116,20 +134,34 @@ impl<'a, E: Engine> Guard<'a, E> {
     /// Serves a fault of the program that reads or writes a page: afterwards the page is there.
     pub fn fault(&self, page: PageIndex, touch: Touch, now: Timestamp) -> Served {
         let Some(block) = self.layout().block_of(page) else { return Served::Elsewhere };
+        let began = Instant::now();
         self.counts.add(Counter::Faults, 1);
         self.make_room(now);
-        let served = self.open(block, now, Why::Wanted { page, touch, began: Instant::now() });
-        let next = self.ahead.lock().expect("no panic").fault(block, self.layout().blocks());
-        self.wanted.lock().expect("no panic").extend(next);
+        let course = self.ahead().fault(page, now);
+        let mut known = self.table.lock(block);
+        let units = self.choose(&mut known, self.layout().unit_of(page), course);
+        let served = self.open(block, &mut known, units, now, Why::Wanted { page, touch, began });
+        drop(known);
+        let end = self.layout().spans(block, units).next().map_or(page, Span::end);
+        let next = self.ahead().served(end, now);
+        let mut wanted = self.wanted();
+        wanted.extend(next);
+        let late = wanted.len().saturating_sub(MOST_WANTED);
+        wanted.drain(..late);
         served
+    }
+
+    /// The program goes on after its last fault, since `now`.
+    pub fn goes_on(&self, now: Timestamp) {
+        self.ahead().goes_on(now);
     }
 
     /// A keeper that is late must not let more be open than the kernel can keep apart.
     fn make_room(&self, now: Timestamp) {
         while self.openings().count() >= self.most {
             let oldest = self.openings().oldest();
-            let Some(block) = oldest else { return };
-            self.close(block, now);
+            let Some(opening) = oldest else { return };
+            self.close(opening, now);
         }
     }
 
@@ -137,9 +169,10 @@ impl<'a, E: Engine> Guard<'a, E> {
     /// [`Guard::release`].
     pub fn hold(&self, span: Span, now: Timestamp) -> Served {
         self.make_room(now);
-        for (block, _) in self.layout().parts(span) {
+        for (block, part) in self.layout().parts(span) {
             let mut known = self.table.lock(block);
-            if self.open_known(block, &mut known, now, Why::Ahead) == Served::Stop {
+            let units = self.around(&known, part);
+            if self.open(block, &mut known, units, now, Why::Ahead) == Served::Stop {
                 return Served::Stop;
             }
             known.holders += 1;
@@ -151,9 +184,9 @@ impl<'a, E: Engine> Guard<'a, E> {
     /// done.
     pub fn hold_open(&self, span: Span) -> bool {
         let mut held = 0;
-        for (block, _) in self.layout().parts(span) {
+        for (block, part) in self.layout().parts(span) {
             let mut known = self.table.lock(block);
-            if !matches!(known.state, State::Open | State::Kept) {
+            if !known.open.has(self.layout().units_of(part)) {
                 break;
             }
             known.holders += 1;
@@ -177,24 +210,23 @@ impl<'a, E: Engine> Guard<'a, E> {
     /// Whether the keeper has something to do at once.
     #[must_use]
     pub fn is_busy(&self, now: Timestamp) -> bool {
-        let openings = self.openings.lock().expect("no panic");
-        !self.wanted.lock().expect("no panic").is_empty()
-            || openings.count() > openings.cap()
-            || openings.next(now).is_some_and(|left| left.is_zero())
+        let openings = self.openings();
+        openings.is_over() || openings.next(now).is_some_and(|left| left.is_zero()) || !self.wanted().is_empty()
     }
 
-    /// Does one thing that is due: opens a block ahead of the program, or locks one. Returns how long nothing will be due
-    /// unless a fault comes; zero if something is.
+    /// Does one thing that is due: opens something ahead of the program, or locks something. Returns how long nothing will be
+    /// due unless a fault comes; zero if something is.
     pub fn keep(&self, now: Timestamp) -> Option<Duration> {
         self.average(now);
-        let wanted = self.wanted.lock().expect("no panic").pop_front();
-        if let Some(block) = wanted {
-            self.open_ahead(block, now);
+        let keeps_up = !self.openings().is_far_over();
+        let wanted = if keeps_up { self.wanted().pop_front() } else { None };
+        if let Some(want) = wanted {
+            self.open_ahead(want, now);
             return Some(Duration::ZERO);
         }
         let due = self.openings().due(now);
-        let Some(block) = due else { return self.openings().next(now) };
-        self.close(block, now);
+        let Some(opening) = due else { return self.openings().next(now) };
+        self.close(opening, now);
         Some(Duration::ZERO)
     }
 
@@ -225,12 +257,10 @@ impl<'a, E: Engine> Guard<'a, E> {
             return;
         }
         self.engine.discard(self.layout().span(block));
-        let pages = u64::from(self.layout().block_pages());
-        self.counts.subtract(Counter::Pages, pages);
-        if matches!(known.state, State::Open | State::Kept) {
-            self.counts.subtract(Counter::Open, pages);
-        }
-        known.state = State::Fresh;
+        self.counts.subtract(Counter::Pages, u64::from(self.layout().block_pages()));
+        self.counts.subtract(Counter::Open, self.layout().pages_of(known.open));
+        (known.state, known.grain) = (State::Fresh, Grain::NEW);
+        (known.open, known.stale) = (Units::NONE, Units::NONE);
     }
 
     /// The program gives pages back to the kernel by itself: they read as zeros from now on, and the rest of their blocks is
@@ -241,7 +271,8 @@ impl<'a, E: Engine> Guard<'a, E> {
             if known.state == State::Fresh {
                 continue;
             }
-            if self.open_known(block, &mut known, now, Why::Ahead) == Served::Stop {
+            let units = self.around(&known, part);
+            if self.open(block, &mut known, units, now, Why::Ahead) == Served::Stop {
                 return Served::Stop;
             }
             self.engine.zero(part);
@@ -253,7 +284,7 @@ impl<'a, E: Engine> Guard<'a, E> {
     pub fn leave(&self, span: Span, now: Timestamp) -> Served {
         for (block, _) in self.layout().parts(span) {
             let mut known = self.table.lock(block);
-            if self.open_known(block, &mut known, now, Why::Ahead) == Served::Stop {
+            if self.open(block, &mut known, self.layout().all_units(), now, Why::Ahead) == Served::Stop {
                 return Served::Stop;
             }
             known.state = State::Kept;
@@ -267,11 +298,10 @@ impl<'a, E: Engine> Guard<'a, E> {
         if known.state != State::Fresh {
             return;
         }
-        known.state = State::Open;
-        let pages = u64::from(self.layout().block_pages());
+        (known.state, known.open) = (State::Used, self.layout().all_units());
         self.count_pages(block);
-        self.counts.add(Counter::Open, pages);
-        self.openings().opened_ahead(block, now);
+        self.counts.add(Counter::Open, self.layout().pages_of(known.open));
+        self.openings().opened_ahead(Opening { block, units: known.open }, now);
     }
 
     /// As [`Guard::adopt`], of the blocks of pages that were left to the program for good.
@@ -281,7 +311,7 @@ impl<'a, E: Engine> Guard<'a, E> {
             if known.state == State::Fresh {
                 self.count_pages(block);
                 self.counts.add(Counter::Open, u64::from(self.layout().block_pages()));
-                known.state = State::Kept;
+                (known.state, known.open) = (State::Kept, self.layout().all_units());
             }
         }
     }
@@ -290,7 +320,7 @@ impl<'a, E: Engine> Guard<'a, E> {
     pub fn inject(&self, page: PageIndex, bits: &[u32]) -> bool {
         let Some(block) = self.layout().block_of(page) else { return false };
         let known = self.table.lock(block);
-        let locked = known.state == State::Locked;
+        let locked = self.table.locked(&known).has(Units::run(self.layout().unit_of(page), 1));
         if locked {
             bits.iter().for_each(|&bit| self.engine.flip(page, bit));
             self.counts.add(Counter::Injected, 1);
@@ -298,12 +328,17 @@ impl<'a, E: Engine> Guard<'a, E> {
         locked
     }
 
-    /// Opens every block that is locked, as before a fork. One with a page beyond correction stays, and is told, if so it was wished.
+    /// Opens all that is locked, as before a fork. A block with a page beyond correction stays, and is told, if so it was wished.
     pub fn open_all(&self, now: Timestamp) -> Served {
-        let closed = |block: &BlockIndex| matches!(self.table.lock(*block).state, State::Stale | State::Locked);
-        let open = |block| self.open(block, now, Why::Ahead) == Served::Stop;
-        let stopped = self.table.known().filter(closed).map(open).fold(false, |stopped, stop| stopped | stop);
-        if stopped { Served::Stop } else { Served::GoesOn }
+        let mut served = Served::GoesOn;
+        for block in self.table.known() {
+            let mut known = self.table.lock(block);
+            let closed = if known.state == State::Used { self.layout().all_units() - known.open } else { Units::NONE };
+            if !closed.is_empty() && self.open(block, &mut known, closed, now, Why::Ahead) == Served::Stop {
+                served = Served::Stop;
+            }
+        }
+        served
     }
 
     /// Pages up to the last that was ever in use.
@@ -312,15 +347,14 @@ impl<'a, E: Engine> Guard<'a, E> {
         self.reach.load(Ordering::Relaxed) * u64::from(self.layout().block_pages())
     }
 
-    /// Verifies every locked block without opening it, such as before the program's end. Returns how many pages were looked at.
+    /// Verifies all that is locked without opening it, such as before the program's end. Returns how many pages were looked at.
     pub fn verify_all(&self) -> u64 {
         let mut pages = 0;
         for block in self.table.known() {
             let mut known = self.table.lock(block);
-            if known.state == State::Locked {
-                self.verify(block, &mut known);
-                pages += u64::from(self.layout().block_pages());
-            }
+            let locked = self.table.locked(&known);
+            self.verify(block, &mut known, locked);
+            pages += self.layout().pages_of(locked);
         }
         pages
     }
@@ -341,172 +375,33 @@ impl<'a, E: Engine> Guard<'a, E> {
         self.openings.lock().expect("no panic")
     }
 
-    fn open(&self, block: BlockIndex, now: Timestamp, why: Why) -> Served {
-        self.open_known(block, &mut self.table.lock(block), now, why)
+    fn ahead(&self) -> MutexGuard<'_, Ahead> {
+        self.ahead.lock().expect("no panic")
     }
 
-    fn open_known(&self, block: BlockIndex, known: &mut Block, now: Timestamp, why: Why) -> Served {
-        let span = self.layout().span(block);
-        if known.state == State::Locked && self.verify(block, known) == Served::Stop {
-            return Served::Stop;
-        }
-        let opened = match (known.state, why) {
-            (State::Fresh, _) => {
-                self.counts.add(Counter::FirstUses, 1);
-                match self.engine.supply(span) {
-                    Frames::Same => self.engine.fill(span),
-                    supplied => Ok(supplied),
-                }
-            }
-            (State::Open | State::Kept, Why::Wanted { page, .. }) => self.engine.settle(page),
-            (State::Open | State::Kept, Why::Ahead) => Ok(Frames::Same),
-            (State::Stale, _) => {
-                self.counts.add(Counter::Early, 1);
-                self.engine.open(span).map(|()| Frames::Same)
-            }
-            (State::Locked, _) => self.engine.open(span).map(|()| Frames::Same),
-        };
-        match opened {
-            Ok(frames) => {
-                let left = known.state == State::Kept;
-                self.note_frames(known, frames);
-                self.note_open(block, known, now, why);
-                if left { Served::Left } else { Served::GoesOn }
-            }
-            Err(refusal) => {
-                self.witness.lost(block, &refusal);
-                Served::Stop
-            }
-        }
-    }
-
-    /// A block of which a page is on a frame that was not tested counts as not tested.
-    fn note_frames(&self, known: &mut Block, frames: Frames) {
-        let (counter, tested) = match frames {
-            Frames::Same => return,
-            Frames::Untested => (Counter::Untested, None),
-            Frames::Tested(at) => (Counter::Supplied, Some(at)),
-        };
-        if known.state == State::Fresh {
-            self.counts.add(counter, u64::from(self.layout().block_pages()));
-        }
-        known.tested = tested;
-    }
-
-    fn note_open(&self, block: BlockIndex, known: &mut Block, now: Timestamp, why: Why) {
-        let pages = u64::from(self.layout().block_pages());
-        let was_locked = match known.state {
-            State::Open | State::Kept => return,
-            State::Fresh => {
-                self.count_pages(block);
-                false
-            }
-            State::Stale | State::Locked => true,
-        };
-        self.counts.add(Counter::Open, pages);
-        known.state = State::Open;
-        let mut openings = self.openings();
-        let touch = match why {
-            Why::Wanted { touch, began, .. } => {
-                openings.opened(block, now, was_locked.then(|| began.elapsed()));
-                touch
-            }
-            Why::Ahead => {
-                openings.opened_ahead(block, now);
-                Touch::Ahead
-            }
-        };
-        self.counts.set(Counter::Grown, u64::from(openings.grown()));
-        drop(openings);
-        self.witness.unlocked(Access::new(now, self.layout().span(block), touch));
-    }
-
-    /// A block is in use that was not.
-    fn count_pages(&self, block: BlockIndex) {
-        let more = u64::from(self.layout().block_pages());
-        self.reach.fetch_max(block.0 + 1, Ordering::Relaxed);
-        self.counts.add(Counter::Pages, more);
-        let pages = self.counts.get(Counter::Pages);
-        self.counts.set(Counter::MostPages, pages.max(self.counts.get(Counter::MostPages)));
-        let blocks = usize::try_from(pages / more).expect("blocks have addresses");
-        self.openings().uses(blocks);
+    fn wanted(&self) -> MutexGuard<'_, VecDeque<Want>> {
+        self.wanted.lock().expect("no panic")
     }
 
     /// What is wrong is told, and found again when the program wants it.
-    fn open_ahead(&self, block: BlockIndex, now: Timestamp) {
-        let state = self.table.lock(block).state;
-        if matches!(state, State::Stale | State::Locked) {
+    fn open_ahead(&self, want: Want, now: Timestamp) {
+        let found = match want {
+            Want::Block(block) => Some((block, None)),
+            Want::UnitOf(page) => self.layout().block_of(page).map(|block| (block, Some(self.layout().unit_of(page)))),
+        };
+        let Some((block, unit)) = found else { return };
+        let mut known = self.table.lock(block);
+        if known.state != State::Used {
+            return;
+        }
+        let units = match unit {
+            None => self.layout().all_units(),
+            Some(unit) => self.choose(&mut known, unit, Course::Stride),
+        };
+        if !known.open.has(units) {
             self.counts.add(Counter::Ahead, 1);
-            self.open(block, now, Why::Ahead);
+            self.open(block, &mut known, units, now, Why::Ahead);
         }
-    }
-
-    /// Moves a block to the vault, then makes its codes. In between a fault may take it back.
-    fn close(&self, block: BlockIndex, now: Timestamp) {
-        let mut known = self.table.lock(block);
-        if known.state != State::Open {
-            return;
-        }
-        let closed = if known.holders > 0 { None } else { self.engine.close(self.layout().span(block)).ok() };
-        let Some(frames) = closed else {
-            self.counts.add(Counter::Pinned, 1);
-            self.openings().stays(block, now);
-            return;
-        };
-        self.note_frames(&mut known, frames);
-        self.counts.add(Counter::Locked, 1);
-        self.counts.subtract(Counter::Open, u64::from(self.layout().block_pages()));
-        known.state = State::Stale;
-        drop(known);
-        self.encode(block);
-    }
-
-    fn encode(&self, block: BlockIndex) {
-        let mut known = self.table.lock(block);
-        if known.state != State::Stale {
-            return;
-        }
-        let began = Instant::now();
-        let span = self.layout().span(block);
-        if known.codes.is_empty() {
-            known.codes = vec![0; self.layout().block_pages() as usize * self.codec.scheme.code_bytes()].into();
-        }
-        self.engine.with_vault(span, |pages| self.codec.encode_all(pages, &mut known.codes));
-        known.state = State::Locked;
-        self.counts.add(Counter::Encoded, span.count.get());
-        self.counts.add(Counter::EncodeNanos, nanos(began));
-    }
-
-    /// Verifies a locked block in the vault and puts right what can be.
-    fn verify(&self, block: BlockIndex, known: &mut Block) -> Served {
-        let began = Instant::now();
-        let span = self.layout().span(block);
-        let mut wrong = PageSet::NONE;
-        self.engine.with_vault(span, |pages| {
-            let note = |page| wrong.insert(u32::try_from(page).expect("a page of a block"));
-            self.codec.verify_all(pages, &known.codes, note);
-        });
-        self.counts.add(Counter::Verified, span.count.get());
-        self.counts.add(Counter::VerifyNanos, nanos(began));
-        let served = wrong.iter().map(|page| self.correct(span, page as usize, &mut known.codes));
-        if served.fold(false, |stop, served| stop | (served == Served::Stop)) { Served::Stop } else { Served::GoesOn }
-    }
-
-    fn correct(&self, span: Span, page: usize, codes: &mut [u8]) -> Served {
-        let size = self.codec.scheme.code_bytes();
-        let codes = &mut codes[page * size..][..size];
-        let page = PageIndex(span.first.0 + page as u64);
-        let outcome =
-            self.engine.with_vault(Span::of_page(page), |pages| self.codec.correct(&mut pages.page(0), codes));
-        let (counter, stop) = match outcome {
-            Outcome::Intact => return Served::GoesOn,
-            Outcome::CodesWrong => (Counter::CodesWrong, false),
-            Outcome::Corrected(_) => (Counter::Corrected, false),
-            Outcome::Uncorrectable => (Counter::Uncorrectable, self.knobs.on_error != OnError::Continue),
-        };
-        self.counts.add(counter, 1);
-        self.witness.trouble(&Trouble { page, frame: self.engine.frame(page), outcome });
-        if stop { Served::Stop } else { Served::GoesOn }
     }
 
     /// Adds the time since it was last done to the sums that averages are taken from.
@@ -518,19 +413,6 @@ impl<'a, E: Engine> Guard<'a, E> {
         self.counts.add(Counter::PageMicros, micros.saturating_mul(self.counts.get(Counter::Pages)));
         self.counts.add(Counter::OpenMicros, micros.saturating_mul(self.counts.get(Counter::Open)));
     }
-}
-
-/// Why a block is opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Why {
-    /// The program waits for this page of it, to read or write it, since then.
-    Wanted { page: PageIndex, touch: Touch, began: Instant },
-    /// It may want it soon.
-    Ahead,
-}
-
-fn nanos(began: Instant) -> u64 {
-    u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

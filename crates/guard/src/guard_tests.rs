@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::num::NonZero;
 
 use proptest::prelude::*;
-use rampart_codes::{PageData, Scheme};
+use rampart_codes::{Outcome, PageData, Scheme};
 use rampart_memory::{Bytes, Frame};
 
 use super::*;
+use crate::accesses::Access;
 use crate::engine::Refusal;
 use crate::guard::renewal::{Renewal, Round};
 use crate::made_up::MadeUp;
+use crate::witness::Trouble;
 
 /// Remembers what it was told.
 #[derive(Default)]
@@ -37,7 +39,7 @@ fn at(micros: u64) -> Timestamp {
 }
 
 fn knobs() -> Knobs {
-    Knobs { block_pages: 4, cap: Bytes::new(8 * 4096), ahead: 0, ..Knobs::default() }
+    Knobs { block_pages: 4, unit_pages: 4, cap: Bytes::new(8 * 4096), ahead: 0, ..Knobs::default() }
 }
 
 /// A guard, and a program on it whose accesses fault and are made again.
@@ -48,7 +50,7 @@ struct World<'a> {
 
 impl<'a> World<'a> {
     fn new(knobs: Knobs, counts: &'a Counts, told: &'a Told) -> Self {
-        let layout = Layout::new(Bytes::new(PAGES * 4096), knobs.block_pages).unwrap();
+        let layout = Layout::new(Bytes::new(PAGES * 4096), knobs.block_pages, knobs.unit_pages).unwrap();
         let engine = MadeUp::new(usize::try_from(PAGES).unwrap());
         Self { guard: Guard::new(engine, layout, knobs, counts, told, at(0)), time: 0 }
     }
@@ -92,10 +94,11 @@ proptest! {
     #[test]
     fn a_program_finds_what_it_wrote(
         steps in proptest::collection::vec((0_u64..PAGES, proptest::option::of(any::<u64>()), any::<bool>()), 1..300),
-        scheme in 0_usize..4, ahead in 0_u32..5
+        scheme in 0_usize..4, ahead in 0_u32..5, unit in 0_u32..3
     ) {
         let (counts, told) = (Counts::default(), Told::default());
-        let mut world = World::new(Knobs { scheme: Scheme::ALL[scheme], ahead, ..knobs() }, &counts, &told);
+        let knobs = Knobs { scheme: Scheme::ALL[scheme], ahead, unit_pages: 1 << unit, ..knobs() };
+        let mut world = World::new(knobs, &counts, &told);
         let mut twin = BTreeMap::new();
         for (page, seed, keep) in steps {
             match seed {
@@ -197,7 +200,9 @@ fn a_fault_between_moving_and_coding_takes_the_block_back_unverified() {
     world.write(0, &PageData::from_seed(9));
     let block = BlockIndex(0);
     world.guard.engine().close(world.guard.layout().span(block)).unwrap();
-    world.guard.table.lock(block).state = State::Stale;
+    let mut known = world.guard.table.lock(block);
+    (known.open, known.stale) = (Units::NONE, world.guard.layout().all_units());
+    drop(known);
     assert_eq!(world.read(0), PageData::from_seed(9));
     assert_eq!((counts.get(Counter::Early), counts.get(Counter::Verified)), (1, 0));
 }
@@ -254,8 +259,11 @@ fn what_the_program_maps_by_itself_is_never_locked_again() {
 #[test]
 fn a_sweep_finds_its_blocks_open_ahead_of_it() {
     let (counts, told) = (Counts::default(), Told::default());
-    let mut world =
-        World::new(Knobs { ahead: 2, block_pages: 1, cap: Bytes::new(8 * 4096), ..knobs() }, &counts, &told);
+    let mut world = World::new(
+        Knobs { ahead: 2, block_pages: 1, unit_pages: 1, cap: Bytes::new(8 * 4096), ..knobs() },
+        &counts,
+        &told,
+    );
     (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
     world.keep();
     let before = counts.get(Counter::Faults);
@@ -265,6 +273,67 @@ fn a_sweep_finds_its_blocks_open_ahead_of_it() {
     }
     let faults = counts.get(Counter::Faults) - before;
     assert!(faults < PAGES / 2, "{faults} of {PAGES}");
+}
+
+/// Blocks of eight units; what is beyond two blocks is locked.
+fn in_units() -> Knobs {
+    Knobs { block_pages: 8, unit_pages: 1, cap: Bytes::new(16 * 4096), ..knobs() }
+}
+
+#[test]
+fn a_program_that_comes_back_by_jumps_gets_units_and_one_that_goes_on_more_of_them() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(in_units(), &counts, &told);
+    (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
+    world.keep();
+    let mut opened = Vec::new();
+    for page in [3, 60, 3, 40, 21, 60, 50, 3, 40, 21, 3, 4, 5, 6, 7] {
+        // No stream is seen, only jumps.
+        world.guard.ahead().clone_from(&Ahead::new(world.guard.layout(), 0));
+        let before = counts.get(Counter::Open);
+        assert_eq!(world.read(page), PageData::from_seed(page));
+        opened.push(counts.get(Counter::Open) - before);
+        world.keep();
+    }
+    assert_eq!(
+        opened,
+        [8, 0, 0, 8, 8, 8, 8, 8, 8, 8, 1, 2, 0, 2, 0],
+        "whole blocks, until one is wanted for the third time"
+    );
+}
+
+#[test]
+fn a_block_that_is_cut_counts_as_tested_only_if_it_has_no_page_of_zeros() {
+    for (zeros, tested) in [(false, true), (true, false)] {
+        let (counts, told) = (Counts::default(), Told::default());
+        let mut world = World::new(in_units(), &counts, &told);
+        (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
+        if zeros {
+            world.write(1, &PageData::ZERO);
+        }
+        world.lock_all_but(40);
+        world.lock_all_but(20);
+        *world.guard.engine().tested.lock().unwrap() = Some(at(1));
+        renew_all(&world, &mut Round::default(), 0);
+        let mut known = world.guard.table.lock(BlockIndex(0));
+        assert!(known.tested.is_some() && known.grain == Grain::NEW);
+        assert_eq!(world.guard.choose(&mut known, 5, Course::Stride), Units::run(5, 1));
+        assert_eq!(known.tested.is_some(), tested);
+    }
+}
+
+#[test]
+fn a_keeper_that_cannot_keep_up_locks_before_it_opens_more() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(in_units(), &counts, &told);
+    (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
+    assert!(world.guard.openings().is_far_over());
+    world.guard.wanted().push_back(Want::Block(BlockIndex(0)));
+    while world.guard.openings().is_far_over() {
+        assert_eq!((world.guard.keep(at(world.time)), counts.get(Counter::Ahead)), (Some(Duration::ZERO), 0));
+    }
+    world.keep();
+    assert_eq!(counts.get(Counter::Ahead), 1);
 }
 
 #[test]
@@ -342,8 +411,8 @@ fn what_a_system_call_holds_stays_open_until_it_is_released() {
 #[test]
 fn no_more_blocks_are_open_than_the_kernel_keeps_apart_however_late_the_keeper_is() {
     let (counts, told) = (Counts::default(), Told::default());
-    let knobs = Knobs { block_pages: 1, cap: Bytes::new(4 * 4096), ..knobs() };
-    let layout = Layout::new(Bytes::new(PAGES * 4096), knobs.block_pages).unwrap();
+    let knobs = Knobs { block_pages: 1, unit_pages: 1, cap: Bytes::new(4 * 4096), ..knobs() };
+    let layout = Layout::new(Bytes::new(PAGES * 4096), knobs.block_pages, knobs.unit_pages).unwrap();
     let mut engine = MadeUp::new(usize::try_from(PAGES).unwrap());
     engine.most_open = 6;
     let guard = Guard::new(engine, layout, knobs, &counts, &told, at(0));

@@ -8,9 +8,13 @@ use rampart_codes::Scheme;
 use rampart_memory::Bytes;
 use serde::Serialize;
 
-use crate::cap::Target;
+use crate::cap::{Cap, Target};
 use crate::layout::MOST_PAGES;
 use crate::protect::Protect;
+use crate::units::Units;
+
+/// So many blocks may be unlocked, however few are used.
+const FEWEST_BLOCKS: usize = 4;
 
 /// What is done about a page that cannot be corrected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -63,8 +67,10 @@ pub struct Knobs {
     pub method: Method,
     /// The codes of each page.
     pub scheme: Scheme,
-    /// What is locked and unlocked at once, in pages: a power of two of at most 512.
+    /// The most that is locked and unlocked at once, in pages: a power of two of at most 512.
     pub block_pages: u32,
+    /// The least, for a program that uses a block here and there: a power of two of at least a 64th of a block.
+    pub unit_pages: u32,
     /// A block is locked again when it has been unlocked for so long; `None`: only when there are too many.
     pub interval: Option<Duration>,
     /// At most so much is unlocked, unless the program needs more to go on.
@@ -80,12 +86,13 @@ pub struct Knobs {
 }
 
 impl Default for Knobs {
-    /// Huge pages, 32 MiB of them unlocked, 4 opened ahead, CRC with P and Q.
+    /// Huge pages, units of 64 KiB, 32 MiB of them unlocked, 4 blocks opened ahead, CRC with P and Q.
     fn default() -> Self {
         Self {
             method: Method::Move,
             scheme: Scheme::CrcPq,
             block_pages: MOST_PAGES,
+            unit_pages: 16,
             interval: None,
             cap: Bytes::from_mib(32),
             ahead: 4,
@@ -101,6 +108,8 @@ impl Default for Knobs {
 pub enum KnobsError {
     /// a block is a power of two of pages, from 4KiB to 2MiB
     Block,
+    /// a unit is a power of two of pages, at most a block and at least a 64th of one
+    Unit,
     /// the cap of unlocked memory is at least two blocks: raise --cap or lower --block
     Cap,
     /// faults in frames are found by their tests alone: leave out --test none and --engine mprotect
@@ -117,6 +126,11 @@ impl Knobs {
     pub fn checked(self) -> Result<Self, KnobsError> {
         if !self.block_pages.is_power_of_two() || self.block_pages > MOST_PAGES {
             Err(KnobsError::Block)
+        } else if !self.unit_pages.is_power_of_two()
+            || self.unit_pages > self.block_pages
+            || self.block_pages / self.unit_pages > Units::MOST
+        {
+            Err(KnobsError::Unit)
         } else if self.cap_blocks() < 2 {
             Err(KnobsError::Cap)
         } else {
@@ -131,18 +145,26 @@ impl Knobs {
     }
 
     /// The cap in blocks.
-    #[must_use]
-    pub const fn cap_blocks(&self) -> u64 {
+    const fn cap_blocks(&self) -> u64 {
         self.cap.frames() / self.block_pages as u64
+    }
+
+    /// The cap, for a kernel that keeps apart at most so many openings: of units, as many as these may all be open.
+    #[must_use]
+    pub fn cap(&self, most_open: usize) -> Cap {
+        let units_of_block = (self.block_pages / self.unit_pages) as usize;
+        let units =
+            usize::try_from(self.cap.frames() / u64::from(self.unit_pages)).expect("a cap is less than all addresses");
+        Cap::new(units.min(most_open), FEWEST_BLOCKS * units_of_block, self.target())
     }
 }
 
 /// As [`Knobs::from_str`] reads it.
 impl fmt::Display for Knobs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { method, scheme, block_pages, interval, cap, ahead, overhead, on_error, protect } = self;
+        let Self { method, scheme, block_pages, unit_pages, interval, cap, ahead, overhead, on_error, protect } = self;
         write!(f, "engine={},", method.name())?;
-        write!(f, "codes={scheme},block={block_pages},cap={},ahead={ahead}", cap.get())?;
+        write!(f, "codes={scheme},block={block_pages},unit={unit_pages},cap={},ahead={ahead}", cap.get())?;
         if let Some(interval) = interval {
             write!(f, ",interval={}", interval.as_micros())?;
         }
@@ -173,6 +195,7 @@ impl Knobs {
             "engine" => self.method = Method::ALL.into_iter().find(|method| method.name() == value)?,
             "codes" => self.scheme = value.parse().ok()?,
             "block" => self.block_pages = value.parse().ok()?,
+            "unit" => self.unit_pages = value.parse().ok()?,
             "cap" => self.cap = Bytes::new(value.parse().ok()?),
             "ahead" => self.ahead = value.parse().ok()?,
             "overhead" => self.overhead = Some(value.parse().ok()?),
@@ -193,7 +216,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_shown_is_read_back(
-            scheme in 0_usize..4, order in 0_u32..=9, blocks in 2_u64..5000, ahead in 0_u32..100,
+            scheme in 0_usize..4, order in 0_u32..=9, parts in 0_u32..=6, blocks in 2_u64..5000, ahead in 0_u32..100,
             interval in proptest::option::of(1_u64..10_000_000), overhead in proptest::option::of(1_u32..500),
             on_error in 0_usize..3, method in 0_usize..2, data in any::<bool>(), mappings in proptest::option::of(1_u64..1 << 40)
         ) {
@@ -201,6 +224,7 @@ mod tests {
                 method: Method::ALL[method],
                 scheme: Scheme::ALL[scheme],
                 block_pages: 1 << order,
+                unit_pages: 1 << order.saturating_sub(parts),
                 interval: interval.map(Duration::from_micros),
                 cap: Bytes::new((4096 << order) * blocks),
                 ahead,
@@ -217,6 +241,9 @@ mod tests {
         assert_eq!("".parse(), Ok(Knobs::default()));
         assert_eq!("block=3".parse::<Knobs>(), Err(KnobsError::Block));
         assert_eq!("block=1024".parse::<Knobs>(), Err(KnobsError::Block));
+        for bad in ["unit=3", "unit=0", "unit=4", "unit=1024", "block=8"] {
+            assert_eq!(bad.parse::<Knobs>(), Err(KnobsError::Unit), "{bad}");
+        }
         assert_eq!("cap=4096".parse::<Knobs>(), Err(KnobsError::Cap));
         for bad in ["codes", "codes=md5", "engine=steam", "cap=-1", "on-error=maybe", "speed=9"] {
             assert_eq!(bad.parse::<Knobs>(), Err(KnobsError::Malformed(bad.to_owned())));

@@ -1,11 +1,13 @@
 //! Pages and blocks of the guarded range, by number.
 //!
-//! A *block* is what is locked and unlocked at once: some pages that follow each other, a power of two of them, aligned to
-//! their number. A block of 512 is a huge page.
+//! A *block* is the most that is locked or unlocked at once: some pages that follow each other, a power of two of them, aligned
+//! to their number. A block of 512 is a huge page. A *unit* is the least: a block is cut into equal ones.
 
 use std::num::NonZero;
 
 use rampart_memory::{Bytes, FRAME_BYTES};
+
+use crate::units::Units;
 
 /// The most pages of a block: those of a huge page.
 pub const MOST_PAGES: u32 = 512;
@@ -40,6 +42,12 @@ impl Span {
         self.first.0 * FRAME_BYTES
     }
 
+    /// The page behind the last.
+    #[must_use]
+    pub const fn end(self) -> PageIndex {
+        PageIndex(self.first.0 + self.count.get())
+    }
+
     /// How long it is.
     #[must_use]
     pub const fn bytes(self) -> Bytes {
@@ -51,20 +59,30 @@ impl Span {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     blocks: u64,
-    /// The logarithm of the pages of a block.
+    /// The logarithm of the pages of a block, and of those of a unit.
     order: u32,
+    unit_order: u32,
 }
 
 impl Layout {
-    /// A range of so many bytes in blocks of so many pages. `None` unless the pages are a power of two of at most
-    /// [`MOST_PAGES`], and the range a multiple of the block, of at least one and at most 2^48 bytes.
+    /// A range of so many bytes in blocks of so many pages, of units of so many. `None` unless the pages are powers of two, those
+    /// of a block at most [`MOST_PAGES`] and at most [`Units::MOST`] units, and the range a multiple of the block, of at
+    /// least one and at most 2^48 bytes.
     #[must_use]
-    pub fn new(range: Bytes, block_pages: u32) -> Option<Self> {
-        let good = block_pages.is_power_of_two() && block_pages <= MOST_PAGES;
+    pub fn new(range: Bytes, block_pages: u32, unit_pages: u32) -> Option<Self> {
+        let good = block_pages.is_power_of_two()
+            && block_pages <= MOST_PAGES
+            && unit_pages.is_power_of_two()
+            && unit_pages <= block_pages
+            && block_pages / unit_pages <= Units::MOST;
         let block = u64::from(block_pages) * FRAME_BYTES;
         let bytes = range.get();
         let fits = bytes > 0 && bytes <= 1 << 48 && bytes.is_multiple_of(block);
-        (good && fits).then(|| Self { blocks: bytes / block, order: block_pages.ilog2() })
+        (good && fits).then(|| Self {
+            blocks: bytes / block,
+            order: block_pages.ilog2(),
+            unit_order: unit_pages.ilog2(),
+        })
     }
 
     /// How many blocks.
@@ -77,6 +95,48 @@ impl Layout {
     #[must_use]
     pub const fn block_pages(self) -> u32 {
         1 << self.order
+    }
+
+    /// Pages of a unit: 1 to those of a block.
+    #[must_use]
+    pub const fn unit_pages(self) -> u32 {
+        1 << self.unit_order
+    }
+
+    /// All units of a block.
+    #[must_use]
+    pub const fn all_units(self) -> Units {
+        Units::run(0, 1 << (self.order - self.unit_order))
+    }
+
+    /// The place in its block of a page's unit.
+    #[must_use]
+    pub fn unit_of(self, page: PageIndex) -> u32 {
+        let in_block = page.0 % u64::from(self.block_pages());
+        u32::try_from(in_block >> self.unit_order).expect("a block has few units")
+    }
+
+    /// The units that pages of one block are of.
+    #[must_use]
+    pub fn units_of(self, part: Span) -> Units {
+        let (first, last) = (self.unit_of(part.first), self.unit_of(PageIndex(part.first.0 + part.count.get() - 1)));
+        Units::run(first, last + 1 - first)
+    }
+
+    /// The pages of some units of a block: a span for those that follow each other, ascending.
+    pub fn spans(self, block: BlockIndex, units: Units) -> impl Iterator<Item = Span> {
+        assert!(self.all_units().has(units), "units of a block");
+        let start = self.span(block).first.0;
+        units.runs().map(move |(first, count)| Span {
+            first: PageIndex(start + (u64::from(first) << self.unit_order)),
+            count: NonZero::new(u64::from(count) << self.unit_order).expect("a run has units"),
+        })
+    }
+
+    /// How many pages some units have.
+    #[must_use]
+    pub const fn pages_of(self, units: Units) -> u64 {
+        (units.count() as u64) << self.unit_order
     }
 
     /// Bytes of a block.
@@ -166,19 +226,29 @@ mod tests {
 
     #[test]
     fn a_range_is_cut_into_whole_blocks_of_a_power_of_two() {
-        let layout = Layout::new(Bytes::from_mib(4), 512).unwrap();
+        let layout = Layout::new(Bytes::from_mib(4), 512, 16).unwrap();
         assert_eq!((layout.blocks(), layout.block_bytes()), (2, Bytes::from_mib(2)));
         assert_eq!(layout.span(BlockIndex(1)), span(512, 512));
         assert_eq!(layout.block_of(PageIndex(511)), Some(BlockIndex(0)));
         assert_eq!(layout.block_of(PageIndex(1024)), None);
-        let bad = [(4, 0), (4, 3), (4, 1024), (0, 1), (3, 512)];
-        assert!(bad.iter().all(|&(mib, pages)| Layout::new(Bytes::from_mib(mib), pages).is_none()));
-        assert!(Layout::new(Bytes::new(1 << 49), 512).is_none());
+        let bad = [
+            (4, 0, 1),
+            (4, 3, 1),
+            (4, 1024, 16),
+            (0, 1, 1),
+            (3, 512, 16),
+            (4, 512, 0),
+            (4, 512, 12),
+            (4, 512, 4),
+            (4, 4, 8),
+        ];
+        assert!(bad.iter().all(|&(mib, block, unit)| Layout::new(Bytes::from_mib(mib), block, unit).is_none()));
+        assert!(Layout::new(Bytes::new(1 << 49), 512, 512).is_none());
     }
 
     #[test]
     fn only_whole_blocks_are_found_in_a_span() {
-        let layout = Layout::new(Bytes::from_mib(1), 64).unwrap();
+        let layout = Layout::new(Bytes::from_mib(1), 64, 16).unwrap();
         let blocks =
             |first, count| Some(layout.whole_blocks(span(first, count))?.map(|block| block.0).collect::<Vec<_>>());
         assert_eq!(blocks(64, 128), Some(vec![1, 2]));
@@ -191,11 +261,19 @@ mod tests {
     proptest! {
         #[test]
         fn the_parts_of_a_span_are_its_pages_in_the_range(first in 0_u64..400, count in 1_u64..400) {
-            let layout = Layout::new(Bytes::from_mib(1), 64).unwrap();
+            let layout = Layout::new(Bytes::from_mib(1), 64, 16).unwrap();
             let mut pages = Vec::new();
             for (block, part) in layout.parts(span(first, count)) {
                 let of_part = part.first.0..part.first.0 + part.count.get();
                 prop_assert!(of_part.clone().all(|page| layout.block_of(PageIndex(page)) == Some(block)));
+                let touched = of_part.clone().map(|page| Units::run(layout.unit_of(PageIndex(page)), 1));
+                let touched = touched.fold(Units::NONE, |units, unit| units | unit);
+                prop_assert_eq!(layout.units_of(part), touched);
+                let spans: Vec<_> = layout.spans(block, touched).collect();
+                prop_assert_eq!(spans.len(), 1, "pages that follow each other are of units that do");
+                let (from, count) = (spans[0].first.0, spans[0].count.get());
+                prop_assert!(from <= of_part.start && of_part.end <= from + count && count == layout.pages_of(touched));
+                prop_assert!(of_part.start - from < 16 && from + count - of_part.end < 16);
                 pages.extend(of_part);
             }
             prop_assert_eq!(pages, (first..(first + count).min(256)).collect::<Vec<_>>());

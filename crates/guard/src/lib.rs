@@ -13,6 +13,7 @@
 //! | [`openings`] | which blocks are unlocked, since when, and which of them are to be locked next |
 //! | [`cap`] | how much may be unlocked, by what locking costs |
 //! | [`ahead`] | what the program will want next, by what it wanted before |
+//! | [`units`] | some of the units of a block |
 //! | [`table`] | what is known of each block |
 //! | [`engine`] | what a guard asks of the machine |
 //! | [`guard`] | the state machine over these |
@@ -51,6 +52,7 @@ pub mod samples;
 pub mod server;
 pub mod stock;
 pub mod table;
+pub mod units;
 pub mod witness;
 
 pub use bad_frames::BadFrames;
@@ -63,4 +65,5 @@ pub use knobs::{Knobs, Method, OnError};
 pub use layout::{BlockIndex, Layout, PageIndex, PageSet, Span};
 pub use protect::{Protect, ProtectError};
 pub use stock::Stock;
+pub use units::Units;
 pub use witness::{Trouble, Witness};

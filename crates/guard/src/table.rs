@@ -9,30 +9,56 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 use rampart_memory::Timestamp;
 
 use crate::layout::{BlockIndex, Layout};
+use crate::units::Units;
 
 /// Blocks of a piece.
 const PIECE: u64 = 4096;
 
-/// Where a block is, and what its codes say.
+/// What a block is to the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// It was never used, or not since it was forgotten: it is nowhere.
     Fresh,
-    /// The program has it.
-    Open,
-    /// It is in the vault, and its codes are not made yet.
-    Stale,
-    /// It is in the vault, and its codes are right.
-    Locked,
-    /// The program has it, and for good: it did to the mapping what a guard cannot follow.
+    /// It is used; each of its units is open, stale, or locked.
+    Used,
+    /// The program has it, and for good: it did to the mapping what a guard cannot follow. All of its units are open.
     Kept,
+}
+
+/// How much of a block is opened for a program that wants a page of it, where nothing else is known of what it will want.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grain {
+    /// All: it may be one huge page. Since it has been so the program came back this often, and not as part of a sweep.
+    Whole {
+        /// How often.
+        returns: u8,
+    },
+    /// Units, since the program uses it here and there: `run` of them at once, and `next` is the one behind the last of these.
+    Units {
+        /// The next unit, if the program goes on as it did.
+        next: u32,
+        /// Units opened at the last fault.
+        run: u32,
+    },
+}
+
+impl Grain {
+    /// Nothing is known.
+    pub const NEW: Self = Self::Whole { returns: 0 };
 }
 
 /// One block.
 #[derive(Debug)]
 pub struct Block {
-    /// Where it is.
+    /// What it is to the program.
     pub state: State,
+    /// Units that the program has.
+    pub open: Units,
+    /// Units that are in the vault, and whose codes are not made yet. Those of a used block that are neither are locked: in the
+    /// vault, and their codes are right.
+    pub stale: Units,
+    /// How much of it is opened.
+    pub grain: Grain,
     /// System calls that use it just now: it stays open for them.
     pub holders: u32,
     /// The codes of its pages, one after the other; none before they are first made.
@@ -43,7 +69,15 @@ pub struct Block {
 
 impl Block {
     fn new() -> Self {
-        Self { state: State::Fresh, holders: 0, codes: Box::default(), tested: None }
+        Self {
+            state: State::Fresh,
+            open: Units::NONE,
+            stale: Units::NONE,
+            grain: Grain::NEW,
+            holders: 0,
+            codes: Box::default(),
+            tested: None,
+        }
     }
 }
 
@@ -76,6 +110,15 @@ impl Table {
         let place = usize::try_from(block.0 % PIECE).expect("a piece is small");
         let blocks = self.pieces[piece].get_or_init(|| (0..PIECE).map(|_| Mutex::new(Block::new())).collect());
         blocks[place].lock().expect("nobody panics with a block in hand")
+    }
+
+    /// The units of a block that are locked.
+    #[must_use]
+    pub fn locked(&self, known: &Block) -> Units {
+        match known.state {
+            State::Used => self.layout.all_units() - known.open - known.stale,
+            State::Fresh | State::Kept => Units::NONE,
+        }
     }
 
     /// Blocks of pieces that are in use, ascending.

@@ -14,7 +14,7 @@ use rampart_memory::Timestamp;
 use crate::counts::Counter;
 use crate::engine::{Engine, Frames};
 use crate::layout::BlockIndex;
-use crate::table::{Block, State};
+use crate::table::{Block, Grain};
 
 use super::{Guard, Ordering, Served};
 
@@ -51,7 +51,7 @@ impl<E: Engine> Guard<'_, E> {
             let block = BlockIndex(round.next);
             let mut known = self.table.lock(block);
             let good = known.tested.is_some_and(|tested| now.since(tested) < lifetime);
-            let renewal = if known.state != State::Locked || known.holders > 0 || good {
+            let renewal = if self.table.locked(&known) != self.layout().all_units() || good {
                 Renewal::Nothing
             } else {
                 self.renew_known(block, &mut known, now)
@@ -68,7 +68,8 @@ impl<E: Engine> Guard<'_, E> {
 
     /// Verified before, so that what memory did is told of the frame that did it; and after, in its new place.
     fn renew_known(&self, block: BlockIndex, known: &mut Block, now: Timestamp) -> Renewal {
-        if self.verify(block, known) == Served::Stop {
+        let all = self.layout().all_units();
+        if self.verify(block, known, all) == Served::Stop {
             // It was told, and stops the program once it wants the page. Until then it need not be told again.
             known.tested = Some(now);
             return Renewal::Nothing;
@@ -77,7 +78,8 @@ impl<E: Engine> Guard<'_, E> {
             Ok(Frames::Tested(at)) => {
                 known.tested = Some(at);
                 self.counts.add(Counter::Renewed, u64::from(self.layout().block_pages()));
-                self.verify(block, known);
+                known.grain = Grain::NEW;
+                self.verify(block, known, all);
                 Renewal::Renewed
             }
             Ok(Frames::Same | Frames::Untested) => Renewal::NoFrames,

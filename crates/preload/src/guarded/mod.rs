@@ -129,7 +129,8 @@ impl Guarded {
         left: Vec<rampart_guard::Span>,
     ) -> Result<(), String> {
         let knobs = knobs()?;
-        let layout = Layout::new(memory.bytes(), knobs.block_pages).ok_or("the range is not a number of blocks")?;
+        let layout = Layout::new(memory.bytes(), knobs.block_pages, knobs.unit_pages);
+        let layout = layout.ok_or("the range is not a number of blocks")?;
         let used = Used { bytes: used.map_or(Bytes::ZERO, |used| used.bytes), left };
         let live = Live::begin(memory, layout, knobs, used)?;
         live.count_data(self.data.load(Ordering::Relaxed), self.left_data.load(Ordering::Relaxed));

@@ -160,6 +160,7 @@ impl Live {
         let beside = RefCell::new(Beside::new(&self.keeper_id));
         let serve = |page, touch, thread: Option<u32>| {
             let served = self.guard.fault(page, touch, self.clock.now());
+            self.guard.goes_on(self.clock.now());
             if let Some(thread) = thread {
                 beside.borrow_mut().served(thread);
             }

@@ -16,6 +16,9 @@ use rampart_memory::{Bytes, FRAME_BYTES};
 use crate::args::{a_test_that_reads, some_time};
 use crate::error::Error;
 
+/// The unit that is taken if none is asked for.
+const USUAL_UNIT_PAGES: u32 = 16;
+
 /// Options of `rampart run`.
 #[derive(Clone, Debug, Args)]
 pub struct RunArguments {
@@ -25,9 +28,13 @@ pub struct RunArguments {
     /// The codes of each page: crc, crc+pq, crc+hamming, crc+secded
     #[arg(long, value_name = "NAME", default_value = "crc+pq", value_parser = some_scheme)]
     pub codes: Scheme,
-    /// How much is locked and unlocked at once: a power of two from 4KiB to 2MiB; small where access is scattered
+    /// The most that is unlocked for one access, by a program that goes through its memory: a power of two from 4KiB to 2MiB
     #[arg(long, value_name = "SIZE", default_value = "2MiB", value_parser = some_size)]
     pub block: Bytes,
+    /// The least, for a program that is here and there: a power of two, at most a block and at least a 64th of one [default: 64KiB,
+    /// or a block if that is less]
+    #[arg(long, value_name = "SIZE", value_parser = some_size)]
+    pub unit: Option<Bytes>,
     /// At most so much of the heap is unlocked, and of a small heap a twentieth, but four blocks; more if the program cannot go on
     /// with it
     #[arg(long, value_name = "SIZE", default_value = "32MiB", value_parser = some_size)]
@@ -175,12 +182,11 @@ impl RunArguments {
     /// # Errors
     /// What does not make sense together.
     pub fn knobs(&self, method: Method) -> Result<Knobs, Error> {
-        let pages = self.block.get() / FRAME_BYTES;
-        let whole = self.block.get().is_multiple_of(FRAME_BYTES);
         let knobs = Knobs {
             method,
             scheme: self.codes,
-            block_pages: if whole { u32::try_from(pages).unwrap_or(u32::MAX) } else { 0 },
+            block_pages: pages(self.block),
+            unit_pages: self.unit.map_or(USUAL_UNIT_PAGES.min(pages(self.block)), pages),
             interval: self.interval,
             cap: self.cap,
             ahead: self.ahead,
@@ -213,6 +219,12 @@ impl RunArguments {
             spare: self.spare,
         })
     }
+}
+
+/// So many pages; 0 if they are not whole.
+fn pages(size: Bytes) -> u32 {
+    let whole = size.get().is_multiple_of(FRAME_BYTES);
+    if whole { u32::try_from(size.get() / FRAME_BYTES).unwrap_or(u32::MAX) } else { 0 }
 }
 
 fn some_test(text: &str) -> Result<TestChoice, String> {

@@ -1,0 +1,230 @@
+//! Units are opened, and locked again.
+
+use std::time::Instant;
+
+use rampart_memory::Timestamp;
+
+use crate::accesses::{Access, Touch};
+use crate::ahead::Course;
+use crate::counts::Counter;
+use crate::engine::{Engine, Frames};
+use crate::layout::{BlockIndex, PageIndex, Span};
+use crate::openings::Opening;
+use crate::table::{Block, Grain, State};
+use crate::units::Units;
+
+use super::{Guard, Ordering, Served};
+
+/// Why units are opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    /// The program waits for this page of them, to read or write it, since then.
+    Wanted { page: PageIndex, touch: Touch, began: Instant },
+    /// It may want them soon.
+    Ahead,
+}
+
+/// A block is opened whole until the program came back to it this often by jumps: a hot block stays open anyway.
+const RETURNS: u8 = 2;
+
+impl<E: Engine> Guard<'_, E> {
+    /// The units to open for a program that wants one of them, and got there on a course.
+    pub(super) fn choose(&self, known: &mut Block, unit: u32, course: Course) -> Units {
+        let all = self.layout().all_units();
+        let this = Units::run(unit, 1);
+        match known.state {
+            State::Fresh | State::Kept => return all,
+            State::Used if known.open.has(this) => return this,
+            State::Used => {}
+        }
+        match (course, known.grain) {
+            (Course::Sweep { .. }, Grain::Whole { .. }) => return all,
+            (Course::Sweep { up: true }, Grain::Units { .. }) => return Units::run(unit, all.count() - unit),
+            (Course::Sweep { up: false }, Grain::Units { .. }) => return Units::run(0, unit + 1),
+            (Course::Unknown, Grain::Whole { returns }) if returns < RETURNS => {
+                known.grain = Grain::Whole { returns: returns + 1 };
+                return all;
+            }
+            (Course::Unknown | Course::Stride, Grain::Whole { .. }) => {
+                known.grain = Grain::Units { next: all.count(), run: 0 };
+                self.note_cut(known);
+            }
+            (Course::Unknown | Course::Stride, Grain::Units { .. }) => {}
+        }
+        self.next_run(known, unit)
+    }
+
+    /// Who goes on in a block, and finds what it had there still open, gets twice as much.
+    fn next_run(&self, known: &mut Block, unit: u32) -> Units {
+        let Grain::Units { next, run } = known.grain else { return self.layout().all_units() };
+        let goes_on = unit == next && unit > 0;
+        let run = match () {
+            () if goes_on && known.open.has(Units::run(unit - 1, 1)) => 2 * run,
+            () if goes_on => run,
+            () => 1,
+        };
+        let run = run.clamp(1, self.layout().all_units().count() - unit);
+        known.grain = Grain::Units { next: unit + run, run };
+        Units::run(unit, run)
+    }
+
+    /// A huge page that is cut loses the frames of its pages of zeros: the kernel puts its own page of zeros in their place.
+    fn note_cut(&self, known: &mut Block) {
+        let codes = known.codes.chunks_exact(self.codec.scheme.code_bytes());
+        if known.codes.is_empty()
+            || !known.stale.is_empty()
+            || codes.into_iter().any(|codes| *codes == *self.zero_codes)
+        {
+            known.tested = None;
+        }
+    }
+
+    /// The units to open for pages that are wanted all.
+    pub(super) fn around(&self, known: &Block, part: Span) -> Units {
+        match (known.state, known.grain) {
+            (State::Used, Grain::Units { .. }) => self.layout().units_of(part),
+            _ => self.layout().all_units(),
+        }
+    }
+
+    /// Opens those units that are not.
+    pub(super) fn open(&self, block: BlockIndex, known: &mut Block, units: Units, now: Timestamp, why: Why) -> Served {
+        match known.state {
+            State::Fresh => self.open_fresh(block, known, now, why),
+            State::Used if !known.open.has(units) => self.open_closed(block, known, units - known.open, now, why),
+            State::Used | State::Kept => self.open_again(block, known, why),
+        }
+    }
+
+    fn open_fresh(&self, block: BlockIndex, known: &mut Block, now: Timestamp, why: Why) -> Served {
+        self.counts.add(Counter::FirstUses, 1);
+        let span = self.layout().span(block);
+        let filled = match self.engine.supply(span) {
+            Frames::Same => self.engine.fill(span),
+            supplied => Ok(supplied),
+        };
+        match filled {
+            Ok(frames) => {
+                self.note_frames(known, frames);
+                self.count_pages(block);
+                (known.state, known.open) = (State::Used, self.layout().all_units());
+                self.note_open(Opening { block, units: known.open }, false, now, why);
+                Served::GoesOn
+            }
+            Err(refusal) => {
+                self.witness.lost(block, &refusal);
+                Served::Stop
+            }
+        }
+    }
+
+    fn open_closed(&self, block: BlockIndex, known: &mut Block, closed: Units, now: Timestamp, why: Why) -> Served {
+        let locked = closed - known.stale;
+        if self.verify(block, known, locked) == Served::Stop {
+            return Served::Stop;
+        }
+        if locked != closed {
+            self.counts.add(Counter::Early, 1);
+        }
+        for span in self.layout().spans(block, closed) {
+            if let Err(refusal) = self.engine.open(span) {
+                self.witness.lost(block, &refusal);
+                return Served::Stop;
+            }
+            known.open |= self.layout().units_of(span);
+        }
+        known.stale -= closed;
+        self.note_open(Opening { block, units: closed }, true, now, why);
+        Served::GoesOn
+    }
+
+    /// Somebody else opened it meanwhile; or the program gave the page back to the kernel by itself.
+    fn open_again(&self, block: BlockIndex, known: &mut Block, why: Why) -> Served {
+        let Why::Wanted { page, .. } = why else { return Served::GoesOn };
+        match self.engine.settle(page) {
+            Ok(frames) => {
+                self.note_frames(known, frames);
+                if known.state == State::Kept { Served::Left } else { Served::GoesOn }
+            }
+            Err(refusal) => {
+                self.witness.lost(block, &refusal);
+                Served::Stop
+            }
+        }
+    }
+
+    /// A block of which a page is on a frame that was not tested counts as not tested.
+    fn note_frames(&self, known: &mut Block, frames: Frames) {
+        let (counter, tested) = match frames {
+            Frames::Same => return,
+            Frames::Untested => (Counter::Untested, None),
+            Frames::Tested(at) => (Counter::Supplied, Some(at)),
+        };
+        if known.state == State::Fresh {
+            self.counts.add(counter, u64::from(self.layout().block_pages()));
+        }
+        known.tested = tested;
+    }
+
+    fn note_open(&self, opening: Opening, was_used: bool, now: Timestamp, why: Why) {
+        self.counts.add(Counter::Open, self.layout().pages_of(opening.units));
+        let mut openings = self.openings();
+        let touch = match why {
+            Why::Wanted { touch, began, .. } => {
+                openings.opened(opening, now, was_used.then(|| began.elapsed()));
+                touch
+            }
+            Why::Ahead => {
+                openings.opened_ahead(opening, now);
+                Touch::Ahead
+            }
+        };
+        self.counts.set(Counter::Grown, u64::from(openings.grown()));
+        drop(openings);
+        for span in self.layout().spans(opening.block, opening.units) {
+            self.witness.unlocked(Access::new(now, span, touch));
+        }
+    }
+
+    /// A block is in use that was not.
+    pub(super) fn count_pages(&self, block: BlockIndex) {
+        let more = u64::from(self.layout().block_pages());
+        self.reach.fetch_max(block.0 + 1, Ordering::Relaxed);
+        self.counts.add(Counter::Pages, more);
+        let pages = self.counts.get(Counter::Pages);
+        self.counts.set(Counter::MostPages, pages.max(self.counts.get(Counter::MostPages)));
+        let units = usize::try_from(pages / u64::from(self.layout().unit_pages())).expect("units have addresses");
+        self.openings().uses(units);
+    }
+
+    /// Moves what was opened at once to the vault, then makes its codes. In between a fault may take it back.
+    pub(super) fn close(&self, opening: Opening, now: Timestamp) {
+        let Opening { block, units } = opening;
+        let mut known = self.table.lock(block);
+        let units = units & known.open;
+        if known.state != State::Used || units.is_empty() {
+            return;
+        }
+        let mut rest = units;
+        for span in self.layout().spans(block, units) {
+            let closed = if known.holders > 0 { None } else { self.engine.close(span).ok() };
+            let Some(frames) = closed else { break };
+            self.note_frames(&mut known, frames);
+            rest -= self.layout().units_of(span);
+        }
+        if !rest.is_empty() {
+            self.counts.add(Counter::Pinned, 1);
+            self.openings().stays(Opening { block, units: rest }, now);
+        }
+        let closed = units - rest;
+        if closed.is_empty() {
+            return;
+        }
+        self.counts.add(Counter::Locked, 1);
+        self.counts.subtract(Counter::Open, self.layout().pages_of(closed));
+        known.open -= closed;
+        known.stale |= closed;
+        drop(known);
+        self.encode(block, closed);
+    }
+}
