@@ -11,6 +11,7 @@ mod kill;
 mod map;
 mod march;
 mod politeness;
+mod pressure;
 mod protect;
 mod refusals;
 mod served;

@@ -12,7 +12,7 @@
 
 #![allow(unsafe_code, reason = "the C interface")]
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_ulong, c_void};
 use std::ptr;
 
 use libc::{dirent, epoll_event, iovec, mode_t, msghdr, nfds_t, off_t, pollfd, sockaddr, socklen_t, stack_t, timespec};
@@ -123,6 +123,13 @@ fn vector(of: *const iovec, count: c_int) -> Piece {
     Piece::Vector(of, usize::try_from(count).unwrap_or(0))
 }
 
+/// How much a device is handed: the size that is in the number of the request (asm-generic/ioctl.h), and of old requests, which have
+/// none there, at least as much as of any.
+fn control_bytes(request: c_ulong) -> usize {
+    const OLD: usize = 64;
+    usize::try_from(request >> 16 & 0x3fff).map_or(OLD, |size| size.max(OLD))
+}
+
 /// The length that lies at an address; 0 at null.
 ///
 /// # Safety
@@ -218,6 +225,7 @@ wrapped! {
     rename(from: *const c_char, to: *const c_char) -> c_int [Piece::Text(from), Piece::Text(to)];
     pipe(to: *mut c_int) -> c_int [bytes(to, 8)];
     pipe2(to: *mut c_int, flags: c_int) -> c_int [bytes(to, 8)];
+    ioctl(file: c_int, request: c_ulong, argument: *mut c_void) -> c_int [bytes(argument, control_bytes(request))];
     getrandom(to: *mut c_void, length: usize, flags: c_uint) -> isize [bytes(to, length)];
     fread(to: *mut c_void, size: usize, count: usize, stream: *mut libc::FILE) -> usize [bytes(to, size.saturating_mul(count))];
     fread_unlocked(to: *mut c_void, size: usize, count: usize, stream: *mut libc::FILE) -> usize

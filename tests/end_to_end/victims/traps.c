@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -66,6 +67,10 @@ static void system_calls(void) {
         if (write(pipes[1], here, 64) != 64 || read(pipes[0], here, 64) != 64) exit(7);
         struct iovec pieces[2] = {{here, 100}, {here + 2000, 100}};
         if (pwritev(file, pieces, 2, 8192) != 200 || preadv(file, pieces, 2, 8192) != 200) exit(8);
+        size_t other = (page + 48) % PAGES;
+        if (write(pipes[1], copy, 5) != 5 || ioctl(pipes[0], FIONREAD, heap + other * PAGE)) exit(9);
+        if (*(int *)(heap + other * PAGE) != 5 || read(pipes[0], copy, 5) != 5) exit(10);
+        fill_page(other);
     }
 }
 

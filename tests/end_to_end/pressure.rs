@@ -1,0 +1,102 @@
+//! A guarded program whose memory does not all fit: what the kernel swaps out, locked or not, comes back as it was.
+//!
+//! The limit is of a control group of its own, and the swap of a file of its own, so nothing else on the machine is short.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::guard::{engines, library, victim};
+use crate::harness::{Rampart, Said, is_root};
+
+/// A file that the kernel swaps to; no more when this is dropped.
+struct Swap(PathBuf);
+
+impl Swap {
+    fn on(folder: &Path) -> Option<Self> {
+        let file = folder.join("swap");
+        fs::write(&file, vec![0; 256 << 20]).expect("room for a file");
+        let done = |program: &str| {
+            let mut command = Command::new(program);
+            let status = command.arg(&file).stdout(Stdio::null()).stderr(Stdio::null()).status();
+            status.is_ok_and(|status| status.success())
+        };
+        (done("mkswap") && done("swapon")).then_some(Self(file))
+    }
+}
+
+impl Drop for Swap {
+    fn drop(&mut self) {
+        let _ = Command::new("swapoff").arg(&self.0).status();
+    }
+}
+
+/// A control group with a limit of memory; gone when this is dropped.
+struct Group(PathBuf);
+
+impl Group {
+    /// Of either version of control groups, where the limit can be set.
+    fn of(mebibytes: u32) -> Option<Self> {
+        let versions = [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
+        versions.into_iter().find_map(|(root, limit)| {
+            let group = Self(Path::new(root).join(format!("rampart-test-{}", std::process::id())));
+            fs::create_dir(&group.0).ok()?;
+            let file = group.0.join(limit);
+            (file.exists() && fs::write(file, format!("{mebibytes}M")).is_ok()).then_some(group)
+        })
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+/// Pages that were ever swapped out.
+fn swapped_out() -> u64 {
+    let text = fs::read_to_string("/proc/vmstat").expect("/proc is mounted");
+    let line = text.lines().find_map(|line| line.strip_prefix("pswpout "));
+    line.and_then(|count| count.parse().ok()).expect("the kernel counts")
+}
+
+#[test]
+fn what_is_swapped_out_comes_back_as_it_was_locked_or_not() {
+    let rampart = Rampart::new();
+    let Some(traps) = victim(&rampart, "traps") else { return };
+    if !is_root() {
+        println!("skipped: to swap wants root");
+        return;
+    }
+    let (Some(_swap), Some(group)) = (Swap::on(rampart.folder()), Group::of(60)) else {
+        println!("skipped: no swap or no limit of memory can be had here");
+        return;
+    };
+    for engine in engines(&rampart) {
+        let swapped = ["heap", "mmap", "bss"].map(|memory| {
+            let before = swapped_out();
+            let mut command = Command::new("sh");
+            command.args(["-c", "echo $$ > \"$1/cgroup.procs\"; shift; exec \"$@\"", "sh"]).arg(&group.0);
+            command.arg(env!("CARGO_BIN_EXE_rampart")).args(["run", "--engine", engine, "--test", "none"]);
+            command.args([
+                "--block",
+                "64KiB",
+                "--cap",
+                "4MiB",
+                "--protect",
+                "heap,bss,mmap",
+                "--",
+                &traps,
+                "waits",
+                memory,
+            ]);
+            command.env("RAMPART_STORE", rampart.store()).env("RAMPART_GUARD_LIBRARY", library());
+            let said = Said::from(command.current_dir(rampart.folder()).output().expect("sh runs"));
+            let right = (said.code, said.out.as_str()) == (Some(0), "16384 pages are right\n");
+            // The kernel may end who wants memory faster than it can swap.
+            assert!(right || said.code == Some(128 + 9), "{engine} {memory}: {:?} {}", said.code, said.err);
+            right && swapped_out() > before
+        });
+        assert!(swapped.contains(&true), "{engine}: 64 MiB did not fit into 60, and were swapped");
+    }
+}
