@@ -459,6 +459,10 @@ fn frames_that_fail_are_taken_from_under_a_program_that_notices_nothing() {
         events.iter().all(|event| event["event"] == "failed_emulated") && events.len() as u64 == retired,
         "{report}"
     );
+    assert!(
+        events.iter().all(|event| event["evidence"]["line"].is_u64() && event["bits"].as_u64() > Some(0)),
+        "{report}"
+    );
     let map = rampart.json(&["map", "show", "--json"]);
     assert_eq!(map["frames"].as_array().map(Vec::len), Some(0), "what was made up is not on the map");
 }

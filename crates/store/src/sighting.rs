@@ -67,7 +67,7 @@ impl FailureRow {
         let frame = natural("frame", self.frame)?;
         let failed = FailedFrame {
             frame: Frame::new(frame).ok_or_else(|| Malformed("frame", frame.to_string()))?,
-            cause: word("cause", &self.cause, [Cause::MarchTest, Cause::Operator], cause_word)?,
+            cause: word("cause", &self.cause, [Cause::MarchTest, Cause::Operator, Cause::Guard], cause_word)?,
             lines: self.lines.cast_unsigned(),
             first_seen: moment("first_seen", self.first_seen)?,
             last_seen: moment("last_seen", self.last_seen)?,
@@ -130,6 +130,7 @@ const fn cause_word(cause: Cause) -> &'static str {
     match cause {
         Cause::MarchTest => "march-test",
         Cause::Operator => "operator",
+        Cause::Guard => "guard",
     }
 }
 

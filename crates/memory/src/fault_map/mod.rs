@@ -33,6 +33,8 @@ pub enum Cause {
     MarchTest,
     /// A person said so.
     Operator,
+    /// A page in it was changed beyond correction, as the guard of a program saw.
+    Guard,
 }
 
 /// One mismatch, in full: enough to repeat the read that found it.
@@ -114,6 +116,12 @@ impl FailedFrame {
             evidence: Vec::new(),
             retirement: Retirement::Pending,
         }
+    }
+
+    /// A frame in which a guard found a page that was changed beyond correction; where in it is unknown.
+    #[must_use]
+    pub fn spoilt(frame: Frame, at: Timestamp) -> Self {
+        Self { cause: Cause::Guard, ..Self::condemned(frame, at) }
     }
 
     fn observed(frame: Frame, evidence: Evidence) -> Self {

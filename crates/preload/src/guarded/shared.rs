@@ -17,7 +17,7 @@ use rampart_codes::Outcome;
 use rampart_guard::accesses::{Access, Buffer};
 use rampart_guard::{Counter, Counts, PageIndex, Refusal, Trouble, Witness};
 use rampart_linux::SystemClock;
-use rampart_memory::fault_map::Origin;
+use rampart_memory::fault_map::{Evidence, Origin};
 use rampart_memory::{Clock, Frame};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, ftruncate, open};
@@ -74,14 +74,16 @@ impl Shared {
         self.events.as_ref().is_some_and(told) && !self.alone.load(Ordering::Relaxed)
     }
 
-    /// A frame failed a test.
-    pub fn failed(&self, frame: Option<Frame>, origin: Origin) {
+    /// A frame failed a test, in which this was seen first.
+    pub fn failed(&self, frame: Option<Frame>, origin: Origin, seen: &Evidence) {
         let name = match origin {
             Origin::Real => "failed",
             Origin::Emulated => "failed_emulated",
         };
         let frame = frame.map_or_else(String::new, |frame| format!(",\"frame\":{}", frame.number()));
-        self.tell(&format!("{{\"event\":\"{name}\",\"at\":{}{frame}}}\n", now()));
+        let (bits, seen) = (seen.bits().count(), evidence(seen));
+        let at = now();
+        self.tell(&format!("{{\"event\":\"{name}\",\"at\":{at}{frame},\"bits\":{bits},\"evidence\":{seen}}}\n"));
     }
 
     /// The program does not go on: it wanted a page that is beyond correction. `held`: as soon as somebody saved what can be saved.
@@ -157,6 +159,17 @@ fn mapped(path: &Path) -> Option<&'static Counts> {
     memory.ok().map(|memory| unsafe { &*memory.cast::<Counts>() })
 }
 
+/// Evidence as an object of JSON.
+fn evidence(seen: &Evidence) -> String {
+    let Evidence { at, line, expected, found, reread, test, element, background } = seen;
+    let [expected, found, reread] = [expected, found, reread].map(|data| format!("{:?}", data.0));
+    let (at, test, background) = (at.micros(), json(test), json(background));
+    format!(
+        "{{\"at\":{at},\"line\":{line},\"expected\":{expected},\"found\":{found},\"reread\":{reread},\"test\":{test},\
+         \"element\":{element},\"background\":{background}}}"
+    )
+}
+
 /// Which page, and where it begins: in bytes from the start of the range, and where the program knows it.
 struct Place {
     page: PageIndex,
@@ -226,6 +239,8 @@ impl Witness for Shared {
 mod tests {
     use super::*;
 
+    use rampart_memory::{LineData, Timestamp};
+
     #[test]
     fn a_trouble_is_one_line_of_json() {
         let trouble = Trouble { page: PageIndex(3), frame: Frame::new(16), outcome: Outcome::Uncorrectable };
@@ -236,6 +251,22 @@ mod tests {
         let nameless = Trouble { frame: None, outcome: Outcome::CodesWrong, ..trouble };
         let told = line(7, &nameless, &Place { address: None, ..place }, None);
         assert_eq!(told, "{\"event\":\"codes_wrong\",\"at\":7,\"page\":3,\"offset\":12288}\n");
+    }
+
+    #[test]
+    fn evidence_is_read_back_as_it_was() {
+        let data = |word| LineData([word, 0, 0, 0, 0, 0, 0, u64::MAX]);
+        let seen = Evidence {
+            at: Timestamp::from_micros(5),
+            line: 63,
+            expected: data(0),
+            found: data(1),
+            reread: data(2),
+            test: "{⇕(w0); ⇑(r0)}".to_owned(),
+            element: 1,
+            background: "a \"name\"".to_owned(),
+        };
+        assert_eq!(serde_json::from_str::<Evidence>(&evidence(&seen)).unwrap(), seen);
     }
 
     #[test]

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 
 use rampart_diagnostic::Machine;
-use rampart_memory::Frame;
-use rampart_memory::fault_map::{FailedFrame, Origin};
+use rampart_memory::fault_map::{FailedFrame, FaultMap, Origin};
+use rampart_memory::{Frame, Timestamp};
 
 use super::left::Event;
 use crate::error::Error;
@@ -57,15 +57,17 @@ impl Follower {
 
     /// Keeps and says what is new, and runs what is to be run.
     pub fn look(&mut self) {
-        for (process, event) in self.news() {
+        let news = self.news();
+        let kept = self.keep(&news);
+        for (process, event) in &news {
             match event.event.as_str() {
-                "uncorrectable" if self.told.insert((process, event.page.unwrap_or(u64::MAX))) => {
-                    let kept = if self.flipped { MADE_UP.to_owned() } else { self.keep(&event) };
-                    eprintln!("rampart: {}; {}", beyond(process, &event), kept);
+                "uncorrectable" if self.told.insert(place(*process, event)) => {
+                    let kept = if self.flipped { MADE_UP.to_owned() } else { is_kept(event, &kept) };
+                    eprintln!("rampart: {}; {}", beyond(*process, event), kept);
                 }
-                "failed" => eprintln!("rampart: a frame failed its test; {}", self.keep(&event)),
-                "stopped" => eprintln!("rampart: {}", stopped(process, &event)),
-                "held" => self.run_command(process, &event),
+                "failed" => eprintln!("rampart: {}; {}", failed(event), is_kept(event, &kept)),
+                "stopped" => eprintln!("rampart: {}", stopped(*process, event)),
+                "held" => self.run_command(*process, event),
                 _ => {}
             }
         }
@@ -87,13 +89,26 @@ impl Follower {
         (self.running, self.waiting) = (None, None);
     }
 
-    fn keep(&self, event: &Event) -> String {
-        let Some(frame) = event.frame.and_then(Frame::new) else {
-            return "its frame is unknown: reading frame numbers wants root".to_owned();
-        };
-        match condemn(frame, self.store.clone()) {
-            Ok(()) => format!("frame {frame} is on the map of bad frames; `rampart map restore` retires it"),
-            Err(error) => format!("frame {frame} could not be put on the map of bad frames: {error}"),
+    /// Puts all frames that are bad by these news on the map, for good.
+    fn keep(&self, news: &[(u32, Event)]) -> Result<(), Error> {
+        let now = Machine::this().clock.now();
+        let bad: Vec<_> = news.iter().filter_map(|(process, event)| self.condemned(*process, event, now)).collect();
+        if bad.is_empty() {
+            return Ok(());
+        }
+        let mut store = store::open(self.store.clone(), now)?;
+        Ok(store.keep_failures(None, bad.iter().map(|failed| (Origin::Real, failed)))?)
+    }
+
+    /// The frame that an event condemns, if that is news.
+    fn condemned(&self, process: u32, event: &Event, now: Timestamp) -> Option<FailedFrame> {
+        let frame = Frame::new(event.frame?)?;
+        match (event.event.as_str(), &event.evidence) {
+            ("uncorrectable", _) if !self.flipped && !self.told.contains(&place(process, event)) => {
+                Some(FailedFrame::spoilt(frame, now))
+            }
+            ("failed", Some(seen)) => Some(FaultMap::new(Origin::Real).record(frame, seen.clone()).clone()),
+            _ => None,
         }
     }
 
@@ -151,11 +166,28 @@ fn from(path: &Path, place: u64) -> Option<String> {
     Some(text)
 }
 
-/// Puts a frame on the map, for good.
-fn condemn(frame: Frame, path: Option<PathBuf>) -> Result<(), Error> {
-    let now = Machine::this().clock.now();
-    let mut store = store::open(path, now)?;
-    Ok(store.keep_failure(None, Origin::Real, &FailedFrame::condemned(frame, now))?)
+/// The page of an event, and whose it is.
+fn place(process: u32, event: &Event) -> (u32, u64) {
+    (process, event.page.unwrap_or(u64::MAX))
+}
+
+/// What became of the frame of an event.
+fn is_kept(event: &Event, kept: &Result<(), Error>) -> String {
+    let Some(frame) = event.frame.and_then(Frame::new) else {
+        return "its frame is unknown: reading frame numbers wants root".to_owned();
+    };
+    match kept {
+        Ok(()) => format!("frame {frame} is on the map of bad frames; `rampart map restore` retires it"),
+        Err(error) => format!("frame {frame} could not be put on the map of bad frames: {error}"),
+    }
+}
+
+/// What a test saw.
+fn failed(event: &Event) -> String {
+    let seen = event.evidence.as_ref();
+    let line = seen
+        .map_or_else(String::new, |seen| format!(", with {} wrong bits in line {}", seen.bits().count(), seen.line));
+    format!("memory failed its test{line}")
 }
 
 /// What memory did, and to what.
@@ -177,6 +209,8 @@ fn stopped(process: u32, event: &Event) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use rampart_memory::fault_map::Cause;
 
     #[test]
     fn lines_are_read_once_and_only_whole_ones() {
@@ -214,15 +248,30 @@ mod tests {
     fn a_bad_frame_is_on_the_map_before_it_is_said_and_one_that_was_made_up_never_is() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.db");
-        let events =
-            "{\"event\":\"uncorrectable\",\"page\":3,\"frame\":16}\n{\"event\":\"failed_emulated\",\"frame\":17}\n";
-        fs::write(folder.path().join("7.jsonl"), events).unwrap();
-        Follower::new(folder.path(), Some(path.clone()), true, None).unwrap().look();
+        let zeros = [0; 8];
+        let evidence = format!(
+            "{{\"at\":7,\"line\":3,\"expected\":{zeros:?},\"found\":[1,0,0,0,0,0,0,2],\"reread\":{zeros:?},\"test\":\"{{⇕(w0)}}\",\"element\":0,\"background\":\"solid\"}}"
+        );
+        let failed =
+            |name: &str, frame: u64| format!("{{\"event\":\"{name}\",\"frame\":{frame},\"evidence\":{evidence}}}\n");
+        let made_up =
+            format!("{{\"event\":\"uncorrectable\",\"page\":3,\"frame\":16}}\n{}", failed("failed_emulated", 17));
+        let follow = |flipped, events: &str| {
+            fs::write(folder.path().join("7.jsonl"), events).unwrap();
+            Follower::new(folder.path(), Some(path.clone()), flipped, None).unwrap().look();
+        };
+        follow(true, &made_up);
         assert!(!path.exists());
-        fs::write(folder.path().join("7.jsonl"), format!("{events}{{\"event\":\"failed\",\"frame\":18}}\n")).unwrap();
-        Follower::new(folder.path(), Some(path.clone()), false, None).unwrap().look();
-        let map =
-            store::open(Some(path), rampart_memory::Timestamp::default()).unwrap().failures(Origin::Real).unwrap();
-        assert_eq!([16, 17, 18].map(|frame| map.get(Frame::new(frame).unwrap()).is_some()), [true, false, true]);
+        follow(false, &(made_up.clone() + &failed("failed", 18)));
+        let map = store::open(Some(path.clone()), Timestamp::default()).unwrap().failures(Origin::Real).unwrap();
+        let known = |number: u64| map.get(Frame::new(number).unwrap()).map(|known| (known.cause, known.lines));
+        let (guard, march) = ((Cause::Guard, u64::MAX), (Cause::MarchTest, 1 << 3));
+        assert_eq!([16, 17, 18].map(known), [Some(guard), None, Some(march)]);
+    }
+
+    #[test]
+    fn a_frame_that_fails_is_told_with_what_was_seen() {
+        let event: Event = serde_json::from_str("{\"event\":\"failed\"}").unwrap();
+        assert!(is_kept(&event, &Ok(())).contains("unknown") && failed(&event) == "memory failed its test");
     }
 }

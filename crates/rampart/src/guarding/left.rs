@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use rampart_guard::{Counter, Snapshot};
+use rampart_memory::fault_map::Evidence;
 use rampart_memory::{Bytes, FRAME_BYTES};
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +26,8 @@ pub struct Event {
     pub frame: Option<u64>,
     /// Bits that had been flipped.
     pub bits: Option<u32>,
+    /// What was seen first in a frame that failed its test.
+    pub evidence: Option<Evidence>,
     /// Where `malloc` was called for the last allocation of 16 KiB or more in the page, as `FILE+0xOFFSET`.
     pub site: Option<String>,
     /// The thread that wanted the page, as `gettid(2)` numbers it.

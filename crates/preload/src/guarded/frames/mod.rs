@@ -19,7 +19,7 @@ mod planted;
 mod shelf;
 mod test;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::env;
 use std::ptr;
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -29,9 +29,9 @@ use std::time::Instant;
 use rampart_guard::stock::TRAY_PAGES;
 use rampart_guard::{Counter, Counts, FrameKnobs, Frames, Refusal, Stock, Untested};
 use rampart_linux::vault::{Side, Span, Vault};
-use rampart_linux::{Block, Pagemap, Roots, SteadyClock};
-use rampart_memory::fault_map::Origin;
-use rampart_memory::{Bytes, Clock, FRAME_BYTES, Frame};
+use rampart_linux::{Block, Pagemap, Roots, SteadyClock, SystemClock};
+use rampart_memory::fault_map::{Evidence, Origin};
+use rampart_memory::{Bytes, Clock, FRAME_BYTES, Frame, Timestamp};
 
 use super::engine::refused;
 use super::shared::Shared;
@@ -271,17 +271,19 @@ impl Pool {
         let (tested, began) = (self.clock.now(), Instant::now());
         let (mut blocks, names): (Vec<_>, Vec<_>) = raw.into_iter().map(|raw| (raw.block, raw.names)).unzip();
         let before: Vec<_> = blocks.iter().map(|block| self.frames_now(block)).collect();
-        let mut bad = BTreeSet::new();
-        how(&mut || bad = self.test.run(&mut blocks));
+        // Evidence is read by others, on the calendar's clock.
+        let (mut bad, at) = (BTreeMap::new(), SystemClock.now());
+        how(&mut || bad = self.test.run(&mut blocks, at));
         let pages: u64 = blocks.iter().map(Block::pages).sum();
         self.counts().add(Counter::Tested, pages);
         self.counts().add(Counter::TestNanos, u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
         let (mut first, mut all_good) = (0, true);
         for ((mut block, names), frames) in blocks.into_iter().zip(names).zip(before) {
             let pages = block.pages();
-            let mut failed: BTreeMap<u64, Why> =
-                bad.range(first..first + pages).map(|page| (page - first, Why::Failed(Origin::Real))).collect();
-            self.emulate(&mut block, &names, &frames, &mut failed);
+            let mut failed: BTreeMap<u64, Why> = pages_of(&mut bad, first + pages)
+                .map(|(page, seen)| (page - first, Why::Failed(Origin::Real, seen.into())))
+                .collect();
+            self.emulate(&mut block, &names, &frames, at, &mut failed);
             failed.extend(self.known.among(&frames).into_iter().map(|page| (page, Why::Known)));
             first += pages;
             if !failed.is_empty() {
@@ -297,13 +299,20 @@ impl Pool {
     }
 
     /// Tests those pages of a block once more in which faults are planted.
-    fn emulate(&self, block: &mut Block, names: &[u64], frames: &[Option<Frame>], failed: &mut BTreeMap<u64, Why>) {
+    fn emulate(
+        &self,
+        block: &mut Block,
+        names: &[u64],
+        frames: &[Option<Frame>],
+        at: Timestamp,
+        failed: &mut BTreeMap<u64, Why>,
+    ) {
         for (page, &name) in (0..).zip(names) {
             let frame = usize::try_from(page).ok().and_then(|page| *frames.get(page)?);
             let planted = self.with_planted(|planted| (planted.faults(name, frame), planted.seed() ^ name));
             let Some((faults, seed)) = planted.filter(|(faults, _)| !faults.is_empty()) else { continue };
-            if self.test.run_emulated(block, page, faults, seed) {
-                failed.entry(page).or_insert(Why::Failed(Origin::Emulated));
+            if let Some(seen) = self.test.run_emulated(block, page, (faults, seed), at) {
+                failed.entry(page).or_insert(Why::Failed(Origin::Emulated, seen.into()));
             }
         }
     }
@@ -316,13 +325,13 @@ impl Pool {
 
     /// Tells which frames failed, holds their pages and those of frames that are known to be bad, and gives the others back.
     fn retire(&self, block: Block, frames: &[Option<Frame>], bad: &BTreeMap<u64, Why>) {
-        for (&page, &why) in bad {
+        for (&page, why) in bad {
             let frame = usize::try_from(page).ok().and_then(|page| *frames.get(page)?);
             match why {
                 Why::Known => self.counts().add(Counter::Avoided, 1),
-                Why::Failed(origin) => {
+                Why::Failed(origin, seen) => {
                     self.counts().add(Counter::Retired, 1);
-                    self.shared.failed(frame, origin);
+                    self.shared.failed(frame, *origin, seen);
                 }
             }
         }
@@ -332,12 +341,18 @@ impl Pool {
 }
 
 /// Why a frame is not to be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Why {
-    /// It failed its test.
-    Failed(Origin),
+    /// It failed its test, in which this was seen.
+    Failed(Origin, Box<Evidence>),
     /// It is on the list of those that did before.
     Known,
+}
+
+/// Takes the first pages off a map, up to `end`.
+fn pages_of<V>(map: &mut BTreeMap<u64, V>, end: u64) -> impl Iterator<Item = (u64, V)> {
+    let rest = map.split_off(&end);
+    std::mem::replace(map, rest).into_iter()
 }
 
 /// Takes memory off a list until they make up a tray.

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "memory under test is reached by its addresses")]
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::ptr::NonNull;
 use std::thread;
@@ -12,9 +12,10 @@ use rampart_guard::FrameKnobs;
 use rampart_linux::Block;
 use rampart_linux::cpu::{Scheduling, schedule_as};
 use rampart_march::execute::{Engine, Executor, Mismatch, Region, Settings, Watch};
-use rampart_march::{Fidelity, Order, Plan};
+use rampart_march::{Fidelity, Order, Pass, Plan};
 use rampart_memory::fault::{Emulator, PlacedFault};
-use rampart_memory::{FRAME_BYTES, LINES_PER_FRAME};
+use rampart_memory::fault_map::Evidence;
+use rampart_memory::{FRAME_BYTES, LINES_PER_FRAME, Timestamp};
 
 const PAGE: usize = 4096;
 
@@ -36,10 +37,11 @@ impl FrameTest {
         }
     }
 
-    /// Tests blocks as one region, and leaves zeros in them. Returns the pages that failed, counted through all blocks.
-    pub fn run(&self, blocks: &mut [Block]) -> BTreeSet<u64> {
+    /// Tests blocks as one region from `at` on, and leaves zeros in them. Returns what was seen first in each page that failed, counted
+    /// through all blocks.
+    pub fn run(&self, blocks: &mut [Block], at: Timestamp) -> BTreeMap<u64, Evidence> {
         let pages: Vec<NonNull<u8>> = blocks.iter().flat_map(addresses).collect();
-        let mut bad = BadPages::default();
+        let mut failed = BTreeMap::new();
         for pass in self.plan.passes() {
             let mut region = match blocks {
                 [block] => Region::from(block),
@@ -48,28 +50,35 @@ impl FrameTest {
                 // makes references to them. No page is in two blocks.
                 _ => unsafe { Region::from_pages(&pages) },
             };
-            self.executor.run(&mut region, pass, None, &mut bad);
+            self.executor.run(&mut region, pass, None, &mut Failing { pass, at, failed: &mut failed });
         }
         for page in pages {
             // SAFETY: as above.
             unsafe { page.cast::<[u8; PAGE]>().write(ZEROS) };
         }
-        bad.0
+        failed
     }
 
-    /// Tests the page of a block with these faults in its way, and leaves zeros in it. Whether it failed.
-    pub fn run_emulated(&self, block: &mut Block, page: u64, faults: Vec<PlacedFault>, seed: u64) -> bool {
+    /// Tests the page of a block with these faults in its way, and leaves zeros in it. What was seen if it failed.
+    pub fn run_emulated(
+        &self,
+        block: &mut Block,
+        page: u64,
+        (faults, seed): (Vec<PlacedFault>, u64),
+        at: Timestamp,
+    ) -> Option<Evidence> {
         let address =
             addresses(block).nth(usize::try_from(page).expect("a page of a block")).expect("the block has it");
-        let (mut bad, mut emulator) = (BadPages::default(), Emulator::new(faults, seed));
+        let (mut failed, mut emulator) = (BTreeMap::new(), Emulator::new(faults, seed));
         for pass in self.plan.passes() {
             // SAFETY: as in `run`.
             let mut region = unsafe { Region::from_raw(address, LINES_PER_FRAME) };
-            self.executor.run(&mut region, pass, Some(&mut emulator), &mut bad);
+            let mut failing = Failing { pass, at, failed: &mut failed };
+            self.executor.run(&mut region, pass, Some(&mut emulator), &mut failing);
         }
         // SAFETY: as in `run`.
         unsafe { address.cast::<[u8; PAGE]>().write(ZEROS) };
-        !bad.0.is_empty()
+        failed.pop_first().map(|(_, evidence)| evidence)
     }
 }
 
@@ -93,12 +102,25 @@ fn addresses(block: &Block) -> impl Iterator<Item = NonNull<u8>> {
 }
 
 /// Pages on which a line was wrong.
-#[derive(Default)]
-struct BadPages(BTreeSet<u64>);
+struct Failing<'a> {
+    pass: &'a Pass,
+    at: Timestamp,
+    /// What was seen of each first.
+    failed: &'a mut BTreeMap<u64, Evidence>,
+}
 
-impl Watch for BadPages {
-    fn mismatch(&mut self, mismatch: &Mismatch) {
-        self.0.insert(mismatch.line.0 / LINES_PER_FRAME);
+impl Watch for Failing<'_> {
+    fn mismatch(&mut self, seen: &Mismatch) {
+        self.failed.entry(seen.line.page()).or_insert_with(|| Evidence {
+            at: self.at,
+            line: seen.line.in_page(),
+            expected: seen.expected,
+            found: seen.found,
+            reread: seen.reread,
+            test: self.pass.test.to_string(),
+            element: u32::try_from(seen.element).unwrap_or(u32::MAX),
+            background: self.pass.background.name.clone(),
+        });
     }
 
     fn advanced(&mut self, _: u64) -> ControlFlow<()> {

@@ -237,7 +237,8 @@ fn events(body: &mut String, events: &[Event]) {
     }
     body.push_str("<h2>Events</h2>\n<div class=table><table>\n<tr><th>when<th>what<th class=number>page<th class=number>offset<th class=number>address<th class=number>frame<th class=number>bits<th>allocated at<th>wanted by\n");
     let cell = |value: Option<String>| format!("<td class=number>{}", value.unwrap_or_else(|| "–".to_owned()));
-    for Event { event, at, page, offset, address, frame, bits, site, thread, code } in events.iter().take(EVENTS_SHOWN)
+    for Event { event, at, page, offset, address, frame, bits, evidence: _, site, thread, code } in
+        events.iter().take(EVENTS_SHOWN)
     {
         let hexadecimal = |number: &u64| format!("{number:#x}");
         let cells = [
