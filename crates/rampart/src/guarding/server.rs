@@ -4,7 +4,7 @@
 //! **Problem.** A program is many processes, each with a guard of its own, that begin and end as they like; none of them may wait for
 //! another, and what one of them finds out all must know. **Idea.** A folder, whose name all processes inherit: in it each guard
 //! writes files of its own, the list of bad frames is replaced whole when the map grows, and a file is locked while we live. **Why
-//! this way.** See docs/decisions/0011: nothing is asked, so nobody waits, nothing is lost if either side is killed, and the kernel itself tells
+//! this way.** See docs/decisions/0012: nothing is asked, so nobody waits, nothing is lost if either side is killed, and the kernel itself tells
 //! of a death.
 
 use std::fs::{self, File};
