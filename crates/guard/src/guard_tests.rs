@@ -256,6 +256,24 @@ fn what_the_program_maps_by_itself_is_never_locked_again() {
     assert_eq!(world.guard.engine().read(5), Some(PageData::from_seed(1)));
 }
 
+/// Who forgot it would take it for zeros, which it is not.
+#[test]
+fn what_was_left_to_the_program_is_not_forgotten_but_can_be_taken_back() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    (0..8).for_each(|page| world.write(page, &PageData::from_seed(page)));
+    let all = Span { first: PageIndex(0), count: NonZero::new(8).unwrap() };
+    assert_eq!(world.guard.leave(Span::of_page(PageIndex(5)), at(world.time)), Served::GoesOn);
+    let used = counts.get(Counter::Pages);
+    assert!(!world.guard.forget(all));
+    assert_eq!(world.read(5), PageData::from_seed(5));
+    assert!(world.guard.take_back(all));
+    assert!(counts.get(Counter::Pages) < used && counts.get(Counter::Open) <= counts.get(Counter::Pages));
+    (0..8).for_each(|page| world.write(page, &PageData::from_seed(page + 9)));
+    world.lock_all_but(20);
+    assert!((0..8).all(|page| world.read(page) == PageData::from_seed(page + 9)) && counts.get(Counter::Verified) > 0);
+}
+
 #[test]
 fn a_sweep_finds_its_blocks_open_ahead_of_it() {
     let (counts, told) = (Counts::default(), Told::default());
