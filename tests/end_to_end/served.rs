@@ -51,9 +51,9 @@ fn a_frame_that_goes_on_the_map_is_taken_from_under_its_page_and_never_used_agai
         assert_eq!(said.code, Some(0), "{arguments:?}: {}", said.err);
         said.out.split_whitespace().map(|frame| frame.parse().expect("a frame")).collect()
     };
-    // All that it gets was tested just now, so nothing but the map moves it elsewhere.
+    // All that it gets was tested just now, so nothing but the map moves it elsewhere; which happens once it has been locked.
     let add = env!("CARGO_BIN_EXE_rampart");
-    assert!(!frames(&["--untested", "wait", "--cap", "4MiB", "--", "python3", "-c", MOVES_OUT, add]).is_empty());
+    assert!(!frames(&["--untested", "wait", "--interval", "100ms", "--", "python3", "-c", MOVES_OUT, add]).is_empty());
     let map = rampart.json(&["map", "show", "--json"]);
     let bad = map["frames"][0]["frame"].as_u64().expect("a bad frame");
     for test in ["none", "March C-"] {
