@@ -12,6 +12,7 @@ mod map;
 mod march;
 mod politeness;
 mod pressure;
+mod project;
 mod protect;
 mod refusals;
 mod served;

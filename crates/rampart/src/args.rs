@@ -12,6 +12,7 @@ use rampart_memory::fault::InjectionSpec;
 use rampart_memory::{Bytes, Frame};
 
 use crate::guarding::arguments::RunArguments;
+use crate::projecting::arguments::ProjectArguments;
 use crate::watching::arguments::WatchArguments;
 
 /// Keeps programs correct on memory that is not.
@@ -49,6 +50,10 @@ pub enum Command {
     Run(Box<RunArguments>),
     /// What a guarded program unlocked when, from a file of `rampart run --trace-access`
     Access(AccessArguments),
+    /// What memory errors cost a program on thousands of nodes
+    Project(Box<ProjectArguments>),
+    /// The memory errors that this machine saw, by DIMM: counters, rasdaemon's records, how often they come
+    Errors(ErrorsArguments),
     /// What this machine has, what is possible here and what is not, last tests, bad frames, the daemon
     Status {
         /// One JSON document on standard output
@@ -243,6 +248,17 @@ pub struct SimulateArguments {
     pub json: bool,
 }
 
+/// Options of `rampart errors`.
+#[derive(Debug, Args)]
+pub struct ErrorsArguments {
+    /// A database of rasdaemon [default: rasdaemon's own, where there is one]
+    #[arg(long, value_name = "FILE")]
+    pub database: Option<PathBuf>,
+    /// One JSON document on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Options of `rampart access`.
 #[derive(Debug, Args)]
 pub struct AccessArguments {
@@ -285,7 +301,7 @@ pub fn a_test_that_reads(text: &str) -> Result<MarchChoice, String> {
     Ok(choice)
 }
 
-/// A time of a millisecond to a year, such as `20s`.
+/// A time of up to a year, such as `20s`.
 pub fn some_time(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
         Ok(Duration::ZERO) => Err("no time at all: give at least 1ms, such as 20s or 10m".to_owned()),

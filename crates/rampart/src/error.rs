@@ -81,6 +81,35 @@ pub enum Error {
         /// Why not.
         why: String,
     },
+    /// {0}
+    Scale(#[from] rampart_scale::Error),
+    /// whose errors? name a --system, an --mtbce, or --from-errors and a --dimm
+    NoErrorsNamed,
+    /// {path} cannot be simulated: {why}
+    Schedule {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// {nodes} nodes would take {needed} of memory and {available} are free: at most {fits} fit
+    TooLargeToSimulate {
+        /// How many were asked for.
+        nodes: u32,
+        /// What they would take.
+        needed: rampart_memory::Bytes,
+        /// What there is.
+        available: rampart_memory::Bytes,
+        /// A number that fits.
+        fits: u32,
+    },
+    /// no corrected error of {label:?} is recorded: name one of {known}
+    NoSuchDimm {
+        /// What was named.
+        label: String,
+        /// Those with errors.
+        known: String,
+    },
     /// frame {0} is not on the map: `rampart map show` lists those that are
     NotOnTheMap(rampart_memory::Frame),
 }

@@ -15,6 +15,7 @@ mod error;
 mod guarding;
 mod plot;
 mod progress;
+mod projecting;
 mod show;
 mod signals;
 mod store;
@@ -54,6 +55,8 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
         Command::Watch(watch) => commands::watch::run(&watch, store),
         Command::Run(run) => commands::run::run(&run, store),
         Command::Access(arguments) => commands::access::run(&arguments),
+        Command::Project(arguments) => commands::project::run(&arguments),
+        Command::Errors(arguments) => commands::errors::run(&arguments),
         Command::Status { json } => commands::status::run(json, store),
     }
 }

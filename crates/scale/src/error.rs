@@ -120,6 +120,32 @@ pub enum Error {
         /// Those that there are.
         known: String,
     },
+    /// there is no workload {name:?}: name one of {known}
+    NoSuchWorkload {
+        /// What was named.
+        name: String,
+        /// Those that there are.
+        known: String,
+    },
+    /// there is no network {name:?}: name one of {known}
+    NoSuchNetwork {
+        /// What was named.
+        name: String,
+        /// Those that there are.
+        known: String,
+    },
+    /// one error every {apart} on each node is more than can be simulated: make them rarer, or take fewer nodes
+    TooManyErrors {
+        /// How often they come.
+        apart: Time,
+    },
+    /// figure {number} is none of the simulated ones: name one of 3 to 7
+    NoSuchFigure {
+        /// What was named.
+        number: u8,
+    },
+    /// stopped before it was done
+    Stopped,
     /// the program takes more than 213 days: simulate a shorter part of it
     TooLong,
 }

@@ -19,6 +19,10 @@
 //! | [`system`] | the systems of the paper's table II |
 //! | [`pattern`] | a stencil and a sweep |
 //! | [`engine`] | the simulation, event by event |
+//! | [`workload`] | the paper's nine programs, as skeletons |
+//! | [`lockstep`] | such programs simulated round by round, skipping what repeats itself |
+//! | [`project`](mod@project) | what errors cost a workload on a system, and how frequent ones it bears |
+//! | [`confidence`] | how sure a mean is |
 //! | [`detour`] | times at which a node's CPU is taken away |
 //!
 //! Libraries: `displaydoc` and `thiserror` (an error's doc comment is its message), `libm` (a logarithm that is the same on every machine).
@@ -26,19 +30,23 @@
 #![forbid(unsafe_code)]
 
 pub mod collective;
+pub mod confidence;
 pub mod detour;
 pub mod engine;
 pub mod error;
 pub mod goal;
+pub mod lockstep;
 pub mod network;
 pub mod operation;
 pub mod pattern;
+pub mod project;
 pub mod rounds;
 pub mod schedule;
 pub mod slowdown;
 pub mod system;
 pub mod time;
 pub mod trace;
+pub mod workload;
 
 pub use collective::Collective;
 pub use detour::{Detours, Undisturbed};
@@ -53,3 +61,4 @@ pub use slowdown::{Slowdown, slowdown};
 pub use system::{Reporting, System};
 pub use time::{PerByte, Time};
 pub use trace::Trace;
+pub use workload::Workload;

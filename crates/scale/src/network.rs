@@ -7,7 +7,12 @@
 
 use rampart_memory::Bytes;
 
+use crate::error::Error;
 use crate::time::{PerByte, Time};
+
+/// Networks by their names on the command line.
+pub const NETWORKS: [(&str, LogGops); 3] =
+    [("cray-xc40", LogGops::cray_xc40()), ("slingshot", LogGops::slingshot()), ("loggopsim", LogGops::loggopsim())];
 
 /// Parameters of a network. The number of processes is the schedule's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +43,52 @@ impl LogGops {
             overhead_per_byte: PerByte::ZERO,
             eager: Bytes::new(65_535),
         }
+    }
+
+    /// A Cray XC40 (Aries), on which the paper's programs were traced; the paper does not print its parameters
+    /// (004_c4a115d9f0ebac82.txt, III-D).
+    ///
+    /// A message takes 1.3 µs from program to program and a node injects 10 GB/s (Alverson, Froese, Kaplan and Roweth, *Cray XC Series
+    /// Network*, WP-Aries01-1112, 2012); up to 8 KiB are eager (`MPICH_GNI_MAX_EAGER_MSG_SIZE`). How the 1.3 µs part into L and o,
+    /// and g, are assumed.
+    #[must_use]
+    pub const fn cray_xc40() -> Self {
+        Self {
+            latency: Time::from_nanos(500),
+            overhead: Time::from_nanos(400),
+            gap: Time::from_nanos(400),
+            gap_per_byte: PerByte::from_attos(100_000_000),
+            overhead_per_byte: PerByte::ZERO,
+            eager: Bytes::new(8192),
+        }
+    }
+
+    /// A network of today's exascale systems (HPE Slingshot 11).
+    ///
+    /// A message takes about 2 µs from program to program (De Sensi et al., *An In-Depth Analysis of the Slingshot Interconnect*, SC 2020),
+    /// a port carries 200 Gb/s; up to 16 KiB are eager (`FI_CXI_RDZV_THRESHOLD`). How the 2 µs part into L and o, and g, are assumed.
+    #[must_use]
+    pub const fn slingshot() -> Self {
+        Self {
+            latency: Time::from_nanos(1200),
+            overhead: Time::from_nanos(400),
+            gap: Time::from_nanos(400),
+            gap_per_byte: PerByte::from_attos(40_000_000),
+            overhead_per_byte: PerByte::ZERO,
+            eager: Bytes::new(16_384),
+        }
+    }
+
+    /// The one of this name, of those in [`NETWORKS`].
+    ///
+    /// # Errors
+    /// If there is none, with those that there are.
+    pub fn named(name: &str) -> Result<Self, Error> {
+        let found = NETWORKS.into_iter().find(|(known, _)| *known == name);
+        found.map(|(_, network)| network).ok_or_else(|| Error::NoSuchNetwork {
+            name: name.to_owned(),
+            known: NETWORKS.map(|(known, _)| known).join(", "),
+        })
     }
 
     /// *(s - 1) G*; nothing for a message without bytes.

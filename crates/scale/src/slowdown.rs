@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use crate::confidence::student;
 use crate::detour::{CorrectedErrors, Rows, Undisturbed};
 use crate::engine::simulate;
 use crate::error::Error;
@@ -40,6 +41,15 @@ impl Slowdown {
         }
         let squares: f64 = ratios.iter().map(|ratio| (ratio - mean) * (ratio - mean)).sum();
         (squares / (length(&ratios) - 1.0) / length(&ratios)).sqrt()
+    }
+
+    /// Half of the interval that holds [`Self::mean`] with 95 %; infinite with fewer than two runs.
+    #[must_use]
+    pub fn interval(&self) -> f64 {
+        match self.disturbed.len() {
+            0 | 1 => f64::INFINITY,
+            runs => student(runs) * self.standard_error(),
+        }
     }
 
     fn ratios(&self) -> Vec<f64> {

@@ -1,9 +1,11 @@
 //! One module a command.
 
 pub mod access;
+pub mod errors;
 pub mod inject;
 pub mod map;
 pub mod march;
+pub mod project;
 pub mod run;
 pub mod simulate;
 pub mod status;

@@ -23,6 +23,9 @@ pub trait Detours {
     /// `now`, or the end of the detour that `now` lies in. Never asked for a time before one that was asked for.
     fn free_from(&self, rank: Rank, cursor: &mut Self::Cursor, now: Time) -> Time;
 
+    /// When the next detour starts: before that, and not before any time that was asked for, work takes its time and no more.
+    fn quiet_until(&self, cursor: &Self::Cursor) -> Time;
+
     /// When so much work is done that starts at `start`; work of no length is done at once. As [`Self::free_from`] in time.
     fn finish(&self, rank: Rank, cursor: &mut Self::Cursor, start: Time, work: Time) -> Time;
 }
@@ -38,6 +41,10 @@ impl Detours for Undisturbed {
 
     fn free_from(&self, _: Rank, (): &mut (), now: Time) -> Time {
         now
+    }
+
+    fn quiet_until(&self, (): &()) -> Time {
+        Time::MAX
     }
 
     fn finish(&self, _: Rank, (): &mut (), start: Time, work: Time) -> Time {

@@ -38,8 +38,8 @@ pub enum Cost {
 }
 
 impl Cost {
-    /// The mean of many.
-    fn mean_secs(&self) -> f64 {
+    /// The mean of many, in seconds.
+    pub(crate) fn mean_secs(&self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "a mean need not be exact")]
         match self {
             Self::Fixed(time) => time.as_secs_f64(),
@@ -108,6 +108,14 @@ pub struct CorrectedErrors {
     pub overlap: Overlap,
     /// Another seed, other errors.
     pub seed: u64,
+}
+
+impl CorrectedErrors {
+    /// How many come at once.
+    #[expect(clippy::cast_precision_loss, reason = "a limit need not be exact")]
+    pub(crate) fn burst_size(&self) -> f64 {
+        self.burst.errors as f64
+    }
 }
 
 /// The shortest mean time between errors: below it, drawing those that are dropped is all that is done.
@@ -210,6 +218,10 @@ impl Detours for Rows {
             self.advance(rank, place);
         }
         now
+    }
+
+    fn quiet_until(&self, place: &Place) -> Time {
+        place.start
     }
 
     fn finish(&self, rank: Rank, place: &mut Place, start: Time, work: Time) -> Time {

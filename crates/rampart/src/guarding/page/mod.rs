@@ -89,7 +89,8 @@ its answer to reach the program, and what the program loses where the guard uses
 meanwhile loses less. Run it without a guard to know.</p>
 ";
 
-fn document(title: &str, body: &str) -> String {
+/// A page with this title and body.
+pub fn document(title: &str, body: &str) -> String {
     let (title, style) = (escape(title), include_str!("page.css"));
     format!(
         "<!doctype html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n\

@@ -1,0 +1,109 @@
+//! `rampart errors`: what memory errors this machine saw, by DIMM, and how often they come.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use rampart_linux::capabilities::{self, Feature};
+use rampart_linux::errors::Controller;
+use rampart_linux::{ErrorCounts, Roots, State};
+use rampart_scale::time::Time;
+use rampart_store::rasdaemon::DEFAULT_PATH;
+use serde_json::json;
+
+use crate::args::ErrorsArguments;
+use crate::error::Error;
+use crate::projecting::dimm::{self, History};
+use crate::show;
+
+/// Shows all that is known; 1 if memory erred.
+pub fn run(arguments: &ErrorsArguments) -> Result<u8, Error> {
+    let roots = Roots::default();
+    let counters = ErrorCounts::read(&roots).controllers;
+    let events = capabilities::of(Feature::ErrorEvents, &roots).state;
+    let recorded = recorded(arguments.database.as_ref())?;
+    let counted = counters.as_ref().map_or(0, |all| {
+        all.iter().map(|controller| controller.errors.corrected + controller.errors.uncorrected).sum::<u64>()
+    });
+    let histories = || recorded.iter().flat_map(|recorded| recorded.dimms.values());
+    let erred = counted > 0 || histories().any(|history| history.corrected + history.uncorrected > 0);
+    if arguments.json {
+        show::print_json(&json!({
+            "schema": "rampart.errors/1",
+            "counters": counters.as_ref().ok(),
+            "counters_absent": counters.as_ref().err().map(ToString::to_string),
+            "database": recorded.as_ref().map(|recorded| &recorded.path),
+            "dimms": recorded.as_ref().map(|recorded| &recorded.dimms),
+            "events": events,
+        }))?;
+        return Ok(u8::from(erred));
+    }
+    let mut text = String::new();
+    match &counters {
+        Ok(controllers) => controllers.iter().for_each(|controller| of_controller(&mut text, controller)),
+        Err(absence) => drop(writeln!(text, "counters    none: {absence}")),
+    }
+    match &recorded {
+        Some(Recorded { path, dimms }) if dimms.is_empty() => {
+            let _ = writeln!(text, "recorded    nothing in {}", path.display());
+        }
+        Some(Recorded { dimms, .. }) => dimms.iter().for_each(|(label, history)| of_dimm(&mut text, label, history)),
+        None => drop(writeln!(
+            text,
+            "recorded    no database of rasdaemon at {DEFAULT_PATH}: run rasdaemon, or name one with --database"
+        )),
+    }
+    let live = match &events {
+        State::Available { detail } => format!("the kernel traces them: {detail}"),
+        State::Absent(absence) => format!("none: {absence}"),
+    };
+    let _ = writeln!(text, "live        {live}");
+    show::print(&text)?;
+    Ok(u8::from(erred))
+}
+
+/// What rasdaemon recorded.
+struct Recorded {
+    path: PathBuf,
+    /// By label.
+    dimms: BTreeMap<String, History>,
+}
+
+/// The database that was named, or rasdaemon's own if there is one.
+fn recorded(named: Option<&PathBuf>) -> Result<Option<Recorded>, Error> {
+    let path = named.cloned().or_else(|| Some(PathBuf::from(DEFAULT_PATH)).filter(|path| path.exists()));
+    path.map(|path| Ok(Recorded { dimms: dimm::histories(&path)?, path })).transpose()
+}
+
+fn of_controller(text: &mut String, controller: &Controller) {
+    let Controller { number, errors, unplaced, dimms, .. } = controller;
+    let _ = writeln!(
+        text,
+        "counters    controller {number}: {} corrected, {} uncorrected since its driver was loaded, {} of no known DIMM",
+        show::count(errors.corrected),
+        show::count(errors.uncorrected),
+        show::count(unplaced.corrected + unplaced.uncorrected)
+    );
+    for dimm in dimms.iter().filter(|dimm| dimm.errors.corrected + dimm.errors.uncorrected > 0) {
+        let (corrected, uncorrected) = (show::count(dimm.errors.corrected), show::count(dimm.errors.uncorrected));
+        let _ = writeln!(text, "            {}: {corrected} corrected, {uncorrected} uncorrected", dimm.label);
+    }
+}
+
+fn of_dimm(text: &mut String, label: &str, history: &History) {
+    let History { corrected, uncorrected, seconds, mtbce_seconds, mtbce_interval: (least, most) } = history;
+    let long = |secs: f64| Time::from_secs_f64(secs).to_string();
+    let label = if label.is_empty() { "no known DIMM" } else { label };
+    let _ = write!(
+        text,
+        "recorded    {label}: {} corrected, {} uncorrected in {:.1} days",
+        show::count(*corrected),
+        show::count(*uncorrected),
+        seconds / 86_400.0
+    );
+    if let Some(mean) = mtbce_seconds {
+        let most = most.map_or_else(|| "any".to_owned(), long);
+        let _ = write!(text, "; one corrected every {} ({} to {most}, 95 %)", long(*mean), long(*least));
+    }
+    text.push('\n');
+}

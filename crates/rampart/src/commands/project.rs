@@ -1,0 +1,220 @@
+//! `rampart project`: what memory errors cost a program on many nodes.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use rampart_linux::{MemoryState, Roots};
+use rampart_memory::Bytes;
+use rampart_scale::detour::{CorrectedErrors, Nodes};
+use rampart_scale::goal::{binary, text};
+use rampart_scale::network::NETWORKS;
+use rampart_scale::operation::Rank;
+use rampart_scale::project::{Prepared, Projection, Workshop, bearable, memory};
+use rampart_scale::system::SYSTEMS;
+use rampart_scale::time::Time;
+use rampart_scale::workload::WORKLOADS;
+use rampart_scale::{Goal, LogGops, Reporting, Schedule, Workload, slowdown};
+use serde_json::json;
+
+use crate::error::Error;
+use crate::progress::Steps;
+use crate::projecting::arguments::{ProjectArguments, ProjectCommand, QuestionArguments};
+use crate::projecting::show::Answer;
+use crate::projecting::{dimm, sweep};
+use crate::{show, signals};
+
+/// Guesses of the search for what is borne, as a rule; for the progress line only.
+const GUESSES: u64 = 8;
+
+/// Runs and errors of each guess.
+const SEARCH: (u64, u64) = (2, 16);
+
+/// Answers one question, or draws a figure.
+pub fn run(arguments: &ProjectArguments) -> Result<u8, Error> {
+    match &arguments.command {
+        Some(ProjectCommand::Sweep(arguments)) => sweep::run(arguments)?,
+        None if arguments.question.list => list(arguments.question.json)?,
+        None => ask(&arguments.question)?,
+    }
+    Ok(0)
+}
+
+fn ask(question: &QuestionArguments) -> Result<(), Error> {
+    let history = match (&question.from_errors, &question.dimm) {
+        (Some(path), Some(label)) => Some((label.clone(), dimm::history(path, label)?)),
+        _ => None,
+    };
+    let observed = history.as_ref().and_then(|(_, history)| history.mtbce_seconds).map(Time::from_secs_f64);
+    let (nodes, errors) = question.errors(observed)?;
+    let network = LogGops::named(&question.network)?;
+    let mut answer = match &question.goal {
+        Some(path) => of_goal(question, path, errors, &network)?,
+        None => of_workload(question, nodes, errors, &network)?,
+    };
+    answer.dimm = history;
+    if question.json { show::print_json(&answer.document()) } else { show::print(&answer.text()) }
+}
+
+/// CPUs for runs at once.
+pub fn threads() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Refuses what would not fit into this machine's memory.
+pub fn require_memory(workload: &Workload, nodes: u32) -> Result<(), Error> {
+    let available = MemoryState::read(&Roots::default())?.available();
+    let needed = memory(workload, nodes, threads());
+    if needed <= available {
+        return Ok(());
+    }
+    let fits =
+        (0..nodes.ilog2()).rev().map(|power| 1 << power).find(|fewer| memory(workload, *fewer, threads()) <= available);
+    Err(Error::TooLargeToSimulate { nodes, needed, available, fits: fits.unwrap_or(1) })
+}
+
+fn of_workload(
+    question: &QuestionArguments,
+    nodes: u32,
+    errors: CorrectedErrors,
+    network: &LogGops,
+) -> Result<Answer, Error> {
+    let workload = Workload::named(&question.workload)?;
+    require_memory(&workload, nodes)?;
+    let stop = signals::stop_flag()?;
+    let (steps, done) = (Steps::new(), AtomicU64::new(0));
+    let all = question.seeds * 2 + SEARCH.0 * GUESSES;
+    let told = |runs| {
+        let done = done.fetch_add(runs, Ordering::Relaxed) + runs;
+        steps.at(usize::try_from(done.min(all)).unwrap_or(0), usize::try_from(all).unwrap_or(0));
+    };
+    let workshop = Workshop { threads: threads(), stop: &stop, done: &told };
+    let prepared = Prepared::new(&workload, nodes, network, &stop)?;
+    let wanted = rampart_scale::project::ERRORS_A_RUN;
+    let projection = prepared.ask(&errors, question.seeds, wanted, &workshop)?;
+    let reporting = Reporting::from(question.reporting);
+    let paths = by_path(&prepared, &errors, reporting, &projection, question, &workshop)?;
+    let bearable = match errors.nodes {
+        Nodes::All => Some(bearable(&prepared, &errors, SEARCH.0, SEARCH.1, &workshop)?),
+        Nodes::One(_) => None,
+    };
+    steps.end();
+    Ok(Answer {
+        program: workload.name.to_owned(),
+        nodes,
+        network: question.network.clone(),
+        cycle: Some(prepared.cycle()),
+        errors,
+        reporting,
+        projection,
+        paths,
+        bearable,
+        dimm: None,
+    })
+}
+
+/// What errors would cost by firmware and by the kernel; not where a cost of one's own is asked about.
+fn by_path(
+    prepared: &Prepared,
+    errors: &CorrectedErrors,
+    reporting: Reporting,
+    projection: &Projection,
+    question: &QuestionArguments,
+    workshop: &Workshop,
+) -> Result<Option<(f64, f64)>, Error> {
+    if question.cost.is_some() || question.two_level || question.from_errors.is_some() {
+        return Ok(None);
+    }
+    let cost = |path: Reporting| -> Result<f64, Error> {
+        if path == reporting {
+            return Ok(projection.cost());
+        }
+        let errors = CorrectedErrors { cost: path.cost(), ..errors.clone() };
+        match prepared.ask(&errors, question.seeds, rampart_scale::project::ERRORS_A_RUN, workshop) {
+            Ok(projection) => Ok(projection.cost()),
+            // Such errors leave the program no time, or hardly any.
+            Err(rampart_scale::Error::NoTimeLeft { .. } | rampart_scale::Error::TooLong) => Ok(f64::INFINITY),
+            Err(error) => Err(error.into()),
+        }
+    };
+    Ok(Some((cost(Reporting::Firmware)?, cost(Reporting::Software)?)))
+}
+
+/// Memory of a schedule for each byte of its file, read and run: text has 20 bytes an operation, which takes 60 and its waiting.
+const BYTES_A_BYTE: u64 = 16;
+
+fn of_goal(
+    question: &QuestionArguments,
+    path: &Path,
+    mut errors: CorrectedErrors,
+    network: &LogGops,
+) -> Result<Answer, Error> {
+    let refused = |why: String| Error::Schedule { path: path.to_owned(), why };
+    let length = fs::metadata(path).map_err(|error| refused(error.to_string()))?.len();
+    let (needed, available) = (Bytes::new(length * BYTES_A_BYTE), MemoryState::read(&Roots::default())?.available());
+    if needed > available {
+        return Err(refused(format!(
+            "it would take about {needed} of memory and {available} are free: use a shorter one"
+        )));
+    }
+    let bytes = fs::read(path).map_err(|error| refused(error.to_string()))?;
+    let goal = read(&bytes).map_err(&refused)?;
+    let nodes = goal.ranks();
+    if let Nodes::One(rank) = &mut errors.nodes {
+        *rank = Rank(nodes / 2);
+    }
+    let slowdown = slowdown(&goal, network, &errors, question.seeds, threads())?;
+    let with_errors = if errors.nodes == Nodes::All { f64::from(nodes) } else { 1.0 };
+    let expected = slowdown.undisturbed.as_secs_f64() * with_errors / errors.mean.as_secs_f64();
+    Ok(Answer {
+        program: path.display().to_string(),
+        nodes,
+        network: question.network.clone(),
+        cycle: None,
+        errors,
+        reporting: question.reporting.into(),
+        projection: Projection { slowdown, cycles: 1, expected },
+        paths: None,
+        bearable: None,
+        dimm: None,
+    })
+}
+
+fn read(bytes: &[u8]) -> Result<Goal, String> {
+    if bytes.starts_with(b"RAMPGOAL") {
+        return binary::read(bytes).map_err(|error| error.to_string());
+    }
+    let goal = std::str::from_utf8(bytes).map_err(|_| "it is neither text nor a schedule of Rampart".to_owned())?;
+    text::read(goal).map_err(|error| error.to_string())
+}
+
+fn list(json: bool) -> Result<(), Error> {
+    if json {
+        return show::print_json(&json!({
+            "systems": SYSTEMS.map(|system| json!({
+                "name": system.name, "mtbce_seconds": system.mtbce_secs, "errors_a_year": system.errors_a_year,
+                "nodes": system.nodes, "simulated": system.simulated,
+            })),
+            "workloads": WORKLOADS.map(|workload| json!({
+                "name": workload.name, "what": workload.what, "source": workload.source,
+                "computing_seconds": workload.computing().as_secs_f64(), "collectives": workload.collectives(),
+            })),
+            "networks": NETWORKS.map(|(name, _)| name),
+        }));
+    }
+    let mut text = String::from("systems (--system), by the mean time between corrected errors of a node\n");
+    for system in SYSTEMS {
+        let nodes = system.simulated.map_or_else(String::new, |nodes| format!(", {} nodes", show::count(nodes.into())));
+        let _ = writeln!(text, "  {:<18} {}{nodes}", system.name, Time::from_secs_f64(system.mtbce_secs));
+    }
+    text.push_str("workloads (--workload), by what they compute and reduce in a cycle\n");
+    for workload in WORKLOADS {
+        let (computing, reduced) = (workload.computing(), workload.collectives());
+        let _ = writeln!(text, "  {:<18} {computing}, {reduced} reduced: {}", workload.name, workload.what);
+        let _ = writeln!(text, "  {:<18} {}", "", workload.source);
+    }
+    let _ = writeln!(text, "networks (--network)\n  {}", NETWORKS.map(|(name, _)| name).join(", "));
+    show::print(&text)
+}

@@ -1,0 +1,209 @@
+//! `rampart project sweep`: a figure of the paper, ours beside its words.
+
+use std::fmt::Write as _;
+use std::fs;
+
+use rampart_scale::project::claims::Claim;
+use rampart_scale::project::figure::{Figure, Setting};
+use rampart_scale::project::{Prepared, Projection, Workshop};
+use rampart_scale::{Error as ScaleError, LogGops};
+use serde_json::{Value, json};
+
+use super::arguments::SweepArguments;
+use super::chart;
+use super::show::percent;
+use crate::commands::project::{require_memory, threads};
+use crate::error::Error;
+use crate::guarding::page;
+use crate::progress::Steps;
+use crate::{show, signals};
+
+/// One bar.
+pub struct Bar {
+    /// The workload's name.
+    pub workload: &'static str,
+    /// What errors cost it, and half of the interval; `None`: they leave it no time.
+    pub cost: Option<(f64, f64)>,
+}
+
+/// A group of bars.
+pub struct Group {
+    /// What is asked.
+    pub setting: Setting,
+    /// A bar for each workload.
+    pub bars: Vec<Bar>,
+}
+
+/// A figure, simulated.
+pub struct Drawn {
+    /// Which.
+    pub figure: Figure,
+    /// Its groups.
+    pub groups: Vec<Group>,
+}
+
+/// Runs all of it, shows the numbers, and writes what was asked for.
+pub fn run(arguments: &SweepArguments) -> Result<(), Error> {
+    let drawn = Drawn::simulated(arguments)?;
+    if arguments.json {
+        show::print_json(&drawn.document())?;
+    } else {
+        show::print(&drawn.text())?;
+    }
+    let write = |path: &std::path::PathBuf, text: String| {
+        fs::write(path, text).map_err(|cause| Error::Plot { path: path.clone(), cause })
+    };
+    arguments.csv.as_ref().map(|path| write(path, drawn.csv())).transpose()?;
+    arguments.html.as_ref().map(|path| write(path, drawn.page())).transpose()?;
+    Ok(())
+}
+
+impl Drawn {
+    fn simulated(arguments: &SweepArguments) -> Result<Self, Error> {
+        let figure = Figure::new(arguments.figure)?;
+        let settings = figure.settings(arguments.seed)?;
+        let stop = signals::stop_flag()?;
+        let workshop = Workshop { threads: threads(), stop: &stop, done: &|_| {} };
+        let mut groups: Vec<Group> = settings.into_iter().map(|setting| Group { setting, bars: Vec::new() }).collect();
+        let (steps, mut done, all) = (Steps::new(), 0, groups.len() * Figure::workloads().len());
+        // A program is worked out once for each number of nodes.
+        for workload in Figure::workloads() {
+            let mut prepared: Option<(u32, Prepared)> = None;
+            for group in &mut groups {
+                let nodes = group.setting.nodes;
+                let ready = match prepared.take() {
+                    Some((of, ready)) if of == nodes => ready,
+                    _ => {
+                        require_memory(&workload, nodes)?;
+                        Prepared::new(&workload, nodes, &LogGops::cray_xc40(), &stop)?
+                    }
+                };
+                let cost = match ready.ask(&group.setting.errors, arguments.seeds, arguments.errors, &workshop) {
+                    Ok(projection) => Some((Projection::cost(&projection), projection.uncertainty())),
+                    Err(ScaleError::NoTimeLeft { .. } | ScaleError::TooLong) => None,
+                    Err(error) => return Err(error.into()),
+                };
+                group.bars.push(Bar { workload: workload.name, cost });
+                prepared = Some((nodes, ready));
+                done += 1;
+                steps.at(done, all);
+            }
+        }
+        steps.end();
+        Ok(Self { figure, groups })
+    }
+
+    /// What was found of a claim: the least and the most, and whether it holds.
+    fn judged(&self, claim: &Claim) -> Option<(f64, f64, bool)> {
+        let groups = self.groups.iter().filter(|group| claim.is_of(&group.setting.panel, &group.setting.path));
+        let bars = groups.flat_map(|group| &group.bars).filter(|bar| claim.is_of_workload(bar.workload));
+        claim.judged(bars.map(|bar| bar.cost.map_or(f64::INFINITY, |(cost, _)| cost)))
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!("figure {}: {}\n", self.figure.number(), self.figure.shows());
+        let _ = write!(text, "{:<18} {:<10}", "", "");
+        for bar in &self.groups[0].bars {
+            let _ = write!(text, " {:>12}", bar.workload);
+        }
+        text.push('\n');
+        for Group { setting, bars } in &self.groups {
+            let _ = write!(text, "{:<18} {:<10}", setting.panel, setting.path);
+            for bar in bars {
+                let _ =
+                    write!(text, " {:>12}", bar.cost.map_or_else(|| "no time".to_owned(), |(cost, _)| percent(cost)));
+            }
+            text.push('\n');
+        }
+        for claim in self.figure.claims() {
+            let Some((least, most, holds)) = self.judged(&claim) else { continue };
+            let sign = if holds { "holds" } else { "does not hold" };
+            let _ = writeln!(text, "{sign:<14} {}: here {} to {}", claim.words, shown(least), shown(most));
+        }
+        text
+    }
+
+    fn csv(&self) -> String {
+        let mut text = String::from("panel,path,nodes,mtbce_seconds,workload,slowdown,uncertainty\n");
+        for Group { setting, bars } in &self.groups {
+            for bar in bars {
+                let (cost, half) = bar.cost.unwrap_or((f64::INFINITY, f64::NAN));
+                let mean = setting.errors.mean.as_secs_f64();
+                let Setting { panel, path, nodes, .. } = setting;
+                let _ = writeln!(text, "{panel},{path},{nodes},{mean},{},{cost},{half}", bar.workload);
+            }
+        }
+        text
+    }
+
+    fn document(&self) -> Value {
+        let bar = |bar: &Bar| {
+            let (cost, half) = bar.cost.unzip();
+            json!({ "workload": bar.workload, "slowdown": cost, "uncertainty": half })
+        };
+        let group = |group: &Group| {
+            let Setting { panel, path, nodes, errors } = &group.setting;
+            json!({
+                "panel": panel, "path": path, "nodes": nodes, "mtbce_seconds": errors.mean.as_secs_f64(),
+                "bars": group.bars.iter().map(bar).collect::<Vec<_>>(),
+            })
+        };
+        let claim = |claim: &Claim| {
+            let judged = self.judged(claim);
+            json!({ "words": claim.words, "least": judged.map(|of| of.0), "most": judged.map(|of| of.1), "holds": judged.map(|of| of.2) })
+        };
+        json!({
+            "schema": "rampart.sweep/1",
+            "figure": self.figure.number(),
+            "shows": self.figure.shows(),
+            "groups": self.groups.iter().map(group).collect::<Vec<_>>(),
+            "claims": self.figure.claims().iter().map(claim).collect::<Vec<_>>(),
+        })
+    }
+
+    fn page(&self) -> String {
+        let title = format!("Figure {}: {}", self.figure.number(), self.figure.shows());
+        let mut body = format!(
+            "<h1>{}</h1>\n<p class=soft>What corrected errors cost, in % of the time without them. \
+            The bars go from one workload to the next: {}. A bar at the upper edge: errors leave the program no time.</p>\n",
+            page::escape(&title),
+            Figure::workloads().map(|workload| workload.name).join(", ")
+        );
+        for panel in self.panels() {
+            let _ = writeln!(
+                body,
+                "<h2>{}</h2>\n<figure>\n{}\n</figure>",
+                page::escape(panel),
+                chart::svg(&self.of_panel(panel))
+            );
+        }
+        body.push_str("<h2>What the paper says of it</h2>\n<div class=table><table>\n<tr><th>statement<th class=number>here, from<th class=number>to<th>\n");
+        for claim in self.figure.claims() {
+            let Some((least, most, holds)) = self.judged(&claim) else { continue };
+            let (class, sign) = if holds { ("good", "holds") } else { ("bad", "does not hold") };
+            let _ = writeln!(
+                body,
+                "<tr><td>{}<td class=number>{}<td class=number>{}<td class={class}>{sign}",
+                page::escape(claim.words),
+                shown(least),
+                shown(most)
+            );
+        }
+        body.push_str("</table></div>\n");
+        page::document(&title, &body)
+    }
+
+    fn panels(&self) -> Vec<&str> {
+        let mut panels: Vec<&str> = self.groups.iter().map(|group| group.setting.panel.as_str()).collect();
+        panels.dedup();
+        panels
+    }
+
+    fn of_panel(&self, panel: &str) -> Vec<&Group> {
+        self.groups.iter().filter(|group| group.setting.panel == panel).collect()
+    }
+}
+
+fn shown(cost: f64) -> String {
+    if cost.is_finite() { percent(cost) } else { "no time left".to_owned() }
+}

@@ -1,0 +1,71 @@
+//! What to do, from what errors cost.
+
+use super::BEARABLE;
+
+/// Who should log corrected errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Logging {
+    /// Firmware may: it costs little.
+    Firmware,
+    /// The kernel should: firmware costs too much.
+    Kernel,
+    /// Nobody: both cost too much.
+    Nobody,
+}
+
+impl Logging {
+    /// From what either costs: 0.1 is a tenth of the program's time.
+    #[must_use]
+    pub fn of(firmware: f64, software: f64) -> Self {
+        match (firmware <= BEARABLE, software <= BEARABLE) {
+            (true, _) => Self::Firmware,
+            (false, true) => Self::Kernel,
+            (false, false) => Self::Nobody,
+        }
+    }
+}
+
+/// What to do with a DIMM that errs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dimm {
+    /// Its errors cost too much.
+    Replace,
+    /// They cost little. Errors that are corrected do not foretell others (004_c4a115d9f0ebac82.txt, note 8).
+    Leave,
+    /// The interval lies on both sides.
+    Unclear,
+}
+
+impl Dimm {
+    /// From what its errors cost, and half of the interval of that.
+    #[must_use]
+    pub fn of(cost: f64, uncertainty: f64) -> Self {
+        if cost - uncertainty > BEARABLE {
+            Self::Replace
+        } else if cost + uncertainty <= BEARABLE {
+            Self::Leave
+        } else {
+            Self::Unclear
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_costs_least_logs() {
+        assert_eq!(Logging::of(0.05, 0.01), Logging::Firmware);
+        assert_eq!(Logging::of(0.5, 0.01), Logging::Kernel);
+        assert_eq!(Logging::of(0.5, 0.2), Logging::Nobody);
+    }
+
+    #[test]
+    fn a_dimm_is_replaced_only_where_that_is_sure() {
+        assert_eq!(Dimm::of(0.2, 0.05), Dimm::Replace);
+        assert_eq!(Dimm::of(0.02, 0.05), Dimm::Leave);
+        assert_eq!(Dimm::of(0.09, 0.05), Dimm::Unclear);
+        assert_eq!(Dimm::of(0.02, f64::INFINITY), Dimm::Unclear);
+    }
+}

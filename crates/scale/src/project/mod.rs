@@ -1,0 +1,212 @@
+//! What memory errors cost a program on a system: the question, and the answer.
+//!
+//! **Problem.** A slowdown is a mean over random errors: too few of them, and it says nothing; too many, and it is not done today.
+//! **Idea.** The program is run for so long that a wanted number of errors is expected, once for each of some seeds; the interval
+//! comes from how far the seeds are apart. **Why this way.** Cycles without errors cost nothing ([`lockstep`](crate::lockstep)), so a run
+//! costs about what its errors cost, whether they are a second or a day apart.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`advice`] | what to do, from what errors cost |
+//! | [`claims`] | what the paper says of its figures, and whether it holds |
+//! | [`figure`] | the paper's figures 3 to 7, as questions |
+//! | `search` | the most frequent errors that a program bears |
+
+pub mod advice;
+pub mod claims;
+pub mod figure;
+mod search;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use rampart_memory::Bytes;
+
+use crate::detour::{CorrectedErrors, Nodes, Rows, Undisturbed};
+use crate::error::Error;
+use crate::lockstep::Lockstep;
+use crate::network::LogGops;
+use crate::slowdown::Slowdown;
+use crate::time::Time;
+use crate::workload::Workload;
+
+pub use search::{BEARABLE, Bearable, bearable};
+
+/// Errors that a run should meet, as a rule; eight runs leave a standard error of a twentieth of the cost.
+pub const ERRORS_A_RUN: u64 = 32;
+
+/// Cycles that a run has at least: the first differ, as ranks start in step.
+const LEAST_CYCLES: u64 = 6;
+
+/// A run is no longer than this, in undisturbed time: 20 days, so that a slowdown of ten still ends within [`Time::MAX`].
+const LONGEST: Time = Time::from_picos(20 * 86_400 * 1_000_000_000_000);
+
+/// Errors that a run draws at most: less than a second of work.
+const MOST_DRAWN: f64 = 1e7;
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// Of which program.
+    pub workload: Workload,
+    /// On how many nodes, a rank on each.
+    pub nodes: u32,
+    /// Over which network.
+    pub network: LogGops,
+    /// With which errors; the seed is the first run's.
+    pub errors: CorrectedErrors,
+    /// How many runs, each of another seed.
+    pub runs: u64,
+    /// How many errors each should meet.
+    pub wanted: u64,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Projection {
+    /// With errors and without.
+    pub slowdown: Slowdown,
+    /// Cycles of each run.
+    pub cycles: u64,
+    /// Errors expected in each run's undisturbed time.
+    pub expected: f64,
+}
+
+impl Projection {
+    /// How much longer the program takes, on average: 0.1 is a tenth.
+    #[must_use]
+    pub fn cost(&self) -> f64 {
+        self.slowdown.mean() - 1.0
+    }
+
+    /// Half of the interval that holds [`Self::cost`] with 95 %; infinite with one run.
+    #[must_use]
+    pub fn uncertainty(&self) -> f64 {
+        self.slowdown.interval()
+    }
+
+    /// Whether so few errors are met that the interval says little: fewer than 20 in all runs.
+    #[must_use]
+    pub fn is_vague(&self) -> bool {
+        #[expect(clippy::cast_precision_loss, reason = "a count of runs")]
+        let runs = self.slowdown.disturbed.len() as f64;
+        self.expected * runs < 20.0
+    }
+}
+
+/// Where runs are made: threads, whether to stop, and whom to tell how many runs are done.
+pub struct Workshop<'a> {
+    /// How many runs at once.
+    pub threads: usize,
+    /// Set to give up.
+    pub stop: &'a AtomicBool,
+    /// Called with the number of runs that were done, from any thread.
+    pub done: &'a (dyn Fn(u64) + Sync),
+}
+
+/// A program worked out, to be asked about many errors.
+#[derive(Debug)]
+pub struct Prepared {
+    lockstep: Lockstep,
+    /// One cycle without errors.
+    cycle: Time,
+    nodes: u32,
+}
+
+impl Prepared {
+    /// Works the program out.
+    ///
+    /// # Errors
+    /// Those of a run.
+    pub fn new(workload: &Workload, nodes: u32, network: &LogGops, stop: &AtomicBool) -> Result<Self, Error> {
+        let lockstep = Lockstep::new(&workload.on(nodes, 1), network);
+        let makespan = |cycles| Ok(lockstep.run(cycles, &Undisturbed, stop)?.makespan);
+        let cycle = makespan(LEAST_CYCLES)?.since(makespan(LEAST_CYCLES - 1)?);
+        Ok(Self { lockstep, cycle, nodes })
+    }
+
+    /// One cycle of the program, without errors.
+    #[must_use]
+    pub fn cycle(&self) -> Time {
+        self.cycle
+    }
+
+    /// Runs the program with errors, and without.
+    ///
+    /// # Errors
+    /// Those of a run; if these errors leave no time for a program, or are more than can be drawn.
+    pub fn ask(
+        &self,
+        errors: &CorrectedErrors,
+        runs: u64,
+        wanted: u64,
+        workshop: &Workshop,
+    ) -> Result<Projection, Error> {
+        // Refused before anything takes long.
+        Rows::new(errors.clone())?;
+        let (cycles, expected) = self.length(errors, wanted)?;
+        let undisturbed = self.lockstep.run(cycles, &Undisturbed, workshop.stop)?.makespan;
+        let run = |number: u64| {
+            let errors = CorrectedErrors { seed: errors.seed.wrapping_add(number), ..errors.clone() };
+            let outcome = self.lockstep.run(cycles, &Rows::new(errors)?, workshop.stop)?;
+            (workshop.done)(1);
+            Ok(outcome.makespan)
+        };
+        let disturbed = in_parallel(runs, workshop.threads, &run)?;
+        Ok(Projection { slowdown: Slowdown { undisturbed, disturbed }, cycles, expected })
+    }
+
+    /// How many cycles a run has, and how many errors are expected in them.
+    fn length(&self, errors: &CorrectedErrors, wanted: u64) -> Result<(u64, f64), Error> {
+        #[expect(clippy::cast_precision_loss, reason = "a count of errors")]
+        let (wanted, burst) = (wanted as f64, errors.burst.errors as f64);
+        let nodes = match errors.nodes {
+            Nodes::All => f64::from(self.nodes),
+            Nodes::One(_) => 1.0,
+        };
+        let apart = errors.mean.as_secs_f64() / nodes / burst;
+        let long = Time::from_secs_f64(wanted * apart).min(LONGEST);
+        let cycles = long.picos().div_ceil(self.cycle.picos().max(1)).max(LEAST_CYCLES);
+        #[expect(clippy::cast_precision_loss, reason = "a count of cycles")]
+        let expected = cycles as f64 * self.cycle.as_secs_f64() / apart;
+        if expected > MOST_DRAWN {
+            return Err(Error::TooManyErrors { apart: errors.mean });
+        }
+        Ok((cycles, expected))
+    }
+}
+
+/// Answers one question.
+///
+/// # Errors
+/// Those of [`Prepared::new`] and [`Prepared::ask`].
+pub fn project(question: &Question, workshop: &Workshop) -> Result<Projection, Error> {
+    let prepared = Prepared::new(&question.workload, question.nodes, &question.network, workshop.stop)?;
+    prepared.ask(&question.errors, question.runs, question.wanted, workshop)
+}
+
+/// Memory that a run of a workload takes: its messages, worked out, and for each thread the times of its ranks.
+#[must_use]
+pub fn memory(workload: &Workload, nodes: u32, threads: usize) -> Bytes {
+    Bytes::new(Lockstep::bytes_a_rank(workload, nodes, threads) * u64::from(nodes))
+}
+
+fn in_parallel<T: Send>(
+    runs: u64,
+    threads: usize,
+    run: &(impl Fn(u64) -> Result<T, Error> + Sync),
+) -> Result<Vec<T>, Error> {
+    let next = AtomicU64::new(0);
+    let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|number| *number < runs);
+    let worker =
+        || -> Vec<(u64, Result<T, Error>)> { std::iter::from_fn(take).map(|number| (number, run(number))).collect() };
+    let mut results = thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(worker)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().expect("a run does not panic")).collect::<Vec<_>>()
+    });
+    results.sort_by_key(|(number, _)| *number);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+//! What memory errors cost at scale.
+
+use std::fs;
+
+use crate::harness::Rampart;
+
+/// Few nodes: a question is answered in a moment.
+const SMALL: [&str; 7] = ["project", "--workload", "milc", "--nodes", "16", "--seeds", "2"];
+
+fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&SMALL[..], more].concat()
+}
+
+#[test]
+fn a_question_is_answered_in_words_and_as_json() {
+    let rampart = Rampart::new();
+    let said = rampart.run(&with(&["--mtbce", "20s", "--reporting", "firmware"]));
+    assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{said:?}");
+    assert!(said.last_line().starts_with("answer "), "{said:?}");
+    let json = rampart.json(&with(&["--mtbce", "20s", "--reporting", "firmware", "--json"]));
+    let slowdown = json["slowdown"].as_f64().unwrap();
+    assert!((0.02..0.3).contains(&slowdown), "16 nodes, 133 ms every 20 s: about a tenth: {slowdown}");
+    assert!(json["by_software"].as_f64().unwrap() < 0.01);
+    assert!(json["bearable"]["mtbce_seconds"].as_f64().unwrap() > 1.33);
+}
+
+#[test]
+fn a_seed_of_a_projection_is_one_result() {
+    let rampart = Rampart::new();
+    let run = |seed| rampart.run(&with(&["--mtbce", "20s", "--one-node", "--json", "--seed", seed]));
+    assert_eq!(run("7").out, run("7").out);
+    assert_ne!(run("7").out, run("8").out);
+}
+
+#[test]
+fn systems_and_workloads_are_listed_with_their_sources() {
+    let list = Rampart::new().json(&["project", "--list", "--json"]);
+    assert_eq!((list["systems"].as_array().unwrap().len(), list["workloads"].as_array().unwrap().len()), (10, 9));
+    assert!(list["workloads"].as_array().unwrap().iter().all(|one| !one["source"].as_str().unwrap().is_empty()));
+}
+
+#[test]
+fn a_goal_schedule_is_projected() {
+    let rampart = Rampart::new();
+    let file = rampart.folder().join("two.goal");
+    let rank = "rank 0 { a: calc 1000000000\nb: send 8b to 1\nb requires a }\nrank 1 { recv 8b from 0 }\n";
+    fs::write(&file, format!("num_ranks 2\n{rank}")).unwrap();
+    let file = file.to_str().unwrap();
+    let json = rampart.json(&["project", "--goal", file, "--mtbce", "10ms", "--seeds", "2", "--json"]);
+    assert!((0.05..0.12).contains(&json["slowdown"].as_f64().unwrap()), "775 us every 10 ms: {json}");
+    fs::write(rampart.folder().join("two.goal"), "num_ranks 2\nrank 0 { calk 1 }").unwrap();
+    let refused = rampart.run(&["project", "--goal", file, "--mtbce", "10ms"]);
+    assert_eq!((refused.code, refused.err.lines().count()), (Some(2), 1), "{refused:?}");
+    assert!(refused.err.contains("line 2"), "{refused:?}");
+}
+
+#[test]
+fn what_cannot_be_projected_is_refused_in_one_line() {
+    let rampart = Rampart::new();
+    let refused: [(&[&str], &str); 7] = [
+        (&["project"], "--mtbce"),
+        (&["project", "--system", "sumit"], "summit"),
+        (&["project", "--system", "summit", "--workload", "linpack"], "hpcg"),
+        (&["project", "--system", "summit", "--network", "token-ring"], "cray-xc40"),
+        (&["project", "--mtbce", "10ms", "--nodes", "4", "--reporting", "firmware"], "leave no time"),
+        (&["project", "--from-errors", "/nowhere", "--dimm", "A1"], "/nowhere"),
+        (&["project", "sweep", "--figure", "2"], "3 to 7"),
+    ];
+    for (arguments, told) in refused {
+        let said = rampart.run(arguments);
+        assert_eq!((said.code, said.err.lines().count(), said.out.as_str()), (Some(2), 1, ""), "{said:?}");
+        assert!(said.err.contains(told), "{said:?}");
+    }
+}
+
+#[test]
+fn errors_of_this_machine_are_shown_or_why_there_are_none() {
+    let rampart = Rampart::new();
+    let said = rampart.run(&["errors"]);
+    assert!(matches!(said.code, Some(0 | 1)) && said.err.is_empty(), "{said:?}");
+    assert!(["counters", "recorded", "live"].iter().all(|what| said.out.contains(what)), "{said:?}");
+    let refused = rampart.run(&["errors", "--database", "/nowhere/ras.db"]);
+    assert_eq!((refused.code, refused.err.lines().count()), (Some(2), 1), "{refused:?}");
+}
