@@ -31,7 +31,8 @@ pub enum Frames {
 /// The guard calls with the lock of the span's block, so that calls for one block never overlap. Both ranges are memory
 /// that hardware may change: nobody holds references to it.
 pub trait Engine: Sync {
-    /// Moves pages from the vault to the program's range, and wakes those who wait for them.
+    /// Moves pages from the vault to the program's range. Those who wait for them are to be woken by [`Engine::wake`], or may be
+    /// woken at once.
     ///
     /// # Errors
     /// Why they cannot be; they are in the vault then.

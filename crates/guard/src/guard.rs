@@ -131,8 +131,9 @@ impl<'a, E: Engine> Guard<'a, E> {
         &self.engine
     }
 
-    /// Serves a fault of the program that reads or writes a page: afterwards the page is there.
-    pub fn fault(&self, page: PageIndex, touch: Touch, now: Timestamp) -> Served {
+    /// Serves a fault of the program that reads or writes a page: afterwards the page is there. `before` the program is woken, which
+    /// may take the CPU from this thread, what is left to do is done.
+    pub fn fault(&self, page: PageIndex, touch: Touch, now: Timestamp, before: impl FnOnce()) -> Served {
         let Some(block) = self.layout().block_of(page) else { return Served::Elsewhere };
         let began = Instant::now();
         self.counts.add(Counter::Faults, 1);
@@ -144,11 +145,20 @@ impl<'a, E: Engine> Guard<'a, E> {
         drop(known);
         let end = self.layout().spans(block, units).next().map_or(page, Span::end);
         let next = self.ahead().served(end, now);
+        self.want(next);
+        self.waited(began.elapsed());
+        before();
+        if served != Served::Stop {
+            self.wake(block, units);
+        }
+        served
+    }
+
+    fn want(&self, next: impl Iterator<Item = Want>) {
         let mut wanted = self.wanted();
         wanted.extend(next);
         let late = wanted.len().saturating_sub(MOST_WANTED);
         wanted.drain(..late);
-        served
     }
 
     /// The program goes on after its last fault, since `now`.

@@ -57,7 +57,7 @@ impl<'a> World<'a> {
 
     fn fault(&mut self, page: u64) -> Served {
         self.time += 10;
-        self.guard.fault(PageIndex(page), Touch::Read, at(self.time))
+        self.guard.fault(PageIndex(page), Touch::Read, at(self.time), || ())
     }
 
     fn read(&mut self, page: u64) -> PageData {
@@ -435,7 +435,7 @@ fn no_more_blocks_are_open_than_the_kernel_keeps_apart_however_late_the_keeper_i
     engine.most_open = 6;
     let guard = Guard::new(engine, layout, knobs, &counts, &told, at(0));
     for page in 0..PAGES {
-        assert_eq!(guard.fault(PageIndex(page), Touch::Read, at(page)), Served::GoesOn);
+        assert_eq!(guard.fault(PageIndex(page), Touch::Read, at(page), || ()), Served::GoesOn);
         assert!((0..PAGES).filter(|&page| guard.engine().read(page).is_some()).count() <= 6);
     }
 }

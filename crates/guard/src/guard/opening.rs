@@ -135,7 +135,15 @@ impl<E: Engine> Guard<'_, E> {
         }
         known.stale -= closed;
         self.note_open(Opening { block, units: closed }, true, now, why);
+        if why == Why::Ahead {
+            self.wake(block, closed);
+        }
         Served::GoesOn
+    }
+
+    /// Those who wait for pages of these units go on.
+    pub(super) fn wake(&self, block: BlockIndex, units: Units) {
+        self.layout().spans(block, units).for_each(|span| self.engine.wake(span));
     }
 
     /// Somebody else opened it meanwhile; or the program gave the page back to the kernel by itself.

@@ -96,7 +96,7 @@ pub(super) fn refused(error: MoveError) -> Refusal {
 impl Engine for VaultEngine {
     fn open(&self, span: Span) -> Result<(), Refusal> {
         let span = as_vault(span);
-        match self.vault.unlock(span, Wake::Now) {
+        match self.vault.unlock(span, Wake::Later) {
             Ok(()) => Ok(()),
             // Shared since a fork.
             Err(MoveError { refusal: MoveRefusal::Busy, .. }) => self.back(span),

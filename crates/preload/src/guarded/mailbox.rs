@@ -6,7 +6,6 @@
 //! messages of a userfaultfd; and a handler does nothing that POSIX does not let it do.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
 use rampart_guard::accesses::Touch;
 use rampart_guard::{PageIndex, Served};
@@ -83,10 +82,10 @@ impl Mailbox {
         }
     }
 
-    /// Serves what is posted and says how long it took; waits for something if nothing is. One thread may do so.
-    pub fn serve(&self, serve: impl Fn(PageIndex, Touch) -> Served) -> Option<Duration> {
-        let (posted, heard) = (self.posted.load(Ordering::Acquire), Instant::now());
-        let mut served = None;
+    /// Serves what is posted, or waits for something if nothing is. One thread may do so.
+    pub fn serve(&self, serve: impl Fn(PageIndex, Touch) -> Served) {
+        let posted = self.posted.load(Ordering::Acquire);
+        let mut served = false;
         for slot in self.slots.iter().filter(|slot| slot.state.load(Ordering::Acquire) == POSTED) {
             let touched = slot.touch.load(Ordering::Relaxed);
             let touch = if touched & 1 == 1 { Touch::Write } else { Touch::Read };
@@ -97,12 +96,11 @@ impl Mailbox {
             };
             slot.state.store(answer, Ordering::Release);
             wake(&slot.state);
-            served = Some(heard.elapsed());
+            served = true;
         }
-        if served.is_none() {
+        if !served {
             wait(&self.posted, posted);
         }
-        served
     }
 
     /// In a child, nobody of the parent's waits.

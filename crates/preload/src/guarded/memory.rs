@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 use std::ptr::NonNull;
-use std::time::{Duration, Instant};
 
 use rampart_codes::Pages;
 use rampart_guard::accesses::Touch;
@@ -162,30 +161,21 @@ impl Memory {
         }
     }
 
-    /// Waits for faults and has them served, some at a time; `after` them it is told how long that took. Until it is to stop.
-    pub fn serve(
-        &self,
-        stop: &Stop,
-        serve: impl Fn(PageIndex, Touch, Option<u32>) -> Served,
-        after: impl Fn(Duration),
-    ) {
+    /// Waits for faults and has them served, until it is to stop.
+    pub fn serve(&self, stop: &Stop, serve: impl Fn(PageIndex, Touch, Option<u32>) -> Served) {
         match self {
             Self::Moved(vault) => {
                 let mut messages = Messages::default();
                 while vault.next(&mut messages, stop).is_ok() {
-                    let heard = Instant::now();
                     for fault in vault.faults(&messages) {
                         assert_eq!(fault.side, Side::Program, "nobody reads what is not in the vault");
                         let touch = if fault.write { Touch::Write } else { Touch::Read };
                         serve(PageIndex(fault.page), touch, fault.thread);
                     }
-                    after(heard.elapsed());
                 }
             }
             Self::Protected(_, mailbox) => loop {
-                if let Some(took) = mailbox.serve(|page, touch| serve(page, touch, None)) {
-                    after(took);
-                }
+                mailbox.serve(|page, touch| serve(page, touch, None));
             },
         }
     }

@@ -159,8 +159,10 @@ impl Live {
     fn handle(&'static self) {
         let beside = RefCell::new(Beside::new(&self.keeper_id));
         let serve = |page, touch, thread: Option<u32>| {
-            let served = self.guard.fault(page, touch, self.clock.now());
-            self.guard.goes_on(self.clock.now());
+            let served = self.guard.fault(page, touch, self.clock.now(), || {
+                self.guard.goes_on(self.clock.now());
+                self.wake_keeper();
+            });
             if let Some(thread) = thread {
                 beside.borrow_mut().served(thread);
             }
@@ -169,10 +171,7 @@ impl Live {
             }
             served
         };
-        self.memory.serve(&self.stop, serve, |took| {
-            self.guard.waited(took);
-            self.wake_keeper();
-        });
+        self.memory.serve(&self.stop, serve);
     }
 
     fn wake_keeper(&self) {
