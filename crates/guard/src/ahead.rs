@@ -106,11 +106,11 @@ impl Ahead {
         self.streams[self.last].left = now;
     }
 
-    /// What that fault wanted is open up to `end`, since `now`. Returns what to open next, in this order.
-    pub fn served(&mut self, end: PageIndex, now: Timestamp) -> impl Iterator<Item = Want> + use<> {
+    /// What that fault wanted is open up to `end`. Returns what to open next, in this order.
+    pub fn served(&mut self, end: PageIndex) -> impl Iterator<Item = Want> + use<> {
         let (layout, most) = (self.layout, self.most);
         let stream = &mut self.streams[self.last];
-        (stream.end, stream.left) = (i64::try_from(end.0).expect("a range has fewer pages"), now);
+        stream.end = i64::try_from(end.0).expect("a range has fewer pages");
         let Stream { at, step, sweeps, ahead, confirmed, .. } = *stream;
         let most = if sweeps { most } else { most * UNITS_FOR_A_BLOCK };
         let pages = i64::try_from(layout.blocks()).expect("a range has fewer blocks") * i64::from(layout.block_pages());
@@ -245,7 +245,9 @@ mod tests {
                 (block + 1) * BLOCK
             };
             micros += 50;
-            for want in ahead.served(PageIndex(end), Timestamp::from_micros(micros)) {
+            let next = ahead.served(PageIndex(end));
+            ahead.goes_on(Timestamp::from_micros(micros));
+            for want in next {
                 let units = match want {
                     Want::Block(block) => block.0 * 32..(block.0 + 1) * 32,
                     Want::UnitOf(page) => page.0 / UNIT..page.0 / UNIT + 1,
@@ -300,7 +302,9 @@ mod tests {
             let now = Timestamp::from_micros(block * 300);
             let course = ahead.fault(PageIndex(block * BLOCK), now);
             assert_eq!(course == Course::Unknown, block == 0, "{block}");
-            for want in ahead.served(PageIndex((block + 1) * BLOCK), now) {
+            let next = ahead.served(PageIndex((block + 1) * BLOCK));
+            ahead.goes_on(now);
+            for want in next {
                 assert!(matches!(want, Want::Block(block) if wanted.insert(block.0)), "{want:?} was wanted before");
             }
         }
@@ -330,7 +334,8 @@ mod tests {
                 let page = if near { (last + page % 700).min(4096 * BLOCK - 1) } else { page };
                 (now, last) = (now + pause, page);
                 ahead.fault(PageIndex(page), Timestamp::from_micros(now));
-                let next: Vec<_> = ahead.served(PageIndex(page + 1), Timestamp::from_micros(now)).collect();
+                let next: Vec<_> = ahead.served(PageIndex(page + 1)).collect();
+                ahead.goes_on(Timestamp::from_micros(now));
                 prop_assert!(next.len() <= 4 * most as usize);
                 for want in next {
                     match want {

@@ -141,15 +141,17 @@ impl<'a, E: Engine> Guard<'a, E> {
         let course = self.ahead().fault(page, now);
         let mut known = self.table.lock(block);
         let units = self.choose(&mut known, self.layout().unit_of(page), course);
+        // Whoever fills pages wakes those who wait for them.
+        let to_wake = units & self.table.closed(&known);
         let served = self.open(block, &mut known, units, now, Why::Wanted { page, touch, began });
         drop(known);
         let end = self.layout().spans(block, units).next().map_or(page, Span::end);
-        let next = self.ahead().served(end, now);
+        let next = self.ahead().served(end);
         self.want(next);
         self.waited(began.elapsed());
         before();
         if served != Served::Stop {
-            self.wake(block, units);
+            self.wake(block, to_wake);
         }
         served
     }
@@ -304,26 +306,28 @@ impl<'a, E: Engine> Guard<'a, E> {
 
     /// A block that the program has used since before the guard began, unless it has faulted on it since.
     pub fn adopt(&self, block: BlockIndex, now: Timestamp) {
-        let mut known = self.table.lock(block);
-        if known.state != State::Fresh {
-            return;
+        if self.take_in(block, State::Used) {
+            self.openings().opened_ahead(Opening { block, units: self.layout().all_units() }, now);
         }
-        (known.state, known.open) = (State::Used, self.layout().all_units());
-        self.count_pages(block);
-        self.counts.add(Counter::Open, self.layout().pages_of(known.open));
-        self.openings().opened_ahead(Opening { block, units: known.open }, now);
     }
 
     /// As [`Guard::adopt`], of the blocks of pages that were left to the program for good.
     pub fn adopt_left(&self, span: Span) {
         for (block, _) in self.layout().parts(span) {
-            let mut known = self.table.lock(block);
-            if known.state == State::Fresh {
-                self.count_pages(block);
-                self.counts.add(Counter::Open, u64::from(self.layout().block_pages()));
-                (known.state, known.open) = (State::Kept, self.layout().all_units());
-            }
+            self.take_in(block, State::Kept);
         }
+    }
+
+    /// A fresh block is the program's already. `false`: it is not fresh.
+    fn take_in(&self, block: BlockIndex, state: State) -> bool {
+        let mut known = self.table.lock(block);
+        let is_fresh = known.state == State::Fresh;
+        if is_fresh {
+            (known.state, known.open) = (state, self.layout().all_units());
+            self.count_pages(block);
+            self.counts.add(Counter::Open, self.layout().pages_of(known.open));
+        }
+        is_fresh
     }
 
     /// Flips bits of a locked page: a memory error that is made up. `false` if the page is not locked.
@@ -343,7 +347,7 @@ impl<'a, E: Engine> Guard<'a, E> {
         let mut served = Served::GoesOn;
         for block in self.table.known() {
             let mut known = self.table.lock(block);
-            let closed = if known.state == State::Used { self.layout().all_units() - known.open } else { Units::NONE };
+            let closed = self.table.closed(&known);
             if !closed.is_empty() && self.open(block, &mut known, closed, now, Why::Ahead) == Served::Stop {
                 served = Served::Stop;
             }

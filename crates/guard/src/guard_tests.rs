@@ -57,7 +57,8 @@ impl<'a> World<'a> {
 
     fn fault(&mut self, page: u64) -> Served {
         self.time += 10;
-        self.guard.fault(PageIndex(page), Touch::Read, at(self.time), || ())
+        let now = at(self.time);
+        self.guard.fault(PageIndex(page), Touch::Read, now, || self.guard.goes_on(now))
     }
 
     fn read(&mut self, page: u64) -> PageData {

@@ -112,13 +112,19 @@ impl Table {
         blocks[place].lock().expect("nobody panics with a block in hand")
     }
 
-    /// The units of a block that are locked.
+    /// The units of a block that are in the vault.
     #[must_use]
-    pub fn locked(&self, known: &Block) -> Units {
+    pub fn closed(&self, known: &Block) -> Units {
         match known.state {
-            State::Used => self.layout.all_units() - known.open - known.stale,
+            State::Used => self.layout.all_units() - known.open,
             State::Fresh | State::Kept => Units::NONE,
         }
+    }
+
+    /// Those of them that are locked.
+    #[must_use]
+    pub fn locked(&self, known: &Block) -> Units {
+        self.closed(known) - known.stale
     }
 
     /// Blocks of pieces that are in use, ascending.

@@ -37,7 +37,7 @@ impl<E: Engine> Guard<'_, E> {
             State::Used if known.open.has(this) => return this,
             State::Used => {}
         }
-        match (course, known.grain) {
+        let (next, run) = match (course, known.grain) {
             (Course::Sweep { .. }, Grain::Whole { .. }) => return all,
             (Course::Sweep { up: true }, Grain::Units { .. }) => return Units::run(unit, all.count() - unit),
             (Course::Sweep { up: false }, Grain::Units { .. }) => return Units::run(0, unit + 1),
@@ -46,35 +46,28 @@ impl<E: Engine> Guard<'_, E> {
                 return all;
             }
             (Course::Unknown | Course::Stride, Grain::Whole { .. }) => {
-                known.grain = Grain::Units { next: all.count(), run: 0 };
                 self.note_cut(known);
+                (all.count(), 0)
             }
-            (Course::Unknown | Course::Stride, Grain::Units { .. }) => {}
-        }
-        self.next_run(known, unit)
-    }
-
-    /// Who goes on in a block, and finds what it had there still open, gets twice as much.
-    fn next_run(&self, known: &mut Block, unit: u32) -> Units {
-        let Grain::Units { next, run } = known.grain else { return self.layout().all_units() };
-        let goes_on = unit == next && unit > 0;
-        let run = match () {
-            () if goes_on && known.open.has(Units::run(unit - 1, 1)) => 2 * run,
-            () if goes_on => run,
-            () => 1,
+            (Course::Unknown | Course::Stride, Grain::Units { next, run }) => (next, run),
         };
-        let run = run.clamp(1, self.layout().all_units().count() - unit);
+        // Who goes on in a block, and finds what it had there still open, gets twice as much.
+        let run = if unit == 0 || unit != next {
+            1
+        } else if known.open.has(Units::run(unit - 1, 1)) {
+            2 * run
+        } else {
+            run
+        };
+        let run = run.clamp(1, all.count() - unit);
         known.grain = Grain::Units { next: unit + run, run };
         Units::run(unit, run)
     }
 
     /// A huge page that is cut loses the frames of its pages of zeros: the kernel puts its own page of zeros in their place.
     fn note_cut(&self, known: &mut Block) {
-        let codes = known.codes.chunks_exact(self.codec.scheme.code_bytes());
-        if known.codes.is_empty()
-            || !known.stale.is_empty()
-            || codes.into_iter().any(|codes| *codes == *self.zero_codes)
-        {
+        let mut codes = known.codes.chunks_exact(self.codec.scheme.code_bytes());
+        if known.codes.is_empty() || !known.stale.is_empty() || codes.any(|codes| *codes == *self.zero_codes) {
             known.tested = None;
         }
     }
