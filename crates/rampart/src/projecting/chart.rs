@@ -3,19 +3,14 @@
 use plotters::prelude::*;
 
 use super::sweep::Group;
+use crate::guarding::page::{COLOURS, Failure};
 
 /// The size of a drawing, in pixels; the page scales it.
 const SIZE: (u32, u32) = (920, 260);
 
-/// Colours of the paths; the page's style knows them by these values, and has others where it is dark.
-const COLOURS: [RGBColor; 3] = [RGBColor(0, 114, 178), RGBColor(213, 94, 0), RGBColor(0, 158, 115)];
-
 /// The axis, in percent.
 const LEAST: f64 = 0.01;
 const MOST: f64 = 10_000.0;
-
-/// What a drawing into memory says went wrong; only a bug of ours makes it.
-type Failure = Box<dyn std::error::Error>;
 
 /// The bars of one panel: a cluster for each path, a bar for each workload.
 pub fn svg(groups: &[&Group]) -> String {

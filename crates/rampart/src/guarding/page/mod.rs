@@ -14,6 +14,8 @@ use std::fmt::Write as _;
 use rampart_guard::{Counter, Snapshot};
 use rampart_memory::{Bytes, FRAME_BYTES, Timestamp};
 
+pub use self::charts::COLOURS;
+
 use self::accesses::Picture;
 use self::charts::Chart;
 use super::left::{Event, Left};
@@ -21,7 +23,7 @@ use super::recorded::{Recorded, Timeline, Trace};
 use crate::show;
 
 /// What a drawing into memory says went wrong; only a bug of ours makes it.
-type Failure = Box<dyn std::error::Error>;
+pub type Failure = Box<dyn std::error::Error>;
 
 /// Parts into which the time is cut.
 const PARTS: usize = 180;
