@@ -72,17 +72,19 @@ impl Server {
 impl Live {
     /// In the keeper's thread: does what the server has for its guards, or what is to be done without it.
     pub(super) fn look_at(&self, server: &mut Server) {
-        let process = std::process::id();
+        // Asked of the kernel only where something is said: the keeper is here at each of its steps.
+        let process = std::process::id;
         match server.look() {
             Sight::Nothing => {}
             Sight::Lives => {
                 if let Err(why) = self.known.refresh() {
-                    say(&format!("rampart: process {process} is not told which frames are bad: {why}\n"));
+                    say(&format!("rampart: process {} is not told which frames are bad: {why}\n", process()));
                 }
             }
             Sight::Ended | Sight::Died if server.is_required => {
                 say(&format!(
-                    "rampart: `rampart run` is gone: process {process} is stopped, since --require-server was given\n"
+                    "rampart: `rampart run` is gone: process {} is stopped, since --require-server was given\n",
+                    process()
                 ));
                 self.exit();
             }
@@ -91,8 +93,9 @@ impl Live {
                 self.shared.nobody_reads();
                 let folder = server.folder.display();
                 say(&format!(
-                    "rampart: `rampart run` has died: process {process} goes on under guard, but no bad frame goes on the map; what \
-                     its guard tells stays in {folder}\n"
+                    "rampart: `rampart run` has died: process {} goes on under guard, but no bad frame goes on the map; what \
+                     its guard tells stays in {folder}\n",
+                    process()
                 ));
             }
         }
