@@ -6,14 +6,10 @@
 //! two flips in a page before it was verified may be stopped instead; a program that found a wrong word is what must
 //! never be. **Why this way.** It is the whole way from the injector to the program's own eyes, and the seed repeats it.
 
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
-
-use crate::guard::build_library;
-use crate::soak;
+use crate::guard::Guard;
 
 /// Flips that are asked for, unless it is said otherwise.
 const FLIPS: u64 = 10_000;
@@ -48,12 +44,11 @@ struct Fate {
 pub fn run(arguments: &[String]) -> Result<(), String> {
     let wanted =
         arguments.first().map_or(Ok(FLIPS), |text| text.parse().map_err(|_| "say how many flips".to_owned()))?;
-    let rampart = soak::build_rampart()?;
-    let library = build_library()?;
+    let guard = Guard::build()?;
     let mut fate = Fate::default();
     while fate.flipped < wanted {
         fate.runs += 1;
-        once(&mut fate, &rampart, &library)?;
+        once(&mut fate, &guard)?;
         println!(
             "{} runs: {} flips, {} bits corrected; {} runs stopped at a page with two flips, {} flips before; {} silent",
             fate.runs, fate.flipped, fate.bits_corrected, fate.stopped, fate.flipped_before_stop, fate.silent
@@ -65,24 +60,13 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-fn once(fate: &mut Fate, rampart: &Path, library: &Path) -> Result<(), String> {
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let report = folder.path().join("report.json");
-    let own = std::env::current_exe().map_err(|error| error.to_string())?;
-    let status = Command::new(rampart)
-        .args(["run", "--cap", "4MiB", "--block", "64KiB", "--inject"])
-        .arg(format!("flip:locked:rate={RATE}/s,seed={}", fate.runs))
-        .arg("--report")
-        .arg(&report)
-        .arg("--")
-        .arg(own)
-        .arg("flipped")
-        .env("RAMPART_GUARD_LIBRARY", library)
-        .stderr(Stdio::null())
-        .status()
-        .map_err(|error| error.to_string())?;
-    let text = std::fs::read_to_string(&report).map_err(|error| error.to_string())?;
-    let seen: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+fn once(fate: &mut Fate, guard: &Guard) -> Result<(), String> {
+    let inject = format!("flip:locked:rate={RATE}/s,seed={}", fate.runs);
+    let mut program = Command::new(std::env::current_exe().map_err(|error| error.to_string())?);
+    program.arg("flipped");
+    let mut guarded = guard.around(&program, &["--cap", "4MiB", "--block", "64KiB", "--inject", &inject]);
+    let status = guarded.stderr(Stdio::null()).status().map_err(|error| error.to_string())?;
+    let seen = guard.told()?;
     let flipped = seen["counts"]["injected"].as_u64().ok_or("the report counts no flips")?;
     let events = seen["events"].as_array().ok_or("the report has no events")?;
     match status.code() {

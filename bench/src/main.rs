@@ -2,12 +2,13 @@
 //!
 //! Others may use the machine, so ratios are what counts; each comparison is made in turns (ours, theirs, ours, theirs).
 //!
-//! Libraries: `humantime` (durations on the command line), `rusqlite` (the database load of `soak`), `serde_json` (reports),
+//! Libraries: `humantime` (durations on the command line), `plotters` (drawings), `rusqlite` (the database load of `soak`), `serde_json` (reports),
 //! `tempfile`.
 
 mod codes;
 mod diagnostic;
 mod guard;
+mod guard_figures;
 mod guard_flips;
 mod guard_suites;
 mod march;
@@ -21,12 +22,17 @@ use std::process::ExitCode;
 /// A bench: its name, what it shows, and how it is run.
 type Bench = (&'static str, &'static str, fn(&[String]) -> Result<(), String>);
 
-const BENCHES: [Bench; 12] = [
+const BENCHES: [Bench; 13] = [
     ("codes", "speed of the codes of pages beside a plain read and memcpy", codes::run),
     (
         "guard",
         "[PROGRAM...] what programs lose under `rampart run`, and how much of their heap is locked meanwhile",
         guard::run,
+    ),
+    (
+        "guard-figures",
+        "FILE.svg [PROGRAM...] time and unlocked memory against what is opened ahead and how soon it is locked again",
+        guard_figures::run,
     ),
     ("guard-flips", "[N] what becomes of N flips in locked pages of a running program: 10000", guard_flips::run),
     ("flipped", "a program that looks at its memory, for `guard-flips`", guard_flips::flipped),

@@ -214,7 +214,7 @@ fn give_back() -> Result<(), String> {
         match (low, again) {
             (_, Some(time)) => println!("  {:>6} ms of {} MiB", time.as_millis(), left >> 10),
             (Some(_), None) => println!("  more than 5 s of {} MiB", left >> 10),
-            (None, None) => println!("  never: {} MiB stayed free", left >> 10),
+            (None, None) => println!("       0 ms: half of {} MiB stayed free all the time", left >> 10),
         }
         thread::sleep(Duration::from_secs(3));
     }
