@@ -195,6 +195,11 @@ fn a_fault_of_the_program_itself_reaches_its_own_handler_with_and_without_a_guar
 }
 
 #[test]
+fn a_page_of_a_file_that_ended_is_told_to_the_programs_own_handler_with_and_without_a_guard() {
+    falls_into_no_trap("own-losses");
+}
+
+#[test]
 fn a_fault_that_nobody_handles_ends_the_program_as_ever() {
     let rampart = Rampart::new();
     let Some(traps) = victim(&rampart, "traps") else { return };

@@ -4,6 +4,7 @@
 
 mod emulated;
 mod errors;
+mod given_up;
 mod guard;
 mod harness;
 mod interrupted;

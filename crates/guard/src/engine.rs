@@ -96,6 +96,11 @@ pub trait Engine: Sync {
     /// Flips a bit, 0 to 32767, of a page in the vault: a memory error that is made up.
     fn flip(&self, page: PageIndex, bit: u32);
 
+    /// Has the hardware give up a page in the vault: an error that is made up. `false`: it cannot be made up here.
+    fn give_up(&self, _page: PageIndex) -> bool {
+        false
+    }
+
     /// The frame of a page, where the kernel says.
     fn frame(&self, page: PageIndex) -> Option<Frame>;
 }

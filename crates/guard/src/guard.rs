@@ -332,14 +332,24 @@ impl<'a, E: Engine> Guard<'a, E> {
 
     /// Flips bits of a locked page: a memory error that is made up. `false` if the page is not locked.
     pub fn inject(&self, page: PageIndex, bits: &[u32]) -> bool {
+        self.err(page, || {
+            bits.iter().for_each(|&bit| self.engine.flip(page, bit));
+            true
+        })
+    }
+
+    /// Has the hardware give up a locked page, likewise. `false` if it is not locked, or the engine cannot make that up.
+    pub fn inject_loss(&self, page: PageIndex) -> bool {
+        self.err(page, || self.engine.give_up(page))
+    }
+
+    fn err(&self, page: PageIndex, error: impl FnOnce() -> bool) -> bool {
         let Some(block) = self.layout().block_of(page) else { return false };
         let known = self.table.lock(block);
         let locked = self.table.locked(&known).has(Units::run(self.layout().unit_of(page), 1));
-        if locked {
-            bits.iter().for_each(|&bit| self.engine.flip(page, bit));
-            self.counts.add(Counter::Injected, 1);
-        }
-        locked
+        let erred = locked && error();
+        self.counts.add(Counter::Injected, u64::from(erred));
+        erred
     }
 
     /// Opens all that is locked, as before a fork. A block with a page beyond correction stays, and is told, if so it was wished.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZero;
 
 use proptest::prelude::*;
-use rampart_codes::{Outcome, PageData, Scheme};
+use rampart_codes::{Outcome, PageBits, PageData, Scheme};
 use rampart_memory::{Bytes, Frame};
 
 use super::*;
@@ -132,6 +132,22 @@ fn a_flip_in_a_locked_page_is_corrected_before_the_program_sees_it_and_told_with
     assert_eq!((told.len(), told[0].page, told[0].frame), (1, PageIndex(5), Frame::new(0x1005)));
     assert!(matches!(told[0].outcome, Outcome::Corrected(_)));
     assert_eq!((counts.get(Counter::Corrected), counts.get(Counter::Injected)), (1, 1));
+}
+
+#[test]
+fn a_page_that_the_hardware_gives_up_is_rebuilt_if_it_had_but_a_line_and_is_beyond_correction_else() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(Knobs { on_error: OnError::Continue, ..knobs() }, &counts, &told);
+    let mut line = PageData::ZERO;
+    line.flip(&PageBits::from_iter([5, 511]));
+    let pages = [(5, line), (6, PageData::ZERO), (7, PageData::from_seed(7))];
+    pages.iter().for_each(|(page, data)| world.write(*page, data));
+    world.lock_all_but(20);
+    assert!(pages.iter().all(|(page, _)| world.guard.inject_loss(PageIndex(*page))));
+    assert!(pages[..2].iter().all(|(page, data)| world.read(*page) == *data));
+    assert_eq!(world.read(7), PageData::ZERO);
+    let seen = [Counter::Injected, Counter::Corrected, Counter::Uncorrectable].map(|counter| counts.get(counter));
+    assert_eq!(seen, [3, 1, 1]);
 }
 
 #[test]

@@ -114,6 +114,8 @@ pub enum KnobsError {
     Cap,
     /// faults in frames are found by their tests alone: leave out --test none and --engine mprotect
     NothingTested,
+    /// a page can be given up only where pages move: leave out --engine mprotect
+    NothingLost,
     /// {0:?} is no setting of the guard
     Malformed(String),
 }

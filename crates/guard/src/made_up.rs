@@ -130,6 +130,12 @@ impl Engine for MadeUp {
         vault[at(page.0)].as_mut().expect("it is in the vault").flip(&PageBits::from_iter([bit as usize]));
     }
 
+    /// What the thread that reads it next finds.
+    fn give_up(&self, page: PageIndex) -> bool {
+        self.vault.lock().unwrap()[at(page.0)] = Some(PageData::ZERO);
+        true
+    }
+
     fn frame(&self, page: PageIndex) -> Option<Frame> {
         Frame::new(self.frames.lock().unwrap()[at(page.0)])
     }

@@ -14,7 +14,7 @@ use std::ptr::NonNull;
 
 use rampart_memory::Frame;
 
-use crate::{Error, PAGE_BYTES, Roots, check_page_size};
+use crate::{Error, FlagTable, PAGE_BYTES, Roots, check_page_size};
 
 const ENTRY_BYTES: usize = size_of::<u64>();
 
@@ -26,6 +26,12 @@ const PRESENT: u64 = 1 << 63;
 
 /// Bits 0 to 54 of an entry: the frame number, if the page has one and the reader may know it.
 const NUMBER: u64 = (1 << 55) - 1;
+
+/// Bit 62 of an entry: the page table has something else than a frame there.
+const SWAPPED: u64 = 1 << 62;
+
+/// Bits 0 to 4 of such an entry are what it is; the frame number of a page that the hardware gave up follows.
+const TYPE_BITS: u32 = 5;
 
 /// The open page map of this process.
 #[derive(Debug)]
@@ -70,6 +76,27 @@ impl Pagemap {
             at += part.len() as u64;
         }
         Ok(())
+    }
+
+    /// The frame of the page at `address`, if the hardware reported it lost and the kernel took it away for that: then the page
+    /// has none any more, and the next to read it gets SIGBUS. `None` too where this process may not know it.
+    ///
+    /// The entry has the number where others have their place in swap, so it counts only if the kernel says of that frame that
+    /// it is poisoned.
+    ///
+    /// # Errors
+    /// [`Error::Read`] if the kernel does not answer.
+    pub fn lost_frame(&self, address: NonNull<u8>, flags: &FlagTable) -> Result<Option<Frame>, Error> {
+        let mut entry = [0; ENTRY_BYTES];
+        let at = (address.addr().get() / PAGE_BYTES * ENTRY_BYTES) as u64;
+        let read = self.file.read_exact_at(&mut entry, at);
+        read.map_err(|cause| Error::Read { path: self.path.clone(), cause })?;
+        let entry = u64::from_ne_bytes(entry);
+        let number = (entry & NUMBER) >> TYPE_BITS;
+        let Some(frame) = Frame::new(number).filter(|_| entry & (PRESENT | SWAPPED) == SWAPPED) else {
+            return Ok(None);
+        };
+        Ok(flags.of(frame)?.filter(|flags| flags.is_poisoned()).map(|_| frame))
     }
 }
 
@@ -118,6 +145,17 @@ mod tests {
         assert_eq!(frame(PRESENT), None, "hidden");
         assert_eq!(frame(1 << 62 | 0x1234), None, "swapped out");
         assert_eq!(frame(u64::MAX), None, "no machine has such a frame");
+    }
+
+    #[test]
+    fn a_page_that_the_hardware_gave_up_is_known_by_its_frame() {
+        let lost = |frame: u64| SWAPPED | frame << TYPE_BITS | 0x1d;
+        let (folder, pagemap) = process(16, &[lost(7), lost(8), PRESENT | 7, 0]);
+        let flags: Vec<u8> = (0..10_u64).flat_map(|frame| (u64::from(frame == 7) << 19).to_ne_bytes()).collect();
+        fs::write(folder.path().join("kpageflags"), flags).unwrap();
+        let flags = FlagTable::open(&Roots::new(folder.path(), folder.path())).unwrap();
+        let frames = [16, 17, 18, 19].map(|page| pagemap.lost_frame(address(page), &flags).unwrap());
+        assert_eq!(frames, [Frame::new(7), None, None, None], "frame 8 is sound: it is a place in swap");
     }
 
     #[test]

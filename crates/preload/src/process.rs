@@ -62,9 +62,12 @@ fn begin(library: &Path) {
     let registered = unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };
     assert_eq!(registered, 0, "the C library has room for a fork handler");
     if GROUND.faults_are_signals() {
-        signals::install();
+        signals::faults::install();
         calls::find_all();
         streams::bring_outside();
+    }
+    if GROUND.reads_what_may_be_lost() {
+        signals::losses::install();
     }
     let (data, mappings) = GROUND.protect();
     if let Some(block) = data {

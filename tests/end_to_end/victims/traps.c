@@ -341,6 +341,15 @@ static void jump(int signal, siginfo_t *info, void *context) {
     siglongjmp(back, 1);
 }
 
+static volatile int own_losses;
+
+static void jump_on_loss(int signal, siginfo_t *info, void *context) {
+    (void)info;
+    (void)context;
+    own_losses += signal == SIGBUS && right((size_t)own_losses * 41 % PAGES);
+    siglongjmp(back, 1);
+}
+
 /* Pages that the program itself protects, in the heap and elsewhere: its handler gets their faults, works on locked pages, and
    jumps out. A mask of every signal is set meanwhile, as libraries do. */
 static void own_faults_are_its_own(void) {
@@ -361,6 +370,23 @@ static void own_faults_are_its_own(void) {
         if (sigsetjmp(back, 1) == 0) *(volatile unsigned char *)(i % 2 ? in_heap : elsewhere) = 1;
     }
     if (own_faults != 20 || mprotect(in_heap, PAGE, PROT_READ | PROT_WRITE)) exit(7);
+}
+
+/* A page of a file that ends before it: the program's handler gets SIGBUS, and one that is sent to the process, too. */
+static void own_losses_are_its_own(void) {
+    int file = open("victim.short", O_RDWR | O_CREAT | O_TRUNC, 0600);
+    unsigned char *beyond = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, file, 0);
+    struct sigaction action = {.sa_sigaction = jump_on_loss, .sa_flags = SA_SIGINFO}, set;
+    if (file < 0 || beyond == MAP_FAILED) exit(3);
+    if (sigaction(SIGBUS, &action, NULL) || sigaction(SIGBUS, NULL, &set) || set.sa_sigaction != jump_on_loss) exit(4);
+    for (volatile int i = 0; i < 20; i++) {
+        settle();
+        if (sigsetjmp(back, 1) == 0) {
+            if (i % 2) kill(getpid(), SIGBUS);
+            else exit(5 + *(volatile unsigned char *)beyond);
+        }
+    }
+    if (own_losses != 20) exit(6);
 }
 
 static void waits(void) {
@@ -396,7 +422,7 @@ int main(int count, char **arguments) {
         {"executes", executes},         {"gives-back", gives_back}, {"signals", signals},     {"reallocates", reallocates},
         {"closes-files", closes_files}, {"last-thread", last_thread}, {"races", races},       {"remaps", remaps},
         {"looks", looks},               {"shares", shares},           {"fixed-buffers", fixed_buffers},
-        {"own-faults", own_faults_are_its_own}, {"dies", dies}, {"waits", waits},
+        {"own-faults", own_faults_are_its_own}, {"own-losses", own_losses_are_its_own}, {"dies", dies}, {"waits", waits},
     };
     for (size_t i = 0; i < sizeof traps / sizeof *traps; i++) {
         if (strcmp(arguments[1], traps[i].name)) continue;

@@ -340,13 +340,13 @@ impl Vault {
         self.advise(side, span, Advice::LinuxDontNeed).map_err(guarded("discard"))
     }
 
-    /// Makes pages of the program's that are not there fail for good: an access gets SIGBUS, a system call EFAULT. For
-    /// pages whose content is lost. [`Vault::discard`] ends it.
+    /// Makes pages that are not there fail for good, as if the hardware had given them up: an access gets SIGBUS, a system call
+    /// EFAULT. For pages whose content is lost. [`Vault::discard`] ends it.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses, as where a page is there.
-    pub fn poison(&self, span: Span) -> Result<(), Error> {
-        let area = self.area(Side::Program, span);
+    pub fn poison(&self, side: Side, span: Span) -> Result<(), Error> {
+        let area = self.area(side, span);
         self.userfaultfd().poison(area, Wake::Now).map_err(guarded("poison"))
     }
 

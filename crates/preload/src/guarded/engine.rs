@@ -15,6 +15,7 @@ use rampart_memory::{Bytes, Frame};
 use rustix::io::Errno;
 
 use super::frames::{Known, Pool};
+use super::lost::{self, Lost};
 
 /// How often a page that is busy is tried, and how long it is from one try to the next.
 const PATIENCE: usize = 1000;
@@ -26,11 +27,13 @@ pub struct VaultEngine {
     pool: Option<&'static Pool>,
     known: &'static Known,
     pagemap: Option<Pagemap>,
+    lost: Lost,
 }
 
 impl VaultEngine {
     pub fn new(vault: &'static Vault, pool: Option<&'static Pool>, known: &'static Known) -> Self {
-        Self { vault, pool, known, pagemap: Pagemap::open(&Roots::default()).ok() }
+        let (pagemap, lost) = (Pagemap::open(&Roots::default()).ok(), Lost::default());
+        Self { vault, pool, known, pagemap, lost }
     }
 
     /// Moves what is in the vault back to the program, after a move that was not whole. A page may be busy for a moment, since
@@ -44,6 +47,19 @@ impl VaultEngine {
             thread::sleep(MOMENT);
         }
         Err(Refusal::Pinned)
+    }
+
+    /// This thread reads a page of the vault just now that the hardware gave up: it reads zeros from now on, which are seen to be wrong
+    /// unless they are right. Returns which it was, and its frame where the kernel says; `None` if the address is not of the vault.
+    pub fn replace_lost(&self, address: usize) -> Option<(PageIndex, Option<Frame>)> {
+        let (_, page) = self.vault.find(address).filter(|(side, _)| *side == Side::Vault)?;
+        let place = self.vault.address(Side::Vault, page);
+        let frame = self.pagemap.as_ref().and_then(|pagemap| lost::frame_of(pagemap, place));
+        let mut zeros = self.known.claim(one(page).bytes(), PageKind::Base).ok()?;
+        self.vault.discard(Side::Vault, one(page)).ok()?;
+        self.vault.give(Side::Vault, one(page), &mut zeros, 0).ok()?;
+        self.lost.note(page, frame);
+        Some((PageIndex(page), frame))
     }
 
     /// As [`Vault::populate`] has it, on frames of the kernel's that are not known to be bad.
@@ -177,7 +193,16 @@ impl Engine for VaultEngine {
         }
     }
 
+    fn give_up(&self, page: PageIndex) -> bool {
+        let gone = self.vault.discard(Side::Vault, one(page.0));
+        gone.and_then(|()| self.vault.poison(Side::Vault, one(page.0))).is_ok()
+    }
+
+    /// Of a page that the hardware gave up, the one that it was on.
     fn frame(&self, page: PageIndex) -> Option<Frame> {
+        if let Some(frame) = self.lost.take(page.0) {
+            return frame;
+        }
         let pagemap = self.pagemap.as_ref()?;
         let mut frames = Vec::new();
         let mut found = [Side::Vault, Side::Program].into_iter().filter_map(|side| {

@@ -209,6 +209,16 @@ pub enum AnyEngine {
     Protected(ProtectEngine),
 }
 
+impl AnyEngine {
+    /// As [`VaultEngine::replace_lost`]; what is read by the kernel is not read by a thread of ours.
+    pub fn replace_lost(&self, address: usize) -> Option<(PageIndex, Option<Frame>)> {
+        match self {
+            Self::Moved(engine) => engine.replace_lost(address),
+            Self::Protected(_) => None,
+        }
+    }
+}
+
 impl Engine for AnyEngine {
     fn open(&self, span: Span) -> Result<(), Refusal> {
         match self {
@@ -291,6 +301,13 @@ impl Engine for AnyEngine {
         match self {
             Self::Moved(engine) => engine.flip(page, bit),
             Self::Protected(engine) => engine.flip(page, bit),
+        }
+    }
+
+    fn give_up(&self, page: PageIndex) -> bool {
+        match self {
+            Self::Moved(engine) => engine.give_up(page),
+            Self::Protected(engine) => engine.give_up(page),
         }
     }
 

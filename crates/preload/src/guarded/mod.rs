@@ -14,8 +14,9 @@ mod beside;
 mod desk;
 mod engine;
 mod files;
-mod flips;
 mod frames;
+mod lost;
+mod made_up;
 mod mailbox;
 mod memory;
 mod protect;
@@ -263,6 +264,16 @@ impl Guarded {
         let memory = self.memory()?;
         let (page, mailbox) = (memory.find(address)?, memory.mailbox()?);
         self.live().map(|_| mailbox.ask(PageIndex(page), touch))
+    }
+
+    /// Whether the guard's own threads read locked pages where they are, and so learn by a signal that the hardware gave one up.
+    pub fn reads_what_may_be_lost(&self) -> bool {
+        self.memory().is_some_and(|memory| memory.mailbox().is_none())
+    }
+
+    /// A thread of the guard reads memory at this address just now that the hardware gave up. `true`: it may go on reading.
+    pub fn lost(&self, address: usize) -> bool {
+        self.live().is_some_and(|live| live.lost(address))
     }
 
     /// A system call is about to use memory and would not wait for a fault: what of it is guarded is opened and stays so

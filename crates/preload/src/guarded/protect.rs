@@ -10,6 +10,8 @@ use rampart_linux::protect::Protected;
 use rampart_linux::{Error, Pagemap, Roots, vault};
 use rampart_memory::Frame;
 
+use super::lost;
+
 /// A range whose pages are locked where they are. What is looked at is a copy.
 pub struct ProtectEngine {
     range: &'static Protected,
@@ -118,9 +120,11 @@ impl Engine for ProtectEngine {
         self.range.write(page.0, offset, &[flipped]).expect("memory that is there can be written");
     }
 
+    /// Of a page that the hardware gave up, the one that it was on.
     fn frame(&self, page: PageIndex) -> Option<Frame> {
-        let mut frames = Vec::new();
-        self.range.frames(one(page.0), self.pagemap.as_ref()?, &mut frames).ok()?;
-        frames.first().copied().flatten()
+        let (pagemap, mut frames) = (self.pagemap.as_ref()?, Vec::new());
+        self.range.frames(one(page.0), pagemap, &mut frames).ok()?;
+        let there = frames.first().copied().flatten();
+        there.or_else(|| lost::frame_of(pagemap, self.range.address(page.0)))
     }
 }

@@ -74,6 +74,12 @@ impl Shared {
         self.events.as_ref().is_some_and(told) && !self.alone.load(Ordering::Relaxed)
     }
 
+    /// The hardware gave up a page of the program's that was locked.
+    pub fn lost_page(&self, page: PageIndex, frame: Option<Frame>) {
+        let frame = frame.map_or_else(String::new, |frame| format!(",\"frame\":{}", frame.number()));
+        self.tell(&format!("{{\"event\":\"given_up\",\"at\":{}{}{frame}}}\n", now(), self.place(page)));
+    }
+
     /// A frame failed a test, in which this was seen first.
     pub fn failed(&self, frame: Option<Frame>, origin: Origin, seen: &Evidence) {
         let name = match origin {

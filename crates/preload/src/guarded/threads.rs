@@ -1,7 +1,7 @@
 //! The threads of the guard: the handler of faults, the keeper, and the tester of frames.
 //!
-//! All keep out of the heap ([`Outside`]) and take no signals: a handler of the program's would run on them, touch the heap,
-//! and wait for itself. They have a table of open files of their own ([`files`]), so what the program's threads want of the
+//! All keep out of the heap ([`Outside`]) and take no signals but that a page was lost: a handler of the program's would run on them,
+//! touch the heap, and wait for itself. They have a table of open files of their own ([`files`]), so what the program's threads want of the
 //! guard, they ask of the keeper ([`Desk`]).
 
 #![allow(unsafe_code, reason = "ends the process and blocks signals by calls of the C library")]
@@ -25,8 +25,8 @@ use crate::private::Outside;
 use super::beside::Beside;
 use super::desk::{Desk, Request};
 use super::files;
-use super::flips::Flips;
 use super::frames::Known;
+use super::made_up::MadeUp;
 use super::memory::{AnyEngine, Memory};
 use super::recorder::Recorder;
 use super::server::Server;
@@ -118,13 +118,13 @@ impl Live {
             wanted: Mutex::new(None),
         }));
         // Not in the keeper's thread: a program may bring a `getenv` of its own, which looks into the heap.
-        let (flips, server) = (Flips::from_environment(), Server::from_environment(shared.folder()));
+        let (errors, server) = (MadeUp::from_environment(), Server::from_environment(shared.folder()));
         // A new thread allocates before it can say that it is the guard's; only then may memory be taken away.
         let (ready, readiness) = channel();
         let keeper = spawn("rampart-keeper", move || {
             Beside::is_keeper(&live.keeper_id);
             ready.send(()).expect("somebody waits");
-            live.keep(flips, server);
+            live.keep(errors, server);
         })?;
         readiness.recv().map_err(|_| "its thread ended".to_owned())?;
         live.keeper.set(keeper).expect("there is one keeper");
@@ -185,7 +185,7 @@ impl Live {
     }
 
     /// Does what it is asked, and locks what is due, until the process ends.
-    fn keep(&self, mut flips: Option<Flips>, mut server: Server) {
+    fn keep(&self, mut errors: Option<MadeUp>, mut server: Server) {
         while !self.held.load(Ordering::Acquire) {
             self.look_at(&mut server);
             self.desk.serve(|request| self.grant(request));
@@ -193,8 +193,8 @@ impl Live {
                 0 => self.guard.keep(self.clock.now()).unwrap_or(NAP),
                 _ => NAP,
             };
-            if let Some(flips) = flips.as_mut().filter(|_| self.paused.load(Ordering::Acquire) == 0) {
-                flips.fall(&self.guard);
+            if let Some(errors) = errors.as_mut().filter(|_| self.paused.load(Ordering::Acquire) == 0) {
+                errors.err(&self.guard);
             }
             self.recorder().step(
                 self.clock.now(),
@@ -252,6 +252,13 @@ impl Live {
         // A handler of the program's that asked as well would wait for the thread that it interrupted.
         let _signals = Signals::block_all();
         self.desk.ask(request, || self.unpark_keeper());
+    }
+
+    /// In a thread of the guard that reads the vault, and holds no lock but that of a block: the page there was given up by the hardware.
+    pub fn lost(&self, address: usize) -> bool {
+        let Some((page, frame)) = self.guard.engine().replace_lost(address) else { return false };
+        self.shared.lost_page(page, frame);
+        true
     }
 
     /// Opens everything, and locks nothing until [`Live::go_on`].
@@ -378,6 +385,7 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<Thread, Str
         // As long as the process.
         std::mem::forget(Outside::enter().expect("the guard has few threads"));
         let _uncounted = Uncounted::enter();
+        Signals::take_losses();
         work();
     });
     thread.map(|thread| thread.thread().clone()).map_err(|error| format!("cannot start a thread: {error}"))
@@ -394,6 +402,17 @@ impl Signals {
             libc::sigfillset(&raw mut all);
             libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
             Self(before)
+        }
+    }
+
+    /// This thread reads locked pages: it is told by SIGBUS of one that the hardware gave up.
+    fn take_losses() {
+        // SAFETY: a set of signals is plain data, and both calls are given a place for it.
+        unsafe {
+            let mut only = std::mem::zeroed();
+            libc::sigemptyset(&raw mut only);
+            libc::sigaddset(&raw mut only, libc::SIGBUS);
+            libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const only, std::ptr::null_mut());
         }
     }
 }

@@ -39,8 +39,8 @@ pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error>
     let mut server = Server::start(map_to_compare(path.as_ref(), knobs.method)?)?;
     let mut command = guarded(arguments, &knobs, library, server.folder());
     let (_, for_checkpoint) = arguments.on_error()?;
-    let flipped = matches!(arguments.inject, Some(Faults::Flips(_)));
-    let mut follower = Follower::new(server.folder(), path, flipped, for_checkpoint)?;
+    let made_up = matches!(arguments.inject, Some(Faults::InPages(_)));
+    let mut follower = Follower::new(server.folder(), path, made_up, for_checkpoint)?;
     let (began, start) = (Machine::this().clock.now(), Instant::now());
     let name = command.get_program().to_string_lossy().into_owned();
     let child = command.spawn().map_err(|cause| Error::Program { name, cause })?;
@@ -94,8 +94,8 @@ fn guarded(arguments: &RunArguments, knobs: &Knobs, library: PathBuf, folder: &P
     }
     command.env("LD_PRELOAD", preload);
     match &arguments.inject {
-        Some(Faults::Flips(flips)) => {
-            command.env("RAMPART_GUARD_INJECT", format!("every={},seed={}", flips.every.as_micros(), flips.seed));
+        Some(Faults::InPages(errors)) => {
+            command.env("RAMPART_GUARD_INJECT", errors.to_string());
         }
         Some(Faults::InFrames(spec)) => {
             command.env("RAMPART_GUARD_FAULTS", spec.to_string());

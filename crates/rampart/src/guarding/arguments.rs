@@ -1,6 +1,7 @@
 //! Options of `rampart run`.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -67,8 +68,8 @@ pub struct RunArguments {
     /// At most so much tested memory lies ready
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = some_spare)]
     pub spare: Bytes,
-    /// Make memory err: flips of single bits in locked pages at a rate, such as 'flip:locked:rate=10/s,seed=3'; or faults in
-    /// the frames below that their tests find, such as 'stuck-at:20,seed=3'
+    /// Make memory err: at a rate, single bits of locked pages flip, such as 'flip:locked:rate=10/s,seed=3', or the hardware gives such pages
+    /// up, 'poison:locked:rate=1/s' (engine move); or faults in the frames below that their tests find, such as 'stuck-at:20,seed=3'
     #[arg(long, value_name = "FAULTS", value_parser = some_faults)]
     pub inject: Option<Faults>,
     /// Stop the program if `rampart run` is killed, which keeps what the guards of its processes find
@@ -130,19 +131,47 @@ pub enum UntestedChoice {
 /// Memory that errs because it is told to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Faults {
-    /// Of the content of locked pages.
-    Flips(Flips),
+    /// In locked pages.
+    InPages(MadeUp),
     /// In frames, as `rampart test --inject` has it.
     InFrames(InjectionSpec),
 }
 
-/// Flips of single bits in locked pages.
+/// Errors in locked pages.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Flips {
+pub struct MadeUp {
+    /// What happens to them.
+    pub error: PageError,
     /// How long it is from one to the next.
     pub every: Duration,
     /// What their places are drawn from.
     pub seed: u64,
+}
+
+/// What happens to a locked page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageError {
+    /// A bit of it flips.
+    Flip,
+    /// The hardware gives it up.
+    Poison,
+}
+
+impl PageError {
+    /// What it is called, on the command line and for the guard.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Flip => "flip",
+            Self::Poison => "poison",
+        }
+    }
+}
+
+/// As the guard reads it.
+impl fmt::Display for MadeUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{},every={},seed={}", self.error.name(), self.every.as_micros(), self.seed)
+    }
 }
 
 impl RunArguments {
@@ -197,6 +226,10 @@ impl RunArguments {
         let in_frames = matches!(self.inject, Some(Faults::InFrames(_)));
         if in_frames && (self.test == TestChoice::None || method != Method::Move) {
             return Err(KnobsError::NothingTested.into());
+        }
+        let is_lost = |errors: &MadeUp| errors.error == PageError::Poison;
+        if method != Method::Move && matches!(&self.inject, Some(Faults::InPages(errors)) if is_lost(errors)) {
+            return Err(KnobsError::NothingLost.into());
         }
         Ok(knobs.checked()?)
     }
@@ -257,18 +290,21 @@ fn some_size(text: &str) -> Result<Bytes, String> {
 }
 
 fn some_faults(text: &str) -> Result<Faults, String> {
-    if text.starts_with("flip") {
-        return some_flips(text).map(Faults::Flips);
+    for error in [PageError::Flip, PageError::Poison] {
+        if let Some(rest) = text.strip_prefix(error.name()) {
+            return made_up(error, rest).map(Faults::InPages);
+        }
     }
     let wrong = |error: ParseInjectionError| format!("{error}; or write flips such as 'flip:locked:rate=10/s,seed=3'");
     text.parse().map(Faults::InFrames).map_err(wrong)
 }
 
-/// `flip:locked:rate=R/s` and a seed.
-fn some_flips(text: &str) -> Result<Flips, String> {
-    let wrong = || format!("{text:?} is no such fault: write 'flip:locked:rate=10/s,seed=3'");
-    let settings = text.strip_prefix("flip:locked:").ok_or_else(wrong)?;
-    let mut flips = Flips { every: Duration::ZERO, seed: 1 };
+/// What follows the name of an error: `:locked:rate=R/s` and a seed.
+fn made_up(error: PageError, text: &str) -> Result<MadeUp, String> {
+    let name = error.name();
+    let wrong = || format!("'{name}{text}' is no such fault: write '{name}:locked:rate=10/s,seed=3'");
+    let settings = text.strip_prefix(":locked:").ok_or_else(wrong)?;
+    let mut made_up = MadeUp { error, every: Duration::ZERO, seed: 1 };
     for setting in settings.split(',') {
         match setting.split_once('=') {
             Some(("rate", rate)) => {
@@ -277,27 +313,37 @@ fn some_flips(text: &str) -> Result<Flips, String> {
                 if !(1e-6..=1e9).contains(&seconds) {
                     return Err("a rate is from 1e-9/s to 1e6/s".to_owned());
                 }
-                flips.every = Duration::from_secs_f64(seconds);
+                made_up.every = Duration::from_secs_f64(seconds);
             }
-            Some(("seed", seed)) => flips.seed = seed.parse().map_err(|_| wrong())?,
+            Some(("seed", seed)) => made_up.seed = seed.parse().map_err(|_| wrong())?,
             _ => return Err(wrong()),
         }
     }
-    if flips.every.is_zero() { Err(wrong()) } else { Ok(flips) }
+    if made_up.every.is_zero() { Err(wrong()) } else { Ok(made_up) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_rate_of_flips_is_read_and_what_is_none_is_refused() {
-        let flips = some_flips("flip:locked:rate=1e-3/s,seed=3").unwrap();
-        assert_eq!(flips, Flips { every: Duration::from_secs(1000), seed: 3 });
-        assert_eq!(some_flips("flip:locked:rate=20/s").unwrap().every, Duration::from_millis(50));
-        for bad in ["", "flip", "flip:locked:", "flip:locked:seed=3", "flip:locked:rate=1", "flip:locked:rate=-1/s"] {
-            assert!(some_flips(bad).is_err(), "{bad}");
+    fn in_pages(text: &str) -> Option<MadeUp> {
+        match some_faults(text) {
+            Ok(Faults::InPages(made_up)) => Some(made_up),
+            _ => None,
         }
-        assert!(some_flips("flip:locked:rate=1e9/s").is_err() && some_flips("flip:locked:rate=NaN/s").is_err());
+    }
+
+    #[test]
+    fn a_rate_of_errors_is_read_and_what_is_none_is_refused() {
+        let flips = in_pages("flip:locked:rate=1e-3/s,seed=3").unwrap();
+        assert_eq!(flips, MadeUp { error: PageError::Flip, every: Duration::from_secs(1000), seed: 3 });
+        let lost = in_pages("poison:locked:rate=20/s").unwrap();
+        assert_eq!(lost.to_string(), "poison,every=50000,seed=1");
+        for bad in
+            ["flip", "flip:locked:", "flip:locked:seed=3", "flip:locked:rate=1", "poison:locked:rate=-1/s", "poison:20"]
+        {
+            assert_eq!(in_pages(bad), None, "{bad}");
+        }
+        assert_eq!(in_pages("flip:locked:rate=1e9/s").or(in_pages("flip:locked:rate=NaN/s")), None);
     }
 }

@@ -19,7 +19,7 @@ use super::left::Event;
 use crate::error::Error;
 use crate::store;
 
-/// What is said of a frame in which flips were made up.
+/// What is said of a frame in which errors were made up.
 const MADE_UP: &str = "it was made up: its frame does not go on the map";
 
 /// Follows the guards of one run.
@@ -30,8 +30,8 @@ pub struct Follower {
     /// Pages that were told, each by its process.
     told: HashSet<(u32, u64)>,
     store: Option<PathBuf>,
-    /// Flips are made up, and what they do does not go on the map.
-    flipped: bool,
+    /// Errors are made up, and what they do does not go on the map.
+    made_up: bool,
     /// What is run once before the first process is stopped.
     command: Option<OsString>,
     running: Option<Child>,
@@ -44,7 +44,7 @@ impl Follower {
     ///
     /// # Errors
     /// [`Error::GuardFolder`] if those who are to be held cannot be told so.
-    pub fn new(folder: &Path, store: Option<PathBuf>, flipped: bool, command: Option<OsString>) -> Result<Self, Error> {
+    pub fn new(folder: &Path, store: Option<PathBuf>, made_up: bool, command: Option<OsString>) -> Result<Self, Error> {
         let locked = || {
             let file = File::create(folder.join("checkpoint"))?;
             file.lock()?;
@@ -52,7 +52,7 @@ impl Follower {
         };
         let waiting = command.as_ref().map(|_| locked()).transpose().map_err(Error::GuardFolder)?;
         let (read, told) = Default::default();
-        Ok(Self { folder: folder.to_owned(), read, told, store, flipped, command, running: None, waiting })
+        Ok(Self { folder: folder.to_owned(), read, told, store, made_up, command, running: None, waiting })
     }
 
     /// Keeps and says what is new, and runs what is to be run.
@@ -62,9 +62,9 @@ impl Follower {
         for (process, event) in &news {
             match event.event.as_str() {
                 "uncorrectable" if self.told.insert(place(*process, event)) => {
-                    let kept = if self.flipped { MADE_UP.to_owned() } else { is_kept(event, &kept) };
-                    eprintln!("rampart: {}; {}", beyond(*process, event), kept);
+                    eprintln!("rampart: {}; {}", beyond(*process, event), self.is_kept(event, &kept));
                 }
+                "given_up" => eprintln!("rampart: {}; {}", given_up(*process, event), self.is_kept(event, &kept)),
                 "failed" => eprintln!("rampart: {}; {}", failed(event), is_kept(event, &kept)),
                 "stopped" => eprintln!("rampart: {}", stopped(*process, event)),
                 "held" => self.run_command(*process, event),
@@ -104,12 +104,18 @@ impl Follower {
     fn condemned(&self, process: u32, event: &Event, now: Timestamp) -> Option<FailedFrame> {
         let frame = Frame::new(event.frame?)?;
         match (event.event.as_str(), &event.evidence) {
-            ("uncorrectable", _) if !self.flipped && !self.told.contains(&place(process, event)) => {
+            ("given_up", _) if !self.made_up => Some(FailedFrame::spoilt(frame, now)),
+            ("uncorrectable", _) if !self.made_up && !self.told.contains(&place(process, event)) => {
                 Some(FailedFrame::spoilt(frame, now))
             }
             ("failed", Some(seen)) => Some(FaultMap::new(Origin::Real).record(frame, seen.clone()).clone()),
             _ => None,
         }
+    }
+
+    /// What became of the frame of an event.
+    fn is_kept(&self, event: &Event, kept: &Result<(), Error>) -> String {
+        if self.made_up { MADE_UP.to_owned() } else { is_kept(event, kept) }
     }
 
     /// Runs what is to be run before the program is stopped: once, for the first process that is held.
@@ -192,11 +198,21 @@ fn failed(event: &Event) -> String {
 
 /// What memory did, and to what.
 fn beyond(process: u32, event: &Event) -> String {
+    let site = event.site.as_deref().unwrap_or("an unknown place");
+    format!("memory changed beyond correction: {}, allocated at {site}", page(process, event))
+}
+
+/// What the hardware reported.
+fn given_up(process: u32, event: &Event) -> String {
+    format!("the hardware gave memory up: {}", page(process, event))
+}
+
+/// Which page.
+fn page(process: u32, event: &Event) -> String {
     let page = event.page.unwrap_or_default();
     let offset = event.offset.unwrap_or_default();
     let place = event.address.map_or_else(|| format!("{offset:#x} bytes into its heap"), |at| format!("at {at:#x}"));
-    let site = event.site.as_deref().unwrap_or("an unknown place");
-    format!("memory changed beyond correction: page {page} of process {process}, {place}, allocated at {site}")
+    format!("page {page} of process {process}, {place}")
 }
 
 /// Who wanted it.
@@ -256,17 +272,19 @@ mod tests {
             |name: &str, frame: u64| format!("{{\"event\":\"{name}\",\"frame\":{frame},\"evidence\":{evidence}}}\n");
         let made_up =
             format!("{{\"event\":\"uncorrectable\",\"page\":3,\"frame\":16}}\n{}", failed("failed_emulated", 17));
-        let follow = |flipped, events: &str| {
+        let follow = |made_up, events: &str| {
             fs::write(folder.path().join("7.jsonl"), events).unwrap();
-            Follower::new(folder.path(), Some(path.clone()), flipped, None).unwrap().look();
+            Follower::new(folder.path(), Some(path.clone()), made_up, None).unwrap().look();
         };
         follow(true, &made_up);
         assert!(!path.exists());
-        follow(false, &(made_up.clone() + &failed("failed", 18)));
+        let given_up = "{\"event\":\"given_up\",\"page\":4,\"frame\":19}\n";
+        follow(true, given_up);
+        follow(false, &(made_up.clone() + &failed("failed", 18) + given_up));
         let map = store::open(Some(path.clone()), Timestamp::default()).unwrap().failures(Origin::Real).unwrap();
         let known = |number: u64| map.get(Frame::new(number).unwrap()).map(|known| (known.cause, known.lines));
         let (guard, march) = ((Cause::Guard, u64::MAX), (Cause::MarchTest, 1 << 3));
-        assert_eq!([16, 17, 18].map(known), [Some(guard), None, Some(march)]);
+        assert_eq!([16, 17, 18, 19].map(known), [Some(guard), None, Some(march), Some(guard)]);
     }
 
     #[test]

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 /// Something that a guard told, a line of JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// What happened: `corrected`, `codes_wrong`, `uncorrectable`, `lost`, `held`, `stopped`; `failed`, or `failed_emulated`: a frame
-    /// failed its test.
+    /// What happened: `corrected`, `codes_wrong`, `uncorrectable`, `lost`, `held`, `stopped`; `given_up`: the hardware reported the page
+    /// lost; `failed`, or `failed_emulated`: a frame failed its test.
     pub event: String,
     /// When, in microseconds since 1970.
     pub at: Option<u64>,

@@ -113,7 +113,7 @@ fn system_calls_read_from_locked_pages_and_write_to_them() {
 #[test]
 fn a_poisoned_page_fails_system_calls() {
     let Some(vault) = vault_reaching(8, PageKind::Base, Tracking::Off, Reach::Everything) else { return };
-    vault.poison(page(3)).unwrap();
+    vault.poison(Side::Program, page(3)).unwrap();
     let (_reader, writer) = std::io::pipe().unwrap();
     // SAFETY: the page is in the vault's range.
     let count = unsafe { libc::write(writer.as_raw_fd(), vault.address(Side::Program, 3).as_ptr().cast(), 8) };

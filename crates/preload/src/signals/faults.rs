@@ -1,0 +1,89 @@
+//! SIGSEGV: where pages are locked by permissions, a touch of one.
+
+use std::ffi::{c_int, c_void};
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use libc::{SIGSEGV, siginfo_t, sigset_t};
+use rampart_guard::accesses::Touch;
+
+use super::PTHREAD_SIGMASK;
+use super::caught::Caught;
+use crate::GROUND;
+use crate::guarded::Answer;
+
+pub(super) static CAUGHT: Caught = Caught::new(SIGSEGV);
+
+/// Faults on pages that were left to the program, by thread: the second at one address is the program's.
+static LEFT: [(AtomicUsize, AtomicUsize); 64] = [const { (AtomicUsize::new(0), AtomicUsize::new(0)) }; 64];
+
+/// From now on faults are ours first. Before the first page is locked. A thread that was started with the signal blocked, as by a
+/// shell, would end at its first.
+pub(crate) fn install() {
+    CAUGHT.install(on_fault);
+    unblock();
+}
+
+fn unblock() {
+    let mut only = MaybeUninit::<sigset_t>::zeroed();
+    // SAFETY: the set is a place of ours, filled by the first call.
+    unsafe {
+        libc::sigemptyset(only.as_mut_ptr());
+        libc::sigaddset(only.as_mut_ptr(), SIGSEGV);
+        PTHREAD_SIGMASK.get()(libc::SIG_UNBLOCK, only.as_ptr(), ptr::null_mut());
+    }
+}
+
+extern "C-unwind" fn on_fault(_: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    // SAFETY: it is this thread's own variable.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    let before = unsafe { *errno };
+    // SAFETY: the kernel hands a handler with SA_SIGINFO what happened, with an address if the fault is of memory.
+    let (code, address) = unsafe { ((*info).si_code, (*info).si_addr().addr()) };
+    // SAFETY: as above.
+    let ours = if code > 0 { GROUND.fault(address, unsafe { touch(context) }) } else { None };
+    let served = match ours {
+        Some(Answer::TryAgain) => true,
+        Some(Answer::Left) => !is_second(address),
+        None => false,
+    };
+    if !served {
+        // SAFETY: they are what the kernel handed over.
+        unsafe { CAUGHT.hand_on(info, context) };
+    }
+    // SAFETY: as above.
+    unsafe { *errno = before };
+}
+
+/// Whether the fault that a handler is called for is of a write, as far as the processor tells.
+///
+/// # Safety
+/// The context is one that the kernel hands to a handler.
+unsafe fn touch(context: *const c_void) -> Touch {
+    #[cfg(target_arch = "x86_64")]
+    let writes = {
+        // Bit 1 of the error code of a page fault (Intel SDM, volume 3, 4.7).
+        const WRITE: i64 = 1 << 1;
+        let error = usize::try_from(libc::REG_ERR).expect("a register has a number");
+        // SAFETY: the caller's promise.
+        unsafe { (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs[error] & WRITE != 0 }
+    };
+    // Elsewhere the kernel does not say so in one word: it counts as a read.
+    #[cfg(not(target_arch = "x86_64"))]
+    let writes = {
+        let _ = context;
+        false
+    };
+    if writes { Touch::Write } else { Touch::Read }
+}
+
+/// Whether this thread's last fault on a page that was left was here too. Then it was tried again, and failed again.
+fn is_second(address: usize) -> bool {
+    let thread =
+        usize::try_from(rustix::thread::gettid().as_raw_nonzero().get()).expect("a thread's number is positive");
+    let (whose, last) = &LEFT[thread % LEFT.len()];
+    let same_thread = whose.swap(thread, Ordering::Relaxed) == thread;
+    last.swap(address, Ordering::Relaxed) == address && same_thread
+}
