@@ -38,41 +38,46 @@ impl Machine {
         let fault = self.description.costs.page_fault.as_secs_f64();
         let mut cost = fault;
         let mut on_demand = false;
-        let mut passed_over: Option<FrameBlock> = None;
-        let given = loop {
-            let allocated = self.allocator.allocate(request)?;
+        loop {
+            let block = self.allocator.allocate(request)?.block;
             let drawn = self.drawn();
-            let frame = allocated.block.first();
-            let Some(testing) = self.testing else {
-                return Some(Given { frame, on_demand: false, cost });
-            };
-            if testing.lifetime.is_fresh(self.frames.get(frame).tested, self.now) {
-                self.statistics.bad_given += u64::from(self.faults.contains_key(&frame));
-                self.count(frame, &drawn, Was::Tested);
-                break Given { frame, on_demand, cost };
+            let frame = block.first();
+            let Some(testing) = self.testing else { return Some(Given { frame, on_demand, cost }) };
+            let tested = self.frames.get(frame).tested;
+            if testing.lifetime.is_fresh(tested, self.now) {
+                self.give_tested(frame, &drawn);
+                return Some(Given { frame, on_demand, cost });
             }
             if let Some(fresh) = self.fresh_elsewhere(node) {
-                passed_over = Some(allocated.block);
-                self.statistics.bad_given += u64::from(self.faults.contains_key(&fresh));
-                self.count(fresh, &drawn, Was::Tested);
-                break Given { frame: fresh, on_demand, cost: cost + fault };
+                self.give_tested(fresh, &drawn);
+                self.allocator.put(block, tested, End::Back);
+                return Some(Given { frame: fresh, on_demand, cost: cost + fault });
             }
             on_demand = true;
-            self.count(frame, &drawn, Was::Untested);
             cost += self.on_demand_wait();
-            if self.passes(frame, testing.on_demand.patterns()) {
-                self.frames.get_mut(frame).tested = Tested::at(self.now);
-                self.statistics.on_demand += 1;
-                break Given { frame, on_demand, cost };
+            if self.test_on_demand(frame, &drawn) {
+                return Some(Given { frame, on_demand, cost });
             }
-            self.statistics.on_demand += 1;
             self.fail(frame);
-            self.allocator.free(allocated.block, Cpu(core), Tested::NEVER, End::Back);
-        };
-        if let Some(block) = passed_over {
-            self.allocator.put(block, self.frames.get(block.first()).tested, End::Back);
+            self.allocator.free(block, Cpu(core), Tested::NEVER, End::Back);
         }
-        Some(given)
+    }
+
+    fn give_tested(&mut self, frame: Frame, drawn: &[(usize, usize, u64)]) {
+        self.statistics.bad_given += u64::from(self.faults.contains_key(&frame));
+        self.count(frame, drawn, Was::Tested);
+    }
+
+    /// Tests a frame that a program waits for. Returns whether it is good.
+    fn test_on_demand(&mut self, frame: Frame, drawn: &[(usize, usize, u64)]) -> bool {
+        let patterns = self.testing.map_or(0, |testing| testing.on_demand.patterns());
+        self.statistics.on_demand += 1;
+        self.count(frame, drawn, Was::Untested);
+        let good = self.passes(frame, patterns);
+        if good {
+            self.frames.get_mut(frame).tested = Tested::at(self.now);
+        }
+        good
     }
 
     /// A free frame of the node with a good test, the one noted last: the allocator returns a tested block if there is one
@@ -114,8 +119,7 @@ impl Machine {
 
     /// A free frame has a good test, for now.
     pub(super) fn note_fresh(&mut self, frame: Frame) {
-        let node = self.description.node_of_frame(frame);
-        let known = &mut self.fresh[self.description.node_index(node)];
+        let known = &mut self.fresh[self.description.node_index_of(frame)];
         if known.len() >= FRESH_KNOWN {
             known.pop_front();
         }
@@ -144,15 +148,13 @@ impl Machine {
     /// A single frame was allocated, tested or not: that counts for the list of single frames, and for those from which the
     /// batch was drawn that it came with.
     fn count(&mut self, frame: Frame, drawn: &[(usize, usize, u64)], was: Was) {
-        let node = self.description.node_of_frame(frame);
-        let node = self.description.node_index(node);
-        let counters = match was {
-            Was::Tested => &mut self.tested,
-            Was::Untested => &mut self.untested,
-        };
-        counters[node][0] += 1;
-        for &(node, order, blocks) in drawn {
-            counters[node][order] += blocks;
+        let single = (self.description.node_index_of(frame), Order::ZERO.index(), 1);
+        for &(node, order, blocks) in std::iter::once(&single).chain(drawn) {
+            let asked = &mut self.demand[node][order];
+            match was {
+                Was::Tested => asked.allocated_tested += blocks,
+                Was::Untested => asked.allocated_untested += blocks,
+            }
         }
     }
 
@@ -194,31 +196,29 @@ impl Machine {
         }
     }
 
-    /// A program gives a frame back.
+    /// A program gives a frame back. One that is expired by that goes past the core's list to the end of the global one
+    /// (5.2.3.2).
     pub(super) fn release(&mut self, frame: Frame, core: u32) {
         let entry = self.frames.get_mut(frame);
         entry.holder = Holder::Nobody;
-        let block = FrameBlock::of(frame);
+        let (block, cpu, tested) = (FrameBlock::of(frame), Cpu(core), entry.tested);
         let Some(testing) = self.testing else {
-            self.allocator.free(block, Cpu(core), Tested::NEVER, End::Front);
+            self.allocator.free(block, cpu, Tested::NEVER, End::Front);
             return;
         };
-        let fresh = testing.lifetime.is_fresh(entry.tested, self.now);
-        let node = self.description.node_of_frame(frame);
-        let node = self.description.node_index(node);
-        if fresh && !testing.recycling {
-            self.returned_fresh[node][0] += 1;
+        let asked = &mut self.demand[self.description.node_index_of(frame)][Order::ZERO.index()];
+        if !testing.recycling && testing.lifetime.is_fresh(tested, self.now) {
+            asked.returned_fresh += 1;
             self.note_fresh(frame);
-            let tested = self.frames.get(frame).tested;
-            self.allocator.free(block, Cpu(core), tested, End::Front);
+            self.allocator.free(block, cpu, tested, End::Front);
             return;
         }
-        self.returned_expired[node][0] += 1;
+        asked.returned_expired += 1;
         self.frames.get_mut(frame).tested = Tested::NEVER;
         if testing.recycling {
             self.allocator.put(block, Tested::NEVER, End::Back);
         } else {
-            self.allocator.free(block, Cpu(core), Tested::NEVER, End::Back);
+            self.allocator.free(block, cpu, Tested::NEVER, End::Back);
         }
     }
 }

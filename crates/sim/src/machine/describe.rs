@@ -132,4 +132,8 @@ impl Description {
         let zone = self.zones.iter().find(|zone| zone.frames.contains(frame));
         zone.expect("a frame of this machine").node
     }
+
+    pub(super) fn node_index_of(&self, frame: Frame) -> usize {
+        self.node_index(self.node_of_frame(frame))
+    }
 }

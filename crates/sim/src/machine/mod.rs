@@ -16,7 +16,7 @@ mod tester;
 use std::collections::{BTreeMap, VecDeque};
 
 use rampart_buddy::{Buddy, ListName};
-use rampart_memory::{Frame, Order, Renewed, Tested, Timestamp};
+use rampart_memory::{Demand, Frame, Order, Renewed, Tested, Timestamp};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -85,18 +85,14 @@ pub struct Machine {
     programs: Vec<Running>,
     testers: Vec<SimulatedTester>,
     finished: Vec<FinishedTest>,
-    /// Blocks allocated with a good test, by node and order; single frames as programs take them, not as batches come to the
-    /// lists of the CPUs.
-    tested: Vec<[u64; Order::COUNT]>,
-    /// Blocks that had to be tested on demand, by node and order.
-    untested: Vec<[u64; Order::COUNT]>,
+    /// What was asked of the lists, by node and order; single frames as programs take them, not as batches come to the lists
+    /// of the CPUs.
+    demand: Vec<[Demand; Order::COUNT]>,
     /// Free frames of each node that had a good test when they were noted, the last noted at the back.
     fresh: Vec<VecDeque<u32>>,
     /// What the allocator said when a refill was last looked at.
     refills: u64,
     allocated_from: Vec<[u64; Order::COUNT]>,
-    returned_fresh: Vec<[u64; Order::COUNT]>,
-    returned_expired: Vec<[u64; Order::COUNT]>,
     preferred: Vec<rampart_memory::FrameRange>,
     /// Frames in the diagnostic's hands.
     in_testing: u64,
@@ -130,14 +126,11 @@ impl Machine {
             programs: Vec::new(),
             testers: Vec::new(),
             finished: Vec::new(),
-            tested: vec![[0; Order::COUNT]; nodes],
             names: source::names(&description),
-            untested: vec![[0; Order::COUNT]; nodes],
+            demand: vec![[Demand::default(); Order::COUNT]; nodes],
             fresh: vec![VecDeque::new(); nodes],
             refills: 0,
             allocated_from: vec![[0; Order::COUNT]; nodes],
-            returned_fresh: vec![[0; Order::COUNT]; nodes],
-            returned_expired: vec![[0; Order::COUNT]; nodes],
             preferred: Vec::new(),
             in_testing: 0,
             passed_over: 0,

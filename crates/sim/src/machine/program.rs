@@ -133,28 +133,33 @@ impl Machine {
         self.churn(at, wanted);
     }
 
-    /// A new frame, at the end of the program's list or in a slot of it.
-    fn take_frame(&mut self, at: usize, slot: Option<u32>) {
+    /// A new frame, which the program pays for with its time. Where there is none, it waits for memory.
+    fn new_frame(&mut self, at: usize) -> Option<Frame> {
         let (core, node) = (self.programs[at].core, self.programs[at].node);
         let Some(given) = self.allocate(core, node) else {
             self.wait_for_memory(at);
-            return;
+            return None;
         };
         self.statistics.allocated += 1;
-        let program = &mut self.programs[at];
-        program.debt += given.cost;
-        let number = short(given.frame);
+        self.programs[at].debt += given.cost;
+        Some(given.frame)
+    }
+
+    /// A new frame, at the end of the program's list or in a slot of it.
+    fn take_frame(&mut self, at: usize, slot: Option<u32>) {
+        let Some(frame) = self.new_frame(at) else { return };
+        let held = &mut self.programs[at].held;
         let slot = match slot {
             Some(slot) => {
-                program.held[slot as usize] = number;
+                held[slot as usize] = short(frame);
                 slot
             }
             None => {
-                program.held.push(number);
-                u32::try_from(program.held.len() - 1).expect("a footprint")
+                held.push(short(frame));
+                u32::try_from(held.len() - 1).expect("a footprint")
             }
         };
-        self.hold(given.frame, number_of(at), slot);
+        self.hold(frame, number_of(at), slot);
     }
 
     /// Gives back one of the frames that are not held long, and takes another.
@@ -183,20 +188,14 @@ impl Machine {
 
     /// Takes short-lived frames, and gives back those whose time has come.
     fn churn(&mut self, at: usize, wanted: usize) {
-        let (core, node) = (self.programs[at].core, self.programs[at].node);
+        let core = self.programs[at].core;
         let kept = usize_of(self.programs[at].rates.short_lived * SHORT_LIFE);
         for _ in 0..wanted {
-            let Some(given) = self.allocate(core, node) else {
-                self.wait_for_memory(at);
-                return;
-            };
-            self.statistics.allocated += 1;
-            let number = short(given.frame);
+            let Some(frame) = self.new_frame(at) else { return };
             let program = &mut self.programs[at];
-            program.debt += given.cost;
-            program.short.push_back(number);
+            program.short.push_back(short(frame));
             let old = if program.short.len() > kept { program.short.pop_front() } else { None };
-            self.hold(given.frame, number_of(at), SHORT);
+            self.hold(frame, number_of(at), SHORT);
             if let Some(old) = old {
                 self.release(long(old), core);
             }

@@ -124,14 +124,7 @@ impl FrameSource for Machine {
     }
 
     fn demand(&self, list: FreeList) -> Demand {
-        let node = self.description.node_index(list.node);
-        let order = list.order.index();
-        Demand {
-            allocated_tested: self.tested[node][order],
-            allocated_untested: self.untested[node][order],
-            returned_fresh: self.returned_fresh[node][order],
-            returned_expired: self.returned_expired[node][order],
-        }
+        self.demand[self.description.node_index(list.node)][list.order.index()]
     }
 
     fn tested_free(&self, now: Timestamp) -> u64 {
