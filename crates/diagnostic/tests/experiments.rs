@@ -32,3 +32,18 @@ fn comet_covers_more_than_testing_on_demand() {
 fn a_seed_means_one_outcome() {
     assert_eq!(run("delta"), run("delta"));
 }
+
+#[test]
+fn with_several_seeds_each_number_is_the_mean_of_theirs() {
+    let of = |seed, seeds| {
+        let experiment = experiment::find("figure34").expect("an experiment of this name");
+        let outcome = experiment.run(&Effort { seed, seeds, longest: Effort::SHORTEST }, &|_, _| {});
+        let cells = outcome.tables[0].rows.iter().flat_map(|(_, cells)| cells);
+        cells.map(|cell| cell.ours.expect("no program stands still")).collect::<Vec<f64>>()
+    };
+    let (both, first, second) = (of(7, 2), of(7, 1), of(8, 1));
+    assert_ne!(first, second);
+    for (both, (first, second)) in both.iter().zip(first.iter().zip(&second)) {
+        assert!((both - (first + second) / 2.0).abs() < 1e-12, "{both} of {first} and {second}");
+    }
+}

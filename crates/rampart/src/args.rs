@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use rampart_diagnostic::experiment::Effort;
 use rampart_march::execute::Method;
 use rampart_march::named::ChoiceError;
 use rampart_march::{Fidelity, MarchChoice, Order};
@@ -237,8 +238,11 @@ pub struct SimulateArguments {
     /// What everything random is drawn from
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+    /// How many seeds there are from that one on; each number is a mean over them
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub seeds: u64,
     /// How long one run on the desktop lasts, in simulated time; one on the server a tenth of it
-    #[arg(long = "for", value_name = "TIME", default_value = "10m", value_parser = some_time)]
+    #[arg(long = "for", value_name = "TIME", default_value = "10m", value_parser = time_of_a_run)]
     pub longest: Duration,
     /// Draw the numbers, as SVG
     #[arg(long, value_name = "FILE", requires = "name")]
@@ -311,6 +315,16 @@ pub fn some_time(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// A time that shows something of an experiment.
+fn time_of_a_run(text: &str) -> Result<Duration, String> {
+    let time = some_time(text)?;
+    let shortest = Effort::SHORTEST;
+    if time < shortest {
+        return Err(format!("too short to show anything: give at least {}s", shortest.as_secs()));
+    }
+    Ok(time)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -336,6 +350,8 @@ mod tests {
             &["test", "--inject", "nonsense:3"],
             &["map", "forget", "frame"],
             &["map", "export", "--format", "xml"],
+            &["simulate", "figure34", "--for", "19s"],
+            &["simulate", "figure34", "--seeds", "0"],
             &["watch", "--metrics", "0.0.0.0:9437"],
             &["watch", "--metrics", "192.168.1.1:9437"],
             &["watch", "--max-share", "0%"],

@@ -11,6 +11,7 @@ mod comet;
 mod outcome;
 mod runs;
 mod scenario;
+mod simulate;
 mod text;
 mod thesis;
 
@@ -19,7 +20,6 @@ use std::time::Duration;
 use serde::Serialize;
 
 pub use outcome::{Cell, Claim, Drawn, Measure, Outcome, Table};
-pub use runs::Run;
 pub use scenario::{Rule, Scenario, Setup, TestedMachine};
 
 /// How much is simulated.
@@ -27,22 +27,32 @@ pub use scenario::{Rule, Scenario, Setup, TestedMachine};
 pub struct Effort {
     /// What everything random is drawn from.
     pub seed: u64,
-    /// How long one run on the desktop lasts, in simulated time; on the server a tenth. Programs that end sooner are started
-    /// again.
+    /// How many seeds there are from that one on, at least 1: each number is a mean over them.
+    pub seeds: u64,
+    /// How long one run on the desktop lasts, in simulated time, at least [`Self::SHORTEST`]; on the server a tenth. Programs
+    /// that end sooner are started again.
     pub longest: Duration,
 }
 
 impl Effort {
+    /// The shortest time that is worth it: two seconds on the server, one of which is looked at.
+    pub const SHORTEST: Duration = Duration::from_secs(20);
+
     /// Long enough for three lifetimes of a test.
     #[must_use]
     pub const fn full() -> Self {
-        Self { seed: 1, longest: Duration::from_secs(600) }
+        Self { seed: 1, seeds: 1, longest: Duration::from_secs(600) }
     }
 
     /// Long enough to see an order, for tests.
     #[must_use]
     pub const fn short() -> Self {
-        Self { seed: 1, longest: Duration::from_secs(60) }
+        Self { seed: 1, seeds: 1, longest: Duration::from_secs(60) }
+    }
+
+    fn seeds(&self) -> impl Iterator<Item = u64> {
+        let first = self.seed;
+        (0..self.seeds).map(move |next| first.wrapping_add(next))
     }
 }
 
@@ -77,6 +87,7 @@ impl Experiment {
             experiment: self.name,
             source: self.source,
             seed: effort.seed,
+            seeds: effort.seeds,
             simulated_seconds: runner.simulated().as_secs_f64(),
             tables,
             claims,

@@ -99,8 +99,10 @@ pub struct Outcome {
     pub experiment: &'static str,
     /// Where the thesis has it.
     pub source: &'static str,
-    /// The seed of all runs.
+    /// The first seed.
     pub seed: u64,
+    /// How many seeds there are from it on; each number is a mean over them.
+    pub seeds: u64,
     /// Simulated time, all runs together, in seconds.
     pub simulated_seconds: f64,
     /// The numbers.
@@ -111,7 +113,36 @@ pub struct Outcome {
     pub remarks: Vec<&'static str>,
 }
 
+impl Claim {
+    pub(super) const fn new(says: &'static str, holds: bool, because: String) -> Self {
+        Self { says, holds, because }
+    }
+}
+
 impl Table {
+    /// A table of workloads, each a group of bars.
+    pub(super) fn bars(
+        title: &str,
+        measure: Measure,
+        of: &'static str,
+        columns: impl IntoIterator<Item = impl Into<String>>,
+        rows: impl IntoIterator<Item = (String, Vec<Cell>)>,
+    ) -> Self {
+        let columns = columns.into_iter().map(Into::into).collect();
+        Self { title: title.to_owned(), measure, drawn: Drawn::Bars, of, columns, rows: rows.into_iter().collect() }
+    }
+
+    /// A table whose rows are numbers, each column a line.
+    pub(super) fn lines(
+        title: &str,
+        measure: Measure,
+        of: &'static str,
+        columns: impl IntoIterator<Item = impl Into<String>>,
+        rows: impl IntoIterator<Item = (String, Vec<Cell>)>,
+    ) -> Self {
+        Self { drawn: Drawn::Lines, ..Self::bars(title, measure, of, columns, rows) }
+    }
+
     /// The column of this name, top down.
     pub fn column(&self, name: &str) -> impl Iterator<Item = Option<f64>> {
         let index = self.columns.iter().position(|column| column == name).expect("a column of this table");
@@ -124,6 +155,22 @@ impl Table {
         let at = self.rows.iter().position(|(name, _)| name == row)?;
         self.column(column).nth(at)?
     }
+
+    /// The same, for a claim to compare: where there is no number, none holds.
+    pub(super) fn number(&self, row: &str, column: &str) -> f64 {
+        self.ours(row, column).unwrap_or(f64::NAN)
+    }
+
+    /// Our number in the row of averages.
+    pub(super) fn average(&self, column: &str) -> f64 {
+        self.number("average", column)
+    }
+}
+
+/// The least and the greatest.
+pub(super) fn range(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
+    let all = (f64::INFINITY, f64::NEG_INFINITY);
+    values.into_iter().fold(all, |(least, most), value| (least.min(value), most.max(value)))
 }
 
 /// The mean of what there is.

@@ -1,4 +1,4 @@
-//! Runs scenarios, many at once, each beside the run without testing.
+//! The runs of an experiment: many at once, for each seed, each beside the run without testing.
 
 use std::collections::HashMap;
 use std::num::NonZero;
@@ -7,56 +7,40 @@ use std::sync::{Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use rampart_memory::{FrameSource, FreeList, Node, Timestamp};
-use rampart_sim::workload::find;
-use rampart_sim::{Access, Description, Machine, Second, Statistics, Testing};
+use rampart_sim::Statistics;
 
 use super::Effort;
 use super::outcome::mean;
-use super::scenario::{Rule, Scenario, Setup, TestedMachine};
-use crate::control::dispatch::Tester;
-use crate::control::policy::Bandwidth;
-use crate::control::replenish::{FromDemand, Nothing, RateMachine, Replenish, Steady};
-use crate::control::{Counts, Diagnostic, PolicyName};
+use super::scenario::{Scenario, TestedMachine};
+use super::simulate::{Run, simulate};
 
-/// What a run gave.
+/// The runs of one scenario, one for each seed.
 #[derive(Clone, Debug)]
-pub struct Run {
-    /// Work that each program did, in seconds alone.
-    pub work: Vec<f64>,
-    /// Whether memory ran out.
-    pub out_of_memory: bool,
-    /// The mean over time of the share of frames with a good test.
-    pub coverage: f64,
-    /// The mean over time of patterns, and of threads.
-    pub patterns: f64,
-    /// Threads.
-    pub threads: f64,
-    /// Blocks asked of each list in a monitoring period, on average.
-    pub asked: Vec<(FreeList, f64)>,
-    /// Each second.
-    pub timeline: Vec<Second>,
-    /// What the machine counted.
-    pub machine: Statistics,
-    /// What the diagnostic counted.
-    pub counts: Counts,
+pub struct Runs(Vec<Run>);
+
+impl Runs {
+    /// The mean over the seeds.
+    pub fn mean(&self, of: impl Fn(&Run) -> f64) -> f64 {
+        mean(self.0.iter().map(of)).expect("at least one seed")
+    }
+
+    /// What the machines counted, all seeds together.
+    pub fn count(&self, of: impl Fn(&Statistics) -> u64) -> u64 {
+        self.0.iter().map(|run| of(&run.machine)).sum()
+    }
+
+    /// The run of the first seed, where one is looked at second by second.
+    pub fn first(&self) -> &Run {
+        &self.0[0]
+    }
 }
 
-/// When the machines begin.
-const START: Timestamp = Timestamp::from_micros(1_000_000_000);
-
-/// How often the configuration is looked at (5.3.1).
-const CONFIG_EVERY: Duration = Duration::from_secs(1);
-
-/// How often coverage is looked at: every frame of the machine.
-const COVERAGE_EVERY: Duration = Duration::from_secs(10);
-
-/// The runs of one experiment.
+/// Runs scenarios.
 pub struct Runner<'a> {
     effort: Effort,
     progress: &'a (dyn Fn(usize, usize) + Sync),
     /// Runs without testing, by machine and programs.
-    baselines: Mutex<HashMap<String, Run>>,
+    baselines: Mutex<HashMap<String, Runs>>,
     simulated: Mutex<Duration>,
     begun: AtomicUsize,
     done: AtomicUsize,
@@ -79,13 +63,13 @@ impl<'a> Runner<'a> {
         *self.simulated.lock().expect("no run panicked")
     }
 
-    /// Runs one.
-    pub fn run(&self, scenario: &Scenario) -> Run {
-        self.run_all(std::slice::from_ref(scenario)).pop().expect("one run")
+    /// Runs one scenario.
+    pub fn run(&self, scenario: &Scenario) -> Runs {
+        self.run_all(std::slice::from_ref(scenario)).pop().expect("one scenario")
     }
 
     /// Runs all, and those without testing that they are compared with.
-    pub fn run_all(&self, scenarios: &[Scenario]) -> Vec<Run> {
+    pub fn run_all(&self, scenarios: &[Scenario]) -> Vec<Runs> {
         let mut missing: Vec<Scenario> = Vec::new();
         for scenario in scenarios {
             let baseline = Scenario { setup: None, ..scenario.clone() };
@@ -95,40 +79,68 @@ impl<'a> Runner<'a> {
             }
         }
         let all: Vec<Scenario> = missing.iter().chain(scenarios).cloned().collect();
-        let mut runs = self.in_parallel(&all);
+        let mut runs = self.for_each_seed(&all);
         let wanted = runs.split_off(missing.len());
         let baselines = missing.iter().map(name).zip(runs);
         self.baselines.lock().expect("no run panicked").extend(baselines);
         wanted
     }
 
-    /// Time with testing over time without, on average over the programs; `None` if memory ran out or a program stood still.
-    pub fn slowdown(&self, scenario: &Scenario, run: &Run) -> Option<f64> {
-        let each: Option<Vec<f64>> = self.slowdown_of_each(scenario, run).into_iter().collect();
-        mean(each?)
+    /// Time with testing over time without, on average over the programs and the seeds; `None` if memory ran out or a program
+    /// stood still.
+    pub fn slowdown(&self, scenario: &Scenario, runs: &Runs) -> Option<f64> {
+        mean(self.slowdown_by_seed(scenario, runs)?)
     }
 
-    /// The same for each program.
-    pub fn slowdown_of_each(&self, scenario: &Scenario, run: &Run) -> Vec<Option<f64>> {
+    /// The same for each seed.
+    pub fn slowdown_by_seed(&self, scenario: &Scenario, runs: &Runs) -> Option<Vec<f64>> {
+        let of_seed = |each: Vec<Option<f64>>| mean(each.into_iter().collect::<Option<Vec<f64>>>()?);
+        self.ratios(scenario, runs).into_iter().map(of_seed).collect()
+    }
+
+    /// The same for each program, on average over the seeds.
+    pub fn slowdown_of_each(&self, scenario: &Scenario, runs: &Runs) -> Vec<Option<f64>> {
+        let ratios = self.ratios(scenario, runs);
+        let of_program = |at: usize| mean(ratios.iter().map(|each| each[at]).collect::<Option<Vec<f64>>>()?);
+        (0..scenario.programs.len()).map(of_program).collect()
+    }
+
+    /// Work without testing over work with it: for each seed, of each program.
+    fn ratios(&self, scenario: &Scenario, runs: &Runs) -> Vec<Vec<Option<f64>>> {
         let baselines = self.baselines.lock().expect("no run panicked");
         let without = &baselines[&name(&Scenario { setup: None, ..scenario.clone() })];
-        let possible = !run.out_of_memory && !without.out_of_memory;
-        let ratio = |(without, with): (&f64, &f64)| (possible && *with > 0.0).then(|| without / with);
-        without.work.iter().zip(&run.work).map(ratio).collect()
+        let of_seed = |(without, with): (&Run, &Run)| {
+            let possible = !with.out_of_memory && !without.out_of_memory;
+            let ratio = |(without, with): (&f64, &f64)| (possible && *with > 0.0).then(|| without / with);
+            without.work.iter().zip(&with.work).map(ratio).collect()
+        };
+        without.0.iter().zip(&runs.0).map(of_seed).collect()
     }
 
-    fn in_parallel(&self, scenarios: &[Scenario]) -> Vec<Run> {
-        let all = self.begun.fetch_add(scenarios.len(), Ordering::Relaxed) + scenarios.len();
-        let results: Vec<OnceLock<Run>> = scenarios.iter().map(|_| OnceLock::new()).collect();
+    fn for_each_seed(&self, scenarios: &[Scenario]) -> Vec<Runs> {
+        let seeds = || self.effort.seeds();
+        let jobs: Vec<(&Scenario, u64)> =
+            scenarios.iter().flat_map(|scenario| seeds().map(move |seed| (scenario, seed))).collect();
+        let runs = self.in_parallel(&jobs);
+        runs.chunks(seeds().count()).map(|runs| Runs(runs.to_vec())).collect()
+    }
+
+    fn in_parallel(&self, jobs: &[(&Scenario, u64)]) -> Vec<Run> {
+        let all = self.begun.fetch_add(jobs.len(), Ordering::Relaxed) + jobs.len();
+        let results: Vec<OnceLock<Run>> = jobs.iter().map(|_| OnceLock::new()).collect();
         let next = AtomicUsize::new(0);
-        let threads = thread::available_parallelism().map_or(1, NonZero::get).min(scenarios.len());
+        let threads = thread::available_parallelism().map_or(1, NonZero::get).min(jobs.len());
         thread::scope(|scope| {
             for _ in 0..threads {
                 scope.spawn(|| {
-                    while let Some(at) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|at| *at < scenarios.len()) {
-                        let run = simulate(&scenarios[at], &self.effort);
-                        *self.simulated.lock().expect("no run panicked") += time(&scenarios[at], &self.effort);
-                        results[at].set(run).expect("each is run once");
+                    let claim = || {
+                        let at = next.fetch_add(1, Ordering::Relaxed);
+                        jobs.get(at).zip(results.get(at))
+                    };
+                    while let Some((&(scenario, seed), result)) = claim() {
+                        let time = time(scenario, &self.effort);
+                        result.set(simulate(scenario, seed, time)).expect("each is run once");
+                        *self.simulated.lock().expect("no run panicked") += time;
                         (self.progress)(self.done.fetch_add(1, Ordering::Relaxed) + 1, all);
                     }
                 });
@@ -142,196 +154,11 @@ fn name(scenario: &Scenario) -> String {
     format!("{:?} {}", scenario.machine, scenario.programs.join(" "))
 }
 
-fn machine(scenario: &Scenario, seed: u64) -> Machine {
-    let description = match scenario.machine {
-        TestedMachine::PentiumD => Description::pentium_d(),
-        TestedMachine::T620 => Description::t620(),
-    };
-    let testing = scenario.setup.as_ref().map(|setup| Testing {
-        lifetime: setup.settings.lifetime,
-        access: access(setup),
-        on_demand: setup.on_demand,
-        recycling: setup.recycling,
-        core_local: setup.core_local,
-        migration: setup.migration,
-    });
-    let cpus = description.cpus;
-    let mut machine = Machine::new(description, testing, seed, START);
-    for (core, program) in (0..).zip(&scenario.programs) {
-        let program = find(program).unwrap_or_else(|| panic!("{program} is no program of the thesis"));
-        match scenario.machine {
-            TestedMachine::PentiumD => machine.start(program, core % cpus),
-            TestedMachine::T620 => machine.start_midway(program, core % cpus),
-        }
-    }
-    machine
-}
-
-const fn access(setup: &Setup) -> Access {
-    if setup.cache_indirect { Access::CacheIndirect } else { Access::Direct }
-}
-
-fn simulate(scenario: &Scenario, effort: &Effort) -> Run {
-    let machine = machine(scenario, effort.seed);
-    let time = time(scenario, effort);
-    match &scenario.setup {
-        None => alone(machine, time),
-        Some(setup) => tested(machine, setup, scenario.programs.len(), time),
-    }
-}
-
 /// How long a scenario runs. The server asks for a hundred times as many frames a second as the desktop, and what Asteroid's
 /// experiments are about, short-lived pages, comes and goes in seconds: a tenth will do.
 fn time(scenario: &Scenario, effort: &Effort) -> Duration {
     match scenario.machine {
         TestedMachine::PentiumD => effort.longest,
         TestedMachine::T620 => effort.longest / 10,
-    }
-}
-
-fn alone(mut machine: Machine, time: Duration) -> Run {
-    while machine.now().since(START) < time && !machine.is_out_of_memory() {
-        machine.step();
-    }
-    Run {
-        work: machine.work_done(),
-        out_of_memory: machine.is_out_of_memory(),
-        coverage: 0.0,
-        patterns: 0.0,
-        threads: 0.0,
-        asked: Vec::new(),
-        timeline: machine.timeline().to_vec(),
-        machine: machine.statistics(),
-        counts: Counts::default(),
-    }
-}
-
-/// The rule of one list. COMeT's least rate is the guarantee rate (table 1): all memory in a lifetime, and at least a block;
-/// the most is what one tester tests in a period. The thesis gives no threshold: here demand is high when a batch of a core's
-/// list is asked for in one period.
-fn rule(setup: &Setup, list: FreeList, bandwidth: Bandwidth, memory: u64) -> Box<dyn Replenish + Send> {
-    let period = setup.settings.monitoring.as_secs_f64();
-    match &setup.rule {
-        Rule::Nothing => Box::new(Nothing),
-        Rule::FromDemand => Box::new(FromDemand::new(setup.settings.alpha)),
-        Rule::Steady(rates) => {
-            let rate = rates.iter().find(|(known, _)| *known == list).map_or(0.0, |&(_, rate)| rate);
-            Box::new(Steady::new(rate))
-        }
-        Rule::RateMachine => {
-            let good_for = setup.settings.lifetime.lifetime() - setup.settings.lifetime.delta();
-            #[expect(clippy::cast_precision_loss, reason = "frames of a machine")]
-            let guarantee = memory as f64 / good_for.as_secs_f64();
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "frames of a period")]
-            let blocks = |rate: f64| ((rate * period) as u64 / list.order.frames()).max(1);
-            let most = blocks(bandwidth.of(setup.settings.limits.min_fidelity));
-            let batch = (rampart_buddy::LOCAL_BATCH as u64 / list.order.frames()).max(1);
-            Box::new(RateMachine::new(blocks(guarantee).min(most), most, batch))
-        }
-    }
-}
-
-/// What means are taken of.
-struct Samples {
-    coverage: Vec<f64>,
-    patterns: Vec<f64>,
-    threads: Vec<f64>,
-    config_due: Timestamp,
-    coverage_due: Timestamp,
-}
-
-impl Samples {
-    /// The first configuration is from before anything was asked for, the most patterns; in the thesis' hours it does not show.
-    fn new() -> Self {
-        let (config_due, coverage_due) = (START.after(CONFIG_EVERY), START);
-        Self { coverage: Vec::new(), patterns: Vec::new(), threads: Vec::new(), config_due, coverage_due }
-    }
-
-    fn look(&mut self, diagnostic: &Diagnostic<Machine>) {
-        let now = diagnostic.source().now();
-        if now >= self.config_due {
-            self.config_due = now.after(CONFIG_EVERY);
-            self.patterns.push(f64::from(diagnostic.config().fidelity.patterns()));
-            self.threads.push(f64::from(diagnostic.config().threads));
-        }
-        if now >= self.coverage_due {
-            self.coverage_due = now.after(COVERAGE_EVERY);
-            self.coverage.push(diagnostic.source().coverage());
-        }
-    }
-}
-
-fn tested(machine: Machine, setup: &Setup, programs: usize, time: Duration) -> Run {
-    let costs = machine.description().costs;
-    let bandwidth = Bandwidth { at_fidelity_1: 1.0 / costs.test(access(setup), rampart_memory::Fidelity::MIN) };
-    let count = usize::try_from(setup.settings.limits.max_cores).expect("a few testers");
-    // Dealt round the nodes (5.3.1).
-    let nodes: Vec<Node> = (0..count).map(|tester| machine.description().node_of_core(tester)).collect();
-    let policy = setup.policy.policy(setup.settings.limits);
-    let memory = machine.description().zones.iter().map(|zone| zone.frames.count()).sum();
-    let rule = |list| rule(setup, list, bandwidth, memory);
-    let mut diagnostic = Diagnostic::new(machine, setup.settings, policy, rule, &nodes, bandwidth, START);
-    for &node in &nodes {
-        diagnostic.source_mut().add_tester(node);
-    }
-    let handlers = handlers(setup, diagnostic.source().description(), programs);
-    let mut samples = Samples::new();
-    while diagnostic.source().now().since(START) < time && !diagnostic.source().is_out_of_memory() {
-        drive(&mut diagnostic, nodes.len(), handlers);
-        samples.look(&diagnostic);
-    }
-    finish(&diagnostic, samples)
-}
-
-/// Handlers that hold programs up in each monitoring period. COMeT has a timer for each zone, whose lock allocation waits for, and
-/// two on each core, which interrupt the program there (figure 5, 4.1.3); Asteroid's controller has one (5.2.4.2).
-fn handlers(setup: &Setup, machine: &Description, programs: usize) -> u32 {
-    let interrupted = machine.cpus.min(u32::try_from(programs).unwrap_or(u32::MAX));
-    match setup.policy {
-        PolicyName::Comet => u32::try_from(machine.zones.len()).expect("a few zones") + 2 * interrupted,
-        _ => 1,
-    }
-}
-
-/// One quantum.
-fn drive(diagnostic: &mut Diagnostic<Machine>, testers: usize, handlers: u32) {
-    diagnostic.source_mut().step();
-    let now = diagnostic.source().now();
-    for done in diagnostic.source_mut().finished() {
-        diagnostic.finish(done.block, done.verdict, now);
-    }
-    if now >= diagnostic.due() {
-        let before = diagnostic.counts();
-        diagnostic.tick(now);
-        let after = diagnostic.counts();
-        if after.readings > before.readings && diagnostic.config().threads > 0 {
-            let cost = diagnostic.source_mut().handlers_cost(handlers, after.taken - before.taken);
-            diagnostic.source_mut().charge(cost);
-        }
-    }
-    for tester in 0..testers {
-        while diagnostic.source().wants_work(tester)
-            && let Some(work) = diagnostic.next(Tester(tester))
-        {
-            diagnostic.source_mut().begin(tester, work.block, work.fidelity);
-        }
-    }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "counts of one run")]
-fn finish(diagnostic: &Diagnostic<Machine>, samples: Samples) -> Run {
-    let (machine, counts) = (diagnostic.source(), diagnostic.counts());
-    let per_period = |list| machine.demand(list).allocated() as f64 / counts.readings.max(1) as f64;
-    let of = |values: Vec<f64>| mean(values).unwrap_or(0.0);
-    Run {
-        work: machine.work_done(),
-        out_of_memory: machine.is_out_of_memory(),
-        coverage: of(samples.coverage),
-        patterns: of(samples.patterns),
-        threads: of(samples.threads),
-        asked: machine.lists().into_iter().map(|list| (list, per_period(list))).collect(),
-        timeline: machine.timeline().to_vec(),
-        machine: machine.statistics(),
-        counts,
     }
 }

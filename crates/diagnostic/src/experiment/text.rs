@@ -7,11 +7,11 @@ use super::outcome::{Cell, Outcome, Table};
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {}", self.experiment, self.source)?;
-        writeln!(
-            f,
-            "seed {}, {:.0} s simulated; in parentheses the thesis' number",
-            self.seed, self.simulated_seconds
-        )?;
+        match self.seeds {
+            1 => write!(f, "seed {}", self.seed)?,
+            seeds => write!(f, "means over {seeds} seeds from {} on", self.seed)?,
+        }
+        writeln!(f, ", {:.0} s simulated; in parentheses the thesis' number", self.simulated_seconds)?;
         for table in &self.tables {
             write!(f, "\n{table}")?;
         }

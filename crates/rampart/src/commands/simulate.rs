@@ -17,7 +17,7 @@ pub fn run(arguments: &SimulateArguments) -> Result<u8, Error> {
         return Ok(0);
     };
     let experiment = experiment::find(name).ok_or_else(|| Error::NoSuchExperiment(name.to_owned()))?;
-    let effort = Effort { seed: arguments.seed, longest: arguments.longest };
+    let effort = Effort { seed: arguments.seed, seeds: arguments.seeds, longest: arguments.longest };
     let steps = Steps::new();
     let outcome = experiment.run(&effort, &|done, all| steps.at(done, all));
     steps.end();

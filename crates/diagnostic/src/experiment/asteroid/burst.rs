@@ -3,7 +3,7 @@
 use rampart_sim::Second;
 use rampart_sim::workload::MIXES;
 
-use super::super::outcome::{Cell, Claim, Drawn, Measure, Table, mean};
+use super::super::outcome::{Cell, Claim, Measure, Table, mean};
 use super::super::runs::Runner;
 use super::super::scenario::Setup;
 use super::super::{Findings, thesis};
@@ -18,33 +18,30 @@ const AFTER: usize = 10;
 pub fn figure_34(runner: &Runner<'_>) -> Findings {
     let h2 = MIXES.last().expect("eight mixes");
     let scenario = on_t620(h2.programs(), Setup::adaptive());
-    let run = runner.run(&scenario);
-    let each = runner.slowdown_of_each(&scenario, &run);
-    let (first, peak) = around_the_peak(&run.timeline);
-    let shown = || run.timeline.iter().enumerate().skip(first).take(SHOWN);
-    let timeline = Table {
-        title: "Demand and testing".to_owned(),
-        measure: Measure::FramesPerSecond,
-        drawn: Drawn::Lines,
-        of: "seconds",
-        columns: ["demand", "concurrent", "concurrent+on demand"].map(str::to_owned).to_vec(),
-        rows: shown()
-            .map(|(at, seen)| {
-                let rates = [seen.demand, seen.concurrent, seen.concurrent + seen.on_demand];
-                (at.to_string(), ours(&rates.map(Some)))
-            })
-            .collect(),
-    };
+    let runs = runner.run(&scenario);
+    let each = runner.slowdown_of_each(&scenario, &runs);
+    let seconds = &runs.first().timeline;
+    let (first, peak) = around_the_peak(seconds);
     let claims = vec![
-        behind_in_the_peak(&run.timeline[peak], peak),
-        refilled_after_it(&run.timeline[peak..]),
+        behind_in_the_peak(&seconds[peak], peak),
+        refilled_after_it(&seconds[peak..]),
         slower_where_more_is_tested(&each),
     ];
     let remarks = vec![
         "the thesis' burst is the relaunch of a program; with programs that begin in the middle of their run, a minute need not \
          have one, and the highest demand is a swing that several share",
     ];
-    Findings { tables: vec![instances(&h2.programs(), &each), timeline], claims, remarks }
+    Findings { tables: vec![instances(&h2.programs(), &each), timeline(seconds, first)], claims, remarks }
+}
+
+/// Figure 34b: what was asked for and tested, of the first seed.
+fn timeline(seconds: &[Second], first: usize) -> Table {
+    let rows = seconds.iter().enumerate().skip(first).take(SHOWN).map(|(at, seen)| {
+        let rates = [seen.demand, seen.concurrent, seen.concurrent + seen.on_demand];
+        (at.to_string(), ours(&rates.map(Some)))
+    });
+    let columns = ["demand", "concurrent", "concurrent+on demand"];
+    Table::lines("Demand and testing", Measure::FramesPerSecond, "seconds", columns, rows)
 }
 
 /// Figure 34a: each program, and its core. Even cores are P1's.
@@ -56,14 +53,7 @@ fn instances(programs: &[&str], each: &[Option<f64>]) -> Table {
         .iter()
         .enumerate()
         .map(|(core, name)| (format!("{name} ({core})"), vec![Cell { ours: each[core], thesis: known(name, core) }]));
-    Table {
-        title: "Slowdown of each program of H2".to_owned(),
-        measure: Measure::Slowdown,
-        drawn: Drawn::Bars,
-        of: "program (core)",
-        columns: vec!["Adapt".to_owned()],
-        rows: rows.collect(),
-    }
+    Table::bars("Slowdown of each program of H2", Measure::Slowdown, "program (core)", ["Adapt"], rows)
 }
 
 /// The first of the seconds to show, and that with the highest demand of those after which there are enough others.
@@ -75,32 +65,32 @@ fn around_the_peak(timeline: &[Second]) -> (usize, usize) {
 }
 
 fn behind_in_the_peak(seen: &Second, peak: usize) -> Claim {
-    Claim {
-        says: "a burst is more than the testers can follow (5.3.5)",
-        holds: seen.concurrent < seen.demand,
-        because: format!(
+    Claim::new(
+        "a burst is more than the testers can follow (5.3.5)",
+        seen.concurrent < seen.demand,
+        format!(
             "at {peak} s {:.0} frames/s asked for, {:.0} tested ahead, {:.0} on demand",
             seen.demand, seen.concurrent, seen.on_demand
         ),
-    }
+    )
 }
 
 fn refilled_after_it(from_the_peak: &[Second]) -> Claim {
     let after = || from_the_peak.iter().skip(1).take(AFTER);
     let rate = |of: fn(&Second) -> f64| mean(after().map(of)).unwrap_or(f64::NAN);
     let (asked, tested) = (rate(|seen| seen.demand), rate(|seen| seen.concurrent + seen.on_demand));
-    Claim {
-        says: "after it the test rate stays above demand, and fills the pool again (5.3.5)",
-        holds: tested > asked,
-        because: format!("{tested:.0} tested, {asked:.0} asked for, frames/s over the next {AFTER} s"),
-    }
+    Claim::new(
+        "after it the test rate stays above demand, and fills the pool again (5.3.5)",
+        tested > asked,
+        format!("{tested:.0} tested, {asked:.0} asked for, frames/s over the next {AFTER} s"),
+    )
 }
 
 fn slower_where_more_is_tested(each: &[Option<f64>]) -> Claim {
     let on = |node: usize| mean(each.iter().skip(node).step_by(2).flatten().copied()).unwrap_or(f64::NAN);
-    Claim {
-        says: "programs on P1, where more is tested, are slowed more than on P2 (5.3.5)",
-        holds: on(0) > on(1),
-        because: format!("{:.3} and {:.3} on average", on(0), on(1)),
-    }
+    Claim::new(
+        "programs on P1, where more is tested, are slowed more than on P2 (5.3.5)",
+        on(0) > on(1),
+        format!("{:.3} and {:.3} on average", on(0), on(1)),
+    )
 }

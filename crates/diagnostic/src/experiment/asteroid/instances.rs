@@ -2,7 +2,7 @@
 
 use rampart_memory::Fidelity;
 
-use super::super::outcome::{Cell, Claim, Drawn, Measure, Table};
+use super::super::outcome::{Cell, Claim, Measure, Table};
 use super::super::runs::Runner;
 use super::super::scenario::{Scenario, Setup, TestedMachine, patterns};
 use super::super::{Findings, thesis};
@@ -35,29 +35,23 @@ pub fn figure_24(runner: &Runner<'_>) -> Findings {
         let cells = row.iter().zip(&columns).map(|(&ours, &column)| Cell { ours, thesis: known(count, column) });
         (count.to_string(), cells.collect())
     });
-    let table = Table {
-        title: "Slowdown by COMeT".to_owned(),
-        measure: Measure::Slowdown,
-        drawn: Drawn::Lines,
-        of: "instances",
-        columns: columns.iter().map(|(program, fidelity)| format!("{program} f={fidelity}")).collect(),
-        rows: rows.collect(),
-    };
+    let names = columns.iter().map(|(program, fidelity)| format!("{program} f={fidelity}"));
+    let table = Table::lines("Slowdown by COMeT", Measure::Slowdown, "instances", names, rows);
     // Where a program stood still it never ends.
     let of = |count: &str, column: &str| table.ours(count, column).unwrap_or(f64::INFINITY);
     let rises = table.columns.iter().filter(|column| of("12", column) > of("1", column)).count();
     let earlier = programs.iter().filter(|p| of("8", &format!("{p} f=8")) >= of("8", &format!("{p} f=1"))).count();
     let claims = vec![
-        Claim {
-            says: "one tester without the optimizations cannot keep up with many instances (5.0)",
-            holds: rises == columns.len(),
-            because: format!("slower at 12 instances than at 1 for {rises} of {} curves", columns.len()),
-        },
-        Claim {
-            says: "a higher fidelity is too slow for fewer instances (5.0)",
-            holds: earlier == programs.len(),
-            because: format!("for {earlier} of 3 programs at 8 instances"),
-        },
+        Claim::new(
+            "one tester without the optimizations cannot keep up with many instances (5.0)",
+            rises == columns.len(),
+            format!("slower at 12 instances than at 1 for {rises} of {} curves", columns.len()),
+        ),
+        Claim::new(
+            "a higher fidelity is too slow for fewer instances (5.0)",
+            earlier == programs.len(),
+            format!("for {earlier} of 3 programs at 8 instances"),
+        ),
     ];
     let remarks = vec![
         "a run of one minute holds a third of a lifetime: whether the pages of a program come to be renewed in it is chance, and \

@@ -3,12 +3,14 @@
 mod burst;
 mod instances;
 mod mixes;
+mod nodes;
 mod optimizations;
 
 pub use burst::figure_34;
 pub use instances::figure_24;
 pub use mixes::{figure_33, tables_8_and_9};
-pub use optimizations::{figure_31, figure_32};
+pub use nodes::figure_32;
+pub use optimizations::figure_31;
 
 use super::outcome::Cell;
 use super::runs::Runner;
@@ -20,7 +22,7 @@ fn on_t620(programs: Vec<&'static str>, setup: Setup) -> Scenario {
 
 fn slowdowns(runner: &Runner<'_>, scenarios: &[Scenario]) -> Vec<Option<f64>> {
     let runs = runner.run_all(scenarios);
-    scenarios.iter().zip(&runs).map(|(scenario, run)| runner.slowdown(scenario, run)).collect()
+    scenarios.iter().zip(&runs).map(|(scenario, runs)| runner.slowdown(scenario, runs)).collect()
 }
 
 fn ours(values: &[Option<f64>]) -> Vec<Cell> {
