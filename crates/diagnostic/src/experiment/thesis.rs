@@ -121,4 +121,26 @@ mod tests {
         let h2 = TABLES_8_AND_9[7].2;
         assert_eq!((h2[3][3], TABLES_8_AND_9[0].2[3][3]), (1.25, 1.03), "H2 and L1 with Fix1.32");
     }
+
+    /// What M1's 1.10 with Fix1.32 is made of, whatever M1 asks for; its demand is stable (5.3.4). A tester is busy for as long as it takes to test α = 2
+    /// times the demand, at most always. Were M1 slowed by that alone, a quarter of the 0.10 at the least would show with
+    /// Fix1.8, which tests four times as fast; so demand is more than Fix1.32 tests, and Fix1.8 is busy half of the time or
+    /// more, and Fix1.16 always. Then all that being busy costs shows to a half with Fix1.8, and as much with Fix1.16 as with
+    /// Fix1.32: what lies between these two are tests on demand, at most a quarter of what Fix1.8 tests.
+    #[test]
+    fn the_tables_bound_what_competition_costs_and_tell_what_a_test_on_demand_does() {
+        const ROUNDING: f64 = 0.005;
+        const PROGRAMS: f64 = 12.0;
+        let (.., fixed) = TABLES_8_AND_9.into_iter().find(|(row, ..)| *row == "M1").unwrap();
+        let [with_8, with_16, _, with_32] = fixed.map(|by_threads| by_threads[3] - 1.0);
+        let busy_half_the_time = with_8 + ROUNDING;
+        assert!(4.0 * busy_half_the_time < with_32 - ROUNDING, "more than being busy");
+        let competition = 2.0 * busy_half_the_time;
+        assert!(competition <= 0.01 + 1e-9, "{competition}");
+        let tests_of_the_tester = 4.0 * PROGRAMS * (with_32 - with_16 - 2.0 * ROUNDING);
+        assert!(
+            (tests_of_the_tester - 3.36).abs() < 1e-9,
+            "{tests_of_the_tester} in the time of one on demand, or more"
+        );
+    }
 }
