@@ -16,13 +16,14 @@ mod peers;
 mod scale;
 mod slowdown;
 mod soak;
+mod trace;
 
 use std::process::ExitCode;
 
 /// A bench: its name, what it shows, and how it is run.
 type Bench = (&'static str, &'static str, fn(&[String]) -> Result<(), String>);
 
-const BENCHES: [Bench; 13] = [
+const BENCHES: [Bench; 14] = [
     ("codes", "speed of the codes of pages beside a plain read and memcpy", codes::run),
     (
         "guard",
@@ -53,6 +54,7 @@ const BENCHES: [Bench; 13] = [
         "[TIME [MEMORY]] false alarms, and results of the programs beside: a compile and a database load",
         soak::run,
     ),
+    ("trace", "real programs of MPI, traced and simulated, beside the time that they took", trace::run),
     (
         "watch",
         "[LIFETIME] what real programs lose while `rampart watch` runs, and how much memory it reaches",

@@ -18,6 +18,7 @@ mod protect;
 mod refusals;
 mod served;
 mod simulate;
+mod trace;
 mod unit;
 mod verdict;
 mod watch;

@@ -14,6 +14,7 @@ use rampart_memory::{Bytes, Frame};
 
 use crate::guarding::arguments::RunArguments;
 use crate::projecting::arguments::ProjectArguments;
+use crate::tracing::arguments::TraceArguments;
 use crate::watching::arguments::WatchArguments;
 
 /// Keeps programs correct on memory that is not.
@@ -53,6 +54,8 @@ pub enum Command {
     Access(AccessArguments),
     /// What memory errors cost a program on thousands of nodes
     Project(Box<ProjectArguments>),
+    /// Record an MPI program as it runs, unmodified: what it computes and sends, for `rampart project --trace`
+    Trace(TraceArguments),
     /// The memory errors that this machine saw, by DIMM: counters, rasdaemon's records, how often they come
     Errors(ErrorsArguments),
     /// What this machine has, what is possible here and what is not, last tests, bad frames, the daemon

@@ -81,6 +81,25 @@ pub enum Error {
         /// Why not.
         why: String,
     },
+    /// there is no {0:?}: install the development files of the program's MPI (libopenmpi-dev, libmpich-dev), or name its compiler by --mpicc
+    NoMpi(std::ffi::OsString),
+    /// {name:?} cannot build the library that records: {why}
+    MpiCompiler {
+        /// As it was named.
+        name: std::ffi::OsString,
+        /// Its first complaint.
+        why: String,
+    },
+    /// the trace cannot be written to {path}: {cause}
+    Traced {
+        /// Where it was to be.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        cause: io::Error,
+    },
+    /// nothing was recorded: the program never called MPI_Init, or its MPI is not that of {0:?}: name its compiler by --mpicc
+    NothingTraced(std::ffi::OsString),
     /// {0}
     Scale(#[from] rampart_scale::Error),
     /// whose errors? name a --system, an --mtbce, or --from-errors and a --dimm
@@ -91,6 +110,33 @@ pub enum Error {
         path: PathBuf,
         /// Why not.
         why: String,
+    },
+    /// nothing can be measured: {0}
+    Calibrated(#[source] io::Error),
+    /// {name:?} cannot start the measurement: {why}
+    Launcher {
+        /// As it was given.
+        name: std::ffi::OsString,
+        /// What it says.
+        why: String,
+    },
+    /// {path} is no network: {why}
+    Network {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// {nodes} nodes are no multiple of the {ranks} ranks that were traced: name {below} or {above}
+    NoMultiple {
+        /// How many were asked for.
+        nodes: u32,
+        /// Of the trace.
+        ranks: u32,
+        /// The next multiple below; 0 if there is none.
+        below: u32,
+        /// The next one above.
+        above: u32,
     },
     /// {nodes} nodes would take {needed} of memory and {available} are free: at most {fits} fit
     TooLargeToSimulate {

@@ -67,12 +67,17 @@ pub enum Error {
         /// Where reading ended.
         at: usize,
     },
-    /// the schedule has format {found}, this Rampart reads {known}: use the newer one
+    /// the file has format {found}, this Rampart reads {known}: use the newer one
     Newer {
         /// What the file says.
         found: u64,
         /// What is known here.
         known: u64,
+    },
+    /// this is no trace of a program, or one that is damaged at byte {at}: trace the program again
+    NoTrace {
+        /// Where reading ended.
+        at: usize,
     },
     /// rank {rank} begins request {request} before it waited for it, or its number is 2^32 - 1: give it another
     RequestTwice {

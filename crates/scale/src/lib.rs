@@ -8,10 +8,12 @@
 //! | module | owns |
 //! |---|---|
 //! | [`time`] | simulated time and prices per byte, exact |
+//! | [`calibration`] | these parameters of a real network, from measured times |
 //! | [`network`] | the parameters of a network |
 //! | [`operation`] | what a rank does |
 //! | [`schedule`] | where operations come from |
 //! | [`goal`] | schedules as graphs, and the format GOAL |
+//! | `numbers` | numbers of files in as few bytes as they need |
 //! | [`rounds`] | programs that are expanded as they run |
 //! | [`collective`] | collectives as messages, by the algorithms of real libraries |
 //! | [`trace`] | programs as they were recorded, on more ranks |
@@ -29,6 +31,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod calibration;
 pub mod collective;
 pub mod confidence;
 pub mod detour;
@@ -37,6 +40,7 @@ pub mod error;
 pub mod goal;
 pub mod lockstep;
 pub mod network;
+mod numbers;
 pub mod operation;
 pub mod pattern;
 pub mod project;

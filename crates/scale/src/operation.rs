@@ -50,7 +50,7 @@ pub enum Action {
 }
 
 /// Sends first, then receives, then computing: operations that become free at once start in this order, as in LogGOPSim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
     Send,
     Recv,
@@ -115,7 +115,7 @@ impl Operation {
     /// The same with a peer so much further on; anyone stays anyone.
     #[must_use]
     pub(crate) const fn shifted(self, by: u32) -> Self {
-        if self.peer == ANY { self } else { Self { peer: self.peer + by, ..self } }
+        if self.peer == ANY || matches!(self.kind, Kind::Calc) { self } else { Self { peer: self.peer + by, ..self } }
     }
 
     /// The other rank, if it names one.

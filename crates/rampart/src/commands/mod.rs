@@ -10,4 +10,5 @@ pub mod run;
 pub mod simulate;
 pub mod status;
 pub mod test;
+pub mod trace;
 pub mod watch;

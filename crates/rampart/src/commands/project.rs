@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::progress::Steps;
 use crate::projecting::arguments::{ProjectArguments, ProjectCommand, QuestionArguments};
 use crate::projecting::show::Answer;
-use crate::projecting::{dimm, sweep};
+use crate::projecting::{calibrate, dimm, network, sweep, traced};
 use crate::{show, signals};
 
 /// Guesses of the search for what is borne, as a rule; for the progress line only.
@@ -36,6 +36,7 @@ const SEARCH: (u64, u64) = (2, 16);
 pub fn run(arguments: &ProjectArguments) -> Result<u8, Error> {
     match &arguments.command {
         Some(ProjectCommand::Sweep(arguments)) => sweep::run(arguments)?,
+        Some(ProjectCommand::Calibrate(arguments)) => calibrate::run(arguments)?,
         None if arguments.question.list => list(arguments.question.json)?,
         None => ask(&arguments.question)?,
     }
@@ -48,11 +49,15 @@ fn ask(question: &QuestionArguments) -> Result<(), Error> {
         _ => None,
     };
     let observed = history.as_ref().and_then(|(_, history)| history.mtbce_seconds).map(Time::from_secs_f64);
-    let (nodes, errors) = question.errors(observed)?;
-    let network = LogGops::named(&question.network)?;
-    let mut answer = match &question.goal {
-        Some(path) => of_goal(question, path, errors, &network)?,
-        None => of_workload(question, nodes, errors, &network)?,
+    let network = network::named(&question.network)?;
+    let (nodes, errors) = match (question.errors(observed), &question.trace) {
+        (Err(Error::NoErrorsNamed), Some(path)) => return traced::undisturbed(question, path, &network),
+        (errors, _) => errors?,
+    };
+    let mut answer = match (&question.goal, &question.trace) {
+        (Some(path), _) => of_goal(question, path, errors, &network)?,
+        (None, Some(path)) => traced::ask(question, path, errors, &network)?,
+        (None, None) => of_workload(question, nodes, errors, &network)?,
     };
     answer.dimm = history;
     if question.json { show::print_json(&answer.document()) } else { show::print(&answer.text()) }
@@ -112,6 +117,7 @@ fn of_workload(
         paths,
         bearable,
         dimm: None,
+        traced: None,
     })
 }
 
@@ -179,6 +185,7 @@ fn of_goal(
         paths: None,
         bearable: None,
         dimm: None,
+        traced: None,
     })
 }
 

@@ -133,7 +133,8 @@ fn wait(mut child: Child, server: &mut Server, follower: &mut Follower) -> Resul
     }
 }
 
-fn code(status: ExitStatus) -> u8 {
+/// As shells have it: its exit code, or 128 and the signal that ended it.
+pub fn code(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(2);
     u8::try_from(code).unwrap_or(2)
 }

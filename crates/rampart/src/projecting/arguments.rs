@@ -1,5 +1,6 @@
 //! Options of `rampart project`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ pub struct ProjectArguments {
 pub enum ProjectCommand {
     /// A figure of the paper, ours beside its words
     Sweep(SweepArguments),
+    /// Measure the network of this machine's MPI between two ranks, for `--network`
+    Calibrate(CalibrateArguments),
 }
 
 /// Options of one question.
@@ -47,6 +50,9 @@ pub struct QuestionArguments {
     /// A program as a GOAL schedule, text or binary, instead
     #[arg(long, value_name = "FILE", conflicts_with = "nodes")]
     pub goal: Option<PathBuf>,
+    /// A program as `rampart trace` recorded it, instead; on its own ranks, or on a multiple of them by --nodes
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "goal", "system"])]
+    pub trace: Option<PathBuf>,
     /// Who logs errors
     #[arg(long, value_enum, default_value_t = Path::Software)]
     pub reporting: Path,
@@ -71,7 +77,7 @@ pub struct QuestionArguments {
     /// An error that arrives during another is lost
     #[arg(long)]
     pub dropped: bool,
-    /// The network
+    /// The network, or a file of `rampart project calibrate`
     #[arg(long, value_name = "NAME", default_value = "cray-xc40")]
     pub network: String,
     /// A DIMM's errors from rasdaemon's database: replace it, or leave it?
@@ -89,6 +95,23 @@ pub struct QuestionArguments {
     /// One JSON document on standard output
     #[arg(long)]
     pub json: bool,
+}
+
+/// Options of `rampart project calibrate`.
+#[derive(Debug, Args)]
+pub struct CalibrateArguments {
+    /// Write the parameters to this file
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// The C compiler of the MPI [default: the one that is named as the launcher is]
+    #[arg(long, value_name = "NAME")]
+    pub mpicc: Option<OsString>,
+    /// One JSON document on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// What starts two ranks [default: mpirun -n 2]
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "LAUNCHER")]
+    pub launcher: Vec<OsString>,
 }
 
 /// Options of `rampart project sweep`.

@@ -10,6 +10,7 @@ use rampart_scale::time::Time;
 use serde_json::{Value, json};
 
 use super::dimm::History;
+use super::traced::Traced;
 use crate::show::count;
 
 /// All that is shown of one question.
@@ -34,6 +35,8 @@ pub struct Answer {
     pub bearable: Option<Bearable>,
     /// The DIMM that they are of.
     pub dimm: Option<(String, History)>,
+    /// The trace that it is of.
+    pub traced: Option<Traced>,
 }
 
 /// A share as percent, with enough digits.
@@ -109,6 +112,9 @@ impl Answer {
             count(self.nodes.into()),
             self.network
         );
+        if let Some(traced) = &self.traced {
+            text.push_str(&traced.text());
+        }
         let place = match errors.nodes {
             Nodes::All => "each node".to_owned(),
             Nodes::One(rank) => format!("node {} only", rank.0),
@@ -180,6 +186,7 @@ impl Answer {
             "by_software": self.paths.map(|(_, software)| software),
             "bearable": found,
             "dimm": self.dimm.as_ref().map(|(label, history)| json!({ "label": label, "history": history })),
+            "traced": self.traced.as_ref().map(Traced::document),
             "answer": self.advice(),
         })
     }

@@ -19,6 +19,7 @@ use rampart_memory::Bytes;
 use super::graph::{After, Builder, RankGraph};
 use super::{Goal, MOST_RANKS};
 use crate::error::Error;
+use crate::numbers::{Numbers, put};
 use crate::operation::{ANY, Kind, OpId, Operation, Rank, Tag};
 use crate::time::Time;
 
@@ -63,21 +64,13 @@ fn write_rank(out: &mut Vec<u8>, graph: &RankGraph) {
     }
 }
 
-fn put(out: &mut Vec<u8>, mut number: u64) {
-    while number > 127 {
-        out.push(number.to_le_bytes()[0] | 128);
-        number >>= 7;
-    }
-    out.push(number.to_le_bytes()[0]);
-}
-
 /// Reads what [`write()`] wrote.
 ///
 /// # Errors
 /// If it is not that, was cut off, or is no schedule that could be run.
 pub fn read(bytes: &[u8]) -> Result<Goal, Error> {
     let rest = bytes.strip_prefix(MAGIC).ok_or(Error::Damaged { at: 0 })?;
-    let mut reader = Reader { length: bytes.len(), rest };
+    let mut reader = Reader(Numbers::new(rest, MAGIC.len()));
     let found = reader.number()?;
     if found != VERSION {
         return Err(Error::Newer { found, known: VERSION });
@@ -87,39 +80,22 @@ pub fn read(bytes: &[u8]) -> Result<Goal, Error> {
         return Err(Error::TooManyRanks { ranks });
     }
     let graphs: Result<Vec<RankGraph>, Error> = (0..ranks).map(|rank| reader.rank(Rank(rank))).collect();
-    if reader.rest.is_empty() { Goal::new(graphs?) } else { graphs.and(Err(reader.damaged())) }
+    if reader.0.rest().is_empty() { Goal::new(graphs?) } else { graphs.and(Err(reader.damaged())) }
 }
 
-struct Reader<'a> {
-    length: usize,
-    rest: &'a [u8],
-}
+struct Reader<'a>(Numbers<'a>);
 
 impl Reader<'_> {
     fn damaged(&self) -> Error {
-        Error::Damaged { at: self.length - self.rest.len() }
+        Error::Damaged { at: self.0.at() }
     }
 
     fn number(&mut self) -> Result<u64, Error> {
-        let mut number = 0;
-        for shift in (0..64).step_by(7) {
-            let (&byte, rest) = self.rest.split_first().ok_or_else(|| self.damaged())?;
-            let bits = u64::from(byte & 127);
-            if bits << shift >> shift != bits {
-                return Err(self.damaged());
-            }
-            self.rest = rest;
-            number |= bits << shift;
-            if byte < 128 {
-                return Ok(number);
-            }
-        }
-        Err(self.damaged())
+        self.0.number().map_err(|_| self.damaged())
     }
 
     fn small<T: TryFrom<u64>>(&mut self) -> Result<T, Error> {
-        let number = self.number()?;
-        T::try_from(number).map_err(|_| self.damaged())
+        self.0.small().map_err(|_| self.damaged())
     }
 
     fn rank(&mut self, rank: Rank) -> Result<RankGraph, Error> {

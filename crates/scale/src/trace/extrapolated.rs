@@ -1,106 +1,19 @@
-//! Programs as they were recorded, on more ranks than they were recorded on.
+//! The schedule of a trace, on a multiple of its ranks.
 //!
-//! **Problem.** A program is traced on some dozens of ranks and is asked about on 16,384; written out, that is gigabytes.
-//! **Idea.** The trace is kept once. Rank *b p + r* of *k p* does what rank *r* of *p* did: messages shifted into its own block of
-//! *p* ranks, collectives among all *k p*, as the paper's tool chain does (004_c4a115d9f0ebac82.txt, III-C). **Why this way.** A
-//! rank's progress is its place in the trace and the requests that it has open, so memory does not grow with the trace.
+//! **Problem.** What a rank may do next depends on where it is in its calls, in a collective of them, and on its requests. **Idea.**
+//! It goes on from call to call until one has to wait, and remembers what for. **Why this way.** That is what the program did.
 
-use crate::collective::{Collective, Kind};
-use crate::error::Error;
-use crate::goal::MOST_RANKS;
-use crate::operation::{OpId, Operation, Rank};
-use crate::schedule::Schedule;
 use rampart_memory::Bytes;
 
-/// A request of a rank, by a number that is free again when it was waited for; below 2^32 - 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request(pub u32);
-
-/// What a rank called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Call {
-    /// It computed, sent or received, and went on when that was done.
-    Blocking(Operation),
-    /// It began to send or to receive, and went on at once.
-    Begin(Operation, Request),
-    /// It waited until that was done.
-    Wait(Request),
-    /// All ranks did this together.
-    Collective(Kind, Bytes),
-}
-
-/// What each rank called, in its order.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Trace {
-    ranks: Vec<Vec<Call>>,
-}
-
-impl Trace {
-    /// A trace of these ranks, the first is rank 0.
-    ///
-    /// # Errors
-    /// If a rank is named that is not there, a request is begun again before it was waited for, or ranks are not in the same
-    /// collectives.
-    pub fn new(ranks: Vec<Vec<Call>>) -> Result<Self, Error> {
-        let count = u32::try_from(ranks.len()).unwrap_or(u32::MAX);
-        if count > MOST_RANKS {
-            return Err(Error::TooManyRanks { ranks: count });
-        }
-        for (rank, calls) in (0..).zip(&ranks) {
-            if u32::try_from(calls.len()).is_err() {
-                return Err(Error::TooLarge { rank });
-            }
-            check(calls, rank, count)?;
-            if !collectives(calls).eq(collectives(&ranks[0])) {
-                return Err(Error::Apart { rank });
-            }
-        }
-        Ok(Self { ranks })
-    }
-
-    /// The same program on `factor` times as many ranks.
-    ///
-    /// # Errors
-    /// If these are too many, or none.
-    pub fn extrapolated(&self, factor: u32) -> Result<Extrapolated<'_>, Error> {
-        let count = u32::try_from(self.ranks.len()).expect("checked when it was made");
-        let ranks = count.checked_mul(factor).filter(|ranks| *ranks <= MOST_RANKS);
-        let ranks = ranks.ok_or(Error::TooManyRanks { ranks: count.saturating_mul(factor) })?;
-        Ok(Extrapolated { trace: self, ranks })
-    }
-}
-
-fn check(calls: &[Call], rank: u32, ranks: u32) -> Result<(), Error> {
-    let mut open: Vec<Request> = Vec::new();
-    for call in calls {
-        match call {
-            Call::Begin(_, request) if open.contains(request) || request.0 == BLOCKING.0 => {
-                return Err(Error::RequestTwice { rank, request: request.0 });
-            }
-            Call::Begin(_, request) => open.push(*request),
-            Call::Wait(request) => open.retain(|other| other != request),
-            Call::Blocking(_) | Call::Collective(..) => {}
-        }
-        let named = match call {
-            Call::Blocking(operation) | Call::Begin(operation, _) => operation.peer(),
-            Call::Collective(kind, _) => kind.root(),
-            Call::Wait(_) => None,
-        };
-        if let Some(stray) = named.filter(|peer| peer.0 >= ranks) {
-            return Err(Error::NoSuchRank { rank: stray.0, ranks });
-        }
-    }
-    Ok(())
-}
-
-fn collectives(calls: &[Call]) -> impl Iterator<Item = (&Kind, &Bytes)> {
-    calls.iter().filter_map(|call| if let Call::Collective(kind, bytes) = call { Some((kind, bytes)) } else { None })
-}
+use super::{Call, Communicator, Members, Request, Trace};
+use crate::collective::{Collective, Kind};
+use crate::operation::{OpId, Operation, Rank};
+use crate::schedule::Schedule;
 
 /// A trace on a multiple of its ranks.
 #[derive(Clone, Copy, Debug)]
 pub struct Extrapolated<'a> {
-    trace: &'a Trace,
+    pub(super) trace: &'a Trace,
     ranks: u32,
 }
 
@@ -114,8 +27,8 @@ pub struct Progress {
     call: u32,
     /// What it goes on after.
     until: Until,
-    /// The collective that it is in, and the next round of that.
-    collective: Option<(Collective, u32)>,
+    /// The collective that it is in.
+    collective: Option<Within>,
     /// Requests that are not done.
     open: Vec<OpId>,
 }
@@ -133,17 +46,61 @@ enum Until {
     Started,
 }
 
-impl Extrapolated<'_> {
+/// How far a rank is in a collective.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Within {
+    collective: Collective,
+    communicator: Communicator,
+    /// The next one.
+    round: u32,
+}
+
+impl<'a> Extrapolated<'a> {
+    pub(super) fn new(trace: &'a Trace, ranks: u32) -> Self {
+        Self { trace, ranks }
+    }
+
+    /// A communicator, and how many ranks it has on all ranks of this run: one of all that were recorded grows with them.
+    fn members(&self, communicator: Communicator) -> (&'a Members, u32) {
+        let members = &self.trace.communicators[communicator.0 as usize];
+        let all = members.ranks.len() == self.trace.ranks.len();
+        (members, if all { self.ranks } else { u32::try_from(members.ranks.len()).expect("no more than all") })
+    }
+
+    /// The begin of a collective; where there is one rank only, there is nothing to do.
+    pub(super) fn enter(&self, kind: Kind, bytes: Bytes, communicator: Communicator) -> Option<Within> {
+        let ranks = self.members(communicator).1;
+        let collective = Collective::new(kind, bytes, ranks);
+        (ranks > 1).then_some(Within { collective, communicator, round: 0 })
+    }
+
+    /// The operations of a rank in a round, and what is left of the collective.
+    pub(super) fn round(&self, rank: Rank, within: Within, free: &mut Vec<Operation>) -> Option<Within> {
+        let of_trace = self.trace.ranks();
+        let (block, own) = (rank.0 / of_trace, Rank(rank.0 % of_trace));
+        let (members, ranks) = self.members(within.communicator);
+        let (count, number) = (members.ranks.len(), members.number(own).expect("checked when it was made"));
+        let grown = ranks as usize > count;
+        let number = if grown { block * of_trace + number } else { number };
+        let before = free.len();
+        let more = within.collective.round(Rank(number), ranks, within.round, free);
+        for operation in &mut free[before..] {
+            let peer = operation.peer as usize;
+            let block = if grown { operation.peer / of_trace } else { block };
+            operation.peer = block * of_trace + members.ranks[peer % count].0;
+            operation.id = BLOCKING;
+        }
+        more.then_some(Within { round: within.round + 1, ..within })
+    }
+
     /// Goes on to where the rank has to wait.
     fn go_on(&self, rank: Rank, progress: &mut Progress, free: &mut Vec<Operation>) {
-        let of_trace = u32::try_from(self.trace.ranks.len()).expect("checked when it was made");
-        let (block, calls) = (rank.0 / of_trace * of_trace, &self.trace.ranks[(rank.0 % of_trace) as usize]);
+        let of_trace = self.trace.ranks();
+        let (block, calls) = (rank.0 / of_trace * of_trace, self.trace.calls(Rank(rank.0 % of_trace)));
         loop {
-            if let Some((collective, round)) = progress.collective {
+            if let Some(within) = progress.collective {
                 let before = free.len();
-                let more = collective.round(rank, self.ranks, round, free);
-                progress.collective = more.then_some((collective, round + 1));
-                free[before..].iter_mut().for_each(|operation| *operation = operation.named(BLOCKING));
+                progress.collective = self.round(rank, within, free);
                 if free.len() > before {
                     progress.until = Until::Done(u32::try_from(free.len() - before).expect("a round is short"));
                     return;
@@ -172,8 +129,8 @@ impl Extrapolated<'_> {
                     return;
                 }
                 Call::Wait(_) => {}
-                Call::Collective(kind, bytes) => {
-                    progress.collective = Some((Collective::new(kind, bytes, self.ranks), 0));
+                Call::Collective(kind, bytes, communicator) => {
+                    progress.collective = self.enter(kind, bytes, communicator);
                 }
             }
         }
@@ -218,7 +175,7 @@ mod tests {
     use super::*;
     use crate::detour::Undisturbed;
     use crate::goal::text;
-    use crate::{LogGops, Tag, Time, simulate};
+    use crate::{Error, LogGops, Tag, Time, simulate};
 
     const TO_ALL: Bytes = Bytes::new(8);
 
@@ -268,7 +225,7 @@ mod tests {
     #[test]
     fn collectives_join_all_ranks_of_a_larger_run() {
         let mut calls = partners([1000, 50_000]);
-        calls.iter_mut().for_each(|calls| calls.push(Call::Collective(Kind::Allreduce, TO_ALL)));
+        calls.iter_mut().for_each(|calls| calls.push(Call::Collective(Kind::Allreduce, TO_ALL, Communicator::WORLD)));
         let trace = Trace::new(calls).unwrap();
         // A round more for each doubling: o + L + o.
         let last = |factor| makespans(&trace, factor).into_iter().max().unwrap();
@@ -279,7 +236,7 @@ mod tests {
     #[test]
     fn a_receive_from_anyone_never_takes_the_message_of_a_collective() {
         // Rank 1 is in the barrier long before rank 0 receives from anyone what rank 1 sends after it.
-        let barrier = Call::Collective(Kind::Barrier, Bytes::ZERO);
+        let barrier = Call::Collective(Kind::Barrier, Bytes::ZERO, Communicator::WORLD);
         let zero = vec![
             Call::Begin(Operation::recv(None, Bytes::new(1), None), Request(0)),
             Call::Blocking(Operation::calc(Time::from_nanos(100_000))),
@@ -296,12 +253,13 @@ mod tests {
         let of_one = |calls| Trace::new(vec![calls]).unwrap_err();
         assert_eq!(of_one(vec![Call::Blocking(send)]), Error::NoSuchRank { rank: 1, ranks: 1 });
         assert_eq!(
-            of_one(vec![Call::Collective(Kind::Reduce(Rank(9)), TO_ALL)]),
+            of_one(vec![Call::Collective(Kind::Reduce(Rank(9)), TO_ALL, Communicator::WORLD)]),
             Error::NoSuchRank { rank: 9, ranks: 1 }
         );
         let twice = Call::Begin(Operation::recv(None, Bytes::new(1), None), Request(2));
         assert_eq!(of_one(vec![twice, twice]), Error::RequestTwice { rank: 0, request: 2 });
-        let apart = Trace::new(vec![vec![Call::Collective(Kind::Barrier, Bytes::ZERO)], vec![]]).unwrap_err();
+        let apart = Trace::new(vec![vec![Call::Collective(Kind::Barrier, Bytes::ZERO, Communicator::WORLD)], vec![]])
+            .unwrap_err();
         assert_eq!(apart, Error::Apart { rank: 1 });
         assert!(Trace::new(vec![vec![]]).unwrap().extrapolated(1 << 25).is_err());
     }

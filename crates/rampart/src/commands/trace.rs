@@ -1,0 +1,111 @@
+//! `rampart trace`: a program of MPI, recorded as it runs.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+use rampart_scale::goal::text;
+use rampart_scale::trace::file::{self, Recorded};
+use serde_json::{Value, json};
+
+use crate::commands::run::code;
+use crate::error::Error;
+use crate::show::count;
+use crate::signals::stop_flag;
+use crate::tracing::arguments::TraceArguments;
+use crate::tracing::{gathered, library, mpi};
+
+/// How often it is looked whether the program has ended.
+const GLANCE: Duration = Duration::from_millis(10);
+
+/// Runs the program with the library that records, gathers what its ranks left, and exits as the program did.
+pub fn run(arguments: &TraceArguments) -> Result<u8, Error> {
+    let output = &arguments.output;
+    let unwritten = |cause| Error::Traced { path: output.clone(), cause };
+    let compiler = mpi::compiler(arguments.mpicc.as_deref(), &arguments.program)?;
+    // Beside the trace: where that has room, its parts have, and ranks on other nodes reach it where they reach that.
+    let beside = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = tempfile::Builder::new().prefix(".rampart-trace-").tempdir_in(beside).map_err(unwritten)?;
+    let folder_path = folder.path().canonicalize().map_err(unwritten)?;
+    let library = library::build(&compiler, &folder_path)?;
+    let status = wait(start(arguments, &library, &folder_path)?)?;
+    let trace = gathered::gather(&folder_path)?.ok_or(Error::NothingTraced(compiler))?;
+    fs::write(output, &trace).map_err(unwritten)?;
+    let recorded = file::read(&trace)?;
+    if let Some(path) = &arguments.goal {
+        let goal = text::write(&recorded.trace.extrapolated(1)?.written_out()?);
+        fs::write(path, goal).map_err(|cause| Error::Traced { path: path.clone(), cause })?;
+    }
+    tell(arguments, &recorded, trace.len());
+    Ok(code(status))
+}
+
+fn start(arguments: &TraceArguments, library: &Path, folder: &Path) -> Result<Child, Error> {
+    let (name, rest) = arguments.program.split_first().expect("a program is required");
+    let mut preload = library.as_os_str().to_owned();
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        preload.push(OsStr::new(":"));
+        preload.push(others);
+    }
+    let mut command = Command::new(name);
+    command.args(rest).env("LD_PRELOAD", preload).env("RAMPART_TRACE", folder);
+    command.spawn().map_err(|cause| Error::Program { name: name.to_string_lossy().into_owned(), cause })
+}
+
+/// Waits for the program. Ctrl-C reaches it from the terminal; another's SIGTERM is passed on.
+fn wait(mut child: Child) -> Result<ExitStatus, Error> {
+    let (stop, mut told) = (stop_flag()?, false);
+    loop {
+        if let Some(status) = child.try_wait().map_err(Error::GuardFolder)? {
+            return Ok(status);
+        }
+        if stop.load(Ordering::Relaxed) && !told {
+            told = true;
+            rampart_linux::process::terminate(child.id());
+        }
+        thread::sleep(GLANCE);
+    }
+}
+
+fn tell(arguments: &TraceArguments, recorded: &Recorded, bytes: usize) {
+    if arguments.json {
+        eprintln!("{:#}", document(recorded, bytes));
+        return;
+    }
+    let ranks = recorded.trace.ranks();
+    eprintln!(
+        "rampart: {} of {ranks} {}, {} calls in {}, {} bytes",
+        if recorded.complete {
+            format!("{:.3} s", recorded.measured.as_secs_f64())
+        } else {
+            "a cut-off run".to_owned()
+        },
+        if ranks == 1 { "rank" } else { "ranks" },
+        count(recorded.records),
+        arguments.output.display(),
+        count(bytes as u64)
+    );
+    if !recorded.complete {
+        eprintln!("rampart: the program ended before MPI_Finalize: what all ranks did together until then is kept");
+    }
+    if !recorded.others.is_empty() {
+        eprintln!("rampart: not simulated, but taken for computing: {}", recorded.others.join(", "));
+    }
+}
+
+fn document(recorded: &Recorded, bytes: usize) -> Value {
+    json!({
+        "schema": "rampart.trace/1",
+        "ranks": recorded.trace.ranks(),
+        "seconds": recorded.complete.then(|| recorded.measured.as_secs_f64()),
+        "records": recorded.records,
+        "bytes": bytes,
+        "complete": recorded.complete,
+        "ranks_sharing_cpus": recorded.shared.map(|(ranks, cpus)| json!({ "ranks": ranks, "cpus": cpus })),
+        "not_simulated": recorded.others,
+    })
+}

@@ -1,0 +1,112 @@
+//! `rampart project calibrate`: the network of this machine's MPI, measured.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs;
+use std::process::Command;
+
+use rampart_scale::calibration::{Calibration, Estimate};
+use serde_json::json;
+
+use super::arguments::CalibrateArguments;
+use super::network::Parameters;
+use crate::error::Error;
+use crate::show;
+use crate::tracing::mpi;
+
+const SOURCE: &str = include_str!("../../../../mpi/calibrate/calibrate.c");
+
+/// What two ranks are started with, if nothing else is said.
+const LAUNCHER: [&str; 3] = ["mpirun", "-n", "2"];
+
+/// Measures, shows and writes the parameters.
+pub fn run(arguments: &CalibrateArguments) -> Result<(), Error> {
+    let mut launcher = arguments.launcher.clone();
+    if launcher.is_empty() {
+        launcher = LAUNCHER.map(OsString::from).to_vec();
+    }
+    let compiler = mpi::compiler(arguments.mpicc.as_deref(), &launcher)?;
+    let calibration = measure(&compiler, &launcher)?;
+    let file = written(&calibration);
+    if let Some(path) = &arguments.output {
+        fs::write(path, &file).map_err(|cause| Error::Report { path: path.clone(), cause })?;
+    }
+    if arguments.json { show::print_json(&document(&calibration)) } else { show::print(&text(&calibration)) }
+}
+
+fn measure(compiler: &OsString, launcher: &[OsString]) -> Result<Calibration, Error> {
+    let folder = tempfile::tempdir().map_err(Error::Calibrated)?;
+    let (source, program) = (folder.path().join("calibrate.c"), folder.path().join("calibrate"));
+    fs::write(&source, SOURCE).map_err(Error::Calibrated)?;
+    mpi::compile(
+        compiler,
+        &["-std=c11".as_ref(), "-O2".as_ref(), "-fno-lto".as_ref(), "-o".as_ref(), program.as_ref(), source.as_ref()],
+    )?;
+    let (name, rest) = launcher.split_first().expect("it is not empty");
+    let refused = |why: String| Error::Launcher { name: name.clone(), why };
+    let output = Command::new(name).args(rest).arg(&program).output().map_err(|error| refused(error.to_string()))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let line =
+            said.lines().map(str::trim).find(|line| line.contains(char::is_alphabetic)).unwrap_or("it says nothing");
+        return Err(refused(line.to_owned()));
+    }
+    Calibration::read(&String::from_utf8_lossy(&output.stdout)).map_err(|error| refused(error.to_string()))
+}
+
+/// As `--network` reads it.
+fn written(found: &Calibration) -> String {
+    let parameters = Parameters {
+        latency_ns: found.latency.mean,
+        overhead_ns: found.overhead.mean,
+        gap_ns: found.gap.mean,
+        gap_ns_per_byte: found.gap_per_byte.mean,
+        overhead_ns_per_byte: found.overhead_per_byte.mean,
+        eager_bytes: found.eager.get(),
+    };
+    let text = toml::to_string(&parameters).expect("numbers can be written");
+    format!(
+        "# LogGOPS, measured by `rampart project calibrate` in {} rounds; for `rampart project --network`\n{text}",
+        found.rounds
+    )
+}
+
+/// Each parameter with its letter, its name and its unit.
+fn parameters(found: &Calibration) -> [(&'static str, &'static str, Estimate, &'static str); 5] {
+    [
+        ("L", "latency", found.latency, "ns"),
+        ("o", "overhead", found.overhead, "ns"),
+        ("g", "gap", found.gap, "ns"),
+        ("G", "gap_per_byte", found.gap_per_byte, "ns/B"),
+        ("O", "overhead_per_byte", found.overhead_per_byte, "ns/B"),
+    ]
+}
+
+fn text(found: &Calibration) -> String {
+    let mut text = String::new();
+    for (letter, name, Estimate { mean, half }, unit) in parameters(found) {
+        let digits = if unit == "ns" { 1 } else { 4 };
+        let _ = writeln!(text, "{letter}  {name:<18} {mean:>12.digits$} ± {half:.digits$} {unit} (95 %)");
+    }
+    let _ = writeln!(
+        text,
+        "S  {:<18} {:>12} bytes are sent before their receive is there",
+        "eager",
+        show::count(found.eager.get())
+    );
+    text
+}
+
+fn document(found: &Calibration) -> serde_json::Value {
+    let each = parameters(found).map(|(_, name, Estimate { mean, half }, unit)| {
+        (
+            name.to_owned(),
+            json!({ "mean": mean, "half_interval": Some(half).filter(|half| half.is_finite()), "unit": unit }),
+        )
+    });
+    let mut document: serde_json::Map<String, serde_json::Value> = each.into_iter().collect();
+    document.insert("schema".to_owned(), json!("rampart.calibration/1"));
+    document.insert("eager_bytes".to_owned(), json!(found.eager.get()));
+    document.insert("rounds".to_owned(), json!(found.rounds));
+    document.into()
+}

@@ -1,0 +1,158 @@
+//! A program that was traced: simulated on its own ranks, beside what was measured, and on more of them.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use rampart_linux::{MemoryState, Roots};
+use rampart_scale::detour::{CorrectedErrors, Nodes, Undisturbed};
+use rampart_scale::operation::Rank;
+use rampart_scale::project::Projection;
+use rampart_scale::trace::file::{self, Recorded};
+use rampart_scale::{LogGops, Time, simulate, slowdown};
+use serde_json::{Value, json};
+
+use super::arguments::QuestionArguments;
+use super::show::{Answer, percent};
+use crate::commands::project::threads;
+use crate::error::Error;
+use crate::show::{self, count};
+
+/// What is known of a trace without errors.
+pub struct Traced {
+    recorded: Recorded,
+    /// Its ranks, simulated.
+    same_size: Time,
+}
+
+impl Traced {
+    fn read(path: &Path, nodes: Option<u32>, network: &LogGops) -> Result<Self, Error> {
+        let refused = |why: String| Error::Schedule { path: path.to_owned(), why };
+        let length = fs::metadata(path).map_err(|error| refused(error.to_string()))?.len();
+        let needed = file::memory(length, nodes.unwrap_or(1));
+        let available = MemoryState::read(&Roots::default())?.available();
+        if needed > available {
+            return Err(refused(format!(
+                "it would take about {needed} of memory and {available} are free: use a shorter one, or fewer nodes"
+            )));
+        }
+        let bytes = fs::read(path).map_err(|error| refused(error.to_string()))?;
+        let recorded = file::read(&bytes).map_err(|error| refused(error.to_string()))?;
+        drop(bytes);
+        let same_size = simulate(&recorded.trace.extrapolated(1)?, network, &Undisturbed)?.makespan();
+        Ok(Self { recorded, same_size })
+    }
+
+    /// How many times as many ranks that is, if it is a multiple of those that were recorded.
+    fn factor(&self, nodes: Option<u32>) -> Result<u32, Error> {
+        let ranks = self.recorded.trace.ranks();
+        match nodes {
+            None => Ok(1),
+            Some(nodes) if nodes % ranks == 0 => Ok(nodes / ranks),
+            Some(nodes) => Err(Error::NoMultiple {
+                nodes,
+                ranks,
+                below: nodes / ranks * ranks,
+                above: (nodes / ranks + 1) * ranks,
+            }),
+        }
+    }
+
+    /// How far the simulation is from what was measured; a run that was cut off has no end to measure.
+    fn deviation(&self) -> Option<f64> {
+        let measured = self.recorded.measured;
+        let known = self.recorded.complete && measured > Time::ZERO;
+        known.then(|| self.same_size.as_secs_f64() / measured.as_secs_f64() - 1.0)
+    }
+
+    /// For people: lines of the answer.
+    pub fn text(&self) -> String {
+        let recorded = &self.recorded;
+        let ranks = count(recorded.trace.ranks().into());
+        let mut text = match self.deviation() {
+            Some(deviation) => format!(
+                "traced      {ranks} ranks: measured {}, simulated {} ({}{})\n",
+                recorded.measured,
+                self.same_size,
+                if deviation < 0.0 { "-" } else { "+" },
+                percent(deviation.abs())
+            ),
+            None => format!("traced      {ranks} ranks of a run that was cut off: simulated {}\n", self.same_size),
+        };
+        if let Some((ranks, cpus)) = recorded.shared {
+            let _ = writeln!(text, "            {ranks} ranks shared {cpus} CPUs: computing takes as much longer");
+        }
+        if !recorded.others.is_empty() {
+            let _ = writeln!(text, "            taken for computing: {}", recorded.others.join(", "));
+        }
+        text
+    }
+
+    /// For programs.
+    pub fn document(&self) -> Value {
+        let recorded = &self.recorded;
+        json!({
+            "ranks": recorded.trace.ranks(),
+            "records": recorded.records,
+            "complete": recorded.complete,
+            "measured_seconds": recorded.complete.then(|| recorded.measured.as_secs_f64()),
+            "simulated_seconds": self.same_size.as_secs_f64(),
+            "deviation": self.deviation(),
+            "ranks_sharing_cpus": recorded.shared.map(|(ranks, cpus)| json!({ "ranks": ranks, "cpus": cpus })),
+            "not_simulated": recorded.others,
+        })
+    }
+}
+
+/// What errors cost the traced program.
+pub fn ask(
+    question: &QuestionArguments,
+    path: &Path,
+    mut errors: CorrectedErrors,
+    network: &LogGops,
+) -> Result<Answer, Error> {
+    let traced = Traced::read(path, question.nodes, network)?;
+    let schedule = traced.recorded.trace.extrapolated(traced.factor(question.nodes)?)?;
+    let nodes = question.nodes.unwrap_or(traced.recorded.trace.ranks());
+    if let Nodes::One(rank) = &mut errors.nodes {
+        *rank = Rank(nodes / 2);
+    }
+    let slowdown = slowdown(&schedule, network, &errors, question.seeds, threads())?;
+    let with_errors = if errors.nodes == Nodes::All { f64::from(nodes) } else { 1.0 };
+    let expected = slowdown.undisturbed.as_secs_f64() * with_errors / errors.mean.as_secs_f64();
+    Ok(Answer {
+        program: path.display().to_string(),
+        nodes,
+        network: question.network.clone(),
+        cycle: None,
+        errors,
+        reporting: question.reporting.into(),
+        projection: Projection { slowdown, cycles: 1, expected },
+        paths: None,
+        bearable: None,
+        dimm: None,
+        traced: Some(traced),
+    })
+}
+
+/// How long the traced program takes without errors: shown.
+pub fn undisturbed(question: &QuestionArguments, path: &Path, network: &LogGops) -> Result<(), Error> {
+    let traced = Traced::read(path, question.nodes, network)?;
+    let schedule = traced.recorded.trace.extrapolated(traced.factor(question.nodes)?)?;
+    let run = simulate(&schedule, network, &Undisturbed)?;
+    let (nodes, takes) = (question.nodes.unwrap_or(traced.recorded.trace.ranks()), run.makespan());
+    if question.json {
+        return show::print_json(&json!({
+            "schema": "rampart.project.trace/1",
+            "program": path.display().to_string(),
+            "nodes": nodes,
+            "network": question.network,
+            "seconds": takes.as_secs_f64(),
+            "events": run.events,
+            "traced": traced.document(),
+        }));
+    }
+    let (program, nodes) = (path.display(), count(nodes.into()));
+    let answer = format!("answer      {takes} without errors; name them by --system or --mtbce\n");
+    show::print(&format!("program     {program} on {nodes} nodes, {}\n{}{answer}", question.network, traced.text()))
+}

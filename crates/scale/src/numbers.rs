@@ -1,0 +1,103 @@
+//! Numbers in as few bytes as they need: LEB128.
+//!
+//! Seven bits a byte, lowest first, the top bit set on all but the last byte. Rampart's files of schedules and traces are rows of these.
+
+/// Appends a number.
+pub(crate) fn put(out: &mut Vec<u8>, mut number: u64) {
+    while number > 127 {
+        out.push(number.to_le_bytes()[0] | 128);
+        number >>= 7;
+    }
+    out.push(number.to_le_bytes()[0]);
+}
+
+/// Why there is no number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoNumber {
+    /// The bytes end.
+    Ended,
+    /// It is larger than 64 bits, or than what it stands for.
+    TooLarge,
+}
+
+/// Reads numbers one after the other.
+#[derive(Clone, Debug)]
+pub(crate) struct Numbers<'a> {
+    length: usize,
+    rest: &'a [u8],
+}
+
+impl<'a> Numbers<'a> {
+    /// From the first of these bytes on, `before` others having been read.
+    pub fn new(rest: &'a [u8], before: usize) -> Self {
+        Self { length: before + rest.len(), rest }
+    }
+
+    /// How many bytes lie before the next number.
+    pub fn at(&self) -> usize {
+        self.length - self.rest.len()
+    }
+
+    /// What is not read yet.
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// The next number; the place stays where it is if there is none.
+    pub fn number(&mut self) -> Result<u64, NoNumber> {
+        let mut number = 0;
+        for (place, shift) in (0..64).step_by(7).enumerate() {
+            let byte = *self.rest.get(place).ok_or(NoNumber::Ended)?;
+            let bits = u64::from(byte & 127);
+            if bits << shift >> shift != bits {
+                return Err(NoNumber::TooLarge);
+            }
+            number |= bits << shift;
+            if byte < 128 {
+                self.rest = &self.rest[place + 1..];
+                return Ok(number);
+            }
+        }
+        Err(NoNumber::TooLarge)
+    }
+
+    /// The next number, if it fits.
+    pub fn small<T: TryFrom<u64>>(&mut self) -> Result<T, NoNumber> {
+        T::try_from(self.number()?).map_err(|_| NoNumber::TooLarge)
+    }
+
+    /// So many bytes as they are.
+    pub fn bytes(&mut self, count: u64) -> Result<&'a [u8], NoNumber> {
+        let count = usize::try_from(count).map_err(|_| NoNumber::Ended)?;
+        let (bytes, rest) = self.rest.split_at_checked(count).ok_or(NoNumber::Ended)?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_is_no_number_is_told_from_what_is_cut_off() {
+        assert_eq!(Numbers::new(&[128, 128], 0).number(), Err(NoNumber::Ended));
+        assert_eq!(Numbers::new(&[255; 10], 0).number(), Err(NoNumber::TooLarge));
+        assert_eq!(Numbers::new(&[128, 2], 0).small::<u8>(), Err(NoNumber::TooLarge));
+        assert_eq!(Numbers::new(&[1, 2], 0).bytes(3), Err(NoNumber::Ended));
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_come_back_in_their_order(all: Vec<u64>) {
+            let mut bytes = Vec::new();
+            all.iter().for_each(|number| put(&mut bytes, *number));
+            let mut numbers = Numbers::new(&bytes, 0);
+            for number in all {
+                prop_assert_eq!(numbers.number(), Ok(number));
+            }
+            prop_assert!(numbers.rest().is_empty());
+        }
+    }
+}

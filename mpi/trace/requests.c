@@ -1,0 +1,227 @@
+/*
+ * The calls that begin, complete and free requests.
+ *
+ * A request that completes is gone when the call returns, so its handle is kept from before. What was received is known by
+ * its status only, so the program's "ignore" becomes a status of our own. Tests that find nothing complete are not recorded:
+ * how often a program looks is not what it waits for.
+ *
+ * In Fortran they are C's with other handles: every implementation has them so.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "calls.h"
+#include "record.h"
+
+/* Handles and statuses of one call. They grow to the longest list there was, and stay. */
+static struct {
+    int room;
+    MPI_Request *asked;
+    MPI_Status *statuses;
+} list;
+
+static void *grown(void *old, size_t count, size_t size)
+{
+    void *memory = realloc(old, count * size);
+    if (memory == NULL)
+        abort();
+    return memory;
+}
+
+static void make_room(int count)
+{
+    if (count <= list.room)
+        return;
+    list.asked = grown(list.asked, (size_t)count, sizeof *list.asked);
+    list.statuses = grown(list.statuses, (size_t)count, sizeof *list.statuses);
+    list.room = count;
+}
+
+static MPI_Status *keep(int count, const MPI_Request requests[], MPI_Status *statuses)
+{
+    make_room(count > 0 ? count : 1);
+    if (count > 0)
+        memcpy(list.asked, requests, (size_t)count * sizeof *requests);
+    return statuses == MPI_STATUSES_IGNORE || statuses == MPI_STATUS_IGNORE ? list.statuses : statuses;
+}
+
+static void done(MPI_Request request, const MPI_Status *status)
+{
+    if (request == MPI_REQUEST_NULL)
+        return;
+    int cancelled = 0;
+    PMPI_Test_cancelled(status, &cancelled);
+    put_record(RECORD_DONE);
+    put_request(HANDLE(request));
+    put(cancelled != 0);
+    /* Of a send nothing is said here; what is no rank and no tag is not believed. */
+    put(status->MPI_SOURCE >= 0 ? (uint64_t)status->MPI_SOURCE + 1 : 0);
+    put(status->MPI_TAG >= 0 ? (uint64_t)status->MPI_TAG + 1 : 0);
+}
+
+static void all_done(int count, const MPI_Status statuses[])
+{
+    for (int i = 0; i < count; i++)
+        done(list.asked[i], &statuses[i]);
+}
+
+static void some_done(int count, const int indices[], const MPI_Status statuses[])
+{
+    for (int i = 0; count != MPI_UNDEFINED && i < count; i++)
+        done(list.asked[indices[i]], &statuses[i]);
+}
+
+int MPI_Wait(MPI_Request *request, MPI_Status *status)
+{
+    bool own = enter();
+    MPI_Request asked = *request;
+    MPI_Status mine;
+    status = status == MPI_STATUS_IGNORE ? &mine : status;
+    int result = PMPI_Wait(request, status);
+    if (own && result == MPI_SUCCESS)
+        done(asked, status);
+    leave();
+    return result;
+}
+
+int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
+{
+    bool own = enter();
+    MPI_Request asked = *request;
+    MPI_Status mine;
+    status = status == MPI_STATUS_IGNORE ? &mine : status;
+    int result = PMPI_Test(request, flag, status);
+    if (own && result == MPI_SUCCESS && *flag)
+        done(asked, status);
+    leave();
+    return result;
+}
+
+int MPI_Waitall(int count, MPI_Request requests[], MPI_Status *statuses)
+{
+    if (!enter()) {
+        int result = PMPI_Waitall(count, requests, statuses);
+        leave();
+        return result;
+    }
+    statuses = keep(count, requests, statuses);
+    int result = PMPI_Waitall(count, requests, statuses);
+    if (result == MPI_SUCCESS)
+        all_done(count, statuses);
+    leave();
+    return result;
+}
+
+int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status *statuses)
+{
+    if (!enter()) {
+        int result = PMPI_Testall(count, requests, flag, statuses);
+        leave();
+        return result;
+    }
+    statuses = keep(count, requests, statuses);
+    int result = PMPI_Testall(count, requests, flag, statuses);
+    if (result == MPI_SUCCESS && *flag)
+        all_done(count, statuses);
+    leave();
+    return result;
+}
+
+int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *status)
+{
+    if (!enter()) {
+        int result = PMPI_Waitany(count, requests, index, status);
+        leave();
+        return result;
+    }
+    status = keep(count, requests, status);
+    int result = PMPI_Waitany(count, requests, index, status);
+    if (result == MPI_SUCCESS && *index != MPI_UNDEFINED)
+        done(list.asked[*index], status);
+    leave();
+    return result;
+}
+
+int MPI_Testany(int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status)
+{
+    if (!enter()) {
+        int result = PMPI_Testany(count, requests, index, flag, status);
+        leave();
+        return result;
+    }
+    status = keep(count, requests, status);
+    int result = PMPI_Testany(count, requests, index, flag, status);
+    if (result == MPI_SUCCESS && *flag && *index != MPI_UNDEFINED)
+        done(list.asked[*index], status);
+    leave();
+    return result;
+}
+
+int MPI_Waitsome(int count, MPI_Request requests[], int *completed, int indices[], MPI_Status *statuses)
+{
+    if (!enter()) {
+        int result = PMPI_Waitsome(count, requests, completed, indices, statuses);
+        leave();
+        return result;
+    }
+    statuses = keep(count, requests, statuses);
+    int result = PMPI_Waitsome(count, requests, completed, indices, statuses);
+    if (result == MPI_SUCCESS)
+        some_done(*completed, indices, statuses);
+    leave();
+    return result;
+}
+
+int MPI_Testsome(int count, MPI_Request requests[], int *completed, int indices[], MPI_Status *statuses)
+{
+    if (!enter()) {
+        int result = PMPI_Testsome(count, requests, completed, indices, statuses);
+        leave();
+        return result;
+    }
+    statuses = keep(count, requests, statuses);
+    int result = PMPI_Testsome(count, requests, completed, indices, statuses);
+    if (result == MPI_SUCCESS)
+        some_done(*completed, indices, statuses);
+    leave();
+    return result;
+}
+
+static void started(MPI_Request request)
+{
+    put_record(RECORD_START);
+    put_request(HANDLE(request));
+}
+
+int MPI_Start(MPI_Request *request)
+{
+    bool own = enter();
+    int result = PMPI_Start(request);
+    if (own && result == MPI_SUCCESS)
+        started(*request);
+    leave();
+    return result;
+}
+
+int MPI_Startall(int count, MPI_Request requests[])
+{
+    bool own = enter();
+    int result = PMPI_Startall(count, requests);
+    for (int i = 0; own && result == MPI_SUCCESS && i < count; i++)
+        started(requests[i]);
+    leave();
+    return result;
+}
+
+int MPI_Request_free(MPI_Request *request)
+{
+    bool own = enter();
+    MPI_Request freed = *request;
+    int result = PMPI_Request_free(request);
+    if (own && result == MPI_SUCCESS) {
+        put_record(RECORD_FREE);
+        put_request(HANDLE(freed));
+    }
+    leave();
+    return result;
+}

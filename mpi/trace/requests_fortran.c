@@ -1,0 +1,182 @@
+/*
+ * The calls of requests.c as Fortran makes them: handles are numbers, lists begin at 1, logicals are Fortran's.
+ *
+ * Lists of handles are converted on the stack where they are short, as nearly all are.
+ */
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "calls.h"
+#include "fortran.h"
+
+#define SHORT 64
+
+/* Requests of a call in C's handles, and statuses for them. */
+struct converted {
+    MPI_Request short_requests[SHORT];
+    MPI_Status short_statuses[SHORT];
+    MPI_Request *requests;
+    MPI_Status *statuses;
+};
+
+static void convert(struct converted *list, int count, const MPI_Fint requests[])
+{
+    list->requests = list->short_requests;
+    list->statuses = list->short_statuses;
+    if (count > SHORT) {
+        list->requests = malloc((size_t)count * sizeof *list->requests);
+        list->statuses = malloc((size_t)count * sizeof *list->statuses);
+        if (list->requests == NULL || list->statuses == NULL)
+            abort();
+    }
+    for (int i = 0; i < count; i++)
+        list->requests[i] = PMPI_Request_f2c(requests[i]);
+}
+
+static void hand_back(struct converted *list, int count, MPI_Fint requests[])
+{
+    for (int i = 0; i < count; i++)
+        requests[i] = PMPI_Request_c2f(list->requests[i]);
+    if (list->requests != list->short_requests) {
+        free(list->requests);
+        free(list->statuses);
+    }
+}
+
+static void tell_status(const MPI_Status *from, MPI_Fint *status, int place)
+{
+    if (status != MPI_F_STATUS_IGNORE && status != MPI_F_STATUSES_IGNORE)
+        PMPI_Status_c2f(from, status + place * FORTRAN_STATUS);
+}
+
+static void tell_statuses(const struct converted *list, int count, MPI_Fint *statuses)
+{
+    for (int i = 0; count != MPI_UNDEFINED && i < count; i++)
+        tell_status(&list->statuses[i], statuses, i);
+}
+
+static MPI_Fint from_one(int index)
+{
+    return index == MPI_UNDEFINED ? index : index + 1;
+}
+
+static void all_from_one(int count, MPI_Fint indices[])
+{
+    for (int i = 0; count != MPI_UNDEFINED && i < count; i++)
+        indices[i] = from_one(indices[i]);
+}
+
+FORTRAN(mpi_wait, MPI_WAIT, (MPI_Fint * request, MPI_Fint *status, MPI_Fint *error))
+{
+    MPI_Request own = PMPI_Request_f2c(*request);
+    MPI_Status mine;
+    *error = MPI_Wait(&own, &mine);
+    *request = PMPI_Request_c2f(own);
+    tell_status(&mine, status, 0);
+}
+
+FORTRAN(mpi_test, MPI_TEST, (MPI_Fint * request, MPI_Fint *flag, MPI_Fint *status, MPI_Fint *error))
+{
+    MPI_Request own = PMPI_Request_f2c(*request);
+    MPI_Status mine;
+    int is_done = 0;
+    *error = MPI_Test(&own, &is_done, &mine);
+    *request = PMPI_Request_c2f(own);
+    *flag = is_done;
+    if (is_done)
+        tell_status(&mine, status, 0);
+}
+
+FORTRAN(mpi_waitall, MPI_WAITALL, (MPI_Fint * count, MPI_Fint *requests, MPI_Fint *statuses, MPI_Fint *error))
+{
+    struct converted list;
+    convert(&list, *count, requests);
+    *error = MPI_Waitall(*count, list.requests, list.statuses);
+    tell_statuses(&list, *count, statuses);
+    hand_back(&list, *count, requests);
+}
+
+FORTRAN(mpi_testall, MPI_TESTALL,
+        (MPI_Fint * count, MPI_Fint *requests, MPI_Fint *flag, MPI_Fint *statuses, MPI_Fint *error))
+{
+    struct converted list;
+    int are_done = 0;
+    convert(&list, *count, requests);
+    *error = MPI_Testall(*count, list.requests, &are_done, list.statuses);
+    *flag = are_done;
+    if (are_done)
+        tell_statuses(&list, *count, statuses);
+    hand_back(&list, *count, requests);
+}
+
+FORTRAN(mpi_waitany, MPI_WAITANY,
+        (MPI_Fint * count, MPI_Fint *requests, MPI_Fint *index, MPI_Fint *status, MPI_Fint *error))
+{
+    struct converted list;
+    int first = MPI_UNDEFINED;
+    convert(&list, *count, requests);
+    *error = MPI_Waitany(*count, list.requests, &first, list.statuses);
+    *index = from_one(first);
+    tell_status(&list.statuses[0], status, 0);
+    hand_back(&list, *count, requests);
+}
+
+FORTRAN(mpi_testany, MPI_TESTANY,
+        (MPI_Fint * count, MPI_Fint *requests, MPI_Fint *index, MPI_Fint *flag, MPI_Fint *status, MPI_Fint *error))
+{
+    struct converted list;
+    int first = MPI_UNDEFINED, is_done = 0;
+    convert(&list, *count, requests);
+    *error = MPI_Testany(*count, list.requests, &first, &is_done, list.statuses);
+    *index = from_one(first);
+    *flag = is_done;
+    if (is_done)
+        tell_status(&list.statuses[0], status, 0);
+    hand_back(&list, *count, requests);
+}
+
+FORTRAN(mpi_waitsome, MPI_WAITSOME,
+        (MPI_Fint * count, MPI_Fint *requests, MPI_Fint *completed, MPI_Fint *indices, MPI_Fint *statuses,
+         MPI_Fint *error))
+{
+    struct converted list;
+    convert(&list, *count, requests);
+    *error = MPI_Waitsome(*count, list.requests, completed, indices, list.statuses);
+    tell_statuses(&list, *completed, statuses);
+    all_from_one(*completed, indices);
+    hand_back(&list, *count, requests);
+}
+
+FORTRAN(mpi_testsome, MPI_TESTSOME,
+        (MPI_Fint * count, MPI_Fint *requests, MPI_Fint *completed, MPI_Fint *indices, MPI_Fint *statuses,
+         MPI_Fint *error))
+{
+    struct converted list;
+    convert(&list, *count, requests);
+    *error = MPI_Testsome(*count, list.requests, completed, indices, list.statuses);
+    tell_statuses(&list, *completed, statuses);
+    all_from_one(*completed, indices);
+    hand_back(&list, *count, requests);
+}
+
+FORTRAN(mpi_start, MPI_START, (MPI_Fint * request, MPI_Fint *error))
+{
+    MPI_Request own = PMPI_Request_f2c(*request);
+    *error = MPI_Start(&own);
+    *request = PMPI_Request_c2f(own);
+}
+
+FORTRAN(mpi_startall, MPI_STARTALL, (MPI_Fint * count, MPI_Fint *requests, MPI_Fint *error))
+{
+    struct converted list;
+    convert(&list, *count, requests);
+    *error = MPI_Startall(*count, list.requests);
+    hand_back(&list, *count, requests);
+}
+
+FORTRAN(mpi_request_free, MPI_REQUEST_FREE, (MPI_Fint * request, MPI_Fint *error))
+{
+    MPI_Request own = PMPI_Request_f2c(*request);
+    *error = MPI_Request_free(&own);
+    *request = PMPI_Request_c2f(own);
+}

@@ -1,0 +1,159 @@
+//! A real program of MPI, traced and simulated; for each MPI that is here.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::harness::{Rampart, Said};
+
+const IN_C: &str = include_str!("victims/messages.c");
+const IN_FORTRAN: &str = include_str!("victims/ring.f90");
+
+/// Compilers of C and of Fortran and launchers of the two libraries, as Debian names them.
+const LIBRARIES: [([&str; 2], &[&str]); 2] = [
+    (["mpicc.openmpi", "mpif90.openmpi"], &["mpirun.openmpi", "--oversubscribe"]),
+    (["mpicc.mpich", "mpif90.mpich"], &["mpirun.mpich"]),
+];
+
+/// What a library needs to run as root, and beside other tests on few CPUs.
+const SETTINGS: [(&str, &str); 3] =
+    [("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"), ("OMPI_MCA_mpi_yield_when_idle", "1")];
+
+/// A library and the program, built with it.
+struct Library {
+    rampart: Rampart,
+    launcher: &'static [&'static str],
+}
+
+fn libraries() -> Vec<Library> {
+    let build = ["-std=c11", "-D_POSIX_C_SOURCE=200809L", "-w"];
+    let found: Vec<Library> = LIBRARIES
+        .iter()
+        .filter_map(|([compiler, _], launcher)| built(compiler, launcher, &build, "program.c", IN_C))
+        .collect();
+    if found.is_empty() {
+        println!("skipped: no MPI (neither mpicc.openmpi nor mpicc.mpich)");
+    }
+    found
+}
+
+fn built(
+    compiler: &str,
+    launcher: &'static [&'static str],
+    how: &[&str],
+    name: &str,
+    program: &str,
+) -> Option<Library> {
+    let rampart = Rampart::new();
+    let source = rampart.folder().join(name);
+    std::fs::write(&source, program).unwrap();
+    let mut command = Command::new(compiler);
+    let built = command.args(how).arg("-o").arg(rampart.folder().join("program")).arg(&source).status().ok()?;
+    assert!(built.success(), "{compiler} builds the program");
+    Some(Library { rampart, launcher })
+}
+
+impl Library {
+    /// Traces the program on four ranks.
+    fn trace(&self, arguments: &[&str]) -> Said {
+        let (output, program) = (self.file("out.trace"), self.file("program"));
+        let goal = self.file("out.goal");
+        let head = ["trace", "--json", "-o", &output, "--goal", &goal, "--"];
+        let words = [&head, self.launcher, &["-n", "4", &program], arguments].concat();
+        let mut command = self.rampart.command(&words);
+        Said::from(command.envs(SETTINGS).output().expect("the binary runs"))
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.rampart.folder().join(name).to_str().unwrap().to_owned()
+    }
+
+    fn project(&self, more: &[&str]) -> Value {
+        self.rampart.json(&[&["project", "--json", "--trace", &self.file("out.trace")], more].concat())
+    }
+}
+
+/// The document among what launchers may say.
+fn document(said: &Said) -> Value {
+    let (begin, end) = (said.err.find("{\n").expect("a document"), said.err.rfind("\n}").expect("a document"));
+    serde_json::from_str(&said.err[begin..end + 2]).unwrap_or_else(|error| panic!("{error}: {said:?}"))
+}
+
+#[test]
+fn a_real_program_is_traced_simulated_and_put_on_more_nodes() {
+    let mut records = Vec::new();
+    for library in libraries() {
+        let said = library.trace(&[]);
+        assert_eq!((said.code, said.out.as_str()), (Some(0), ""), "{said:?}");
+        let document = document(&said);
+        assert_eq!((&document["ranks"], &document["complete"]), (&4.into(), &true.into()), "{said:?}");
+        assert_eq!(document["not_simulated"], serde_json::json!([]), "{said:?}");
+        records.push(document["records"].clone());
+        let own = library.project(&[]);
+        assert_eq!(own["nodes"], 4);
+        // Messages alone: from the first to the last, each rank takes part in some dozens a round, one after the other.
+        assert!(own["seconds"].as_f64().unwrap() > 3.0 * 60.0 * 400e-9, "{own}");
+        let goal =
+            library.rampart.json(&["project", "--json", "--goal", &library.file("out.goal"), "--mtbce", "9000s"]);
+        assert_eq!(goal["seconds"], own["seconds"], "the schedule is the same");
+        let many = library.project(&["--nodes", "64"]);
+        assert!(many["events"].as_u64().unwrap() > 16 * own["events"].as_u64().unwrap(), "collectives grow: {many}");
+        let disturbed = library.project(&["--nodes", "64", "--mtbce", "5ms", "--cost", "775us", "--seeds", "2"]);
+        assert!(disturbed["slowdown"].as_f64().unwrap() > 0.0, "{disturbed}");
+        let refused = library.rampart.run(&["project", "--trace", &library.file("out.trace"), "--nodes", "7"]);
+        assert_eq!((refused.code, refused.err.lines().count()), (Some(2), 1), "{refused:?}");
+        assert!(refused.err.contains("name 4 or 8"), "{refused:?}");
+    }
+    assert!(records.windows(2).all(|pair| pair[0] == pair[1]), "libraries are recorded alike: {records:?}");
+}
+
+/// Ten rounds of ten records, three communicators, a barrier and the end: each call once, though one library hands Fortran's on to C's
+/// and the other does not.
+#[test]
+fn a_program_in_fortran_is_recorded_as_one_in_c() {
+    let mut found = false;
+    for ([_, compiler], launcher) in LIBRARIES {
+        let Some(library) = built(compiler, launcher, &["-w"], "program.f90", IN_FORTRAN) else { continue };
+        found = true;
+        let said = library.trace(&[]);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        assert_eq!(document(&said)["records"], 4 * (10 * 10 + 3 + 2), "{said:?}");
+        assert!(library.project(&[])["seconds"].as_f64().unwrap() > 0.0);
+    }
+    if !found {
+        println!("skipped: no MPI for Fortran (neither mpif90.openmpi nor mpif90.mpich)");
+    }
+}
+
+#[test]
+fn a_program_that_is_killed_leaves_a_trace_that_can_be_simulated() {
+    for library in libraries() {
+        let said = library.trace(&["killed"]);
+        assert_ne!(said.code, Some(0), "{said:?}");
+        let document = document(&said);
+        assert_eq!((&document["complete"], &document["seconds"]), (&false.into(), &Value::Null), "{said:?}");
+        let own = library.project(&[]);
+        assert!(own["traced"]["measured_seconds"].is_null() && own["seconds"].as_f64().unwrap() > 0.0, "{own}");
+        assert!(own["events"].as_u64().unwrap() > 500, "the first blocks are there: {own}");
+    }
+}
+
+#[test]
+fn what_cannot_be_traced_is_refused_in_one_line() {
+    let rampart = Rampart::new();
+    let output = rampart.folder().join("out.trace");
+    let output = output.to_str().unwrap();
+    let refused = rampart.run(&["trace", "-o", output, "--mpicc", "no-such-mpicc", "--", "true"]);
+    assert_eq!((refused.code, refused.err.lines().count()), (Some(2), 1), "{refused:?}");
+    assert!(refused.err.contains("--mpicc"), "{refused:?}");
+    std::fs::write(output, "RAMPTRAC\u{1}").unwrap();
+    for (arguments, why) in [
+        (vec!["project", "--trace", output], "this is no trace of a program"),
+        (vec!["project", "--trace", output, "--network", "none"], "there is no network"),
+        (vec!["project", "--trace", "/none/such"], "No such file"),
+    ] {
+        let refused = rampart.run(&arguments);
+        assert_eq!((refused.code, refused.err.lines().count()), (Some(2), 1), "{refused:?}");
+        assert!(refused.err.contains(why), "{refused:?}");
+    }
+}
