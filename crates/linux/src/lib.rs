@@ -18,11 +18,12 @@
 //! | [`errors`] | errors that the hardware reported |
 //! | [`userfaultfd`] | page faults that this program resolves itself |
 //! | [`vault`] | memory of a program that is absent until it is asked for |
+//! | [`shared`] | the same by a file that is mapped twice |
 //! | [`protect`] | the same by permissions alone, where pages cannot be moved |
-//! | `program` | where the program finds the pages of either: in one range, and through a [`Window`] elsewhere |
+//! | `program` | where the program finds the pages of each: in one range, and through a [`Window`] elsewhere |
 //! | [`cpu`] | where threads run, how they give way, the clock |
 //!
-//! `unsafe` is where memory is mapped, registered and moved (below [`block`], [`userfaultfd`], [`vault`], `program` and [`protect`]), and in one
+//! `unsafe` is where memory is mapped, registered and moved (below [`block`], [`userfaultfd`], [`vault`], [`shared`], `program` and [`protect`]), and in one
 //! system call below [`cpu`].
 //!
 //! Works from Linux 5.10 on, with 4 KiB pages.
@@ -47,6 +48,7 @@ mod program;
 pub mod protect;
 pub mod retire;
 mod roots;
+pub mod shared;
 pub mod topology;
 pub mod userfaultfd;
 pub mod vault;

@@ -36,35 +36,34 @@ impl Window {
     fn area(self) -> Area {
         Area { start: self.address, bytes: bytes(self.span.pages()) }
     }
+}
 
-    /// Replaces what lies there.
-    ///
-    /// # Safety
-    /// As of [`ProgramRange::show`].
-    unsafe fn replace(self, advice: Advice) -> Result<()> {
-        let area = self.area();
-        let rights = ProtFlags::READ | ProtFlags::WRITE;
-        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        // SAFETY: a new mapping where the kernel chooses.
-        let fresh = unsafe { mm::mmap_anonymous(ptr::null_mut(), area.bytes, rights, flags)? };
-        // SAFETY: the new mapping is ours, as long, and zeros; the old one is as the caller promises. A page of zeros is not
-        // touched, so that static data without an end costs nothing.
-        unsafe {
-            let _ = mm::madvise(fresh, area.bytes, advice);
-            let mut page = [0_u64; PAGE_BYTES / 8];
-            for offset in (0..area.bytes).step_by(PAGE_BYTES) {
-                ptr::copy_nonoverlapping(self.address.as_ptr().add(offset).cast(), &raw mut page, 1);
-                if page.iter().any(|&word| word != 0) {
-                    ptr::copy_nonoverlapping(&raw const page, fresh.byte_add(offset).cast(), 1);
-                }
+/// Puts private anonymous memory with this content in the place of what lies there.
+///
+/// # Safety
+/// The area is of whole pages, and what lies there may be replaced; nobody writes to it meanwhile. The content can be read, and is as
+/// long. Nobody has a reference to either.
+pub(crate) unsafe fn replace(area: Area, content: NonNull<u8>, advice: Advice) -> Result<()> {
+    let rights = ProtFlags::READ | ProtFlags::WRITE;
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    // SAFETY: a new mapping where the kernel chooses.
+    let fresh = unsafe { mm::mmap_anonymous(ptr::null_mut(), area.bytes, rights, flags)? };
+    // SAFETY: the new mapping is ours, as long, and zeros; the others are as the caller promises. A page of zeros is not
+    // touched, so that memory without an end costs nothing.
+    unsafe {
+        let _ = mm::madvise(fresh, area.bytes, advice);
+        let mut page = [0_u64; PAGE_BYTES / 8];
+        for offset in (0..area.bytes).step_by(PAGE_BYTES) {
+            ptr::copy_nonoverlapping(content.as_ptr().add(offset).cast(), &raw mut page, 1);
+            if page.iter().any(|&word| word != 0) {
+                ptr::copy_nonoverlapping(&raw const page, fresh.byte_add(offset).cast(), 1);
             }
-            let place = self.address.as_ptr().cast();
-            let moved = mm::mremap_fixed(fresh, area.bytes, area.bytes, MremapFlags::MAYMOVE, place);
-            if moved.is_err() {
-                let _ = mm::munmap(fresh, area.bytes);
-            }
-            moved.map(|_| ())
         }
+        let moved = mm::mremap_fixed(fresh, area.bytes, area.bytes, MremapFlags::MAYMOVE, area.start.as_ptr().cast());
+        if moved.is_err() {
+            let _ = mm::munmap(fresh, area.bytes);
+        }
+        moved.map(|_| ())
     }
 }
 
@@ -95,7 +94,7 @@ impl ProgramRange {
         let apart = |pair: &[Window]| pair[0].span.end() <= pair[1].span.first();
         assert!(wanted.windows(2).all(apart), "windows are on pages of their own, ascending");
         // SAFETY: the caller's promise.
-        let replaced = wanted.iter().filter(|window| unsafe { window.replace(advice) }.is_ok());
+        let replaced = wanted.iter().filter(|window| unsafe { replace(window.area(), window.address, advice) }.is_ok());
         self.windows.set(replaced.copied().collect()).expect("windows are opened once");
         self.windows()
     }

@@ -99,13 +99,8 @@ impl Protected {
     /// [`Error::Guarded`] if the kernel refuses.
     pub fn prepare_again(&mut self, kept: &[Span]) -> Result<(), Error> {
         std::mem::forget(self.memory.take());
-        let mut rest = Span::new(0, self.pages());
-        for kept in kept {
-            let Some((before, behind)) = rest.map(|rest| rest.split(kept.first())) else { break };
-            before.map_or(Ok(()), |before| self.unlock(before))?;
-            rest = behind.and_then(|behind| behind.split(kept.end()).1);
-        }
-        rest.map_or(Ok(()), |rest| self.unlock(rest))
+        let all = Span::new(0, self.pages()).expect("a range has pages");
+        all.around(kept).filter(|(_, is_kept)| !is_kept).try_for_each(|(part, _)| self.unlock(part))
     }
 
     /// The first byte; good as long as the range lives.

@@ -188,16 +188,11 @@ impl Vault {
     /// As of [`Vault::arm`].
     pub fn arm_around(&self, odd: &[Span]) -> Result<(), Error> {
         self.register(Side::Vault, self.span())?;
-        let mut rest = Some(self.span());
-        for odd in odd {
-            let Some((before, behind)) = rest.map(|rest| rest.split(odd.first())) else { break };
-            before.map_or(Ok(()), |before| self.register(Side::Program, before))?;
-            let (odd, behind) = behind.map_or((None, None), |behind| behind.split(odd.end()));
+        self.span().around(odd).try_for_each(|(part, is_odd)| match self.register(Side::Program, part) {
             // What is refused is the program's own affair.
-            let _ = odd.map(|odd| self.register(Side::Program, odd));
-            rest = behind;
-        }
-        rest.map_or(Ok(()), |rest| self.register(Side::Program, rest))
+            Err(_) if is_odd => Ok(()),
+            other => other,
+        })
     }
 
     fn register(&self, side: Side, span: Span) -> Result<(), Error> {

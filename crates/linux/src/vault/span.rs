@@ -87,6 +87,23 @@ impl Span {
         (Self::new(self.first, at - self.first), Self::new(at, self.end() - at))
     }
 
+    /// Its pages in order, in parts that are of one of the `odd` spans, which ascend, or of none; and whether they are odd.
+    pub(crate) fn around(self, odd: &[Self]) -> impl Iterator<Item = (Self, bool)> {
+        let (mut odd, mut rest) = (odd.iter().peekable(), Some(self));
+        std::iter::from_fn(move || {
+            let span = rest?;
+            while odd.next_if(|odd| odd.end() <= span.first).is_some() {}
+            let (end, is_odd) = match odd.peek() {
+                Some(odd) if odd.first <= span.first => (odd.end(), true),
+                Some(odd) => (odd.first, false),
+                None => (span.end(), false),
+            };
+            let (part, behind) = span.split(end);
+            rest = behind;
+            part.map(|part| (part, is_odd))
+        })
+    }
+
     /// Pieces that lie in one huge page's place each, in order.
     pub fn by_huge_page(self) -> impl Iterator<Item = Self> {
         let mut rest = Some(self);
@@ -121,6 +138,23 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_span_is_cut_around_what_is_odd(
+            first in 0_u64..50, pages in 1_u64..200, odd in proptest::collection::vec((1_u64..20, 1_u64..20), 0..6)
+        ) {
+            let (span, mut at) = (Span::new(first, pages).unwrap(), 0);
+            let place = |(gap, pages): (u64, u64)| {
+                let odd = Span::new(at + gap, pages).unwrap();
+                at = odd.end();
+                odd
+            };
+            let odd: Vec<Span> = odd.into_iter().map(place).collect();
+            let parts: Vec<(u64, bool)> =
+                span.around(&odd).flat_map(|(part, is_odd)| part.numbers().map(move |page| (page, is_odd))).collect();
+            let is_odd = |page: u64| odd.iter().any(|odd| odd.numbers().contains(&page));
+            prop_assert_eq!(parts, span.numbers().map(|page| (page, is_odd(page))).collect::<Vec<_>>());
+        }
+
         #[test]
         fn the_pieces_of_a_span_are_the_span(first in 0_u64..5000, pages in 1_u64..3000, at in 0_u64..9000) {
             let span = Span::new(first, pages).unwrap();

@@ -1,0 +1,124 @@
+//! Pages change their kind: ordinary ones become the file's, the file's ordinary ones.
+//!
+//! Threads of the program use the pages meanwhile. None may write to a page between the moment that it is copied and the moment that its
+//! copy takes its place; and whoever comes too early waits, and tries again.
+
+use std::ptr;
+
+use rampart_memory::FRAME_BYTES;
+use rustix::io::Result;
+use rustix::mm::Advice;
+
+use super::{SharedRange, guarded, map_over};
+use crate::Error;
+use crate::PAGE_BYTES;
+use crate::program::replace;
+use crate::userfaultfd::{Modes, Wake};
+use crate::vault::Span;
+
+/// Pages that are made ordinary at once: 64 MiB, twice which is in memory meanwhile. Each time adds a mapping to those that the kernel
+/// allows.
+const AT_ONCE: u64 = 1 << 14;
+
+impl SharedRange {
+    /// Ordinary pages, in one piece, become the file's, and are in the program's page table afterwards or not. Those who wait are
+    /// not woken.
+    pub(super) fn join(&self, span: Span) -> Result<()> {
+        let area = self.program.area(span);
+        let files = self.files();
+        // Who touches a page that is not there waits from here on, and who writes to one that is.
+        self.register(area, Modes::MISSING.union(Modes::WRITE_PROTECT))?;
+        let joined = self.copy_to_file(span).and_then(|()| {
+            // SAFETY: the pages are our range's or a window's; what they hold was copied, and nobody wrote to one since.
+            unsafe { map_over(area, &files.memory, span.offset().get()) }
+        });
+        if let Err(errno) = joined {
+            // Whoever waits to write goes on; there is nothing to do about a failure of this as well.
+            let _ = files.userfaultfd.allow_writes(area, Wake::Now);
+            self.punch(span);
+            return Err(errno);
+        }
+        self.of_file.set(span, true);
+        self.register(area, Modes::MISSING.union(Modes::MINOR))
+    }
+
+    fn copy_to_file(&self, span: Span) -> Result<()> {
+        self.files().userfaultfd.protect(self.program.area(span))?;
+        if self.is_huge() {
+            // Else a touch of what lies behind would be a signal where the pool is empty.
+            self.populate(span)?;
+        }
+        self.each_present(span, |run| {
+            for page in run.numbers() {
+                let mut content = [0_u64; PAGE_BYTES / 8];
+                // SAFETY: the page is readable memory of the program's, which nobody writes to; what lies behind is ours alone.
+                unsafe {
+                    ptr::copy_nonoverlapping(self.address(page).as_ptr().cast(), &raw mut content, 1);
+                    if content.iter().any(|&word| word != 0) {
+                        ptr::copy_nonoverlapping(&raw const content, self.behind(page).as_ptr().cast(), 1);
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Makes pages ordinary for good. They are the program's then, and all of them are there; those in one piece are one mapping of the
+    /// kernel's, as mremap(2) wants.
+    ///
+    /// # Errors
+    /// [`Error::Guarded`] if the kernel refuses, as without memory; some of the pages may be ordinary then.
+    pub fn leave(&self, span: Span) -> std::result::Result<(), Error> {
+        let _split = self.is_split();
+        self.program.pieces(span).try_for_each(|piece| self.leave_piece(piece)).map_err(guarded("make ordinary"))
+    }
+
+    fn leave_piece(&self, piece: Span) -> Result<()> {
+        for (run, is_of_file) in self.of_file.runs(piece) {
+            if !is_of_file {
+                self.join(run)?;
+            }
+        }
+        self.make_ordinary(piece)
+    }
+
+    /// Makes all pages ordinary, and keeps them so until [`SharedRange::unsplit`]: what a fork needs.
+    ///
+    /// # Errors
+    /// As of [`SharedRange::leave`].
+    pub fn split(&self) -> std::result::Result<(), Error> {
+        let mut split = self.split.write().expect("no panic");
+        *split = true;
+        let mut rest = Span::new(0, self.of_file.reach());
+        while let Some(span) = rest {
+            let (part, behind) = span.split(span.first() + AT_ONCE);
+            rest = behind;
+            let of_file = part.into_iter().flat_map(|part| self.runs(part)).filter(|(_, is_of_file)| *is_of_file);
+            for (run, _) in of_file {
+                self.make_ordinary(run).map_err(guarded("make ordinary"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends [`SharedRange::split`] in the process that called it.
+    pub fn unsplit(&self) {
+        *self.split.write().expect("no panic") = false;
+    }
+
+    /// Pages of the file, in one piece, become ordinary, and those go on who wait for them.
+    fn make_ordinary(&self, span: Span) -> Result<()> {
+        let area = self.program.area(span);
+        // Who touches one waits from here on.
+        self.take(span)?;
+        // SAFETY: the pages are our range's or a window's, and nobody has one of them just now; the source is ours alone, and as long.
+        unsafe { replace(area, self.behind(span.first()), Advice::LinuxNoHugepage) }?;
+        self.of_file.set(span, false);
+        self.punch(span);
+        // What is given back some day, and touched again, is to be noticed.
+        self.register(area, Modes::MISSING)?;
+        self.files().userfaultfd.wake(area)
+    }
+}
+
+const _: () = assert!(PAGE_BYTES as u64 == FRAME_BYTES);

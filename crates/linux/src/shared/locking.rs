@@ -1,0 +1,212 @@
+//! Pages are locked, unlocked, given and given back.
+
+use rustix::io::{Errno, Result};
+use rustix::mm::Advice;
+
+use super::{SharedRange, guarded, map_over};
+use crate::Error;
+use crate::userfaultfd::{Modes, Wake, Wanted};
+use crate::vault::Span;
+
+impl SharedRange {
+    /// Takes pages from the program: the next touch of each is a fault. What is ordinary becomes the file's.
+    ///
+    /// # Errors
+    /// [`Error::Guarded`] if the kernel refuses, as without memory for the file, or if all is [split](SharedRange::split). Some of the pages
+    /// may be locked then.
+    pub fn lock(&self, span: Span) -> std::result::Result<(), Error> {
+        let split = self.is_split();
+        let locked = if *split { Err(Errno::BUSY) } else { self.lock_pages(span) };
+        locked.map_err(guarded("lock"))
+    }
+
+    fn lock_pages(&self, span: Span) -> Result<()> {
+        for (run, is_of_file) in self.runs(span) {
+            if !is_of_file {
+                self.join(run)?;
+            }
+            self.take(run)?;
+            if !is_of_file {
+                self.files().userfaultfd.wake(self.program.area(run))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives locked pages to the program. A page that it has already stays.
+    ///
+    /// # Errors
+    /// [`Error::Guarded`] if the kernel refuses, as without memory for a page that was given back meanwhile.
+    pub fn unlock(&self, span: Span, wake: Wake) -> std::result::Result<(), Error> {
+        let _split = self.is_split();
+        let of_file = self.runs(span).filter(|(_, is_of_file)| *is_of_file);
+        for (run, _) in of_file {
+            self.map(run, wake).map_err(guarded("unlock"))?;
+        }
+        Ok(())
+    }
+
+    /// Gives the program pages of zeros that it never touched. Those who wait for them go on after [`SharedRange::wake`].
+    ///
+    /// # Errors
+    /// [`Error::Guarded`] if the kernel refuses, as without memory.
+    pub fn fill(&self, span: Span) -> std::result::Result<(), Error> {
+        let split = self.is_split();
+        if !*split && self.bring(span).is_ok() {
+            return Ok(());
+        }
+        // Used while nobody looked, or the process forks, or the pool of huge pages is empty.
+        for (run, is_of_file) in self.runs(span) {
+            let given = if is_of_file {
+                self.map(run, Wake::Later)
+            } else {
+                run.numbers().try_for_each(|page| self.zero(page))
+            };
+            given.map_err(guarded("give pages of"))?;
+        }
+        Ok(())
+    }
+
+    /// Makes pages the file's, of which the program has none, and gives them to it.
+    fn bring(&self, span: Span) -> Result<()> {
+        self.populate(span)?;
+        for (run, is_of_file) in self.runs(span) {
+            if !is_of_file {
+                self.each_present(run, |_| Err(Errno::EXIST))?;
+                let area = self.program.area(run);
+                // SAFETY: the pages are our range's or a window's; nobody has them yet, as was just seen, and nobody gets one: who touches
+                // one waits for the thread that is here.
+                unsafe { map_over(area, &self.files().memory, run.offset().get()) }?;
+                self.of_file.set(run, true);
+                self.register(area, Modes::MISSING.union(Modes::MINOR))?;
+            }
+            self.map(run, Wake::Later)?;
+        }
+        Ok(())
+    }
+
+    /// A thread faulted on a page that the program is to have: gives it, or zeros where there is nothing, and lets those go on who wait.
+    ///
+    /// # Errors
+    /// [`Error::Guarded`] if the kernel refuses, as without memory.
+    pub fn settle(&self, page: u64) -> std::result::Result<(), Error> {
+        let _split = self.is_split();
+        if self.of_file.has(page) {
+            return self.map(self.entry(page), Wake::Now).map_err(guarded("give a page of"));
+        }
+        self.zero(page).map_err(guarded("give a page of"))
+    }
+
+    /// Gives zeros where an ordinary page is not, and lets those go on who wait for it.
+    fn zero(&self, page: u64) -> Result<()> {
+        let area = self.program.area(Span::page(page).expect("a page of this range"));
+        // SAFETY: the page is our range's or a window's, which are reached by raw pointers or by those whom faults stop.
+        match unsafe { self.files().userfaultfd.zero_pages(area, Wake::Now) } {
+            // It is there already, or the kernel serves its faults, since other memory of the program's lies there by now.
+            Err(Errno::EXIST | Errno::NOENT | Errno::INVAL) => self.files().userfaultfd.wake(area),
+            other => other,
+        }
+    }
+
+    /// Lets those who wait in the program's range try again.
+    ///
+    /// # Errors
+    /// [`Error::Guarded`] if the kernel refuses.
+    pub fn wake(&self, span: Span) -> std::result::Result<(), Error> {
+        self.program
+            .pieces(span)
+            .try_for_each(|piece| self.files().userfaultfd.wake(self.program.area(piece)))
+            .map_err(guarded("wake threads at"))
+    }
+
+    /// Gives the frames of pages back to the kernel, locked or not. They read as zeros from now on. Needs none of the open files, so any
+    /// thread may ask for it.
+    ///
+    /// # Errors
+    /// [`Error::Guarded`] if the kernel refuses.
+    pub fn discard(&self, span: Span) -> std::result::Result<(), Error> {
+        let _split = self.is_split();
+        for (run, is_of_file) in self.runs(span) {
+            if is_of_file {
+                self.punch(run);
+            } else {
+                self.program.advise(run, Advice::LinuxDontNeed).map_err(guarded("discard"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes pages of the file out of the program's page table, those of a program that has called mlockall(2) as well (Linux 5.18).
+    pub(super) fn take(&self, span: Span) -> Result<()> {
+        let Err(errno) = self.program.advise(span, Advice::LinuxDontNeed) else { return Ok(()) };
+        let area = self.program.area(span);
+        // SAFETY: the pages are our range's or a window's, which are reached by raw pointers or by those whom faults stop; they stay in the
+        // file.
+        let taken = unsafe { libc::madvise(area.start.as_ptr().cast(), area.bytes, libc::MADV_DONTNEED_LOCKED) };
+        if taken == 0 { Ok(()) } else { Err(errno) }
+    }
+
+    /// Takes pages out of the file; where the kernel does not, as from memory that is locked, they are written with zeros.
+    pub(super) fn punch(&self, span: Span) {
+        let start = usize::try_from(span.offset().get()).expect("an offset in memory");
+        let bytes = usize::try_from(span.bytes().get()).expect("pages in memory");
+        if self.behind.advise(start..start + bytes, Advice::LinuxRemove).is_err() {
+            for word in (start..start + bytes).step_by(8) {
+                // SAFETY: the word is of the mapping behind, which is writable and reached by raw pointers only.
+                unsafe { self.behind.at(word).cast::<u64>().write_volatile(0) };
+            }
+        }
+    }
+
+    /// Puts pages of the file into the program's page table.
+    fn map(&self, span: Span, wake: Wake) -> Result<()> {
+        // SAFETY: the pages are our range's or a window's, which are reached by raw pointers or by those whom faults stop.
+        let mapped = |span| unsafe { self.files().userfaultfd.map_file_pages(self.program.area(span), false, wake) };
+        match mapped(span) {
+            Ok(()) => return Ok(()),
+            // A page is there already, or one is not in the file.
+            Err(Errno::EXIST | Errno::FAULT) => {}
+            Err(errno) => return Err(errno),
+        }
+        let mut next = span.first();
+        while next < span.end() {
+            let entry = self.entry(next);
+            let result = match mapped(entry) {
+                Err(Errno::FAULT) => self.populate(entry).and_then(|()| mapped(entry)),
+                other => other,
+            };
+            match result {
+                Ok(()) => {}
+                Err(Errno::EXIST) if wake == Wake::Now => self.files().userfaultfd.wake(self.program.area(entry))?,
+                Err(Errno::EXIST) => {}
+                Err(errno) => return Err(errno),
+            }
+            next = entry.end();
+        }
+        Ok(())
+    }
+
+    /// Has the file have pages, of zeros where it has none.
+    pub(super) fn populate(&self, span: Span) -> Result<()> {
+        let start = usize::try_from(span.offset().get()).expect("an offset in memory");
+        let bytes = usize::try_from(span.bytes().get()).expect("pages in memory");
+        self.behind.advise(start..start + bytes, Advice::LinuxPopulateWrite)
+    }
+
+    /// A span in pieces that lie in one piece each, of one kind each.
+    pub(super) fn runs(&self, span: Span) -> impl Iterator<Item = (Span, bool)> {
+        self.program.pieces(span).flat_map(|piece| self.of_file.runs(piece))
+    }
+
+    /// Calls `each` for the runs of pages that are in the program's page table, or in swap, until it fails.
+    pub(super) fn each_present(&self, span: Span, mut each: impl FnMut(Span) -> Result<()>) -> Result<()> {
+        for piece in self.program.pieces(span) {
+            for run in self.files().scan.runs(self.program.area(piece), Wanted::Present) {
+                let run = run?;
+                let first = self.find(run.start).expect("what is found in a range lies in it");
+                each(Span::new(first, run.bytes as u64 / rampart_memory::FRAME_BYTES).expect("a run has pages"))?;
+            }
+        }
+        Ok(())
+    }
+}

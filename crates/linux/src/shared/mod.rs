@@ -1,0 +1,323 @@
+//! Memory of which the program's view can be emptied and filled again: a file in memory that is mapped twice.
+//!
+//! **Problem.** A move between two ranges ([`crate::vault`]) changes two page tables, and each time all CPUs that run threads of the
+//! program are told; and kernels before Linux 6.8 cannot move at all. **Idea.** The pages are those of a file in memory
+//! (memfd_create(2)), which the program has mapped and, *behind* it, so have we. To lock a page is to take it out of the program's page
+//! table: it stays in the file, and the next touch is a *minor fault*, a message to us (`UFFDIO_REGISTER_MODE_MINOR`, Linux 5.14). To unlock
+//! it is to put it back (`UFFDIO_CONTINUE`). **Why this way.** Nothing is copied, what is locked is looked at in its own frame, system
+//! calls wait for a fault as threads do, and to unlock needs no word to other CPUs. Pages may be of the pool of huge pages, where 2 MiB are
+//! one entry.
+//!
+//! A file is shared with children, and a program counts on the kernel for much that it does not do with files. So a page is in one of two
+//! kinds of memory: *of the file*, which can be locked, or *ordinary*, private and anonymous as the program believes it to be.
+//!
+//! - All is ordinary at first. What was never touched becomes the file's at its first fault ([`SharedRange::fill`]), what was used
+//!   before when it is first locked: writers are stopped by write protection, the content is copied to the file, and the file takes the place.
+//! - [`SharedRange::leave`] makes it ordinary again, for good: it can be locked into memory, be moved and have other rights.
+//! - Before a fork all becomes ordinary ([`SharedRange::split`]), so that the child has what children have: a copy, made when one of the
+//!   two writes. Each has a file of its own afterwards. This costs the parent two copies of what is used, and is why programs that fork
+//!   often want another engine.
+//!
+//! What is lost against a vault: a device that writes to a page goes unseen. Who lends pages to a device holds them open
+//! meanwhile.
+//!
+//! All memory is reached by raw pointers, so everything here is safe to call; operations on one page go one after the other, but for
+//! [`SharedRange::discard`], which any thread may ask for.
+//!
+//! Source: Linux, Documentation/admin-guide/mm/userfaultfd.rst and hugetlbpage.rst.
+
+#![expect(unsafe_code, reason = "a range owns its two mappings, which makes requests about them sound")]
+
+mod kinds;
+mod locking;
+mod which;
+
+use std::os::fd::OwnedFd;
+use std::ptr::NonNull;
+use std::sync::{OnceLock, RwLock, RwLockReadGuard};
+
+use rampart_memory::{Bytes, FRAME_BYTES, Frame};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::io::Errno;
+use rustix::mm::{self, Advice, MapFlags, ProtFlags};
+
+use crate::block::mapping::Mapping;
+use crate::program::{ProgramRange, Window};
+use crate::roots::number;
+use crate::userfaultfd::{Area, Features, Message, Messages, Modes, PageScan, Reach, Stop, Userfaultfd, Waited};
+use crate::vault::{HUGE_PAGES, PageFault, Side, Span};
+use crate::{Error, PageKind, Pagemap, Roots, check_page_size};
+
+use self::which::Which;
+
+/// A program's range, and the file behind it; both are unmapped on drop.
+#[derive(Debug)]
+pub struct SharedRange {
+    program: ProgramRange,
+    /// The same pages, where nobody else looks.
+    behind: Mapping,
+    kind: PageKind,
+    /// Pages that are the file's.
+    of_file: Which,
+    files: OnceLock<Files>,
+    /// Whether everything is ordinary and stays so, as while the process forks.
+    split: RwLock<bool>,
+}
+
+/// What the kernel is asked by: open files of the thread that opened the range, and of those that share its table of files.
+#[derive(Debug)]
+struct Files {
+    userfaultfd: Userfaultfd,
+    scan: PageScan,
+    memory: OwnedFd,
+}
+
+// SAFETY: it belongs to the process and not to a thread. Its bytes are touched through raw pointers only, and what `&self` offers are
+// system calls, which the kernel orders, and copies between pages that nobody can touch meanwhile.
+unsafe impl Sync for SharedRange {}
+
+/// Whether the administrator lets a process have pages of the pool of huge pages.
+#[must_use]
+pub fn has_huge_pages(roots: &Roots) -> bool {
+    let path = |name: &str| roots.sys(format!("kernel/mm/hugepages/hugepages-2048kB/{name}"));
+    ["free_hugepages", "nr_overcommit_hugepages"].iter().any(|name| number(&path(name)).is_some_and(|pages| pages > 0))
+}
+
+impl SharedRange {
+    /// Reserves `bytes`, a multiple of a page and for [`PageKind::HugeTlb`] of 2 MiB, at a multiple of 2 MiB. For now it is ordinary
+    /// memory, and no file is open.
+    ///
+    /// # Errors
+    /// [`Error::BlockSize`] for a size that cannot be, [`Error::Claim`] if there are not so many addresses.
+    pub fn prepare(bytes: Bytes, kind: PageKind) -> Result<Self, Error> {
+        check_page_size()?;
+        let granule = kind.granule();
+        let fits = (1..1 << 45).contains(&bytes.get()) && bytes.get().is_multiple_of(granule.get());
+        let size = usize::try_from(bytes.get()).ok().filter(|_| fits).ok_or(Error::BlockSize { bytes, granule })?;
+        Ok(Self {
+            program: ProgramRange::new(reserved(size)?),
+            behind: hidden(size)?,
+            kind,
+            of_file: Which::none(bytes.frames()),
+            files: OnceLock::new(),
+            split: RwLock::new(false),
+        })
+    }
+
+    /// Takes over in a child process, after a fork before which all was [split](SharedRange::split): it is ordinary memory. The parent's
+    /// files are not closed here: their numbers may be those of other files by now, if the thread that opened them had a table
+    /// of its own.
+    ///
+    /// # Errors
+    /// [`Error::Claim`] if there are not so many addresses.
+    pub fn prepare_again(&mut self) -> Result<(), Error> {
+        std::mem::forget(self.files.take());
+        let behind = hidden(self.behind.bytes())?;
+        // A child does not get the parent's, whose addresses may be others' by now.
+        std::mem::forget(std::mem::replace(&mut self.behind, behind));
+        self.of_file = Which::none(self.pages());
+        // Another thread may have held it, which the child does not have.
+        self.split = RwLock::new(false);
+        Ok(())
+    }
+
+    /// Makes the file, and opens what the kernel is asked by: the calling thread and those that share its table of open files can lock
+    /// pages then. Without pages in the pool of huge pages, the file is of pages of 4 KiB.
+    ///
+    /// # Errors
+    /// [`Error::Absent`] if this kernel or this user cannot do it, [`Error::Read`] without `/proc`, [`Error::Guarded`] if there can be
+    /// no such file.
+    ///
+    /// # Panics
+    /// If it was done.
+    pub fn open(&self, roots: &Roots) -> Result<(), Error> {
+        let features = Features::MINOR_SHARED
+            .union(Features::WRITE_PROTECT)
+            .union(Features::THREAD_ID)
+            .union(if self.is_huge() { Features::MINOR_HUGETLB } else { Features::NONE });
+        let userfaultfd = Userfaultfd::open(features, Reach::Everything).map_err(Error::Absent)?;
+        let pool = if self.is_huge() { MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB } else { MemfdFlags::empty() };
+        let memory =
+            memfd_create(c"rampart", MemfdFlags::CLOEXEC | pool).map_err(guarded("make a file in memory for"))?;
+        ftruncate(&memory, self.behind.bytes() as u64).map_err(guarded("make a file in memory as long as"))?;
+        let whole = Area { start: self.behind.base(), bytes: self.behind.bytes() };
+        // SAFETY: what lies behind is our own, and reached by raw pointers only.
+        unsafe { map_over(whole, &memory, 0) }.map_err(guarded("map a file behind"))?;
+        self.behind.hide().map_err(guarded("hide what lies behind"))?;
+        let files = Files { userfaultfd, scan: PageScan::open(roots)?, memory };
+        self.files.set(files).expect("a range is opened once");
+        Ok(())
+    }
+
+    /// From now on the first touch of a page that is not there is a fault to be served. Pages of the program that are `odd` may be other
+    /// memory by now, such as that of a file: then their faults are the kernel's. They ascend.
+    ///
+    /// # Errors
+    /// [`Error::Guarded`] if the range cannot be registered.
+    pub fn arm(&self, odd: &[Span]) -> Result<(), Error> {
+        for (part, is_odd) in self.span().around(odd) {
+            for piece in self.program.pieces(part) {
+                match self.register(self.program.area(piece), Modes::MISSING) {
+                    // What is refused is the program's own affair.
+                    Err(errno) if !is_odd => return Err(guarded("take over the page faults of")(errno)),
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn register(&self, area: Area, modes: Modes) -> rustix::io::Result<()> {
+        // SAFETY: the range is our own, and windows are as they were promised: reached by raw pointers only, or by those whom faults stop.
+        unsafe { self.files().userfaultfd.register(area, modes) }
+    }
+
+    /// Replaces memory that the program has elsewhere by pages of its range, before anything is armed. Returns those of the
+    /// windows that could be opened.
+    ///
+    /// # Safety
+    /// As of [`Vault::show`](crate::vault::Vault::show).
+    pub unsafe fn show(&self, wanted: &[Window]) -> &[Window] {
+        // SAFETY: the caller's promise.
+        unsafe { self.program.show(wanted, Advice::LinuxNoHugepage) }
+    }
+
+    fn files(&self) -> &Files {
+        self.files.get().expect("a range is opened before its pages are locked")
+    }
+
+    /// While this lives, all stays of the kind that it is of; unless whoever has it changes it.
+    fn is_split(&self) -> RwLockReadGuard<'_, bool> {
+        self.split.read().expect("no panic")
+    }
+
+    fn is_huge(&self) -> bool {
+        self.kind == PageKind::HugeTlb
+    }
+
+    /// The pages that one entry of the page table of a file maps with this one.
+    fn entry(&self, page: u64) -> Span {
+        let (first, count) = if self.is_huge() { (page / HUGE_PAGES * HUGE_PAGES, HUGE_PAGES) } else { (page, 1) };
+        Span::new(first, count).expect("pages of this range")
+    }
+
+    /// Pages of 4 KiB.
+    #[must_use]
+    pub fn pages(&self) -> u64 {
+        self.program.bytes() as u64 / FRAME_BYTES
+    }
+
+    /// All pages.
+    fn span(&self) -> Span {
+        Span::new(0, self.pages()).expect("a range has pages, and no more than there are addresses")
+    }
+
+    /// The first byte of the program's range; good as long as the range lives.
+    #[must_use]
+    pub fn base(&self) -> NonNull<u8> {
+        self.program.base()
+    }
+
+    /// The first byte of a page, where the program knows it.
+    ///
+    /// # Panics
+    /// If the range has no such page.
+    #[must_use]
+    pub fn address(&self, page: u64) -> NonNull<u8> {
+        self.program.area(Span::page(page).expect("a page of this range")).start
+    }
+
+    /// The first byte of a page in the file, which can be read and written while the page is locked.
+    ///
+    /// # Panics
+    /// As of [`SharedRange::address`].
+    #[must_use]
+    pub fn behind(&self, page: u64) -> NonNull<u8> {
+        self.behind.at(usize::try_from(page * FRAME_BYTES).expect("an offset in memory"))
+    }
+
+    /// The page that an address is in.
+    #[must_use]
+    pub fn find(&self, address: usize) -> Option<u64> {
+        self.program.find(address)
+    }
+
+    /// Calls `each` for the runs of pages that the program has, by ascending page, before anything is locked.
+    ///
+    /// # Errors
+    /// [`Error::Guarded`] if the kernel refuses.
+    pub fn present(&self, span: Span, mut each: impl FnMut(Span)) -> Result<(), Error> {
+        self.each_present(span, |run| {
+            each(run);
+            Ok(())
+        })
+        .map_err(guarded("look up pages of"))
+    }
+
+    /// Waits for messages and reads them, or returns that it is told to stop.
+    ///
+    /// # Errors
+    /// [`Error::Messages`] if the kernel is out of memory.
+    pub fn next(&self, messages: &mut Messages, stop: &Stop) -> Result<Waited, Error> {
+        let waited = self.files().userfaultfd.wait(stop)?;
+        if waited == Waited::Messages {
+            self.files().userfaultfd.read(messages)?;
+        }
+        Ok(waited)
+    }
+
+    /// The faults among messages, in order; of other messages a range gets none.
+    pub fn faults<'a>(&'a self, messages: &'a Messages) -> impl Iterator<Item = PageFault> + 'a {
+        messages.iter().filter_map(|message| {
+            let Message::Fault(fault) = message else { return None };
+            let page = self.find(fault.address)?;
+            let (side, write, cause, thread) = (Side::Program, fault.write, fault.cause, fault.thread);
+            Some(PageFault { side, page, write, cause, thread })
+        })
+    }
+
+    /// The frame of a page of the file; `None` if it is not known.
+    ///
+    /// # Errors
+    /// [`Error::Read`] if the kernel does not answer.
+    pub fn frame(&self, page: u64, pagemap: &Pagemap) -> Result<Option<Frame>, Error> {
+        let (mut frames, start) = (Vec::new(), self.behind(page));
+        // SAFETY: the byte is of the mapping behind; it is read so that our own page table has the page.
+        unsafe { start.read_volatile() };
+        pagemap.frames_of(start, 1, &mut frames)?;
+        Ok(frames.first().copied().flatten())
+    }
+}
+
+/// Maps a file in memory where something else is mapped.
+///
+/// # Safety
+/// What is there is ours, and its content is not needed.
+unsafe fn map_over(area: Area, memory: &OwnedFd, offset: u64) -> rustix::io::Result<()> {
+    let rights = ProtFlags::READ | ProtFlags::WRITE;
+    let flags = MapFlags::SHARED | MapFlags::NORESERVE | MapFlags::FIXED;
+    // SAFETY: the caller's promise.
+    unsafe { mm::mmap(area.start.as_ptr().cast(), area.bytes, rights, flags, memory, offset) }.map(drop)
+}
+
+fn reserved(bytes: usize) -> Result<Mapping, Error> {
+    let mapping = Mapping::reserved(bytes)
+        .map_err(|errno| Error::Claim { bytes: Bytes::new(bytes as u64), cause: errno.into() })?;
+    // Write protection of a part would split a huge page, and the file has its own.
+    let _ = mapping.advise(0..bytes, Advice::LinuxNoHugepage);
+    Ok(mapping)
+}
+
+/// A range that neither a child nor a core dump wants.
+fn hidden(bytes: usize) -> Result<Mapping, Error> {
+    let mapping = reserved(bytes)?;
+    mapping.hide().map_err(guarded("hide what lies behind"))?;
+    Ok(mapping)
+}
+
+fn guarded(action: &'static str) -> impl Fn(Errno) -> Error {
+    move |errno| Error::Guarded { action, cause: errno.into() }
+}
+
+#[cfg(test)]
+mod tests;

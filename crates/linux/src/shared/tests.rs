@@ -1,0 +1,218 @@
+//! Ranges on the kernel that runs here; what it does not allow is skipped, and says so.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use super::*;
+use crate::userfaultfd::{FORKS, Wake};
+
+const PAGES: u64 = 1024;
+
+/// A range with a handler that gives what is touched, while `work` runs.
+fn served<R>(kind: PageKind, work: impl FnOnce(&SharedRange) -> R) -> Option<R> {
+    let range = SharedRange::prepare(Bytes::new(PAGES * FRAME_BYTES), kind).unwrap();
+    if let Err(why) = range.open(&Roots::default()) {
+        eprintln!("skipped: {why}");
+        return None;
+    }
+    range.arm(&[]).unwrap();
+    let stop = Stop::new().unwrap();
+    Some(thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut messages = Messages::default();
+            while range.next(&mut messages, &stop).unwrap() == Waited::Messages {
+                for fault in range.faults(&messages) {
+                    range.settle(fault.page).unwrap();
+                }
+            }
+        });
+        let result = work(&range);
+        stop.set();
+        result
+    }))
+}
+
+fn span(first: u64, pages: u64) -> Span {
+    Span::new(first, pages).unwrap()
+}
+
+fn read(range: &SharedRange, page: u64) -> u64 {
+    // SAFETY: the page is the range's, which lives, and its faults are served.
+    unsafe { range.address(page).cast::<u64>().read_volatile() }
+}
+
+fn write(range: &SharedRange, page: u64, value: u64) {
+    // SAFETY: as in `read`.
+    unsafe { range.address(page).cast::<u64>().write_volatile(value) }
+}
+
+fn behind(range: &SharedRange, page: u64) -> u64 {
+    // SAFETY: the page is the mapping's behind the range.
+    unsafe { range.behind(page).cast::<u64>().read_volatile() }
+}
+
+#[test]
+fn what_is_locked_keeps_its_content_is_seen_from_behind_and_is_there_for_who_touches_it() {
+    let _no_forks = FORKS.read();
+    served(PageKind::Base, |range| {
+        range.fill(span(0, 8)).unwrap();
+        assert!(range.of_file.has(7));
+        (0..8).for_each(|page| write(range, page, page + 100));
+        range.lock(span(0, 8)).unwrap();
+        assert_eq!([0, 7].map(|page| behind(range, page)), [100, 107]);
+        // SAFETY: nobody else has the page now.
+        unsafe { range.behind(3).cast::<u64>().write_volatile(55) };
+        range.unlock(span(0, 2), Wake::Now).unwrap();
+        assert_eq!([0, 1, 3, 7].map(|page| read(range, page)), [100, 101, 55, 107]);
+        range.lock(span(0, 8)).unwrap();
+        // A system call waits as a thread does.
+        let zero = std::fs::File::open("/dev/zero").unwrap();
+        // SAFETY: the page is the range's.
+        let got = unsafe { libc::pread(zero.as_raw_fd(), range.address(5).as_ptr().cast(), 8, 0) };
+        assert_eq!((got, read(range, 5)), (8, 0), "{}", io::Error::last_os_error());
+    });
+}
+
+#[test]
+fn what_was_used_before_becomes_the_files_when_it_is_first_locked() {
+    let _no_forks = FORKS.read();
+    let range = SharedRange::prepare(Bytes::new(PAGES * FRAME_BYTES), PageKind::Base).unwrap();
+    write(&range, 3, 33);
+    if range.open(&Roots::default()).is_err() {
+        return;
+    }
+    range.arm(&[]).unwrap();
+    let mut used = Vec::new();
+    range.present(span(0, PAGES), |run| used.push(run)).unwrap();
+    assert_eq!(used, [span(3, 1)]);
+    range.lock(span(0, 8)).unwrap();
+    assert_eq!([2, 3, 4].map(|page| behind(&range, page)), [0, 33, 0]);
+    range.unlock(span(0, 8), Wake::Now).unwrap();
+    assert_eq!([2, 3, 4].map(|page| read(&range, page)), [0, 33, 0]);
+}
+
+/// Writers count in ordinary pages and pages of the file, while others lock and unlock them and change their kind: no count is lost.
+#[test]
+fn no_write_is_lost_while_pages_change_their_kind() {
+    let _no_forks = FORKS.read();
+    served(PageKind::Base, |range| {
+        let count = |page: u64| {
+            // SAFETY: the word is of a page of the range, which lives; it is only used so until the threads are joined.
+            let word = unsafe { range.address(page).cast::<AtomicU64>().as_ref() };
+            word.fetch_add(1, Ordering::Relaxed);
+        };
+        thread::scope(|scope| {
+            for thread in 0..3_u64 {
+                scope.spawn(move || (0..120_000).for_each(|step| count((step * 7 + thread) % 64)));
+            }
+            for round in 0..40 {
+                for first in (0..64).step_by(16) {
+                    range.lock(span(first, 16)).unwrap();
+                }
+                match round % 4 {
+                    0 => {
+                        range.split().unwrap();
+                        range.unsplit();
+                    }
+                    1 => range.leave(span(16, 16)).unwrap(),
+                    2 => range.unlock(span(0, 64), Wake::Now).unwrap(),
+                    _ => thread::sleep(Duration::from_millis(1)),
+                }
+            }
+        });
+        assert_eq!((0..64).map(|page| read(range, page)).sum::<u64>(), 360_000);
+    });
+}
+
+#[test]
+fn what_is_given_back_reads_as_zeros_whatever_its_kind() {
+    let _no_forks = FORKS.read();
+    served(PageKind::Base, |range| {
+        range.fill(span(0, 16)).unwrap();
+        (0..16).for_each(|page| write(range, page, 9));
+        range.lock(span(4, 4)).unwrap();
+        range.leave(span(8, 4)).unwrap();
+        for page in [1, 5, 9] {
+            range.discard(span(page, 1)).unwrap();
+        }
+        assert_eq!((0..16).map(|page| read(range, page)).sum::<u64>(), 13 * 9);
+        assert_eq!([1, 5, 9].map(|page| read(range, page)), [0; 3]);
+    });
+}
+
+#[test]
+fn pages_that_may_not_be_swapped_are_locked_split_and_given_back_too() {
+    let _no_forks = FORKS.read();
+    served(PageKind::Base, |range| {
+        range.fill(span(0, 8)).unwrap();
+        (0..8).for_each(|page| write(range, page, 9));
+        // SAFETY: it changes neither content nor addresses.
+        if unsafe { libc::mlock(range.base().as_ptr().cast(), 8 * crate::PAGE_BYTES) } != 0 {
+            eprintln!("skipped: {}", io::Error::last_os_error());
+            return;
+        }
+        range.lock(span(0, 8)).unwrap();
+        assert_eq!([behind(range, 1), read(range, 2)], [9, 9]);
+        range.discard(span(3, 1)).unwrap();
+        range.split().unwrap();
+        range.unsplit();
+        assert_eq!((0..8).map(|page| read(range, page)).sum::<u64>(), 7 * 9);
+    });
+}
+
+#[test]
+fn a_child_has_a_copy_and_a_file_of_its_own() {
+    let _forks = FORKS.write();
+    served(PageKind::Base, |range| {
+        range.fill(span(0, 64)).unwrap();
+        (0..64).for_each(|page| write(range, page, page));
+        range.lock(span(0, 32)).unwrap();
+        range.split().unwrap();
+        range.fill(span(64, 8)).unwrap();
+        assert!(!range.of_file.has(64));
+        // SAFETY: the child calls no function that waits for another thread.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let right = (0..64).all(|page| read(range, page) == page) && read(range, 70) == 0;
+            (0..70).for_each(|page| write(range, page, 7));
+            // SAFETY: it ends the child.
+            unsafe { libc::_exit(i32::from(!right)) };
+        }
+        write(range, 5, 55);
+        range.unsplit();
+        let mut status = 0;
+        // SAFETY: the child is ours and the place too.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!(status, 0);
+        range.lock(span(0, 64)).unwrap();
+        assert_eq!([4, 5, 6, 40].map(|page| behind(range, page)), [4, 55, 6, 40]);
+        assert_eq!([4, 5, 6, 40].map(|page| read(range, page)), [4, 55, 6, 40]);
+    });
+}
+
+/// Where the pool of huge pages is empty, what cannot be had of it is ordinary memory.
+#[test]
+fn huge_pages_of_the_pool_are_locked_as_one_and_where_there_are_none_memory_is_ordinary() {
+    let _no_forks = FORKS.read();
+    let has = has_huge_pages(&Roots::default());
+    served(PageKind::HugeTlb, |range| {
+        range.fill(span(0, HUGE_PAGES)).unwrap();
+        let is_of_file = range.of_file.has(0);
+        assert!(has || !is_of_file);
+        write(range, 3, 33);
+        let locked = range.lock(span(0, HUGE_PAGES));
+        if is_of_file {
+            locked.unwrap();
+            assert_eq!(behind(range, 3), 33);
+        } else {
+            eprintln!("no huge pages are reserved here");
+            assert!(locked.is_err());
+        }
+        assert_eq!(read(range, 3), 33);
+        range.discard(span(3, 1)).unwrap();
+        assert_eq!((read(range, 3), read(range, 4)), (0, 0));
+    });
+}
