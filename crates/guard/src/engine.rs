@@ -44,13 +44,13 @@ pub trait Engine: Sync {
     /// Why they cannot be; all are in the program's range then.
     fn close(&self, span: Span) -> Result<Frames, Refusal>;
 
-    /// Gives the program a whole block that it never had, zeros on tested frames, and wakes those who wait for it.
+    /// Gives the program a whole block that it never had, zeros on tested frames. Those who wait are woken as of [`Engine::open`].
     /// [`Frames::Same`] if there are no such frames, or it has a page of it: then it may have others now as well.
     fn supply(&self, _span: Span) -> Frames {
         Frames::Same
     }
 
-    /// Gives the program pages of zeros where it has none, and wakes those who wait for them.
+    /// Gives the program pages of zeros where it has none. Those who wait are woken as of [`Engine::open`].
     ///
     /// # Errors
     /// Why they cannot be had.
@@ -66,12 +66,22 @@ pub trait Engine: Sync {
     }
 
     /// A thread faulted on a page of a block that the program has already, since somebody else opened it meanwhile, or since
-    /// the program gave the page back to the kernel by itself.
+    /// the program gave the page back to the kernel by itself. Wakes those who wait.
     ///
     /// # Errors
     /// Why the page cannot be there.
     fn settle(&self, page: PageIndex) -> Result<Frames, Refusal> {
-        self.fill(Span::of_page(page))
+        let filled = self.fill(Span::of_page(page));
+        self.wake(Span::of_page(page));
+        filled
+    }
+
+    /// The program does to the mapping of pages, which it has, what a guard cannot follow, from now on.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    fn leave(&self, _span: Span) -> Result<(), Refusal> {
+        Ok(())
     }
 
     /// Gives the frames of pages back to the kernel, wherever the pages are. The next touch of each is a fault.

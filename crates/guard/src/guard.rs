@@ -21,6 +21,7 @@
 mod checks;
 mod opening;
 pub mod renewal;
+mod requests;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,7 +39,7 @@ use crate::knobs::{Knobs, OnError};
 use crate::layout::{BlockIndex, Layout, PageIndex, Span};
 use crate::openings::{Opening, Openings};
 use crate::samples::Sample;
-use crate::table::{Block, Grain, State, Table};
+use crate::table::{State, Table};
 use crate::units::Units;
 use crate::witness::Witness;
 
@@ -141,8 +142,8 @@ impl<'a, E: Engine> Guard<'a, E> {
         let course = self.ahead().fault(page, now);
         let mut known = self.table.lock(block);
         let units = self.choose(&mut known, self.layout().unit_of(page), course);
-        // Whoever fills pages wakes those who wait for them.
-        let to_wake = units & self.table.closed(&known);
+        // Where the program has the page already, it is woken once that is settled.
+        let to_wake = if known.state == State::Fresh { units } else { units & self.table.closed(&known) };
         let served = self.open(block, &mut known, units, now, Why::Wanted { page, touch, began });
         drop(known);
         let end = self.layout().spans(block, units).next().map_or(page, Span::end);
@@ -177,48 +178,6 @@ impl<'a, E: Engine> Guard<'a, E> {
         }
     }
 
-    /// A system call is about to use these pages, and would not wait for a fault: they are opened and stay so until
-    /// [`Guard::release`].
-    pub fn hold(&self, span: Span, now: Timestamp) -> Served {
-        self.make_room(now);
-        for (block, part) in self.layout().parts(span) {
-            let mut known = self.table.lock(block);
-            let units = self.around(&known, part);
-            if self.open(block, &mut known, units, now, Why::Ahead) == Served::Stop {
-                return Served::Stop;
-            }
-            known.holders += 1;
-        }
-        Served::GoesOn
-    }
-
-    /// As [`Guard::hold`], where all of them are open already, which any thread can do. `false`: not all are, and nothing was
-    /// done.
-    pub fn hold_open(&self, span: Span) -> bool {
-        let mut held = 0;
-        for (block, part) in self.layout().parts(span) {
-            let mut known = self.table.lock(block);
-            if !known.open.has(self.layout().units_of(part)) {
-                break;
-            }
-            known.holders += 1;
-            held += 1;
-        }
-        let all = held == self.layout().parts(span).count();
-        if !all {
-            self.layout().parts(span).take(held).for_each(|(_, part)| self.release(part));
-        }
-        all
-    }
-
-    /// Ends one [`Guard::hold`] of the same pages.
-    pub fn release(&self, span: Span) {
-        for (block, _) in self.layout().parts(span) {
-            let mut known = self.table.lock(block);
-            known.holders = known.holders.checked_sub(1).expect("what is released was held");
-        }
-    }
-
     /// Whether the keeper has something to do at once.
     #[must_use]
     pub fn is_busy(&self, now: Timestamp) -> bool {
@@ -240,68 +199,6 @@ impl<'a, E: Engine> Guard<'a, E> {
         let Some(opening) = due else { return self.openings().next(now) };
         self.close(opening, now);
         Some(Duration::ZERO)
-    }
-
-    /// The content of whole blocks is not needed any more: they read as zeros from now on. `false` if the span is of parts of
-    /// blocks, and nothing is done then; or if some of them were left to the program for good, which stay as they are.
-    pub fn forget(&self, span: Span) -> bool {
-        let Some(blocks) = self.layout().whole_blocks(span) else { return false };
-        let forgotten = |block| {
-            let mut known = self.table.lock(block);
-            let kept = known.state == State::Kept;
-            if !kept {
-                self.discard(block, &mut known);
-            }
-            !kept
-        };
-        blocks.map(forgotten).fold(true, |all, forgotten| all & forgotten)
-    }
-
-    /// As [`Guard::forget`], and with blocks that were left to the program: their mapping is as it was before.
-    pub fn take_back(&self, span: Span) -> bool {
-        let Some(blocks) = self.layout().whole_blocks(span) else { return false };
-        blocks.for_each(|block| self.discard(block, &mut self.table.lock(block)));
-        true
-    }
-
-    fn discard(&self, block: BlockIndex, known: &mut Block) {
-        if known.state == State::Fresh {
-            return;
-        }
-        self.engine.discard(self.layout().span(block));
-        self.counts.subtract(Counter::Pages, u64::from(self.layout().block_pages()));
-        self.counts.subtract(Counter::Open, self.layout().pages_of(known.open));
-        (known.state, known.grain) = (State::Fresh, Grain::NEW);
-        (known.open, known.stale) = (Units::NONE, Units::NONE);
-    }
-
-    /// The program gives pages back to the kernel by itself: they read as zeros from now on, and the rest of their blocks is
-    /// as it was.
-    pub fn zero(&self, span: Span, now: Timestamp) -> Served {
-        for (block, part) in self.layout().parts(span) {
-            let mut known = self.table.lock(block);
-            if known.state == State::Fresh {
-                continue;
-            }
-            let units = self.around(&known, part);
-            if self.open(block, &mut known, units, now, Why::Ahead) == Served::Stop {
-                return Served::Stop;
-            }
-            self.engine.zero(part);
-        }
-        Served::GoesOn
-    }
-
-    /// The program is about to do to these pages' mapping what a guard cannot follow: they are opened, for good.
-    pub fn leave(&self, span: Span, now: Timestamp) -> Served {
-        for (block, _) in self.layout().parts(span) {
-            let mut known = self.table.lock(block);
-            if self.open(block, &mut known, self.layout().all_units(), now, Why::Ahead) == Served::Stop {
-                return Served::Stop;
-            }
-            known.state = State::Kept;
-        }
-        Served::GoesOn
     }
 
     /// A block that the program has used since before the guard began, unless it has faulted on it since.

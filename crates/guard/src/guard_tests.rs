@@ -12,6 +12,7 @@ use crate::accesses::Access;
 use crate::engine::Refusal;
 use crate::guard::renewal::{Renewal, Round};
 use crate::made_up::MadeUp;
+use crate::table::Grain;
 use crate::witness::Trouble;
 
 /// Remembers what it was told.

@@ -102,6 +102,9 @@ impl<E: Engine> Guard<'_, E> {
                 self.count_pages(block);
                 (known.state, known.open) = (State::Used, self.layout().all_units());
                 self.note_open(Opening { block, units: known.open }, false, now, why);
+                if why == Why::Ahead {
+                    self.wake(block, known.open);
+                }
                 Served::GoesOn
             }
             Err(refusal) => {

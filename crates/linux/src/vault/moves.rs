@@ -168,8 +168,8 @@ impl Vault {
         Ok(())
     }
 
-    /// Gives pages of zeros, with the kernel's frames, to the program where it has none and never touched any, and lets
-    /// those go on who wait for them. Huge pages where `span` holds whole ones, the vault is of [`PageKind::Huge`], and
+    /// Gives pages of zeros, with the kernel's frames, to the program where it has none and never touched any. Those who wait for
+    /// them go on after [`Vault::wake`]. Huge pages where `span` holds whole ones, the vault is of [`PageKind::Huge`], and
     /// the kernel has them to give.
     ///
     /// # Errors
@@ -196,7 +196,7 @@ impl Vault {
             .advise(start..start + fresh.bytes, Advice::LinuxPopulateWrite)
             .map_err(|errno| MoveError { moved: Bytes::ZERO, refusal: MoveRefusal::Kernel(errno) })?;
         // SAFETY: both ranges are our own, and are reached by raw pointers only.
-        let moved = unsafe { self.userfaultfd().move_pages(fresh.start, self.area(Side::Program, span), Wake::Now) };
+        let moved = unsafe { self.userfaultfd().move_pages(fresh.start, self.area(Side::Program, span), Wake::Later) };
         if moved.is_err() {
             // What did not move must not wait here with its memory; a failure of this as well leaves zeros, no more.
             let _ = self.fresh.advise(start..start + fresh.bytes, Advice::LinuxDontNeed);
@@ -209,15 +209,15 @@ impl Vault {
             let to = self.area(Side::Program, Span::page(page).expect("a page of this vault"));
             // SAFETY: the source is a page of zeros that nobody writes to; the destination is our own range, which is
             // reached by raw pointers only.
-            unsafe { self.userfaultfd().copy(NonNull::from(&ZEROS.0).cast(), to, Wake::Now) }.map_err(|errno| {
+            unsafe { self.userfaultfd().copy(NonNull::from(&ZEROS.0).cast(), to, Wake::Later) }.map_err(|errno| {
                 MoveError { moved: Bytes::new((page - span.first()) * FRAME_BYTES), refusal: errno.into() }
             })?;
         }
         Ok(())
     }
 
-    /// Gives pages of a block, frames and content, to one side, where there must be none, and lets those go on who wait
-    /// for them. The block's pages are as after [`Block::discard`].
+    /// Gives pages of a block, frames and content, to one side, where there must be none. Those who wait for them go on after
+    /// [`Vault::wake`]. The block's pages are as after [`Block::discard`].
     ///
     /// A huge page moves whole only where `span` and the pages of the block are whole ones; parts of one would lose the
     /// frames of what holds zeros, and are refused. So blocks that pages of 4 KiB are given from are of
@@ -243,7 +243,7 @@ impl Vault {
         // SAFETY: the sum lies in the block, as just asserted.
         let from = unsafe { block.base().add(offset) };
         // SAFETY: the block is lent to us, the range is our own, and both are reached by raw pointers only.
-        unsafe { self.userfaultfd().move_pages(from, self.area(side, span), Wake::Now) }
+        unsafe { self.userfaultfd().move_pages(from, self.area(side, span), Wake::Later) }
     }
 
     /// Makes pages that are shared with a child process ours alone, so that they move again: the kernel copies those

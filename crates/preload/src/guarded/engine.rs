@@ -84,13 +84,13 @@ impl VaultEngine {
     /// A page of an open block that the program does not have: that of the vault, if it could not be moved before, or else zeros.
     fn fill_one(&self, page: u64) -> Result<Frames, Refusal> {
         self.back(one(page))?;
-        match self.populate(one(page)) {
-            Err(MoveError { refusal: MoveRefusal::Occupied, .. }) => {
-                self.vault.wake(one(page)).map_err(|error| Refusal::Kernel(error.to_string()))?;
-                Ok(Frames::Same)
-            }
-            other => other.map(|()| Frames::Untested).map_err(refused),
-        }
+        let filled = match self.populate(one(page)) {
+            Ok(()) => Frames::Untested,
+            Err(MoveError { refusal: MoveRefusal::Occupied, .. }) => Frames::Same,
+            Err(error) => return Err(refused(error)),
+        };
+        self.vault.wake(one(page)).map_err(|error| Refusal::Kernel(error.to_string()))?;
+        Ok(filled)
     }
 }
 

@@ -153,7 +153,10 @@ fn serve(vault: &Guarded, pages: u64, fault: PageFault, served: &Served) {
             match vault.unlock(piece, Wake::Now).map_err(|error| error.refusal) {
                 Ok(()) => {}
                 Err(MoveRefusal::Occupied) => vault.wake(piece).unwrap(),
-                Err(MoveRefusal::Missing) => vault.populate(page(fault.page)).unwrap(),
+                Err(MoveRefusal::Missing) => {
+                    vault.populate(page(fault.page)).unwrap();
+                    vault.wake(piece).unwrap();
+                }
                 Err(refusal) => panic!("{refusal}"),
             }
         }
