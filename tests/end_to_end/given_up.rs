@@ -34,5 +34,5 @@ fn a_locked_page_that_the_hardware_gives_up_stops_the_program_before_it_sees_it(
         assert_eq!(map["frames"].as_array().map(Vec::len), Some(0), "what was made up is not on the map");
     }
     let said = run(&rampart, &["--engine", "mprotect", "--inject", "poison:locked:rate=1/s", "--", "true"]);
-    assert!(said.code == Some(2) && said.err.contains("leave out --engine mprotect"), "{}", said.err);
+    assert!(said.code == Some(2) && said.err.contains("leave out --engine minor"), "{}", said.err);
 }

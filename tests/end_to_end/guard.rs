@@ -16,7 +16,7 @@ pub fn library() -> PathBuf {
 }
 
 /// All engines.
-const ENGINES: [&str; 2] = ["move", "mprotect"];
+const ENGINES: [&str; 3] = ["move", "minor", "mprotect"];
 
 /// Whether this machine lets an engine guard; if not, the output says why.
 pub fn works(rampart: &Rampart, engine: &str) -> bool {
@@ -159,7 +159,7 @@ fn a_program_may_change_the_mapping_of_its_heap() {
 #[test]
 fn who_looks_from_outside_finds_what_is_there_or_an_error() {
     // Where pages are locked by permissions, another process cannot read them.
-    falls_into_no_trap_and("looks", &["move"], |_, _| ());
+    falls_into_no_trap_and("looks", &["move", "minor"], |_, _| ());
 }
 
 #[test]
@@ -169,13 +169,21 @@ fn a_child_that_shares_all_memory_finds_locked_pages() {
 
 #[test]
 fn buffers_that_the_kernel_holds_stay_unlocked() {
-    // What a device uses goes unseen where pages are locked by permissions.
     falls_into_no_trap_and("fixed-buffers", &["move"], |said, count| {
         if said.err.contains("without a ring") {
             println!("io_uring cannot be had here: nothing was pinned");
         } else {
             assert!(count("pinned") > 0, "what is pinned is counted: {}", said.err);
         }
+    });
+}
+
+/// Where what a device does goes unseen, there is no way to have one do it later.
+#[test]
+fn rings_and_queues_are_refused_where_buffers_that_the_kernel_holds_would_be_locked() {
+    falls_into_no_trap_and("fixed-buffers", &["minor", "mprotect"], |said, _| {
+        let refused = ["without a ring", "without a queue"].iter().all(|told| said.err.contains(told));
+        assert!(refused, "{}", said.err);
     });
 }
 

@@ -42,19 +42,22 @@ pub enum Method {
     /// They move between the program's range and a vault, frames and all (`UFFDIO_MOVE`).
     #[default]
     Move,
+    /// They are those of a file, and are taken out of the program's page table and put back (`UFFDIO_CONTINUE`).
+    Minor,
     /// They stay, and the right to use them is taken away (`mprotect`).
     Mprotect,
 }
 
 impl Method {
-    /// All, the best first.
-    pub const ALL: [Self; 2] = [Self::Move, Self::Mprotect];
+    /// All.
+    pub const ALL: [Self; 3] = [Self::Move, Self::Minor, Self::Mprotect];
 
     /// What a user calls it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Move => "move",
+            Self::Minor => "minor",
             Self::Mprotect => "mprotect",
         }
     }
@@ -112,9 +115,9 @@ pub enum KnobsError {
     Unit,
     /// the cap of unlocked memory is at least two blocks: raise --cap or lower --block
     Cap,
-    /// faults in frames are found by their tests alone: leave out --test none and --engine mprotect
+    /// faults in frames are found by their tests alone: leave out --test none, and take --engine move
     NothingTested,
-    /// a page can be given up only where pages move: leave out --engine mprotect
+    /// a page can be given up only where pages move: leave out --engine minor and --engine mprotect
     NothingLost,
     /// {0:?} is no setting of the guard
     Malformed(String),
@@ -220,7 +223,7 @@ mod tests {
         fn what_is_shown_is_read_back(
             scheme in 0_usize..4, order in 0_u32..=9, parts in 0_u32..=6, blocks in 2_u64..5000, ahead in 0_u32..100,
             interval in proptest::option::of(1_u64..10_000_000), overhead in proptest::option::of(1_u32..500),
-            on_error in 0_usize..3, method in 0_usize..2, data in any::<bool>(), mappings in proptest::option::of(1_u64..1 << 40)
+            on_error in 0_usize..3, method in 0_usize..3, data in any::<bool>(), mappings in proptest::option::of(1_u64..1 << 40)
         ) {
             let knobs = Knobs {
                 method: Method::ALL[method],

@@ -9,6 +9,8 @@
 //! What is not in the tables, what the C library calls inside itself, and what a program asks of the kernel by
 //! `syscall(2)` fails where it meets a locked page. What the C library reads and writes for streams and folders is kept out
 //! of the heap instead (`streams`).
+//!
+//! Where calls wait and devices go unseen, what is handed to a file that bypasses the kernel's cache is held alike.
 
 #![allow(unsafe_code, reason = "the C interface")]
 
@@ -18,91 +20,10 @@ use std::ptr;
 use libc::{dirent, epoll_event, iovec, mode_t, msghdr, nfds_t, off_t, pollfd, sockaddr, socklen_t, stack_t, timespec};
 
 use crate::GROUND;
+use crate::held::{Held, Piece};
 use crate::mapping;
 use crate::next::Next;
 use crate::streams::opened;
-
-/// Memory that a call holds; given back when it is done.
-pub(crate) struct Held {
-    spans: [Option<rampart_guard::Span>; Self::INLINE],
-    more: Vec<rampart_guard::Span>,
-}
-
-impl Held {
-    /// So many pieces are noted without an allocation, as behoves functions that signal handlers may call.
-    const INLINE: usize = 10;
-
-    /// Holds these pieces, as far as they are guarded.
-    ///
-    /// # Safety
-    /// Each is as the function's caller promises the kernel.
-    pub(crate) unsafe fn new(pieces: &[Piece]) -> Self {
-        let mut held = Self { spans: [const { None }; Self::INLINE], more: Vec::new() };
-        if GROUND.faults_are_signals() {
-            // SAFETY: the caller's promise.
-            pieces.iter().for_each(|piece| unsafe { piece.hold(&mut held) });
-        }
-        held
-    }
-
-    fn add(&mut self, address: *const c_void, length: usize) {
-        let Some(span) = (length > 0).then(|| GROUND.hold(address.addr(), length)).flatten() else { return };
-        match self.spans.iter_mut().find(|place| place.is_none()) {
-            Some(place) => *place = Some(span),
-            None => self.more.push(span),
-        }
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.spans.iter().flatten().chain(&self.more).for_each(|span| GROUND.release(*span));
-    }
-}
-
-/// What the kernel is handed.
-#[derive(Clone, Copy)]
-pub(crate) enum Piece {
-    /// So many bytes.
-    Bytes(*const c_void, usize),
-    /// Bytes up to and with a zero; null: none.
-    Text(*const c_char),
-    /// Pieces that lie elsewhere.
-    Vector(*const iovec, usize),
-    /// A message with its parts.
-    Message(*const msghdr),
-}
-
-impl Piece {
-    /// # Safety
-    /// It is as the kernel expects it.
-    unsafe fn hold(self, held: &mut Held) {
-        match self {
-            Self::Bytes(address, length) if !address.is_null() => held.add(address, length),
-            // SAFETY: the caller's promise.
-            Self::Text(text) if !text.is_null() => held.add(text.cast(), unsafe { libc::strlen(text) } + 1),
-            Self::Vector(vector, count) if !vector.is_null() => {
-                held.add(vector.cast(), count.saturating_mul(size_of::<iovec>()));
-                for index in 0..count {
-                    // SAFETY: the caller's promise.
-                    let piece = unsafe { *vector.add(index) };
-                    held.add(piece.iov_base, piece.iov_len);
-                }
-            }
-            Self::Message(message) if !message.is_null() => {
-                held.add(message.cast(), size_of::<msghdr>());
-                // SAFETY: the caller's promise, here and of its parts.
-                unsafe {
-                    let message = *message;
-                    held.add(message.msg_name, usize::try_from(message.msg_namelen).unwrap_or(0));
-                    held.add(message.msg_control, message.msg_controllen);
-                    Self::Vector(message.msg_iov, message.msg_iovlen).hold(held);
-                }
-            }
-            _ => {}
-        }
-    }
-}
 
 /// One of something.
 const fn one<T>(of: *const T) -> Piece {
@@ -139,10 +60,31 @@ unsafe fn length_at(place: *const socklen_t) -> usize {
     unsafe { place.as_ref() }.map_or(0, |length| usize::try_from(*length).unwrap_or(0))
 }
 
-/// A table of functions: the signature of each, and what the kernel reads and writes for it. Each holds that, calls the C
+/// Whether memory that is handed to a file is to be held: since the call would not wait for a fault; or since a device reads and writes
+/// it without our seeing that (`O_DIRECT`).
+fn is_held(file: c_int) -> bool {
+    // SAFETY: the call takes integers, and one that names no file is refused.
+    let is_direct =
+        || matches!(unsafe { libc::fcntl(file, libc::F_GETFL) }, flags @ 0.. if flags & libc::O_DIRECT != 0);
+    GROUND.faults_are_signals() || GROUND.misses_devices() && without_errno(is_direct)
+}
+
+/// What a call of ours does to `errno` is not the program's.
+fn without_errno<R>(work: impl FnOnce() -> R) -> R {
+    // SAFETY: it is this thread's own variable.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    let before = unsafe { *errno };
+    let result = work();
+    // SAFETY: as above.
+    unsafe { *errno = before };
+    result
+}
+
+/// A table of functions, and when they hold memory: the signature of each, and what the kernel reads and writes for it. Each holds that, calls the C
 /// library's, and returns what that does. A thread may be cancelled in there, which gives back what it holds.
 macro_rules! wrapped {
-    ($table:ident: $($name:ident($($argument:ident: $kind:ty),* $(,)?) -> $returned:ty [$($piece:expr),* $(,)?];)*) => {
+    ($table:ident if $when:expr; $($name:ident($($argument:ident: $kind:ty),* $(,)?) -> $returned:ty [$($piece:expr),* $(,)?];)*) => {
         /// The functions of a table behind ours.
         mod $table {
             #![allow(non_upper_case_globals, reason = "called as the functions are")]
@@ -169,7 +111,7 @@ macro_rules! wrapped {
             unsafe extern "C-unwind" fn $name($($argument: $kind),*) -> $returned {
                 // SAFETY: the caller's promise, of each argument.
                 unsafe {
-                    let _held = Held::new(&[$($piece),*]);
+                    let _held = Held::when($when, &[$($piece),*]);
                     $table::$name.get()($($argument),*)
                 }
             }
@@ -179,6 +121,8 @@ macro_rules! wrapped {
 
 /// Looks all of them up, before anything is locked.
 pub(crate) fn find_all() {
+    transfers::find_all();
+    buffered::find_all();
     files::find_all();
     sockets::find_all();
     locks::find_all();
@@ -189,7 +133,7 @@ pub(crate) fn find_all() {
 // Files, and streams where they bypass their buffers. Arguments that C has as variable ones are passed alike; what ends in
 // `_chk` and `_2` is what programs call that are compiled with _FORTIFY_SOURCE, what begins with `__x` what old ones call.
 wrapped! {
-    files:
+    transfers if is_held(file);
     read(file: c_int, to: *mut c_void, length: usize) -> isize [bytes(to, length)];
     write(file: c_int, from: *const c_void, length: usize) -> isize [bytes(from, length)];
     pread(file: c_int, to: *mut c_void, length: usize, at: off_t) -> isize [bytes(to, length)];
@@ -202,6 +146,30 @@ wrapped! {
     preadv64(file: c_int, to: *const iovec, count: c_int, at: off_t) -> isize [vector(to, count)];
     pwritev(file: c_int, from: *const iovec, count: c_int, at: off_t) -> isize [vector(from, count)];
     pwritev64(file: c_int, from: *const iovec, count: c_int, at: off_t) -> isize [vector(from, count)];
+    __read_chk(file: c_int, to: *mut c_void, length: usize, room: usize) -> isize [bytes(to, length.min(room))];
+    __pread_chk(file: c_int, to: *mut c_void, length: usize, at: off_t, room: usize) -> isize [bytes(to, length.min(room))];
+    __pread64_chk(file: c_int, to: *mut c_void, length: usize, at: off_t, room: usize) -> isize [bytes(to, length.min(room))];
+}
+
+wrapped! {
+    buffered if is_held(libc::fileno(stream));
+    fread(to: *mut c_void, size: usize, count: usize, stream: *mut libc::FILE) -> usize [bytes(to, size.saturating_mul(count))];
+    fread_unlocked(to: *mut c_void, size: usize, count: usize, stream: *mut libc::FILE) -> usize
+        [bytes(to, size.saturating_mul(count))];
+    fwrite(from: *const c_void, size: usize, count: usize, stream: *mut libc::FILE) -> usize
+        [bytes(from, size.saturating_mul(count))];
+    fwrite_unlocked(from: *const c_void, size: usize, count: usize, stream: *mut libc::FILE) -> usize
+        [bytes(from, size.saturating_mul(count))];
+    fputs(text: *const c_char, stream: *mut libc::FILE) -> c_int [Piece::Text(text)];
+    fputs_unlocked(text: *const c_char, stream: *mut libc::FILE) -> c_int [Piece::Text(text)];
+    __fread_chk(to: *mut c_void, room: usize, size: usize, count: usize, stream: *mut libc::FILE) -> usize
+        [bytes(to, size.saturating_mul(count).min(room))];
+    __fread_unlocked_chk(to: *mut c_void, room: usize, size: usize, count: usize, stream: *mut libc::FILE) -> usize
+        [bytes(to, size.saturating_mul(count).min(room))];
+}
+
+wrapped! {
+    files if GROUND.faults_are_signals();
     open(path: *const c_char, flags: c_int, mode: mode_t) -> c_int [Piece::Text(path)];
     open64(path: *const c_char, flags: c_int, mode: mode_t) -> c_int [Piece::Text(path)];
     openat(folder: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int [Piece::Text(path)];
@@ -227,22 +195,6 @@ wrapped! {
     pipe2(to: *mut c_int, flags: c_int) -> c_int [bytes(to, 8)];
     ioctl(file: c_int, request: c_ulong, argument: *mut c_void) -> c_int [bytes(argument, control_bytes(request))];
     getrandom(to: *mut c_void, length: usize, flags: c_uint) -> isize [bytes(to, length)];
-    fread(to: *mut c_void, size: usize, count: usize, stream: *mut libc::FILE) -> usize [bytes(to, size.saturating_mul(count))];
-    fread_unlocked(to: *mut c_void, size: usize, count: usize, stream: *mut libc::FILE) -> usize
-        [bytes(to, size.saturating_mul(count))];
-    fwrite(from: *const c_void, size: usize, count: usize, stream: *mut libc::FILE) -> usize
-        [bytes(from, size.saturating_mul(count))];
-    fwrite_unlocked(from: *const c_void, size: usize, count: usize, stream: *mut libc::FILE) -> usize
-        [bytes(from, size.saturating_mul(count))];
-    fputs(text: *const c_char, stream: *mut libc::FILE) -> c_int [Piece::Text(text)];
-    fputs_unlocked(text: *const c_char, stream: *mut libc::FILE) -> c_int [Piece::Text(text)];
-    __fread_chk(to: *mut c_void, room: usize, size: usize, count: usize, stream: *mut libc::FILE) -> usize
-        [bytes(to, size.saturating_mul(count).min(room))];
-    __fread_unlocked_chk(to: *mut c_void, room: usize, size: usize, count: usize, stream: *mut libc::FILE) -> usize
-        [bytes(to, size.saturating_mul(count).min(room))];
-    __read_chk(file: c_int, to: *mut c_void, length: usize, room: usize) -> isize [bytes(to, length.min(room))];
-    __pread_chk(file: c_int, to: *mut c_void, length: usize, at: off_t, room: usize) -> isize [bytes(to, length.min(room))];
-    __pread64_chk(file: c_int, to: *mut c_void, length: usize, at: off_t, room: usize) -> isize [bytes(to, length.min(room))];
     __readlink_chk(path: *const c_char, to: *mut c_char, length: usize, room: usize) -> isize
         [Piece::Text(path), bytes(to, length.min(room))];
     __getcwd_chk(to: *mut c_char, length: usize, room: usize) -> *mut c_char [bytes(to, length.min(room))];
@@ -262,7 +214,7 @@ wrapped! {
 
 // Sockets, and waiting for them.
 wrapped! {
-    sockets:
+    sockets if GROUND.faults_are_signals();
     send(socket: c_int, from: *const c_void, length: usize, flags: c_int) -> isize [bytes(from, length)];
     recv(socket: c_int, to: *mut c_void, length: usize, flags: c_int) -> isize [bytes(to, length)];
     sendto(socket: c_int, from: *const c_void, length: usize, flags: c_int, to: *const sockaddr, named: socklen_t) -> isize
@@ -292,7 +244,7 @@ wrapped! {
 
 // Threads: what waits sleeps on a word of the lock, which the kernel reads.
 wrapped! {
-    locks:
+    locks if GROUND.faults_are_signals();
     pthread_cond_wait(condition: *mut libc::pthread_cond_t, mutex: *mut libc::pthread_mutex_t) -> c_int
         [one(condition), one(mutex)];
     pthread_cond_timedwait(condition: *mut libc::pthread_cond_t, mutex: *mut libc::pthread_mutex_t, until: *const timespec) -> c_int

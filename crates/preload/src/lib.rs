@@ -19,7 +19,8 @@
 //! | `process`, `children`, `report` | its constructor, fork and end; what its children inherit; the last line |
 //! | `mapping`, `remapping`, `mappings`, `spans` | what a program maps itself, and does to what is mapped |
 //! | `data` | which of its static data can be guarded |
-//! | `signals`, `calls`, `streams`, `next` | what is interposed where faults are signals and system calls do not wait for them |
+//! | `signals`, `calls`, `held`, `streams`, `next` | what is interposed where faults are signals and system calls do not wait for them |
+//! | `late` | what goes on after a system call, where devices go unseen |
 //! | `exports` | the C interface |
 //!
 //! # Why jemalloc
@@ -62,8 +63,12 @@ mod exports;
 pub mod ground;
 pub mod guarded;
 pub mod heap;
+#[cfg(not(test))]
+mod held;
 mod hooks;
 mod jemalloc;
+#[cfg(not(test))]
+mod late;
 #[cfg(not(test))]
 mod mapping;
 mod mappings;

@@ -17,7 +17,7 @@ use crate::children::without;
 use crate::report::line;
 use crate::start::{say, start};
 use crate::{GROUND, HEAP};
-use crate::{calls, data, mapping, private, signals, streams};
+use crate::{calls, data, late, mapping, private, signals, streams};
 
 unsafe extern "C" {
     static environ: *const *mut c_char;
@@ -68,6 +68,9 @@ fn begin(library: &Path) {
     }
     if GROUND.reads_what_may_be_lost() {
         signals::losses::install();
+    }
+    if GROUND.misses_devices() {
+        late::refuse();
     }
     let (data, mappings) = GROUND.protect();
     if let Some(block) = data {

@@ -15,7 +15,7 @@ use std::ptr;
 use libc::FILE;
 
 use crate::GROUND;
-use crate::calls::{Held, Piece};
+use crate::held::{Held, Piece};
 use crate::mapping;
 use crate::next::Next;
 use crate::private::Outside;

@@ -3,6 +3,7 @@
    memory is of the heap, or as a second argument says: a mapping of its own (mmap), or its static data (bss). */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/aio_abi.h>
 #include <linux/io_uring.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -300,6 +301,9 @@ static void fixed_buffers(void) {
     memset(content, 0x5a, PAGE);
     if (file < 0 || write(file, content, PAGE) != PAGE) exit(3);
     struct io_uring_params asked = {0};
+    aio_context_t queue_of_requests = 0;
+    if (syscall(SYS_io_setup, 1, &queue_of_requests)) fputs("without a queue\n", stderr);
+    else syscall(SYS_io_destroy, queue_of_requests);
     int ring = (int)syscall(SYS_io_uring_setup, 8, &asked);
     if (ring < 0) { /* a kernel or a sandbox that has none */
         fputs("without a ring\n", stderr);

@@ -136,6 +136,18 @@ impl SharedRange {
         Ok(())
     }
 
+    /// The hardware gave up a page of the file that is locked: it gets another frame, of zeros. Of a huge page, all of it does.
+    ///
+    /// # Errors
+    /// [`Error::Guarded`] if the kernel refuses, as without memory.
+    pub fn replace_lost(&self, page: u64) -> std::result::Result<(), Error> {
+        let entry = self.entry(page);
+        let start = usize::try_from(entry.offset().get()).expect("an offset in memory");
+        let bytes = usize::try_from(entry.bytes().get()).expect("pages in memory");
+        let gone = self.behind.advise(start..start + bytes, Advice::LinuxRemove);
+        gone.and_then(|()| self.populate(entry)).map_err(guarded("replace a lost page of"))
+    }
+
     /// Takes pages of the file out of the program's page table, those of a program that has called mlockall(2) as well (Linux 5.18).
     pub(super) fn take(&self, span: Span) -> Result<()> {
         let Err(errno) = self.program.advise(span, Advice::LinuxDontNeed) else { return Ok(()) };

@@ -242,6 +242,14 @@ impl SharedRange {
         self.program.find(address)
     }
 
+    /// The page that an address behind the range is of.
+    #[must_use]
+    pub fn find_behind(&self, address: usize) -> Option<u64> {
+        let offset =
+            address.checked_sub(self.behind.base().addr().get()).filter(|offset| *offset < self.behind.bytes())?;
+        Some(offset as u64 / FRAME_BYTES)
+    }
+
     /// Calls `each` for the runs of pages that the program has, by ascending page, before anything is locked.
     ///
     /// # Errors

@@ -164,6 +164,21 @@ fn pages_that_may_not_be_swapped_are_locked_split_and_given_back_too() {
 }
 
 #[test]
+fn a_page_that_the_hardware_gave_up_reads_as_zeros_and_those_beside_it_stay() {
+    let _no_forks = FORKS.read();
+    served(PageKind::Base, |range| {
+        range.fill(span(0, 8)).unwrap();
+        (0..8).for_each(|page| write(range, page, 9));
+        range.lock(span(0, 8)).unwrap();
+        let lost = range.find_behind(range.behind(3).addr().get() + 77).unwrap();
+        range.replace_lost(lost).unwrap();
+        assert_eq!([2, 3, 4].map(|page| behind(range, page)), [9, 0, 9]);
+        assert_eq!([2, 3, 4].map(|page| read(range, page)), [9, 0, 9]);
+        assert_eq!(range.find_behind(range.base().addr().get()), None);
+    });
+}
+
+#[test]
 fn a_child_has_a_copy_and_a_file_of_its_own() {
     let _forks = FORKS.write();
     served(PageKind::Base, |range| {

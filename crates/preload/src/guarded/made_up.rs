@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rampart_guard::{Guard, PageIndex};
 
-use super::memory::AnyEngine;
+use super::any::AnyEngine;
 
 /// Errors in one step of the keeper, at most.
 const MOST_ERRORS: u128 = 64;

@@ -3,18 +3,20 @@
 use std::ops::Range;
 use std::ptr::NonNull;
 
-use rampart_codes::Pages;
 use rampart_guard::accesses::Touch;
-use rampart_guard::{Engine, Frames, Knobs, Method, PageIndex, Refusal, Served, Span};
+use rampart_guard::{Knobs, Method, PageIndex, Served, Span};
 use rampart_linux::protect::Protected;
+use rampart_linux::shared::{SharedRange, has_huge_pages};
 use rampart_linux::userfaultfd::{Messages, Reach, Stop};
-use rampart_linux::vault::{self, Side, Tracking, Vault, VaultOptions};
+use rampart_linux::vault::{self, PageFault, Side, Tracking, Vault, VaultOptions};
 use rampart_linux::{Error, PageKind, Roots, Window};
-use rampart_memory::{Bytes, FRAME_BYTES, Frame};
+use rampart_memory::{Bytes, FRAME_BYTES};
 
+use super::any::AnyEngine;
 use super::engine::{VaultEngine, as_vault};
 use super::frames::{Known, Pool};
 use super::mailbox::Mailbox;
+use super::minor::MinorEngine;
 use super::protect::ProtectEngine;
 use super::shared::Shared;
 
@@ -26,6 +28,8 @@ const HUGE: u32 = rampart_guard::layout::MOST_PAGES;
 pub enum Memory {
     /// With a vault, and faults as messages.
     Moved(Vault),
+    /// In a file that is mapped twice, and faults as messages.
+    Shared(SharedRange),
     /// By permissions, and faults as signals.
     Protected(Protected, Box<Mailbox>),
 }
@@ -38,6 +42,12 @@ impl Memory {
             Method::Move => {
                 let options = VaultOptions { kind, tracking: Tracking::Off, least: Reach::Everything };
                 Vault::prepare(bytes, options).map(Self::Moved)
+            }
+            Method::Minor => {
+                // The pool's pages are locked whole.
+                let from_pool = knobs.unit_pages == HUGE && has_huge_pages(&Roots::default());
+                SharedRange::prepare(bytes, if from_pool { PageKind::HugeTlb } else { PageKind::Base })
+                    .map(Self::Shared)
             }
             Method::Mprotect => {
                 let range = Protected::prepare(bytes, kind, &Roots::default())?;
@@ -55,6 +65,7 @@ impl Memory {
         unsafe {
             match self {
                 Self::Moved(vault) => vault.show(windows),
+                Self::Shared(range) => range.show(windows),
                 Self::Protected(range, _) => range.show(windows),
             }
         }
@@ -65,6 +76,7 @@ impl Memory {
     pub fn prepare_again(&mut self, left: &[vault::Span]) -> Result<(), Error> {
         match self {
             Self::Moved(vault) => vault.prepare_again(),
+            Self::Shared(range) => range.prepare_again(),
             Self::Protected(range, mailbox) => {
                 mailbox.forget_all();
                 range.prepare_again(left)
@@ -76,6 +88,7 @@ impl Memory {
     pub fn open(&self) -> Result<(), Error> {
         match self {
             Self::Moved(vault) => vault.open(&Roots::default()),
+            Self::Shared(range) => range.open(&Roots::default()),
             Self::Protected(range, _) => range.open(&Roots::default()),
         }
     }
@@ -84,17 +97,17 @@ impl Memory {
     pub fn forget(&self, first: u64, pages: u64) -> bool {
         vault::Span::new(first, pages).is_some_and(|span| match self {
             Self::Moved(vault) => vault.discard(Side::Program, span).is_ok(),
+            Self::Shared(range) => range.discard(span).is_ok(),
             Self::Protected(range, _) => range.discard(span).is_ok(),
         })
     }
 
     /// From now on the first touch of a page is a fault; `used` bytes from the start on are there already.
     pub fn arm(&self, used: Bytes, left: &[Span]) -> Result<(), Error> {
+        let left: Vec<_> = left.iter().map(|span| as_vault(*span)).collect();
         match self {
-            Self::Moved(vault) => {
-                let left: Vec<_> = left.iter().map(|span| as_vault(*span)).collect();
-                vault.arm_around(&left)
-            }
+            Self::Moved(vault) => vault.arm_around(&left),
+            Self::Shared(range) => range.arm(&left),
             Self::Protected(range, _) => {
                 let rest = vault::Span::new(used.frames(), range.pages() - used.frames());
                 rest.map_or(Ok(()), |rest| range.lock(rest))
@@ -108,6 +121,7 @@ impl Memory {
         let Some(span) = vault::Span::new(0, used.frames()) else { return Ok(()) };
         match self {
             Self::Moved(vault) => vault.present(Side::Program, span, |run, _| run.numbers().for_each(&mut each)),
+            Self::Shared(range) => range.present(span, |run| run.numbers().for_each(&mut each)),
             Self::Protected(..) => {
                 span.numbers().for_each(each);
                 Ok(())
@@ -118,6 +132,7 @@ impl Memory {
     pub fn base(&self) -> NonNull<u8> {
         match self {
             Self::Moved(vault) => vault.program_base(),
+            Self::Shared(range) => range.base(),
             Self::Protected(range, _) => range.base(),
         }
     }
@@ -125,6 +140,7 @@ impl Memory {
     pub fn bytes(&self) -> Bytes {
         let pages = match self {
             Self::Moved(vault) => vault.pages(),
+            Self::Shared(range) => range.pages(),
             Self::Protected(range, _) => range.pages(),
         };
         Bytes::new(pages * FRAME_BYTES)
@@ -134,6 +150,7 @@ impl Memory {
     pub fn find(&self, address: usize) -> Option<u64> {
         match self {
             Self::Moved(vault) => vault.find(address).filter(|(side, _)| *side == Side::Program).map(|(_, page)| page),
+            Self::Shared(range) => range.find(address),
             Self::Protected(range, _) => range.find(address),
         }
     }
@@ -142,6 +159,7 @@ impl Memory {
     pub fn address(&self, page: PageIndex) -> usize {
         let first = match self {
             Self::Moved(vault) => vault.address(Side::Program, page.0),
+            Self::Shared(range) => range.address(page.0),
             Self::Protected(range, _) => range.address(page.0),
         };
         first.addr().get()
@@ -156,22 +174,49 @@ impl Memory {
     /// Where faults are signals: how a signal handler has them served.
     pub fn mailbox(&self) -> Option<&Mailbox> {
         match self {
-            Self::Moved(_) => None,
+            Self::Moved(_) | Self::Shared(_) => None,
             Self::Protected(_, mailbox) => Some(mailbox),
+        }
+    }
+
+    /// Whether a page that a device uses is locked like any other.
+    pub fn misses_devices(&self) -> bool {
+        !matches!(self, Self::Moved(_))
+    }
+
+    /// Before a fork, after all was opened: a child gets a copy of everything. Ends with [`Memory::unsplit`].
+    pub fn split(&self) -> Result<(), Error> {
+        match self {
+            Self::Shared(range) => range.split(),
+            Self::Moved(_) | Self::Protected(..) => Ok(()),
+        }
+    }
+
+    /// In the parent, after the fork.
+    pub fn unsplit(&self) {
+        match self {
+            Self::Shared(range) => range.unsplit(),
+            Self::Moved(_) | Self::Protected(..) => {}
         }
     }
 
     /// Waits for faults and has them served, until it is to stop.
     pub fn serve(&self, stop: &Stop, serve: impl Fn(PageIndex, Touch, Option<u32>) -> Served) {
+        let serve_one = |fault: PageFault| {
+            assert_eq!(fault.side, Side::Program, "nobody reads what is not in the vault");
+            let touch = if fault.write { Touch::Write } else { Touch::Read };
+            serve(PageIndex(fault.page), touch, fault.thread);
+        };
+        let mut messages = Messages::default();
         match self {
             Self::Moved(vault) => {
-                let mut messages = Messages::default();
                 while vault.next(&mut messages, stop).is_ok() {
-                    for fault in vault.faults(&messages) {
-                        assert_eq!(fault.side, Side::Program, "nobody reads what is not in the vault");
-                        let touch = if fault.write { Touch::Write } else { Touch::Read };
-                        serve(PageIndex(fault.page), touch, fault.thread);
-                    }
+                    vault.faults(&messages).for_each(serve_one);
+                }
+            }
+            Self::Shared(range) => {
+                while range.next(&mut messages, stop).is_ok() {
+                    range.faults(&messages).for_each(serve_one);
                 }
             }
             Self::Protected(_, mailbox) => loop {
@@ -180,7 +225,7 @@ impl Memory {
         }
     }
 
-    /// Tested frames to put below it, if they are wished for; by permissions pages cannot be put elsewhere.
+    /// Tested frames to put below it, if they are wished for; only what moves can be put elsewhere.
     pub fn pool(
         &'static self,
         shared: &'static Shared,
@@ -190,7 +235,7 @@ impl Memory {
             Self::Moved(vault) => {
                 Ok(Pool::from_environment(vault, shared, known)?.map(|pool| &*Box::leak(Box::new(pool))))
             }
-            Self::Protected(..) => Ok(None),
+            Self::Shared(_) | Self::Protected(..) => Ok(None),
         }
     }
 
@@ -198,123 +243,8 @@ impl Memory {
     pub fn engine(&'static self, pool: Option<&'static Pool>, known: &'static Known) -> AnyEngine {
         match self {
             Self::Moved(vault) => AnyEngine::Moved(VaultEngine::new(vault, pool, known)),
+            Self::Shared(range) => AnyEngine::Shared(MinorEngine::new(range)),
             Self::Protected(range, _) => AnyEngine::Protected(ProtectEngine::new(range)),
-        }
-    }
-}
-
-/// One of the engines. The guard is compiled once, and which of them it has costs it a comparison.
-pub enum AnyEngine {
-    Moved(VaultEngine),
-    Protected(ProtectEngine),
-}
-
-impl AnyEngine {
-    /// As [`VaultEngine::replace_lost`]; what is read by the kernel is not read by a thread of ours.
-    pub fn replace_lost(&self, address: usize) -> Option<(PageIndex, Option<Frame>)> {
-        match self {
-            Self::Moved(engine) => engine.replace_lost(address),
-            Self::Protected(_) => None,
-        }
-    }
-}
-
-impl Engine for AnyEngine {
-    fn open(&self, span: Span) -> Result<(), Refusal> {
-        match self {
-            Self::Moved(engine) => engine.open(span),
-            Self::Protected(engine) => engine.open(span),
-        }
-    }
-
-    fn close(&self, span: Span) -> Result<Frames, Refusal> {
-        match self {
-            Self::Moved(engine) => engine.close(span),
-            Self::Protected(engine) => engine.close(span),
-        }
-    }
-
-    fn supply(&self, span: Span) -> Frames {
-        match self {
-            Self::Moved(engine) => engine.supply(span),
-            Self::Protected(engine) => engine.supply(span),
-        }
-    }
-
-    fn fill(&self, span: Span) -> Result<Frames, Refusal> {
-        match self {
-            Self::Moved(engine) => engine.fill(span),
-            Self::Protected(engine) => engine.fill(span),
-        }
-    }
-
-    fn renew(&self, span: Span) -> Result<Frames, Refusal> {
-        match self {
-            Self::Moved(engine) => engine.renew(span),
-            Self::Protected(engine) => engine.renew(span),
-        }
-    }
-
-    fn settle(&self, page: PageIndex) -> Result<Frames, Refusal> {
-        match self {
-            Self::Moved(engine) => engine.settle(page),
-            Self::Protected(engine) => engine.settle(page),
-        }
-    }
-
-    fn discard(&self, span: Span) {
-        match self {
-            Self::Moved(engine) => engine.discard(span),
-            Self::Protected(engine) => engine.discard(span),
-        }
-    }
-
-    fn zero(&self, span: Span) {
-        match self {
-            Self::Moved(engine) => engine.zero(span),
-            Self::Protected(engine) => engine.zero(span),
-        }
-    }
-
-    fn wake(&self, span: Span) {
-        match self {
-            Self::Moved(engine) => engine.wake(span),
-            Self::Protected(engine) => engine.wake(span),
-        }
-    }
-
-    fn most_open(&self) -> usize {
-        match self {
-            Self::Moved(engine) => engine.most_open(),
-            Self::Protected(engine) => engine.most_open(),
-        }
-    }
-
-    fn with_vault<R>(&self, span: Span, look: impl FnOnce(&mut Pages<'_>) -> R) -> R {
-        match self {
-            Self::Moved(engine) => engine.with_vault(span, look),
-            Self::Protected(engine) => engine.with_vault(span, look),
-        }
-    }
-
-    fn flip(&self, page: PageIndex, bit: u32) {
-        match self {
-            Self::Moved(engine) => engine.flip(page, bit),
-            Self::Protected(engine) => engine.flip(page, bit),
-        }
-    }
-
-    fn give_up(&self, page: PageIndex) -> bool {
-        match self {
-            Self::Moved(engine) => engine.give_up(page),
-            Self::Protected(engine) => engine.give_up(page),
-        }
-    }
-
-    fn frame(&self, page: PageIndex) -> Option<Frame> {
-        match self {
-            Self::Moved(engine) => engine.frame(page),
-            Self::Protected(engine) => engine.frame(page),
         }
     }
 }

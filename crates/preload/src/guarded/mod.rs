@@ -10,8 +10,12 @@
 
 #![allow(unsafe_code, reason = "the memory and the guard live as long as the process, behind pointers")]
 
+mod any;
+mod asking;
 mod beside;
+mod blocked;
 mod desk;
+mod ending;
 mod engine;
 mod files;
 mod frames;
@@ -19,6 +23,7 @@ mod lost;
 mod made_up;
 mod mailbox;
 mod memory;
+mod minor;
 mod protect;
 mod recorder;
 mod server;
@@ -49,9 +54,9 @@ use crate::start::say;
 use self::memory::Memory;
 use self::threads::{Live, Used};
 
-pub use self::mailbox::Answer;
 #[cfg(not(test))]
-pub(crate) use self::threads::Signals;
+pub(crate) use self::blocked::Signals;
+pub use self::mailbox::Answer;
 
 /// Memory behind a guard if the environment asks for one, ordinary memory otherwise.
 #[derive(Debug, Default)]
@@ -251,6 +256,11 @@ impl Guarded {
     /// Whether faults on the heap are signals, and system calls do not wait for them.
     pub fn faults_are_signals(&self) -> bool {
         self.memory().is_some_and(|memory| memory.mailbox().is_some())
+    }
+
+    /// Whether a device that writes to a page goes unseen, so that it must stay open meanwhile.
+    pub fn misses_devices(&self) -> bool {
+        self.memory().is_some_and(Memory::misses_devices)
     }
 
     /// Whether the guard is of another process, whose memory this one borrows until it executes a program (vfork(2)).

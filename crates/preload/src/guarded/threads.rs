@@ -2,40 +2,36 @@
 //!
 //! All keep out of the heap ([`Outside`]) and take no signals but that a page was lost: a handler of the program's would run on them,
 //! touch the heap, and wait for itself. They have a table of open files of their own ([`files`]), so what the program's threads want of the
-//! guard, they ask of the keeper ([`Desk`]).
-
-#![allow(unsafe_code, reason = "ends the process and blocks signals by calls of the C library")]
+//! guard, they ask of the keeper ([`super::asking`]). How they end the process stands in [`super::ending`].
 
 use std::cell::RefCell;
-use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::thread::{self, Thread};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rampart_guard::{Counter, Guard, Knobs, Layout, OnError, PageIndex, Served, Span};
+use rampart_guard::{Guard, Knobs, Layout, PageIndex, Served, Span};
 use rampart_linux::SteadyClock;
 use rampart_linux::userfaultfd::Stop;
-use rampart_memory::{Bytes, Clock, FRAME_BYTES};
+use rampart_memory::{Bytes, Clock};
 use rustix::thread::Pid;
 
 use crate::private::Outside;
 
+use super::any::AnyEngine;
 use super::beside::Beside;
-use super::desk::{Desk, Request};
+use super::blocked::Signals;
+use super::desk::Desk;
 use super::files;
 use super::frames::Known;
 use super::made_up::MadeUp;
-use super::memory::{AnyEngine, Memory};
+use super::memory::Memory;
 use super::recorder::Recorder;
 use super::server::Server;
 use super::shared::Shared;
 use super::uncounted::Uncounted;
 use super::wanted::Wanted;
-
-/// How the process ends if a page is beyond correction.
-const STOPPED: i32 = 86;
 
 /// How long the keeper sleeps if nothing is due; then it adds up averages.
 pub(super) const NAP: Duration = Duration::from_millis(50);
@@ -54,19 +50,19 @@ pub struct Live {
     pub(super) guard: Guard<'static, AnyEngine>,
     pub(super) shared: &'static Shared,
     pub(super) known: &'static Known,
-    recorder: Mutex<Recorder>,
-    memory: &'static Memory,
+    pub(super) recorder: Mutex<Recorder>,
+    pub(super) memory: &'static Memory,
     pub(super) clock: SteadyClock,
     stop: Stop,
     keeper: OnceLock<Thread>,
     keeper_id: OnceLock<Pid>,
-    desk: Desk,
+    pub(super) desk: Desk,
     /// While it is not 0, nothing is locked.
     pub(super) paused: AtomicU32,
     /// The program wanted a page beyond correction, and waits until it is saved.
-    held: AtomicBool,
+    pub(super) held: AtomicBool,
     /// The page, where that is known.
-    wanted: Mutex<Option<Wanted>>,
+    pub(super) wanted: Mutex<Option<Wanted>>,
 }
 
 impl Live {
@@ -174,13 +170,13 @@ impl Live {
         self.memory.serve(&self.stop, serve);
     }
 
-    fn wake_keeper(&self) {
+    pub(super) fn wake_keeper(&self) {
         if self.guard.is_busy(self.clock.now()) {
             self.unpark_keeper();
         }
     }
 
-    fn unpark_keeper(&self) {
+    pub(super) fn unpark_keeper(&self) {
         self.keeper.get().expect("a guard that works has a keeper").unpark();
     }
 
@@ -208,175 +204,8 @@ impl Live {
         self.wait_for_checkpoint();
     }
 
-    /// The end of a program that wanted a page beyond correction and is to be saved first: all that is good is opened, and nothing is locked,
-    /// until that is done.
-    fn wait_for_checkpoint(&self) -> ! {
-        self.guard.open_all(self.clock.now());
-        self.shared.stops(true, self.wanted.lock().expect("no panic").as_ref());
-        while !self.shared.has_answer() {
-            thread::sleep(NAP);
-        }
-        self.end_process()
-    }
-
-    /// In the keeper's thread, which has the files that this may want.
-    fn grant(&self, request: Request) {
-        let now = self.clock.now();
-        let served = match request {
-            Request::OpenAll => {
-                self.paused.fetch_add(1, Ordering::AcqRel);
-                let began = Instant::now();
-                let served = self.guard.open_all(now);
-                self.guard.waited(began.elapsed());
-                served
-            }
-            Request::Zero(span) => self.guard.zero(span, now),
-            Request::Leave(span) => self.guard.leave(span, now),
-            Request::Hold(span) => self.guard.hold(span, now),
-            // The process ends: from here on nothing is locked, and no memory is made to err that nobody would look at.
-            Request::VerifyAll => {
-                self.paused.fetch_add(1, Ordering::AcqRel);
-                self.guard.verify_all();
-                self.write_down();
-                Served::GoesOn
-            }
-        };
-        if served == Served::Stop {
-            self.stop(None);
-            self.wait_for_checkpoint();
-        }
-    }
-
-    /// In a thread of the program's: returns once the keeper has done it.
-    fn ask(&self, request: Request) {
-        // A handler of the program's that asked as well would wait for the thread that it interrupted.
-        let _signals = Signals::block_all();
-        self.desk.ask(request, || self.unpark_keeper());
-    }
-
-    /// In a thread of the guard that reads the vault, and holds no lock but that of a block: the page there was given up by the hardware.
-    pub fn lost(&self, address: usize) -> bool {
-        let Some((page, frame)) = self.guard.engine().replace_lost(address) else { return false };
-        self.shared.lost_page(page, frame);
-        true
-    }
-
-    /// Opens everything, and locks nothing until [`Live::go_on`].
-    pub fn open_all(&self) {
-        self.ask(Request::OpenAll);
-    }
-
-    /// Ends what [`Live::open_all`] began.
-    pub fn go_on(&self) {
-        self.paused.fetch_sub(1, Ordering::AcqRel);
-        self.wake_keeper();
-    }
-
-    /// The content of so many pages is not needed. `false`: it stays.
-    pub fn forget(&self, first: u64, pages: u64) -> bool {
-        let Some(count) = NonZero::new(pages) else { return true };
-        self.guard.forget(Span { first: PageIndex(first), count })
-    }
-
-    /// Whole blocks are the guard's again, with nothing in them.
-    pub fn take_back(&self, span: Span) {
-        assert!(self.guard.take_back(span), "whole blocks");
-    }
-
-    /// Bytes of a block.
-    pub fn block(&self) -> usize {
-        usize::try_from(self.guard.layout().block_bytes().get()).expect("a block has addresses")
-    }
-
-    /// So many bytes of mappings are guarded.
-    pub fn count_mapped(&self, bytes: usize) {
-        let (counts, pages) = (self.shared.counts, bytes as u64 / FRAME_BYTES);
-        counts.set(Counter::MostMapped, pages.max(counts.get(Counter::MostMapped)));
-    }
-
-    /// So many bytes of static data are guarded, and so many are not.
-    pub fn count_data(&self, guarded: usize, left: usize) {
-        let pages = |bytes: usize| bytes as u64 / FRAME_BYTES;
-        self.shared.counts.set(Counter::Data, pages(guarded));
-        self.shared.counts.set(Counter::LeftData, pages(left));
-    }
-
-    /// A mapping could not be guarded.
-    pub fn count_left_mapping(&self) {
-        self.shared.counts.add(Counter::LeftMappings, 1);
-    }
-
-    /// The program gives pages back by itself.
-    pub fn zero(&self, span: Span) {
-        self.ask(Request::Zero(span));
-    }
-
-    /// A system call is about to use pages, until [`Live::release`].
-    pub fn hold(&self, span: Span) {
-        let signals = Signals::block_all();
-        let held = self.guard.hold_open(span);
-        drop(signals);
-        if !held {
-            self.ask(Request::Hold(span));
-        }
-    }
-
-    /// Ends [`Live::hold`].
-    pub fn release(&self, span: Span) {
-        let _signals = Signals::block_all();
-        self.guard.release(span);
-    }
-
-    /// The program changes the mapping of pages by itself.
-    pub fn leave(&self, span: Span) {
-        self.ask(Request::Leave(span));
-    }
-
-    /// The end of the process: what is locked is verified once more, and nothing is locked any more.
-    pub fn end(&self) {
-        self.ask(Request::VerifyAll);
-    }
-
-    fn recorder(&self) -> MutexGuard<'_, Recorder> {
+    pub(super) fn recorder(&self) -> MutexGuard<'_, Recorder> {
         self.recorder.lock().expect("no panic")
-    }
-
-    /// The last records.
-    fn write_down(&self) {
-        let sample = self.guard.sample(self.clock.now());
-        self.recorder().write(|| sample, self.shared.accesses.as_ref());
-    }
-
-    /// The program must not see a page that a thread of it wants: ends the process, at once or by the keeper as soon as what can be saved was.
-    /// In the latter case other pages are served meanwhile.
-    fn stop(&self, wanted: Option<Wanted>) {
-        let is_first = {
-            let mut first = self.wanted.lock().expect("no panic");
-            let is_first = !self.held.load(Ordering::Acquire);
-            if is_first {
-                *first = wanted;
-            }
-            is_first
-        };
-        if self.guard.on_error() != OnError::Checkpoint || !self.shared.is_read() {
-            self.end_process();
-        }
-        if is_first {
-            self.held.store(true, Ordering::Release);
-            self.unpark_keeper();
-        }
-    }
-
-    fn end_process(&self) -> ! {
-        self.shared.stops(false, self.wanted.lock().expect("no panic").as_ref());
-        self.exit()
-    }
-
-    /// Ends the process, of which what was done so far is written down.
-    pub(super) fn exit(&self) -> ! {
-        self.write_down();
-        // SAFETY: it ends the process and runs nothing of the program's.
-        unsafe { libc::_exit(STOPPED) }
     }
 }
 
@@ -389,37 +218,4 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<Thread, Str
         work();
     });
     thread.map(|thread| thread.thread().clone()).map_err(|error| format!("cannot start a thread: {error}"))
-}
-
-/// All signals are blocked on this thread, and on those that it starts, while this lives.
-pub struct Signals(libc::sigset_t);
-
-impl Signals {
-    pub fn block_all() -> Self {
-        // SAFETY: sets of signals are plain data, and both calls are given places for them.
-        unsafe {
-            let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
-            libc::sigfillset(&raw mut all);
-            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
-            Self(before)
-        }
-    }
-
-    /// This thread reads locked pages: it is told by SIGBUS of one that the hardware gave up.
-    fn take_losses() {
-        // SAFETY: a set of signals is plain data, and both calls are given a place for it.
-        unsafe {
-            let mut only = std::mem::zeroed();
-            libc::sigemptyset(&raw mut only);
-            libc::sigaddset(&raw mut only, libc::SIGBUS);
-            libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const only, std::ptr::null_mut());
-        }
-    }
-}
-
-impl Drop for Signals {
-    fn drop(&mut self) {
-        // SAFETY: the set is what the thread had before.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut()) };
-    }
 }

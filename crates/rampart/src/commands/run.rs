@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use rampart_diagnostic::Machine;
 use rampart_guard::{Knobs, Method, server as liveness};
-use rampart_linux::{Block, PageKind};
+use rampart_linux::shared::has_huge_pages;
+use rampart_linux::{Block, PageKind, Roots};
 use rampart_march::execute::honesty::{self, Verdict};
 use rampart_march::execute::{self, Engine, Region};
 use rampart_memory::Bytes;
@@ -35,7 +36,8 @@ const GLANCE: Duration = Duration::from_millis(10);
 pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error> {
     let library = library::find().ok_or(Error::NoGuardLibrary)?;
     let choice = choice::choose(arguments.engine.map(Into::into), &Possible::here())?;
-    let knobs = arguments.knobs(choice.method)?;
+    let has_huge_pages = has_huge_pages(&Roots::default());
+    let knobs = arguments.knobs(choice.method, has_huge_pages)?;
     let mut server = Server::start(map_to_compare(path.as_ref(), knobs.method)?)?;
     let mut command = guarded(arguments, &knobs, library, server.folder());
     let (_, for_checkpoint) = arguments.on_error()?;
@@ -44,7 +46,8 @@ pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error>
     let (began, start) = (Machine::this().clock.now(), Instant::now());
     let name = command.get_program().to_string_lossy().into_owned();
     let child = command.spawn().map_err(|cause| Error::Program { name, cause })?;
-    if let Some(said) = &choice.said {
+    let of_shared = || (knobs.method == Method::Minor).then(|| choice::of_shared(knobs.unit_pages, has_huge_pages));
+    if let Some(said) = choice.said.or_else(of_shared) {
         eprintln!("rampart: {said}");
     }
     let status = wait(child, &mut server, &mut follower)?;

@@ -2,6 +2,7 @@
 
 use rampart_guard::Method;
 use rampart_linux::protect::Protected;
+use rampart_linux::shared::SharedRange;
 use rampart_linux::userfaultfd::Reach;
 use rampart_linux::vault::{Tracking, Vault, VaultOptions};
 use rampart_linux::{PageKind, Roots};
@@ -14,6 +15,8 @@ use crate::error::Error;
 pub struct Possible {
     /// Of [`Method::Move`].
     pub moves: Option<String>,
+    /// Of [`Method::Minor`].
+    pub minor: Option<String>,
     /// Of [`Method::Mprotect`].
     pub mprotect: Option<String>,
 }
@@ -24,14 +27,16 @@ impl Possible {
         let (bytes, roots) = (Bytes::from_mib(2), Roots::default());
         let options = VaultOptions { kind: PageKind::Base, tracking: Tracking::Off, least: Reach::Everything };
         let moves = Vault::reserve(bytes, options, &roots).err();
+        let minor = SharedRange::prepare(bytes, PageKind::Base).and_then(|range| range.open(&roots)).err();
         let mprotect = Protected::prepare(bytes, PageKind::Base, &roots).and_then(|range| range.open(&roots)).err();
-        let [moves, mprotect] = [moves, mprotect].map(|error| error.map(|error| error.to_string()));
-        Self { moves, mprotect }
+        let [moves, minor, mprotect] = [moves, minor, mprotect].map(|error| error.map(|error| error.to_string()));
+        Self { moves, minor, mprotect }
     }
 
     fn of(&self, method: Method) -> Option<&String> {
         match method {
             Method::Move => self.moves.as_ref(),
+            Method::Minor => self.minor.as_ref(),
             Method::Mprotect => self.mprotect.as_ref(),
         }
     }
@@ -47,7 +52,34 @@ pub struct Choice {
 }
 
 /// What is lost where pages are locked by permissions.
-const LOST: &str = "a system call that the guard does not wrap fails on a locked page, and frames are not tested";
+const LOST: &str =
+    "a system call that the guard does not wrap fails on a locked page, io_uring is refused, and frames are not tested";
+
+/// What is lost where they are those of a file.
+const LOST_SHARED: &str = "a fork copies the memory under guard, io_uring is refused, and frames are not tested";
+
+/// Pages of a unit that can be of the pool of huge pages.
+const HUGE: u32 = rampart_guard::layout::MOST_PAGES;
+
+/// What the user is to know of an engine that was asked for.
+fn said(method: Method) -> Option<String> {
+    match method {
+        // Said when it is known of which pages: `of_shared`.
+        Method::Move | Method::Minor => None,
+        Method::Mprotect => Some(format!("mprotect: {LOST}")),
+    }
+}
+
+/// What the user is to know of [`Method::Minor`] with units of so many pages, where the pool of huge pages has some or not.
+#[must_use]
+pub fn of_shared(unit_pages: u32, has_huge_pages: bool) -> String {
+    let pages = match (unit_pages, has_huge_pages) {
+        (HUGE, true) => "pages of 2 MiB of the kernel's pool",
+        (_, true) => "pages of 4 KiB, as --unit or --block says",
+        (_, false) => "pages of 4 KiB, since no huge pages are reserved (sysctl vm.nr_overcommit_hugepages)",
+    };
+    format!("minor, with {pages}: {LOST_SHARED}")
+}
 
 /// Chooses.
 ///
@@ -56,7 +88,7 @@ const LOST: &str = "a system call that the guard does not wrap fails on a locked
 pub fn choose(asked: Option<Method>, possible: &Possible) -> Result<Choice, Error> {
     if let Some(method) = asked {
         return match possible.of(method) {
-            None => Ok(Choice { method, said: (method == Method::Mprotect).then(|| format!("mprotect: {LOST}")) }),
+            None => Ok(Choice { method, said: said(method) }),
             Some(cause) => Err(Error::Engine { method: method.name(), cause: cause.clone() }),
         };
     }
@@ -77,7 +109,7 @@ mod tests {
     const OLD: &str = "this kernel's userfaultfd lacks MOVE (Linux 6.8)";
 
     fn old_kernel() -> Possible {
-        Possible { moves: Some(OLD.to_owned()), mprotect: None }
+        Possible { moves: Some(OLD.to_owned()), ..Possible::default() }
     }
 
     #[test]
@@ -95,6 +127,13 @@ mod tests {
         assert_eq!(choose(Some(Method::Mprotect), &Possible::default()).unwrap().method, Method::Mprotect);
         let refused = choose(Some(Method::Move), &old_kernel()).unwrap_err().to_string();
         assert!(refused.contains("--engine move") && refused.contains(OLD) && !refused.contains('\n'), "{refused}");
+    }
+
+    #[test]
+    fn of_a_file_it_is_said_which_pages_it_has() {
+        let told = [(HUGE, true), (16, true), (HUGE, false)].map(|(unit, has)| of_shared(unit, has));
+        let of = ["of 2 MiB", "--unit", "vm.nr_overcommit_hugepages"];
+        assert!(told.iter().zip(of).all(|(told, of)| told.contains(of) && told.contains("a fork copies")), "{told:?}");
     }
 
     #[test]

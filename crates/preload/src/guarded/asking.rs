@@ -1,0 +1,142 @@
+//! What the program's threads want of the guard.
+//!
+//! What needs an open file, they ask of the keeper and wait ([`super::desk`]); the rest they do themselves.
+
+use std::num::NonZero;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use rampart_guard::{Counter, PageIndex, Served, Span};
+use rampart_memory::{Clock as _, FRAME_BYTES};
+
+use super::blocked::Signals;
+use super::desk::Request;
+use super::files;
+use super::threads::Live;
+
+impl Live {
+    /// In the keeper's thread, which has the files that this may want.
+    pub(super) fn grant(&self, request: Request) {
+        let now = self.clock.now();
+        let served = match request {
+            Request::OpenAll => {
+                self.paused.fetch_add(1, Ordering::AcqRel);
+                let began = Instant::now();
+                let served = self.guard.open_all(now);
+                if let Err(why) = self.memory.split() {
+                    // A child that had the same memory as its parent would change it.
+                    files::say(&format!("rampart: no copy of the memory under guard can be made for a child: {why}\n"));
+                    self.exit();
+                }
+                self.guard.waited(began.elapsed());
+                served
+            }
+            Request::Zero(span) => self.guard.zero(span, now),
+            Request::Leave(span) => self.guard.leave(span, now),
+            Request::Hold(span) => self.guard.hold(span, now),
+            // The process ends: from here on nothing is locked, and no memory is made to err that nobody would look at.
+            Request::VerifyAll => {
+                self.paused.fetch_add(1, Ordering::AcqRel);
+                self.guard.verify_all();
+                self.write_down();
+                Served::GoesOn
+            }
+        };
+        if served == Served::Stop {
+            self.stop(None);
+            self.wait_for_checkpoint();
+        }
+    }
+
+    /// In a thread of the program's: returns once the keeper has done it.
+    fn ask(&self, request: Request) {
+        // A handler of the program's that asked as well would wait for the thread that it interrupted.
+        let _signals = Signals::block_all();
+        self.desk.ask(request, || self.unpark_keeper());
+    }
+
+    /// In a thread of the guard that reads what is locked, and holds no lock but that of a block: the page there was given up by the
+    /// hardware.
+    pub fn lost(&self, address: usize) -> bool {
+        let Some((page, frame)) = self.guard.engine().replace_lost(address) else { return false };
+        self.shared.lost_page(page, frame);
+        true
+    }
+
+    /// Opens everything, so that a child can be forked, and locks nothing until [`Live::go_on`].
+    pub fn open_all(&self) {
+        self.ask(Request::OpenAll);
+    }
+
+    /// Ends what [`Live::open_all`] began.
+    pub fn go_on(&self) {
+        self.memory.unsplit();
+        self.paused.fetch_sub(1, Ordering::AcqRel);
+        self.wake_keeper();
+    }
+
+    /// The content of so many pages is not needed. `false`: it stays.
+    pub fn forget(&self, first: u64, pages: u64) -> bool {
+        let Some(count) = NonZero::new(pages) else { return true };
+        self.guard.forget(Span { first: PageIndex(first), count })
+    }
+
+    /// Whole blocks are the guard's again, with nothing in them.
+    pub fn take_back(&self, span: Span) {
+        assert!(self.guard.take_back(span), "whole blocks");
+    }
+
+    /// Bytes of a block.
+    pub fn block(&self) -> usize {
+        usize::try_from(self.guard.layout().block_bytes().get()).expect("a block has addresses")
+    }
+
+    /// So many bytes of mappings are guarded.
+    pub fn count_mapped(&self, bytes: usize) {
+        let (counts, pages) = (self.shared.counts, bytes as u64 / FRAME_BYTES);
+        counts.set(Counter::MostMapped, pages.max(counts.get(Counter::MostMapped)));
+    }
+
+    /// So many bytes of static data are guarded, and so many are not.
+    pub fn count_data(&self, guarded: usize, left: usize) {
+        let pages = |bytes: usize| bytes as u64 / FRAME_BYTES;
+        self.shared.counts.set(Counter::Data, pages(guarded));
+        self.shared.counts.set(Counter::LeftData, pages(left));
+    }
+
+    /// A mapping could not be guarded.
+    pub fn count_left_mapping(&self) {
+        self.shared.counts.add(Counter::LeftMappings, 1);
+    }
+
+    /// The program gives pages back by itself.
+    pub fn zero(&self, span: Span) {
+        self.ask(Request::Zero(span));
+    }
+
+    /// A system call is about to use pages, until [`Live::release`].
+    pub fn hold(&self, span: Span) {
+        let signals = Signals::block_all();
+        let held = self.guard.hold_open(span);
+        drop(signals);
+        if !held {
+            self.ask(Request::Hold(span));
+        }
+    }
+
+    /// Ends [`Live::hold`].
+    pub fn release(&self, span: Span) {
+        let _signals = Signals::block_all();
+        self.guard.release(span);
+    }
+
+    /// The program changes the mapping of pages by itself.
+    pub fn leave(&self, span: Span) {
+        self.ask(Request::Leave(span));
+    }
+
+    /// The end of the process: what is locked is verified once more, and nothing is locked any more.
+    pub fn end(&self) {
+        self.ask(Request::VerifyAll);
+    }
+}

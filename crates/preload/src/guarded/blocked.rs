@@ -1,0 +1,36 @@
+//! Threads that no signal reaches.
+
+#![allow(unsafe_code, reason = "calls of the C library")]
+
+/// All signals are blocked on this thread, and on those that it starts, while this lives.
+pub struct Signals(libc::sigset_t);
+
+impl Signals {
+    pub fn block_all() -> Self {
+        // SAFETY: sets of signals are plain data, and both calls are given places for them.
+        unsafe {
+            let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
+            libc::sigfillset(&raw mut all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+            Self(before)
+        }
+    }
+
+    /// This thread reads locked pages: it is told by SIGBUS of one that the hardware gave up.
+    pub(super) fn take_losses() {
+        // SAFETY: a set of signals is plain data, and both calls are given a place for it.
+        unsafe {
+            let mut only = std::mem::zeroed();
+            libc::sigemptyset(&raw mut only);
+            libc::sigaddset(&raw mut only, libc::SIGBUS);
+            libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const only, std::ptr::null_mut());
+        }
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        // SAFETY: the set is what the thread had before.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut()) };
+    }
+}

@@ -1,0 +1,66 @@
+//! How a guarded process ends: by itself, or since the program must not see a page.
+
+#![allow(unsafe_code, reason = "ends the process by a call of the C library")]
+
+use std::sync::atomic::Ordering;
+use std::thread;
+
+use rampart_guard::OnError;
+use rampart_memory::Clock as _;
+
+use super::threads::{Live, NAP};
+use super::wanted::Wanted;
+
+/// How the process ends if a page is beyond correction.
+const STOPPED: i32 = 86;
+
+impl Live {
+    /// The end of a program that wanted a page beyond correction and is to be saved first: all that is good is opened, and nothing is locked,
+    /// until that is done.
+    pub(super) fn wait_for_checkpoint(&self) -> ! {
+        self.guard.open_all(self.clock.now());
+        self.shared.stops(true, self.wanted.lock().expect("no panic").as_ref());
+        while !self.shared.has_answer() {
+            thread::sleep(NAP);
+        }
+        self.end_process()
+    }
+
+    /// The last records.
+    pub(super) fn write_down(&self) {
+        let sample = self.guard.sample(self.clock.now());
+        self.recorder().write(|| sample, self.shared.accesses.as_ref());
+    }
+
+    /// The program must not see a page that a thread of it wants: ends the process, at once or by the keeper as soon as what can be saved was.
+    /// In the latter case other pages are served meanwhile.
+    pub(super) fn stop(&self, wanted: Option<Wanted>) {
+        let is_first = {
+            let mut first = self.wanted.lock().expect("no panic");
+            let is_first = !self.held.load(Ordering::Acquire);
+            if is_first {
+                *first = wanted;
+            }
+            is_first
+        };
+        if self.guard.on_error() != OnError::Checkpoint || !self.shared.is_read() {
+            self.end_process();
+        }
+        if is_first {
+            self.held.store(true, Ordering::Release);
+            self.unpark_keeper();
+        }
+    }
+
+    fn end_process(&self) -> ! {
+        self.shared.stops(false, self.wanted.lock().expect("no panic").as_ref());
+        self.exit()
+    }
+
+    /// Ends the process, of which what was done so far is written down.
+    pub(super) fn exit(&self) -> ! {
+        self.write_down();
+        // SAFETY: it ends the process and runs nothing of the program's.
+        unsafe { libc::_exit(STOPPED) }
+    }
+}

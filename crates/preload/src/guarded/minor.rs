@@ -1,0 +1,98 @@
+//! What the guard asks of the machine, by a file that is mapped twice.
+
+#![allow(unsafe_code, reason = "pages of the file are raw memory")]
+
+use rampart_codes::Pages;
+use rampart_guard::{Engine, Frames, PageIndex, Refusal, Span};
+use rampart_linux::shared::SharedRange;
+use rampart_linux::userfaultfd::Wake;
+use rampart_linux::{Error, Pagemap, Roots};
+use rampart_memory::Frame;
+
+use super::engine::as_vault;
+use super::lost::{self, Lost};
+
+/// A range whose pages are locked in their frames. What is looked at is the file behind.
+pub struct MinorEngine {
+    range: &'static SharedRange,
+    pagemap: Option<Pagemap>,
+    lost: Lost,
+}
+
+impl MinorEngine {
+    pub fn new(range: &'static SharedRange) -> Self {
+        Self { range, pagemap: Pagemap::open(&Roots::default()).ok(), lost: Lost::default() }
+    }
+
+    /// As [`VaultEngine::replace_lost`](super::engine::VaultEngine::replace_lost), of what lies behind.
+    pub fn replace_lost(&self, address: usize) -> Option<(PageIndex, Option<Frame>)> {
+        let page = self.range.find_behind(address)?;
+        let frame = self.pagemap.as_ref().and_then(|pagemap| lost::frame_of(pagemap, self.range.behind(page)));
+        self.range.replace_lost(page).ok()?;
+        self.lost.note(page, frame);
+        Some((PageIndex(page), frame))
+    }
+}
+
+fn refused(error: &Error) -> Refusal {
+    Refusal::Kernel(error.to_string())
+}
+
+impl Engine for MinorEngine {
+    fn open(&self, span: Span) -> Result<(), Refusal> {
+        self.range.unlock(as_vault(span), Wake::Later).map_err(|error| refused(&error))
+    }
+
+    fn close(&self, span: Span) -> Result<Frames, Refusal> {
+        self.range.lock(as_vault(span)).map(|()| Frames::Same).map_err(|error| {
+            // Where some of them are locked, a fault is answered by "they are open already", and finds its page.
+            let _ = self.range.unlock(as_vault(span), Wake::Now);
+            refused(&error)
+        })
+    }
+
+    fn fill(&self, span: Span) -> Result<Frames, Refusal> {
+        self.range.fill(as_vault(span)).map(|()| Frames::Untested).map_err(|error| refused(&error))
+    }
+
+    /// The block was opened meanwhile; or the page was given back, or is in swap.
+    fn settle(&self, page: PageIndex) -> Result<Frames, Refusal> {
+        self.range.settle(page.0).map(|()| Frames::Same).map_err(|error| refused(&error))
+    }
+
+    fn leave(&self, span: Span) -> Result<(), Refusal> {
+        self.range.leave(as_vault(span)).map_err(|error| refused(&error))
+    }
+
+    fn discard(&self, span: Span) {
+        self.range.discard(as_vault(span)).expect("pages of ours are given back");
+    }
+
+    fn wake(&self, span: Span) {
+        self.range.wake(as_vault(span)).expect("who waits in a range of ours is woken");
+    }
+
+    fn with_vault<R>(&self, span: Span, look: impl FnOnce(&mut Pages<'_>) -> R) -> R {
+        let count = usize::try_from(span.count.get()).expect("pages of a block");
+        // SAFETY: 1. what lies behind is readable and writable; 2. and 3. the guard holds the block's lock and closed the pages, so the
+        // program has none of them, and nobody else knows of what lies behind.
+        look(&mut unsafe { Pages::from_raw(self.range.behind(span.first.0), count) })
+    }
+
+    fn flip(&self, page: PageIndex, bit: u32) {
+        let offset = usize::try_from(bit / 8 % 4096).expect("a byte of a page");
+        // SAFETY: the byte is of a locked page, which nobody else uses while the guard holds its block's lock.
+        unsafe {
+            let byte = self.range.behind(page.0).add(offset).as_ptr();
+            byte.write_volatile(byte.read_volatile() ^ 1 << (bit % 8));
+        }
+    }
+
+    /// Of a page that the hardware gave up, the one that it was on.
+    fn frame(&self, page: PageIndex) -> Option<Frame> {
+        if let Some(frame) = self.lost.take(page.0) {
+            return frame;
+        }
+        self.range.frame(page.0, self.pagemap.as_ref()?).ok().flatten()
+    }
+}

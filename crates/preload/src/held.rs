@@ -1,0 +1,100 @@
+//! Memory that a system call uses, kept open for as long as that takes.
+
+#![allow(unsafe_code, reason = "what a program hands to the kernel is read")]
+
+use std::ffi::{c_char, c_void};
+
+use libc::{iovec, msghdr};
+
+use crate::GROUND;
+
+/// Memory that a call holds; given back when it is done.
+pub(crate) struct Held {
+    spans: [Option<rampart_guard::Span>; Self::INLINE],
+    more: Vec<rampart_guard::Span>,
+}
+
+impl Held {
+    /// So many pieces are noted without an allocation, as behoves functions that signal handlers may call.
+    const INLINE: usize = 10;
+
+    /// Holds these pieces, as far as they are guarded.
+    ///
+    /// # Safety
+    /// Each is as the function's caller promises the kernel.
+    pub(crate) unsafe fn new(pieces: &[Piece]) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe { Self::when(GROUND.faults_are_signals(), pieces) }
+    }
+
+    /// As [`Held::new`], and only if they are to be held.
+    ///
+    /// # Safety
+    /// As of [`Held::new`].
+    pub(crate) unsafe fn when(is_to_be: bool, pieces: &[Piece]) -> Self {
+        let mut held = Self { spans: [const { None }; Self::INLINE], more: Vec::new() };
+        if is_to_be {
+            // SAFETY: the caller's promise.
+            pieces.iter().for_each(|piece| unsafe { piece.hold(&mut held) });
+        }
+        held
+    }
+
+    fn add(&mut self, address: *const c_void, length: usize) {
+        let Some(span) = (length > 0).then(|| GROUND.hold(address.addr(), length)).flatten() else { return };
+        match self.spans.iter_mut().find(|place| place.is_none()) {
+            Some(place) => *place = Some(span),
+            None => self.more.push(span),
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.spans.iter().flatten().chain(&self.more).for_each(|span| GROUND.release(*span));
+    }
+}
+
+/// What the kernel is handed.
+#[derive(Clone, Copy)]
+pub(crate) enum Piece {
+    /// So many bytes.
+    Bytes(*const c_void, usize),
+    /// Bytes up to and with a zero; null: none.
+    Text(*const c_char),
+    /// Pieces that lie elsewhere.
+    Vector(*const iovec, usize),
+    /// A message with its parts.
+    Message(*const msghdr),
+}
+
+impl Piece {
+    /// # Safety
+    /// It is as the kernel expects it.
+    unsafe fn hold(self, held: &mut Held) {
+        match self {
+            Self::Bytes(address, length) if !address.is_null() => held.add(address, length),
+            // SAFETY: the caller's promise.
+            Self::Text(text) if !text.is_null() => held.add(text.cast(), unsafe { libc::strlen(text) } + 1),
+            Self::Vector(vector, count) if !vector.is_null() => {
+                held.add(vector.cast(), count.saturating_mul(size_of::<iovec>()));
+                for index in 0..count {
+                    // SAFETY: the caller's promise.
+                    let piece = unsafe { *vector.add(index) };
+                    held.add(piece.iov_base, piece.iov_len);
+                }
+            }
+            Self::Message(message) if !message.is_null() => {
+                held.add(message.cast(), size_of::<msghdr>());
+                // SAFETY: the caller's promise, here and of its parts.
+                unsafe {
+                    let message = *message;
+                    held.add(message.msg_name, usize::try_from(message.msg_namelen).unwrap_or(0));
+                    held.add(message.msg_control, message.msg_controllen);
+                    Self::Vector(message.msg_iov, message.msg_iovlen).hold(held);
+                }
+            }
+            _ => {}
+        }
+    }
+}
