@@ -11,7 +11,7 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`caught`] | a signal that is caught, and what the program wants done about it |
+//! | [`mod@caught`] | a signal that is caught, and what the program wants done about it |
 //! | [`faults`] | SIGSEGV: a touch of a locked page |
 //! | [`losses`] | SIGBUS: a page that the hardware gave up |
 
