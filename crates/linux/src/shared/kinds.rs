@@ -9,7 +9,7 @@ use rampart_memory::FRAME_BYTES;
 use rustix::io::Result;
 use rustix::mm::Advice;
 
-use super::{SharedRange, guarded, map_over};
+use super::{SharedRange, guarded, map_over, map_zeros_over};
 use crate::Error;
 use crate::PAGE_BYTES;
 use crate::program::replace;
@@ -74,12 +74,21 @@ impl SharedRange {
     }
 
     fn leave_piece(&self, piece: Span) -> Result<()> {
-        for (run, is_of_file) in self.of_file.runs(piece) {
-            if !is_of_file {
-                self.join(run)?;
-            }
-        }
-        self.make_ordinary(piece)
+        let ordinary = self.of_file.runs(piece).filter(|(_, is_of_file)| !is_of_file);
+        // What cannot be the file's, as where the pool of huge pages is empty, stays ordinary, and a mapping of its own.
+        ordinary.map(|(run, _)| run).all(|run| self.join(run).is_ok());
+        let of_file = self.of_file.runs(piece).filter(|(_, is_of_file)| *is_of_file);
+        of_file.map(|(run, _)| run).try_for_each(|run| self.make_ordinary(run))
+    }
+
+    /// Pages of the file without content, in one piece, become ordinary. Whoever touches one meanwhile finds zeros, as it ought to.
+    pub(super) fn abandon(&self, span: Span) -> Result<()> {
+        let area = self.program.area(span);
+        self.punch(span);
+        // SAFETY: the pages are our range's or a window's, which are reached by raw pointers or by those whom faults stop.
+        unsafe { map_zeros_over(area) }?;
+        self.of_file.set(span, false);
+        self.register(area, Modes::MISSING)
     }
 
     /// Makes all pages ordinary, and keeps them so until [`SharedRange::unsplit`]: what a fork needs.

@@ -57,12 +57,10 @@ impl SharedRange {
         }
         // Used while nobody looked, or the process forks, or the pool of huge pages is empty.
         for (run, is_of_file) in self.runs(span) {
-            let given = if is_of_file {
-                self.map(run, Wake::Later)
-            } else {
-                run.numbers().try_for_each(|page| self.zero(page))
-            };
-            given.map_err(guarded("give pages of"))?;
+            let given = if is_of_file { self.abandon(run) } else { Ok(()) };
+            given
+                .and_then(|()| run.numbers().try_for_each(|page| self.zero(page)))
+                .map_err(guarded("give pages of"))?;
         }
         Ok(())
     }

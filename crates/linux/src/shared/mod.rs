@@ -308,6 +308,17 @@ unsafe fn map_over(area: Area, memory: &OwnedFd, offset: u64) -> rustix::io::Res
     unsafe { mm::mmap(area.start.as_ptr().cast(), area.bytes, rights, flags, memory, offset) }.map(drop)
 }
 
+/// Maps private memory of zeros where something else is mapped.
+///
+/// # Safety
+/// As of [`map_over`].
+unsafe fn map_zeros_over(area: Area) -> rustix::io::Result<()> {
+    let rights = ProtFlags::READ | ProtFlags::WRITE;
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
+    // SAFETY: the caller's promise.
+    unsafe { mm::mmap_anonymous(area.start.as_ptr().cast(), area.bytes, rights, flags) }.map(drop)
+}
+
 fn reserved(bytes: usize) -> Result<Mapping, Error> {
     let mapping = Mapping::reserved(bytes)
         .map_err(|errno| Error::Claim { bytes: Bytes::new(bytes as u64), cause: errno.into() })?;

@@ -163,6 +163,22 @@ fn pages_that_may_not_be_swapped_are_locked_split_and_given_back_too() {
     });
 }
 
+/// As where the pool of huge pages is empty by then.
+#[test]
+fn what_was_given_back_may_become_ordinary_memory_of_zeros() {
+    let _no_forks = FORKS.read();
+    served(PageKind::Base, |range| {
+        range.fill(span(0, 8)).unwrap();
+        (0..8).for_each(|page| write(range, page, 9));
+        range.discard(span(0, 8)).unwrap();
+        range.abandon(span(0, 8)).unwrap();
+        assert_eq!((0..8).map(|page| read(range, page)).sum::<u64>(), 0);
+        (0..8).for_each(|page| write(range, page, 7));
+        range.lock(span(0, 8)).unwrap();
+        assert_eq!((behind(range, 5), read(range, 6)), (7, 7));
+    });
+}
+
 #[test]
 fn a_page_that_the_hardware_gave_up_reads_as_zeros_and_those_beside_it_stay() {
     let _no_forks = FORKS.read();
