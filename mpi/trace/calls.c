@@ -93,6 +93,20 @@ void after_Recv_init(int count, MPI_Datatype datatype, int source, int tag, MPI_
     put_request(HANDLE(*request));
 }
 
+/* What is waited for is received next; there the simulation waits too. */
+void after_Probe(void)
+{
+    found();
+}
+
+void after_Iprobe(int *flag)
+{
+    if (*flag)
+        found();
+    else
+        missed();
+}
+
 void after_Sendrecv(int sendcount, MPI_Datatype sendtype, int dest, int sendtag, int recvcount, MPI_Datatype recvtype,
                     int source, MPI_Comm comm, MPI_Status *status)
 {

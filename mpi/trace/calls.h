@@ -32,6 +32,8 @@ void after_Send_init(int count, MPI_Datatype datatype, int dest, int tag, MPI_Co
 void after_Recv(int count, MPI_Datatype datatype, int source, MPI_Comm comm, MPI_Status *status);
 void after_Irecv(int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm, MPI_Request *request);
 void after_Recv_init(int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm, MPI_Request *request);
+void after_Probe(void);
+void after_Iprobe(int *flag);
 void after_Sendrecv(int sendcount, MPI_Datatype sendtype, int dest, int sendtag, int recvcount, MPI_Datatype recvtype,
                     int source, MPI_Comm comm, MPI_Status *status);
 void after_Sendrecv_replace(int count, MPI_Datatype datatype, int dest, int sendtag, int source, MPI_Comm comm,

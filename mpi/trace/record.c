@@ -31,10 +31,13 @@ static struct {
     clockid_t id;
     /* Calls of MPI that are not over; more than one where the library calls itself. */
     unsigned depth;
-    /* When the last one was over. */
+    /* When this one began, and when the last one was over. */
+    uint64_t entered;
     uint64_t left;
     /* What the program computed since the last record. */
     uint64_t computed;
+    /* What it spent on looking for what was not there, since then or since it last found something. */
+    uint64_t looked;
     uint64_t began;
 } watch = {.id = CLOCK_MONOTONIC};
 
@@ -117,15 +120,27 @@ void put_text(const char *text)
 void put_record(enum record record)
 {
     put(record);
-    put(watch.computed);
-    watch.computed = 0;
+    put(watch.computed + watch.looked);
+    watch.computed = watch.looked = 0;
+}
+
+void missed(void)
+{
+    watch.looked += now(watch.id) - watch.entered;
+}
+
+void found(void)
+{
+    watch.looked = 0;
 }
 
 bool enter(void)
 {
     bool own = watch.depth++ == 0;
-    if (own)
-        watch.computed += now(watch.id) - watch.left;
+    if (own) {
+        watch.entered = now(watch.id);
+        watch.computed += watch.entered - watch.left;
+    }
     return own;
 }
 
@@ -164,7 +179,7 @@ void begin(int rank, int ranks, int ranks_of_node)
     put(shared ? (uint64_t)cpus : 1);
     watch.began = now(CLOCK_MONOTONIC);
     watch.left = now(watch.id);
-    watch.computed = 0;
+    watch.computed = watch.looked = 0;
 }
 
 void end(void)

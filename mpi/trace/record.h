@@ -38,6 +38,11 @@ bool enter(void);
 /* It ends. */
 void leave(void);
 
+/* Within a call that looks for something: it is not there yet, or it is. Looking takes the program's time, unless it is all that the
+ * program does until it finds: then it was waiting. */
+void missed(void);
+void found(void);
+
 /* Opens the file of this rank and begins to record, if the environment names a folder to record into. */
 void begin(int rank, int ranks, int ranks_of_node);
 

@@ -2,8 +2,7 @@
  * The calls that begin, complete and free requests.
  *
  * A request that completes is gone when the call returns, so its handle is kept from before. What was received is known by
- * its status only, so the program's "ignore" becomes a status of our own. Tests that find nothing complete are not recorded:
- * how often a program looks is not what it waits for.
+ * its status only, so the program's "ignore" becomes a status of our own. A test that finds nothing done is no record.
  *
  * In Fortran they are C's with other handles: every implementation has them so.
  */
@@ -59,6 +58,16 @@ static void done(MPI_Request request, const MPI_Status *status)
     put(status->MPI_TAG >= 0 ? (uint64_t)status->MPI_TAG + 1 : 0);
 }
 
+/* Tells whether a test found something, and hands it on. */
+static bool looked(int something)
+{
+    if (something)
+        found();
+    else
+        missed();
+    return something;
+}
+
 static void all_done(int count, const MPI_Status statuses[])
 {
     for (int i = 0; i < count; i++)
@@ -91,7 +100,7 @@ int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
     MPI_Status mine;
     status = status == MPI_STATUS_IGNORE ? &mine : status;
     int result = PMPI_Test(request, flag, status);
-    if (own && result == MPI_SUCCESS && *flag)
+    if (own && result == MPI_SUCCESS && looked(*flag))
         done(asked, status);
     leave();
     return result;
@@ -121,7 +130,7 @@ int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status *status
     }
     statuses = keep(count, requests, statuses);
     int result = PMPI_Testall(count, requests, flag, statuses);
-    if (result == MPI_SUCCESS && *flag)
+    if (result == MPI_SUCCESS && looked(*flag))
         all_done(count, statuses);
     leave();
     return result;
@@ -151,7 +160,7 @@ int MPI_Testany(int count, MPI_Request requests[], int *index, int *flag, MPI_St
     }
     status = keep(count, requests, status);
     int result = PMPI_Testany(count, requests, index, flag, status);
-    if (result == MPI_SUCCESS && *flag && *index != MPI_UNDEFINED)
+    if (result == MPI_SUCCESS && looked(*flag) && *index != MPI_UNDEFINED)
         done(list.asked[*index], status);
     leave();
     return result;
@@ -181,7 +190,7 @@ int MPI_Testsome(int count, MPI_Request requests[], int *completed, int indices[
     }
     statuses = keep(count, requests, statuses);
     int result = PMPI_Testsome(count, requests, completed, indices, statuses);
-    if (result == MPI_SUCCESS)
+    if (result == MPI_SUCCESS && looked(*completed))
         some_done(*completed, indices, statuses);
     leave();
     return result;

@@ -90,6 +90,8 @@ pub enum Error {
         /// Its first complaint.
         why: String,
     },
+    /// cannot wait for the traced program: {0}
+    Waiting(#[source] io::Error),
     /// the trace cannot be written to {path}: {cause}
     Traced {
         /// Where it was to be.

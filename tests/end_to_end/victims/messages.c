@@ -28,7 +28,11 @@ static void from_anyone(void)
     for (int i = 0; i < ranks - 1; i++) {
         MPI_Status status;
         if (i % 2 == 0) {
-            MPI_Recv(&got, 1, MPI_INT, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &status);
+            int there = 0;
+            while (!there)
+                MPI_Iprobe(MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
+            MPI_Probe(MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &status);
+            MPI_Recv(&got, 1, MPI_INT, status.MPI_SOURCE, 1, MPI_COMM_WORLD, &status);
         } else {
             MPI_Request request;
             int done = 0;

@@ -60,7 +60,7 @@ fn start(arguments: &TraceArguments, library: &Path, folder: &Path) -> Result<Ch
 fn wait(mut child: Child) -> Result<ExitStatus, Error> {
     let (stop, mut told) = (stop_flag()?, false);
     loop {
-        if let Some(status) = child.try_wait().map_err(Error::GuardFolder)? {
+        if let Some(status) = child.try_wait().map_err(Error::Waiting)? {
             return Ok(status);
         }
         if stop.load(Ordering::Relaxed) && !told {

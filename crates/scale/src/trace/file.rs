@@ -61,6 +61,10 @@ pub fn read(bytes: &[u8]) -> Result<Recorded, Error> {
     if count == 0 || count > MOST_RANKS {
         return Err(Error::TooManyRanks { ranks: count });
     }
+    // Each has at least a length: what a bad file claims is not believed.
+    if numbers.rest().len() < count as usize {
+        return Err(refused(&numbers));
+    }
     let (mut known, mut ranks, mut files) = (Known::new(count), Vec::new(), Vec::new());
     for rank in 0..count {
         let length = numbers.number().map_err(|_| refused(&numbers))?;

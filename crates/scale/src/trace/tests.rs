@@ -199,6 +199,7 @@ fn what_is_no_trace_is_refused_in_one_line() {
         vec![],
         b"RAMPGOAL\x01".to_vec(),
         with(&[1]),
+        b"RAMPTRAC\x01\xff\xff\xff\x07".to_vec(),
         header(&[1, 1, 1, 1, 1]),
         header(&[1, 0, 2, 1, 1]),
         header(&[1, 0, 1, 0, 1]),
