@@ -21,7 +21,7 @@ const PAIRS: usize = 5;
 /// The Lennard-Jones melt that comes with LAMMPS (`examples/melt`), 32,000 atoms.
 const MELT: &str = "units lj\natom_style atomic\nlattice fcc 0.8442\nregion box block 0 20 0 20 0 20\ncreate_box 1 box\n\
     create_atoms 1 box\nmass 1 1.0\nvelocity all create 1.44 87287 loop geom\npair_style lj/cut 2.5\n\
-    pair_coeff 1 1 1.0 1.0 2.5\nneighbor 0.3 bin\nneigh_modify delay 0 every 20 check no\nfix 1 all nve\nthermo 50\nrun 200\n";
+    pair_coeff 1 1 1.0 1.0 2.5\nneighbor 0.3 bin\nneigh_modify delay 0 every 20 check no\nfix 1 all nve\nthermo 50\nrun 300\n";
 
 /// Where Debian's HPCC has its input.
 const HPCC_INPUT: &str = "/usr/share/doc/hpcc/examples/_hpccinf.txt";
