@@ -3,7 +3,7 @@
 //! Which Fix is the best is told in two ways, and both are claims. *Fastest* is the Fix with the least slowdown, the mean over
 //! the seeds, to the last digit. *Best* is what the thesis shades (5.3.3): its numbers have two digits, and of those with the
 //! least it takes the most thorough, then the one with the fewest threads. Where Adaptive falls behind, the claim says by how
-//! much the Fix is faster, and with more seeds than one, the standard error of that.
+//! much the Fix is faster or slower, and with more seeds than one, the standard error of that.
 
 use rampart_sim::workload::{MIXES, Mix};
 
@@ -33,14 +33,15 @@ impl Point {
         (100.0 * self.slowdown()).round()
     }
 
-    /// How much slower this is than another, by the same seeds.
-    fn slower_than(&self, other: &Self) -> String {
+    /// How much faster or slower this is than another, by the same seeds.
+    fn beside(&self, other: &Self) -> String {
         let differences: Vec<f64> =
-            self.slowdowns.iter().zip(&other.slowdowns).map(|(mine, others)| mine - others).collect();
+            self.slowdowns.iter().zip(&other.slowdowns).map(|(mine, others)| others - mine).collect();
         let difference = mean(differences.iter().copied()).unwrap_or(f64::NAN);
+        let (which, by) = (if difference < 0.0 { "slower" } else { "faster" }, difference.abs());
         match standard_error(&differences) {
-            Some(error) => format!("{difference:.4} ± {error:.4}"),
-            None => format!("{difference:.4}"),
+            Some(error) => format!("{which} by {by:.4} ± {error:.4}"),
+            None => format!("{which} by {by:.4}"),
         }
     }
 }
@@ -207,8 +208,7 @@ fn as_thorough(says: &'static str, rows: &[Row], which: fn(&Row) -> &Point) -> C
     let names: Vec<&str> = higher.iter().map(|row| row.mix.name).collect();
     let others = lower.iter().map(|row| {
         let fix = which(row);
-        let by = row.adaptive.slower_than(fix);
-        format!("; on {} {} is faster by {by}", row.mix.name, fix.name)
+        format!("; on {} {} is {}", row.mix.name, fix.name, fix.beside(&row.adaptive))
     });
     Claim::new(
         says,
@@ -246,8 +246,8 @@ mod tests {
     #[test]
     fn a_difference_is_told_with_its_standard_error_by_the_same_seeds() {
         let (one, other) = (point("one", &[1.25, 1.5, 1.75]), point("other", &[1.0, 1.5, 1.5]));
-        assert_eq!(one.slower_than(&other), "0.1667 ± 0.0833");
-        assert_eq!(point("one", &[1.25]).slower_than(&point("other", &[1.0])), "0.2500");
+        assert_eq!(one.beside(&other), "slower by 0.1667 ± 0.0833");
+        assert_eq!(point("other", &[1.0]).beside(&point("one", &[1.25])), "faster by 0.2500");
     }
 
     /// In short: the mix on which demand that was counted too high once made it slower than the best Fix.
