@@ -21,10 +21,10 @@
 //! | [`shared`] | the same by a file that is mapped twice |
 //! | [`protect`] | the same by permissions alone, where pages cannot be moved |
 //! | `program` | where the program finds the pages of each: in one range, and through a [`Window`] elsewhere |
-//! | [`cpu`] | where threads run, how they give way, the clock |
+//! | [`cpu`] | where threads run, how they give way, the clock, what takes their CPU from them |
 //!
 //! `unsafe` is where memory is mapped, registered and moved (below [`block`], [`userfaultfd`], [`vault`], [`shared`], `program` and [`protect`]), and in one
-//! system call below [`cpu`].
+//! system call and one instruction below [`cpu`].
 //!
 //! Works from Linux 5.10 on, with 4 KiB pages.
 //!

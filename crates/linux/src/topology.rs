@@ -91,7 +91,8 @@ fn allowed(roots: &Roots) -> Vec<Cpu> {
 }
 
 /// Reads a list such as `0-3,8,10-11`, ascending; `None` if it is none.
-fn parse_cpus(text: &str) -> Option<Vec<Cpu>> {
+#[must_use]
+pub fn parse_cpus(text: &str) -> Option<Vec<Cpu>> {
     let mut cpus = Vec::new();
     for part in text.trim().split(',').filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

@@ -4,8 +4,10 @@
 //! it. **Idea.** Each thread says for itself where it runs and to whom it yields. **Why this way.** Neither needs
 //! privilege as long as it only gives up something.
 
+pub mod detours;
 mod scheduling;
 mod time;
+mod tsc;
 
 use std::time::{Duration, SystemTime};
 
@@ -18,6 +20,7 @@ use serde::Serialize;
 
 pub use self::scheduling::{Scheduling, schedule_as};
 pub use self::time::{busy, own};
+pub use self::tsc::Tsc;
 use crate::roots::require;
 use crate::{Error, Roots};
 
