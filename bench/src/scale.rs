@@ -10,8 +10,8 @@ use std::{env, fs, thread};
 
 use rampart_memory::Bytes;
 use rampart_scale::goal::text;
-use rampart_scale::pattern::{Stencil, Sweep};
-use rampart_scale::{LogGops, Program, Rounds, Time, Undisturbed, simulate};
+use rampart_scale::pattern::{Stencil, Sweep, compared};
+use rampart_scale::{Goal, LogGops, Program, Rounds, Time, Undisturbed, simulate};
 
 /// A program: its name, what it is, and whether a file of it for LogGOPSim has a reasonable size.
 const RUNS: [(&str, &str, bool); 3] = [
@@ -41,6 +41,9 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         [_, _] => {}
         _ => return Err("give the paths of LogGOPSim and of its txt2bin, or nothing".to_owned()),
     }
+    if let [simulator, converter] = arguments {
+        compare(Path::new(simulator), Path::new(converter))?;
+    }
     println!("{TARGET}");
     println!(
         "{:<10} {:<10} {:>12} {:>12} {:>14} {:>12} {:>10}",
@@ -58,7 +61,11 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         row("ours", events, Duration::from_micros(micros), makespan, ours.peak, ranks);
         match arguments {
             [simulator, converter] if small => {
-                let theirs = theirs(name, Path::new(simulator), Path::new(converter))?;
+                let schedule =
+                    if name == "sweep" { sweep().written_out() } else { stencil([32, 32, 16], 6).written_out() };
+                let schedule = schedule.map_err(|error| error.to_string())?;
+                let theirs = theirs(&schedule, Path::new(simulator), Path::new(converter))?;
+                drop(schedule);
                 row("LogGOPSim", events, theirs.took, theirs.makespan, theirs.peak, ranks);
                 if theirs.makespan != makespan {
                     return Err(format!("{name}: ours is done at {makespan} ns, LogGOPSim at {} ns", theirs.makespan));
@@ -69,6 +76,22 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Makespans of both on schedules of many kinds: they must be equal.
+fn compare(simulator: &Path, converter: &Path) -> Result<(), String> {
+    println!("{:<15} {:>17} {:>17}", "schedule", "ours", "LogGOPSim");
+    let schedules = compared::all().map_err(|error| error.to_string())?;
+    let mut apart = Vec::new();
+    for (name, goal) in &schedules {
+        let outcome = simulate(goal, &LogGops::loggopsim(), &Undisturbed).map_err(|error| error.to_string())?;
+        let (ours, theirs) = (outcome.makespan().nanos(), theirs(goal, simulator, converter)?.makespan);
+        println!("{name:<15} {ours:>14} ns {theirs:>14} ns");
+        if ours != theirs {
+            apart.push(*name);
+        }
+    }
+    if apart.is_empty() { Ok(()) } else { Err(format!("times differ: {}", apart.join(", "))) }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
@@ -138,12 +161,10 @@ struct Theirs {
     took: Duration,
 }
 
-fn theirs(name: &str, simulator: &Path, converter: &Path) -> Result<Theirs, String> {
+fn theirs(schedule: &Goal, simulator: &Path, converter: &Path) -> Result<Theirs, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let (goal, binary) = (folder.path().join("schedule.goal"), folder.path().join("schedule.bin"));
-    let schedule = if name == "sweep" { sweep().written_out() } else { stencil([32, 32, 16], 6).written_out() };
-    let text = text::write(&schedule.map_err(|error| error.to_string())?);
-    fs::write(&goal, text).map_err(|error| error.to_string())?;
+    fs::write(&goal, text::write(schedule)).map_err(|error| error.to_string())?;
     of_a_child(Command::new(converter).arg("-i").arg(&goal).arg("-o").arg(&binary))?;
     let child = of_a_child(Command::new(simulator).arg("--batchmode").arg("-f").arg(&binary))?;
     // "Maximum finishing time at host 3: 1234 (1.234e-06 s)".

@@ -2,6 +2,9 @@
 //!
 //! **Problem.** A simulator is compared with another on what programs do. **Idea.** A stencil in three dimensions with an allreduce
 //! a step, in which all ranks wait for each other; and a sweep over a plane, in which work runs through the ranks as a wave.
+//! [`compared`] has these and others as graphs.
+
+pub mod compared;
 
 use rampart_memory::Bytes;
 
