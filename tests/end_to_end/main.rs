@@ -11,6 +11,7 @@ mod interrupted;
 mod kill;
 mod map;
 mod march;
+mod noise;
 mod politeness;
 mod pressure;
 mod project;

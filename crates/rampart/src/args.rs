@@ -13,6 +13,7 @@ use rampart_memory::fault::InjectionSpec;
 use rampart_memory::{Bytes, Frame};
 
 use crate::guarding::arguments::RunArguments;
+use crate::measuring::arguments::NoiseArguments;
 use crate::projecting::arguments::ProjectArguments;
 use crate::tracing::arguments::TraceArguments;
 use crate::watching::arguments::WatchArguments;
@@ -56,6 +57,8 @@ pub enum Command {
     Project(Box<ProjectArguments>),
     /// Record an MPI program as it runs, unmodified: what it computes and sends, for `rampart project --trace`
     Trace(TraceArguments),
+    /// What takes this machine's CPUs from programs, how often and for how long
+    Noise(NoiseArguments),
     /// The memory errors that this machine saw, by DIMM: counters, rasdaemon's records, how often they come
     Errors(ErrorsArguments),
     /// What this machine has, what is possible here and what is not, last tests, bad frames, the daemon

@@ -20,6 +20,22 @@ pub enum Error {
     Signal(#[source] io::Error),
     /// the map cannot be exported: {0}
     Export(#[from] rampart_memory::fault_map::export::Emulated),
+    /// detours cannot be measured here: {0}
+    NoCounter(rampart_linux::Absence),
+    /// this process may not run on {cpu}: name some of {allowed}
+    NotAllowed {
+        /// What was asked for.
+        cpu: rampart_linux::Cpu,
+        /// Those that it may run on.
+        allowed: String,
+    },
+    /// {path} is no record of detours: {why}
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
     /// there is no experiment {0:?}: `rampart simulate --list` has all
     NoSuchExperiment(String),
     /// cannot write the drawing to {path}: {cause}

@@ -13,6 +13,7 @@ mod args;
 mod commands;
 mod error;
 mod guarding;
+mod measuring;
 mod plot;
 mod progress;
 mod projecting;
@@ -58,6 +59,7 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
         Command::Access(arguments) => commands::access::run(&arguments),
         Command::Project(arguments) => commands::project::run(&arguments),
         Command::Trace(arguments) => commands::trace::run(&arguments),
+        Command::Noise(arguments) => commands::noise::run(&arguments),
         Command::Errors(arguments) => commands::errors::run(&arguments),
         Command::Status { json } => commands::status::run(json, store),
     }

@@ -149,6 +149,8 @@ pub enum Error {
         /// What was named.
         number: u8,
     },
+    /// no detour was recorded: lower the threshold, or record for longer
+    NoDetours,
     /// stopped before it was done
     Stopped,
     /// the program takes more than 213 days: simulate a shorter part of it

@@ -26,6 +26,7 @@
 //! | [`project`](mod@project) | what errors cost a workload on a system, and how frequent ones it bears |
 //! | [`confidence`] | how sure a mean is |
 //! | [`detour`] | times at which a node's CPU is taken away |
+//! | [`noise`] | such times as they were recorded on a machine |
 //!
 //! Libraries: `displaydoc` and `thiserror` (an error's doc comment is its message), `libm` (a logarithm that is the same on every machine).
 
@@ -40,6 +41,7 @@ pub mod error;
 pub mod goal;
 pub mod lockstep;
 pub mod network;
+pub mod noise;
 mod numbers;
 pub mod operation;
 pub mod pattern;
@@ -54,7 +56,7 @@ pub mod workload;
 
 pub use collective::Collective;
 pub use detour::{Detours, Undisturbed};
-pub use engine::{Outcome, simulate};
+pub use engine::{Outcome, simulate, simulate_until};
 pub use error::Error;
 pub use goal::Goal;
 pub use network::LogGops;

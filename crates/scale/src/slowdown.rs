@@ -4,12 +4,12 @@
 //! of many seeds, each a run of its own, on as many threads as there are. **Why this way.** A run depends on its seed alone, so the
 //! result is the same on any number of threads.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use crate::confidence::student;
-use crate::detour::{CorrectedErrors, Rows, Undisturbed};
-use crate::engine::simulate;
+use crate::detour::{CorrectedErrors, Nodes, Rows, Undisturbed};
+use crate::engine::simulate_until;
 use crate::error::Error;
 use crate::network::LogGops;
 use crate::schedule::Schedule;
@@ -64,24 +64,32 @@ fn length(ratios: &[f64]) -> f64 {
     ratios.len() as f64
 }
 
-/// Runs a program undisturbed, and with errors of so many seeds, from that of `errors` on, on so many threads.
+/// Errors that a run draws at most: less than a second of work.
+pub(crate) const MOST_DRAWN: f64 = 1e7;
+
+/// Runs a program undisturbed, and with errors of so many seeds, from that of `errors` on, on so many threads; until `stop` is set.
 ///
 /// # Errors
-/// Those of a run, and of errors that cannot be simulated.
+/// Those of a run, and of errors that cannot be simulated or are more than can be drawn.
 pub fn slowdown<S>(
     schedule: &S,
     network: &LogGops,
     errors: &CorrectedErrors,
     runs: u64,
     threads: usize,
+    stop: &AtomicBool,
 ) -> Result<Slowdown, Error>
 where
     S: Schedule + Sync,
 {
-    let undisturbed = simulate(schedule, network, &Undisturbed)?.makespan();
+    let undisturbed = simulate_until(schedule, network, &Undisturbed, stop)?.makespan();
+    let nodes = if errors.nodes == Nodes::All { f64::from(schedule.ranks()) } else { 1.0 };
+    if undisturbed.as_secs_f64() / errors.mean.as_secs_f64() * nodes > MOST_DRAWN {
+        return Err(Error::TooManyErrors { apart: errors.mean });
+    }
     let run = |number: u64| {
         let errors = CorrectedErrors { seed: errors.seed.wrapping_add(number), ..errors.clone() };
-        Ok(simulate(schedule, network, &Rows::new(errors)?)?.makespan())
+        Ok(simulate_until(schedule, network, &Rows::new(errors)?, stop)?.makespan())
     };
     let next = AtomicU64::new(0);
     let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|number| *number < runs);
@@ -103,7 +111,7 @@ mod tests {
     use rampart_memory::Bytes;
 
     use super::*;
-    use crate::detour::{Burst, Nodes, Overlap};
+    use crate::detour::{Burst, Overlap};
     use crate::operation::Rank;
     use crate::pattern::Stencil;
     use crate::rounds::Rounds;
@@ -121,7 +129,7 @@ mod tests {
     }
 
     fn measured(errors: &CorrectedErrors, threads: usize) -> Slowdown {
-        slowdown(&program(), &LogGops::loggopsim(), errors, 4, threads).unwrap()
+        slowdown(&program(), &LogGops::loggopsim(), errors, 4, threads, &AtomicBool::new(false)).unwrap()
     }
 
     #[test]

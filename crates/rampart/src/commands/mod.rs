@@ -5,6 +5,7 @@ pub mod errors;
 pub mod inject;
 pub mod map;
 pub mod march;
+pub mod noise;
 pub mod project;
 pub mod run;
 pub mod simulate;

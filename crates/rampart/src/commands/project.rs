@@ -8,15 +8,16 @@ use std::thread;
 
 use rampart_linux::{MemoryState, Roots};
 use rampart_memory::Bytes;
-use rampart_scale::detour::{CorrectedErrors, Nodes};
+use rampart_scale::detour::{CorrectedErrors, Cost, Nodes};
 use rampart_scale::goal::{binary, text};
 use rampart_scale::network::NETWORKS;
+use rampart_scale::noise::Noise;
 use rampart_scale::operation::Rank;
 use rampart_scale::project::{Prepared, Projection, Workshop, bearable, memory};
 use rampart_scale::system::SYSTEMS;
 use rampart_scale::time::Time;
-use rampart_scale::workload::WORKLOADS;
-use rampart_scale::{Goal, LogGops, Reporting, Schedule, Workload, slowdown};
+use rampart_scale::workload::{Running, WORKLOADS};
+use rampart_scale::{Goal, LogGops, Program, Reporting, Schedule, Workload, slowdown};
 use serde_json::json;
 
 use crate::error::Error;
@@ -48,7 +49,11 @@ fn ask(question: &QuestionArguments) -> Result<(), Error> {
         (Some(path), Some(label)) => Some((label.clone(), dimm::history(path, label)?)),
         _ => None,
     };
-    let observed = history.as_ref().and_then(|(_, history)| history.mtbce_seconds).map(Time::from_secs_f64);
+    let of_dimm = history.as_ref().and_then(|(_, history)| history.mtbce_seconds);
+    let observed = match &question.detours {
+        Some(path) => recorded(path).map(|(mean, cost)| Some((mean, Some(cost))))?,
+        None => of_dimm.map(|seconds| (Time::from_secs_f64(seconds), None)),
+    };
     let network = network::named(&question.network)?;
     let (nodes, errors) = match (question.errors(observed), &question.trace) {
         (Err(Error::NoErrorsNamed), Some(path)) => return traced::undisturbed(question, path, &network),
@@ -63,21 +68,28 @@ fn ask(question: &QuestionArguments) -> Result<(), Error> {
     if question.json { show::print_json(&answer.document()) } else { show::print(&answer.text()) }
 }
 
+/// How often recorded detours came, and how long they were.
+fn recorded(path: &Path) -> Result<(Time, Cost), Error> {
+    let refused = |why: String| Error::Record { path: path.to_owned(), why };
+    let text = fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
+    Noise::read_csv(&text).and_then(|noise| noise.as_errors()).map_err(|error| refused(error.to_string()))
+}
+
 /// CPUs for runs at once.
 pub fn threads() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Refuses what would not fit into this machine's memory.
-pub fn require_memory(workload: &Workload, nodes: u32) -> Result<(), Error> {
+/// The program on about so many nodes, unless it would not fit into this machine's memory.
+pub fn program(workload: &Workload, extrapolated: bool, nodes: u32) -> Result<Running, Error> {
+    let on = |nodes| if extrapolated { workload.extrapolated(nodes, 1) } else { workload.on(nodes, 1) };
+    let memory = |nodes| memory(&on(nodes), threads());
     let available = MemoryState::read(&Roots::default())?.available();
-    let needed = memory(workload, nodes, threads());
-    if needed <= available {
-        return Ok(());
+    if memory(nodes) <= available {
+        return Ok(on(nodes));
     }
-    let fits =
-        (0..nodes.ilog2()).rev().map(|power| 1 << power).find(|fewer| memory(workload, *fewer, threads()) <= available);
-    Err(Error::TooLargeToSimulate { nodes, needed, available, fits: fits.unwrap_or(1) })
+    let fits = (0..nodes.ilog2()).rev().map(|power| 1 << power).find(|fewer| memory(*fewer) <= available);
+    Err(Error::TooLargeToSimulate { nodes, needed: memory(nodes), available, fits: fits.unwrap_or(1) })
 }
 
 fn of_workload(
@@ -87,7 +99,7 @@ fn of_workload(
     network: &LogGops,
 ) -> Result<Answer, Error> {
     let workload = Workload::named(&question.workload)?;
-    require_memory(&workload, nodes)?;
+    let program = program(&workload, question.extrapolated, nodes)?;
     let stop = signals::stop_flag()?;
     let (steps, done) = (Steps::new(), AtomicU64::new(0));
     let all = question.seeds * 2 + SEARCH.0 * GUESSES;
@@ -96,7 +108,7 @@ fn of_workload(
         steps.at(usize::try_from(done.min(all)).unwrap_or(0), usize::try_from(all).unwrap_or(0));
     };
     let workshop = Workshop { threads: threads(), stop: &stop, done: &told };
-    let prepared = Prepared::new(&workload, nodes, network, &stop)?;
+    let prepared = Prepared::new(&program, network)?;
     let wanted = rampart_scale::project::ERRORS_A_RUN;
     let projection = prepared.ask(&errors, question.seeds, wanted, &workshop)?;
     let reporting = Reporting::from(question.reporting);
@@ -108,7 +120,7 @@ fn of_workload(
     steps.end();
     Ok(Answer {
         program: workload.name.to_owned(),
-        nodes,
+        nodes: program.ranks(),
         network: question.network.clone(),
         cycle: Some(prepared.cycle()),
         errors,
@@ -130,7 +142,8 @@ fn by_path(
     question: &QuestionArguments,
     workshop: &Workshop,
 ) -> Result<Option<(f64, f64)>, Error> {
-    if question.cost.is_some() || question.two_level || question.from_errors.is_some() {
+    let own_cost = question.cost.is_some() || question.two_level || question.detours.is_some();
+    if own_cost || question.from_errors.is_some() {
         return Ok(None);
     }
     let cost = |path: Reporting| -> Result<f64, Error> {
@@ -171,7 +184,8 @@ fn of_goal(
     if let Nodes::One(rank) = &mut errors.nodes {
         *rank = Rank(nodes / 2);
     }
-    let slowdown = slowdown(&goal, network, &errors, question.seeds, threads())?;
+    let stop = signals::stop_flag()?;
+    let slowdown = slowdown(&goal, network, &errors, question.seeds, threads(), &stop)?;
     let with_errors = if errors.nodes == Nodes::All { f64::from(nodes) } else { 1.0 };
     let expected = slowdown.undisturbed.as_secs_f64() * with_errors / errors.mean.as_secs_f64();
     Ok(Answer {

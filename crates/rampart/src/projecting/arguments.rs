@@ -53,6 +53,10 @@ pub struct QuestionArguments {
     /// A program as `rampart trace` recorded it, instead; on its own ranks, or on a multiple of them by --nodes
     #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "goal", "system"])]
     pub trace: Option<PathBuf>,
+    /// The program as the paper extrapolates its traces: copies of some hundred ranks, which only collectives hold together [default:
+    /// one grid of all ranks]
+    #[arg(long, conflicts_with_all = ["goal", "trace"])]
+    pub extrapolated: bool,
     /// Who logs errors
     #[arg(long, value_enum, default_value_t = Path::Software)]
     pub reporting: Path,
@@ -68,6 +72,9 @@ pub struct QuestionArguments {
     /// Firmware's cost as it was measured: 7 ms for each error, 500 ms for each tenth
     #[arg(long, conflicts_with = "cost")]
     pub two_level: bool,
+    /// Instead of errors, detours as `rampart noise --csv` recorded them: as frequent on each node, and as long
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["system", "mtbce", "cost", "two_level", "reporting", "from_errors"])]
+    pub detours: Option<PathBuf>,
     /// Only one node has errors
     #[arg(long)]
     pub one_node: bool,
@@ -126,6 +133,9 @@ pub struct SweepArguments {
     /// The numbers behind it
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
+    /// One grid of all ranks, as the programs are [default: copies of traced ranks, as the paper extrapolates its traces]
+    #[arg(long)]
+    pub whole: bool,
     /// How many runs for each bar
     #[arg(long, value_name = "K", default_value_t = 8, value_parser = clap::value_parser!(u64).range(2..=1000))]
     pub seeds: u64,
@@ -170,17 +180,19 @@ pub fn time(duration: Duration) -> Time {
 }
 
 impl QuestionArguments {
-    /// The nodes, and the errors on them; `observed` is the mean of a DIMM's errors.
-    pub fn errors(&self, observed: Option<Time>) -> Result<(u32, CorrectedErrors), Error> {
+    /// The nodes, and the errors on them; `observed` are a DIMM's mean time between errors, or recorded detours with their lengths.
+    pub fn errors(&self, observed: Option<(Time, Option<Cost>)>) -> Result<(u32, CorrectedErrors), Error> {
         let system = self.system.as_deref().map(System::named).transpose()?;
         let nodes = self.nodes.or(system.and_then(|system| system.simulated)).unwrap_or(NODES);
         let of_system = system.map(|system| Time::from_secs_f64(system.mtbce_secs));
+        let (observed, recorded) = observed.map_or((None, None), |(mean, recorded)| (Some(mean), recorded));
         let mean = observed.or(self.mtbce.map(time)).or(of_system).ok_or(Error::NoErrorsNamed)?;
         let of_one = self.one_node || self.from_errors.is_some();
-        let cost = match (self.cost, self.two_level) {
-            (Some(cost), _) => Cost::Fixed(time(cost)),
-            (None, true) => Cost::firmware_two_level(),
-            (None, false) => Reporting::from(self.reporting).cost(),
+        let cost = match (recorded, self.cost, self.two_level) {
+            (Some(recorded), _, _) => recorded,
+            (None, Some(cost), _) => Cost::Fixed(time(cost)),
+            (None, None, true) => Cost::firmware_two_level(),
+            (None, None, false) => Reporting::from(self.reporting).cost(),
         };
         let overlap = if self.dropped { Overlap::Dropped } else { Overlap::Queued };
         let place = if of_one { Nodes::One(Rank(nodes / 2)) } else { Nodes::All };

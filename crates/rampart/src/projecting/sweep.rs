@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::arguments::SweepArguments;
 use super::chart;
 use super::show::percent;
-use crate::commands::project::{require_memory, threads};
+use crate::commands::project::{program, threads};
 use crate::error::Error;
 use crate::guarding::page;
 use crate::progress::Steps;
@@ -22,6 +22,8 @@ use crate::{show, signals};
 pub struct Bar {
     /// The workload's name.
     pub workload: &'static str,
+    /// On how many nodes it was run.
+    pub nodes: u32,
     /// What errors cost it, and half of the interval; `None`: they leave it no time.
     pub cost: Option<(f64, f64)>,
 }
@@ -40,6 +42,8 @@ pub struct Drawn {
     pub figure: Figure,
     /// Its groups.
     pub groups: Vec<Group>,
+    /// Whether programs are one grid of all ranks.
+    pub whole: bool,
 }
 
 /// Runs all of it, shows the numbers, and writes what was asked for.
@@ -74,8 +78,8 @@ impl Drawn {
                 let ready = match prepared.take() {
                     Some((of, ready)) if of == nodes => ready,
                     _ => {
-                        require_memory(&workload, nodes)?;
-                        Prepared::new(&workload, nodes, &LogGops::cray_xc40(), &stop)?
+                        let program = program(&workload, !arguments.whole, nodes)?;
+                        Prepared::new(&program, &LogGops::cray_xc40())?
                     }
                 };
                 let cost = match ready.ask(&group.setting.errors, arguments.seeds, arguments.errors, &workshop) {
@@ -83,14 +87,23 @@ impl Drawn {
                     Err(ScaleError::NoTimeLeft { .. } | ScaleError::TooLong) => None,
                     Err(error) => return Err(error.into()),
                 };
-                group.bars.push(Bar { workload: workload.name, cost });
+                group.bars.push(Bar { workload: workload.name, nodes: ready.nodes(), cost });
                 prepared = Some((nodes, ready));
                 done += 1;
                 steps.at(done, all);
             }
         }
         steps.end();
-        Ok(Self { figure, groups })
+        Ok(Self { figure, groups, whole: arguments.whole })
+    }
+
+    /// What the ranks of a program are.
+    fn shape(&self) -> &'static str {
+        if self.whole {
+            "one grid of all ranks"
+        } else {
+            "copies of traced ranks, as the paper extrapolates its traces"
+        }
     }
 
     /// What was found of a claim: the least and the most, and whether it holds.
@@ -101,7 +114,8 @@ impl Drawn {
     }
 
     fn text(&self) -> String {
-        let mut text = format!("figure {}: {}\n", self.figure.number(), self.figure.shows());
+        let mut text =
+            format!("figure {}: {}; programs are {}\n", self.figure.number(), self.figure.shows(), self.shape());
         let _ = write!(text, "{:<18} {:<10}", "", "");
         for bar in &self.groups[0].bars {
             let _ = write!(text, " {:>12}", bar.workload);
@@ -129,8 +143,8 @@ impl Drawn {
             for bar in bars {
                 let (cost, half) = bar.cost.unwrap_or((f64::INFINITY, f64::NAN));
                 let mean = setting.errors.mean.as_secs_f64();
-                let Setting { panel, path, nodes, .. } = setting;
-                let _ = writeln!(text, "{panel},{path},{nodes},{mean},{},{cost},{half}", bar.workload);
+                let (Setting { panel, path, .. }, Bar { workload, nodes, .. }) = (setting, bar);
+                let _ = writeln!(text, "{panel},{path},{nodes},{mean},{workload},{cost},{half}");
             }
         }
         text
@@ -139,12 +153,12 @@ impl Drawn {
     fn document(&self) -> Value {
         let bar = |bar: &Bar| {
             let (cost, half) = bar.cost.unzip();
-            json!({ "workload": bar.workload, "slowdown": cost, "uncertainty": half })
+            json!({ "workload": bar.workload, "nodes": bar.nodes, "slowdown": cost, "uncertainty": half })
         };
         let group = |group: &Group| {
-            let Setting { panel, path, nodes, errors } = &group.setting;
+            let Setting { panel, path, errors, .. } = &group.setting;
             json!({
-                "panel": panel, "path": path, "nodes": nodes, "mtbce_seconds": errors.mean.as_secs_f64(),
+                "panel": panel, "path": path, "mtbce_seconds": errors.mean.as_secs_f64(),
                 "bars": group.bars.iter().map(bar).collect::<Vec<_>>(),
             })
         };
@@ -156,6 +170,7 @@ impl Drawn {
             "schema": "rampart.sweep/1",
             "figure": self.figure.number(),
             "shows": self.figure.shows(),
+            "extrapolated": !self.whole,
             "groups": self.groups.iter().map(group).collect::<Vec<_>>(),
             "claims": self.figure.claims().iter().map(claim).collect::<Vec<_>>(),
         })
@@ -164,10 +179,10 @@ impl Drawn {
     fn page(&self) -> String {
         let title = format!("Figure {}: {}", self.figure.number(), self.figure.shows());
         let mut body = format!(
-            "<h1>{}</h1>\n<p class=soft>What corrected errors cost, in % of the time without them. \
-            The bars go from one workload to the next: {}. A bar at the upper edge: errors leave the program no time.</p>\n",
+            "<h1>{}</h1>\n<p class=soft>What corrected errors cost, in % of the time without them, with the interval of 95 %. Programs \
+            are {}. A bar at the upper edge: errors leave the program no time.</p>\n",
             page::escape(&title),
-            Figure::workloads().map(|workload| workload.name).join(", ")
+            self.shape()
         );
         for panel in self.panels() {
             let _ = writeln!(

@@ -17,6 +17,7 @@ use super::show::{Answer, percent};
 use crate::commands::project::threads;
 use crate::error::Error;
 use crate::show::{self, count};
+use crate::signals;
 
 /// What is known of a trace without errors.
 pub struct Traced {
@@ -117,7 +118,8 @@ pub fn ask(
     if let Nodes::One(rank) = &mut errors.nodes {
         *rank = Rank(nodes / 2);
     }
-    let slowdown = slowdown(&schedule, network, &errors, question.seeds, threads())?;
+    let stop = signals::stop_flag()?;
+    let slowdown = slowdown(&schedule, network, &errors, question.seeds, threads(), &stop)?;
     let with_errors = if errors.nodes == Nodes::All { f64::from(nodes) } else { 1.0 };
     let expected = slowdown.undisturbed.as_secs_f64() * with_errors / errors.mean.as_secs_f64();
     Ok(Answer {

@@ -141,15 +141,6 @@ impl Collective {
         self.algorithm
     }
 
-    /// How many rounds there are, some of them perhaps with nothing to do for some ranks.
-    pub(crate) fn rounds(&self, ranks: u32) -> u32 {
-        let mut scratch = Vec::new();
-        let of_rank =
-            |rank: u32| (0..).find(|round| !self.round(Rank(rank), ranks, *round, &mut scratch)).unwrap_or(0) + 1;
-        // The first rank is idle where any is, the last is not.
-        [0, ranks - 1].map(of_rank).into_iter().max().unwrap_or(0)
-    }
-
     /// Appends what a rank does in a round, 0 first, perhaps nothing; whether a later round may follow.
     pub(crate) fn round(&self, rank: Rank, ranks: u32, round: u32, out: &mut Vec<Operation>) -> bool {
         let mut part = Part { me: rank.0, ranks, bytes: self.bytes, out };

@@ -28,6 +28,8 @@ mod tests;
 mod twin;
 mod waiting;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crate::detour::Detours;
 use crate::error::Error;
 use crate::network::LogGops;
@@ -60,11 +62,32 @@ impl Outcome {
 /// # Errors
 /// If a rank waits for ever, a message is never received, or the end lies beyond [`Time::MAX`].
 pub fn simulate<S: Schedule, D: Detours>(schedule: &S, network: &LogGops, detours: &D) -> Result<Outcome, Error> {
+    simulate_until(schedule, network, detours, &AtomicBool::new(false))
+}
+
+/// Events between two looks at whether to stop: some milliseconds of them.
+const LOOKS: u32 = 1 << 14;
+
+/// Runs a schedule to its end, or until `stop` is set.
+///
+/// # Errors
+/// Those of [`simulate`], and [`Error::Stopped`].
+pub fn simulate_until<S: Schedule, D: Detours>(
+    schedule: &S,
+    network: &LogGops,
+    detours: &D,
+    stop: &AtomicBool,
+) -> Result<Outcome, Error> {
     let mut engine = Engine::new(schedule, network, detours);
+    let mut handled: u32 = 0;
     while let Some(event) = engine.queue.pop() {
         if event.time == Time::MAX {
             return Err(Error::TooLong);
         }
+        if handled.is_multiple_of(LOOKS) && stop.load(Ordering::Relaxed) {
+            return Err(Error::Stopped);
+        }
+        handled = handled.wrapping_add(1);
         engine.handle(event);
     }
     engine.outcome()

@@ -1,8 +1,10 @@
 //! Programs whose times can be told by hand.
 
+use std::sync::atomic::AtomicBool;
+
 use rampart_memory::Bytes;
 
-use super::simulate;
+use super::{simulate, simulate_until};
 use crate::detour::Undisturbed;
 use crate::goal::text;
 use crate::{Error, LogGops, PerByte, Time};
@@ -99,6 +101,14 @@ fn what_never_ends_is_said() {
         run(&format!("num_ranks 1\nrank 0 {{\na: calc {0}\nb: calc {0}\n}}\n", u64::MAX / 1000)),
         Err(Error::TooLong)
     );
+}
+
+#[test]
+fn a_schedule_that_is_stopped_says_so() {
+    let goal = text::read("num_ranks 1\nrank 0 {\ncalc 1\n}\n").unwrap();
+    let run = |stop| simulate_until(&goal, &LogGops::loggopsim(), &Undisturbed, &AtomicBool::new(stop));
+    assert_eq!(run(true), Err(Error::Stopped));
+    assert!(run(false).is_ok());
 }
 
 #[test]

@@ -1,156 +1,116 @@
-//! A cycle of a program, worked out once: which message of whom each rank takes in each round.
+//! A cycle of a program, worked out once: who waits for whom in each round, and how long a round takes if nothing disturbs it.
 
-use rampart_memory::Bytes;
-
-use crate::collective::{Collective, Kind};
+use crate::detour::Undisturbed;
+use crate::engine::simulate;
+use crate::error::Error;
 use crate::network::LogGops;
 use crate::operation::{Action, Operation, Rank};
-use crate::rounds::Program;
+use crate::rounds::{Program, Rounds};
 use crate::time::Time;
 use crate::workload::{Phase, Running};
 
-/// What one message costs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Price {
-    /// *(s - 1) G*.
-    pub wire: Time,
-    /// *(s - 1) O*.
-    pub copy: Time,
-    /// The sender waits until the message was taken.
-    pub rendezvous: bool,
-}
-
-/// What all ranks do in one round.
+/// What all ranks do in one round: they wait, and then each takes so long.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Round {
-    /// Each computes for so long.
-    Compute(Time),
-    /// Each sends and receives.
-    Messages(Messages),
+pub(super) struct Round {
+    pub wait: Wait,
+    pub takes: Time,
 }
 
-/// The messages of one round, rank by rank.
+/// How far others must have come before a rank goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// It waits for nobody.
+    Nobody,
+    /// For some.
+    Some(Peers),
+    /// For all.
+    All,
+}
+
+/// For whom each rank waits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Messages {
-    /// The index in `prices` of each message sent, sender by sender.
-    pub sends: Vec<u8>,
-    /// Where in `sends` each sender begins, and the end.
-    pub sends_of: Vec<u32>,
-    /// The message, as an index of `sends`, that each receive takes, receiver by receiver.
-    pub takes: Vec<u32>,
-    /// Where in `takes` each receiver begins, and the end.
-    pub takes_of: Vec<u32>,
-    pub prices: Vec<Price>,
+pub(super) struct Peers {
+    /// Rank by rank.
+    peers: Vec<u32>,
+    /// Where in `peers` each rank's begin, and the end.
+    bounds: Vec<u32>,
 }
 
 /// A cycle: rounds that are all different, and in which order they come.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
-    pub rounds: Vec<Round>,
+    rounds: Vec<Round>,
     /// Indices of `rounds`.
-    pub order: Vec<u32>,
+    order: Vec<u32>,
 }
 
 impl Plan {
-    pub fn new(program: &Running, network: &LogGops) -> Self {
-        let (mut rounds, mut order) = (Vec::new(), Vec::new());
-        let mut known: Vec<(Phase, Vec<u32>)> = Vec::new();
+    pub fn new(program: &Running, network: &LogGops) -> Result<Self, Error> {
+        let mut plan = Self { rounds: Vec::new(), order: Vec::new() };
+        let mut known: Vec<Phase> = Vec::new();
         for phase in program.phases() {
-            if let Some((_, these)) = known.iter().find(|(other, _)| other == phase) {
-                order.extend(these);
-                continue;
+            let place = known.iter().position(|other| other == phase);
+            if place.is_none() {
+                plan.rounds.push(Round::new(program, *phase, network)?);
+                known.push(*phase);
             }
-            let new: Vec<Round> = of_phase(program, *phase, network);
-            let first = u32::try_from(rounds.len()).expect("a cycle is short");
-            let these: Vec<u32> = (first..).take(new.len()).collect();
-            rounds.extend(new);
-            order.extend(&these);
-            known.push((*phase, these));
+            plan.order.push(u32::try_from(place.unwrap_or(known.len() - 1)).expect("a cycle is short"));
         }
-        Self { rounds, order }
+        Ok(plan)
     }
 
-    /// The most messages of a round.
-    pub fn most_messages(&self) -> usize {
-        let messages = |round: &Round| if let Round::Messages(messages) = round { messages.sends.len() } else { 0 };
-        self.rounds.iter().map(messages).max().unwrap_or(0)
+    /// The rounds of a cycle, one after the other, each with its number among those that differ.
+    pub fn in_order(&self) -> impl Iterator<Item = (usize, &Round)> {
+        self.order.iter().map(|round| (*round as usize, &self.rounds[*round as usize]))
     }
-}
 
-fn of_phase(program: &Running, phase: Phase, network: &LogGops) -> Vec<Round> {
-    let ranks = program.ranks();
-    let gathered = |of_rank: &dyn Fn(Rank, &mut Vec<Operation>)| {
-        let mut operations = Vec::new();
-        let starts: Vec<usize> = (0..ranks)
-            .map(|rank| {
-                let start = operations.len();
-                of_rank(Rank(rank), &mut operations);
-                start
-            })
-            .collect();
-        Round::Messages(Messages::new(&operations, &starts, network))
-    };
-    match phase {
-        Phase::Compute(time) => vec![Round::Compute(time)],
-        Phase::Exchange(_) | Phase::Shift { .. } => {
-            vec![gathered(&|rank, operations| program.messages(rank, phase, operations))]
-        }
-        Phase::Allreduce(bytes) => {
-            let collective = Collective::new(Kind::Allreduce, Bytes::new(bytes), ranks);
-            let round = |number: u32| {
-                gathered(&|rank, operations| {
-                    collective.round(rank, ranks, number, operations);
-                })
-            };
-            (0..collective.rounds(ranks)).map(round).collect()
-        }
+    /// Of the rounds that differ, whether a rank waits for some others in it.
+    pub fn with_peers(&self) -> Vec<bool> {
+        self.rounds.iter().map(|round| matches!(round.wait, Wait::Some(_))).collect()
+    }
+
+    /// How long a cycle takes.
+    pub fn length(&self) -> Time {
+        self.in_order().map(|(_, round)| round.takes).fold(Time::ZERO, Time::plus)
     }
 }
 
-impl Messages {
-    /// The messages of these operations; a rank's begin at its start. Messages of one rank to another are taken in their order.
-    fn new(operations: &[Operation], starts: &[usize], network: &LogGops) -> Self {
-        let mut these = Self::default();
-        let of = |rank: usize| &operations[starts[rank]..starts.get(rank + 1).copied().unwrap_or(operations.len())];
+impl Round {
+    fn new(program: &Running, phase: Phase, network: &LogGops) -> Result<Self, Error> {
+        let wait = match phase {
+            Phase::Compute(takes) => return Ok(Self { wait: Wait::Nobody, takes }),
+            Phase::Exchange(_) | Phase::Shift { .. } => Wait::Some(Peers::new(program, phase, network)),
+            Phase::Allreduce(_) => Wait::All,
+        };
+        let takes = simulate(&Rounds(program.only(phase)), network, &Undisturbed)?.makespan();
+        Ok(Self { wait, takes })
+    }
+}
+
+impl Peers {
+    fn new(program: &Running, phase: Phase, network: &LogGops) -> Self {
+        let (mut these, mut round, mut waited) = (Self::default(), Vec::new(), Vec::new());
         let place = |length: usize| u32::try_from(length).expect("fewer than 2^32 messages in a round");
-        // To whom each message goes, until it was taken.
-        let mut receivers = Vec::new();
-        for rank in 0..starts.len() {
-            these.sends_of.push(place(these.sends.len()));
-            for operation in of(rank) {
-                if let Action::Send { to, bytes, .. } = operation.action() {
-                    receivers.push(Some(to));
-                    let price = these.price(bytes, network);
-                    these.sends.push(price);
-                }
-            }
+        for rank in (0..program.ranks()).map(Rank) {
+            these.bounds.push(place(these.peers.len()));
+            program.messages(rank, phase, &mut round);
+            let waited_for = |operation: Operation| match operation.action() {
+                // A sender in rendezvous waits for its receiver.
+                Action::Send { to, bytes, .. } if bytes > network.eager => Some(to.0),
+                Action::Recv { from, .. } => from.map(|from| from.0),
+                _ => None,
+            };
+            waited.extend(round.drain(..).filter_map(waited_for));
+            waited.sort_unstable();
+            waited.dedup();
+            these.peers.append(&mut waited);
         }
-        these.sends_of.push(place(these.sends.len()));
-        for (rank, me) in (0..starts.len()).zip((0..).map(Rank)) {
-            these.takes_of.push(place(these.takes.len()));
-            for operation in of(rank) {
-                if let Action::Recv { from: Some(from), .. } = operation.action() {
-                    let first = these.sends_of[from.index()] as usize;
-                    let of_sender = &mut receivers[first..these.sends_of[from.index() + 1] as usize];
-                    let message = of_sender.iter().position(|to| *to == Some(me));
-                    let message = message.expect("what is received in a round is sent in it");
-                    of_sender[message] = None;
-                    these.takes.push(place(first + message));
-                }
-            }
-        }
-        these.takes_of.push(place(these.takes.len()));
+        these.bounds.push(place(these.peers.len()));
         these
     }
 
-    fn price(&mut self, bytes: Bytes, network: &LogGops) -> u8 {
-        let rendezvous = bytes > network.eager;
-        let price = Price { wire: network.wire(bytes.get()), copy: network.copy(bytes.get()), rendezvous };
-        let known = self.prices.iter().position(|other| *other == price);
-        let place = known.unwrap_or_else(|| {
-            self.prices.push(price);
-            self.prices.len() - 1
-        });
-        u8::try_from(place).expect("a round has a handful of sizes")
+    /// For whom each rank waits, the first is rank 0's.
+    pub fn of_ranks(&self) -> impl Iterator<Item = &[u32]> {
+        self.bounds.windows(2).map(|bounds| &self.peers[bounds[0] as usize..bounds[1] as usize])
     }
 }

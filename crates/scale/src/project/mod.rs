@@ -26,9 +26,10 @@ use crate::detour::{CorrectedErrors, Nodes, Rows, Undisturbed};
 use crate::error::Error;
 use crate::lockstep::Lockstep;
 use crate::network::LogGops;
-use crate::slowdown::Slowdown;
+use crate::rounds::Program;
+use crate::slowdown::{MOST_DRAWN, Slowdown};
 use crate::time::Time;
-use crate::workload::Workload;
+use crate::workload::Running;
 
 pub use search::{BEARABLE, Bearable, bearable};
 
@@ -40,26 +41,6 @@ const LEAST_CYCLES: u64 = 6;
 
 /// A run is no longer than this, in undisturbed time: 20 days, so that a slowdown of ten still ends within [`Time::MAX`].
 const LONGEST: Time = Time::from_picos(20 * 86_400 * 1_000_000_000_000);
-
-/// Errors that a run draws at most: less than a second of work.
-const MOST_DRAWN: f64 = 1e7;
-
-/// What is asked.
-#[derive(Clone, Debug)]
-pub struct Question {
-    /// Of which program.
-    pub workload: Workload,
-    /// On how many nodes, a rank on each.
-    pub nodes: u32,
-    /// Over which network.
-    pub network: LogGops,
-    /// With which errors; the seed is the first run's.
-    pub errors: CorrectedErrors,
-    /// How many runs, each of another seed.
-    pub runs: u64,
-    /// How many errors each should meet.
-    pub wanted: u64,
-}
 
 /// The answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,8 +89,6 @@ pub struct Workshop<'a> {
 #[derive(Debug)]
 pub struct Prepared {
     lockstep: Lockstep,
-    /// One cycle without errors.
-    cycle: Time,
     nodes: u32,
 }
 
@@ -118,17 +97,20 @@ impl Prepared {
     ///
     /// # Errors
     /// Those of a run.
-    pub fn new(workload: &Workload, nodes: u32, network: &LogGops, stop: &AtomicBool) -> Result<Self, Error> {
-        let lockstep = Lockstep::new(&workload.on(nodes, 1), network);
-        let makespan = |cycles| Ok(lockstep.run(cycles, &Undisturbed, stop)?.makespan);
-        let cycle = makespan(LEAST_CYCLES)?.since(makespan(LEAST_CYCLES - 1)?);
-        Ok(Self { lockstep, cycle, nodes })
+    pub fn new(program: &Running, network: &LogGops) -> Result<Self, Error> {
+        Ok(Self { lockstep: Lockstep::new(program, network)?, nodes: program.ranks() })
+    }
+
+    /// On how many nodes it runs.
+    #[must_use]
+    pub fn nodes(&self) -> u32 {
+        self.nodes
     }
 
     /// One cycle of the program, without errors.
     #[must_use]
     pub fn cycle(&self) -> Time {
-        self.cycle
+        self.lockstep.cycle()
     }
 
     /// Runs the program with errors, and without.
@@ -166,9 +148,9 @@ impl Prepared {
         };
         let apart = errors.mean.as_secs_f64() / nodes / burst;
         let long = Time::from_secs_f64(wanted * apart).min(LONGEST);
-        let cycles = long.picos().div_ceil(self.cycle.picos().max(1)).max(LEAST_CYCLES);
+        let cycles = long.picos().div_ceil(self.cycle().picos().max(1)).max(LEAST_CYCLES);
         #[expect(clippy::cast_precision_loss, reason = "a count of cycles")]
-        let expected = cycles as f64 * self.cycle.as_secs_f64() / apart;
+        let expected = cycles as f64 * self.cycle().as_secs_f64() / apart;
         if expected > MOST_DRAWN {
             return Err(Error::TooManyErrors { apart: errors.mean });
         }
@@ -176,19 +158,10 @@ impl Prepared {
     }
 }
 
-/// Answers one question.
-///
-/// # Errors
-/// Those of [`Prepared::new`] and [`Prepared::ask`].
-pub fn project(question: &Question, workshop: &Workshop) -> Result<Projection, Error> {
-    let prepared = Prepared::new(&question.workload, question.nodes, &question.network, workshop.stop)?;
-    prepared.ask(&question.errors, question.runs, question.wanted, workshop)
-}
-
 /// Memory that a run of a workload takes: its messages, worked out, and for each thread the times of its ranks.
 #[must_use]
-pub fn memory(workload: &Workload, nodes: u32, threads: usize) -> Bytes {
-    Bytes::new(Lockstep::bytes_a_rank(workload, nodes, threads) * u64::from(nodes))
+pub fn memory(program: &Running, threads: usize) -> Bytes {
+    Bytes::new(Lockstep::bytes_a_rank(program, threads) * u64::from(program.ranks()))
 }
 
 fn in_parallel<T: Send>(

@@ -2,6 +2,7 @@ use super::*;
 use crate::detour::{Burst, Overlap};
 use crate::operation::Rank;
 use crate::system::Reporting;
+use crate::workload::Workload;
 
 const NODES: u32 = 64;
 
@@ -16,7 +17,7 @@ fn in_workshop<T>(threads: usize, work: impl Fn(&Workshop) -> T) -> T {
 
 fn prepared(name: &str) -> Prepared {
     let network = LogGops::cray_xc40();
-    Prepared::new(&Workload::named(name).unwrap(), NODES, &network, &AtomicBool::new(false)).unwrap()
+    Prepared::new(&Workload::named(name).unwrap().on(NODES, 1), &network).unwrap()
 }
 
 fn asked(name: &str, errors: &CorrectedErrors, threads: usize) -> Projection {

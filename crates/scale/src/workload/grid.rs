@@ -31,6 +31,12 @@ impl Grid {
         Self { lengths, axes, periodic }
     }
 
+    /// The same with no more than so many ranks along an axis.
+    #[must_use]
+    pub fn cut(self, most: u32) -> Self {
+        Self { lengths: self.lengths.map(|length| length.min(most)), ..self }
+    }
+
     /// How many ranks there are along each axis.
     #[must_use]
     pub fn lengths(&self) -> &[u32] {

@@ -65,6 +65,8 @@ pub struct Workload {
     pub what: &'static str,
     /// Where its numbers are from.
     pub source: &'static str,
+    /// On how many ranks the paper traced it (004_c4a115d9f0ebac82.txt, III-D).
+    pub traced: u32,
     /// Axes of its grid of ranks.
     pub axes: usize,
     /// Whether the grid is closed.
@@ -105,14 +107,29 @@ impl Workload {
     /// On so many ranks, for so many cycles.
     #[must_use]
     pub fn on(&self, ranks: u32, cycles: u64) -> Running {
-        Running { grid: Grid::new(ranks, self.axes, self.periodic), phases: self.phases().collect(), cycles }
+        Running { grid: Grid::new(ranks, self.axes, self.periodic), copies: 1, phases: self.phases().collect(), cycles }
+    }
+
+    /// As the paper extrapolates its trace to about so many ranks, for so many cycles: copies of the traced ranks, each with its messages
+    /// to itself, and collectives among all (004_c4a115d9f0ebac82.txt, III-C). The number of copies is the nearest power of two (table II).
+    #[must_use]
+    pub fn extrapolated(&self, ranks: u32, cycles: u64) -> Running {
+        let times = (ranks / self.traced).max(1);
+        let (below, above) = (1 << times.ilog2(), 2 << times.ilog2());
+        let copies = if times - below <= above - times { below } else { above };
+        Running { copies, ..self.on(self.traced, cycles) }
     }
 }
+
+/// A rank, its neighbours on either side, and theirs.
+const WITH_NEIGHBOURS: u32 = 5;
 
 /// A workload on ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Running {
     grid: Grid,
+    /// How many such grids there are, one after the other.
+    copies: u32,
     phases: Vec<Phase>,
     cycles: u64,
 }
@@ -130,9 +147,15 @@ impl Running {
         self.cycles
     }
 
-    /// The most messages that a rank sends in one phase.
-    pub(crate) fn most_messages(&self, rank: Rank) -> usize {
-        self.phases.iter().map(|phase| self.count(rank, *phase)).max().unwrap_or(0)
+    /// This phase alone. Messages to neighbours are the same on a grid that is cut to a rank with its neighbours and theirs.
+    pub(crate) fn only(&self, phase: Phase) -> Self {
+        let only = Self { phases: vec![phase], cycles: 1, ..self.clone() };
+        match phase {
+            Phase::Allreduce(_) | Phase::Compute(_) => only,
+            Phase::Exchange(_) | Phase::Shift { .. } => {
+                Self { grid: self.grid.cut(WITH_NEIGHBOURS), copies: 1, ..only }
+            }
+        }
     }
 
     /// The messages that a rank sends in all phases, each phase once.
@@ -149,13 +172,15 @@ impl Running {
 
     /// What a rank sends and receives in a phase.
     pub(crate) fn messages(&self, rank: Rank, phase: Phase, round: &mut Vec<Operation>) {
+        let in_copy = Rank(rank.0 % self.grid.ranks());
+        let first = rank.0 - in_copy.0;
         let mut both = |to: Option<Rank>, from: Option<Rank>, bytes: u64| {
-            round.extend(to.map(|to| Operation::send(to, Bytes::new(bytes), Tag(0))));
-            round.extend(from.map(|from| Operation::recv(Some(from), Bytes::new(bytes), Some(Tag(0)))));
+            round.extend(to.map(|to| Operation::send(Rank(first + to.0), Bytes::new(bytes), Tag(0))));
+            round.extend(from.map(|from| Operation::recv(Some(Rank(first + from.0)), Bytes::new(bytes), Some(Tag(0)))));
         };
         match phase {
             Phase::Exchange(sizes) => {
-                for (other, away) in self.grid.around(rank) {
+                for (other, away) in self.grid.around(in_copy) {
                     let bytes = sizes.get(away - 1).copied().unwrap_or(0);
                     if bytes > 0 {
                         both(Some(other), Some(other), bytes);
@@ -166,7 +191,7 @@ impl Running {
                 let along = |step| {
                     let mut steps = [0; AXES];
                     steps[axis] = step;
-                    self.grid.beside(rank, steps)
+                    self.grid.beside(in_copy, steps)
                 };
                 let (to, from) = if up { (1, -1) } else { (-1, 1) };
                 both(along(to), along(from), bytes);
@@ -178,7 +203,7 @@ impl Running {
 
 impl Program for Running {
     fn ranks(&self) -> u32 {
-        self.grid.ranks()
+        self.grid.ranks() * self.copies
     }
 
     fn step(&self, rank: Rank, number: u64, round: &mut Vec<Operation>) -> Step {
@@ -218,6 +243,30 @@ mod tests {
                 let run = simulate(&rounds, &LogGops::cray_xc40(), &Undisturbed);
                 let run = run.unwrap_or_else(|error| panic!("{} on {ranks}: {error}", workload.name));
                 assert!(run.makespan() >= workload.computing(), "{}", workload.name);
+            }
+        }
+    }
+
+    #[test]
+    fn an_extrapolated_trace_has_the_paper_s_number_of_ranks_and_copies_that_do_not_talk() {
+        for (name, nodes, ranks) in [
+            ("hpcg", 16_384, 16_384),
+            ("lulesh", 16_384, 16_000),
+            ("lulesh", 8192, 8000),
+            ("lulesh", 4096, 4000),
+            ("cth", 1, 128),
+        ] {
+            assert_eq!(Workload::named(name).unwrap().extrapolated(nodes, 1).ranks(), ranks, "{name} on {nodes}");
+        }
+        for workload in WORKLOADS {
+            let running = workload.extrapolated(3 * workload.traced, 1);
+            for (rank, phase) in
+                (0..running.ranks()).flat_map(|rank| running.phases().iter().map(move |phase| (rank, phase)))
+            {
+                let mut round = Vec::new();
+                running.messages(Rank(rank), *phase, &mut round);
+                let copy = |rank: u32| rank / workload.traced;
+                assert!(round.iter().all(|operation| operation.peer().is_some_and(|peer| copy(peer.0) == copy(rank))));
             }
         }
     }

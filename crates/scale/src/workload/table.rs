@@ -47,6 +47,7 @@ const LJ: Workload = Workload {
     source: "LAMMPS bench/in.lj: 22.6 ms a step of 32,000 atoms (measured: its log of 6 October 2016, one core), output after 100 steps, \
              neighbours every 20 steps unchecked; a face is 2.8 x 33.6 x 33.6 at a density of 0.8442, 24 B an atom (derived); output \
              reduces 4 values of 8 B and one of 48 B (derived)",
+    traced: 128,
     axes: 3,
     periodic: true,
     cycle: &[
@@ -61,6 +62,7 @@ const SNAP: Workload = Workload {
     what: "molecular dynamics, SNAP potential of tantalum, 32 atoms a rank",
     source: "LAMMPS examples/snap/in.snap.Ta06A: 1.915 ms a step of 32 atoms and 431 ghosts in six messages, 24 B an atom (measured: its \
              log of 15 June 2020, four cores); neighbours are checked in every step, which reduces 4 B (derived)",
+    traced: 128,
     axes: 3,
     periodic: true,
     cycle: &[once(&SNAP_STEP), once(&[Phase::Allreduce(4)])],
@@ -72,6 +74,7 @@ const CRACK: Workload = Workload {
     source: "LAMMPS examples/crack/in.crack: 8,141 atoms on the paper's 64 ranks, 0.175 us an atom and step (measured: its log of 27 \
              November 2018, four cores); a side is 2.8 x 11.7 at a density of 0.93, 24 B an atom (derived); neighbours are checked in each \
              step but five of 47, which reduces 4 B (measured), and here in each",
+    traced: 64,
     axes: 2,
     periodic: false,
     cycle: &[once(&[
@@ -94,6 +97,7 @@ const LULESH: Workload = Workload {
     source: "LULESH 2.0, 30 elements along each axis (its default): forces of 3 fields to 26 neighbours, positions and velocities of 6, \
              gradients of 3 to 6, and one reduced time step of 8 B (derived: lulesh-comm.cc); 1 us an element and step (assumed: public \
              runs print 0.5 to 1.1); 60 % of it before the first exchange, 20 % before each other (assumed)",
+    traced: 125,
     axes: 3,
     periodic: false,
     cycle: &[once(&[
@@ -118,6 +122,7 @@ const HPCG: Workload = Workload {
     source: "HPCG 3.1, reference, 104 points along each axis (its hpcg.dat): four levels, 27 values a row; two smoothings of 4 and two \
              products of 2 operations a value on each level but the coarsest, which is smoothed once; three dot products an iteration \
              (derived: its ComputeMG_ref.cpp and CG_ref.cpp), at 0.607 GFlop/s",
+    traced: 128,
     axes: 3,
     periodic: false,
     cycle: &[once(&[
@@ -155,6 +160,7 @@ const MINIFE: Workload = Workload {
     what: "conjugate gradients on a finite element matrix, 100^3 points a rank",
     source: "miniFE 2.0: a product with 27 values a row and a halo, then two dot products of 8 B an iteration (derived: cg_solve.hpp), at \
              0.607 GFlop/s; 100 points along each axis (assumed)",
+    traced: 128,
     axes: 3,
     periodic: false,
     cycle: &[once(&[halo(100), micros(92_300), Phase::Allreduce(8), micros(6600), Phase::Allreduce(8), micros(6600)])],
@@ -165,6 +171,7 @@ const CTH: Workload = Workload {
     what: "shock physics, 64^3 cells a rank",
     source: "no source is public: 64 cells along each axis, 40 fields of 8 B, three sweeps a step with a halo over faces each, and two \
              reduced values of 8 B a step; 5 us a cell and step (all assumed)",
+    traced: 128,
     axes: 3,
     periodic: false,
     cycle: &[once(&[
@@ -185,6 +192,7 @@ const MILC: Workload = Workload {
     source: "MILC 7, conjugate gradients of ks_imp_dyn: two products an iteration, each after a halo of one and of three sites in four \
              dimensions, 48 B a site of one parity, two reduced values of 8 B, 1,187 operations a site (derived: d_congrad5_fn.c), at \
              0.607 GFlop/s; the lattice of a rank (assumed: small as in the NERSC-8 benchmarks)",
+    traced: 128,
     axes: 4,
     periodic: true,
     cycle: &[once(&[
@@ -203,6 +211,7 @@ const SPARC: Workload = Workload {
     what: "compressible flow, implicit, 32^3 cells a rank",
     source: "no source is public: 32 cells along each axis, 5 unknowns of 8 B, ten sweeps a step with a halo each of 40 ms, 400 ms to \
              assemble, two reduced norms of 40 B a step (all assumed)",
+    traced: 128,
     axes: 3,
     periodic: false,
     cycle: &[

@@ -1,0 +1,19 @@
+//! Any text is a record of detours that comes back from its file, or an error of one line.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use rampart_scale::noise::{Noise, Summary};
+
+fuzz_target!(|input: &str| {
+    match Noise::read_csv(input) {
+        Ok(noise) => {
+            let _ = Summary::of(&noise.cpus);
+            let _ = noise.as_errors();
+            // A time beyond 213 days is read as that, so a second reading is what is compared.
+            let once = Noise::read_csv(&noise.csv());
+            assert_eq!(once.as_ref().map(Noise::csv), Ok(noise.csv()), "a record comes back");
+        }
+        Err(error) => assert_eq!(error.to_string().lines().count(), 1, "an error is one line"),
+    }
+});

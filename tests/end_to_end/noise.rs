@@ -1,0 +1,79 @@
+//! What takes this machine's CPUs from programs.
+
+use std::fs;
+use std::time::Duration;
+
+use crate::harness::{Rampart, end, signal};
+
+/// Whether detours can be measured here; if not, why.
+fn measurable(rampart: &Rampart) -> bool {
+    let said = rampart.run(&["noise", "--for", "1ms"]);
+    if said.code == Some(2) && said.err.contains("cannot be measured here") {
+        println!("skipped: {}", said.err);
+        return false;
+    }
+    assert_eq!(said.code, Some(0), "{said:?}");
+    true
+}
+
+#[test]
+fn detours_are_counted_drawn_kept_and_projected() {
+    let rampart = Rampart::new();
+    if !measurable(&rampart) {
+        return;
+    }
+    let (csv, html) = (rampart.folder().join("noise.csv"), rampart.folder().join("noise.html"));
+    let (csv, html) = (csv.to_str().unwrap(), html.to_str().unwrap());
+    let json = rampart.json(&["noise", "--for", "300ms", "--csv", csv, "--html", html, "--json"]);
+    let cpus = json["cpus"].as_array().unwrap();
+    assert!(json["watched_seconds"].as_f64().unwrap() >= 0.3, "{json}");
+    assert!(cpus.iter().all(|cpu| (0.0..=1.0).contains(&cpu["share"].as_f64().unwrap())), "{json}");
+    assert!(json["counter"]["ticks_per_second"].as_f64().unwrap() > 1e8, "{json}");
+    assert!(matches!(json["injection"]["state"].as_str(), Some("available" | "absent")), "{json}");
+    // A kernel's own timer alone takes more than 150 ns from a CPU some times in 300 ms.
+    let detours = cpus.last().unwrap()["detours"].as_u64().unwrap();
+    assert!(detours > 0, "{json}");
+    let lines = fs::read_to_string(csv).unwrap();
+    assert_eq!(
+        lines.lines().filter(|line| line.starts_with(|first: char| first.is_ascii_digit())).count() as u64,
+        detours
+    );
+    assert!(fs::read_to_string(html).unwrap().contains("<svg"));
+    let projected =
+        rampart.json(&["project", "--workload", "milc", "--nodes", "16", "--seeds", "2", "--detours", csv, "--json"]);
+    assert!(projected["slowdown"].as_f64().unwrap() >= 0.0, "{projected}");
+    assert!(projected["cost"].as_str().unwrap().contains("recorded"), "{projected}");
+}
+
+#[test]
+fn a_measurement_that_is_stopped_shows_what_it_saw() {
+    let rampart = Rampart::new();
+    if !measurable(&rampart) {
+        return;
+    }
+    let child = rampart.start(&["noise", "--for", "1h"]);
+    std::thread::sleep(Duration::from_millis(700));
+    signal(&child, "INT");
+    let said = end(child);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.out.contains("until it was stopped"), "{said:?}");
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused_in_one_line() {
+    let rampart = Rampart::new();
+    let nothing = rampart.folder().join("nothing.csv");
+    fs::write(&nothing, "cpu,start_ns,length_ns\n").unwrap();
+    let refused: [(&[&str], &str); 5] = [
+        (&["noise", "--cores", "1-0"], "such as 0-3,8"),
+        (&["noise", "--cores", "8191"], "CPU 8191"),
+        (&["noise", "--for", "0s"], "no time at all"),
+        (&["project", "--detours", "/nowhere"], "/nowhere"),
+        (&["project", "--detours", nothing.to_str().unwrap()], "line 1"),
+    ];
+    for (arguments, told) in refused {
+        let said = rampart.run(arguments);
+        assert_eq!((said.code, said.err.lines().count(), said.out.as_str()), (Some(2), 1, ""), "{said:?}");
+        assert!(said.err.contains(told), "{said:?}");
+    }
+}
