@@ -15,6 +15,7 @@ fn a_frame_stays_on_the_map_until_it_is_forgotten() {
     assert_eq!(frames(&rampart), [] as [u64; 0]);
     for frame in ["0x100000", "0x100001", "0x180000"] {
         assert_eq!(rampart.run(&["map", "add", frame]).code, Some(0));
+        assert!(rampart.run(&["map", "show"]).out.contains("put on the map by hand"));
     }
     assert_eq!(frames(&rampart), [0x10_0000, 0x10_0001, 0x18_0000]);
     assert_eq!(rampart.run(&["map", "forget", "0x180000"]).code, Some(0));

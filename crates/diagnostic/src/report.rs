@@ -5,7 +5,7 @@
 //! **Why this way.** The text and the JSON are two views of this one value, so they cannot disagree. The JSON keys are
 //! documented in `docs/report-schema.md`; [`SCHEMA`] changes when one of them changes its meaning or goes.
 
-use rampart_memory::fault_map::{Evidence, FailedFrame, Origin, Retirement};
+use rampart_memory::fault_map::{Cause, Evidence, FailedFrame, Origin, Retirement};
 use rampart_memory::{Bytes, Frame, LineBit, LineBits, Timestamp};
 use serde::Serialize;
 
@@ -106,6 +106,8 @@ pub struct BadFrame {
     pub lines: Vec<u32>,
     /// The bits that were seen wrong in the evidence kept, 0 to 511 in their line.
     pub bits: Vec<u16>,
+    /// Who condemned it.
+    pub cause: Cause,
     /// How many mismatches were read.
     pub mismatches: u64,
     /// When it first failed, in this test or one before.
@@ -130,6 +132,7 @@ impl BadFrame {
             page: None,
             lines: (0..64).filter(|line| failed.lines >> line & 1 == 1).collect(),
             bits: bits.iter().map(LineBit::index).collect(),
+            cause: failed.cause,
             mismatches: failed.mismatches,
             first_seen: failed.first_seen,
             last_seen: failed.last_seen,

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
 use rampart_diagnostic::report::{BadFrame, KernelErrors, Report, Verdict};
-use rampart_memory::fault_map::{Origin, Retirement};
+use rampart_memory::fault_map::{Cause, Origin, Retirement};
 use rampart_memory::{Bytes, FRAME_BYTES, Timestamp};
 use serde::Serialize;
 
@@ -194,14 +194,16 @@ pub fn bad_frame(bad: &BadFrame) -> String {
         (Retirement::Offlined, _) => "; retired".to_owned(),
         (Retirement::Refused(why), _) => format!("; NOT retired: {why}"),
     };
-    if bad.mismatches == 0 {
-        return format!("{place}: put on the map by hand{retirement}");
-    }
-    format!(
-        "{place}: {origin}{} in {}{first}{retirement}",
-        plural(bad.mismatches, "mismatch", "es"),
-        plural(bad.lines.len() as u64, "line", "s")
-    )
+    let why = match (bad.mismatches, bad.cause) {
+        (0, Cause::Operator) => "put on the map by hand".to_owned(),
+        (0, Cause::Guard) => "a page of a guarded program was beyond correction".to_owned(),
+        _ => format!(
+            "{} in {}{first}",
+            plural(bad.mismatches, "mismatch", "es"),
+            plural(bad.lines.len() as u64, "line", "s")
+        ),
+    };
+    format!("{place}: {origin}{why}{retirement}")
 }
 
 #[cfg(test)]
