@@ -24,6 +24,7 @@
 //! | [`workload`] | the paper's nine programs, as skeletons |
 //! | [`lockstep`] | such programs simulated round by round, skipping what repeats itself |
 //! | [`project`](mod@project) | what errors cost a workload on a system, and how frequent ones it bears |
+//! | [`workshop`] | runs on several threads |
 //! | [`confidence`] | how sure a mean is |
 //! | [`detour`] | times at which a node's CPU is taken away |
 //! | [`noise`] | such times as they were recorded on a machine |
@@ -53,6 +54,7 @@ pub mod system;
 pub mod time;
 pub mod trace;
 pub mod workload;
+pub mod workshop;
 
 pub use collective::Collective;
 pub use detour::{Detours, Undisturbed};
@@ -68,3 +70,4 @@ pub use system::{Reporting, System};
 pub use time::{PerByte, Time};
 pub use trace::Trace;
 pub use workload::Workload;
+pub use workshop::Workshop;

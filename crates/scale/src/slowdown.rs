@@ -4,9 +4,6 @@
 //! of many seeds, each a run of its own, on as many threads as there are. **Why this way.** A run depends on its seed alone, so the
 //! result is the same on any number of threads.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
-
 use crate::confidence::student;
 use crate::detour::{CorrectedErrors, Nodes, Rows, Undisturbed};
 use crate::engine::simulate_until;
@@ -14,6 +11,7 @@ use crate::error::Error;
 use crate::network::LogGops;
 use crate::schedule::Schedule;
 use crate::time::Time;
+use crate::workshop::Workshop;
 
 /// Makespans with and without errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +65,7 @@ fn length(ratios: &[f64]) -> f64 {
 /// Errors that a run draws at most: less than a second of work.
 pub(crate) const MOST_DRAWN: f64 = 1e7;
 
-/// Runs a program undisturbed, and with errors of so many seeds, from that of `errors` on, on so many threads; until `stop` is set.
+/// Runs a program undisturbed, and with errors of so many seeds, from that of `errors` on.
 ///
 /// # Errors
 /// Those of a run, and of errors that cannot be simulated or are more than can be drawn.
@@ -76,38 +74,27 @@ pub fn slowdown<S>(
     network: &LogGops,
     errors: &CorrectedErrors,
     runs: u64,
-    threads: usize,
-    stop: &AtomicBool,
+    workshop: &Workshop,
 ) -> Result<Slowdown, Error>
 where
     S: Schedule + Sync,
 {
-    let undisturbed = simulate_until(schedule, network, &Undisturbed, stop)?.makespan();
+    let undisturbed = simulate_until(schedule, network, &Undisturbed, workshop.stop)?.makespan();
     let nodes = if errors.nodes == Nodes::All { f64::from(schedule.ranks()) } else { 1.0 };
     if undisturbed.as_secs_f64() / errors.mean.as_secs_f64() * nodes > MOST_DRAWN {
         return Err(Error::TooManyErrors { apart: errors.mean });
     }
     let run = |number: u64| {
         let errors = CorrectedErrors { seed: errors.seed.wrapping_add(number), ..errors.clone() };
-        Ok(simulate_until(schedule, network, &Rows::new(errors)?, stop)?.makespan())
+        Ok(simulate_until(schedule, network, &Rows::new(errors)?, workshop.stop)?.makespan())
     };
-    let next = AtomicU64::new(0);
-    let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|number| *number < runs);
-    let worker = || -> Vec<(u64, Result<Time, Error>)> {
-        std::iter::from_fn(take).map(|number| (number, run(number))).collect()
-    };
-    let mut results = thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(worker)).collect();
-        let joined = workers.into_iter().flat_map(|worker| worker.join().expect("a run does not panic"));
-        joined.collect::<Vec<_>>()
-    });
-    results.sort_by_key(|(number, _)| *number);
-    let disturbed: Result<Vec<Time>, Error> = results.into_iter().map(|(_, result)| result).collect();
-    Ok(Slowdown { undisturbed, disturbed: disturbed? })
+    Ok(Slowdown { undisturbed, disturbed: workshop.make(runs, &run)? })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use rampart_memory::Bytes;
 
     use super::*;
@@ -129,7 +116,8 @@ mod tests {
     }
 
     fn measured(errors: &CorrectedErrors, threads: usize) -> Slowdown {
-        slowdown(&program(), &LogGops::loggopsim(), errors, 4, threads, &AtomicBool::new(false)).unwrap()
+        let workshop = Workshop { threads, stop: &AtomicBool::new(false), done: &|_| {} };
+        slowdown(&program(), &LogGops::loggopsim(), errors, 4, &workshop).unwrap()
     }
 
     #[test]

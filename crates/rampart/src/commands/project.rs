@@ -7,24 +7,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use rampart_linux::{MemoryState, Roots};
-use rampart_memory::Bytes;
 use rampart_scale::detour::{CorrectedErrors, Cost, Nodes};
-use rampart_scale::goal::{binary, text};
 use rampart_scale::network::NETWORKS;
 use rampart_scale::noise::Noise;
-use rampart_scale::operation::Rank;
-use rampart_scale::project::{Prepared, Projection, Workshop, bearable, memory};
+use rampart_scale::project::{Prepared, Projection, bearable, memory};
 use rampart_scale::system::SYSTEMS;
 use rampart_scale::time::Time;
 use rampart_scale::workload::{Running, WORKLOADS};
-use rampart_scale::{Goal, LogGops, Program, Reporting, Schedule, Workload, slowdown};
+use rampart_scale::{LogGops, Program, Reporting, Workload, Workshop};
 use serde_json::json;
 
 use crate::error::Error;
 use crate::progress::Steps;
 use crate::projecting::arguments::{ProjectArguments, ProjectCommand, QuestionArguments};
 use crate::projecting::show::Answer;
-use crate::projecting::{calibrate, dimm, network, sweep, traced};
+use crate::projecting::{calibrate, dimm, network, schedule, sweep, traced};
 use crate::{show, signals};
 
 /// Guesses of the search for what is borne, as a rule; for the progress line only.
@@ -60,7 +57,7 @@ fn ask(question: &QuestionArguments) -> Result<(), Error> {
         (errors, _) => errors?,
     };
     let mut answer = match (&question.goal, &question.trace) {
-        (Some(path), _) => of_goal(question, path, errors, &network)?,
+        (Some(path), _) => schedule::of_goal(question, path, errors, &network)?,
         (None, Some(path)) => traced::ask(question, path, errors, &network)?,
         (None, None) => of_workload(question, nodes, errors, &network)?,
     };
@@ -159,56 +156,6 @@ fn by_path(
         }
     };
     Ok(Some((cost(Reporting::Firmware)?, cost(Reporting::Software)?)))
-}
-
-/// Memory of a schedule for each byte of its file, read and run: text has 20 bytes an operation, which takes 60 and its waiting.
-const BYTES_A_BYTE: u64 = 16;
-
-fn of_goal(
-    question: &QuestionArguments,
-    path: &Path,
-    mut errors: CorrectedErrors,
-    network: &LogGops,
-) -> Result<Answer, Error> {
-    let refused = |why: String| Error::Schedule { path: path.to_owned(), why };
-    let length = fs::metadata(path).map_err(|error| refused(error.to_string()))?.len();
-    let (needed, available) = (Bytes::new(length * BYTES_A_BYTE), MemoryState::read(&Roots::default())?.available());
-    if needed > available {
-        return Err(refused(format!(
-            "it would take about {needed} of memory and {available} are free: use a shorter one"
-        )));
-    }
-    let bytes = fs::read(path).map_err(|error| refused(error.to_string()))?;
-    let goal = read(&bytes).map_err(&refused)?;
-    let nodes = goal.ranks();
-    if let Nodes::One(rank) = &mut errors.nodes {
-        *rank = Rank(nodes / 2);
-    }
-    let stop = signals::stop_flag()?;
-    let slowdown = slowdown(&goal, network, &errors, question.seeds, threads(), &stop)?;
-    let with_errors = if errors.nodes == Nodes::All { f64::from(nodes) } else { 1.0 };
-    let expected = slowdown.undisturbed.as_secs_f64() * with_errors / errors.mean.as_secs_f64();
-    Ok(Answer {
-        program: path.display().to_string(),
-        nodes,
-        network: question.network.clone(),
-        cycle: None,
-        errors,
-        reporting: question.reporting.into(),
-        projection: Projection { slowdown, cycles: 1, expected },
-        paths: None,
-        bearable: None,
-        dimm: None,
-        traced: None,
-    })
-}
-
-fn read(bytes: &[u8]) -> Result<Goal, String> {
-    if bytes.starts_with(b"RAMPGOAL") {
-        return binary::read(bytes).map_err(|error| error.to_string());
-    }
-    let goal = std::str::from_utf8(bytes).map_err(|_| "it is neither text nor a schedule of Rampart".to_owned())?;
-    text::read(goal).map_err(|error| error.to_string())
 }
 
 fn list(json: bool) -> Result<(), Error> {

@@ -5,6 +5,7 @@ pub mod calibrate;
 pub mod chart;
 pub mod dimm;
 pub mod network;
+pub mod schedule;
 pub mod show;
 pub mod sweep;
 pub mod traced;

@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 use std::fs;
 
+use rampart_scale::Workshop;
 use rampart_scale::project::claims::Claim;
 use rampart_scale::project::figure::{Figure, Setting};
-use rampart_scale::project::{Prepared, Projection, Workshop};
+use rampart_scale::project::{Prepared, Projection};
 use rampart_scale::{Error as ScaleError, LogGops};
 use serde_json::{Value, json};
 

@@ -1,20 +1,18 @@
 //! A program that was traced: simulated on its own ranks, beside what was measured, and on more of them.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
-use rampart_linux::{MemoryState, Roots};
-use rampart_scale::detour::{CorrectedErrors, Nodes, Undisturbed};
-use rampart_scale::operation::Rank;
-use rampart_scale::project::Projection;
+use rampart_scale::detour::{CorrectedErrors, Undisturbed};
+use rampart_scale::engine::simulate_until;
 use rampart_scale::trace::file::{self, Recorded};
-use rampart_scale::{LogGops, Time, simulate, slowdown};
+use rampart_scale::{LogGops, Time};
 use serde_json::{Value, json};
 
 use super::arguments::QuestionArguments;
+use super::schedule;
 use super::show::{Answer, percent};
-use crate::commands::project::threads;
 use crate::error::Error;
 use crate::show::{self, count};
 use crate::signals;
@@ -27,20 +25,13 @@ pub struct Traced {
 }
 
 impl Traced {
-    fn read(path: &Path, nodes: Option<u32>, network: &LogGops) -> Result<Self, Error> {
-        let refused = |why: String| Error::Schedule { path: path.to_owned(), why };
-        let length = fs::metadata(path).map_err(|error| refused(error.to_string()))?.len();
-        let needed = file::memory(length, nodes.unwrap_or(1));
-        let available = MemoryState::read(&Roots::default())?.available();
-        if needed > available {
-            return Err(refused(format!(
-                "it would take about {needed} of memory and {available} are free: use a shorter one, or fewer nodes"
-            )));
-        }
-        let bytes = fs::read(path).map_err(|error| refused(error.to_string()))?;
-        let recorded = file::read(&bytes).map_err(|error| refused(error.to_string()))?;
+    fn read(path: &Path, nodes: Option<u32>, network: &LogGops, stop: &AtomicBool) -> Result<Self, Error> {
+        let needed = |length| file::memory(length, nodes.unwrap_or(1));
+        let bytes = schedule::read(path, needed, "use a shorter one, or fewer nodes")?;
+        let refused = |error: rampart_scale::Error| Error::Schedule { path: path.to_owned(), why: error.to_string() };
+        let recorded = file::read(&bytes).map_err(refused)?;
         drop(bytes);
-        let same_size = simulate(&recorded.trace.extrapolated(1)?, network, &Undisturbed)?.makespan();
+        let same_size = simulate_until(&recorded.trace.extrapolated(1)?, network, &Undisturbed, stop)?.makespan();
         Ok(Self { recorded, same_size })
     }
 
@@ -109,39 +100,22 @@ impl Traced {
 pub fn ask(
     question: &QuestionArguments,
     path: &Path,
-    mut errors: CorrectedErrors,
+    errors: CorrectedErrors,
     network: &LogGops,
 ) -> Result<Answer, Error> {
-    let traced = Traced::read(path, question.nodes, network)?;
-    let schedule = traced.recorded.trace.extrapolated(traced.factor(question.nodes)?)?;
-    let nodes = question.nodes.unwrap_or(traced.recorded.trace.ranks());
-    if let Nodes::One(rank) = &mut errors.nodes {
-        *rank = Rank(nodes / 2);
-    }
     let stop = signals::stop_flag()?;
-    let slowdown = slowdown(&schedule, network, &errors, question.seeds, threads(), &stop)?;
-    let with_errors = if errors.nodes == Nodes::All { f64::from(nodes) } else { 1.0 };
-    let expected = slowdown.undisturbed.as_secs_f64() * with_errors / errors.mean.as_secs_f64();
-    Ok(Answer {
-        program: path.display().to_string(),
-        nodes,
-        network: question.network.clone(),
-        cycle: None,
-        errors,
-        reporting: question.reporting.into(),
-        projection: Projection { slowdown, cycles: 1, expected },
-        paths: None,
-        bearable: None,
-        dimm: None,
-        traced: Some(traced),
-    })
+    let traced = Traced::read(path, question.nodes, network, &stop)?;
+    let extrapolated = traced.recorded.trace.extrapolated(traced.factor(question.nodes)?)?;
+    let answer = schedule::ask(question, path, &extrapolated, errors, network, &stop)?;
+    Ok(Answer { traced: Some(traced), ..answer })
 }
 
 /// How long the traced program takes without errors: shown.
 pub fn undisturbed(question: &QuestionArguments, path: &Path, network: &LogGops) -> Result<(), Error> {
-    let traced = Traced::read(path, question.nodes, network)?;
+    let stop = signals::stop_flag()?;
+    let traced = Traced::read(path, question.nodes, network, &stop)?;
     let schedule = traced.recorded.trace.extrapolated(traced.factor(question.nodes)?)?;
-    let run = simulate(&schedule, network, &Undisturbed)?;
+    let run = simulate_until(&schedule, network, &Undisturbed, &stop)?;
     let (nodes, takes) = (question.nodes.unwrap_or(traced.recorded.trace.ranks()), run.makespan());
     if question.json {
         return show::print_json(&json!({

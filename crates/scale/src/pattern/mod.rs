@@ -95,7 +95,8 @@ impl Program for Sweep {
     }
 
     fn step(&self, rank: Rank, number: u64, round: &mut Vec<Operation>) -> Step {
-        let (turn, corner) = (number / 3 / self.blocks.max(1), number / 3 / self.blocks.max(1) % 4);
+        let turn = number / 3 / self.blocks.max(1);
+        let corner = turn % 4;
         if turn >= self.steps * 4 {
             return Step::End;
         }

@@ -17,9 +17,6 @@ pub mod claims;
 pub mod figure;
 mod search;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
-
 use rampart_memory::Bytes;
 
 use crate::detour::{CorrectedErrors, Nodes, Rows, Undisturbed};
@@ -30,6 +27,7 @@ use crate::rounds::Program;
 use crate::slowdown::{MOST_DRAWN, Slowdown};
 use crate::time::Time;
 use crate::workload::Running;
+use crate::workshop::Workshop;
 
 pub use search::{BEARABLE, Bearable, bearable};
 
@@ -73,16 +71,6 @@ impl Projection {
         let runs = self.slowdown.disturbed.len() as f64;
         self.expected * runs < 20.0
     }
-}
-
-/// Where runs are made: threads, whether to stop, and whom to tell how many runs are done.
-pub struct Workshop<'a> {
-    /// How many runs at once.
-    pub threads: usize,
-    /// Set to give up.
-    pub stop: &'a AtomicBool,
-    /// Called with the number of runs that were done, from any thread.
-    pub done: &'a (dyn Fn(u64) + Sync),
 }
 
 /// A program worked out, to be asked about many errors.
@@ -130,11 +118,9 @@ impl Prepared {
         let undisturbed = self.lockstep.run(cycles, &Undisturbed, workshop.stop)?.makespan;
         let run = |number: u64| {
             let errors = CorrectedErrors { seed: errors.seed.wrapping_add(number), ..errors.clone() };
-            let outcome = self.lockstep.run(cycles, &Rows::new(errors)?, workshop.stop)?;
-            (workshop.done)(1);
-            Ok(outcome.makespan)
+            Ok(self.lockstep.run(cycles, &Rows::new(errors)?, workshop.stop)?.makespan)
         };
-        let disturbed = in_parallel(runs, workshop.threads, &run)?;
+        let disturbed = workshop.make(runs, &run)?;
         Ok(Projection { slowdown: Slowdown { undisturbed, disturbed }, cycles, expected })
     }
 
@@ -162,23 +148,6 @@ impl Prepared {
 #[must_use]
 pub fn memory(program: &Running, threads: usize) -> Bytes {
     Bytes::new(Lockstep::bytes_a_rank(program, threads) * u64::from(program.ranks()))
-}
-
-fn in_parallel<T: Send>(
-    runs: u64,
-    threads: usize,
-    run: &(impl Fn(u64) -> Result<T, Error> + Sync),
-) -> Result<Vec<T>, Error> {
-    let next = AtomicU64::new(0);
-    let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|number| *number < runs);
-    let worker =
-        || -> Vec<(u64, Result<T, Error>)> { std::iter::from_fn(take).map(|number| (number, run(number))).collect() };
-    let mut results = thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(worker)).collect();
-        workers.into_iter().flat_map(|worker| worker.join().expect("a run does not panic")).collect::<Vec<_>>()
-    });
-    results.sort_by_key(|(number, _)| *number);
-    results.into_iter().map(|(_, result)| result).collect()
 }
 
 #[cfg(test)]

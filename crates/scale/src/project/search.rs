@@ -1,9 +1,10 @@
 //! The most frequent errors that a program bears.
 
-use super::{Prepared, Workshop};
+use super::Prepared;
 use crate::detour::CorrectedErrors;
 use crate::error::Error;
 use crate::time::Time;
+use crate::workshop::Workshop;
 
 /// What a program bears: the paper's limit of 10 % (004_c4a115d9f0ebac82.txt, IV-B to IV-D).
 pub const BEARABLE: f64 = 0.10;

@@ -1,3 +1,5 @@
+use std::sync::atomic::AtomicBool;
+
 use super::*;
 use crate::detour::{Burst, Overlap};
 use crate::operation::Rank;

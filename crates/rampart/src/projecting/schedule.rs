@@ -1,0 +1,94 @@
+//! A program as a schedule: of a GOAL file, or as it was traced.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use rampart_linux::{MemoryState, Roots};
+use rampart_memory::Bytes;
+use rampart_scale::detour::{CorrectedErrors, Nodes};
+use rampart_scale::goal::{binary, text};
+use rampart_scale::operation::Rank;
+use rampart_scale::project::Projection;
+use rampart_scale::{Goal, LogGops, Schedule, Workshop, slowdown};
+
+use super::arguments::QuestionArguments;
+use super::show::Answer;
+use crate::commands::project::threads;
+use crate::error::Error;
+use crate::progress::Steps;
+use crate::signals;
+
+/// Memory of a GOAL schedule for each byte of its file, read and run: text has 20 bytes an operation, which takes 60 and its waiting.
+const BYTES_A_BYTE: u64 = 16;
+
+/// What a file holds, if there is memory for it: `needed` for so many bytes. Else `remedy` is told.
+pub fn read(path: &Path, needed: impl FnOnce(u64) -> Bytes, remedy: &str) -> Result<Vec<u8>, Error> {
+    let refused = |why: String| Error::Schedule { path: path.to_owned(), why };
+    let length = fs::metadata(path).map_err(|error| refused(error.to_string()))?.len();
+    let (needed, available) = (needed(length), MemoryState::read(&Roots::default())?.available());
+    if needed > available {
+        return Err(refused(format!("it would take about {needed} of memory and {available} are free: {remedy}")));
+    }
+    fs::read(path).map_err(|error| refused(error.to_string()))
+}
+
+/// What errors cost the program of a GOAL schedule.
+pub fn of_goal(
+    question: &QuestionArguments,
+    path: &Path,
+    errors: CorrectedErrors,
+    network: &LogGops,
+) -> Result<Answer, Error> {
+    let bytes = read(path, |length| Bytes::new(length.saturating_mul(BYTES_A_BYTE)), "use a shorter one")?;
+    let goal = goal(&bytes).map_err(|why| Error::Schedule { path: path.to_owned(), why })?;
+    drop(bytes);
+    ask(question, path, &goal, errors, network, &*signals::stop_flag()?)
+}
+
+/// What errors cost a program.
+pub fn ask<S: Schedule + Sync>(
+    question: &QuestionArguments,
+    path: &Path,
+    schedule: &S,
+    mut errors: CorrectedErrors,
+    network: &LogGops,
+    stop: &AtomicBool,
+) -> Result<Answer, Error> {
+    let nodes = schedule.ranks();
+    if let Nodes::One(rank) = &mut errors.nodes {
+        *rank = Rank(nodes / 2);
+    }
+    let (steps, done) = (Steps::new(), AtomicU64::new(0));
+    let all = usize::try_from(question.seeds).unwrap_or(usize::MAX);
+    let told = |runs| {
+        let done = done.fetch_add(runs, Ordering::Relaxed) + runs;
+        steps.at(usize::try_from(done).unwrap_or(all), all);
+    };
+    let workshop = Workshop { threads: threads(), stop, done: &told };
+    let slowdown = slowdown(schedule, network, &errors, question.seeds, &workshop)?;
+    steps.end();
+    let with_errors = if errors.nodes == Nodes::All { f64::from(nodes) } else { 1.0 };
+    let expected = slowdown.undisturbed.as_secs_f64() * with_errors / errors.mean.as_secs_f64();
+    Ok(Answer {
+        program: path.display().to_string(),
+        nodes,
+        network: question.network.clone(),
+        cycle: None,
+        errors,
+        reporting: question.reporting.into(),
+        projection: Projection { slowdown, cycles: 1, expected },
+        paths: None,
+        bearable: None,
+        dimm: None,
+        traced: None,
+    })
+}
+
+fn goal(bytes: &[u8]) -> Result<Goal, String> {
+    if bytes.starts_with(b"RAMPGOAL") {
+        return binary::read(bytes).map_err(|error| error.to_string());
+    }
+    let goal = std::str::from_utf8(bytes).map_err(|_| "it is neither text nor a schedule of Rampart".to_owned())?;
+    text::read(goal).map_err(|error| error.to_string())
+}
