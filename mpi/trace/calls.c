@@ -53,6 +53,14 @@ static void put_message(MPI_Comm comm, int peer, int tag, uint64_t size)
     put(size);
 }
 
+/* A message that is asked for, and by which request. */
+static void put_asked(enum record record, MPI_Comm comm, int peer, int tag, uint64_t size, MPI_Request request)
+{
+    put_record(record);
+    put_message(comm, peer, tag, size);
+    put_request(HANDLE(request));
+}
+
 void after_Send(int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm)
 {
     put_record(RECORD_SEND);
@@ -61,16 +69,12 @@ void after_Send(int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm co
 
 void after_Isend(int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Request *request)
 {
-    put_record(RECORD_ISEND);
-    put_message(comm, dest, tag, bytes(count, datatype));
-    put_request(HANDLE(*request));
+    put_asked(RECORD_ISEND, comm, dest, tag, bytes(count, datatype), *request);
 }
 
 void after_Send_init(int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Request *request)
 {
-    put_record(RECORD_SEND_INIT);
-    put_message(comm, dest, tag, bytes(count, datatype));
-    put_request(HANDLE(*request));
+    put_asked(RECORD_SEND_INIT, comm, dest, tag, bytes(count, datatype), *request);
 }
 
 void after_Recv(int count, MPI_Datatype datatype, int source, MPI_Comm comm, MPI_Status *status)
@@ -81,16 +85,12 @@ void after_Recv(int count, MPI_Datatype datatype, int source, MPI_Comm comm, MPI
 
 void after_Irecv(int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm, MPI_Request *request)
 {
-    put_record(RECORD_IRECV);
-    put_message(comm, source, tag, bytes(count, datatype));
-    put_request(HANDLE(*request));
+    put_asked(RECORD_IRECV, comm, source, tag, bytes(count, datatype), *request);
 }
 
 void after_Recv_init(int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm, MPI_Request *request)
 {
-    put_record(RECORD_RECV_INIT);
-    put_message(comm, source, tag, bytes(count, datatype));
-    put_request(HANDLE(*request));
+    put_asked(RECORD_RECV_INIT, comm, source, tag, bytes(count, datatype), *request);
 }
 
 /* What is waited for is received next; there the simulation waits too. */

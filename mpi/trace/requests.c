@@ -108,14 +108,11 @@ int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
 
 int MPI_Waitall(int count, MPI_Request requests[], MPI_Status *statuses)
 {
-    if (!enter()) {
-        int result = PMPI_Waitall(count, requests, statuses);
-        leave();
-        return result;
-    }
-    statuses = keep(count, requests, statuses);
+    bool own = enter();
+    if (own)
+        statuses = keep(count, requests, statuses);
     int result = PMPI_Waitall(count, requests, statuses);
-    if (result == MPI_SUCCESS)
+    if (own && result == MPI_SUCCESS)
         all_done(count, statuses);
     leave();
     return result;
@@ -123,14 +120,11 @@ int MPI_Waitall(int count, MPI_Request requests[], MPI_Status *statuses)
 
 int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status *statuses)
 {
-    if (!enter()) {
-        int result = PMPI_Testall(count, requests, flag, statuses);
-        leave();
-        return result;
-    }
-    statuses = keep(count, requests, statuses);
+    bool own = enter();
+    if (own)
+        statuses = keep(count, requests, statuses);
     int result = PMPI_Testall(count, requests, flag, statuses);
-    if (result == MPI_SUCCESS && looked(*flag))
+    if (own && result == MPI_SUCCESS && looked(*flag))
         all_done(count, statuses);
     leave();
     return result;
@@ -138,14 +132,11 @@ int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status *status
 
 int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *status)
 {
-    if (!enter()) {
-        int result = PMPI_Waitany(count, requests, index, status);
-        leave();
-        return result;
-    }
-    status = keep(count, requests, status);
+    bool own = enter();
+    if (own)
+        status = keep(count, requests, status);
     int result = PMPI_Waitany(count, requests, index, status);
-    if (result == MPI_SUCCESS && *index != MPI_UNDEFINED)
+    if (own && result == MPI_SUCCESS && *index != MPI_UNDEFINED)
         done(list.asked[*index], status);
     leave();
     return result;
@@ -153,14 +144,11 @@ int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *statu
 
 int MPI_Testany(int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status)
 {
-    if (!enter()) {
-        int result = PMPI_Testany(count, requests, index, flag, status);
-        leave();
-        return result;
-    }
-    status = keep(count, requests, status);
+    bool own = enter();
+    if (own)
+        status = keep(count, requests, status);
     int result = PMPI_Testany(count, requests, index, flag, status);
-    if (result == MPI_SUCCESS && looked(*flag) && *index != MPI_UNDEFINED)
+    if (own && result == MPI_SUCCESS && looked(*flag) && *index != MPI_UNDEFINED)
         done(list.asked[*index], status);
     leave();
     return result;
@@ -168,14 +156,11 @@ int MPI_Testany(int count, MPI_Request requests[], int *index, int *flag, MPI_St
 
 int MPI_Waitsome(int count, MPI_Request requests[], int *completed, int indices[], MPI_Status *statuses)
 {
-    if (!enter()) {
-        int result = PMPI_Waitsome(count, requests, completed, indices, statuses);
-        leave();
-        return result;
-    }
-    statuses = keep(count, requests, statuses);
+    bool own = enter();
+    if (own)
+        statuses = keep(count, requests, statuses);
     int result = PMPI_Waitsome(count, requests, completed, indices, statuses);
-    if (result == MPI_SUCCESS)
+    if (own && result == MPI_SUCCESS)
         some_done(*completed, indices, statuses);
     leave();
     return result;
@@ -183,14 +168,11 @@ int MPI_Waitsome(int count, MPI_Request requests[], int *completed, int indices[
 
 int MPI_Testsome(int count, MPI_Request requests[], int *completed, int indices[], MPI_Status *statuses)
 {
-    if (!enter()) {
-        int result = PMPI_Testsome(count, requests, completed, indices, statuses);
-        leave();
-        return result;
-    }
-    statuses = keep(count, requests, statuses);
+    bool own = enter();
+    if (own)
+        statuses = keep(count, requests, statuses);
     int result = PMPI_Testsome(count, requests, completed, indices, statuses);
-    if (result == MPI_SUCCESS && looked(*completed))
+    if (own && result == MPI_SUCCESS && looked(*completed))
         some_done(*completed, indices, statuses);
     leave();
     return result;

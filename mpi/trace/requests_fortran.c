@@ -135,28 +135,30 @@ FORTRAN(mpi_testany, MPI_TESTANY,
     hand_back(&list, *count, requests);
 }
 
+static int some(int (*of_c)(int, MPI_Request[], int *, int[], MPI_Status[]), int count, MPI_Fint *requests,
+                MPI_Fint *completed, MPI_Fint *indices, MPI_Fint *statuses)
+{
+    struct converted list;
+    convert(&list, count, requests);
+    int result = of_c(count, list.requests, completed, indices, list.statuses);
+    tell_statuses(&list, *completed, statuses);
+    all_from_one(*completed, indices);
+    hand_back(&list, count, requests);
+    return result;
+}
+
 FORTRAN(mpi_waitsome, MPI_WAITSOME,
         (MPI_Fint * count, MPI_Fint *requests, MPI_Fint *completed, MPI_Fint *indices, MPI_Fint *statuses,
          MPI_Fint *error))
 {
-    struct converted list;
-    convert(&list, *count, requests);
-    *error = MPI_Waitsome(*count, list.requests, completed, indices, list.statuses);
-    tell_statuses(&list, *completed, statuses);
-    all_from_one(*completed, indices);
-    hand_back(&list, *count, requests);
+    *error = some(MPI_Waitsome, *count, requests, completed, indices, statuses);
 }
 
 FORTRAN(mpi_testsome, MPI_TESTSOME,
         (MPI_Fint * count, MPI_Fint *requests, MPI_Fint *completed, MPI_Fint *indices, MPI_Fint *statuses,
          MPI_Fint *error))
 {
-    struct converted list;
-    convert(&list, *count, requests);
-    *error = MPI_Testsome(*count, list.requests, completed, indices, list.statuses);
-    tell_statuses(&list, *completed, statuses);
-    all_from_one(*completed, indices);
-    hand_back(&list, *count, requests);
+    *error = some(MPI_Testsome, *count, requests, completed, indices, statuses);
 }
 
 FORTRAN(mpi_start, MPI_START, (MPI_Fint * request, MPI_Fint *error))
