@@ -1,6 +1,8 @@
-//! Threads that no signal reaches.
+//! Which signals reach a thread.
 
 #![allow(unsafe_code, reason = "calls of the C library")]
+
+use std::ffi::c_int;
 
 /// All signals are blocked on this thread, and on those that it starts, while this lives.
 pub struct Signals(libc::sigset_t);
@@ -16,13 +18,13 @@ impl Signals {
         }
     }
 
-    /// This thread reads locked pages: it is told by SIGBUS of one that the hardware gave up.
-    pub(super) fn take_losses() {
+    /// One of them reaches this thread from now on.
+    pub fn take(signal: c_int) {
         // SAFETY: a set of signals is plain data, and both calls are given a place for it.
         unsafe {
             let mut only = std::mem::zeroed();
             libc::sigemptyset(&raw mut only);
-            libc::sigaddset(&raw mut only, libc::SIGBUS);
+            libc::sigaddset(&raw mut only, signal);
             libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const only, std::ptr::null_mut());
         }
     }

@@ -214,7 +214,8 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<Thread, Str
         // As long as the process.
         std::mem::forget(Outside::enter().expect("the guard has few threads"));
         let _uncounted = Uncounted::enter();
-        Signals::take_losses();
+        // It reads locked pages, and is told so of one that the hardware gave up.
+        Signals::take(libc::SIGBUS);
         work();
     });
     thread.map(|thread| thread.thread().clone()).map_err(|error| format!("cannot start a thread: {error}"))

@@ -1,17 +1,14 @@
 //! SIGSEGV: where pages are locked by permissions, a touch of one.
 
 use std::ffi::{c_int, c_void};
-use std::mem::MaybeUninit;
-use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use libc::{SIGSEGV, siginfo_t, sigset_t};
+use libc::{SIGSEGV, siginfo_t};
 use rampart_guard::accesses::Touch;
 
-use super::PTHREAD_SIGMASK;
 use super::caught::Caught;
 use crate::GROUND;
-use crate::guarded::Answer;
+use crate::guarded::{Answer, Signals};
 
 pub(super) static CAUGHT: Caught = Caught::new(SIGSEGV);
 
@@ -22,17 +19,7 @@ static LEFT: [(AtomicUsize, AtomicUsize); 64] = [const { (AtomicUsize::new(0), A
 /// shell, would end at its first.
 pub(crate) fn install() {
     CAUGHT.install(on_fault);
-    unblock();
-}
-
-fn unblock() {
-    let mut only = MaybeUninit::<sigset_t>::zeroed();
-    // SAFETY: the set is a place of ours, filled by the first call.
-    unsafe {
-        libc::sigemptyset(only.as_mut_ptr());
-        libc::sigaddset(only.as_mut_ptr(), SIGSEGV);
-        PTHREAD_SIGMASK.get()(libc::SIG_UNBLOCK, only.as_ptr(), ptr::null_mut());
-    }
+    Signals::take(SIGSEGV);
 }
 
 extern "C-unwind" fn on_fault(_: c_int, info: *mut siginfo_t, context: *mut c_void) {
