@@ -19,7 +19,7 @@ use rampart_memory::Bytes;
 
 use crate::error::Error;
 use crate::guarding::arguments::{Faults, RunArguments};
-use crate::guarding::choice::{self, Possible};
+use crate::guarding::choice;
 use crate::guarding::following::Follower;
 use crate::guarding::left::Left;
 use crate::guarding::library;
@@ -35,7 +35,7 @@ const GLANCE: Duration = Duration::from_millis(10);
 /// Runs the program and exits as it does: its exit code, or 128 and the signal that ended it, as shells have it.
 pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error> {
     let library = library::find().ok_or(Error::NoGuardLibrary)?;
-    let choice = choice::choose(arguments.engine.map(Into::into), &Possible::here())?;
+    let choice = choice::choose(arguments.engine.map(Into::into), choice::why_not)?;
     let has_huge_pages = has_huge_pages(&Roots::default());
     let knobs = arguments.knobs(choice.method, has_huge_pages)?;
     let mut server = Server::start(map_to_compare(path.as_ref(), knobs.method)?)?;

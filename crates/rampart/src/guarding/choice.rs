@@ -10,36 +10,18 @@ use rampart_memory::Bytes;
 
 use crate::error::Error;
 
-/// What each engine said when it was tried; `None`: it works.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Possible {
-    /// Of [`Method::Move`].
-    pub moves: Option<String>,
-    /// Of [`Method::Minor`].
-    pub minor: Option<String>,
-    /// Of [`Method::Mprotect`].
-    pub mprotect: Option<String>,
-}
-
-impl Possible {
-    /// Tries each engine on a little memory.
-    pub fn here() -> Self {
-        let (bytes, roots) = (Bytes::from_mib(2), Roots::default());
-        let options = VaultOptions { kind: PageKind::Base, tracking: Tracking::Off, least: Reach::Everything };
-        let moves = Vault::reserve(bytes, options, &roots).err();
-        let minor = SharedRange::prepare(bytes, PageKind::Base).and_then(|range| range.open(&roots)).err();
-        let mprotect = Protected::prepare(bytes, PageKind::Base, &roots).and_then(|range| range.open(&roots)).err();
-        let [moves, minor, mprotect] = [moves, minor, mprotect].map(|error| error.map(|error| error.to_string()));
-        Self { moves, minor, mprotect }
-    }
-
-    fn of(&self, method: Method) -> Option<&String> {
-        match method {
-            Method::Move => self.moves.as_ref(),
-            Method::Minor => self.minor.as_ref(),
-            Method::Mprotect => self.mprotect.as_ref(),
+/// Tries an engine on a little memory: what it said, or nothing if it works.
+pub fn why_not(method: Method) -> Option<String> {
+    let (bytes, roots) = (Bytes::from_mib(2), Roots::default());
+    let options = VaultOptions { kind: PageKind::Base, tracking: Tracking::Off, least: Reach::Everything };
+    let refused = match method {
+        Method::Move => Vault::reserve(bytes, options, &roots).err(),
+        Method::Minor => SharedRange::prepare(bytes, PageKind::Base).and_then(|range| range.open(&roots)).err(),
+        Method::Mprotect => {
+            Protected::prepare(bytes, PageKind::Base, &roots).and_then(|range| range.open(&roots)).err()
         }
-    }
+    };
+    refused.map(|error| error.to_string())
 }
 
 /// What guards the program.
@@ -81,24 +63,24 @@ pub fn of_shared(unit_pages: u32, has_huge_pages: bool) -> String {
     format!("minor, with {pages}: {LOST_SHARED}")
 }
 
-/// Chooses.
+/// Chooses. `why_not` is asked about those engines only that may be chosen.
 ///
 /// # Errors
 /// [`Error::Engine`] if the one that was asked for cannot work, [`Error::NoEngine`] if none can.
-pub fn choose(asked: Option<Method>, possible: &Possible) -> Result<Choice, Error> {
+pub fn choose(asked: Option<Method>, why_not: impl Fn(Method) -> Option<String>) -> Result<Choice, Error> {
     if let Some(method) = asked {
-        return match possible.of(method) {
+        return match why_not(method) {
             None => Ok(Choice { method, said: said(method) }),
-            Some(cause) => Err(Error::Engine { method: method.name(), cause: cause.clone() }),
+            Some(cause) => Err(Error::Engine { method: method.name(), cause }),
         };
     }
-    match (&possible.moves, &possible.mprotect) {
-        (None, _) => Ok(Choice { method: Method::Move, said: None }),
-        (Some(why), None) => {
+    let Some(why) = why_not(Method::Move) else { return Ok(Choice { method: Method::Move, said: None }) };
+    match why_not(Method::Mprotect) {
+        None => {
             let said = format!("guarded by mprotect, where {LOST}: {why}");
             Ok(Choice { method: Method::Mprotect, said: Some(said) })
         }
-        (Some(_), Some(why)) => Err(Error::NoEngine(why.clone())),
+        Some(why) => Err(Error::NoEngine(why)),
     }
 }
 
@@ -108,15 +90,19 @@ mod tests {
 
     const OLD: &str = "this kernel's userfaultfd lacks MOVE (Linux 6.8)";
 
-    fn old_kernel() -> Possible {
-        Possible { moves: Some(OLD.to_owned()), ..Possible::default() }
+    fn all_work(_: Method) -> Option<String> {
+        None
+    }
+
+    fn old_kernel(method: Method) -> Option<String> {
+        (method == Method::Move).then(|| OLD.to_owned())
     }
 
     #[test]
     fn the_best_engine_that_works_is_chosen_and_a_worse_one_is_said_to_be_so() {
-        let best = choose(None, &Possible::default()).unwrap();
+        let best = choose(None, all_work).unwrap();
         assert_eq!((best.method, best.said), (Method::Move, None));
-        let next = choose(None, &old_kernel()).unwrap();
+        let next = choose(None, old_kernel).unwrap();
         assert_eq!(next.method, Method::Mprotect);
         let said = next.said.unwrap();
         assert!(said.contains(OLD) && said.contains("fails") && !said.contains('\n'), "{said}");
@@ -124,8 +110,8 @@ mod tests {
 
     #[test]
     fn an_engine_that_is_named_is_taken_or_refused_and_never_replaced() {
-        assert_eq!(choose(Some(Method::Mprotect), &Possible::default()).unwrap().method, Method::Mprotect);
-        let refused = choose(Some(Method::Move), &old_kernel()).unwrap_err().to_string();
+        assert_eq!(choose(Some(Method::Mprotect), all_work).unwrap().method, Method::Mprotect);
+        let refused = choose(Some(Method::Move), old_kernel).unwrap_err().to_string();
         assert!(refused.contains("--engine move") && refused.contains(OLD) && !refused.contains('\n'), "{refused}");
     }
 
@@ -138,7 +124,7 @@ mod tests {
 
     #[test]
     fn where_no_engine_works_that_is_said() {
-        let none = Possible { mprotect: Some("cannot read /proc/self/mem".to_owned()), ..old_kernel() };
-        assert!(choose(None, &none).unwrap_err().to_string().contains("/proc/self/mem"));
+        let none = |method| old_kernel(method).or_else(|| Some("cannot read /proc/self/mem".to_owned()));
+        assert!(choose(None, none).unwrap_err().to_string().contains("/proc/self/mem"));
     }
 }
