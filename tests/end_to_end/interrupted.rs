@@ -23,12 +23,25 @@ fn ctrl_c_ends_cleanly_and_says_what_was_done() {
     assert_eq!(status["tests"].as_array().unwrap().len(), 2, "{status}");
 }
 
+/// A test is at idle priority: beside the others here it may get no CPU for seconds, so it is given more time until it
+/// has had enough for two passes.
 #[test]
 fn a_test_repeats_until_its_time_is_up() {
     let rampart = Rampart::new();
-    let report = rampart.json(&["test", "--memory", "8MiB", "--for", "2s", "--json"]);
-    assert_eq!(report["verdict"], "pass");
-    assert!(report["test"]["passes"].as_u64().unwrap() > 1, "{report}");
+    let repeated = ["2s", "10s", "50s"].into_iter().find_map(|time| {
+        let said = rampart.run(&["test", "--memory", "8MiB", "--for", time, "--json"]);
+        let report = said.json();
+        let starved =
+            report["incomplete"].as_str().is_some_and(|why| why.contains("the time was up in the first pass"));
+        if starved {
+            assert_eq!(said.code, Some(2), "{said:?}");
+            return None;
+        }
+        assert_eq!(report["verdict"], "pass", "{report}");
+        let passes = report["test"]["passes"].as_u64().unwrap();
+        (passes > 1).then_some(passes)
+    });
+    assert!(repeated.is_some(), "never more than one pass");
 }
 
 #[test]
