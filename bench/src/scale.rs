@@ -1,7 +1,9 @@
 //! `scale`: events a second and memory of the simulator, beside LogGOPSim on the same schedules where it is at hand.
 //!
-//! Each run is a process of its own, so that its peak of memory is its own. Theirs reads a file that was made for it, and making
-//! it is not counted; ours expands the same program as it runs. Makespans must be equal: a wrong result has no speed.
+//! Each run is a process of its own, so that its peak of memory is its own. Makespans must be equal: a wrong result has no speed.
+//! Speed is shown twice, since theirs reads a binary file that its txt2bin has to make of a text first, and ours expands the same
+//! program as it runs: events a second of the simulation alone; and the time from the schedule to the answer, which counts both of
+//! its programs, but not the writing of the text, which is ours.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -11,6 +13,7 @@ use std::{env, fs, thread};
 use rampart_memory::Bytes;
 use rampart_scale::goal::text;
 use rampart_scale::pattern::{Stencil, Sweep, compared};
+use rampart_scale::trace::file::memory;
 use rampart_scale::{Goal, LogGops, Program, Rounds, Time, Undisturbed, simulate};
 
 /// A program: its name, what it is, and whether a file of it for LogGOPSim has a reasonable size.
@@ -46,8 +49,8 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     }
     println!("{TARGET}");
     println!(
-        "{:<10} {:<10} {:>12} {:>12} {:>14} {:>12} {:>10}",
-        "program", "whose", "events", "M events/s", "makespan", "peak", "B a rank"
+        "{:<10} {:<10} {:>12} {:>12} {:>10} {:>14} {:>12} {:>10}",
+        "program", "whose", "events", "M events/s", "answer", "makespan", "peak", "B a rank"
     );
     for (name, what, small) in RUNS {
         println!("{name}: {what}");
@@ -58,7 +61,11 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         let &[ranks, events, makespan, micros] = words.as_slice() else {
             return Err(format!("{name} said: {}", ours.said));
         };
-        row("ours", events, Duration::from_micros(micros), makespan, ours.peak, ranks);
+        let simulating = Duration::from_micros(micros);
+        let ours = Measured { simulating, answer: ours.took, makespan, peak: ours.peak };
+        ours.row("ours", events, ranks);
+        let estimate = memory(0, ranks.try_into().map_err(|_| format!("{name} has too many ranks"))?);
+        println!("{:<10} memory that is said before such a run: {} MB", "", estimate.get() / 1_000_000);
         match arguments {
             [simulator, converter] if small => {
                 let schedule =
@@ -66,16 +73,54 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
                 let schedule = schedule.map_err(|error| error.to_string())?;
                 let theirs = theirs(&schedule, Path::new(simulator), Path::new(converter))?;
                 drop(schedule);
-                row("LogGOPSim", events, theirs.took, theirs.makespan, theirs.peak, ranks);
+                theirs.row("LogGOPSim", events, ranks);
                 if theirs.makespan != makespan {
                     return Err(format!("{name}: ours is done at {makespan} ns, LogGOPSim at {} ns", theirs.makespan));
                 }
+                ours.beside(&theirs);
             }
             [] => println!("{:<10} LogGOPSim was not run: give its path and that of txt2bin", ""),
             _ => println!("{:<10} LogGOPSim was not run: its file would be tens of gigabytes", ""),
         }
     }
     Ok(())
+}
+
+/// A run of either simulator.
+struct Measured {
+    /// Of the simulation alone: with theirs, reading its file belongs to it.
+    simulating: Duration,
+    /// From the schedule to the answer, with all that has to be done for that.
+    answer: Duration,
+    /// Nanoseconds simulated.
+    makespan: u64,
+    /// Bytes.
+    peak: u64,
+}
+
+impl Measured {
+    #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+    fn row(&self, whose: &str, events: u64, ranks: u64) {
+        let (speed, answer) = (events as f64 / self.simulating.as_secs_f64() / 1e6, self.answer.as_secs_f64());
+        let (makespan, peak, each) = (self.makespan, self.peak / 1_000_000, self.peak / ranks);
+        println!(
+            "{:<10} {whose:<10} {events:>12} {speed:>12.2} {answer:>8.2} s {makespan:>11} ns {peak:>9} MB {each:>10}",
+            ""
+        );
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+    fn beside(&self, theirs: &Self) {
+        println!(
+            "{:<10} {:.1} times the events a second, {:.1} times as soon from schedule to answer (making its file took {:.2} s), \
+             1/{:.1} of the memory",
+            "",
+            theirs.simulating.as_secs_f64() / self.simulating.as_secs_f64(),
+            theirs.answer.as_secs_f64() / self.answer.as_secs_f64(),
+            theirs.answer.saturating_sub(theirs.simulating).as_secs_f64(),
+            theirs.peak as f64 / self.peak as f64,
+        );
+    }
 }
 
 /// Makespans of both on schedules of many kinds: they must be equal.
@@ -92,17 +137,6 @@ fn compare(simulator: &Path, converter: &Path) -> Result<(), String> {
         }
     }
     if apart.is_empty() { Ok(()) } else { Err(format!("times differ: {}", apart.join(", "))) }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
-fn row(whose: &str, events: u64, took: Duration, makespan: u64, peak: u64, ranks: u64) {
-    let speed = events as f64 / took.as_secs_f64() / 1e6;
-    let each = peak / ranks;
-    println!(
-        "{:<10} {whose:<10} {events:>12} {speed:>12.2} {makespan:>11} ns {:>9} MB {each:>10}",
-        "",
-        peak / 1_000_000
-    );
 }
 
 /// Runs a program of ours in this process: ranks, events, nanoseconds simulated, microseconds taken.
@@ -154,22 +188,16 @@ fn high_water(status: &str) -> Option<u64> {
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
 }
 
-/// What LogGOPSim did.
-struct Theirs {
-    makespan: u64,
-    peak: u64,
-    took: Duration,
-}
-
-fn theirs(schedule: &Goal, simulator: &Path, converter: &Path) -> Result<Theirs, String> {
+/// What LogGOPSim does with a schedule.
+fn theirs(schedule: &Goal, simulator: &Path, converter: &Path) -> Result<Measured, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let (goal, binary) = (folder.path().join("schedule.goal"), folder.path().join("schedule.bin"));
     fs::write(&goal, text::write(schedule)).map_err(|error| error.to_string())?;
-    of_a_child(Command::new(converter).arg("-i").arg(&goal).arg("-o").arg(&binary))?;
+    let converted = of_a_child(Command::new(converter).arg("-i").arg(&goal).arg("-o").arg(&binary))?;
     let child = of_a_child(Command::new(simulator).arg("--batchmode").arg("-f").arg(&binary))?;
     // "Maximum finishing time at host 3: 1234 (1.234e-06 s)".
     let line = child.said.lines().find_map(|line| line.strip_prefix("Maximum finishing time at host "));
     let makespan = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
     let makespan = makespan.ok_or_else(|| format!("LogGOPSim said no time: {}", child.said))?;
-    Ok(Theirs { makespan, peak: child.peak, took: child.took })
+    Ok(Measured { simulating: child.took, answer: converted.took + child.took, makespan, peak: child.peak })
 }
