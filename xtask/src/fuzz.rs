@@ -1,7 +1,9 @@
-//! The fuzz targets: a workspace of their own, because they are built with a nightly compiler.
+//! The fuzz targets: a workspace of their own, because they are built otherwise, by `cargo fuzz` with the address sanitizer.
+//!
+//! That sanitizer is an unstable option, which the pinned compiler has, too: it takes it where it is told to be one of the
+//! compilers that bootstrap Rust. So what is fuzzed is what is shipped, and no second toolchain is needed.
 
 use std::path::Path;
-use std::process::Command;
 use std::{env, fs};
 
 use crate::error::Error;
@@ -35,11 +37,10 @@ pub fn run_target(root: &Path, target: &str, seconds: &str) -> Result<(), Error>
     }
     let found = format!("fuzz/corpus/{target}");
     fs::create_dir_all(root.join(&found)).map_err(|cause| Error::Write { path: root.join(&found), cause })?;
-    // The `cargo` that runs this program may be a stable one: the one on the path knows `+nightly`.
-    run(Command::new("cargo")
-        .args(["+nightly", "fuzz", "run", target, &found, &format!("fuzz/seeds/{target}")])
-        .args(["--", &format!("-max_total_time={seconds}")])
-        .current_dir(root))
+    let mut fuzz = cargo(root);
+    fuzz.args(["fuzz", "run", target, &found, &format!("fuzz/seeds/{target}")]);
+    fuzz.args(["--", &format!("-max_total_time={seconds}")]);
+    run(fuzz.env("RUSTC_BOOTSTRAP", "1"))
 }
 
 fn targets(tree: &Tree) -> impl Iterator<Item = &str> {
