@@ -3,7 +3,9 @@
 //! Each program runs in turn without and with the guard, and each pair gives a ratio; medians count, since others may use the
 //! machine. The paper's programs are `bench` and `bench-rand`, its listings 4.1 and 4.2 (002_55d5eb8104b64c01.txt, 4.3.1), and
 //! FT and CG of NPB (4.5), which are not ours: the bench takes paths to programs, such as `ft.B` and `cg.C` of
-//! <https://www.nas.nasa.gov/software/npb.html>.
+//! <https://www.nas.nasa.gov/software/npb.html>. Real programs stand beside them.
+
+mod programs;
 
 use std::ffi::OsStr;
 use std::hint::black_box;
@@ -36,24 +38,6 @@ const PAPER: [&str; 3] = [
     "paper, CG, table 4.6: 1.21 with 52.0 % locked, 1.85 with 78.1 %",
     "paper, FT with CRC alone, figure 4.5a: 1.7 with 95 % locked",
 ];
-
-/// NumPy's matrices and sorts, or nothing where it is not there.
-const NUMERICAL: &str = "\
-import numpy
-x = numpy.random.default_rng(1).random((900, 900))
-for _ in range(8):
-    x = numpy.tanh(x @ x.T / 900)
-y = [numpy.random.default_rng(i).random(200_000) for i in range(100)]
-for part in y:
-    part.sort()
-";
-
-/// Many small objects, gone through again and again.
-const OBJECTS: &str = "\
-d = {i: (i, str(i)) for i in range(600_000)}
-for k in range(4):
-    assert sum(len(d[i][1]) for i in range(0, 600_000, 3)) > 0
-";
 
 /// Makes a command that runs a program once.
 pub type Program = dyn Fn() -> Command;
@@ -97,25 +81,20 @@ impl Guard {
 /// Runs it, with programs at these paths beside those that are there.
 pub fn run(arguments: &[String]) -> Result<(), String> {
     let guard = Guard::build()?;
-    let python = |text: &'static str| {
-        move || {
-            let mut command = Command::new(interpreter());
-            command.args(["-c", text]).env("OPENBLAS_NUM_THREADS", "1");
-            command
-        }
-    };
     let mut programs: Vec<(&str, Box<Program>)> = vec![
         ("hot 24 MiB of 1 GiB", own("hot")?),
         ("bench, listing 4.1", own("rows")?),
         ("sweep, each line once", own("sweep")?),
         ("the same, only read", own("read")?),
         ("bench-rand, listing 4.2", own("chunks")?),
-        ("Python, NumPy", Box::new(python(NUMERICAL))),
-        ("Python, small objects", Box::new(python(OBJECTS))),
     ];
-    for path in arguments {
-        programs.push(at(path));
+    for (name, ready) in programs::PROGRAMS {
+        match ready(guard.folder.path()) {
+            Ok(program) => programs.push((name, program)),
+            Err(why) => println!("{name:<26}not run: {why}"),
+        }
     }
+    programs.extend(arguments.iter().map(|path| at(path)));
     println!(
         "{:<26}{:<12}{:>6}{:>10}{:>10}{:>12}   all pairs",
         "program", "setting", "wall", "locked", "faults", "coded GB/s"
@@ -147,14 +126,6 @@ pub fn own(work: &'static str) -> Result<Box<Program>, String> {
 pub fn at(path: &str) -> (&str, Box<Program>) {
     let program = path.to_owned();
     (path.rsplit('/').next().unwrap_or(path), Box::new(move || Command::new(&program)))
-}
-
-/// Python itself, where `python3` is a script that starts it.
-fn interpreter() -> String {
-    let said = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output();
-    said.ok()
-        .and_then(|said| String::from_utf8(said.stdout).ok())
-        .map_or("python3".to_owned(), |path| path.trim().to_owned())
 }
 
 /// The library that is preloaded, built.
