@@ -28,7 +28,7 @@ fn ctrl_c_ends_cleanly_and_says_what_was_done() {
 #[test]
 fn a_test_repeats_until_its_time_is_up() {
     let rampart = Rampart::new();
-    let repeated = ["2s", "10s", "50s"].into_iter().find_map(|time| {
+    let repeated = ["2s", "10s", "50s", "250s"].into_iter().find_map(|time| {
         let said = rampart.run(&["test", "--memory", "8MiB", "--for", time, "--json"]);
         let report = said.json();
         let starved =
