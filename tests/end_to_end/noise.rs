@@ -59,12 +59,32 @@ fn a_measurement_that_is_stopped_shows_what_it_saw() {
     assert!(said.out.contains("until it was stopped"), "{said:?}");
 }
 
+/// Firmware that makes errors is on servers, and there it would be asked to make one.
+#[test]
+fn a_machine_that_makes_no_errors_says_what_it_lacks() {
+    let rampart = Rampart::new();
+    if !measurable(&rampart) {
+        return;
+    }
+    let known = rampart.json(&["noise", "--for", "1ms", "--json"]);
+    assert!(known["errors"].is_null(), "{known}");
+    if known["injection"]["state"] == "available" {
+        println!("skipped: no error is made on a machine that can");
+        return;
+    }
+    let said = rampart.run(&["noise", "--for", "2s", "--errors-every", "1s"]);
+    assert_eq!((said.code, said.err.lines().count(), said.out.as_str()), (Some(2), 1, ""), "{said:?}");
+    assert!(said.err.contains("no error can be made here") && said.err.contains("; "), "{said:?}");
+}
+
 #[test]
 fn what_cannot_be_measured_is_refused_in_one_line() {
     let rampart = Rampart::new();
     let nothing = rampart.folder().join("nothing.csv");
     fs::write(&nothing, "cpu,start_ns,length_ns\n").unwrap();
-    let refused: [(&[&str], &str); 5] = [
+    let refused: [(&[&str], &str); 7] = [
+        (&["noise", "--for", "1s", "--errors-every", "1s"], "--errors-every must be less than --for"),
+        (&["noise", "--dry-run"], "--errors-every"),
         (&["noise", "--cores", "1-0"], "such as 0-3,8"),
         (&["noise", "--cores", "8191"], "CPU 8191"),
         (&["noise", "--for", "0s"], "no time at all"),

@@ -76,6 +76,13 @@ pub enum Error {
     },
     /// {0}
     Absent(Absence),
+    /// the firmware made no error: {path} did not take what was written ({cause}); the kernel's log may say why
+    Make {
+        /// The file.
+        path: PathBuf,
+        /// What the kernel said.
+        cause: io::Error,
+    },
     /// cannot wait for page faults or read them: {cause}; free memory, or raise the limit of open files
     Messages {
         /// What the kernel said.

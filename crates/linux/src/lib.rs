@@ -15,7 +15,7 @@
 //! | [`block`] | claimed memory: populated, pinned, given back |
 //! | [`pagemap`], [`frame_flags`] | which frame a page is in; what each frame is used for |
 //! | [`retire`] | taking a frame out of use |
-//! | [`errors`] | errors that the hardware reported |
+//! | [`errors`] | errors that the hardware reported, and those that it makes on request |
 //! | [`userfaultfd`] | page faults that this program resolves itself |
 //! | [`vault`] | memory of a program that is absent until it is asked for |
 //! | [`shared`] | the same by a file that is mapped twice |
@@ -60,7 +60,7 @@ pub use block::{Block, PageKind, PinRefusal, PinReport, Pinning};
 pub use capabilities::{Capability, Feature, State};
 pub use cpu::{Cpu, SteadyClock, SystemClock};
 pub use error::Error;
-pub use errors::{ErrorCounts, ErrorFeed};
+pub use errors::{ErrorCounts, ErrorFeed, ErrorMaker};
 pub use frame_flags::{Census, FlagTable, FrameClass, FrameFlags};
 pub use memory_state::{MemoryState, Watermarks};
 pub use pagemap::Pagemap;

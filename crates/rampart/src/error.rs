@@ -22,6 +22,10 @@ pub enum Error {
     Export(#[from] rampart_memory::fault_map::export::Emulated),
     /// detours cannot be measured here: {0}
     NoCounter(rampart_linux::Absence),
+    /// no error can be made here: {0}
+    NoErrors(rampart_linux::Absence),
+    /// no error would be made: --errors-every must be less than --for
+    NoErrorInTime,
     /// this process may not run on {cpu}: name some of {allowed}
     NotAllowed {
         /// What was asked for.

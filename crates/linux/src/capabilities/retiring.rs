@@ -4,7 +4,7 @@ use rampart_memory::Bytes;
 use rustix::io::Errno;
 
 use super::claiming::writable;
-use crate::errors::{controllers, probe_events};
+use crate::errors::{controllers, probe_events, types_made};
 use crate::retire::{KERNEL, Way};
 use crate::roots::{number, numbered, text};
 use crate::{Absence, Roots, block};
@@ -50,9 +50,7 @@ pub(super) fn error_counters(roots: &Roots) -> Result<String, Absence> {
 }
 
 pub(super) fn error_injection(roots: &Roots) -> Result<String, Absence> {
-    let path = roots.sys("kernel/debug/apei/einj/available_error_type");
-    let types = text(&path).map_err(|cause| Absence::of_file(&path, &cause, EINJ))?;
-    Ok(format!("error types: {} (EINJ)", types.lines().count()))
+    types_made(roots).map(|types| format!("error types: {} (EINJ)", types.lines().count()))
 }
 
 /// The tracepoint is there without a driver that ever uses it.
@@ -60,8 +58,6 @@ pub(super) fn error_events(roots: &Roots) -> Result<String, Absence> {
     controllers(roots)?;
     probe_events(roots).map(|()| "with their addresses, by ras:mc_event".to_owned())
 }
-
-const EINJ: &str = "CONFIG_ACPI_APEI_EINJ, on firmware with EINJ, with the module einj and debugfs mounted";
 
 pub(super) fn poison_injection(roots: &Roots) -> Result<String, Absence> {
     let path = roots.sys("kernel/debug/hwpoison/corrupt-pfn");

@@ -64,6 +64,12 @@ impl Tsc {
         self.duration(value.saturating_sub(self.origin))
     }
 
+    /// Time since the start.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        self.since_start(Self::read())
+    }
+
     /// The counter now.
     #[cfg(target_arch = "x86_64")]
     #[inline]

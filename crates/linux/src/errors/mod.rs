@@ -12,6 +12,7 @@ mod counts;
 mod events;
 mod file;
 mod lines;
+mod made;
 mod trace_line;
 
 use std::path::Path;
@@ -24,6 +25,8 @@ pub use self::counts::{Controller, Dimm, ErrorCounts, Errors};
 pub use self::events::EventFeed;
 pub(crate) use self::events::probe as probe_events;
 pub use self::file::{FileFeed, parse_line};
+pub use self::made::ErrorMaker;
+pub(crate) use self::made::types as types_made;
 pub use self::trace_line::TraceLine;
 use crate::{Absence, Error, Roots};
 

@@ -15,6 +15,7 @@ use rampart_scale::noise::{Detour, Noise, OfCpu};
 
 use crate::error::Error;
 use crate::measuring::arguments::NoiseArguments;
+use crate::measuring::errors::{Errors, Made};
 use crate::measuring::show::Measured;
 use crate::progress::Steps;
 use crate::projecting::arguments::time;
@@ -27,9 +28,10 @@ const MOST: usize = 1 << 20;
 pub fn run(arguments: &NoiseArguments) -> Result<u8, Error> {
     let roots = Roots::default();
     let cpus = cpus(arguments, &Topology::read(&roots).allowed)?;
+    let errors = Errors::asked_for(arguments, &roots)?;
     let tsc = Tsc::measured().map_err(Error::NoCounter)?;
     let stop = signals::stop_flag()?;
-    let watched = watch(&cpus, &tsc, arguments, &stop)?;
+    let (watched, made) = watch(&cpus, &tsc, arguments, errors, &stop)?;
     let noise = Noise {
         threshold: time(arguments.threshold),
         cpus: cpus.iter().zip(&watched).map(|(cpu, watched)| of_cpu(*cpu, watched)).collect(),
@@ -39,6 +41,7 @@ pub fn run(arguments: &NoiseArguments) -> Result<u8, Error> {
         ticks_per_second: tsc.ticks_per_second(),
         source: Tsc::SOURCE,
         injection: capabilities::of(Feature::ErrorInjection, &roots).state,
+        made,
         stopped: stop.load(Ordering::Relaxed),
     };
     // The numbers first: they are not lost where a file cannot be written.
@@ -67,20 +70,33 @@ fn cpus(arguments: &NoiseArguments, allowed: &[Cpu]) -> Result<Vec<Cpu>, Error> 
     }
 }
 
-/// Watches all of them at once, each from a thread of its own.
-fn watch(cpus: &[Cpu], tsc: &Tsc, arguments: &NoiseArguments, stop: &AtomicBool) -> Result<Vec<Watched>, Error> {
+/// Watches all of them at once, each from a thread of its own, while another makes errors if they are asked for.
+fn watch(
+    cpus: &[Cpu],
+    tsc: &Tsc,
+    arguments: &NoiseArguments,
+    errors: Option<Errors>,
+    stop: &AtomicBool,
+) -> Result<(Vec<Watched>, Option<Made>), Error> {
     let NoiseArguments { duration, threshold, .. } = *arguments;
+    let over = &AtomicBool::new(false);
     thread::scope(|scope| {
         let watchers: Vec<_> = cpus
             .iter()
             .map(|&cpu| scope.spawn(move || detours::watch(cpu, tsc, threshold, duration, MOST, stop)))
             .collect();
+        let maker = errors.map(|errors| {
+            scope.spawn(move || errors.make(tsc, over).inspect_err(|_| stop.store(true, Ordering::Relaxed)))
+        });
         // Only for somebody who looks on: a step of the line is a detour itself.
         if std::io::stderr().is_terminal() {
             follow(duration, &|| watchers.iter().all(ScopedJoinHandle::is_finished));
         }
-        let seen = watchers.into_iter().map(|watcher| watcher.join().expect("a watcher does not panic"));
-        Ok(seen.collect::<Result<Vec<_>, _>>()?)
+        let seen: Vec<_> =
+            watchers.into_iter().map(|watcher| watcher.join().expect("a watcher does not panic")).collect();
+        over.store(true, Ordering::Relaxed);
+        let made = maker.map(|maker| maker.join().expect("a maker of errors does not panic")).transpose()?;
+        Ok((seen.into_iter().collect::<Result<_, _>>()?, made))
     })
 }
 

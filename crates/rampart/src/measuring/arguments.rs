@@ -21,6 +21,12 @@ pub struct NoiseArguments {
     /// The CPUs to watch, such as 0-1,4; each is kept busy [default: all that this process may use]
     #[arg(long, value_name = "CPUS", value_parser = some_cpus)]
     pub cores: Option<Cpus>,
+    /// Have the firmware make a corrected memory error so often (EINJ), and tell what each takes
+    #[arg(long, value_name = "TIME", value_parser = some_time)]
+    pub errors_every: Option<Duration>,
+    /// Prepare each of these errors, and make none: what that takes is not the errors' doing
+    #[arg(long, requires = "errors_every")]
+    pub dry_run: bool,
     /// Draw it, as a page
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,

@@ -1,4 +1,5 @@
-//! Detours over time, as SVG: a line for each, as high as it was long (004_c4a115d9f0ebac82.txt, figure 2).
+//! Detours over time, as SVG: a line for each, as high as it was long (004_c4a115d9f0ebac82.txt, figure 2), and a mark above where
+//! an error was made.
 
 use plotters::prelude::*;
 use rampart_scale::noise::OfCpu;
@@ -13,13 +14,20 @@ const SIZE: (u32, u32) = (920, 220);
 const PARTS: usize = 800;
 
 /// The drawing of one CPU, over so many seconds, from the threshold to the longest detour of all CPUs.
-pub fn svg(of: &OfCpu, seconds: f64, threshold: Time, longest: Time) -> String {
+pub fn svg(of: &OfCpu, errors: &[Time], seconds: f64, threshold: Time, longest: Time) -> String {
     let mut text = String::new();
-    draw(of, seconds, threshold, longest, &mut text).expect("a drawing into memory succeeds");
+    draw(of, errors, seconds, threshold, longest, &mut text).expect("a drawing into memory succeeds");
     text
 }
 
-fn draw(of: &OfCpu, seconds: f64, threshold: Time, longest: Time, text: &mut String) -> Result<(), Failure> {
+fn draw(
+    of: &OfCpu,
+    errors: &[Time],
+    seconds: f64,
+    threshold: Time,
+    longest: Time,
+    text: &mut String,
+) -> Result<(), Failure> {
     let micros = |time: Time| time.as_secs_f64() * 1e6;
     let least = micros(threshold).max(0.001);
     let most = micros(longest).max(10.0 * least) * 1.5;
@@ -43,6 +51,8 @@ fn draw(of: &OfCpu, seconds: f64, threshold: Time, longest: Time, text: &mut Str
         length.map(|length| PathElement::new([(at, least), (at, micros(length))], COLOURS[0].stroke_width(1)))
     });
     chart.draw_series(stems)?;
+    let marks = errors.iter().map(|moment| TriangleMarker::new((moment.as_secs_f64(), most), -6, COLOURS[1].filled()));
+    chart.draw_series(marks)?;
     root.present()?;
     Ok(())
 }
@@ -79,7 +89,15 @@ mod tests {
 
     #[test]
     fn a_quiet_cpu_is_drawn_too() {
-        let svg = svg(&of_cpu(&[]), 1.0, Time::from_nanos(150), Time::ZERO);
+        let svg = svg(&of_cpu(&[]), &[], 1.0, Time::from_nanos(150), Time::ZERO);
         assert!(svg.starts_with("<svg") && svg.contains("detour"));
+    }
+
+    #[test]
+    fn each_error_has_a_mark() {
+        let drawn =
+            |errors: &[Time]| svg(&of_cpu(&[(0, 300)]), errors, 1.0, Time::from_nanos(150), Time::from_nanos(300));
+        let shapes = |svg: &str| svg.matches("<polygon").count();
+        assert_eq!(shapes(&drawn(&[1, 2, 3].map(Time::from_nanos))), shapes(&drawn(&[])) + 3);
     }
 }

@@ -2,4 +2,5 @@
 
 pub mod arguments;
 pub mod chart;
+pub mod errors;
 pub mod show;

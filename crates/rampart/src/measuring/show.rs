@@ -8,6 +8,7 @@ use rampart_scale::time::Time;
 use serde_json::{Value, json};
 
 use super::chart;
+use super::errors::Made;
 use crate::guarding::page;
 use crate::show;
 
@@ -21,6 +22,8 @@ pub struct Measured {
     pub source: &'static str,
     /// Whether errors could be injected here.
     pub injection: State,
+    /// The errors that were made meanwhile, if any were asked for.
+    pub made: Option<Made>,
     /// Whether it was stopped early.
     pub stopped: bool,
 }
@@ -72,11 +75,16 @@ impl Measured {
         let mut lines = vec![
             format!("watched     {watched} each{stopped}; a detour is longer than {}", self.noise.threshold),
             format!("counter     {:.6} GHz, invariant; its rate was {}", self.ticks_per_second / 1e9, self.source),
-            match &self.injection {
-                State::Available { detail } => format!("injection   errors could be injected here: {detail}"),
-                State::Absent(absence) => format!("injection   no error can be injected here: {absence}"),
-            },
         ];
+        match (&self.made, &self.injection) {
+            (Some(made), _) => lines.extend(made.lines(&self.noise)),
+            (None, State::Available { detail }) => {
+                lines.push(format!("injection   --errors-every tells what a corrected error takes: {detail}"));
+            }
+            (None, State::Absent(absence)) => {
+                lines.push(format!("injection   no error can be injected here: {absence}"));
+            }
+        }
         let beyond: u64 = self.noise.cpus.iter().map(|of| of.beyond).sum();
         if beyond > 0 {
             lines.push(format!(
@@ -104,6 +112,7 @@ impl Measured {
             "stopped": self.stopped,
             "counter": { "ticks_per_second": self.ticks_per_second, "invariant": true, "source": self.source },
             "injection": self.injection,
+            "errors": self.made.as_ref().map(|made| made.document(&self.noise)),
             "cpus": rows(&self.noise).iter().map(of).collect::<Vec<_>>(),
         })
     }
@@ -126,7 +135,8 @@ impl Measured {
         let seconds = self.noise.cpus.iter().map(end).max().unwrap_or_default().as_secs_f64().max(1e-6);
         let longest = Summary::of(&self.noise.cpus).lengths.map_or(Time::ZERO, |lengths| lengths[3]);
         for of in &self.noise.cpus {
-            let drawing = chart::svg(of, seconds, self.noise.threshold, longest);
+            let errors: Vec<Time> = self.made.iter().flat_map(Made::moments).collect();
+            let drawing = chart::svg(of, &errors, seconds, self.noise.threshold, longest);
             let _ = writeln!(body, "<h2>CPU {}</h2>\n<figure>\n{drawing}\n</figure>", of.cpu);
         }
         page::document(title, &body)
