@@ -4,6 +4,7 @@
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 use rampart_diagnostic::experiment::{Drawn, Outcome, Table};
 
 /// The width of a drawing, and the height of each of its tables, in pixels.
@@ -20,6 +21,9 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(120, 120, 120),
     RGBColor(240, 228, 66),
 ];
+
+/// With more groups than this their names stand upright: side by side they would run into each other.
+const ABREAST: usize = 10;
 
 /// What the library says went wrong. Nothing is read or written here, so only a bug of ours makes it.
 type Failure = Box<dyn std::error::Error>;
@@ -55,13 +59,19 @@ fn span(table: &Table) -> (f64, f64) {
     (if least < base { least - margin } else { base }, most + margin)
 }
 
+/// A number of an axis: to a thousandth at most, and without needless digits.
+fn tick(value: f64) -> String {
+    format!("{}", (value * 1000.0).round() / 1000.0)
+}
+
 fn bars(area: &DrawingArea<SVGBackend<'_>, Shift>, table: &Table) -> Result<(), Failure> {
     let (least, most) = span(table);
     let groups = table.rows.len() as f64;
+    let upright = table.rows.len() > ABREAST;
     let mut chart = ChartBuilder::on(area)
         .caption(&table.title, ("sans-serif", 22))
         .margin(12)
-        .x_label_area_size(48)
+        .x_label_area_size(if upright { 96 } else { 32 })
         .y_label_area_size(64)
         .build_cartesian_2d(0.0..groups, least..most)?;
     chart
@@ -70,6 +80,7 @@ fn bars(area: &DrawingArea<SVGBackend<'_>, Shift>, table: &Table) -> Result<(), 
         .disable_x_axis()
         .light_line_style(WHITE)
         .y_desc(table.measure.label())
+        .y_label_formatter(&|value| tick(*value))
         .label_style(("sans-serif", 14))
         .draw()?;
     let width = 0.84 / table.columns.len() as f64;
@@ -87,11 +98,16 @@ fn bars(area: &DrawingArea<SVGBackend<'_>, Shift>, table: &Table) -> Result<(), 
         let thesis = table.rows.iter().enumerate().filter_map(|(row, (_, cells))| Some((row, cells[column].thesis?)));
         chart.draw_series(thesis.map(|(row, value)| Cross::new((left(row) + width / 2.0, value), 4, BLACK)))?;
     }
+    let style = ("sans-serif", 14).into_text_style(area);
+    let style = if upright {
+        style.transform(FontTransform::Rotate270).pos(Pos::new(HPos::Right, VPos::Center))
+    } else {
+        style.pos(Pos::new(HPos::Center, VPos::Top))
+    };
     chart.draw_series(table.rows.iter().enumerate().map(|(row, (name, _))| {
-        let style = ("sans-serif", if table.rows.len() > 16 { 11 } else { 14 }).into_text_style(area);
-        Text::new(name.clone(), (row as f64 + 0.2, least - (most - least) * 0.03), style)
+        Text::new(name.clone(), (row as f64 + 0.5, least - (most - least) * 0.02), style.clone())
     }))?;
-    legend(&mut chart)
+    legend(chart, table)
 }
 
 fn lines(area: &DrawingArea<SVGBackend<'_>, Shift>, table: &Table) -> Result<(), Failure> {
@@ -109,6 +125,7 @@ fn lines(area: &DrawingArea<SVGBackend<'_>, Shift>, table: &Table) -> Result<(),
         .light_line_style(WHITE)
         .x_desc(table.of)
         .y_desc(table.measure.label())
+        .y_label_formatter(&|value| tick(*value))
         .label_style(("sans-serif", 14))
         .draw()?;
     for (column, title) in table.columns.iter().enumerate() {
@@ -121,7 +138,7 @@ fn lines(area: &DrawingArea<SVGBackend<'_>, Shift>, table: &Table) -> Result<(),
         let thesis = table.rows.iter().zip(&xs).filter_map(|((_, cells), &x)| Some((x, cells[column].thesis?)));
         chart.draw_series(thesis.map(|at| Cross::new(at, 4, colour.stroke_width(2))))?;
     }
-    legend(&mut chart)
+    legend(chart, table)
 }
 
 type Chart<'a> = ChartContext<
@@ -130,10 +147,14 @@ type Chart<'a> = ChartContext<
     Cartesian2d<plotters::coord::types::RangedCoordf64, plotters::coord::types::RangedCoordf64>,
 >;
 
-fn legend<'a>(chart: &mut Chart<'a>) -> Result<(), Failure>
+fn legend<'a>(mut chart: Chart<'a>, table: &Table) -> Result<(), Failure>
 where
     SVGBackend<'a>: 'a,
 {
+    if table.rows.iter().flat_map(|(_, cells)| cells).any(|cell| cell.thesis.is_some()) {
+        let none = std::iter::empty::<Cross<(f64, f64), i32>>();
+        chart.draw_series(none)?.label("thesis").legend(|(x, y)| Cross::new((x + 6, y), 4, BLACK));
+    }
     chart
         .configure_series_labels()
         .position(SeriesLabelPosition::UpperLeft)
@@ -141,4 +162,14 @@ where
         .label_font(("sans-serif", 13))
         .draw()?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_an_axis_are_as_short_as_they_can_be() {
+        assert_eq!([200_000.0, 1.0, 1.1 + 1e-12, 0.005].map(tick), ["200000", "1", "1.1", "0.005"]);
+    }
 }
