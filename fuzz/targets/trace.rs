@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use rampart_scale::trace::file;
 use rampart_scale::{LogGops, Undisturbed, simulate};
 
-fuzz_target!(|input: &[u8]| match file::read(input) {
+fuzz_target!(|input: &[u8]| match file::read(input, &LogGops::loggopsim()) {
     Ok(recorded) => {
         // Messages of a strange file may have no other side: that is an error of the run, and no more.
         if let Ok(schedule) = recorded.trace.extrapolated(2) {

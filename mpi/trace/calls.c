@@ -56,6 +56,7 @@ static void put_message(MPI_Comm comm, int peer, int tag, uint64_t size)
 /* A message that is asked for, and by which request. */
 static void put_asked(enum record record, MPI_Comm comm, int peer, int tag, uint64_t size, MPI_Request request)
 {
+    worked();
     put_record(record);
     put_message(comm, peer, tag, size);
     put_request(HANDLE(request));
@@ -96,13 +97,12 @@ void after_Recv_init(int count, MPI_Datatype datatype, int source, int tag, MPI_
 /* What is waited for is received next; there the simulation waits too. */
 void after_Probe(void)
 {
-    found();
 }
 
 void after_Iprobe(int *flag)
 {
     if (*flag)
-        found();
+        worked();
     else
         missed();
 }

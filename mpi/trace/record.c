@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 /* Raised whenever the format changes: docs/trace-format.md. */
-#define VERSION 1
+#define VERSION 2
 
 #define SECOND 1000000000U
 
@@ -36,8 +36,10 @@ static struct {
     uint64_t left;
     /* What the program computed since the last record. */
     uint64_t computed;
-    /* What it spent on looking for what was not there, since then or since it last found something. */
-    uint64_t looked;
+    /* What calls that do not block took of the CPU since then. */
+    uint64_t library;
+    /* This call looked for what is not there. */
+    bool missed;
     uint64_t began;
 } watch = {.id = CLOCK_MONOTONIC};
 
@@ -117,21 +119,29 @@ void put_text(const char *text)
         put_byte((unsigned char)text[i]);
 }
 
+void put_record_of(int records, enum record record)
+{
+    uint64_t library = watch.library / (unsigned)records;
+    put(record);
+    put(watch.computed);
+    put(library);
+    watch.computed = 0;
+    watch.library -= library;
+}
+
 void put_record(enum record record)
 {
-    put(record);
-    put(watch.computed + watch.looked);
-    watch.computed = watch.looked = 0;
+    put_record_of(1, record);
+}
+
+void worked(void)
+{
+    watch.library += now(watch.id) - watch.entered;
 }
 
 void missed(void)
 {
-    watch.looked += now(watch.id) - watch.entered;
-}
-
-void found(void)
-{
-    watch.looked = 0;
+    watch.missed = true;
 }
 
 bool enter(void)
@@ -148,7 +158,9 @@ void leave(void)
 {
     if (--watch.depth > 0)
         return;
-    watch.left = now(watch.id);
+    /* A look that found nothing lies within the program's own time, and costs one look at the clock. */
+    watch.left = watch.missed ? watch.entered : now(watch.id);
+    watch.missed = false;
     if (now(CLOCK_MONOTONIC_COARSE) - out.flushed > SECOND)
         flush_records();
 }
@@ -179,7 +191,7 @@ void begin(int rank, int ranks, int ranks_of_node)
     put(shared ? (uint64_t)cpus : 1);
     watch.began = now(CLOCK_MONOTONIC);
     watch.left = now(watch.id);
-    watch.computed = watch.looked = 0;
+    watch.computed = 0;
 }
 
 void end(void)

@@ -6,7 +6,8 @@
  * it is full, or once a second. Why this way: nothing is allocated, nothing waits for another rank, and what was written
  * survives the process. The format is described in docs/trace-format.md; nothing here knows what a record means.
  *
- * Time that passes in the library is not the program's: the clock stands still from enter() to leave().
+ * Time that passes in the library is not the program's own. In a call that does not block it is work all the same (worked()); what
+ * passes in others is left to the simulation, and writing records is nobody's.
  */
 #ifndef RAMPART_RECORD_H
 #define RAMPART_RECORD_H
@@ -38,16 +39,19 @@ bool enter(void);
 /* It ends. */
 void leave(void);
 
-/* Within a call that looks for something: it is not there yet, or it is. Looking takes the program's time, unless it is all that the
- * program does until it finds: then it was waiting. */
+/* Within a call that does not block: what it took is time of the CPU. */
+void worked(void);
+
+/* Within a call that looked for something, and it is not there: looking is the program's own work. */
 void missed(void);
-void found(void);
 
 /* Opens the file of this rank and begins to record, if the environment names a folder to record into. */
 void begin(int rank, int ranks, int ranks_of_node);
 
-/* Begins a record: which, and how long the program computed since the last one. Without begin(), records go nowhere. */
+/* Begins a record: which, how long the program computed since the last one, and how long it was in calls that do not block. A call
+ * with several records shares its time among them: so many are left with this one. Without begin(), records go nowhere. */
 void put_record(enum record record);
+void put_record_of(int records, enum record record);
 
 /* The fields of a record. A handle is whatever the library names a communicator or a request by. */
 void put(uint64_t number);

@@ -44,13 +44,14 @@ static MPI_Status *keep(int count, const MPI_Request requests[], MPI_Status *sta
     return statuses == MPI_STATUSES_IGNORE || statuses == MPI_STATUS_IGNORE ? list.statuses : statuses;
 }
 
-static void done(MPI_Request request, const MPI_Status *status)
+/* Of a call that so many requests are still to be told of, this one included. */
+static void done_of(int requests, MPI_Request request, const MPI_Status *status)
 {
     if (request == MPI_REQUEST_NULL)
         return;
     int cancelled = 0;
     PMPI_Test_cancelled(status, &cancelled);
-    put_record(RECORD_DONE);
+    put_record_of(requests, RECORD_DONE);
     put_request(HANDLE(request));
     put(cancelled != 0);
     /* Of a send nothing is said here; what is no rank and no tag is not believed. */
@@ -58,11 +59,16 @@ static void done(MPI_Request request, const MPI_Status *status)
     put(status->MPI_TAG >= 0 ? (uint64_t)status->MPI_TAG + 1 : 0);
 }
 
+static void done(MPI_Request request, const MPI_Status *status)
+{
+    done_of(1, request, status);
+}
+
 /* Tells whether a test found something, and hands it on. */
 static bool looked(int something)
 {
     if (something)
-        found();
+        worked();
     else
         missed();
     return something;
@@ -71,13 +77,13 @@ static bool looked(int something)
 static void all_done(int count, const MPI_Status statuses[])
 {
     for (int i = 0; i < count; i++)
-        done(list.asked[i], &statuses[i]);
+        done_of(count - i, list.asked[i], &statuses[i]);
 }
 
 static void some_done(int count, const int indices[], const MPI_Status statuses[])
 {
     for (int i = 0; count != MPI_UNDEFINED && i < count; i++)
-        done(list.asked[indices[i]], &statuses[i]);
+        done_of(count - i, list.asked[indices[i]], &statuses[i]);
 }
 
 int MPI_Wait(MPI_Request *request, MPI_Status *status)
@@ -178,10 +184,13 @@ int MPI_Testsome(int count, MPI_Request requests[], int *completed, int indices[
     return result;
 }
 
-static void started(MPI_Request request)
+static void started(int count, const MPI_Request requests[])
 {
-    put_record(RECORD_START);
-    put_request(HANDLE(request));
+    worked();
+    for (int i = 0; i < count; i++) {
+        put_record_of(count - i, RECORD_START);
+        put_request(HANDLE(requests[i]));
+    }
 }
 
 int MPI_Start(MPI_Request *request)
@@ -189,7 +198,7 @@ int MPI_Start(MPI_Request *request)
     bool own = enter();
     int result = PMPI_Start(request);
     if (own && result == MPI_SUCCESS)
-        started(*request);
+        started(1, request);
     leave();
     return result;
 }
@@ -198,8 +207,8 @@ int MPI_Startall(int count, MPI_Request requests[])
 {
     bool own = enter();
     int result = PMPI_Startall(count, requests);
-    for (int i = 0; own && result == MPI_SUCCESS && i < count; i++)
-        started(requests[i]);
+    if (own && result == MPI_SUCCESS)
+        started(count, requests);
     leave();
     return result;
 }
@@ -210,6 +219,7 @@ int MPI_Request_free(MPI_Request *request)
     MPI_Request freed = *request;
     int result = PMPI_Request_free(request);
     if (own && result == MPI_SUCCESS) {
+        worked();
         put_record(RECORD_FREE);
         put_request(HANDLE(freed));
     }

@@ -8,6 +8,7 @@ use crate::harness::{Rampart, Said};
 
 const IN_C: &str = include_str!("victims/messages.c");
 const IN_FORTRAN: &str = include_str!("victims/ring.f90");
+const THAT_LOOKS: &str = include_str!("victims/looks.c");
 
 /// Compilers of C and of Fortran and launchers of the two libraries, as Debian names them.
 const LIBRARIES: [([&str; 2], &[&str]); 2] = [
@@ -25,11 +26,11 @@ struct Library {
     launcher: &'static [&'static str],
 }
 
-fn libraries() -> Vec<Library> {
+fn libraries(program: &str) -> Vec<Library> {
     let build = ["-std=c11", "-D_POSIX_C_SOURCE=200809L", "-w"];
     let found: Vec<Library> = LIBRARIES
         .iter()
-        .filter_map(|([compiler, _], launcher)| built(compiler, launcher, &build, "program.c", IN_C))
+        .filter_map(|([compiler, _], launcher)| built(compiler, launcher, &build, "program.c", program))
         .collect();
     if found.is_empty() {
         println!("skipped: no MPI (neither mpicc.openmpi nor mpicc.mpich)");
@@ -56,16 +57,29 @@ fn built(
 impl Library {
     /// Traces the program on four ranks.
     fn trace(&self, arguments: &[&str]) -> Said {
+        self.trace_on("4", arguments)
+    }
+
+    fn trace_on(&self, ranks: &str, arguments: &[&str]) -> Said {
         let (output, program) = (self.file("out.trace"), self.file("program"));
         let goal = self.file("out.goal");
         let head = ["trace", "--json", "-o", &output, "--goal", &goal, "--"];
-        let words = [&head, self.launcher, &["-n", "4", &program], arguments].concat();
+        let words = [&head, self.launcher, &["-n", ranks, &program], arguments].concat();
         let mut command = self.rampart.command(&words);
         Said::from(command.envs(SETTINGS).output().expect("the binary runs"))
     }
 
     fn file(&self, name: &str) -> String {
         self.rampart.folder().join(name).to_str().unwrap().to_owned()
+    }
+
+    /// Traces the program on two ranks: what both computed together, of the time that it took.
+    fn computed(&self, how: &str) -> f64 {
+        let said = self.trace_on("2", &[how]);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let goal = std::fs::read_to_string(self.file("out.goal")).unwrap();
+        let nanos = goal.lines().filter_map(|line| line.split_once("calc ")?.1.split(' ').next()?.parse::<f64>().ok());
+        nanos.sum::<f64>() / 1e9 / document(&said)["seconds"].as_f64().unwrap()
     }
 
     fn project(&self, more: &[&str]) -> Value {
@@ -82,7 +96,7 @@ fn document(said: &Said) -> Value {
 #[test]
 fn a_real_program_is_traced_simulated_and_put_on_more_nodes() {
     let mut records = Vec::new();
-    for library in libraries() {
+    for library in libraries(IN_C) {
         let said = library.trace(&[]);
         assert_eq!((said.code, said.out.as_str()), (Some(0), ""), "{said:?}");
         let document = document(&said);
@@ -107,6 +121,23 @@ fn a_real_program_is_traced_simulated_and_put_on_more_nodes() {
     assert!(records.windows(2).all(|pair| pair[0] == pair[1]), "libraries are recorded alike: {records:?}");
 }
 
+/// Two ranks that look as often as they can: while both work, or each while the other works.
+#[test]
+fn looking_takes_as_long_as_it_took() {
+    for library in libraries(THAT_LOOKS) {
+        for (how, at_least) in [("work", 1.5), ("turns", 0.9)] {
+            let computed = library.computed(how);
+            if !library.project(&[])["traced"]["ranks_sharing_cpus"].is_null() {
+                println!("skipped: two ranks need two CPUs");
+                return;
+            }
+            assert!(computed > at_least, "{how}: {computed}");
+            let deviation = library.project(&[])["traced"]["deviation"].as_f64().unwrap();
+            assert!(deviation.abs() < 0.25, "{how}: {deviation}");
+        }
+    }
+}
+
 /// Ten rounds of ten records, three communicators, a barrier and the end: each call once, though one library hands Fortran's on to C's
 /// and the other does not.
 #[test]
@@ -127,7 +158,7 @@ fn a_program_in_fortran_is_recorded_as_one_in_c() {
 
 #[test]
 fn a_program_that_is_killed_leaves_a_trace_that_can_be_simulated() {
-    for library in libraries() {
+    for library in libraries(IN_C) {
         let said = library.trace(&["killed"]);
         assert_ne!(said.code, Some(0), "{said:?}");
         let document = document(&said);
@@ -146,7 +177,7 @@ fn what_cannot_be_traced_is_refused_in_one_line() {
     let refused = rampart.run(&["trace", "-o", output, "--mpicc", "no-such-mpicc", "--", "true"]);
     assert_eq!((refused.code, refused.err.lines().count()), (Some(2), 1), "{refused:?}");
     assert!(refused.err.contains("--mpicc"), "{refused:?}");
-    std::fs::write(output, "RAMPTRAC\u{1}").unwrap();
+    std::fs::write(output, "RAMPTRAC\u{2}").unwrap();
     for (arguments, why) in [
         (vec!["project", "--trace", output], "this is no trace of a program"),
         (vec!["project", "--trace", output, "--network", "none"], "there is no network"),

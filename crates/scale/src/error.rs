@@ -67,8 +67,8 @@ pub enum Error {
         /// Where reading ended.
         at: usize,
     },
-    /// the file has format {found}, this Rampart reads {known}: use the newer one
-    Newer {
+    /// the file has format {found}, this Rampart reads {known}: use the Rampart that wrote it, or write it again
+    OtherFormat {
         /// What the file says.
         found: u64,
         /// What is known here.

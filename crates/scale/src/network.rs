@@ -91,6 +91,16 @@ impl LogGops {
         })
     }
 
+    /// What a message takes of its sender's CPU.
+    pub(crate) fn sending(&self, bytes: u64) -> Time {
+        self.overhead.plus(self.copy(bytes))
+    }
+
+    /// What a message takes of its receiver's CPU, which is kept until the last byte is there.
+    pub(crate) fn receiving(&self, bytes: u64) -> Time {
+        self.overhead.plus(self.copy(bytes).max(self.wire(bytes)))
+    }
+
     /// *(s - 1) G*; nothing for a message without bytes.
     pub(crate) fn wire(&self, bytes: u64) -> Time {
         self.gap_per_byte.times(bytes.saturating_sub(1))

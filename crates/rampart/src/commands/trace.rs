@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::commands::run::code;
 use crate::error::Error;
+use crate::projecting::network;
 use crate::show::count;
 use crate::signals::stop_flag;
 use crate::tracing::arguments::TraceArguments;
@@ -26,6 +27,7 @@ const GLANCE: Duration = Duration::from_millis(10);
 pub fn run(arguments: &TraceArguments) -> Result<u8, Error> {
     let output = &arguments.output;
     let unwritten = |cause| Error::Traced { path: output.clone(), cause };
+    let network = network::named(&arguments.network)?;
     let compiler = mpi::compiler(arguments.mpicc.as_deref(), &arguments.program)?;
     // Beside the trace: where that has room, its parts have, and ranks on other nodes reach it where they reach that.
     let beside = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -35,7 +37,7 @@ pub fn run(arguments: &TraceArguments) -> Result<u8, Error> {
     let status = wait(start(arguments, &library, &folder_path)?)?;
     let trace = gathered::gather(&folder_path)?.ok_or(Error::NothingTraced(compiler))?;
     fs::write(output, &trace).map_err(unwritten)?;
-    let recorded = file::read(&trace)?;
+    let recorded = file::read(&trace, &network)?;
     if let Some(path) = &arguments.goal {
         let goal = text::write(&recorded.trace.extrapolated(1)?.written_out()?);
         fs::write(path, goal).map_err(|cause| Error::Traced { path: path.clone(), cause })?;

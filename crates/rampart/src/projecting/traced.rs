@@ -29,7 +29,7 @@ impl Traced {
         let needed = |length| file::memory(length, nodes.unwrap_or(1));
         let bytes = schedule::read(path, needed, "use a shorter one, or fewer nodes")?;
         let refused = |error: rampart_scale::Error| Error::Schedule { path: path.to_owned(), why: error.to_string() };
-        let recorded = file::read(&bytes).map_err(refused)?;
+        let recorded = file::read(&bytes, network).map_err(refused)?;
         drop(bytes);
         let same_size = simulate_until(&recorded.trace.extrapolated(1)?, network, &Undisturbed, stop)?.makespan();
         Ok(Self { recorded, same_size })

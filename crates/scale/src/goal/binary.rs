@@ -73,7 +73,7 @@ pub fn read(bytes: &[u8]) -> Result<Goal, Error> {
     let mut reader = Reader(Numbers::new(rest, MAGIC.len()));
     let found = reader.number()?;
     if found != VERSION {
-        return Err(Error::Newer { found, known: VERSION });
+        return Err(Error::OtherFormat { found, known: VERSION });
     }
     let ranks: u32 = reader.small()?;
     if ranks > MOST_RANKS {
@@ -164,7 +164,7 @@ mod tests {
     fn what_is_no_schedule_is_refused() {
         assert_eq!(read(b""), Err(Error::Damaged { at: 0 }));
         assert_eq!(read(b"num_ranks 1"), Err(Error::Damaged { at: 0 }));
-        assert_eq!(read(b"RAMPGOAL\x02\x01"), Err(Error::Newer { found: 2, known: 1 }));
+        assert_eq!(read(b"RAMPGOAL\x02\x01"), Err(Error::OtherFormat { found: 2, known: 1 }));
         assert!(matches!(read(b"RAMPGOAL\x01\xff\xff\xff\xff\x0f"), Err(Error::TooManyRanks { .. })));
     }
 

@@ -6,6 +6,10 @@
 //! give all sends that are done at once one handle. **Why this way.** The program that is recorded does no more than to write
 //! down what it sees.
 //!
+//! A call that does not block is work of the CPU. The network takes a message's part of it (*o*, and what grows with size) once on either side,
+//! so that much is left out of the calls that begin and find the message; what they took beyond is computing. A call that blocks takes
+//! what the simulation says.
+//!
 //! A receive takes what it took then: who was first is a fact of the recorded run, and is kept. One that was cancelled, or never done, is left
 //! out. Where MPI has a call that the simulation has not, it is the nearest: a synchronous send is a send, `MPI_Exscan` is a scan,
 //! `MPI_Reduce_scatter` a reduction and a scatter of its result (the algorithm that Open MPI calls non-overlapping), and making a
@@ -15,9 +19,10 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use rampart_memory::Bytes;
 
-use super::record::{Done, Handle, Message, Peer, Record, Which};
+use super::record::{Done, Handle, Message, Peer, Record, Spent, Which};
 use super::{Call, Communicator, Request};
 use crate::collective::Kind;
+use crate::network::LogGops;
 use crate::operation::{Operation, Rank, Tag};
 use crate::time::Time;
 
@@ -90,7 +95,14 @@ impl Members<'_> {
 
 /// A request that is not done.
 #[derive(Clone, Copy, Debug)]
-enum Open {
+struct Open {
+    what: Asked,
+    /// What the network takes of the CPU for it, less what was left out of calls by now.
+    network: Time,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Asked {
     /// There is no message.
     Nothing,
     Sent(Request),
@@ -109,6 +121,7 @@ enum Template {
 #[derive(Debug)]
 pub(super) struct Calls<'a> {
     known: &'a mut Known,
+    network: &'a LogGops,
     rank: u32,
     /// Its CPUs' time and its own: with more ranks than CPUs on a node, computing takes longer by this.
     share: (u64, u64),
@@ -123,50 +136,56 @@ pub(super) struct Calls<'a> {
 }
 
 impl<'a> Calls<'a> {
-    pub fn new(known: &'a mut Known, rank: u32, share: (u64, u64)) -> Self {
-        let (communicators, met, open) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Self { known, rank, share, calls: Vec::new(), communicators, met, open, templates: HashMap::new(), requests: 0 }
+    pub fn new(known: &'a mut Known, network: &'a LogGops, rank: u32, share: (u64, u64)) -> Self {
+        Self {
+            known,
+            network,
+            rank,
+            share,
+            calls: Vec::new(),
+            communicators: HashMap::new(),
+            met: HashMap::new(),
+            open: HashMap::new(),
+            templates: HashMap::new(),
+            requests: 0,
+        }
     }
 
     /// All of them, receives left out that were never done.
     pub fn end(mut self) -> Vec<Call> {
         for open in self.open.into_values().flatten() {
-            if let Open::Received(_, place, ..) = open {
+            if let Asked::Received(_, place, ..) = open.what {
                 self.calls[place] = None;
             }
         }
         self.calls.into_iter().flatten().collect()
     }
 
-    /// One record more, after so much computing.
-    pub fn tell(&mut self, computed: Time, record: Record) -> Result<(), Contradiction> {
-        self.compute(computed);
+    /// One record more, and what was before it.
+    pub fn tell(&mut self, spent: Spent, record: Record) -> Result<(), Contradiction> {
+        self.compute(self.longer(spent.computed));
+        let library = self.longer(spent.library);
+        match record {
+            Record::Recv(message) => return self.received(message, library),
+            Record::Isend(message, request) => return self.begin_send(message, request, library),
+            Record::Start(request) => return self.start(request, library),
+            Record::Done(done) => return self.done(done, library),
+            Record::Irecv(message, request) => self.begin_receive(message, request, library),
+            _ => self.compute(library),
+        }
         match record {
             Record::Send(message) => {
                 if let Some(operation) = self.send(message)? {
                     self.call(Call::Blocking(operation));
                 }
             }
-            Record::Recv(message) => {
-                if let Some(operation) = self.receive(message)? {
-                    self.call(Call::Blocking(operation));
-                }
-            }
-            Record::Isend(message, request) => self.begin_send(message, request)?,
-            Record::Irecv(message, request) => self.begin_receive(message, request),
             Record::Sendrecv { sent, received } => self.exchange(sent, received)?,
-            Record::Done(done) => self.done(done)?,
             Record::SendInit(message, request) => {
                 self.templates.insert(request, Template::Send(message));
             }
             Record::RecvInit(message, request) => {
                 self.templates.insert(request, Template::Recv(message));
             }
-            Record::Start(request) => match self.templates.get(&request) {
-                Some(Template::Send(message)) => self.begin_send(*message, request)?,
-                Some(Template::Recv(message)) => self.begin_receive(*message, request),
-                None => {}
-            },
             Record::Free(request) => self.free(request),
             Record::Collective { communicator, which, root, bytes } => {
                 if let Some(communicator) = self.communicators.get(&communicator).copied() {
@@ -177,18 +196,28 @@ impl<'a> Calls<'a> {
             Record::Other(name) => {
                 self.known.others.insert(name);
             }
-            Record::End { .. } => {}
+            _ => {}
         }
         Ok(())
     }
 
-    fn compute(&mut self, computed: Time) {
+    /// Time of a CPU that others use as well.
+    fn longer(&self, time: Time) -> Time {
         let (longer, shorter) = self.share;
-        let picos = u128::from(computed.picos()) * u128::from(longer) / u128::from(shorter);
-        if picos > 0 {
-            let time = Time::from_picos(u64::try_from(picos).unwrap_or(u64::MAX));
+        let picos = u128::from(time.picos()) * u128::from(longer) / u128::from(shorter);
+        Time::from_picos(u64::try_from(picos).unwrap_or(u64::MAX))
+    }
+
+    fn compute(&mut self, time: Time) {
+        if time > Time::ZERO {
             self.call(Call::Blocking(Operation::calc(time)));
         }
+    }
+
+    /// Computes what a call took beyond the network's part, of which so much is left.
+    fn compute_beyond(&mut self, library: Time, network: Time) -> Time {
+        self.compute(library.since(network));
+        network.since(library)
     }
 
     fn call(&mut self, call: Call) {
@@ -232,29 +261,50 @@ impl<'a> Calls<'a> {
         Ok(resolved.map(|(from, tag)| Operation::recv(Some(from), Bytes::new(message.bytes), Some(tag))))
     }
 
-    fn begin_send(&mut self, message: Message, handle: Handle) -> Result<(), Contradiction> {
-        let open = match self.send(message)? {
-            None => Open::Nothing,
-            Some(operation) => {
-                let request = self.request();
-                self.call(Call::Begin(operation, request));
-                Open::Sent(request)
-            }
-        };
-        self.open.entry(handle).or_default().push_back(open);
+    /// It may have been found by looking, before.
+    fn received(&mut self, message: Message, library: Time) -> Result<(), Contradiction> {
+        let operation = self.receive(message)?;
+        if let Some(operation) = operation {
+            self.call(Call::Blocking(operation));
+        }
+        let network = operation.map_or(Time::ZERO, |_| self.network.receiving(message.bytes));
+        self.compute_beyond(library, network);
+        Ok(())
+    }
+
+    /// The message is on its way when the call is over.
+    fn begin_send(&mut self, message: Message, handle: Handle, library: Time) -> Result<(), Contradiction> {
+        let operation = self.send(message)?;
+        let network = operation.map_or(Time::ZERO, |_| self.network.sending(message.bytes));
+        let network = self.compute_beyond(library, network);
+        let what = operation.map_or(Asked::Nothing, |operation| {
+            let request = self.request();
+            self.call(Call::Begin(operation, request));
+            Asked::Sent(request)
+        });
+        self.open.entry(handle).or_default().push_back(Open { what, network });
         Ok(())
     }
 
     /// What it receives is known when it is done; until then its place is kept.
-    fn begin_receive(&mut self, message: Message, handle: Handle) {
-        let open = match self.of(message) {
-            Some(communicator) if message.peer != Peer::Nobody => {
-                self.calls.push(None);
-                Open::Received(self.request(), self.calls.len() - 1, communicator, message)
-            }
-            _ => Open::Nothing,
-        };
-        self.open.entry(handle).or_default().push_back(open);
+    fn begin_receive(&mut self, message: Message, handle: Handle, library: Time) {
+        let communicator = self.of(message).filter(|_| message.peer != Peer::Nobody);
+        let network = communicator.map_or(Time::ZERO, |_| self.network.receiving(message.bytes));
+        let network = self.compute_beyond(library, network);
+        let what = communicator.map_or(Asked::Nothing, |communicator| {
+            self.calls.push(None);
+            Asked::Received(self.request(), self.calls.len() - 1, communicator, message)
+        });
+        self.open.entry(handle).or_default().push_back(Open { what, network });
+    }
+
+    fn start(&mut self, handle: Handle, library: Time) -> Result<(), Contradiction> {
+        match self.templates.get(&handle) {
+            Some(Template::Send(message)) => return self.begin_send(*message, handle, library),
+            Some(Template::Recv(message)) => self.begin_receive(*message, handle, library),
+            None => self.compute(library),
+        }
+        Ok(())
     }
 
     fn exchange(&mut self, sent: Message, received: Message) -> Result<(), Contradiction> {
@@ -266,18 +316,21 @@ impl<'a> Calls<'a> {
         Ok(())
     }
 
-    fn done(&mut self, done: Done) -> Result<(), Contradiction> {
-        match self.oldest(done.request) {
-            Some(Open::Sent(request)) => self.call(Call::Wait(request)),
-            Some(Open::Received(request, place, communicator, asked)) if !done.cancelled => {
+    /// It was waited for, or found by looking.
+    fn done(&mut self, done: Done, library: Time) -> Result<(), Contradiction> {
+        let open = self.oldest(done.request).unwrap_or(Open { what: Asked::Nothing, network: Time::ZERO });
+        match open.what {
+            Asked::Sent(request) => self.call(Call::Wait(request)),
+            Asked::Received(request, place, communicator, asked) if !done.cancelled => {
                 let peer = done.source.map_or(asked.peer, Peer::Number);
                 let took = Message { peer, tag: done.tag.or(asked.tag), ..asked };
                 self.calls[place] =
                     self.receive_in(communicator, took)?.map(|operation| Call::Begin(operation, request));
                 self.call(Call::Wait(request));
             }
-            Some(Open::Received(..) | Open::Nothing) | None => {}
+            Asked::Received(..) | Asked::Nothing => {}
         }
+        self.compute_beyond(library, open.network);
         Ok(())
     }
 
@@ -293,7 +346,7 @@ impl<'a> Calls<'a> {
 
     fn free(&mut self, handle: Handle) {
         self.templates.remove(&handle);
-        if let Some(Open::Received(_, place, ..)) = self.oldest(handle) {
+        if let Some(Open { what: Asked::Received(_, place, ..), .. }) = self.oldest(handle) {
             self.calls[place] = None;
         }
     }

@@ -11,12 +11,13 @@ use super::record::{NoRecord, Record, Records};
 use super::{Trace, cut, together};
 use crate::error::Error;
 use crate::goal::MOST_RANKS;
+use crate::network::LogGops;
 use crate::numbers::{Numbers, put};
 use crate::time::Time;
 
 const MAGIC: &[u8; 8] = b"RAMPTRAC";
 const MAGIC_OF_RANK: &[u8; 8] = b"RAMPRANK";
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// A trace and how it came about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,11 +49,11 @@ pub fn joined(ranks: &[Vec<u8>]) -> Vec<u8> {
     out
 }
 
-/// Reads what [`joined`] made.
+/// Reads what [`joined`] made, to be simulated over a network: what the network takes of the CPUs is left out of the calls that took it.
 ///
 /// # Errors
 /// If it is none, or is no trace of a program.
-pub fn read(bytes: &[u8]) -> Result<Recorded, Error> {
+pub fn read(bytes: &[u8], network: &LogGops) -> Result<Recorded, Error> {
     let rest = bytes.strip_prefix(MAGIC).ok_or(Error::NoTrace { at: 0 })?;
     let mut numbers = Numbers::new(rest, MAGIC.len());
     let refused = |numbers: &Numbers| Error::NoTrace { at: numbers.at() };
@@ -70,7 +71,7 @@ pub fn read(bytes: &[u8]) -> Result<Recorded, Error> {
         let length = numbers.number().map_err(|_| refused(&numbers))?;
         let file = numbers.bytes(length).map_err(|_| refused(&numbers))?;
         let before = numbers.at() - file.len();
-        let file = OfRank { rank, ranks: count, before }.read(file, &mut known, &mut ranks)?;
+        let file = OfRank { rank, ranks: count, before, network }.read(file, &mut known, &mut ranks)?;
         files.push(file);
     }
     if !numbers.rest().is_empty() {
@@ -99,11 +100,12 @@ pub fn memory(bytes: u64, ranks: u32) -> Bytes {
 }
 
 fn known_version(found: u64) -> Result<(), Error> {
-    if found == VERSION { Ok(()) } else { Err(Error::Newer { found, known: VERSION }) }
+    if found == VERSION { Ok(()) } else { Err(Error::OtherFormat { found, known: VERSION }) }
 }
 
 /// One of the files in a file.
-struct OfRank {
+struct OfRank<'a> {
+    network: &'a LogGops,
     rank: u32,
     ranks: u32,
     /// Bytes before it.
@@ -117,7 +119,7 @@ struct Read {
     share: (u64, u64),
 }
 
-impl OfRank {
+impl OfRank<'_> {
     /// Appends the calls of the rank to `ranks`.
     fn read(&self, bytes: &[u8], known: &mut Known, ranks: &mut Vec<Vec<super::Call>>) -> Result<Read, Error> {
         if MAGIC_OF_RANK.starts_with(bytes) {
@@ -137,11 +139,11 @@ impl OfRank {
         if rank != self.rank.into() || count != self.ranks.into() || longer == 0 || shorter == 0 {
             return Err(refused);
         }
-        let mut calls = Calls::new(known, self.rank, (longer, shorter));
+        let mut calls = Calls::new(known, self.network, self.rank, (longer, shorter));
         let mut records = Records::new(numbers);
         let mut read = Read { wall: None, records: 0, share: (longer, shorter) };
         while read.wall.is_none() {
-            let (computed, record) = match records.next() {
+            let (spent, record) = match records.next() {
                 Ok(next) => next,
                 Err(NoRecord::CutOff) => break,
                 Err(NoRecord::Damaged) => return Err(Error::NoTrace { at: records.at() }),
@@ -150,7 +152,7 @@ impl OfRank {
                 read.wall = Some(*wall);
             }
             read.records += 1;
-            calls.tell(computed, record).map_err(|_| Error::NoTrace { at: records.at() })?;
+            calls.tell(spent, record).map_err(|_| Error::NoTrace { at: records.at() })?;
         }
         ranks.push(calls.end());
         Ok(read)

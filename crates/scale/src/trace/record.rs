@@ -88,6 +88,15 @@ pub(super) enum Record {
     End { wall: Time },
 }
 
+/// What a rank did since the record before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Spent {
+    /// It computed.
+    pub computed: Time,
+    /// It was in calls that do not block.
+    pub library: Time,
+}
+
 /// Why there is no next record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoRecord {
@@ -123,10 +132,10 @@ impl<'a> Records<'a> {
         self.numbers.at()
     }
 
-    /// The next one, and how long the rank computed before it.
-    pub fn next(&mut self) -> Result<(Time, Record), NoRecord> {
+    /// The next one, and what the rank did before it.
+    pub fn next(&mut self) -> Result<(Spent, Record), NoRecord> {
         let kind = self.numbers.number()?;
-        let computed = Time::from_nanos(self.numbers.number()?);
+        let [computed, library] = [self.numbers.number()?, self.numbers.number()?].map(Time::from_nanos);
         let record = match kind {
             1 => Record::Send(self.message()?),
             2 => Record::Recv(self.message()?),
@@ -144,7 +153,7 @@ impl<'a> Records<'a> {
             14 => Record::End { wall: Time::from_nanos(self.numbers.number()?) },
             _ => return Err(NoRecord::Damaged),
         };
-        Ok((computed, record))
+        Ok((Spent { computed, library }, record))
     }
 
     fn message(&mut self) -> Result<Message, NoRecord> {

@@ -2,12 +2,17 @@
 
 use proptest::prelude::*;
 
-use super::file::{joined, read};
+use super::file::{self, Recorded, joined};
 use super::*;
 use crate::goal::text;
 use crate::numbers::put;
 use crate::operation::Tag;
-use crate::{LogGops, Time, Undisturbed, simulate};
+use crate::{LogGops, PerByte, Time, Undisturbed, simulate};
+
+/// Over a network that takes no time of the CPUs.
+fn read(bytes: &[u8]) -> Result<Recorded, Error> {
+    file::read(bytes, &LogGops { overhead: Time::ZERO, gap_per_byte: PerByte::ZERO, ..LogGops::loggopsim() })
+}
 
 /// One field of a record after another.
 struct File(Vec<u8>);
@@ -19,7 +24,7 @@ const SAME: u64 = 0;
 impl File {
     fn new(rank: u64, ranks: u64) -> Self {
         let mut file = Self(b"RAMPRANK".to_vec());
-        file.fields(&[1, rank, ranks, 1, 1]);
+        file.fields(&[2, rank, ranks, 1, 1]);
         file.record(12, 0, &[WORLD, ranks]);
         (0..ranks).for_each(|member| put(&mut file.0, member));
         file
@@ -31,7 +36,12 @@ impl File {
     }
 
     fn record(&mut self, kind: u64, computed: u64, fields: &[u64]) -> &mut Self {
-        self.fields(&[kind, computed]).fields(fields)
+        self.call(kind, [computed, 0], fields)
+    }
+
+    /// One that does not block, and was so long in the library.
+    fn call(&mut self, kind: u64, spent: [u64; 2], fields: &[u64]) -> &mut Self {
+        self.fields(&[kind]).fields(&spent).fields(fields)
     }
 
     fn end(&mut self) -> Vec<u8> {
@@ -64,9 +74,37 @@ fn a_receive_from_anyone_takes_what_it_took() {
     assert_eq!(recorded.trace.calls(Rank(1)), [calc(300), begun, calc(400), Call::Wait(Request(0)), calc(7)]);
 }
 
+/// Computing of a rank but that at its end, in nanoseconds.
+fn computed(recorded: &Recorded, rank: Rank) -> u64 {
+    let calls = recorded.trace.calls(rank).iter();
+    let of_call = |call: &Call| match call {
+        Call::Blocking(operation) if operation.kind == crate::operation::Kind::Calc => {
+            Time::from_picos(operation.size).nanos()
+        }
+        _ => 0,
+    };
+    calls.map(of_call).sum::<u64>() - 7
+}
+
+#[test]
+fn a_call_takes_the_cpu_before_the_message_is_sent_and_after_it_is_found() {
+    let [mut zero, mut one] = [File::new(0, 2), File::new(1, 2)];
+    zero.call(3, [0, 1600], &[SAME, 1 + 2, 6, 80, 2]).call(6, [0, 40], &[SAME, 0, 0, 0]);
+    one.record(4, 0, &[SAME, 2, 6, 80, 2]).call(6, [0, 1900], &[SAME, 0, 1, 6]);
+    let network = LogGops { gap_per_byte: PerByte::ZERO, ..LogGops::loggopsim() };
+    let recorded = file::read(&joined(&[zero.end(), one.end()]), &network).unwrap();
+    let (bytes, tag) = (Bytes::new(80), Tag(0));
+    let begun = |operation| Call::Begin(operation, Request(0));
+    let waited = Call::Wait(Request(0));
+    let sent = begun(Operation::send(Rank(1), bytes, tag));
+    assert_eq!(recorded.trace.calls(Rank(0)), [calc(100), sent, waited, calc(40), calc(7)]);
+    let received = begun(Operation::recv(Some(Rank(0)), bytes, Some(tag)));
+    assert_eq!(recorded.trace.calls(Rank(1)), [received, waited, calc(400), calc(7)]);
+}
+
 #[test]
 fn what_was_cancelled_or_never_done_is_left_out() {
-    for more in [vec![], vec![6, 0, SAME, 1, 0, 0], vec![10, 0, SAME]] {
+    for more in [vec![], vec![6, 0, 0, SAME, 1, 0, 0], vec![10, 0, 0, SAME]] {
         let mut files = one_message();
         files[1].record(4, 0, &[SAME, 2, 9, 80, 2]).fields(&more);
         let recorded = read(&joined(&files.map(|mut file| file.end()))).unwrap();
@@ -151,7 +189,7 @@ fn all_ranks_in_another_order_are_all_ranks_of_a_larger_run() {
 #[test]
 fn computing_of_ranks_that_share_cpus_takes_longer_by_as_much() {
     let mut file = File(b"RAMPRANK".to_vec());
-    file.fields(&[1, 0, 1, 3, 2]);
+    file.fields(&[2, 0, 1, 3, 2]);
     let recorded =
         read(&joined(&[file.record(12, 0, &[WORLD, 1, 0]).record(11, 1000, &[SAME, 0, 0, 0]).end()])).unwrap();
     assert_eq!(recorded.shared, Some((3, 2)));
@@ -198,12 +236,12 @@ fn what_is_no_trace_is_refused_in_one_line() {
     for bytes in [
         vec![],
         b"RAMPGOAL\x01".to_vec(),
-        with(&[1]),
-        b"RAMPTRAC\x01\xff\xff\xff\x07".to_vec(),
-        header(&[1, 1, 1, 1, 1]),
-        header(&[1, 0, 2, 1, 1]),
-        header(&[1, 0, 1, 0, 1]),
-        header(&[1, 0, 1, 1, 0]),
+        with(&[2]),
+        b"RAMPTRAC\x02\xff\xff\xff\x07".to_vec(),
+        header(&[2, 1, 1, 1, 1]),
+        header(&[2, 0, 2, 1, 1]),
+        header(&[2, 0, 1, 0, 1]),
+        header(&[2, 0, 1, 1, 0]),
         trailing,
         joined(&[strange.0]),
         joined(&[stray.0]),
@@ -213,7 +251,7 @@ fn what_is_no_trace_is_refused_in_one_line() {
         assert!(matches!(error, Error::NoTrace { .. }), "{bytes:?}: {error}");
         assert_eq!(error.to_string().lines().count(), 1);
     }
-    assert_eq!(read(&header(&[9, 0, 1, 1, 1])), Err(Error::Newer { found: 9, known: 1 }));
+    assert_eq!(read(&header(&[9, 0, 1, 1, 1])), Err(Error::OtherFormat { found: 9, known: 2 }));
     assert_eq!(read(&joined(&[])), Err(Error::TooManyRanks { ranks: 0 }));
 }
 
@@ -225,13 +263,26 @@ fn rounds() -> [Vec<u8>; 2] {
         for round in 0..4 {
             file.record(4, 10 * round, &[SAME, 1, 3, 8, 2 * 3]).record(3, 5, &[SAME, peer, 3, 8, 2]);
             file.record(6, 0, &[1, 0, from_peer, 3]).record(6, 0, &[2, 0, 0, 0]).record(11, 3, &[SAME, 5, 0, 8]);
-            file.record(5, 1, &[SAME, peer, 4, 8, SAME, peer, 4, 8]).fields(&[9, 0, 5]);
+            file.record(5, 1, &[SAME, peer, 4, 8, SAME, peer, 4, 8]).fields(&[9, 0, 0, 5]);
         }
         file.end()
     })
 }
 
 proptest! {
+    /// The network's part is left out once, however the calls of a message share it.
+    #[test]
+    fn a_message_takes_the_cpu_as_long_as_its_calls_or_as_the_network_does(begun in 0_u64..4000, found in 0_u64..4000) {
+        let [mut zero, mut one] = [File::new(0, 2), File::new(1, 2)];
+        zero.call(3, [0, begun], &[SAME, 1 + 2, 6, 80, 2]).call(6, [0, found], &[SAME, 0, 0, 0]);
+        one.call(4, [0, begun], &[SAME, 2, 6, 80, 2]).call(6, [0, found], &[SAME, 0, 1, 6]);
+        let network = LogGops::loggopsim();
+        let recorded = file::read(&joined(&[zero.end(), one.end()]), &network).unwrap();
+        for (rank, part) in [(Rank(0), network.sending(80)), (Rank(1), network.receiving(80))] {
+            prop_assert_eq!(computed(&recorded, rank) + part.nanos(), part.nanos().max(begun + found));
+        }
+    }
+
     #[test]
     fn a_run_that_was_killed_is_what_its_ranks_did_together(cuts in [0.0..1.0, 0.0..1.0]) {
         let mut files = rounds();
