@@ -12,6 +12,7 @@ mod guard_figures;
 mod guard_flips;
 mod guard_suites;
 mod march;
+mod middle;
 mod peers;
 mod scale;
 mod slowdown;

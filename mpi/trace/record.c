@@ -158,9 +158,13 @@ void leave(void)
 {
     if (--watch.depth > 0)
         return;
-    /* A look that found nothing lies within the program's own time, and costs one look at the clock. */
-    watch.left = watch.missed ? watch.entered : now(watch.id);
-    watch.missed = false;
+    if (watch.missed) {
+        /* It lies within the program's own time, and there is nothing new to write. */
+        watch.left = watch.entered;
+        watch.missed = false;
+        return;
+    }
+    watch.left = now(watch.id);
     if (now(CLOCK_MONOTONIC_COARSE) - out.flushed > SECOND)
         flush_records();
 }

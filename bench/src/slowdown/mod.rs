@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::middle::Middle;
 use crate::soak;
 
 pub use programs::triad;
@@ -65,25 +66,6 @@ pub trait Program {
     fn once(&mut self) -> Result<(), String>;
     fn cpu_seconds(&self) -> Result<f64, String> {
         cpu_seconds("self")
-    }
-}
-
-/// The median of some ratios, and its bounds.
-struct Middle {
-    median: f64,
-    low: f64,
-    high: f64,
-}
-
-impl Middle {
-    /// The bounds are the order statistics at n/2 ± 0.98·√n (a sign test of 95 %).
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank")]
-    fn of(mut values: Vec<f64>) -> Self {
-        values.sort_by(f64::total_cmp);
-        let (half, width) = (values.len() as f64 / 2.0, 0.98 * (values.len() as f64).sqrt());
-        let low = (half - width).max(0.0) as usize;
-        let high = ((half + width) as usize).min(values.len() - 1);
-        Self { median: values[values.len() / 2], low: values[low], high: values[high] }
     }
 }
 

@@ -51,12 +51,12 @@ static void next(void)
         hear();
 }
 
-/* A piece of work is about as long as a look. */
+/* A piece of work is shorter than a look. */
 static void work(void)
 {
     hear();
     for (int piece = 0; piece < MESSAGES * PIECES_A_MESSAGE; piece++) {
-        for (volatile int step = 0; step < 50; step++)
+        for (volatile int step = 0; step < 10; step++)
             ;
         if (piece % PIECES_A_MESSAGE == 0)
             tell();
