@@ -17,9 +17,11 @@
 //! | module | owns |
 //! |---|---|
 //! | `queue` | what happens next |
+//! | `lane` | events that come out in the order in which they went in |
 //! | `matching` | which message is for which receive |
 //! | `waiting` | what waits until a CPU or NIC is free |
 
+mod lane;
 mod matching;
 mod queue;
 #[cfg(test)]
@@ -81,14 +83,11 @@ pub fn simulate_until<S: Schedule, D: Detours>(
     let mut engine = Engine::new(schedule, network, detours);
     let mut handled: u32 = 0;
     while let Some(event) = engine.queue.pop() {
-        if event.time == Time::MAX {
-            return Err(Error::TooLong);
-        }
         if handled.is_multiple_of(LOOKS) && stop.load(Ordering::Relaxed) {
             return Err(Error::Stopped);
         }
         handled = handled.wrapping_add(1);
-        engine.handle(event);
+        engine.handle(&event);
     }
     engine.outcome()
 }
@@ -104,9 +103,7 @@ struct Engine<'a, S: Schedule, D: Detours> {
     /// Where each CPU of each rank is among its node's detours.
     cursors: Vec<D::Cursor>,
     lines: Lines,
-    /// What the event at hand brought about, until it is settled.
-    marks: Vec<Mark>,
-    /// What became free by that.
+    /// What became free by the event at hand.
     free: Vec<Operation>,
     numbers: u64,
     finishes: u64,
@@ -117,11 +114,25 @@ struct RankState<P> {
     matching: Matching,
 }
 
-/// An operation started or is done.
-struct Mark {
-    rank: Rank,
-    operation: OpId,
-    done: bool,
+/// What an event takes, as places in the engine's lists.
+#[derive(Clone, Copy)]
+struct Needs {
+    cpu: usize,
+    /// Its CPU once more if it needs none.
+    nic: usize,
+    /// Where it waits for them.
+    line: usize,
+}
+
+/// What an event brought about; by default nothing.
+#[derive(Default)]
+struct Brought {
+    /// An operation of the rank started.
+    started: Option<OpId>,
+    /// One in rendezvous met its other side, so its sender is done.
+    met: Option<(Rank, OpId)>,
+    /// An operation of the rank is done.
+    done: Option<OpId>,
 }
 
 impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
@@ -139,7 +150,6 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
                 .flat_map(|rank| std::iter::repeat_with(move || detours.begin(Rank(rank))).take(cpus))
                 .collect(),
             lines: Lines::new(count * (cpus + 2 * cpus * nics)),
-            marks: Vec::new(),
             free: Vec::new(),
             numbers: 0,
             finishes: 0,
@@ -152,71 +162,75 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
         engine
     }
 
-    fn handle(&mut self, event: Event) {
-        match (event.what, event.operation.kind) {
+    fn handle(&mut self, event: &Event) {
+        let brought = match (event.what, event.operation.kind) {
             (What::Start, Kind::Calc) => self.calc(event),
             (What::Start, Kind::Send) => self.send(event),
             (What::Start, Kind::Recv) => self.post(event),
             (What::Arrive, _) => self.arrive(event),
-            (What::Finish, _) => self.mark(event.rank, event.operation.id, true),
+            (What::Finish, _) => Brought { done: Some(event.operation.id), ..Brought::default() },
+        };
+        self.settle(event.time, event.rank, &brought);
+    }
+
+    fn calc(&mut self, event: &Event) -> Brought {
+        let &Event { time, rank, operation, .. } = event;
+        let (needs, work) = (self.needs(event), Time::from_picos(operation.size));
+        if self.must_wait(event, needs, work) {
+            return Brought::default();
         }
-        self.settle(event.time);
+        let end = self.work(rank, operation, time, work);
+        self.free_at[needs.cpu] = end;
+        self.went(event, needs);
+        Brought { started: Some(operation.id), met: None, done: self.done(rank, operation, time, end) }
     }
 
-    fn calc(&mut self, event: Event) {
-        let Event { time, rank, operation, .. } = event;
-        let (cpu, work) = (self.cpu(rank, operation), Time::from_picos(operation.size));
-        let Some(event) = self.unless_busy(event, cpu, cpu, work, self.line(&event)) else { return };
-        let end = self.work(event.rank, operation, time, work);
-        self.free_at[cpu] = end;
-        self.went(&event);
-        self.mark(rank, operation.id, false);
-        self.mark_done(rank, operation, time, end);
-    }
-
-    fn send(&mut self, event: Event) {
-        let Event { time, rank, operation, .. } = event;
-        let (cpu, nic) = (self.cpu(rank, operation), self.sending(rank, operation));
-        let Some(event) = self.unless_busy(event, cpu, nic, self.network.overhead, self.line(&event)) else { return };
+    fn send(&mut self, event: &Event) -> Brought {
+        let &Event { time, rank, operation, .. } = event;
+        let needs = self.needs(event);
+        if self.must_wait(event, needs, self.network.overhead) {
+            return Brought::default();
+        }
         let sent = self.work(rank, operation, time, self.network.overhead);
         let end = self.work(rank, operation, sent, self.network.copy(operation.size));
-        self.free_at[cpu] = end;
-        self.free_at[nic] = time.plus(self.network.gap).plus(self.network.wire(operation.size));
-        self.went(&event);
-        self.mark(rank, operation.id, false);
+        self.free_at[needs.cpu] = end;
+        self.free_at[needs.nic] = time.plus(self.network.gap).plus(self.network.wire(operation.size));
+        self.went(event, needs);
         let arrival = Operation { peer: rank.0, ..operation };
         self.push(sent.plus(self.network.latency), Rank(operation.peer), arrival, What::Arrive);
-        if !self.rendezvous(operation) {
-            self.mark_done(rank, operation, time, end);
-        }
+        let done = if self.rendezvous(operation) { None } else { self.done(rank, operation, time, end) };
+        Brought { started: Some(operation.id), met: None, done }
     }
 
-    fn post(&mut self, event: Event) {
-        let Event { time, rank, operation, .. } = event;
-        self.mark(rank, operation.id, false);
+    fn post(&mut self, event: &Event) -> Brought {
+        let &Event { time, rank, operation, .. } = event;
+        let (mut met, mut done) = (None, None);
         if let Some(Arrived { send, ready }) = self.ranks[rank.index()].matching.post(operation) {
-            if self.rendezvous(send) {
-                self.mark(Rank(send.peer), send.id, true);
-            }
-            self.mark_done(rank, operation, time, ready);
+            met = self.met(send);
+            done = self.done(rank, operation, time, ready);
         }
+        Brought { started: Some(operation.id), met, done }
     }
 
-    fn arrive(&mut self, event: Event) {
-        let Event { time, rank, operation: send, .. } = event;
-        let (cpu, nic) = (self.cpu(rank, send), self.receiving(rank, send));
-        let Some(event) = self.unless_busy(event, cpu, nic, self.network.overhead, self.line(&event)) else { return };
+    fn arrive(&mut self, event: &Event) -> Brought {
+        let &Event { time, rank, operation: send, .. } = event;
+        let needs = self.needs(event);
+        if self.must_wait(event, needs, self.network.overhead) {
+            return Brought::default();
+        }
+        let wire = self.network.wire(send.size);
         let taken = self.work(rank, send, time, self.network.overhead);
         let copied = self.work(rank, send, taken, self.network.copy(send.size));
-        let ready = copied.max(taken.plus(self.network.wire(send.size)));
-        self.free_at[cpu] = ready;
-        self.free_at[nic] = time.plus(self.network.gap).plus(self.network.wire(send.size));
-        self.went(&event);
-        if let Some(receive) = self.ranks[rank.index()].matching.arrive(Arrived { send, ready }) {
-            if self.rendezvous(send) {
-                self.mark(Rank(send.peer), send.id, true);
+        let ready = copied.max(taken.plus(wire));
+        self.free_at[needs.cpu] = ready;
+        self.free_at[needs.nic] = time.plus(self.network.gap).plus(wire);
+        self.went(event, needs);
+        match self.ranks[rank.index()].matching.arrive(Arrived { send, ready }) {
+            Some(receive) => {
+                let done = self.done(rank, send.named(receive.id), time, ready);
+                Brought { started: None, met: self.met(send), done }
             }
-            self.mark_done(rank, send.named(receive.id), time, ready);
+            None => Brought::default(),
         }
     }
 
@@ -224,37 +238,35 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
         send.size > self.network.eager.get()
     }
 
-    /// The event, if its CPU, its NIC and no detour keep it from starting now; else it waits. What takes no time of the CPU
-    /// does not wait for the end of a detour.
-    fn unless_busy(&mut self, event: Event, cpu: usize, nic: usize, work: Time, line: usize) -> Option<Event> {
-        let mut free = self.free_at[cpu].max(self.free_at[nic]);
+    /// A message, with its sender as the peer, and its receive have met: who is done by that besides the receiver.
+    fn met(&self, send: Operation) -> Option<(Rank, OpId)> {
+        self.rendezvous(send).then_some((Rank(send.peer), send.id))
+    }
+
+    /// Whether its CPU, its NIC or a detour keeps an event from starting now; then it waits. What takes no time of the CPU does
+    /// not wait for the end of a detour.
+    fn must_wait(&mut self, event: &Event, needs: Needs, work: Time) -> bool {
+        let mut free = self.free_at[needs.cpu].max(self.free_at[needs.nic]);
         if free <= event.time && work > Time::ZERO {
             let cursor = self.cursor(event.rank, event.operation);
             free = self.detours.free_from(event.rank, &mut self.cursors[cursor], event.time);
             if free > event.time {
-                self.free_at[cpu] = free;
+                self.free_at[needs.cpu] = free;
             }
         }
         if free <= event.time {
-            return Some(event);
+            return false;
         }
-        if let Some(head) = self.lines.wait(line, event) {
-            self.queue.push(Event { time: free, ..head });
+        if self.lines.wait(needs.line, event) {
+            self.queue.push(Event { time: free, ..*event });
         }
-        None
+        true
     }
 
     /// Calls up the next of the line that this event was in.
-    fn went(&mut self, event: &Event) {
-        let line = self.line(event);
-        if let Some(next) = self.lines.went(line, event) {
-            let Event { rank, operation, .. } = next;
-            let nic = match (next.what, operation.kind) {
-                (What::Arrive, _) => self.receiving(rank, operation),
-                (_, Kind::Send) => self.sending(rank, operation),
-                _ => self.cpu(rank, operation),
-            };
-            let time = self.free_at[self.cpu(rank, operation)].max(self.free_at[nic]).max(event.time);
+    fn went(&mut self, event: &Event, needs: Needs) {
+        if let Some(next) = self.lines.went(needs.line, event) {
+            let time = self.free_at[needs.cpu].max(self.free_at[needs.nic]).max(event.time);
             self.queue.push(Event { time, ..next });
         }
     }
@@ -265,53 +277,66 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
         self.detours.finish(rank, &mut self.cursors[cursor], start, work)
     }
 
-    fn mark(&mut self, rank: Rank, operation: OpId, done: bool) {
-        self.marks.push(Mark { rank, operation, done });
-    }
-
     /// An operation that is at hand now is done at `end`. Where its rank has one CPU only, whatever waits for it waits for that
     /// CPU too, so it may be told at once; else an event tells it when it is so.
-    fn mark_done(&mut self, rank: Rank, operation: Operation, now: Time, end: Time) {
+    fn done(&mut self, rank: Rank, operation: Operation, now: Time, end: Time) -> Option<OpId> {
         if self.schedule.cpus() == 1 || end <= now {
-            self.mark(rank, operation.id, true);
-        } else {
-            self.finishes += 1;
-            self.push(end, rank, operation, What::Finish);
+            return Some(operation.id);
         }
+        self.finishes += 1;
+        self.push(end, rank, operation, What::Finish);
+        None
     }
 
-    /// Tells the schedule what happened, lowest rank first, and starts what is free by that.
-    fn settle(&mut self, now: Time) {
-        let mut marks = std::mem::take(&mut self.marks);
-        marks.sort_by_key(|mark| mark.rank);
-        for of_a_rank in marks.chunk_by(|one, other| one.rank == other.rank) {
-            let rank = of_a_rank[0].rank;
-            let progress = &mut self.ranks[rank.index()].progress;
-            for mark in of_a_rank {
-                if mark.done {
-                    self.schedule.done(rank, progress, mark.operation, &mut self.free);
-                } else {
-                    self.schedule.started(rank, progress, mark.operation, &mut self.free);
-                }
+    /// Sees to what an event brought about, lowest rank first.
+    fn settle(&mut self, now: Time, rank: Rank, &Brought { started, met, done }: &Brought) {
+        let own = match met {
+            Some((sender, send)) if sender == rank => Some(send),
+            Some((sender, send)) if sender < rank => {
+                self.tell(now, sender, None, [Some(send), None]);
+                None
             }
-            self.release(rank, now);
+            _ => None,
+        };
+        self.tell(now, rank, started, [own, done]);
+        if let Some((sender, send)) = met.filter(|(sender, _)| *sender > rank) {
+            self.tell(now, sender, None, [Some(send), None]);
         }
-        marks.clear();
-        self.marks = marks;
     }
 
-    /// Makes events of what is free.
+    /// Tells the schedule what started and what is done on one rank, and starts what is free by that.
+    fn tell(&mut self, now: Time, rank: Rank, started: Option<OpId>, done: [Option<OpId>; 2]) {
+        let progress = &mut self.ranks[rank.index()].progress;
+        if let Some(operation) = started {
+            self.schedule.started(rank, progress, operation, &mut self.free);
+        }
+        for operation in done.into_iter().flatten() {
+            self.schedule.done(rank, progress, operation, &mut self.free);
+        }
+        self.release(rank, now);
+    }
+
+    /// Makes events of what is free: sends first, then receives, then computing.
     fn release(&mut self, rank: Rank, now: Time) {
-        let mut free = std::mem::take(&mut self.free);
-        free.sort_by_key(|operation| operation.kind);
-        for operation in free.drain(..) {
-            let mut time = self.free_at[self.cpu(rank, operation)].max(now);
-            if operation.kind == Kind::Send {
-                time = time.max(self.free_at[self.sending(rank, operation)]);
-            }
-            self.push(time, rank, operation, What::Start);
+        if self.free.is_empty() {
+            return;
         }
+        let mut free = std::mem::take(&mut self.free);
+        for kind in [Kind::Send, Kind::Recv, Kind::Calc] {
+            for &operation in free.iter().filter(|operation| operation.kind == kind) {
+                self.start(rank, operation, now);
+            }
+        }
+        free.clear();
         self.free = free;
+    }
+
+    fn start(&mut self, rank: Rank, operation: Operation, now: Time) {
+        let event = Event { time: now, number: self.numbers, operation, rank, what: What::Start };
+        let needs = self.needs(&event);
+        let time = self.free_at[needs.cpu].max(self.free_at[needs.nic]).max(now);
+        self.numbers += 1;
+        self.queue.push(Event { time, ..event });
     }
 
     fn push(&mut self, time: Time, rank: Rank, operation: Operation, what: What) {
@@ -319,39 +344,31 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
         self.numbers += 1;
     }
 
+    fn needs(&self, event: &Event) -> Needs {
+        let (cpus, nics) = (usize::from(self.schedule.cpus()), usize::from(self.schedule.nics()));
+        let (cpu, nic) = (usize::from(event.operation.cpu), usize::from(event.operation.nic));
+        let (resources, lines) =
+            (event.rank.index() * (cpus + 2 * nics), event.rank.index() * (cpus + 2 * cpus * nics));
+        let with_nic = |nics_before: usize| Needs {
+            cpu: resources + cpu,
+            nic: resources + cpus + nics_before * nics + nic,
+            line: lines + cpus + (nics_before * cpus + cpu) * nics + nic,
+        };
+        match (event.what, event.operation.kind) {
+            (What::Arrive, _) => with_nic(1),
+            (_, Kind::Send) => with_nic(0),
+            _ => Needs { cpu: resources + cpu, nic: resources + cpu, line: lines + cpu },
+        }
+    }
+
     fn cursor(&self, rank: Rank, operation: Operation) -> usize {
         rank.index() * usize::from(self.schedule.cpus()) + usize::from(operation.cpu)
     }
 
-    fn cpu(&self, rank: Rank, operation: Operation) -> usize {
-        self.resources(rank) + usize::from(operation.cpu)
-    }
-
-    fn sending(&self, rank: Rank, operation: Operation) -> usize {
-        self.resources(rank) + usize::from(self.schedule.cpus()) + usize::from(operation.nic)
-    }
-
-    fn receiving(&self, rank: Rank, operation: Operation) -> usize {
-        self.sending(rank, operation) + usize::from(self.schedule.nics())
-    }
-
-    fn resources(&self, rank: Rank) -> usize {
-        rank.index() * (usize::from(self.schedule.cpus()) + 2 * usize::from(self.schedule.nics()))
-    }
-
-    /// Which line an event waits in: one for each CPU, then for each CPU and NIC those of sends and those of arrivals.
-    fn line(&self, event: &Event) -> usize {
-        let (cpus, nics) = (usize::from(self.schedule.cpus()), usize::from(self.schedule.nics()));
-        let (cpu, nic) = (usize::from(event.operation.cpu), usize::from(event.operation.nic));
-        let of_rank = match (event.what, event.operation.kind) {
-            (What::Arrive, _) => cpus + cpus * nics + cpu * nics + nic,
-            (_, Kind::Send) => cpus + cpu * nics + nic,
-            _ => cpu,
-        };
-        event.rank.index() * (cpus + 2 * cpus * nics) + of_rank
-    }
-
     fn outcome(self) -> Result<Outcome, Error> {
+        if self.queue.is_late() {
+            return Err(Error::TooLong);
+        }
         for (rank, state) in (0..).zip(&self.ranks) {
             if let Some(receive) = state.matching.first_posted() {
                 let shown =
@@ -363,9 +380,12 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
                 return Err(Error::NeverReceived { rank, from: send.peer, tag: send.tag });
             }
         }
-        let (stride, cpus) = (self.resources(Rank(1)), usize::from(self.schedule.cpus()));
-        let finished: Vec<Time> =
-            self.free_at.chunks(stride).map(|rank| rank[..cpus].iter().copied().max().unwrap_or_default()).collect();
+        let (cpus, nics) = (usize::from(self.schedule.cpus()), usize::from(self.schedule.nics()));
+        let finished: Vec<Time> = self
+            .free_at
+            .chunks(cpus + 2 * nics)
+            .map(|rank| rank[..cpus].iter().copied().max().unwrap_or_default())
+            .collect();
         if finished.contains(&Time::MAX) {
             return Err(Error::TooLong);
         }

@@ -1,14 +1,16 @@
 //! What happens next.
 //!
 //! **Problem.** A run of 16,384 ranks takes millions of events in order of time, and among equal times in order of their making.
-//! **Idea.** Time only goes on, so a radix heap serves: events lie in buckets by the highest byte in which their time differs from
-//! the time last taken, and by what that byte is; when there is nothing of the present left, the next bucket is dealt out over those
-//! before it. **Why this way.** An event moves at most eight times, mostly two or three, always through memory in order; a binary
-//! heap misses the cache at every level. Events of one time are common (ranks in step), and are sorted once, by their numbers.
-//! Buckets are made of chunks that go back to one pool, so memory is that of the events there are.
+//! **Idea.** An event is made some length of time before it is due, and few lengths make up nearly all: *o*, *o + L*, the bytes of a
+//! message, the computing of a step. Time only goes on, so what is made the same length ahead is due in the order of making: a lane for
+//! each length is in order by itself, and what is next is the first of one of few lanes. An event that is put off keeps its number, so
+//! such have lanes of their own. What has no lane, or would not be in order in it, goes into a binary heap. **Why this way.** An event is
+//! written once and read once, through memory in order; a heap of all events misses the cache at every level.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
+use super::lane::{Lane, Pool};
 use crate::operation::{Operation, Rank};
 use crate::time::Time;
 
@@ -34,110 +36,166 @@ pub(super) struct Event {
     pub what: What,
 }
 
-/// Values of a byte, and bytes of a time.
-const DIGITS: usize = 256;
-const LEVELS: usize = 8;
+impl Event {
+    /// By what events are in order; no two have the same.
+    fn key(&self) -> (Time, u64) {
+        (self.time, self.number)
+    }
+}
 
-/// Events in a chunk: 3 KiB of them.
-const CHUNK: usize = 64;
+impl PartialOrd for Event {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Event {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+/// A power of two, so that a hash finds one; with the heap as one more they have a bit each in a word.
+const LANES: usize = 32;
+const STRAYS: usize = LANES;
+
+/// Lanes that are looked at for a length.
+const TRIES: usize = 4;
+
+/// After the key of any event.
+const NEVER: (Time, u64) = (Time::MAX, u64::MAX);
 
 /// Events by time, then by number.
 #[derive(Debug)]
 pub(super) struct Queue {
-    /// Of the time last taken, in order of their numbers.
-    now: VecDeque<Event>,
-    /// Those later: a level for each byte, the lowest first, and there a bucket for each digit.
-    later: Vec<Vec<Vec<Event>>>,
-    /// Which buckets of a level have events: a bit for each digit.
-    used: [[u64; DIGITS / 64]; LEVELS],
-    /// Empty chunks.
-    pool: Vec<Vec<Event>>,
-    last: u64,
+    /// The time last taken.
+    now: Time,
+    /// The highest number that there was.
+    newest: u64,
+    lanes: [Lane; LANES],
+    /// How long ahead the events of each lane were made.
+    lengths: [Length; LANES],
+    pool: Pool,
+    strays: BinaryHeap<Reverse<Event>>,
+    /// When the first of each lane and of the strays is due, and its number; [`NEVER`] if there is none.
+    due: [Time; LANES + 1],
+    number: [u64; LANES + 1],
+    /// Which of them have something that is due now: a bit for each.
+    present: u64,
+}
+
+/// How many picoseconds before it is due an event was made, and whether it was put off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Length {
+    ahead: u64,
+    again: bool,
 }
 
 impl Queue {
     pub fn new() -> Self {
         Self {
-            now: VecDeque::new(),
-            later: vec![Vec::new(); LEVELS * DIGITS],
-            used: [[0; DIGITS / 64]; LEVELS],
-            pool: Vec::new(),
-            last: 0,
+            now: Time::ZERO,
+            newest: 0,
+            lanes: std::array::from_fn(|_| Lane::default()),
+            lengths: [Length::default(); LANES],
+            pool: Pool::new(),
+            strays: BinaryHeap::new(),
+            due: [NEVER.0; LANES + 1],
+            number: [NEVER.1; LANES + 1],
+            present: 0,
         }
     }
 
     /// Adds an event, which is not before the last that was taken.
     pub fn push(&mut self, event: Event) {
-        debug_assert!(event.time.picos() >= self.last, "time goes on");
-        if event.time.picos() != self.last {
-            self.put(event);
-        } else if self.now.back().is_none_or(|last| last.number < event.number) {
-            self.now.push_back(event);
-        } else {
-            // One that was put off, but to the present: rare.
-            let place = self.now.partition_point(|other| other.number < event.number);
-            self.now.insert(place, event);
+        debug_assert!(event.time >= self.now, "time goes on");
+        let length = Length { ahead: event.time.since(self.now).picos(), again: event.number < self.newest };
+        self.newest = self.newest.max(event.number);
+        let Some(place) = self.lane(length, &event) else {
+            self.strays.push(Reverse(event));
+            return self.note_first_stray();
+        };
+        self.lengths[place] = length;
+        self.lanes[place].push(event, &mut self.pool);
+        if self.number[place] == NEVER.1 {
+            self.note_first(place, event.key());
         }
     }
 
-    /// The next event.
+    /// The lane of a length, or an empty one; none if the event would not be in order there.
+    fn lane(&self, length: Length, event: &Event) -> Option<usize> {
+        /// 2^64 by the golden ratio: spreads lengths over the lanes (Knuth, TAOCP 3, 6.4).
+        const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+        let hash = (length.ahead << 1 | u64::from(length.again)).wrapping_mul(SPREAD);
+        let home = usize::try_from(hash >> (u64::BITS - LANES.ilog2())).expect("below the lanes");
+        for place in (home..home + TRIES).map(|place| place % LANES) {
+            if self.number[place] == NEVER.1 {
+                return Some(place);
+            }
+            if self.lengths[place] == length {
+                return self.lanes[place].last().is_none_or(|last| last < event).then_some(place);
+            }
+        }
+        None
+    }
+
+    /// The next event; none if nothing is due before [`Time::MAX`].
     pub fn pop(&mut self) -> Option<Event> {
-        if self.now.is_empty() {
-            self.deal();
+        if self.present == 0 {
+            self.advance();
         }
-        self.now.pop_front()
+        let place = self.next()?;
+        if place == STRAYS {
+            let event = self.strays.pop();
+            self.note_first_stray();
+            return event.map(|Reverse(event)| event);
+        }
+        let event = self.lanes[place].pop(&mut self.pool);
+        let first = self.lanes[place].first().map_or(NEVER, Event::key);
+        self.note_first(place, first);
+        event
     }
 
-    /// Adds an event that is later than the last that was taken.
-    fn put(&mut self, event: Event) {
-        let (level, digit) = place(event.time.picos(), self.last);
-        self.used[level][digit / 64] |= 1 << (digit % 64);
-        let bucket = &mut self.later[level * DIGITS + digit];
-        match bucket.last_mut().filter(|chunk| chunk.len() < CHUNK) {
-            Some(chunk) => chunk.push(event),
-            None => {
-                let mut chunk = self.pool.pop().unwrap_or_else(|| Vec::with_capacity(CHUNK));
-                chunk.push(event);
-                bucket.push(chunk);
+    /// Whether there is an event that is never due.
+    pub fn is_late(&self) -> bool {
+        self.number.iter().any(|number| *number != NEVER.1)
+    }
+
+    /// Of the lanes that have something due now, that with the lowest number.
+    fn next(&self) -> Option<usize> {
+        let (mut next, mut left) = (None, self.present);
+        let mut lowest = u64::MAX;
+        while left != 0 {
+            let lane = left.trailing_zeros() as usize;
+            if self.number[lane] < lowest {
+                (next, lowest) = (Some(lane), self.number[lane]);
+            }
+            left &= left - 1;
+        }
+        next
+    }
+
+    /// Goes on to the next time at which something is due.
+    fn advance(&mut self) {
+        let earliest = self.due.into_iter().min().expect("there are lanes");
+        if earliest < Time::MAX {
+            self.now = earliest;
+            for (place, due) in self.due.into_iter().enumerate() {
+                self.present |= u64::from(due == earliest) << place;
             }
         }
     }
 
-    /// Moves on to the next time at which there is something.
-    fn deal(&mut self) {
-        let Some((level, digit)) = self.next_bucket() else { return };
-        self.used[level][digit / 64] &= !(1 << (digit % 64));
-        let mut bucket = std::mem::take(&mut self.later[level * DIGITS + digit]);
-        self.last = bucket.iter().flatten().map(|event| event.time.picos()).min().expect("not empty");
-        for mut chunk in bucket.drain(..) {
-            for event in chunk.drain(..) {
-                if event.time.picos() == self.last {
-                    self.now.push_back(event);
-                } else {
-                    self.put(event);
-                }
-            }
-            self.pool.push(chunk);
-        }
-        // Its list of chunks serves the next: a bucket is emptied every few events.
-        self.later[level * DIGITS + digit] = bucket;
-        // Mostly in order already, and such a sort is one pass then.
-        self.now.make_contiguous().sort_by_key(|event| event.number);
+    /// Notes what is the first of a lane now.
+    fn note_first(&mut self, place: usize, (due, number): (Time, u64)) {
+        (self.due[place], self.number[place]) = (due, number);
+        self.present = self.present & !(1 << place) | u64::from(due == self.now) << place;
     }
 
-    /// The bucket with the earliest events: all in a lower level are earlier than those in a higher.
-    fn next_bucket(&self) -> Option<(usize, usize)> {
-        self.used.iter().enumerate().find_map(|(level, used)| {
-            let (word, bits) = used.iter().enumerate().find(|(_, bits)| **bits != 0)?;
-            Some((level, word * 64 + bits.trailing_zeros() as usize))
-        })
+    fn note_first_stray(&mut self) {
+        let first = self.strays.peek().map_or(NEVER, |Reverse(event)| event.key());
+        self.note_first(STRAYS, first);
     }
-}
-
-/// The highest byte in which a time differs from an earlier one, and what it is.
-fn place(time: u64, last: u64) -> (usize, usize) {
-    let level = ((u64::BITS - 1 - (time ^ last).leading_zeros()) / 8) as usize;
-    (level, usize::from(time.to_le_bytes()[level]))
 }
 
 #[cfg(test)]
@@ -145,32 +203,40 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Pushes, so far ahead, and takes, beside a list that is searched. Every third that is taken is put off, with its number.
+    fn is_as_its_twin(steps: impl IntoIterator<Item = (u64, bool)>) -> Result<(), TestCaseError> {
+        let (mut queue, mut twin, mut now, mut number) = (Queue::new(), Vec::new(), 0, 0);
+        for (ahead, taking) in steps {
+            if taking {
+                twin.sort_by_key(|event: &Event| (event.time, event.number));
+                let due = if twin.is_empty() { None } else { Some(twin.remove(0)) };
+                prop_assert_eq!(queue.pop(), due);
+                now = due.map_or(now, |event| event.time.picos());
+                if let Some(event) = due.filter(|event| event.number % 3 == 0) {
+                    let put_off = Event { time: Time::from_picos(now + ahead), ..event };
+                    queue.push(put_off);
+                    twin.push(put_off);
+                }
+            } else {
+                let time = Time::from_picos(now + ahead);
+                let event = Event { time, number, operation: Operation::calc(time), rank: Rank(0), what: What::Start };
+                number += 1;
+                queue.push(event);
+                twin.push(event);
+            }
+        }
+        Ok(())
+    }
+
     proptest! {
-        /// The slow twin: a list that is searched.
         #[test]
         fn events_come_by_time_then_by_number(steps in proptest::collection::vec((0..4_u64, 0..3_u32, any::<bool>()), 1..300)) {
-            let (mut queue, mut twin, mut now, mut number) = (Queue::new(), Vec::new(), 0, 0);
-            for (ahead, shift, taking) in steps {
-                if taking {
-                    twin.sort_by_key(|event: &Event| (event.time, event.number));
-                    let due = if twin.is_empty() { None } else { Some(twin.remove(0)) };
-                    prop_assert_eq!(queue.pop(), due);
-                    now = due.map_or(now, |event| event.time.picos());
-                    // Every third that is taken is put off, with its number.
-                    if let Some(event) = due.filter(|event| event.number % 3 == 0) {
-                        let put_off = Event { time: Time::from_picos(now + ahead), ..event };
-                        queue.push(put_off);
-                        twin.push(put_off);
-                    }
-                } else {
-                    let time = Time::from_picos(now + (ahead << (20 * shift)));
-                    let event =
-                        Event { time, number, operation: Operation::calc(time), rank: Rank(0), what: What::Start };
-                    number += 1;
-                    queue.push(event);
-                    twin.push(event);
-                }
-            }
+            is_as_its_twin(steps.into_iter().map(|(ahead, shift, taking)| (ahead << (20 * shift), taking)))?;
+        }
+
+        #[test]
+        fn events_without_a_lane_come_in_order_too(steps in proptest::collection::vec((0..200_u64, any::<bool>()), 1..300)) {
+            is_as_its_twin(steps)?;
         }
     }
 }

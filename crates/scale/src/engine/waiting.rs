@@ -58,33 +58,38 @@ impl Lines {
         Self { of: vec![NONE; count], used: Vec::new(), unused: Vec::new() }
     }
 
-    /// An event could not go. It is given back if it is to be put into the queue, at the time that its line waits for.
-    pub fn wait(&mut self, line: usize, event: Event) -> Option<Event> {
-        if self.of[line] == NONE {
+    /// An event could not go. Whether it is to be put into the queue, at the time that its line waits for.
+    pub fn wait(&mut self, line: usize, event: &Event) -> bool {
+        if !self.is_used(line) {
             let place = self.unused.pop().unwrap_or_else(|| {
                 self.used.push(Line::default());
                 u32::try_from(self.used.len() - 1).expect("fewer than 2^32 lines")
             });
             self.of[line] = place;
             self.used[place as usize].head = event.number;
-            return Some(event);
+            return true;
         }
         let line = &mut self.used[self.of[line] as usize];
         if event.number > line.head {
-            line.behind.push(Reverse(ByNumber(event)));
-            return None;
+            line.behind.push(Reverse(ByNumber(*event)));
+            return false;
         }
         // The head again, or one that goes before it: then the old head joins the line when it is looked at next.
         line.head = event.number;
-        Some(event)
+        true
+    }
+
+    /// Whether something waits in a line.
+    fn is_used(&self, line: usize) -> bool {
+        self.of[line] != NONE
     }
 
     /// An event went. The next of its line is given back if it is to be put into the queue.
     pub fn went(&mut self, line: usize, event: &Event) -> Option<Event> {
-        let place = self.of[line];
-        if place == NONE {
+        if !self.is_used(line) {
             return None;
         }
+        let place = self.of[line];
         let waiting = &mut self.used[place as usize];
         if waiting.head != event.number {
             return None;
