@@ -55,9 +55,35 @@ fn a_goal_schedule_is_projected() {
 }
 
 #[test]
+fn a_figure_is_swept_drawn_and_written_down() {
+    let rampart = Rampart::new();
+    let file = |name: &str| rampart.folder().join(name).to_str().unwrap().to_owned();
+    let (html, csv) = (file("figure.html"), file("figure.csv"));
+    let asked = ["project", "sweep", "--figure", "4", "--workload", "cth", "--workload", "lulesh", "--seeds", "2"];
+    let json = rampart.json(&[&asked[..], &["--errors", "1", "--html", &html, "--csv", &csv, "--json"]].concat());
+    let groups = json["groups"].as_array().unwrap();
+    assert_eq!(groups.len(), 9, "three systems, three who log: {json}");
+    assert!(groups.iter().all(|group| group["bars"].as_array().unwrap().len() == 2), "{json}");
+    let csv = fs::read_to_string(csv).unwrap();
+    assert_eq!(csv.lines().next(), Some("panel,path,nodes,mtbce_seconds,workload,slowdown,uncertainty"));
+    let of_summit = csv.lines().filter(|line| line.starts_with("summit,firmware,")).collect::<Vec<_>>();
+    assert!(of_summit.len() == 2 && of_summit[1].contains(",lulesh,"), "{csv}");
+    assert_eq!(csv.lines().count(), 1 + 9 * 2);
+    let html = fs::read_to_string(html).unwrap();
+    assert_eq!(
+        (html.matches("<svg").count(), html.matches("<h2>").count()),
+        (3, 4),
+        "a drawing a system, and the claims"
+    );
+    for told in ["summit: an error every", "\nlulesh\n", "\nfirmware\n", "slowdown, %", "below 10 %"] {
+        assert!(html.contains(told), "{told}: {html}");
+    }
+}
+
+#[test]
 fn what_cannot_be_projected_is_refused_in_one_line() {
     let rampart = Rampart::new();
-    let refused: [(&[&str], &str); 7] = [
+    let refused: [(&[&str], &str); 8] = [
         (&["project"], "--mtbce"),
         (&["project", "--system", "sumit"], "summit"),
         (&["project", "--system", "summit", "--workload", "linpack"], "hpcg"),
@@ -65,6 +91,7 @@ fn what_cannot_be_projected_is_refused_in_one_line() {
         (&["project", "--mtbce", "10ms", "--nodes", "4", "--reporting", "firmware"], "leave no time"),
         (&["project", "--from-errors", "/nowhere", "--dimm", "A1"], "/nowhere"),
         (&["project", "sweep", "--figure", "2"], "3 to 7"),
+        (&["project", "sweep", "--figure", "4", "--workload", "linpack"], "hpcg"),
     ];
     for (arguments, told) in refused {
         let said = rampart.run(arguments);

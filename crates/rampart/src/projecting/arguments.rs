@@ -133,6 +133,9 @@ pub struct SweepArguments {
     /// The numbers behind it
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
+    /// Only this workload, and others that are named so [default: all nine]
+    #[arg(long, value_name = "NAME")]
+    pub workload: Vec<String>,
     /// One grid of all ranks, as the programs are [default: copies of traced ranks, as the paper extrapolates its traces]
     #[arg(long)]
     pub whole: bool,

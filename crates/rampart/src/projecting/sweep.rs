@@ -7,6 +7,7 @@ use rampart_scale::Workshop;
 use rampart_scale::project::claims::Claim;
 use rampart_scale::project::figure::{Figure, Setting};
 use rampart_scale::project::{Prepared, Projection};
+use rampart_scale::workload::Workload;
 use rampart_scale::{Error as ScaleError, LogGops};
 use serde_json::{Value, json};
 
@@ -70,9 +71,10 @@ impl Drawn {
         let stop = signals::stop_flag()?;
         let workshop = Workshop { threads: threads(), stop: &stop, done: &|_| {} };
         let mut groups: Vec<Group> = settings.into_iter().map(|setting| Group { setting, bars: Vec::new() }).collect();
-        let (steps, mut done, all) = (Steps::new(), 0, groups.len() * Figure::workloads().len());
+        let workloads = asked(&arguments.workload)?;
+        let (steps, mut done, all) = (Steps::new(), 0, groups.len() * workloads.len());
         // A program is worked out once for each number of nodes.
-        for workload in Figure::workloads() {
+        for workload in workloads {
             let mut prepared: Option<(u32, Prepared)> = None;
             for group in &mut groups {
                 let nodes = group.setting.nodes;
@@ -181,16 +183,18 @@ impl Drawn {
         let title = format!("Figure {}: {}", self.figure.number(), self.figure.shows());
         let mut body = format!(
             "<h1>{}</h1>\n<p class=soft>What corrected errors cost, in % of the time without them, with the interval of 95 %. Programs \
-            are {}. A bar at the upper edge: errors leave the program no time.</p>\n",
+            are {}. No bar: below 0.01 %. A bar at the upper edge: errors leave the program no time.</p>\n",
             page::escape(&title),
             self.shape()
         );
         for panel in self.panels() {
+            let groups = self.of_panel(panel);
+            let every = groups[0].setting.errors.mean.to_string();
             let _ = writeln!(
                 body,
                 "<h2>{}</h2>\n<figure>\n{}\n</figure>",
-                page::escape(panel),
-                chart::svg(&self.of_panel(panel))
+                page::escape(&heading(panel, &every)),
+                chart::svg(&groups)
             );
         }
         body.push_str("<h2>What the paper says of it</h2>\n<div class=table><table>\n<tr><th>statement<th class=number>here, from<th class=number>to<th>\n");
@@ -209,14 +213,37 @@ impl Drawn {
         page::document(&title, &body)
     }
 
+    /// Each once: of some, software and firmware are asked about apart.
     fn panels(&self) -> Vec<&str> {
-        let mut panels: Vec<&str> = self.groups.iter().map(|group| group.setting.panel.as_str()).collect();
-        panels.dedup();
+        let mut panels: Vec<&str> = Vec::new();
+        for Group { setting, .. } in &self.groups {
+            if !panels.contains(&setting.panel.as_str()) {
+                panels.push(&setting.panel);
+            }
+        }
         panels
     }
 
     fn of_panel(&self, panel: &str) -> Vec<&Group> {
         self.groups.iter().filter(|group| group.setting.panel == panel).collect()
+    }
+}
+
+/// The workloads of these names; of none, all.
+fn asked(names: &[String]) -> Result<Vec<Workload>, ScaleError> {
+    if names.is_empty() {
+        Ok(Figure::workloads().to_vec())
+    } else {
+        names.iter().map(|name| Workload::named(name)).collect()
+    }
+}
+
+/// What is above a panel, which is named by its system or by how often errors come.
+fn heading(panel: &str, every: &str) -> String {
+    if panel == every {
+        format!("An error every {every} on a node")
+    } else {
+        format!("{panel}: an error every {every} on a node")
     }
 }
 
