@@ -16,7 +16,10 @@ const NAMES: u32 = 76;
 const LEAST: f64 = 0.0099;
 const MOST: f64 = 10_000.0;
 
-/// Paths in the order of their colours, which are the same in each panel.
+/// Above the tallest bar is room for the paths' names.
+const TOP: f64 = 5.0 * MOST;
+
+/// Paths in the order of their colours, which are the same in each panel; others, by how long an error takes, are all of the first.
 const PATHS: [&str; 3] = ["hardware", "software", "firmware"];
 
 /// The bars of one panel: a cluster for each path, a bar for each workload with the interval of 95 % as a line.
@@ -32,7 +35,7 @@ fn draw(groups: &[&Group], text: &mut String) -> Result<(), Failure> {
         .margin(8)
         .x_label_area_size(NAMES)
         .y_label_area_size(64)
-        .build_cartesian_2d(0.0..groups.len() as f64, (LEAST..MOST).log_scale())?;
+        .build_cartesian_2d(0.0..groups.len() as f64, (LEAST..TOP).log_scale())?;
     chart
         .configure_mesh()
         .disable_x_mesh()
@@ -45,7 +48,7 @@ fn draw(groups: &[&Group], text: &mut String) -> Result<(), Failure> {
     let upright = ("sans-serif", 11).into_font().transform(FontTransform::Rotate270);
     let below = TextStyle::from(upright).pos(Pos::new(HPos::Right, VPos::Center));
     for (place, group) in groups.iter().enumerate() {
-        let path = PATHS.iter().position(|path| *path == group.setting.path).unwrap_or(place);
+        let path = PATHS.iter().position(|path| *path == group.setting.path).unwrap_or(0);
         let colour = COLOURS[path % COLOURS.len()];
         let width = 0.84 / group.bars.len() as f64;
         let left = |bar: usize| place as f64 + 0.08 + width * bar as f64;
@@ -66,7 +69,7 @@ fn draw(groups: &[&Group], text: &mut String) -> Result<(), Failure> {
             root.draw(&Text::new(bar.workload, (x, y + 6), below.clone()))?;
         }
         let middle = TextStyle::from(("sans-serif", 13).into_font()).pos(Pos::new(HPos::Center, VPos::Top));
-        let name = Text::new(group.setting.path.clone(), (place as f64 + 0.5, MOST * 0.8), middle);
+        let name = Text::new(group.setting.path.clone(), (place as f64 + 0.5, TOP * 0.8), middle);
         chart.draw_series(std::iter::once(name))?;
     }
     root.present()?;

@@ -183,7 +183,7 @@ impl Drawn {
         let title = format!("Figure {}: {}", self.figure.number(), self.figure.shows());
         let mut body = format!(
             "<h1>{}</h1>\n<p class=soft>What corrected errors cost, in % of the time without them, with the interval of 95 %. Programs \
-            are {}. No bar: below 0.01 %. A bar at the upper edge: errors leave the program no time.</p>\n",
+            are {}. No bar: below 0.01 %. A bar of 10000 %: as much or more, or errors leave the program no time.</p>\n",
             page::escape(&title),
             self.shape()
         );
