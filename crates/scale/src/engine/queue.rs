@@ -6,6 +6,8 @@
 //! each length is in order by itself, and what is next is the first of one of few lanes. An event that is put off keeps its number, so
 //! such have lanes of their own. What has no lane, or would not be in order in it, goes into a binary heap. **Why this way.** An event is
 //! written once and read once, through memory in order; a heap of all events misses the cache at every level.
+//! The price: where each rank computes for a length of its own, most events go through the heap, and an event takes 1.4 times as long as
+//! with a radix heap.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
