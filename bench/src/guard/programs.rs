@@ -79,7 +79,7 @@ public class Objects {
 ";
 
 /// Functions of the compiler's input.
-const FUNCTIONS: usize = 250;
+const FUNCTIONS: usize = 500;
 
 fn words(program: &'static str, arguments: &'static [&'static str]) -> Box<Program> {
     Box::new(move || {
