@@ -10,6 +10,8 @@ use rampart_codes::{Codec, Engine, PAGE_BYTES, Page, PageBits, PageData, Pages, 
 use rampart_linux::{Block, PageKind};
 use rampart_memory::Bytes;
 
+use crate::middle::median;
+
 /// How often each figure is measured, in turns with all others; the median counts.
 const ROUNDS: usize = 5;
 
@@ -213,12 +215,7 @@ fn threads() -> Result<(), String> {
 fn medians(ground: &mut Ground, works: &[Work], place: Place) -> Vec<f64> {
     let rounds: Vec<Vec<f64>> =
         (0..ROUNDS).map(|_| works.iter().map(|&work| ground.speed(work, place)).collect()).collect();
-    let median = |work: usize| {
-        let mut speeds: Vec<f64> = rounds.iter().map(|round| round[work]).collect();
-        speeds.sort_by(f64::total_cmp);
-        speeds[ROUNDS / 2]
-    };
-    (0..works.len()).map(median).collect()
+    (0..works.len()).map(|work| median(rounds.iter().map(|round| round[work]).collect())).collect()
 }
 
 /// How long it takes to put a page right in which one bit was flipped.

@@ -16,6 +16,7 @@ use rampart_march::execute::{Engine, Executor, Method, Mismatch, Region, Setting
 use rampart_march::{Aim, Background, MarchTest, Order, Pass};
 use rampart_memory::Bytes;
 
+use crate::middle::median;
 use crate::peers;
 
 /// How often each figure is measured; the median counts.
@@ -194,11 +195,6 @@ fn shuffled_pages(block: &Block) -> Vec<NonNull<u8>> {
     }
     // SAFETY: each page lies in the block.
     order.into_iter().map(|page| unsafe { block.base().add(page * 4096) }).collect()
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 fn print_row(name: &str, cut: Cut, row: &[Cell]) {

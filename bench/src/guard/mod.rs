@@ -16,6 +16,7 @@ use std::time::Instant;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::middle::median;
 use crate::soak;
 
 /// Pairs of each program and setting.
@@ -156,11 +157,10 @@ fn compare(program: &Program, setting: &[&str], guard: &Guard) -> Result<String,
     }
     let seen = guard.told()?;
     let all: Vec<String> = ratios.iter().map(|ratio| format!("{ratio:.2}")).collect();
-    ratios.sort_by(f64::total_cmp);
     let locked = 100.0 * seen["locked_share"].as_f64().unwrap_or_default();
     let count = |name: &str| seen["counts"][name].as_f64().unwrap_or_default();
     let coded = (count("verified") + count("encoded")) * 4096.0 / 1e9 / last;
-    let (ratio, faults) = (ratios[PAIRS / 2], count("faults"));
+    let (ratio, faults) = (median(ratios), count("faults"));
     Ok(format!("{ratio:>6.2}{locked:>8.1} %{faults:>10}{coded:>12.2}   {}", all.join(" ")))
 }
 

@@ -12,12 +12,12 @@ type Ready = fn(&Path) -> Result<Box<Program>, String>;
 
 /// All of them by name.
 pub const PROGRAMS: [(&str, Ready); 7] = [
-    ("redis and its benchmark", |folder| redis(folder)),
+    ("redis and its benchmark", redis),
     ("SQLite, in memory", |_| Ok(words("sqlite3", &[":memory:", ROWS]))),
-    ("C compiler, -O2", |folder| compiler(folder)),
+    ("C compiler, -O2", compiler),
     ("Python, NumPy", |_| python(NUMERICAL)),
     ("Python, small objects", |_| python(OBJECTS)),
-    ("Java, compiled and run", |folder| java(folder)),
+    ("Java, compiled and run", java),
     ("Node.js, small objects", |_| Ok(words("node", &["-e", NODE]))),
 ];
 

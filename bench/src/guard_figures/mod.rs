@@ -11,6 +11,7 @@ mod draw;
 use std::process::Command;
 
 use crate::guard::{self, Guard, Program};
+use crate::middle::median;
 
 /// Pages to unlock ahead, as in the tables.
 const AHEAD: [u32; 4] = [16, 32, 64, 128];
@@ -100,9 +101,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
 fn panel(name: &str, program: &Program, guard: &Guard) -> Result<Panel, String> {
     // The first run finds memory that the host has to give back.
     guard::timed(program())?;
-    let mut alone: Vec<f64> = (0..3).map(|_| guard::timed(program())).collect::<Result<_, _>>()?;
-    alone.sort_by(f64::total_cmp);
-    let alone = alone[1];
+    let alone = median((0..3).map(|_| guard::timed(program())).collect::<Result<_, _>>()?);
     let point = |setting: &[String]| point(&program(), setting, alone, guard);
     let mut points = [[[Point { time: 1.0, unlocked: 0.0 }; AHEAD.len()]; INTERVALS.len()]; ENGINES.len()];
     for (of_engine, engine) in points.iter_mut().zip(ENGINES) {

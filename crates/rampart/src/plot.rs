@@ -61,7 +61,7 @@ fn span(table: &Table) -> (f64, f64) {
 
 /// A number of an axis: to a thousandth at most, and without needless digits.
 fn tick(value: f64) -> String {
-    format!("{}", (value * 1000.0).round() / 1000.0)
+    ((value * 1000.0).round() / 1000.0).to_string()
 }
 
 fn bars(area: &DrawingArea<SVGBackend<'_>, Shift>, table: &Table) -> Result<(), Failure> {

@@ -21,12 +21,15 @@ const CORRECTED: u64 = 0x8;
 /// That the address and its mask are meant, and no CPU (`SET_ERROR_TYPE_WITH_ADDRESS`, ACPI 6.5, table 18.31).
 const AT_ADDRESS: u64 = 0x2;
 
+/// Where they are asked for, below `/sys`.
+const FOLDER: &str = "kernel/debug/apei/einj";
+
 /// A machine that can be asked for them lacks nothing of this.
 const KERNEL: &str = "CONFIG_ACPI_APEI_EINJ, on firmware with EINJ, with the module einj and debugfs mounted";
 
 /// The file that lists what errors can be made, one a line.
 pub(crate) fn types(roots: &Roots) -> Result<String, Absence> {
-    let path = roots.sys("kernel/debug/apei/einj/available_error_type");
+    let path = roots.sys(FOLDER).join("available_error_type");
     text(&path).map_err(|cause| Absence::of_file(&path, &cause, KERNEL))
 }
 
@@ -59,7 +62,7 @@ impl ErrorMaker {
         // How well does not matter: its frame is asked for anew each time.
         let _held = block.pin();
         let pagemap = Pagemap::open(roots).map_err(absence)?;
-        let maker = Self { folder: roots.sys("kernel/debug/apei/einj"), pagemap, block };
+        let maker = Self { folder: roots.sys(FOLDER), pagemap, block };
         maker.address().map_err(absence)?;
         Ok(maker)
     }
@@ -120,7 +123,7 @@ mod tests {
     /// A firmware that makes these; what processes are is the machine's own affair.
     fn firmware(types: &str) -> (tempfile::TempDir, Roots) {
         let folder = tempfile::tempdir().unwrap();
-        let einj = folder.path().join("kernel/debug/apei/einj");
+        let einj = folder.path().join(FOLDER);
         fs::create_dir_all(&einj).unwrap();
         fs::write(einj.join("available_error_type"), types).unwrap();
         let roots = Roots::new("/proc", folder.path());

@@ -49,6 +49,12 @@ fn write(range: &SharedRange, page: u64, value: u64) {
     unsafe { range.address(page).cast::<u64>().write_volatile(value) }
 }
 
+/// Fills so many pages from the first on, and writes to each.
+fn fill_with(range: &SharedRange, pages: u64, value: u64) {
+    range.fill(span(0, pages)).unwrap();
+    (0..pages).for_each(|page| write(range, page, value));
+}
+
 fn behind(range: &SharedRange, page: u64) -> u64 {
     // SAFETY: the page is the mapping's behind the range.
     unsafe { range.behind(page).cast::<u64>().read_volatile() }
@@ -131,8 +137,7 @@ fn no_write_is_lost_while_pages_change_their_kind() {
 fn what_is_given_back_reads_as_zeros_whatever_its_kind() {
     let _no_forks = FORKS.read();
     served(PageKind::Base, |range| {
-        range.fill(span(0, 16)).unwrap();
-        (0..16).for_each(|page| write(range, page, 9));
+        fill_with(range, 16, 9);
         range.lock(span(4, 4)).unwrap();
         range.leave(span(8, 4)).unwrap();
         for page in [1, 5, 9] {
@@ -147,8 +152,7 @@ fn what_is_given_back_reads_as_zeros_whatever_its_kind() {
 fn pages_that_may_not_be_swapped_are_locked_split_and_given_back_too() {
     let _no_forks = FORKS.read();
     served(PageKind::Base, |range| {
-        range.fill(span(0, 8)).unwrap();
-        (0..8).for_each(|page| write(range, page, 9));
+        fill_with(range, 8, 9);
         // SAFETY: it changes neither content nor addresses.
         if unsafe { libc::mlock(range.base().as_ptr().cast(), 8 * crate::PAGE_BYTES) } != 0 {
             eprintln!("skipped: {}", io::Error::last_os_error());
@@ -168,8 +172,7 @@ fn pages_that_may_not_be_swapped_are_locked_split_and_given_back_too() {
 fn what_was_given_back_may_become_ordinary_memory_of_zeros() {
     let _no_forks = FORKS.read();
     served(PageKind::Base, |range| {
-        range.fill(span(0, 8)).unwrap();
-        (0..8).for_each(|page| write(range, page, 9));
+        fill_with(range, 8, 9);
         range.discard(span(0, 8)).unwrap();
         range.abandon(span(0, 8)).unwrap();
         assert_eq!((0..8).map(|page| read(range, page)).sum::<u64>(), 0);
@@ -183,8 +186,7 @@ fn what_was_given_back_may_become_ordinary_memory_of_zeros() {
 fn a_page_that_the_hardware_gave_up_reads_as_zeros_and_those_beside_it_stay() {
     let _no_forks = FORKS.read();
     served(PageKind::Base, |range| {
-        range.fill(span(0, 8)).unwrap();
-        (0..8).for_each(|page| write(range, page, 9));
+        fill_with(range, 8, 9);
         range.lock(span(0, 8)).unwrap();
         let lost = range.find_behind(range.behind(3).addr().get() + 77).unwrap();
         range.replace_lost(lost).unwrap();

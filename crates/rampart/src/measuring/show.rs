@@ -134,8 +134,8 @@ impl Measured {
         let end = |of: &OfCpu| of.detours.last().map_or(of.watched, |last| of.watched.max(last.start));
         let seconds = self.noise.cpus.iter().map(end).max().unwrap_or_default().as_secs_f64().max(1e-6);
         let longest = Summary::of(&self.noise.cpus).lengths.map_or(Time::ZERO, |lengths| lengths[3]);
+        let errors: Vec<Time> = self.made.iter().flat_map(Made::moments).collect();
         for of in &self.noise.cpus {
-            let errors: Vec<Time> = self.made.iter().flat_map(Made::moments).collect();
             let drawing = chart::svg(of, &errors, seconds, self.noise.threshold, longest);
             let _ = writeln!(body, "<h2>CPU {}</h2>\n<figure>\n{drawing}\n</figure>", of.cpu);
         }

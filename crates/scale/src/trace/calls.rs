@@ -165,15 +165,19 @@ impl<'a> Calls<'a> {
     pub fn tell(&mut self, spent: Spent, record: Record) -> Result<(), Contradiction> {
         self.compute(self.longer(spent.computed));
         let library = self.longer(spent.library);
-        match record {
-            Record::Recv(message) => return self.received(message, library),
-            Record::Isend(message, request) => return self.begin_send(message, request, library),
-            Record::Start(request) => return self.start(request, library),
-            Record::Done(done) => return self.done(done, library),
-            Record::Irecv(message, request) => self.begin_receive(message, request, library),
-            _ => self.compute(library),
+        let of_a_message = matches!(
+            record,
+            Record::Recv(_) | Record::Isend(..) | Record::Irecv(..) | Record::Start(_) | Record::Done(_)
+        );
+        if !of_a_message {
+            self.compute(library);
         }
         match record {
+            Record::Recv(message) => self.received(message, library)?,
+            Record::Isend(message, request) => self.begin_send(message, request, library)?,
+            Record::Irecv(message, request) => self.begin_receive(message, request, library),
+            Record::Start(request) => self.start(request, library)?,
+            Record::Done(done) => self.done(done, library)?,
             Record::Send(message) => {
                 if let Some(operation) = self.send(message)? {
                     self.call(Call::Blocking(operation));
@@ -196,7 +200,7 @@ impl<'a> Calls<'a> {
             Record::Other(name) => {
                 self.known.others.insert(name);
             }
-            _ => {}
+            Record::End { .. } => {}
         }
         Ok(())
     }
