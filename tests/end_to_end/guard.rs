@@ -34,7 +34,7 @@ pub fn engines(rampart: &Rampart) -> impl Iterator<Item = &'static str> {
 }
 
 /// Whether any can.
-fn can_guard(rampart: &Rampart) -> bool {
+pub fn can_guard(rampart: &Rampart) -> bool {
     engines(rampart).next().is_some()
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::guard::{can_guard, library};
 use crate::harness::{Rampart, end, signal};
 
 #[test]
@@ -50,4 +51,22 @@ fn too_little_time_is_no_pass() {
     let said = rampart.run(&["test", "--memory", "256MiB", "--fidelity", "500", "--threads", "1", "--for", "500ms"]);
     assert_eq!(said.code, Some(2), "{said:?}");
     assert!(said.last_line().starts_with("INCOMPLETE: "), "{said:?}");
+}
+
+/// The program decides itself what it does when it is asked to end.
+#[test]
+fn a_guarded_program_is_asked_to_end_in_our_stead() {
+    let rampart = Rampart::new();
+    if !can_guard(&rampart) {
+        return;
+    }
+    let waits = "trap 'exit 9' TERM; touch waiting; while :; do sleep 0.02; done";
+    let mut command = rampart.command(&["run", "--", "sh", "-c", waits]);
+    let child = command.env("RAMPART_GUARD_LIBRARY", library()).current_dir(rampart.folder()).spawn();
+    let child = child.expect("the binary runs");
+    while !rampart.folder().join("waiting").exists() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    signal(&child, "TERM");
+    assert_eq!(end(child).code, Some(9));
 }

@@ -95,4 +95,11 @@ pub enum Error {
         /// What the kernel said.
         cause: io::Error,
     },
+    /// cannot follow process {number}: {cause}; it may have ended, or the limit of open files be too low
+    Process {
+        /// The process asked for.
+        number: u32,
+        /// What the kernel said.
+        cause: io::Error,
+    },
 }

@@ -1,11 +1,57 @@
-//! Other processes.
+//! Other processes: their ends, waited for without looking again and again, and the signals that end, stop and continue them.
+//!
+//! **Problem.** A process's number may be another's once it has ended, and whoever asks each few milliseconds whether it still runs takes
+//! CPU time from it. **Idea.** A file descriptor that stands for the process (pidfd_open(2)). **Why this way.** It never means another
+//! process, it can be waited for with a limit, and it need not be a child's.
 
-use rustix::process::{Pid, Signal, kill_process};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
 
-/// Asks a process to end, by SIGTERM. One that has ended already, or is another's, does not mind.
-pub fn terminate(process: u32) {
-    if let Some(process) = i32::try_from(process).ok().and_then(Pid::from_raw) {
-        let _gone = kill_process(process, Signal::TERM);
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::Error;
+
+/// A process, for as long as we speak of it.
+#[derive(Debug)]
+pub struct Process(OwnedFd);
+
+impl Process {
+    /// The process of this number. A child that has ended is found until it was waited for.
+    ///
+    /// # Errors
+    /// [`Error::Process`] if there is none, or this process may open no more files.
+    pub fn find(number: u32) -> Result<Self, Error> {
+        let found = i32::try_from(number).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH);
+        let found = found.and_then(|process| pidfd_open(process, PidfdFlags::empty()));
+        found.map(Self).map_err(|cause| Error::Process { number, cause: cause.into() })
+    }
+
+    /// Whether it has ended; waits for that until so much time has passed or this thread was interrupted by a signal.
+    #[must_use]
+    pub fn has_ended(&self, at_most: Duration) -> bool {
+        let limit = Timespec::try_from(at_most).ok();
+        poll(&mut [PollFd::new(&self.0, PollFlags::IN)], limit.as_ref()).is_ok_and(|ready| ready > 0)
+    }
+
+    /// Asks it to end, by SIGTERM. As with the other signals, one that has ended already, or is another user's, does not mind.
+    pub fn terminate(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// Stops it until it is continued, by SIGSTOP.
+    pub fn stop(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Continues it, by SIGCONT.
+    pub fn go_on(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let _gone = pidfd_send_signal(&self.0, signal);
     }
 }
 
@@ -13,14 +59,41 @@ pub fn terminate(process: u32) {
 mod tests {
     use super::*;
     use std::os::unix::process::ExitStatusExt as _;
-    use std::process::Command;
+    use std::process::{Child, Command};
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn sleeping(seconds: &str) -> (Child, Process) {
+        let child = Command::new("sleep").arg(seconds).spawn().unwrap();
+        let process = Process::find(child.id()).unwrap();
+        (child, process)
+    }
 
     #[test]
     fn a_process_that_is_asked_ends() {
-        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
-        terminate(child.id());
+        let (mut child, process) = sleeping("60");
+        assert!(!process.has_ended(Duration::ZERO));
+        process.terminate();
+        assert!(process.has_ended(LONG));
         assert_eq!(child.wait().unwrap().signal(), Some(15));
-        terminate(child.id());
-        terminate(0);
+        process.terminate();
+        assert!(process.has_ended(Duration::ZERO));
+    }
+
+    #[test]
+    fn a_process_that_is_stopped_does_not_end_until_it_goes_on() {
+        let (mut child, process) = sleeping("0.05");
+        process.stop();
+        assert!(!process.has_ended(Duration::from_millis(200)));
+        process.go_on();
+        assert!(process.has_ended(LONG));
+        assert!(child.wait().unwrap().success());
+    }
+
+    #[test]
+    fn a_number_of_no_process_is_refused() {
+        for number in [0, u32::MAX, 1 << 30] {
+            assert!(matches!(Process::find(number), Err(Error::Process { number: named, .. }) if named == number));
+        }
     }
 }

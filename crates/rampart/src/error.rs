@@ -110,7 +110,7 @@ pub enum Error {
         /// Its first complaint.
         why: String,
     },
-    /// cannot wait for the traced program: {0}
+    /// cannot wait for the program: {0}
     Waiting(#[source] io::Error),
     /// the trace cannot be written to {path}: {cause}
     Traced {

@@ -15,6 +15,7 @@ mod error;
 mod guarding;
 mod measuring;
 mod plot;
+mod program;
 mod progress;
 mod projecting;
 mod show;

@@ -4,9 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
-use std::sync::atomic::Ordering;
-use std::thread;
+use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use rampart_diagnostic::Machine;
@@ -26,10 +24,10 @@ use crate::guarding::library;
 use crate::guarding::page::{self, Run};
 use crate::guarding::recorded::Recorded;
 use crate::guarding::server::Server;
-use crate::signals::stop_flag;
+use crate::program::{Program, code};
 use crate::store;
 
-/// How often it is looked whether the program has ended.
+/// How often it is looked what the guards have told.
 const GLANCE: Duration = Duration::from_millis(10);
 
 /// Runs the program and exits as it does: its exit code, or 128 and the signal that ended it, as shells have it.
@@ -39,18 +37,20 @@ pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error>
     let has_huge_pages = has_huge_pages(&Roots::default());
     let knobs = arguments.knobs(choice.method, has_huge_pages)?;
     let mut server = Server::start(map_to_compare(path.as_ref(), knobs.method)?)?;
-    let mut command = guarded(arguments, &knobs, library, server.folder());
+    let command = guarded(arguments, &knobs, library, server.folder());
     let (_, for_checkpoint) = arguments.on_error()?;
     let made_up = matches!(arguments.inject, Some(Faults::InPages(_)));
     let mut follower = Follower::new(server.folder(), path, made_up, for_checkpoint)?;
     let (began, start) = (Machine::this().clock.now(), Instant::now());
-    let name = command.get_program().to_string_lossy().into_owned();
-    let child = command.spawn().map_err(|cause| Error::Program { name, cause })?;
+    let program = Program::start(command)?;
     let of_shared = || (knobs.method == Method::Minor).then(|| choice::of_shared(knobs.unit_pages, has_huge_pages));
     if let Some(said) = choice.said.or_else(of_shared) {
         eprintln!("rampart: {said}");
     }
-    let status = wait(child, &mut server, &mut follower)?;
+    let status = program.wait(GLANCE, || {
+        follower.look();
+        server.look();
+    })?;
     follower.end();
     let seconds = start.elapsed().as_secs_f64();
     let left = Left::read(server.folder());
@@ -116,30 +116,6 @@ fn honest_method() -> execute::Method {
         eprintln!("rampart: tests of frames read from a cache here, and find less than they should");
     }
     honesty.method
-}
-
-/// Waits for the program. Ctrl-C reaches it from the terminal; another's SIGTERM is passed on.
-fn wait(mut child: Child, server: &mut Server, follower: &mut Follower) -> Result<ExitStatus, Error> {
-    let stop = stop_flag()?;
-    let mut told = false;
-    loop {
-        if let Some(status) = child.try_wait().map_err(Error::GuardFolder)? {
-            return Ok(status);
-        }
-        follower.look();
-        server.look();
-        if stop.load(Ordering::Relaxed) && !told {
-            told = true;
-            rampart_linux::process::terminate(child.id());
-        }
-        thread::sleep(GLANCE);
-    }
-}
-
-/// As shells have it: its exit code, or 128 and the signal that ended it.
-pub fn code(status: ExitStatus) -> u8 {
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(2);
-    u8::try_from(code).unwrap_or(2)
 }
 
 /// The program and its arguments, as a person would type them but for quotes.

@@ -3,25 +3,22 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus};
-use std::sync::atomic::Ordering;
-use std::thread;
+use std::process::Command;
 use std::time::Duration;
 
 use rampart_scale::goal::text;
 use rampart_scale::trace::file::{self, Recorded};
 use serde_json::{Value, json};
 
-use crate::commands::run::code;
 use crate::error::Error;
+use crate::program::{Program, code};
 use crate::projecting::network;
 use crate::show::count;
-use crate::signals::stop_flag;
 use crate::tracing::arguments::TraceArguments;
 use crate::tracing::{gathered, library, mpi};
 
-/// How often it is looked whether the program has ended.
-const GLANCE: Duration = Duration::from_millis(10);
+/// The recording library needs nothing of us meanwhile; so rarely we take time of a CPU from the program.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// Runs the program with the library that records, gathers what its ranks left, and exits as the program did.
 pub fn run(arguments: &TraceArguments) -> Result<u8, Error> {
@@ -34,7 +31,7 @@ pub fn run(arguments: &TraceArguments) -> Result<u8, Error> {
     let folder = tempfile::Builder::new().prefix(".rampart-trace-").tempdir_in(beside).map_err(unwritten)?;
     let folder_path = folder.path().canonicalize().map_err(unwritten)?;
     let library = library::build(&compiler, &folder_path)?;
-    let status = wait(start(arguments, &library, &folder_path)?)?;
+    let status = start(arguments, &library, &folder_path)?.wait(PAUSE, || {})?;
     let trace = gathered::gather(&folder_path)?.ok_or(Error::NothingTraced(compiler))?;
     fs::write(output, &trace).map_err(unwritten)?;
     let recorded = file::read(&trace, &network)?;
@@ -46,7 +43,7 @@ pub fn run(arguments: &TraceArguments) -> Result<u8, Error> {
     Ok(code(status))
 }
 
-fn start(arguments: &TraceArguments, library: &Path, folder: &Path) -> Result<Child, Error> {
+fn start(arguments: &TraceArguments, library: &Path, folder: &Path) -> Result<Program, Error> {
     let (name, rest) = arguments.program.split_first().expect("a program is required");
     let mut preload = library.as_os_str().to_owned();
     if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
@@ -55,22 +52,7 @@ fn start(arguments: &TraceArguments, library: &Path, folder: &Path) -> Result<Ch
     }
     let mut command = Command::new(name);
     command.args(rest).env("LD_PRELOAD", preload).env("RAMPART_TRACE", folder);
-    command.spawn().map_err(|cause| Error::Program { name: name.to_string_lossy().into_owned(), cause })
-}
-
-/// Waits for the program. Ctrl-C reaches it from the terminal; another's SIGTERM is passed on.
-fn wait(mut child: Child) -> Result<ExitStatus, Error> {
-    let (stop, mut told) = (stop_flag()?, false);
-    loop {
-        if let Some(status) = child.try_wait().map_err(Error::Waiting)? {
-            return Ok(status);
-        }
-        if stop.load(Ordering::Relaxed) && !told {
-            told = true;
-            rampart_linux::process::terminate(child.id());
-        }
-        thread::sleep(GLANCE);
-    }
+    Program::start(command)
 }
 
 fn tell(arguments: &TraceArguments, recorded: &Recorded, bytes: usize) {
