@@ -18,6 +18,7 @@ mod scale;
 mod slowdown;
 mod soak;
 mod trace;
+mod turns;
 
 use std::process::ExitCode;
 
@@ -55,7 +56,11 @@ const BENCHES: [Bench; 14] = [
         "[TIME [MEMORY]] false alarms, and results of the programs beside: a compile and a database load",
         soak::run,
     ),
-    ("trace", "real programs of MPI, traced and simulated, beside the time that they took", trace::run),
+    (
+        "trace",
+        "real programs of MPI, simulated beside the time that they took, and what tracing them costs",
+        trace::run,
+    ),
     (
         "watch",
         "[LIFETIME] what real programs lose while `rampart watch` runs, and how much memory it reaches",
