@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 use rampart_linux::process::Process;
 
-/// A turn, in the mean: shorter ones differ less, and stopping and going on take some dozens of microseconds.
+/// A turn, in the mean. Pairs of plain jobs of 1.4 s differed by 4.0 % (standard deviation) in turns of 50 ms, by 2.3 % in such of 8 ms, and in
+/// such of 3 ms by hardly less, 2.0 %.
 const TURN: Duration = Duration::from_millis(10);
 
 /// How long it may take until ranks are there.
