@@ -64,7 +64,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         let simulating = Duration::from_micros(micros);
         let ours = Measured { simulating, answer: ours.took, makespan, peak: ours.peak };
         ours.row("ours", events, ranks);
-        let estimate = memory(0, ranks.try_into().map_err(|_| format!("{name} has too many ranks"))?);
+        let estimate = memory(0, ranks.try_into().map_err(|_| format!("{name} has too many ranks"))?, 1);
         println!("{:<10} memory that is said before such a run: {} MB", "", estimate.get() / 1_000_000);
         match arguments {
             [simulator, converter] if small => {

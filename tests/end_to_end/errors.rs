@@ -41,7 +41,8 @@ fn reported_memory_errors_are_heeded() {
 }
 
 /// The table of memory errors as rasdaemon makes it (db/ras-store-db.c).
-const TABLE: &str = "CREATE TABLE mc_event (id INTEGER PRIMARY KEY, timestamp TEXT, err_count INTEGER, err_type TEXT,
+pub const TABLE: &str =
+    "CREATE TABLE mc_event (id INTEGER PRIMARY KEY, timestamp TEXT, err_count INTEGER, err_type TEXT,
     err_msg TEXT, label TEXT, mc INTEGER, top_layer INTEGER, middle_layer INTEGER, lower_layer INTEGER,
     address INTEGER, grain INTEGER, syndrome INTEGER, driver_detail TEXT)";
 

@@ -2,6 +2,9 @@
 
 use std::fs;
 
+use rusqlite::Connection;
+
+use crate::errors::TABLE;
 use crate::harness::Rampart;
 
 /// Few nodes: a question is answered in a moment.
@@ -87,7 +90,7 @@ fn what_cannot_be_projected_is_refused_in_one_line() {
         (&["project"], "--mtbce"),
         (&["project", "--system", "sumit"], "summit"),
         (&["project", "--system", "summit", "--workload", "linpack"], "hpcg"),
-        (&["project", "--system", "summit", "--network", "token-ring"], "cray-xc40"),
+        (&["project", "--system", "summit", "--network", "token-ring"], "cray-xc40, slingshot, loggopsim, or a file"),
         (&["project", "--mtbce", "10ms", "--nodes", "4", "--reporting", "firmware"], "leave no time"),
         (&["project", "--from-errors", "/nowhere", "--dimm", "A1"], "/nowhere"),
         (&["project", "sweep", "--figure", "2"], "3 to 7"),
@@ -98,6 +101,44 @@ fn what_cannot_be_projected_is_refused_in_one_line() {
         assert_eq!((said.code, said.err.lines().count(), said.out.as_str()), (Some(2), 1, ""), "{said:?}");
         assert!(said.err.contains(told), "{said:?}");
     }
+}
+
+/// A terabyte of nothing takes no room on the disk.
+#[test]
+fn a_program_that_would_not_fit_into_memory_is_refused_before_it_is_read() {
+    let rampart = Rampart::new();
+    let file = rampart.folder().join("large");
+    fs::File::create(&file).unwrap().set_len(1 << 40).unwrap();
+    let file = file.to_str().unwrap();
+    for (what, remedy) in [("--goal", "use a shorter one"), ("--trace", "use a shorter one, or fewer nodes")] {
+        let said = rampart.run(&["project", what, file, "--mtbce", "720s"]);
+        assert_eq!((said.code, said.err.lines().count(), said.out.as_str()), (Some(2), 1, ""), "{said:?}");
+        assert!(said.err.contains("of memory and") && said.err.ends_with(&format!("{remedy}\n")), "{said:?}");
+    }
+}
+
+/// A DIMM with no corrected errors has no rate to project.
+#[test]
+fn only_dimms_that_have_a_rate_are_named_to_be_asked_about() {
+    let rampart = Rampart::new();
+    let file = rampart.folder().join("ras-mc_event.db");
+    let rasdaemon = Connection::open(&file).unwrap();
+    rasdaemon.execute_batch(TABLE).unwrap();
+    let ask = |dimm| {
+        rampart.run(&["project", "--from-errors", file.to_str().unwrap(), "--dimm", dimm, "--nodes", "16", "--json"])
+    };
+    let refused = |dimm, why: &str| {
+        let said = ask(dimm);
+        assert_eq!((said.code, said.err.lines().count(), said.out.as_str()), (Some(2), 1, ""), "{said:?}");
+        assert!(said.err.contains(why), "{said:?}");
+    };
+    refused("DIMM_A1", "holds none of any DIMM");
+    let row = "INSERT INTO mc_event VALUES (NULL, ?1, 1, ?2, 'read error', ?3, 0, 1, 0, -1, 0, 3, 0, '')";
+    rasdaemon.execute(row, ("2024-05-01 10:00:00 +0000", "Corrected", "DIMM_A1")).unwrap();
+    rasdaemon.execute(row, ("2024-05-02 10:00:00 +0000", "Uncorrected", "DIMM_B2")).unwrap();
+    refused("DIMM_B2", "name one of DIMM_A1\n");
+    let known = ask("DIMM_A1");
+    assert!(known.code == Some(0) && known.out.contains("leave DIMM_A1"), "{known:?}");
 }
 
 #[test]

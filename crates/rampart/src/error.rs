@@ -142,6 +142,13 @@ pub enum Error {
         /// What it says.
         why: String,
     },
+    /// there is no network {name:?}, nor such a file: name one of {known}, or a file of `rampart project calibrate`
+    NoSuchNetwork {
+        /// What was named.
+        name: String,
+        /// Those that there are.
+        known: String,
+    },
     /// {path} is no network: {why}
     Network {
         /// The file.
@@ -149,16 +156,14 @@ pub enum Error {
         /// Why not.
         why: String,
     },
-    /// {nodes} nodes are no multiple of the {ranks} ranks that were traced: name {below} or {above}
+    /// {nodes} nodes are no multiple of the {ranks} ranks that were traced: name {known}
     NoMultiple {
         /// How many were asked for.
         nodes: u32,
         /// Of the trace.
         ranks: u32,
-        /// The next multiple below; 0 if there is none.
-        below: u32,
-        /// The next one above.
-        above: u32,
+        /// The next multiple below, if there is one, and the next one above.
+        known: String,
     },
     /// {nodes} nodes would take {needed} of memory and {available} are free: at most {fits} fit
     TooLargeToSimulate {
@@ -171,12 +176,12 @@ pub enum Error {
         /// A number that fits.
         fits: u32,
     },
-    /// no corrected error of {label:?} is recorded: name one of {known}
+    /// no corrected error of {label:?} is recorded: {remedy}
     NoSuchDimm {
         /// What was named.
         label: String,
-        /// Those with errors.
-        known: String,
+        /// Those with errors, or that there are none.
+        remedy: String,
     },
     /// frame {0} is not on the map: `rampart map show` lists those that are
     NotOnTheMap(rampart_memory::Frame),

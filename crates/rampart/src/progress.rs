@@ -6,6 +6,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rampart_diagnostic::report::BadFrame;
 use rampart_diagnostic::{Progress, Witness};
+use rampart_memory::Bytes;
 
 use crate::show;
 
@@ -94,29 +95,61 @@ impl Witness for Line {
 /// A line at the bottom of the terminal for work that is counted in steps.
 pub struct Steps {
     bar: ProgressBar,
+    /// What it takes besides time.
+    beside: String,
 }
 
 impl Steps {
     /// Shown only if standard error is a terminal.
     pub fn new() -> Self {
+        Self::showing(String::new())
+    }
+
+    /// As [`Self::new`], of work that takes so much memory at most: known before it begins.
+    pub fn taking(memory: Bytes) -> Self {
+        Self::showing(format!(", up to {memory} of memory"))
+    }
+
+    fn showing(beside: String) -> Self {
         let bar = ProgressBar::new(0);
         if !std::io::stderr().is_terminal() {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
-        bar.set_style(
-            ProgressStyle::with_template("{bar:30} run {pos} of {len}, {eta} left").expect("a fixed template"),
-        );
-        Self { bar }
+        bar.set_style(ProgressStyle::with_template("{bar:30} run {pos} of {len}{msg}").expect("a fixed template"));
+        Self { bar, beside }
     }
 
     /// So many of so many are done.
     pub fn at(&self, done: usize, all: usize) {
         self.bar.set_length(all as u64);
         self.bar.set_position(done as u64);
+        let left = left(self.bar.elapsed(), done, all);
+        let left = left.map(|left| format!(", {} left", humantime::format_duration(left))).unwrap_or_default();
+        self.bar.set_message(format!("{left}{}", self.beside));
     }
 
     /// Takes the line away.
     pub fn end(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// How long what is left takes if it goes on as it did, in whole seconds; nothing is known before the first step is done.
+fn left(elapsed: Duration, done: usize, all: usize) -> Option<Duration> {
+    let nanos = elapsed.as_nanos().checked_mul(all.checked_sub(done)? as u128)?.checked_div(done as u128)?;
+    u64::try_from(nanos / 1_000_000_000).ok().map(Duration::from_secs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_told_once_a_step_is_done() {
+        let after = |done, all| left(Duration::from_millis(1500), done, all);
+        assert_eq!(after(0, 9), None);
+        assert_eq!(after(1, 9), Some(Duration::from_secs(12)));
+        assert_eq!(after(9, 9), Some(Duration::ZERO));
+        assert_eq!(after(9, 8), None);
     }
 }

@@ -65,7 +65,7 @@ fn length(ratios: &[f64]) -> f64 {
 /// Errors that a run draws at most: less than a second of work.
 pub(crate) const MOST_DRAWN: f64 = 1e7;
 
-/// Runs a program undisturbed, and with errors of so many seeds, from that of `errors` on.
+/// Runs a program undisturbed, and with errors of so many seeds, from that of `errors` on: one run more.
 ///
 /// # Errors
 /// Those of a run, and of errors that cannot be simulated or are more than can be drawn.
@@ -80,6 +80,7 @@ where
     S: Schedule + Sync,
 {
     let undisturbed = simulate_until(schedule, network, &Undisturbed, workshop.stop)?.makespan();
+    (workshop.done)(1);
     let nodes = if errors.nodes == Nodes::All { f64::from(schedule.ranks()) } else { 1.0 };
     if undisturbed.as_secs_f64() / errors.mean.as_secs_f64() * nodes > MOST_DRAWN {
         return Err(Error::TooManyErrors { apart: errors.mean });

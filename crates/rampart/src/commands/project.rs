@@ -98,7 +98,7 @@ fn of_workload(
     let workload = Workload::named(&question.workload)?;
     let program = program(&workload, question.extrapolated, nodes)?;
     let stop = signals::stop_flag()?;
-    let (steps, done) = (Steps::new(), AtomicU64::new(0));
+    let (steps, done) = (Steps::taking(memory(&program, threads())), AtomicU64::new(0));
     let all = question.seeds * 2 + SEARCH.0 * GUESSES;
     let told = |runs| {
         let done = done.fetch_add(runs, Ordering::Relaxed) + runs;

@@ -55,8 +55,12 @@ pub fn histories(path: &Path) -> Result<BTreeMap<String, History>, Error> {
 
 /// The history of the DIMM with this label.
 pub fn history(path: &Path, label: &str) -> Result<History, Error> {
-    let mut all = histories(path)?;
-    let labels = || all.keys().cloned().collect::<Vec<_>>().join(", ");
-    let refused = Error::NoSuchDimm { label: label.to_owned(), known: labels() };
-    all.remove(label).filter(|history| history.mtbce_seconds.is_some()).ok_or(refused)
+    let mut erring = histories(path)?;
+    erring.retain(|_, history| history.mtbce_seconds.is_some());
+    erring.remove(label).ok_or_else(|| {
+        let known = erring.into_keys().collect::<Vec<_>>().join(", ");
+        let none = || format!("{} holds none of any DIMM", path.display());
+        let remedy = if known.is_empty() { none() } else { format!("name one of {known}") };
+        Error::NoSuchDimm { label: label.to_owned(), remedy }
+    })
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use rampart_memory::Bytes;
+use rampart_scale::network::NETWORKS;
 use rampart_scale::{LogGops, PerByte, Time};
 use serde::{Deserialize, Serialize};
 
@@ -50,13 +51,13 @@ impl Parameters {
 
 /// The network of this name, or in the file of this name.
 pub fn named(name: &str) -> Result<LogGops, Error> {
-    let unknown = match LogGops::named(name) {
-        Ok(network) => return Ok(network),
-        Err(unknown) => unknown,
-    };
+    if let Ok(network) = LogGops::named(name) {
+        return Ok(network);
+    }
     let path = Path::new(name);
     if !path.is_file() {
-        return Err(unknown.into());
+        let known = NETWORKS.map(|(known, _)| known).join(", ");
+        return Err(Error::NoSuchNetwork { name: name.to_owned(), known });
     }
     let refused = |why: String| Error::Network { path: path.to_owned(), why };
     let text = fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;

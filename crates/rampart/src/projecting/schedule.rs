@@ -40,27 +40,31 @@ pub fn of_goal(
     errors: CorrectedErrors,
     network: &LogGops,
 ) -> Result<Answer, Error> {
-    let bytes = read(path, |length| Bytes::new(length.saturating_mul(BYTES_A_BYTE)), "use a shorter one")?;
+    let needed = |length: u64| Bytes::new(length.saturating_mul(BYTES_A_BYTE));
+    let bytes = read(path, needed, "use a shorter one")?;
+    let memory = needed(bytes.len() as u64);
     let goal = goal(&bytes).map_err(|why| Error::Schedule { path: path.to_owned(), why })?;
     drop(bytes);
-    ask(question, path, &goal, errors, network, &*signals::stop_flag()?)
+    ask(question, path, &goal, errors, network, (&*signals::stop_flag()?, memory))
 }
 
-/// What errors cost a program.
+/// What errors cost a program, that takes so much memory at most.
 pub fn ask<S: Schedule + Sync>(
     question: &QuestionArguments,
     path: &Path,
     schedule: &S,
     mut errors: CorrectedErrors,
     network: &LogGops,
-    stop: &AtomicBool,
+    (stop, memory): (&AtomicBool, Bytes),
 ) -> Result<Answer, Error> {
     let nodes = schedule.ranks();
     if let Nodes::One(rank) = &mut errors.nodes {
         *rank = Rank(nodes / 2);
     }
-    let (steps, done) = (Steps::new(), AtomicU64::new(0));
-    let all = usize::try_from(question.seeds).unwrap_or(usize::MAX);
+    let (steps, done) = (Steps::taking(memory), AtomicU64::new(0));
+    // One is without errors.
+    let all = usize::try_from(question.seeds + 1).unwrap_or(usize::MAX);
+    steps.at(0, all);
     let told = |runs| {
         let done = done.fetch_add(runs, Ordering::Relaxed) + runs;
         steps.at(usize::try_from(done).unwrap_or(all), all);

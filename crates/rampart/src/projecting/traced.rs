@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use rampart_memory::Bytes;
 use rampart_scale::detour::{CorrectedErrors, Undisturbed};
 use rampart_scale::engine::simulate_until;
 use rampart_scale::trace::file::{self, Recorded};
@@ -13,26 +14,35 @@ use serde_json::{Value, json};
 use super::arguments::QuestionArguments;
 use super::schedule;
 use super::show::{Answer, percent};
+use crate::commands::project::threads;
 use crate::error::Error;
 use crate::show::{self, count};
 use crate::signals;
+
+/// From where on a simulation is so much shorter than the run that what may be the matter is told: alone on its CPUs, a trace comes within a
+/// tenth (`docs/scale.md`).
+const FAR: f64 = -0.1;
 
 /// What is known of a trace without errors.
 pub struct Traced {
     recorded: Recorded,
     /// Its ranks, simulated.
     same_size: Time,
+    /// What is asked of it takes so much at most.
+    memory: Bytes,
 }
 
 impl Traced {
-    fn read(path: &Path, nodes: Option<u32>, network: &LogGops, stop: &AtomicBool) -> Result<Self, Error> {
-        let needed = |length| file::memory(length, nodes.unwrap_or(1));
+    /// What is known of the trace in a file, of which so many runs at once will be made on so many nodes.
+    fn read(path: &Path, nodes: Option<u32>, network: &LogGops, runs: usize, stop: &AtomicBool) -> Result<Self, Error> {
+        let needed = |length| file::memory(length, nodes.unwrap_or(1), runs);
         let bytes = schedule::read(path, needed, "use a shorter one, or fewer nodes")?;
         let refused = |error: rampart_scale::Error| Error::Schedule { path: path.to_owned(), why: error.to_string() };
         let recorded = file::read(&bytes, network).map_err(refused)?;
+        let memory = file::memory(bytes.len() as u64, nodes.unwrap_or(recorded.trace.ranks()), runs);
         drop(bytes);
         let same_size = simulate_until(&recorded.trace.extrapolated(1)?, network, &Undisturbed, stop)?.makespan();
-        Ok(Self { recorded, same_size })
+        Ok(Self { recorded, same_size, memory })
     }
 
     /// How many times as many ranks that is, if it is a multiple of those that were recorded.
@@ -44,8 +54,10 @@ impl Traced {
             Some(nodes) => Err(Error::NoMultiple {
                 nodes,
                 ranks,
-                below: nodes / ranks * ranks,
-                above: (nodes / ranks + 1) * ranks,
+                known: match nodes / ranks {
+                    0 => ranks.to_string(),
+                    times => format!("{} or {}", times * ranks, (u64::from(times) + 1) * u64::from(ranks)),
+                },
             }),
         }
     }
@@ -73,6 +85,11 @@ impl Traced {
         };
         if let Some((ranks, cpus)) = recorded.shared {
             let _ = writeln!(text, "            {ranks} ranks shared {cpus} CPUs: computing takes as much longer");
+            if self.deviation().is_some_and(|deviation| deviation < FAR) {
+                text.push_str(
+                    "            far less than measured: others may have had these CPUs too; trace where nothing else runs\n",
+                );
+            }
         }
         if !recorded.others.is_empty() {
             let _ = writeln!(text, "            taken for computing: {}", recorded.others.join(", "));
@@ -104,16 +121,17 @@ pub fn ask(
     network: &LogGops,
 ) -> Result<Answer, Error> {
     let stop = signals::stop_flag()?;
-    let traced = Traced::read(path, question.nodes, network, &stop)?;
+    let runs = threads().min(usize::try_from(question.seeds).unwrap_or(usize::MAX));
+    let traced = Traced::read(path, question.nodes, network, runs, &stop)?;
     let extrapolated = traced.recorded.trace.extrapolated(traced.factor(question.nodes)?)?;
-    let answer = schedule::ask(question, path, &extrapolated, errors, network, &stop)?;
+    let answer = schedule::ask(question, path, &extrapolated, errors, network, (&*stop, traced.memory))?;
     Ok(Answer { traced: Some(traced), ..answer })
 }
 
 /// How long the traced program takes without errors: shown.
 pub fn undisturbed(question: &QuestionArguments, path: &Path, network: &LogGops) -> Result<(), Error> {
     let stop = signals::stop_flag()?;
-    let traced = Traced::read(path, question.nodes, network, &stop)?;
+    let traced = Traced::read(path, question.nodes, network, 1, &stop)?;
     let schedule = traced.recorded.trace.extrapolated(traced.factor(question.nodes)?)?;
     let run = simulate_until(&schedule, network, &Undisturbed, &stop)?;
     let (nodes, takes) = (question.nodes.unwrap_or(traced.recorded.trace.ranks()), run.makespan());
@@ -129,6 +147,36 @@ pub fn undisturbed(question: &QuestionArguments, path: &Path, network: &LogGops)
         }));
     }
     let (program, nodes) = (path.display(), count(nodes.into()));
-    let answer = format!("answer      {takes} without errors; name them by --system or --mtbce\n");
+    let answer = format!("answer      {takes} without errors; name them by --mtbce\n");
     show::print(&format!("program     {program} on {nodes} nodes, {}\n{}{answer}", question.network, traced.text()))
+}
+
+#[cfg(test)]
+mod tests {
+    use rampart_scale::trace::Trace;
+
+    use super::*;
+
+    fn traced(ranks: usize, simulated_secs: f64, shared: Option<(u64, u64)>) -> Traced {
+        let trace = Trace::new(vec![Vec::new(); ranks]).unwrap();
+        let measured = Time::from_secs_f64(1.0);
+        let recorded = Recorded { trace, measured, records: 0, complete: true, shared, others: Vec::new() };
+        Traced { recorded, same_size: Time::from_secs_f64(simulated_secs), memory: Bytes::new(0) }
+    }
+
+    #[test]
+    fn a_run_that_others_slowed_is_told_to_be_traced_again() {
+        let told = |simulated, shared| traced(4, simulated, shared).text().contains("nothing else runs");
+        assert!(told(0.4, Some((4, 2))));
+        assert!(!told(0.95, Some((4, 2))));
+        assert!(!told(0.4, None), "computing is what it took then, with whatever others took of it");
+    }
+
+    #[test]
+    fn nodes_that_are_no_multiple_of_the_ranks_are_refused_with_those_beside_them() {
+        let refused = |nodes| traced(8, 1.0, None).factor(Some(nodes)).unwrap_err().to_string();
+        assert!(refused(4).ends_with("name 8"), "{}", refused(4));
+        assert!(refused(20).ends_with("name 16 or 24"), "{}", refused(20));
+        assert_eq!(traced(8, 1.0, None).factor(Some(24)).unwrap(), 3);
+    }
 }

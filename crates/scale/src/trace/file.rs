@@ -92,11 +92,12 @@ pub fn read(bytes: &[u8], network: &LogGops) -> Result<Recorded, Error> {
     })
 }
 
-/// Memory that a trace of so many bytes takes when it is read, and simulated on so many ranks: about; a record of four bytes is a call
-/// of 40, and its computing another.
+/// Memory that a trace of so many bytes takes when it is read, and simulated on so many ranks, so many runs at once: about; a record of
+/// four bytes is a call of 40, and its computing another. The trace is kept once, the ranks are each run's own.
 #[must_use]
-pub fn memory(bytes: u64, ranks: u32) -> Bytes {
-    Bytes::new(bytes.saturating_mul(20).saturating_add(u64::from(ranks) * 2048))
+pub fn memory(bytes: u64, ranks: u32, runs: usize) -> Bytes {
+    let of_ranks = (u64::from(ranks) * 2048).saturating_mul(runs as u64);
+    Bytes::new(bytes.saturating_mul(20).saturating_add(of_ranks))
 }
 
 fn known_version(found: u64) -> Result<(), Error> {

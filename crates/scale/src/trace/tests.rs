@@ -313,6 +313,13 @@ proptest! {
 }
 
 #[test]
+fn each_run_has_ranks_of_its_own_and_all_share_the_trace() {
+    let [alone, two] = [1, 2].map(|runs| file::memory(1000, 16_384, runs).get());
+    assert_eq!(two - alone, 16_384 * 2048);
+    assert_eq!(file::memory(u64::MAX, 8, 64).get(), u64::MAX);
+}
+
+#[test]
 fn a_run_that_ended_is_kept_whole() {
     let recorded = read(&joined(&rounds())).unwrap();
     assert!(recorded.complete);
