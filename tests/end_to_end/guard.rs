@@ -259,6 +259,30 @@ fn a_page_beyond_correction_is_named_with_who_allocated_it() {
 
 /// At this rate two flips may meet in one page before it is verified, which is more than `crc+pq` undoes: then the program stops.
 /// What never happens is a wrong result.
+/// Goes through 32 MiB that it never writes again.
+const READS: &str = "a = bytes(range(256)) * (1 << 17)\nprint(sum(a.count(i) for i in range(12)))";
+
+#[test]
+fn what_a_program_only_reads_is_verified_and_keeps_its_codes_where_its_first_write_can_be_stopped() {
+    let rampart = Rampart::new();
+    if !installed("python3") || !works(&rampart, "minor") {
+        return;
+    }
+    let options = ["--engine", "minor", "--cap", "4MiB", "--report", "report.json"];
+    let said = run(&rampart, &[&options[..], &["--", "python3", "-c", READS]].concat());
+    assert_eq!((said.code, said.out.as_str()), (Some(0), "1572864\n"), "{}", said.err);
+    let text = std::fs::read_to_string(rampart.folder().join("report.json")).expect("a report");
+    let report: Value = serde_json::from_str(&text).expect("it is JSON");
+    let count = |name: &str| report["counts"][name].as_u64().expect("a count");
+    assert_eq!(["corrected", "codes_wrong", "uncorrectable"].map(count), [0; 3]);
+    assert!(count("verified") > 4 * 8192, "{report}");
+    if count("unwritten") == 0 {
+        println!("skipped: this kernel cannot stop writes to a page when it gives it (Linux 6.4)");
+        return;
+    }
+    assert!(count("unwritten") > count("encoded") / 2, "{report}");
+}
+
 #[test]
 fn flips_in_locked_pages_are_corrected_or_stop_the_program_and_none_is_silent() {
     let rampart = Rampart::new();

@@ -19,6 +19,8 @@ pub enum Counter {
     Verified,
     /// Pages whose codes were made.
     Encoded,
+    /// Pages locked that were not written since they were opened, and keep their codes.
+    Unwritten,
     /// Blocks locked.
     Locked,
     /// Times that a block could not be locked, since a device or another process uses it.
@@ -84,6 +86,7 @@ impl Counter {
         Self::Ahead,
         Self::Verified,
         Self::Encoded,
+        Self::Unwritten,
         Self::Locked,
         Self::Pinned,
         Self::Corrected,
@@ -123,6 +126,7 @@ impl Counter {
             Self::Ahead => "ahead",
             Self::Verified => "verified",
             Self::Encoded => "encoded",
+            Self::Unwritten => "unwritten",
             Self::Locked => "locked",
             Self::Pinned => "pinned",
             Self::Corrected => "corrected",

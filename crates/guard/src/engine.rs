@@ -25,6 +25,15 @@ pub enum Frames {
     Tested(Timestamp),
 }
 
+/// What becomes of the first write to pages that the program has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writes {
+    /// It stops its thread, until [`Engine::allow_writes`].
+    Stop,
+    /// It goes unseen.
+    GoOn,
+}
+
 /// Two ranges of addresses of the same layout: the *program's*, and the *vault*, which the program does not know. Each page
 /// is in one of them at a time, or nowhere as long as it was never used.
 ///
@@ -38,7 +47,24 @@ pub trait Engine: Sync {
     /// Why they cannot be; they are in the vault then.
     fn open(&self, span: Span) -> Result<(), Refusal>;
 
-    /// Moves pages from the program's range to the vault.
+    /// As [`Engine::open`], and the first write to these pages stops if the machine can do that. From the moment that they are open: a
+    /// write that went before it would be taken for an error of the memory.
+    ///
+    /// # Errors
+    /// As of [`Engine::open`].
+    fn open_watched(&self, span: Span) -> Result<Writes, Refusal> {
+        self.open(span).map(|()| Writes::GoOn)
+    }
+
+    /// As [`Engine::settle`], of a page of which the first write stops: it stays so. `false`: that cannot be, and nothing was done.
+    fn settle_watched(&self, _page: PageIndex) -> bool {
+        false
+    }
+
+    /// Writes to these pages do not stop any more, and who waits to write goes on.
+    fn allow_writes(&self, _span: Span) {}
+
+    /// Moves pages from the program's range to the vault. Writes to them stop no more when they are open again.
     ///
     /// # Errors
     /// Why they cannot be; all are in the program's range then.

@@ -22,6 +22,7 @@ mod checks;
 mod opening;
 pub mod renewal;
 mod requests;
+mod writes;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -249,7 +250,7 @@ impl<'a, E: Engine> Guard<'a, E> {
         erred
     }
 
-    /// Opens all that is locked, as before a fork. A block with a page beyond correction stays, and is told, if so it was wished.
+    /// Opens all that is locked, as before a fork, and nothing is watched. A block with a page beyond correction stays, and is told, if so it was wished.
     pub fn open_all(&self, now: Timestamp) -> Served {
         let mut served = Served::GoesOn;
         for block in self.table.known() {
@@ -258,6 +259,7 @@ impl<'a, E: Engine> Guard<'a, E> {
             if !closed.is_empty() && self.open(block, &mut known, closed, now, Why::Ahead) == Served::Stop {
                 served = Served::Stop;
             }
+            self.unwatch(block, &mut known, self.layout().all_units());
         }
         served
     }

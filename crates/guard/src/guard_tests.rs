@@ -51,15 +51,29 @@ struct World<'a> {
 
 impl<'a> World<'a> {
     fn new(knobs: Knobs, counts: &'a Counts, told: &'a Told) -> Self {
+        Self::on(MadeUp::new(usize::try_from(PAGES).unwrap()), knobs, counts, told)
+    }
+
+    /// On an engine that stops writes.
+    fn watching(knobs: Knobs, counts: &'a Counts, told: &'a Told) -> Self {
+        let mut engine = MadeUp::new(usize::try_from(PAGES).unwrap());
+        engine.watches = true;
+        Self::on(engine, knobs, counts, told)
+    }
+
+    fn on(engine: MadeUp, knobs: Knobs, counts: &'a Counts, told: &'a Told) -> Self {
         let layout = Layout::new(Bytes::new(PAGES * 4096), knobs.block_pages, knobs.unit_pages).unwrap();
-        let engine = MadeUp::new(usize::try_from(PAGES).unwrap());
         Self { guard: Guard::new(engine, layout, knobs, counts, told, at(0)), time: 0 }
     }
 
     fn fault(&mut self, page: u64) -> Served {
+        self.fault_to(page, Touch::Read)
+    }
+
+    fn fault_to(&mut self, page: u64, touch: Touch) -> Served {
         self.time += 10;
         let now = at(self.time);
-        self.guard.fault(PageIndex(page), Touch::Read, now, || self.guard.goes_on(now))
+        self.guard.fault(PageIndex(page), touch, now, || self.guard.goes_on(now))
     }
 
     fn read(&mut self, page: u64) -> PageData {
@@ -70,9 +84,13 @@ impl<'a> World<'a> {
     }
 
     fn write(&mut self, page: u64, data: &PageData) {
+        if self.guard.engine().read(page).is_none() {
+            assert_eq!(self.fault_to(page, Touch::Write), Served::GoesOn);
+        }
         if !self.guard.engine().write(page, data.clone()) {
-            assert_eq!(self.fault(page), Served::GoesOn);
-            assert!(self.guard.engine().write(page, data.clone()), "it is there after the fault");
+            assert!(self.guard.engine().is_watched(page), "it is there after the fault");
+            assert_eq!(self.guard.written(PageIndex(page)), Served::GoesOn);
+            assert!(self.guard.engine().write(page, data.clone()), "it may be written after that fault");
         }
     }
 
@@ -95,14 +113,37 @@ proptest! {
     /// Whatever a program reads and writes, and whenever the keeper runs, it finds what it wrote.
     #[test]
     fn a_program_finds_what_it_wrote(
-        steps in proptest::collection::vec((0_u64..PAGES, proptest::option::of(any::<u64>()), any::<bool>()), 1..300),
-        scheme in 0_usize..4, ahead in 0_u32..5, unit in 0_u32..3
+        steps in proptest::collection::vec((0_u64..PAGES / 2, 0_u64..100, proptest::option::weighted(0.1, any::<u64>()), any::<bool>()), 1..500),
+        scheme in 0_usize..4, ahead in 0_u32..5, unit in 0_u32..3, watches in any::<bool>()
     ) {
         let (counts, told) = (Counts::default(), Told::default());
         let knobs = Knobs { scheme: Scheme::ALL[scheme], ahead, unit_pages: 1 << unit, ..knobs() };
-        let mut world = World::new(knobs, &counts, &told);
+        let world = if watches { World::watching } else { World::new };
+        let mut world = world(knobs, &counts, &told);
         let mut twin = BTreeMap::new();
-        for (page, seed, keep) in steps {
+        for (page, other, seed, keep) in steps {
+            let span = Span::of_page(PageIndex(page));
+            match other {
+                0 => prop_assert_eq!(world.guard.open_all(at(world.time)), Served::GoesOn),
+                1 => {
+                    prop_assert_eq!(world.guard.hold(span, at(world.time)), Served::GoesOn);
+                    world.keep();
+                    world.guard.release(span);
+                }
+                2 => {
+                    prop_assert_eq!(world.guard.zero(span, at(world.time)), Served::GoesOn);
+                    twin.remove(&page);
+                }
+                3 => {
+                    let first = page / 4 * 4;
+                    let block = Span { first: PageIndex(first), count: NonZero::new(4).unwrap() };
+                    prop_assert!(world.guard.forget(block));
+                    twin.retain(|page, _| !(first..first + 4).contains(page));
+                }
+                // Two threads fault on it at once.
+                4..10 => prop_assert_eq!(world.fault(page), Served::GoesOn),
+                _ => {}
+            }
             match seed {
                 Some(seed) => {
                     world.write(page, &PageData::from_seed(seed));
@@ -118,6 +159,52 @@ proptest! {
         let seen = counts.snapshot();
         prop_assert!(seen.get(Counter::Open) <= seen.get(Counter::Pages) && seen.get(Counter::Pages) <= PAGES);
     }
+}
+
+/// Other blocks push it out, in turns, so that it is not still open from the last time.
+fn lock_page_5(world: &mut World<'_>, round: u64) {
+    world.lock_all_but(20 + 12 * (round % 3));
+    assert!(world.guard.engine().is_in_vault(5));
+}
+
+#[test]
+fn what_is_only_read_keeps_its_codes_and_what_is_written_gets_new_ones() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::watching(knobs(), &counts, &told);
+    world.write(5, &PageData::from_seed(1));
+    (0..3).for_each(|round| lock_page_5(&mut world, round));
+    let encoded = counts.get(Counter::Encoded);
+    for round in 0..20 {
+        assert!(world.read(5) == PageData::from_seed(1) && world.guard.engine().is_watched(5));
+        lock_page_5(&mut world, round);
+    }
+    assert!(counts.get(Counter::Encoded) < encoded + 3 * 4 * 2, "but for what was open before");
+    assert!(counts.get(Counter::Unwritten) >= 20 * 4);
+    world.read(5);
+    world.write(5, &PageData::from_seed(2));
+    assert!(!world.guard.engine().is_watched(6), "all of the block");
+    lock_page_5(&mut world, 20);
+    assert!(world.guard.inject(PageIndex(5), &[777]));
+    assert!(world.read(5) == PageData::from_seed(2) && !world.guard.engine().is_watched(5), "it was written of late");
+    for round in 21..30 {
+        lock_page_5(&mut world, round);
+        world.read(5);
+    }
+    assert!(world.guard.engine().is_watched(5), "that is long ago");
+    assert_eq!(counts.get(Counter::Corrected), 1);
+}
+
+#[test]
+fn what_memory_did_to_a_page_while_it_was_unlocked_and_only_read_is_put_right() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::watching(knobs(), &counts, &told);
+    world.write(5, &PageData::from_seed(1));
+    lock_page_5(&mut world, 0);
+    world.read(5);
+    world.guard.engine().decay(5, 4711);
+    lock_page_5(&mut world, 1);
+    assert!(world.read(5) == PageData::from_seed(1));
+    assert_eq!(counts.get(Counter::Corrected), 1);
 }
 
 #[test]
@@ -382,8 +469,8 @@ fn every_unlocking_is_told_with_what_it_was_for() {
     world.guard.open_all(at(world.time));
     let accesses = told.1.lock().unwrap();
     let seen: Vec<_> = accesses.iter().map(|access| (access.page.0, access.pages, access.touch)).collect();
-    let [read, ahead] = [Touch::Read, Touch::Ahead];
-    assert_eq!(seen, [(4, 4, read), (20, 4, read), (24, 4, read), (28, 4, read), (4, 4, ahead), (20, 4, ahead)]);
+    let [read, write, ahead] = [Touch::Read, Touch::Write, Touch::Ahead];
+    assert_eq!(seen, [(4, 4, write), (20, 4, read), (24, 4, read), (28, 4, read), (4, 4, ahead), (20, 4, ahead)]);
     assert!(accesses.is_sorted_by_key(|access| access.at));
 }
 

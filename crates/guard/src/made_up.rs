@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use rampart_codes::{PageBits, PageData, Pages};
 use rampart_memory::{Frame, Timestamp};
 
-use crate::engine::{Engine, Frames, Refusal};
+use crate::engine::{Engine, Frames, Refusal, Writes};
 use crate::layout::{PageIndex, Span};
 
 /// Where each page is, by its number.
@@ -14,6 +14,9 @@ use crate::layout::{PageIndex, Span};
 pub struct MadeUp {
     program: Mutex<Vec<Option<PageData>>>,
     vault: Mutex<Vec<Option<PageData>>>,
+    /// Pages of the program whose first write stops, and whether that is so of pages that are opened to be read.
+    watched: Mutex<BTreeSet<u64>>,
+    pub watches: bool,
     /// Pages that a device uses.
     pub pinned: Mutex<BTreeSet<u64>>,
     /// Blocks that may be open at once.
@@ -32,6 +35,8 @@ impl MadeUp {
         Self {
             program: Mutex::new(vec![None; pages]),
             vault: Mutex::new(vec![None; pages]),
+            watched: Mutex::default(),
+            watches: false,
             pinned: Mutex::default(),
             most_open: usize::MAX,
             tested: Mutex::default(),
@@ -47,11 +52,21 @@ impl MadeUp {
     /// The program writes a page; `false`: it faults.
     pub fn write(&self, page: u64, data: PageData) -> bool {
         let mut program = self.program.lock().unwrap();
-        let there = program[at(page)].is_some();
-        if there {
+        let goes_on = program[at(page)].is_some() && !self.is_watched(page);
+        if goes_on {
             program[at(page)] = Some(data);
         }
-        there
+        goes_on
+    }
+
+    pub fn is_watched(&self, page: u64) -> bool {
+        self.watched.lock().unwrap().contains(&page)
+    }
+
+    /// A bit of a page that the program has changes, and nobody wrote it.
+    pub fn decay(&self, page: u64, bit: usize) {
+        let mut program = self.program.lock().unwrap();
+        program[at(page)].as_mut().expect("the program has it").flip(&PageBits::from_iter([bit]));
     }
 
     pub fn is_in_vault(&self, page: u64) -> bool {
@@ -77,6 +92,27 @@ impl Engine for MadeUp {
         Ok(())
     }
 
+    fn open_watched(&self, span: Span) -> Result<Writes, Refusal> {
+        if !self.watches {
+            return self.open(span).map(|()| Writes::GoOn);
+        }
+        let (mut program, mut vault) = (self.program.lock().unwrap(), self.vault.lock().unwrap());
+        for page in pages(span) {
+            assert!(program[page].is_none(), "page {page} is in one place");
+            program[page] = vault[page].take();
+            self.watched.lock().unwrap().insert(page as u64);
+        }
+        Ok(Writes::Stop)
+    }
+
+    fn settle_watched(&self, page: PageIndex) -> bool {
+        self.program.lock().unwrap()[at(page.0)].is_some()
+    }
+
+    fn allow_writes(&self, span: Span) {
+        self.watched.lock().unwrap().retain(|page| !pages(span).contains(&at(*page)));
+    }
+
     fn close(&self, span: Span) -> Result<Frames, Refusal> {
         if pages(span).any(|page| self.pinned.lock().unwrap().contains(&(page as u64))) {
             return Err(Refusal::Pinned);
@@ -86,6 +122,8 @@ impl Engine for MadeUp {
             assert!(vault[page].is_none(), "page {page} is in one place");
             vault[page] = program[page].take();
         }
+        drop((program, vault));
+        self.allow_writes(span);
         Ok(Frames::Same)
     }
 
@@ -109,6 +147,8 @@ impl Engine for MadeUp {
     fn discard(&self, span: Span) {
         let (mut program, mut vault) = (self.program.lock().unwrap(), self.vault.lock().unwrap());
         pages(span).for_each(|page| (program[page], vault[page]) = (None, None));
+        drop((program, vault));
+        self.allow_writes(span);
     }
 
     fn wake(&self, _: Span) {}

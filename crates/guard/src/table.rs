@@ -57,6 +57,10 @@ pub struct Block {
     /// Units that are in the vault, and whose codes are not made yet. Those of a used block that are neither are locked: in the
     /// vault, and their codes are right.
     pub stale: Units,
+    /// Open units that were not written since they were opened, and whose codes are right: their first write stops.
+    pub watched: Units,
+    /// So often it is opened without being watched, since it was written of late.
+    pub unwatched: u8,
     /// How much of it is opened.
     pub grain: Grain,
     /// System calls that use it just now: it stays open for them.
@@ -73,6 +77,8 @@ impl Block {
             state: State::Fresh,
             open: Units::NONE,
             stale: Units::NONE,
+            watched: Units::NONE,
+            unwatched: 0,
             grain: Grain::NEW,
             holders: 0,
             codes: Box::default(),

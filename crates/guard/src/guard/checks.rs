@@ -13,7 +13,18 @@ use crate::table::Block;
 use crate::units::Units;
 use crate::witness::Trouble;
 
-use super::{Guard, Served};
+use super::Guard;
+
+/// What became of pages that were verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verified {
+    /// All are as their codes say, some since they were put right.
+    Right,
+    /// Some are beyond correction, and the program goes on with them.
+    Wrong,
+    /// Some are, and it must not.
+    Stop,
+}
 
 impl<E: Engine> Guard<'_, E> {
     /// Makes the codes of those units that still lack them.
@@ -37,8 +48,8 @@ impl<E: Engine> Guard<'_, E> {
     }
 
     /// Verifies locked units in the vault and puts right what can be.
-    pub(super) fn verify(&self, block: BlockIndex, known: &mut Block, units: Units) -> Served {
-        let mut served = Served::GoesOn;
+    pub(super) fn verify(&self, block: BlockIndex, known: &mut Block, units: Units) -> Verified {
+        let mut verified = Verified::Right;
         for span in self.layout().spans(block, units) {
             let began = Instant::now();
             let codes = self.codes_of(block, span);
@@ -52,12 +63,13 @@ impl<E: Engine> Guard<'_, E> {
             for page in wrong.iter() {
                 let page = PageIndex(span.first.0 + u64::from(page));
                 let codes = self.codes_of(block, Span::of_page(page));
-                if self.correct(page, &mut known.codes[codes]) == Served::Stop {
-                    served = Served::Stop;
+                if !self.correct(page, &mut known.codes[codes]) {
+                    let goes_on = self.knobs.on_error == OnError::Continue;
+                    verified = if goes_on { Verified::Wrong } else { Verified::Stop };
                 }
             }
         }
-        served
+        verified
     }
 
     /// Where the codes of pages of a block are among the block's.
@@ -68,18 +80,19 @@ impl<E: Engine> Guard<'_, E> {
         first..first + pages(span.count.get())
     }
 
-    fn correct(&self, page: PageIndex, codes: &mut [u8]) -> Served {
+    /// Puts a page right; `false`: it is beyond correction.
+    fn correct(&self, page: PageIndex, codes: &mut [u8]) -> bool {
         let outcome =
             self.engine.with_vault(Span::of_page(page), |pages| self.codec.correct(&mut pages.page(0), codes));
-        let (counter, stop) = match outcome {
-            Outcome::Intact => return Served::GoesOn,
-            Outcome::CodesWrong => (Counter::CodesWrong, false),
-            Outcome::Corrected(_) => (Counter::Corrected, false),
-            Outcome::Uncorrectable => (Counter::Uncorrectable, self.knobs.on_error != OnError::Continue),
+        let counter = match outcome {
+            Outcome::Intact => return true,
+            Outcome::CodesWrong => Counter::CodesWrong,
+            Outcome::Corrected(_) => Counter::Corrected,
+            Outcome::Uncorrectable => Counter::Uncorrectable,
         };
         self.counts.add(counter, 1);
         self.witness.trouble(&Trouble { page, frame: self.engine.frame(page), outcome });
-        if stop { Served::Stop } else { Served::GoesOn }
+        counter != Counter::Uncorrectable
     }
 }
 

@@ -13,6 +13,7 @@ use crate::openings::Opening;
 use crate::table::{Block, Grain, State};
 use crate::units::Units;
 
+use super::checks::Verified;
 use super::{Guard, Ordering, Served};
 
 /// Why units are opened.
@@ -116,14 +117,17 @@ impl<E: Engine> Guard<'_, E> {
 
     fn open_closed(&self, block: BlockIndex, known: &mut Block, closed: Units, now: Timestamp, why: Why) -> Served {
         let locked = closed - known.stale;
-        if self.verify(block, known, locked) == Served::Stop {
+        let verified = self.verify(block, known, locked);
+        if verified == Verified::Stop {
             return Served::Stop;
         }
+        let watch = self.may_only_read(known, why) && verified == Verified::Right && locked == closed;
         if locked != closed {
             self.counts.add(Counter::Early, 1);
         }
         for span in self.layout().spans(block, closed) {
-            if let Err(refusal) = self.engine.open(span) {
+            let opened = if watch { self.open_to_read(known, span) } else { self.engine.open(span) };
+            if let Err(refusal) = opened {
                 self.witness.lost(block, &refusal);
                 return Served::Stop;
             }
@@ -145,6 +149,10 @@ impl<E: Engine> Guard<'_, E> {
     /// Somebody else opened it meanwhile; or the program gave the page back to the kernel by itself.
     fn open_again(&self, block: BlockIndex, known: &mut Block, why: Why) -> Served {
         let Why::Wanted { page, .. } = why else { return Served::GoesOn };
+        if self.settle_watched(known, page) {
+            return Served::GoesOn;
+        }
+        self.unwatch(block, known, Units::run(self.layout().unit_of(page), 1));
         match self.engine.settle(page) {
             Ok(frames) => {
                 self.note_frames(known, frames);
@@ -213,10 +221,15 @@ impl<E: Engine> Guard<'_, E> {
         for span in self.layout().spans(block, units) {
             let closed = if known.holders > 0 { None } else { self.engine.close(span).ok() };
             let Some(frames) = closed else { break };
+            if frames != Frames::Same {
+                // Pages were missing, or shared since a fork.
+                known.watched -= self.layout().units_of(span);
+            }
             self.note_frames(&mut known, frames);
             rest -= self.layout().units_of(span);
         }
         if !rest.is_empty() {
+            self.unwatch(block, &mut known, rest);
             self.counts.add(Counter::Pinned, 1);
             self.openings().stays(Opening { block, units: rest }, now);
         }
@@ -226,8 +239,11 @@ impl<E: Engine> Guard<'_, E> {
         }
         self.counts.add(Counter::Locked, 1);
         self.counts.subtract(Counter::Open, self.layout().pages_of(closed));
+        let unwritten = closed & known.watched;
+        self.counts.add(Counter::Unwritten, self.layout().pages_of(unwritten));
         known.open -= closed;
-        known.stale |= closed;
+        known.watched -= closed;
+        known.stale |= closed - unwritten;
         drop(known);
         self.encode(block, closed);
     }

@@ -16,7 +16,8 @@ use crate::engine::{Engine, Frames};
 use crate::layout::BlockIndex;
 use crate::table::{Block, Grain};
 
-use super::{Guard, Ordering, Served};
+use super::checks::Verified;
+use super::{Guard, Ordering};
 
 /// Blocks looked at in one step.
 const STEP: u64 = 4096;
@@ -69,7 +70,7 @@ impl<E: Engine> Guard<'_, E> {
     /// Verified before, so that what memory did is told of the frame that did it; and after, in its new place.
     fn renew_known(&self, block: BlockIndex, known: &mut Block, now: Timestamp) -> Renewal {
         let all = self.layout().all_units();
-        if self.verify(block, known, all) == Served::Stop {
+        if self.verify(block, known, all) == Verified::Stop {
             // It was told, and stops the program once it wants the page. Until then it need not be told again.
             known.tested = Some(now);
             return Renewal::Nothing;

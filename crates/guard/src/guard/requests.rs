@@ -26,6 +26,7 @@ impl<E: Engine> Guard<'_, E> {
             if self.open(block, &mut known, units, now, Why::Ahead) == Served::Stop {
                 return Served::Stop;
             }
+            self.unwatch(block, &mut known, units);
             known.holders += 1;
         }
         Served::GoesOn
@@ -37,7 +38,8 @@ impl<E: Engine> Guard<'_, E> {
         let mut held = 0;
         for (block, part) in self.layout().parts(span) {
             let mut known = self.table.lock(block);
-            if !known.open.has(self.layout().units_of(part)) {
+            let units = self.layout().units_of(part);
+            if !known.open.has(units) || !(known.watched & units).is_empty() {
                 break;
             }
             known.holders += 1;
@@ -88,7 +90,7 @@ impl<E: Engine> Guard<'_, E> {
         self.counts.subtract(Counter::Pages, u64::from(self.layout().block_pages()));
         self.counts.subtract(Counter::Open, self.layout().pages_of(known.open));
         (known.state, known.grain) = (State::Fresh, Grain::NEW);
-        (known.open, known.stale) = (Units::NONE, Units::NONE);
+        (known.open, known.stale, known.watched) = (Units::NONE, Units::NONE, Units::NONE);
     }
 
     /// The program gives pages back to the kernel by itself: they read as zeros from now on, and the rest of their blocks is
@@ -103,6 +105,7 @@ impl<E: Engine> Guard<'_, E> {
             if self.open(block, &mut known, units, now, Why::Ahead) == Served::Stop {
                 return Served::Stop;
             }
+            self.unwatch(block, &mut known, units);
             self.engine.zero(part);
         }
         Served::GoesOn
@@ -115,6 +118,7 @@ impl<E: Engine> Guard<'_, E> {
             if self.open(*block, known, self.layout().all_units(), now, Why::Ahead) == Served::Stop {
                 return Served::Stop;
             }
+            self.unwatch(*block, known, self.layout().all_units());
         }
         // What was left before is as the program wants it.
         for run in blocks.chunk_by_mut(|(_, one), (_, next)| (one.state == State::Kept) == (next.state == State::Kept))

@@ -39,7 +39,7 @@ impl SharedRange {
             return Err(errno);
         }
         self.of_file.set(span, true);
-        self.register(area, Modes::MISSING.union(Modes::MINOR))
+        self.register(area, self.of_file_modes())
     }
 
     fn copy_to_file(&self, span: Span) -> Result<()> {

@@ -3,10 +3,21 @@
 use rustix::io::{Errno, Result};
 use rustix::mm::Advice;
 
+use std::sync::atomic::Ordering;
+
 use super::{SharedRange, guarded, map_over};
 use crate::Error;
-use crate::userfaultfd::{Modes, Wake, Wanted};
+use crate::userfaultfd::{Wake, Wanted};
 use crate::vault::Span;
+
+/// What becomes of the first write to a page that is given.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Writes {
+    /// It stops.
+    Stop,
+    /// It goes on.
+    GoOn,
+}
 
 impl SharedRange {
     /// Takes pages from the program: the next touch of each is a fault. What is ordinary becomes the file's.
@@ -41,7 +52,57 @@ impl SharedRange {
         let _split = self.is_split();
         let of_file = self.runs(span).filter(|(_, is_of_file)| *is_of_file);
         for (run, _) in of_file {
-            self.map(run, wake).map_err(guarded("unlock"))?;
+            self.map(run, Writes::GoOn, wake).map_err(guarded("unlock"))?;
+        }
+        Ok(())
+    }
+
+    /// As [`SharedRange::unlock`], and the first write to each page sends a [`Cause::Protected`](crate::userfaultfd::Cause::Protected), and
+    /// its thread waits until [`SharedRange::allow_writes`]. `false`: writes go unseen, since the kernel cannot do it, or some of the pages
+    /// are ordinary, or the program had one already. Those who wait for them go on after [`SharedRange::wake`].
+    ///
+    /// # Errors
+    /// As of [`SharedRange::unlock`].
+    pub fn unlock_watched(&self, span: Span) -> std::result::Result<bool, Error> {
+        let split = self.is_split();
+        let gives_watched = &self.files().gives_watched;
+        if gives_watched.load(Ordering::Acquire) && self.runs(span).all(|(_, is_of_file)| is_of_file) {
+            let given = self.program.pieces(span).try_for_each(|piece| self.give(piece, Writes::Stop, Wake::Later));
+            match given {
+                Ok(()) => return Ok(true),
+                Err(Errno::INVAL) => gives_watched.store(false, Ordering::Release),
+                // Where it was not given whole, it is given page by page below.
+                Err(_) => {}
+            }
+        }
+        drop(split);
+        self.unlock(span, Wake::Later)?;
+        self.allow_writes(span).map(|()| false)
+    }
+
+    /// As [`SharedRange::settle`], of a page that was unlocked watched: it stays so.
+    ///
+    /// # Errors
+    /// As of [`SharedRange::settle`].
+    pub fn settle_watched(&self, page: u64) -> std::result::Result<(), Error> {
+        let _split = self.is_split();
+        self.map(self.entry(page), Writes::Stop, Wake::Now).map_err(guarded("give a page of"))
+    }
+
+    /// Writes to these pages are the program's own affair again, and those go on who wait to write.
+    ///
+    /// # Errors
+    /// [`Error::Guarded`] if the kernel refuses.
+    pub fn allow_writes(&self, span: Span) -> std::result::Result<(), Error> {
+        let _split = self.is_split();
+        for (run, is_of_file) in self.runs(span) {
+            let area = self.program.area(run);
+            let allowed = if is_of_file && self.files().stops_writes {
+                self.files().userfaultfd.allow_writes(area, Wake::Now)
+            } else {
+                self.files().userfaultfd.wake(area)
+            };
+            allowed.map_err(guarded("allow writes to"))?;
         }
         Ok(())
     }
@@ -76,9 +137,9 @@ impl SharedRange {
                 // one waits for the thread that is here.
                 unsafe { map_over(area, &self.files().memory, run.offset().get()) }?;
                 self.of_file.set(run, true);
-                self.register(area, Modes::MISSING.union(Modes::MINOR))?;
+                self.register(area, self.of_file_modes())?;
             }
-            self.map(run, Wake::Later)?;
+            self.map(run, Writes::GoOn, Wake::Later)?;
         }
         Ok(())
     }
@@ -90,7 +151,7 @@ impl SharedRange {
     pub fn settle(&self, page: u64) -> std::result::Result<(), Error> {
         let _split = self.is_split();
         if self.of_file.has(page) {
-            return self.map(self.entry(page), Wake::Now).map_err(guarded("give a page of"));
+            return self.map(self.entry(page), Writes::GoOn, Wake::Now).map_err(guarded("give a page of"));
         }
         self.zero(page).map_err(guarded("give a page of"))
     }
@@ -168,10 +229,16 @@ impl SharedRange {
         }
     }
 
-    /// Puts pages of the file into the program's page table.
-    fn map(&self, span: Span, wake: Wake) -> Result<()> {
+    /// Puts pages of the file into the program's page table, none of which is there.
+    fn give(&self, span: Span, writes: Writes, wake: Wake) -> Result<()> {
+        let protected = writes == Writes::Stop;
         // SAFETY: the pages are our range's or a window's, which are reached by raw pointers or by those whom faults stop.
-        let mapped = |span| unsafe { self.files().userfaultfd.map_file_pages(self.program.area(span), false, wake) };
+        unsafe { self.files().userfaultfd.map_file_pages(self.program.area(span), protected, wake) }
+    }
+
+    /// As [`SharedRange::give`], but that some may be there, and some may not be in the file.
+    fn map(&self, span: Span, writes: Writes, wake: Wake) -> Result<()> {
+        let mapped = |span| self.give(span, writes, wake);
         match mapped(span) {
             Ok(()) => return Ok(()),
             // A page is there already, or one is not in the file.

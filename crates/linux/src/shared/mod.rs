@@ -18,6 +18,9 @@
 //!   two writes. Each has a file of its own afterwards. This costs the parent two copies of what is used, and is why programs that fork
 //!   often want another engine.
 //!
+//! A page of the file can be given so that its first write stops ([`SharedRange::unlock_watched`]): then it is known to be as it was
+//! until that message comes.
+//!
 //! What is lost against a vault: a device that writes to a page goes unseen. Who lends pages to a device holds them open
 //! meanwhile.
 //!
@@ -34,6 +37,7 @@ mod which;
 
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
+use std::sync::atomic::AtomicBool;
 use std::sync::{OnceLock, RwLock, RwLockReadGuard};
 
 use rampart_memory::{Bytes, FRAME_BYTES, Frame};
@@ -68,6 +72,10 @@ pub struct SharedRange {
 #[derive(Debug)]
 struct Files {
     userfaultfd: Userfaultfd,
+    /// Whether writes to pages of the file can be stopped (Linux 5.19).
+    stops_writes: bool,
+    /// Whether they can be from the moment on that a page is given (Linux 6.4), as far as is known.
+    gives_watched: AtomicBool,
     scan: PageScan,
     memory: OwnedFd,
 }
@@ -135,7 +143,10 @@ impl SharedRange {
             .union(Features::WRITE_PROTECT)
             .union(Features::THREAD_ID)
             .union(if self.is_huge() { Features::MINOR_HUGETLB } else { Features::NONE });
-        let userfaultfd = Userfaultfd::open(features, Reach::Everything).map_err(Error::Absent)?;
+        let and_writes = Userfaultfd::open(features.union(Features::WRITE_PROTECT_SHARED), Reach::Everything);
+        let stops_writes = and_writes.is_ok();
+        let userfaultfd =
+            and_writes.or_else(|_| Userfaultfd::open(features, Reach::Everything)).map_err(Error::Absent)?;
         let pool = if self.is_huge() { MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB } else { MemfdFlags::empty() };
         let memory =
             memfd_create(c"rampart", MemfdFlags::CLOEXEC | pool).map_err(guarded("make a file in memory for"))?;
@@ -144,7 +155,8 @@ impl SharedRange {
         // SAFETY: what lies behind is our own, and reached by raw pointers only.
         unsafe { map_over(whole, &memory, 0) }.map_err(guarded("map a file behind"))?;
         self.behind.hide().map_err(guarded("hide what lies behind"))?;
-        let files = Files { userfaultfd, scan: PageScan::open(roots)?, memory };
+        let gives_watched = AtomicBool::new(stops_writes);
+        let files = Files { userfaultfd, stops_writes, gives_watched, scan: PageScan::open(roots)?, memory };
         self.files.set(files).expect("a range is opened once");
         Ok(())
     }
@@ -184,6 +196,12 @@ impl SharedRange {
 
     fn files(&self) -> &Files {
         self.files.get().expect("a range is opened before its pages are locked")
+    }
+
+    /// What pages of the file are registered for.
+    fn of_file_modes(&self) -> Modes {
+        let modes = Modes::MISSING.union(Modes::MINOR);
+        if self.files().stops_writes { modes.union(Modes::WRITE_PROTECT) } else { modes }
     }
 
     /// While this lives, all stays of the kind that it is of; unless whoever has it changes it.

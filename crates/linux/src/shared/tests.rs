@@ -11,6 +11,8 @@ use std::time::Duration;
 use super::*;
 use crate::userfaultfd::{FORKS, Wake};
 
+mod watched;
+
 const PAGES: u64 = 1024;
 
 /// A range with a handler that gives what is touched, while `work` runs.
@@ -21,6 +23,18 @@ fn served<R>(kind: PageKind, work: impl FnOnce(&SharedRange) -> R) -> Option<R> 
 /// As [`served`], for work that changes pages which others touch meanwhile: what the handler does to a page goes before or after what is done
 /// with `turn`, as the guard orders it by the lock of a block.
 fn served_in_turn<R>(kind: PageKind, turn: &Mutex<()>, work: impl FnOnce(&SharedRange) -> R) -> Option<R> {
+    let settle = |range: &SharedRange, fault: PageFault| {
+        let _turn = turn.lock();
+        range.settle(fault.page)
+    };
+    served_by(kind, settle, work)
+}
+
+fn served_by<R>(
+    kind: PageKind,
+    serve: impl Fn(&SharedRange, PageFault) -> Result<(), Error> + Sync,
+    work: impl FnOnce(&SharedRange) -> R,
+) -> Option<R> {
     let range = SharedRange::prepare(Bytes::new(PAGES * FRAME_BYTES), kind).unwrap();
     if let Err(why) = range.open(&Roots::default()) {
         eprintln!("skipped: {why}");
@@ -33,9 +47,8 @@ fn served_in_turn<R>(kind: PageKind, turn: &Mutex<()>, work: impl FnOnce(&Shared
             let mut messages = Messages::default();
             while range.next(&mut messages, &stop).unwrap() == Waited::Messages {
                 for fault in range.faults(&messages) {
-                    let _turn = turn.lock();
-                    if let Err(why) = range.settle(fault.page) {
-                        eprintln!("page {}: {why}", fault.page);
+                    if let Err(why) = serve(&range, fault) {
+                        eprintln!("{fault:?}: {why}");
                         // Who waits for the page could never be joined.
                         process::abort();
                     }

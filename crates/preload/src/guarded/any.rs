@@ -1,7 +1,7 @@
 //! The engine of this process: one of three.
 
 use rampart_codes::Pages;
-use rampart_guard::{Engine, Frames, PageIndex, Refusal, Span};
+use rampart_guard::{Engine, Frames, PageIndex, Refusal, Span, Writes};
 use rampart_memory::Frame;
 
 use super::engine::VaultEngine;
@@ -32,6 +32,30 @@ impl Engine for AnyEngine {
             Self::Moved(engine) => engine.open(span),
             Self::Shared(engine) => engine.open(span),
             Self::Protected(engine) => engine.open(span),
+        }
+    }
+
+    fn open_watched(&self, span: Span) -> Result<Writes, Refusal> {
+        match self {
+            Self::Moved(engine) => engine.open_watched(span),
+            Self::Shared(engine) => engine.open_watched(span),
+            Self::Protected(engine) => engine.open_watched(span),
+        }
+    }
+
+    fn settle_watched(&self, page: PageIndex) -> bool {
+        match self {
+            Self::Moved(engine) => engine.settle_watched(page),
+            Self::Shared(engine) => engine.settle_watched(page),
+            Self::Protected(engine) => engine.settle_watched(page),
+        }
+    }
+
+    fn allow_writes(&self, span: Span) {
+        match self {
+            Self::Moved(engine) => engine.allow_writes(span),
+            Self::Shared(engine) => engine.allow_writes(span),
+            Self::Protected(engine) => engine.allow_writes(span),
         }
     }
 

@@ -7,7 +7,7 @@ use rampart_guard::accesses::Touch;
 use rampart_guard::{Knobs, Method, PageIndex, Served, Span};
 use rampart_linux::protect::Protected;
 use rampart_linux::shared::{SharedRange, has_huge_pages};
-use rampart_linux::userfaultfd::{Messages, Reach, Stop};
+use rampart_linux::userfaultfd::{Cause, Messages, Reach, Stop};
 use rampart_linux::vault::{self, PageFault, Side, Tracking, Vault, VaultOptions};
 use rampart_linux::{Error, PageKind, Roots, Window};
 use rampart_memory::{Bytes, FRAME_BYTES};
@@ -200,12 +200,20 @@ impl Memory {
         }
     }
 
-    /// Waits for faults and has them served, until it is to stop.
-    pub fn serve(&self, stop: &Stop, serve: impl Fn(PageIndex, Touch, Option<u32>) -> Served) {
+    /// Waits for faults and has them served, and first writes to what is watched, until it is to stop.
+    pub fn serve(
+        &self,
+        stop: &Stop,
+        serve: impl Fn(PageIndex, Touch, Option<u32>) -> Served,
+        written: impl Fn(PageIndex) -> Served,
+    ) {
         let serve_one = |fault: PageFault| {
             assert_eq!(fault.side, Side::Program, "nobody reads what is not in the vault");
             let touch = if fault.write { Touch::Write } else { Touch::Read };
-            serve(PageIndex(fault.page), touch, fault.thread);
+            match fault.cause {
+                Cause::Protected => written(PageIndex(fault.page)),
+                Cause::Missing | Cause::Minor => serve(PageIndex(fault.page), touch, fault.thread),
+            };
         };
         let mut messages = Messages::default();
         match self {

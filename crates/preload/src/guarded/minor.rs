@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "pages of the file are raw memory")]
 
 use rampart_codes::Pages;
-use rampart_guard::{Engine, Frames, PageIndex, Refusal, Span};
+use rampart_guard::{Engine, Frames, PageIndex, Refusal, Span, Writes};
 use rampart_linux::shared::SharedRange;
 use rampart_linux::userfaultfd::Wake;
 use rampart_linux::{Error, Pagemap, Roots};
@@ -41,6 +41,19 @@ fn refused(error: &Error) -> Refusal {
 impl Engine for MinorEngine {
     fn open(&self, span: Span) -> Result<(), Refusal> {
         self.range.unlock(as_vault(span), Wake::Later).map_err(|error| refused(&error))
+    }
+
+    fn open_watched(&self, span: Span) -> Result<Writes, Refusal> {
+        let stops = self.range.unlock_watched(as_vault(span)).map_err(|error| refused(&error))?;
+        Ok(if stops { Writes::Stop } else { Writes::GoOn })
+    }
+
+    fn settle_watched(&self, page: PageIndex) -> bool {
+        self.range.settle_watched(page.0).is_ok()
+    }
+
+    fn allow_writes(&self, span: Span) {
+        self.range.allow_writes(as_vault(span)).expect("writes to pages of ours are allowed");
     }
 
     fn close(&self, span: Span) -> Result<Frames, Refusal> {

@@ -167,7 +167,7 @@ impl Live {
             }
             served
         };
-        self.memory.serve(&self.stop, serve);
+        self.memory.serve(&self.stop, serve, |page| self.guard.written(page));
     }
 
     pub(super) fn wake_keeper(&self) {

@@ -1,0 +1,156 @@
+//! Pages whose first write stops.
+
+use std::sync::atomic::AtomicUsize;
+
+use super::*;
+use crate::userfaultfd::Cause;
+
+/// What a handler saw of first writes.
+#[derive(Default)]
+struct Seen(Mutex<Vec<u64>>);
+
+impl Seen {
+    fn serve(&self, range: &SharedRange, fault: PageFault) -> Result<(), Error> {
+        if fault.cause != Cause::Protected {
+            return range.settle(fault.page);
+        }
+        self.0.lock().unwrap().push(fault.page);
+        range.allow_writes(span(fault.page, 1))
+    }
+
+    fn take(&self) -> Vec<u64> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+/// Of pages that are filled and locked, the first so many are unlocked watched. `false`: it cannot be tested here.
+fn watch(range: &SharedRange, pages: u64) -> bool {
+    fill_with(range, 16, 9);
+    range.lock(span(0, 16)).unwrap();
+    let watches = range.unlock_watched(span(0, pages)).unwrap();
+    if !watches {
+        eprintln!("skipped: this kernel cannot stop writes to a page of a file when it gives it (Linux 6.4)");
+    }
+    watches
+}
+
+#[test]
+fn the_first_write_to_a_page_that_is_watched_stops_and_reads_do_not() {
+    let _no_forks = FORKS.read();
+    let seen = Seen::default();
+    served_by(
+        PageKind::Base,
+        |range, fault| seen.serve(range, fault),
+        |range| {
+            if !watch(range, 8) {
+                return;
+            }
+            assert_eq!((0..8).map(|page| read(range, page)).sum::<u64>(), 8 * 9);
+            assert!(seen.take().is_empty());
+            write(range, 3, 1);
+            write(range, 3, 2);
+            assert_eq!(seen.take(), [3], "once");
+            // A system call stops as a thread does.
+            let zero = std::fs::File::open("/dev/zero").unwrap();
+            // SAFETY: the page is the range's.
+            let got = unsafe { libc::pread(zero.as_raw_fd(), range.address(5).as_ptr().cast(), 8, 0) };
+            assert_eq!((got, read(range, 5), seen.take()), (8, 0, vec![5]), "{}", io::Error::last_os_error());
+            // A page that the program has stays watched, whoever is told so.
+            range.settle_watched(6).unwrap();
+            write(range, 6, 1);
+            assert_eq!(seen.take(), [6]);
+        },
+    );
+}
+
+#[test]
+fn what_was_watched_and_locked_is_watched_no_more() {
+    let _no_forks = FORKS.read();
+    let seen = Seen::default();
+    served_by(
+        PageKind::Base,
+        |range, fault| seen.serve(range, fault),
+        |range| {
+            if !watch(range, 16) {
+                return;
+            }
+            assert_eq!(read(range, 3), 9);
+            range.lock(span(0, 16)).unwrap();
+            range.unlock(span(0, 8), Wake::Now).unwrap();
+            (0..16).for_each(|page| write(range, page, 5));
+            range.lock(span(0, 16)).unwrap();
+            assert!(range.unlock_watched(span(0, 16)).unwrap());
+            range.leave(span(0, 4)).unwrap();
+            range.discard(span(4, 4)).unwrap();
+            range.allow_writes(span(8, 4)).unwrap();
+            (0..12).for_each(|page| write(range, page, 6));
+            assert!(seen.take().is_empty());
+            range.split().unwrap();
+            write(range, 13, 7);
+            range.unsplit();
+            assert!(seen.take().is_empty());
+            assert!(!range.unlock_watched(span(0, 16)).unwrap(), "ordinary pages are not watched");
+        },
+    );
+}
+
+/// Between the moment that a page is unlocked watched and the moment that it is locked again, nobody changes it unless there was a message.
+#[test]
+fn no_write_goes_by_unseen_while_others_write_all_the_while() {
+    let _no_forks = FORKS.read();
+    // Whether a page may have been written since it was unlocked.
+    let written = Mutex::new([true; 16]);
+    let serve = |range: &SharedRange, fault: PageFault| {
+        let mut written = written.lock().unwrap();
+        written[usize::try_from(fault.page).unwrap()] = true;
+        if fault.cause == Cause::Protected { range.allow_writes(span(fault.page, 1)) } else { range.settle(fault.page) }
+    };
+    let unwritten = AtomicUsize::new(0);
+    served_by(PageKind::Base, serve, |range| {
+        if !watch(range, 16) {
+            return;
+        }
+        let goes_on = AtomicBool::new(true);
+        thread::scope(|scope| {
+            for thread in 0..2_u64 {
+                let goes_on = &goes_on;
+                scope.spawn(move || {
+                    let mut step = thread;
+                    while goes_on.load(Ordering::Relaxed) {
+                        step = step.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(thread + 1);
+                        let page = step >> 60;
+                        // Most of them read.
+                        if step >> 50 & 7 == 0 {
+                            write(range, page, step);
+                        } else {
+                            read(range, page);
+                        }
+                    }
+                });
+            }
+            for round in 0..1_000_u64 {
+                let page = round % 16;
+                let place = usize::try_from(page).unwrap();
+                let was = {
+                    let mut written = written.lock().unwrap();
+                    range.lock(span(page, 1)).unwrap();
+                    let was = behind(range, page);
+                    assert!(range.unlock_watched(span(page, 1)).unwrap());
+                    range.wake(span(page, 1)).unwrap();
+                    written[place] = false;
+                    was
+                };
+                thread::yield_now();
+                let written = written.lock().unwrap();
+                range.lock(span(page, 1)).unwrap();
+                if !written[place] {
+                    assert_eq!(behind(range, page), was, "round {round}");
+                    unwritten.fetch_add(1, Ordering::Relaxed);
+                }
+                range.unlock(span(page, 1), Wake::Now).unwrap();
+            }
+            goes_on.store(false, Ordering::Relaxed);
+        });
+        assert!(unwritten.load(Ordering::Relaxed) > 0);
+    });
+}
