@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use rampart_memory::{Bytes, ErrorBatch, McEvent, MemoryError, Severity, Timestamp};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OpenFlags, Row};
+use rusqlite::{Connection, OpenFlags, Row, ffi};
 
 use crate::Error;
 
@@ -115,7 +115,7 @@ fn newest(connection: &Connection) -> rusqlite::Result<i64> {
 }
 
 /// Reads the rows after the row `last`, some at a time. Returns the number of the last one, or `None` if there are no
-/// more.
+/// more. In a damaged file the same rows may come for ever: they must ascend.
 fn read_some(
     connection: &Connection,
     last: i64,
@@ -126,7 +126,12 @@ fn read_some(
     let mut statement = connection.prepare_cached(QUERY)?;
     let mut rows = statement.query((last, AT_ONCE))?;
     while let Some(row) = rows.next()? {
-        read = Some(row.get("id")?);
+        let id = row.get("id")?;
+        if id <= read.unwrap_or(last) {
+            let corrupt = ffi::Error::new(ffi::SQLITE_CORRUPT);
+            return Err(rusqlite::Error::SqliteFailure(corrupt, Some("its rows are out of order".to_owned())));
+        }
+        read = Some(id);
         match decode(row) {
             Some(error) if error.at < since => {}
             Some(error) => batch.errors.push(error),
@@ -224,6 +229,37 @@ mod tests {
     /// The counts of the errors that came.
     fn counts(reader: &mut Rasdaemon) -> Vec<u32> {
         reader.poll().unwrap().errors.iter().map(|error| error.count).collect()
+    }
+
+    /// Each page that leads to others leads to one and the same (<https://sqlite.org/fileformat2.html#b_tree_pages>).
+    fn tangle(path: &Path, page_bytes: usize) {
+        const INTERIOR: u8 = 5;
+        const HEADER: usize = 12;
+        let mut file = fs::read(path).unwrap();
+        let pages = file.chunks_exact_mut(page_bytes).filter(|page| page[0] == INTERIOR);
+        let tangled = pages.map(|page| {
+            let cells = usize::from(u16::from_be_bytes([page[3], page[4]]));
+            let places = page[HEADER..HEADER + 2 * cells].chunks_exact(2);
+            let places: Vec<_> = places.map(|place| usize::from(u16::from_be_bytes([place[0], place[1]]))).collect();
+            let child: [u8; 4] = page[places[0]..places[0] + 4].try_into().unwrap();
+            places.iter().for_each(|&place| page[place..place + 4].copy_from_slice(&child));
+            page[8..HEADER].copy_from_slice(&child);
+        });
+        assert!(tangled.count() > 0, "there are enough rows");
+        fs::write(path, file).unwrap();
+    }
+
+    #[test]
+    fn a_damaged_file_whose_rows_come_again_and_again_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let daemon = Daemon { connection: Connection::open(folder.path().join("ras-mc_event.db")).unwrap(), folder };
+        daemon.connection.execute_batch("PRAGMA page_size = 512").unwrap();
+        daemon.connection.execute_batch(TABLE).unwrap();
+        (0..200).for_each(|_| daemon.corrected(1));
+        assert_eq!(counts(&mut open(&daemon, 0)).len(), 200);
+        tangle(&daemon.path(), 512);
+        let refused = open(&daemon, 0).poll().unwrap_err().to_string();
+        assert!(refused.contains("out of order"), "{refused}");
     }
 
     #[test]
