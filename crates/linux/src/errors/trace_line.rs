@@ -150,6 +150,8 @@ mod tests {
             message in "( [a-z]{1,9}){0,3}",
             detail in "( [a-z:()]{1,20})?",
         ) {
+            // A driver's message may say " on ", so what is called so cannot be told from one.
+            prop_assume!(!label.starts_with("on "));
             let [top, middle, lower] = layers;
             let plural = if count > 1 { "s" } else { "" };
             let line = format!(
