@@ -255,11 +255,10 @@ impl<'a, E: Engine> Guard<'a, E> {
         let mut served = Served::GoesOn;
         for block in self.table.known() {
             let mut known = self.table.lock(block);
-            let closed = self.table.closed(&known);
-            if !closed.is_empty() && self.open(block, &mut known, closed, now, Why::Ahead) == Served::Stop {
+            let units = self.table.closed(&known) | known.watched;
+            if !units.is_empty() && self.open_unwatched(block, &mut known, units, now) == Served::Stop {
                 served = Served::Stop;
             }
-            self.unwatch(block, &mut known, self.layout().all_units());
         }
         served
     }

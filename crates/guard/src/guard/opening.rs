@@ -149,10 +149,11 @@ impl<E: Engine> Guard<'_, E> {
     /// Somebody else opened it meanwhile; or the program gave the page back to the kernel by itself.
     fn open_again(&self, block: BlockIndex, known: &mut Block, why: Why) -> Served {
         let Why::Wanted { page, .. } = why else { return Served::GoesOn };
-        if self.settle_watched(known, page) {
+        let unit = Units::run(self.layout().unit_of(page), 1);
+        if known.watched.has(unit) && self.engine.settle_watched(page) {
             return Served::GoesOn;
         }
-        self.unwatch(block, known, Units::run(self.layout().unit_of(page), 1));
+        self.unwatch(block, known, unit);
         match self.engine.settle(page) {
             Ok(frames) => {
                 self.note_frames(known, frames);

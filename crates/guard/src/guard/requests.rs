@@ -12,7 +12,6 @@ use crate::layout::{BlockIndex, Span};
 use crate::table::{Block, Grain, State};
 use crate::units::Units;
 
-use super::opening::Why;
 use super::{Guard, Served};
 
 impl<E: Engine> Guard<'_, E> {
@@ -23,10 +22,9 @@ impl<E: Engine> Guard<'_, E> {
         for (block, part) in self.layout().parts(span) {
             let mut known = self.table.lock(block);
             let units = self.around(&known, part);
-            if self.open(block, &mut known, units, now, Why::Ahead) == Served::Stop {
+            if self.open_unwatched(block, &mut known, units, now) == Served::Stop {
                 return Served::Stop;
             }
-            self.unwatch(block, &mut known, units);
             known.holders += 1;
         }
         Served::GoesOn
@@ -102,10 +100,9 @@ impl<E: Engine> Guard<'_, E> {
                 continue;
             }
             let units = self.around(&known, part);
-            if self.open(block, &mut known, units, now, Why::Ahead) == Served::Stop {
+            if self.open_unwatched(block, &mut known, units, now) == Served::Stop {
                 return Served::Stop;
             }
-            self.unwatch(block, &mut known, units);
             self.engine.zero(part);
         }
         Served::GoesOn
@@ -115,10 +112,9 @@ impl<E: Engine> Guard<'_, E> {
     pub fn leave(&self, span: Span, now: Timestamp) -> Served {
         let mut blocks: Vec<_> = self.layout().parts(span).map(|(block, _)| (block, self.table.lock(block))).collect();
         for (block, known) in &mut blocks {
-            if self.open(*block, known, self.layout().all_units(), now, Why::Ahead) == Served::Stop {
+            if self.open_unwatched(*block, known, self.layout().all_units(), now) == Served::Stop {
                 return Served::Stop;
             }
-            self.unwatch(*block, known, self.layout().all_units());
         }
         // What was left before is as the program wants it.
         for run in blocks.chunk_by_mut(|(_, one), (_, next)| (one.state == State::Kept) == (next.state == State::Kept))

@@ -10,6 +10,8 @@
 
 use std::time::Instant;
 
+use rampart_memory::Timestamp;
+
 use crate::accesses::Touch;
 use crate::engine::{Engine, Refusal, Writes};
 use crate::layout::{BlockIndex, PageIndex, Span};
@@ -45,12 +47,6 @@ impl<E: Engine> Guard<'_, E> {
         Ok(())
     }
 
-    /// Somebody else opened a page meanwhile, or the kernel took it away for itself: if it is watched it stays so, and who waits goes on.
-    pub(super) fn settle_watched(&self, known: &Block, page: PageIndex) -> bool {
-        let unit = Units::run(self.layout().unit_of(page), 1);
-        known.watched.has(unit) && self.engine.settle_watched(page)
-    }
-
     /// Whether what is opened for this reason may well be read only.
     pub(super) fn may_only_read(&self, known: &mut Block, why: Why) -> bool {
         if matches!(why, Why::Wanted { touch: Touch::Write, .. }) {
@@ -59,6 +55,13 @@ impl<E: Engine> Guard<'_, E> {
         let watch = known.unwatched == 0;
         known.unwatched = known.unwatched.saturating_sub(1);
         watch
+    }
+
+    /// Opens units for what no fault would tell: none of them is watched afterwards.
+    pub(super) fn open_unwatched(&self, block: BlockIndex, known: &mut Block, units: Units, now: Timestamp) -> Served {
+        let served = self.open(block, known, units, now, Why::Ahead);
+        self.unwatch(block, known, units);
+        served
     }
 
     /// Writes to these units, as far as they are watched, go on from here, and their codes are made anew.

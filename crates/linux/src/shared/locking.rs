@@ -1,9 +1,9 @@
 //! Pages are locked, unlocked, given and given back.
 
+use std::sync::atomic::Ordering;
+
 use rustix::io::{Errno, Result};
 use rustix::mm::Advice;
-
-use std::sync::atomic::Ordering;
 
 use super::{SharedRange, guarded, map_over};
 use crate::Error;

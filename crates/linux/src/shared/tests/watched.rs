@@ -1,7 +1,5 @@
 //! Pages whose first write stops.
 
-use std::sync::atomic::AtomicUsize;
-
 use super::*;
 use crate::userfaultfd::Cause;
 
@@ -34,64 +32,58 @@ fn watch(range: &SharedRange, pages: u64) -> bool {
     watches
 }
 
-#[test]
-fn the_first_write_to_a_page_that_is_watched_stops_and_reads_do_not() {
+/// Does work on a range of which so many pages are watched, with a handler that tells first writes.
+fn watched(pages: u64, work: impl FnOnce(&SharedRange, &Seen)) {
     let _no_forks = FORKS.read();
     let seen = Seen::default();
-    served_by(
-        PageKind::Base,
-        |range, fault| seen.serve(range, fault),
-        |range| {
-            if !watch(range, 8) {
-                return;
-            }
-            assert_eq!((0..8).map(|page| read(range, page)).sum::<u64>(), 8 * 9);
-            assert!(seen.take().is_empty());
-            write(range, 3, 1);
-            write(range, 3, 2);
-            assert_eq!(seen.take(), [3], "once");
-            // A system call stops as a thread does.
-            let zero = std::fs::File::open("/dev/zero").unwrap();
-            // SAFETY: the page is the range's.
-            let got = unsafe { libc::pread(zero.as_raw_fd(), range.address(5).as_ptr().cast(), 8, 0) };
-            assert_eq!((got, read(range, 5), seen.take()), (8, 0, vec![5]), "{}", io::Error::last_os_error());
-            // A page that the program has stays watched, whoever is told so.
-            range.settle_watched(6).unwrap();
-            write(range, 6, 1);
-            assert_eq!(seen.take(), [6]);
-        },
-    );
+    let serve = |range: &SharedRange, fault| seen.serve(range, fault);
+    served_by(PageKind::Base, serve, |range| {
+        if watch(range, pages) {
+            work(range, &seen);
+        }
+    });
+}
+
+#[test]
+fn the_first_write_to_a_page_that_is_watched_stops_and_reads_do_not() {
+    watched(8, |range, seen| {
+        assert_eq!((0..8).map(|page| read(range, page)).sum::<u64>(), 8 * 9);
+        assert!(seen.take().is_empty());
+        write(range, 3, 1);
+        write(range, 3, 2);
+        assert_eq!(seen.take(), [3], "once");
+        // A system call stops as a thread does.
+        let zero = std::fs::File::open("/dev/zero").unwrap();
+        // SAFETY: the page is the range's.
+        let got = unsafe { libc::pread(zero.as_raw_fd(), range.address(5).as_ptr().cast(), 8, 0) };
+        assert_eq!((got, read(range, 5), seen.take()), (8, 0, vec![5]), "{}", io::Error::last_os_error());
+        // A page that the program has stays watched, whoever is told so.
+        range.settle_watched(6).unwrap();
+        write(range, 6, 1);
+        assert_eq!(seen.take(), [6]);
+    });
 }
 
 #[test]
 fn what_was_watched_and_locked_is_watched_no_more() {
-    let _no_forks = FORKS.read();
-    let seen = Seen::default();
-    served_by(
-        PageKind::Base,
-        |range, fault| seen.serve(range, fault),
-        |range| {
-            if !watch(range, 16) {
-                return;
-            }
-            assert_eq!(read(range, 3), 9);
-            range.lock(span(0, 16)).unwrap();
-            range.unlock(span(0, 8), Wake::Now).unwrap();
-            (0..16).for_each(|page| write(range, page, 5));
-            range.lock(span(0, 16)).unwrap();
-            assert!(range.unlock_watched(span(0, 16)).unwrap());
-            range.leave(span(0, 4)).unwrap();
-            range.discard(span(4, 4)).unwrap();
-            range.allow_writes(span(8, 4)).unwrap();
-            (0..12).for_each(|page| write(range, page, 6));
-            assert!(seen.take().is_empty());
-            range.split().unwrap();
-            write(range, 13, 7);
-            range.unsplit();
-            assert!(seen.take().is_empty());
-            assert!(!range.unlock_watched(span(0, 16)).unwrap(), "ordinary pages are not watched");
-        },
-    );
+    watched(16, |range, seen| {
+        assert_eq!(read(range, 3), 9);
+        range.lock(span(0, 16)).unwrap();
+        range.unlock(span(0, 8), Wake::Now).unwrap();
+        (0..16).for_each(|page| write(range, page, 5));
+        range.lock(span(0, 16)).unwrap();
+        assert!(range.unlock_watched(span(0, 16)).unwrap());
+        range.leave(span(0, 4)).unwrap();
+        range.discard(span(4, 4)).unwrap();
+        range.allow_writes(span(8, 4)).unwrap();
+        (0..12).for_each(|page| write(range, page, 6));
+        assert!(seen.take().is_empty());
+        range.split().unwrap();
+        write(range, 13, 7);
+        range.unsplit();
+        assert!(seen.take().is_empty());
+        assert!(!range.unlock_watched(span(0, 16)).unwrap(), "ordinary pages are not watched");
+    });
 }
 
 /// Between the moment that a page is unlocked watched and the moment that it is locked again, nobody changes it unless there was a message.
@@ -105,7 +97,7 @@ fn no_write_goes_by_unseen_while_others_write_all_the_while() {
         written[usize::try_from(fault.page).unwrap()] = true;
         if fault.cause == Cause::Protected { range.allow_writes(span(fault.page, 1)) } else { range.settle(fault.page) }
     };
-    let unwritten = AtomicUsize::new(0);
+    let mut unwritten = 0;
     served_by(PageKind::Base, serve, |range| {
         if !watch(range, 16) {
             return;
@@ -145,12 +137,12 @@ fn no_write_goes_by_unseen_while_others_write_all_the_while() {
                 range.lock(span(page, 1)).unwrap();
                 if !written[place] {
                     assert_eq!(behind(range, page), was, "round {round}");
-                    unwritten.fetch_add(1, Ordering::Relaxed);
+                    unwritten += 1;
                 }
                 range.unlock(span(page, 1), Wake::Now).unwrap();
             }
             goes_on.store(false, Ordering::Relaxed);
         });
-        assert!(unwritten.load(Ordering::Relaxed) > 0);
+        assert!(unwritten > 0);
     });
 }
