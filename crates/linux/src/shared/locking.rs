@@ -89,13 +89,13 @@ impl SharedRange {
         self.map(self.entry(page), Writes::Stop, Wake::Now).map_err(guarded("give a page of"))
     }
 
-    /// Writes to these pages are the program's own affair again, and those go on who wait to write.
+    /// Writes to these pages are the program's own affair again, and those go on who wait to write. Of a huge page, to all of it.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
     pub fn allow_writes(&self, span: Span) -> std::result::Result<(), Error> {
         let _split = self.is_split();
-        for (run, is_of_file) in self.runs(span) {
+        for (run, is_of_file) in self.runs(self.entries(span)) {
             let area = self.program.area(run);
             let allowed = if is_of_file && self.files().stops_writes {
                 self.files().userfaultfd.allow_writes(area, Wake::Now)

@@ -219,6 +219,12 @@ impl SharedRange {
         Span::new(first, count).expect("pages of this range")
     }
 
+    /// The pages that entries of the page table of a file map with these.
+    fn entries(&self, span: Span) -> Span {
+        let (first, end) = (self.entry(span.first()).first(), self.entry(span.end() - 1).end());
+        Span::new(first, end - first).expect("pages of this range")
+    }
+
     /// Pages of 4 KiB.
     #[must_use]
     pub fn pages(&self) -> u64 {
