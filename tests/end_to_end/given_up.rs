@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::guard::{run, victim, works};
+use crate::guarded::{run, victim, works};
 use crate::harness::Rampart;
 
 /// All its pages are of bytes that no code can tell from others: what the hardware gave up is lost.

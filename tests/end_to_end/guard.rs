@@ -1,76 +1,14 @@
 //! A program under guard: it does what it does without, whatever it does to its heap; memory that errs is corrected, or stops it.
 
-use std::ffi::OsStr;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
 
+use crate::guarded::{
+    ENGINES, SUMS, can_guard, count, engines, flips_are_corrected_or_stop_the_program, installed,
+    is_stopped_by_a_page_beyond_correction, library, passes_trap, report, run, victim, works,
+};
 use crate::harness::{Rampart, Said};
-
-/// The library, which cargo builds with the tests and beside them.
-pub fn library() -> PathBuf {
-    let library = std::env::current_exe().expect("a test has a file").with_file_name("librampart_preload.so");
-    assert!(library.exists(), "cargo built {}", library.display());
-    library
-}
-
-/// All engines.
-const ENGINES: [&str; 3] = ["move", "minor", "mprotect"];
-
-/// Whether this machine lets an engine guard; if not, the output says why.
-pub fn works(rampart: &Rampart, engine: &str) -> bool {
-    let said = run(rampart, &["--engine", engine, "--", "true"]);
-    let works = said.code == Some(0) && !said.err.contains("is not guarded");
-    if !works {
-        println!("skipped: {}", said.err);
-    }
-    works
-}
-
-/// The engines that work here.
-pub fn engines(rampart: &Rampart) -> impl Iterator<Item = &'static str> {
-    ENGINES.into_iter().filter(|engine| works(rampart, engine))
-}
-
-/// Whether any can.
-pub fn can_guard(rampart: &Rampart) -> bool {
-    engines(rampart).next().is_some()
-}
-
-pub fn run(rampart: &Rampart, arguments: &[&str]) -> Said {
-    let mut command = rampart.command(&["run"]);
-    command.args(arguments).env("RAMPART_GUARD_LIBRARY", library()).current_dir(rampart.folder());
-    Said::from(command.output().expect("the binary runs"))
-}
-
-pub fn installed(program: &str) -> bool {
-    let asked = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    let there = asked.is_ok();
-    if !there {
-        println!("skipped: {program} is not installed");
-    }
-    there
-}
-
-/// Compiles a victim; `None` without a C compiler.
-pub fn victim(rampart: &Rampart, name: &str) -> Option<String> {
-    victim_with(rampart, name, &[])
-}
-
-/// The same, with options for the compiler.
-pub fn victim_with(rampart: &Rampart, name: &str, options: &[&str]) -> Option<String> {
-    if !installed("cc") {
-        return None;
-    }
-    let source =
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/end_to_end/victims").join(format!("{name}.c"));
-    let program = rampart.folder().join(name);
-    let arguments =
-        [OsStr::new("-O1"), OsStr::new("-pthread"), OsStr::new("-o"), program.as_os_str(), source.as_os_str()];
-    assert!(Command::new("cc").args(options).args(arguments).status().expect("cc runs").success());
-    Some(program.to_str().expect("a temporary folder has a plain name").to_owned())
-}
 
 /// The blocks that an engine is tried with: huge pages, small blocks, single pages with streams ahead. A fault is dear where it
 /// is a signal: there the single pages are left out, for the time that they take.
@@ -94,20 +32,8 @@ fn falls_into_no_trap_and(name: &str, which: &[&str], also: impl Fn(&Said, &dyn 
     let Some(traps) = victim(&rampart, "traps") else { return };
     let engines = engines(&rampart).filter(|engine| which.contains(engine));
     for (engine, way) in engines.flat_map(|engine| ways(engine).iter().map(move |&way| (engine, way))) {
-        let said = run(&rampart, &[way, &["--engine", engine, "--report", "report.json", "--", &traps, name]].concat());
-        assert_eq!(
-            (said.code, said.out.as_str()),
-            (Some(0), "16384 pages are right\n"),
-            "{name} {engine} {way:?}: {}",
-            said.err
-        );
-        let text = std::fs::read_to_string(rampart.folder().join("report.json")).expect("a report");
-        let report: Value = serde_json::from_str(&text).expect("it is JSON");
-        let count = |name: &str| report["counts"][name].as_u64().expect("a count");
-        assert!(count("locked") > 0 && count("verified") > 0, "{name} {engine} {way:?}: it was guarded: {report}");
-        let wrong = ["corrected", "codes_wrong", "uncorrectable"].map(count);
-        assert_eq!(wrong, [0, 0, 0], "{name} {engine} {way:?}");
-        also(&said, &count);
+        let (said, report) = passes_trap(&rampart, &[way, &["--engine", engine]].concat(), &[&traps, name]);
+        also(&said, &|name| count(&report, name));
     }
 }
 
@@ -218,19 +144,14 @@ fn a_fault_that_nobody_handles_ends_the_program_as_ever() {
 }
 
 #[test]
+fn what_was_only_read_for_long_can_be_written() {
+    falls_into_no_trap("writes-what-it-read");
+}
+
+#[test]
 fn what_is_reallocated_keeps_its_content() {
     falls_into_no_trap("reallocates");
 }
-
-/// Fills 32 MiB with known words, waits until they are locked, and adds them up, ten times.
-const SUMS: &str = "\
-import array, time
-words = [array.array('q', range(i, i + 65536)) for i in range(64)]
-for _ in range(10):
-    time.sleep(0.1)
-    assert sum(sum(part) for part in words) == 64 * sum(range(65536)) + 65536 * sum(range(64))
-print('right')
-";
 
 /// Where a program says that a page was allocated, by the names of functions that `addr2line` gives.
 #[test]
@@ -245,8 +166,7 @@ fn a_page_beyond_correction_is_named_with_who_allocated_it() {
             ["--engine", engine, "--cap", "4MiB", "--codes", "crc", "--inject", "flip:locked:rate=2000/s,seed=7"];
         let said = run(&rampart, &[&flips[..], &["--report", "report.json", "--", &sites]].concat());
         assert_eq!(said.code, Some(86), "{engine}: {}", said.err);
-        let text = std::fs::read_to_string(rampart.folder().join("report.json")).expect("a report");
-        let report: Value = serde_json::from_str(&text).expect("it is JSON");
+        let report = report(&rampart);
         let told = report["events"].as_array().expect("events").iter().find(|told| told["event"] == "uncorrectable");
         let site = told.expect("it was told")["site"].as_str().expect("large allocations are all that it has");
         assert!(said.err.contains(&format!("allocated at {site}")), "{site}: {}", said.err);
@@ -257,8 +177,6 @@ fn a_page_beyond_correction_is_named_with_who_allocated_it() {
     }
 }
 
-/// At this rate two flips may meet in one page before it is verified, which is more than `crc+pq` undoes: then the program stops.
-/// What never happens is a wrong result.
 /// Goes through 32 MiB that it never writes again.
 const READS: &str = "a = bytes(range(256)) * (1 << 17)\nprint(sum(a.count(i) for i in range(12)))";
 
@@ -271,9 +189,8 @@ fn what_a_program_only_reads_is_verified_and_keeps_its_codes_where_its_first_wri
     let options = ["--engine", "minor", "--cap", "4MiB", "--report", "report.json"];
     let said = run(&rampart, &[&options[..], &["--", "python3", "-c", READS]].concat());
     assert_eq!((said.code, said.out.as_str()), (Some(0), "1572864\n"), "{}", said.err);
-    let text = std::fs::read_to_string(rampart.folder().join("report.json")).expect("a report");
-    let report: Value = serde_json::from_str(&text).expect("it is JSON");
-    let count = |name: &str| report["counts"][name].as_u64().expect("a count");
+    let report = report(&rampart);
+    let count = |name: &str| count(&report, name);
     assert_eq!(["corrected", "codes_wrong", "uncorrectable"].map(count), [0; 3]);
     assert!(count("verified") > 4 * 8192, "{report}");
     if count("unwritten") == 0 {
@@ -294,26 +211,6 @@ fn flips_in_locked_pages_are_corrected_or_stop_the_program_and_none_is_silent() 
     }
 }
 
-fn flips_are_corrected_or_stop_the_program(rampart: &Rampart, engine: &str) {
-    let mut corrected = 0;
-    for codes in ["crc+pq", "crc+secded", "crc+hamming"] {
-        let flips =
-            ["--engine", engine, "--cap", "4MiB", "--codes", codes, "--inject", "flip:locked:rate=200/s,seed=7"];
-        let said = run(rampart, &[&flips[..], &["--report", "report.json", "--", "python3", "-c", SUMS]].concat());
-        let text = std::fs::read_to_string(rampart.folder().join("report.json")).expect("a report");
-        let report: Value = serde_json::from_str(&text).expect("it is JSON");
-        let count = |name: &str| report["counts"][name].as_u64().expect("a count");
-        match (said.code, said.out.as_str()) {
-            (Some(0), "right\n") => {}
-            (Some(86), "") => assert!(count("uncorrectable") > 0, "{engine} {codes}: {}", said.err),
-            other => panic!("{engine} {codes}: {other:?}: {}", said.err),
-        }
-        assert!(count("injected") > 20 && count("corrected") <= count("injected"), "{engine} {codes}: {report}");
-        corrected += count("corrected");
-    }
-    assert!(corrected > 20, "{engine}: {corrected}");
-}
-
 #[test]
 fn a_page_beyond_correction_stops_the_program_before_it_sees_it() {
     let rampart = Rampart::new();
@@ -321,13 +218,7 @@ fn a_page_beyond_correction_stops_the_program_before_it_sees_it() {
         return;
     }
     for engine in engines(&rampart) {
-        let flips =
-            ["--engine", engine, "--cap", "4MiB", "--codes", "crc", "--inject", "flip:locked:rate=2000/s,seed=7"];
-        let said = run(&rampart, &[&flips[..], &["--", "python3", "-c", SUMS]].concat());
-        assert_eq!((said.code, said.out.as_str()), (Some(86), ""), "{engine}: {}", said.err);
-        assert!(said.err.contains("beyond correction: page ") && said.err.contains("stopped before"), "{}", said.err);
-        let map = rampart.json(&["map", "show", "--json"]);
-        assert_eq!(map["frames"].as_array().map(Vec::len), Some(0), "what was made up is not on the map");
+        is_stopped_by_a_page_beyond_correction(&rampart, engine);
     }
 }
 
@@ -403,8 +294,7 @@ fn a_program_that_goes_on_is_told_what_it_goes_on_with() {
     let options = ["--on-error", "continue", "--report", "report.json"];
     let said = run(&rampart, &[&flips[..], &options, &["--", "python3", "-c", SUMS]].concat());
     assert!(said.code != Some(86) && !said.err.contains("stopped before"), "{}", said.err);
-    let text = std::fs::read_to_string(rampart.folder().join("report.json")).expect("a report");
-    let report: Value = serde_json::from_str(&text).expect("it is JSON");
+    let report = report(&rampart);
     assert!(report["counts"]["uncorrectable"].as_u64() > Some(0), "{report}");
     assert!(said.err.contains("beyond correction: page "), "{}", said.err);
 }
@@ -461,8 +351,7 @@ fn sums(rampart: &Rampart, arguments: &[&str]) -> Value {
         run(rampart, &[arguments, &["--cap", "4MiB", "--report", "report.json", "--", "python3", "-c", SUMS]].concat());
     assert_eq!((said.code, said.out.as_str()), (Some(0), "right\n"), "{arguments:?}: {}", said.err);
     assert!(said.err.contains(" frames tested, "), "{}", said.err);
-    let text = std::fs::read_to_string(rampart.folder().join("report.json")).expect("a report");
-    serde_json::from_str(&text).expect("it is JSON")
+    report(rampart)
 }
 
 #[test]
@@ -472,7 +361,6 @@ fn frames_are_tested_before_a_program_gets_them_or_soon_after() {
         return;
     }
     for block in ["2MiB", "64KiB"] {
-        let count = |report: &Value, name: &str| report["counts"][name].as_u64().expect("a count");
         let waited = sums(&rampart, &["--block", block, "--untested", "wait"]);
         assert!(count(&waited, "supplied") > 8192 && count(&waited, "untested") == 0, "{block}: {waited}");
         assert!(count(&waited, "tested") >= count(&waited, "supplied"), "{block}: {waited}");

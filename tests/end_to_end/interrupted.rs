@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::guard::{can_guard, library};
+use crate::guarded::{can_guard, library};
 use crate::harness::{Rampart, end, signal};
 
 #[test]

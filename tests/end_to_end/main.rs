@@ -6,6 +6,7 @@ mod emulated;
 mod errors;
 mod given_up;
 mod guard;
+mod guarded;
 mod harness;
 mod interrupted;
 mod kill;

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::guard::{engines, library, victim};
+use crate::guarded::{engines, library, victim};
 use crate::harness::{Rampart, Said, is_root};
 
 /// A file that the kernel swaps to; no more when this is dropped.

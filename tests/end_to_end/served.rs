@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Stdio};
 
-use crate::guard::{engines, installed, library, run, works};
+use crate::guarded::{engines, installed, library, run, works};
 use crate::harness::{Rampart, is_root};
 
 /// Reads the frames of a buffer of its own, and puts one on the map; then uses the buffer now and then until the page is on another

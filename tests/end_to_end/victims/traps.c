@@ -23,7 +23,10 @@ enum { PAGE = 4096, PAGES = 16384 };
 
 static unsigned char *heap;
 
-static unsigned char at(size_t page, size_t byte) { return (unsigned char)(page * 31 + byte * 7 + (page >> 8)); }
+/* Added to every byte: a trap that changes it writes other content. */
+static unsigned char turn;
+
+static unsigned char at(size_t page, size_t byte) { return (unsigned char)(page * 31 + byte * 7 + (page >> 8) + turn); }
 
 static void fill_page(size_t page) {
     for (size_t byte = 0; byte < PAGE; byte++) heap[page * PAGE + byte] = at(page, byte);
@@ -166,6 +169,23 @@ static void gives_back(void) {
         if (heap[page * PAGE] != 0 || heap[(page + 1) * PAGE + 4095] != 0) exit(5);
         fill_page(page);
         fill_page(page + 1);
+    }
+}
+
+/* What was only read for so long that a guard may count on it is written after all, page by page just after each was read. */
+static void writes_what_it_read(void) {
+    settle();
+    for (int round = 0; round < 3; round++) {
+        for (int sweep = 0; sweep < 10; sweep++)
+            for (size_t page = 0; page < PAGES; page++)
+                if (heap[page * PAGE] != at(page, 0)) exit(4);
+        for (size_t page = 0; page < PAGES; page++) {
+            if (!right(page)) exit(5);
+            turn++;
+            fill_page(page);
+            turn--;
+        }
+        turn++;
     }
 }
 
@@ -427,6 +447,7 @@ int main(int count, char **arguments) {
         {"closes-files", closes_files}, {"last-thread", last_thread}, {"races", races},       {"remaps", remaps},
         {"looks", looks},               {"shares", shares},           {"fixed-buffers", fixed_buffers},
         {"own-faults", own_faults_are_its_own}, {"own-losses", own_losses_are_its_own}, {"dies", dies}, {"waits", waits},
+        {"writes-what-it-read", writes_what_it_read},
     };
     for (size_t i = 0; i < sizeof traps / sizeof *traps; i++) {
         if (strcmp(arguments[1], traps[i].name)) continue;

@@ -1,0 +1,142 @@
+//! Programs under guard, and what is held of each, whichever engine guards it and of whichever pages.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::harness::{Rampart, Said};
+
+/// The library, which cargo builds with the tests and beside them.
+pub fn library() -> PathBuf {
+    let library = std::env::current_exe().expect("a test has a file").with_file_name("librampart_preload.so");
+    assert!(library.exists(), "cargo built {}", library.display());
+    library
+}
+
+/// All engines.
+pub const ENGINES: [&str; 3] = ["move", "minor", "mprotect"];
+
+/// Whether this machine lets an engine guard; if not, the output says why.
+pub fn works(rampart: &Rampart, engine: &str) -> bool {
+    let said = run(rampart, &["--engine", engine, "--", "true"]);
+    let works = said.code == Some(0) && !said.err.contains("is not guarded");
+    if !works {
+        println!("skipped: {}", said.err);
+    }
+    works
+}
+
+/// The engines that work here.
+pub fn engines(rampart: &Rampart) -> impl Iterator<Item = &'static str> {
+    ENGINES.into_iter().filter(|engine| works(rampart, engine))
+}
+
+/// Whether any can.
+pub fn can_guard(rampart: &Rampart) -> bool {
+    engines(rampart).next().is_some()
+}
+
+/// Seconds after which a program and its guard are ended: where nobody serves its faults, it would wait for ever.
+const LIMIT: &str = "600";
+
+pub fn run(rampart: &Rampart, arguments: &[&str]) -> Said {
+    let mut command = Command::new("timeout");
+    command.args(["-s", "KILL", LIMIT, env!("CARGO_BIN_EXE_rampart"), "run"]).args(arguments).stdin(Stdio::null());
+    command.env("RAMPART_STORE", rampart.store()).env("RAMPART_GUARD_LIBRARY", library()).current_dir(rampart.folder());
+    Said::from(command.output().expect("the binary runs"))
+}
+
+pub fn installed(program: &str) -> bool {
+    let asked = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let there = asked.is_ok();
+    if !there {
+        println!("skipped: {program} is not installed");
+    }
+    there
+}
+
+/// Compiles a victim; `None` without a C compiler.
+pub fn victim(rampart: &Rampart, name: &str) -> Option<String> {
+    victim_with(rampart, name, &[])
+}
+
+/// The same, with options for the compiler.
+pub fn victim_with(rampart: &Rampart, name: &str, options: &[&str]) -> Option<String> {
+    if !installed("cc") {
+        return None;
+    }
+    let source =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/end_to_end/victims").join(format!("{name}.c"));
+    let program = rampart.folder().join(name);
+    let arguments =
+        [OsStr::new("-O1"), OsStr::new("-pthread"), OsStr::new("-o"), program.as_os_str(), source.as_os_str()];
+    assert!(Command::new("cc").args(options).args(arguments).status().expect("cc runs").success());
+    Some(program.to_str().expect("a temporary folder has a plain name").to_owned())
+}
+
+/// What the last run reported that was asked for `report.json`.
+pub fn report(rampart: &Rampart) -> Value {
+    let text = std::fs::read_to_string(rampart.folder().join("report.json")).expect("a report");
+    serde_json::from_str(&text).expect("it is JSON")
+}
+
+pub fn count(report: &Value, name: &str) -> u64 {
+    report["counts"][name].as_u64().expect("a count")
+}
+
+/// Runs a trap of the victim that has them: it finds all as it ought to, was guarded, and nothing was taken for an error of the memory.
+pub fn passes_trap(rampart: &Rampart, options: &[&str], trap: &[&str]) -> (Said, Value) {
+    let said = run(rampart, &[options, &["--report", "report.json", "--"], trap].concat());
+    let ended = (said.code, said.out.as_str());
+    assert_eq!(ended, (Some(0), "16384 pages are right\n"), "{trap:?} {options:?}: {}", said.err);
+    let report = report(rampart);
+    let guarded = ["locked", "verified"].iter().all(|name| count(&report, name) > 0);
+    assert!(guarded, "{trap:?} {options:?}: {report}");
+    let wrong = ["corrected", "codes_wrong", "uncorrectable"].map(|name| count(&report, name));
+    assert_eq!(wrong, [0; 3], "{trap:?} {options:?}");
+    (said, report)
+}
+
+/// Fills 32 MiB with known words, waits until they are locked, and adds them up, ten times.
+pub const SUMS: &str = "\
+import array, time
+words = [array.array('q', range(i, i + 65536)) for i in range(64)]
+for _ in range(10):
+    time.sleep(0.1)
+    assert sum(sum(part) for part in words) == 64 * sum(range(65536)) + 65536 * sum(range(64))
+print('right')
+";
+
+/// At this rate two flips may meet in one page before it is verified, which is more than `crc+pq` undoes: then the program stops.
+/// What never happens is a wrong result.
+pub fn flips_are_corrected_or_stop_the_program(rampart: &Rampart, engine: &str) {
+    let mut corrected = 0;
+    for codes in ["crc+pq", "crc+secded", "crc+hamming"] {
+        let flips =
+            ["--engine", engine, "--cap", "4MiB", "--codes", codes, "--inject", "flip:locked:rate=200/s,seed=7"];
+        let said = run(rampart, &[&flips[..], &["--report", "report.json", "--", "python3", "-c", SUMS]].concat());
+        let report = report(rampart);
+        let count = |name: &str| count(&report, name);
+        match (said.code, said.out.as_str()) {
+            (Some(0), "right\n") => {}
+            // The page may be wanted only while the program ends, as by an interpreter that clears its memory: what it said is right.
+            (Some(86), "" | "right\n") => assert!(count("uncorrectable") > 0, "{engine} {codes}: {}", said.err),
+            other => panic!("{engine} {codes}: {other:?}: {}", said.err),
+        }
+        assert!(count("injected") > 20 && count("corrected") <= count("injected"), "{engine} {codes}: {report}");
+        corrected += count("corrected");
+    }
+    assert!(corrected > 20, "{engine}: {corrected}");
+}
+
+/// One flip in a page is more than `crc` undoes.
+pub fn is_stopped_by_a_page_beyond_correction(rampart: &Rampart, engine: &str) {
+    let flips = ["--engine", engine, "--cap", "4MiB", "--codes", "crc", "--inject", "flip:locked:rate=2000/s,seed=7"];
+    let said = run(rampart, &[&flips[..], &["--", "python3", "-c", SUMS]].concat());
+    assert_eq!((said.code, said.out.as_str()), (Some(86), ""), "{engine}: {}", said.err);
+    assert!(said.err.contains("beyond correction: page ") && said.err.contains("stopped before"), "{}", said.err);
+    let map = rampart.json(&["map", "show", "--json"]);
+    assert_eq!(map["frames"].as_array().map(Vec::len), Some(0), "what was made up is not on the map");
+}
