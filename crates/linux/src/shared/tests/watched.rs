@@ -23,8 +23,13 @@ impl Seen {
 
 /// Of pages that are filled and locked, the first so many are unlocked watched. `false`: it cannot be tested here.
 fn watch(range: &SharedRange, pages: u64) -> bool {
-    fill_with(range, 16, 9);
-    range.lock(span(0, 16)).unwrap();
+    let filled = pages.max(16);
+    fill_with(range, filled, 9);
+    if !range.of_file.has(0) {
+        eprintln!("skipped: no huge pages are reserved here");
+        return false;
+    }
+    range.lock(span(0, filled)).unwrap();
     let watches = range.unlock_watched(span(0, pages)).unwrap();
     if !watches {
         eprintln!("skipped: this kernel cannot stop writes to a page of a file when it gives it (Linux 6.4)");
@@ -33,11 +38,11 @@ fn watch(range: &SharedRange, pages: u64) -> bool {
 }
 
 /// Does work on a range of which so many pages are watched, with a handler that tells first writes.
-fn watched(pages: u64, work: impl FnOnce(&SharedRange, &Seen)) {
+fn watched(kind: PageKind, pages: u64, work: impl FnOnce(&SharedRange, &Seen)) {
     let _no_forks = FORKS.read();
     let seen = Seen::default();
     let serve = |range: &SharedRange, fault| seen.serve(range, fault);
-    served_by(PageKind::Base, serve, |range| {
+    served_by(kind, serve, |range| {
         if watch(range, pages) {
             work(range, &seen);
         }
@@ -46,7 +51,7 @@ fn watched(pages: u64, work: impl FnOnce(&SharedRange, &Seen)) {
 
 #[test]
 fn the_first_write_to_a_page_that_is_watched_stops_and_reads_do_not() {
-    watched(8, |range, seen| {
+    watched(PageKind::Base, 8, |range, seen| {
         assert_eq!((0..8).map(|page| read(range, page)).sum::<u64>(), 8 * 9);
         assert!(seen.take().is_empty());
         write(range, 3, 1);
@@ -64,9 +69,23 @@ fn the_first_write_to_a_page_that_is_watched_stops_and_reads_do_not() {
     });
 }
 
+/// A message tells of 4 KiB or of the first, and writes to a part of an entry cannot be allowed.
+#[test]
+fn the_first_write_to_a_huge_page_that_is_watched_stops_and_those_to_the_rest_of_it_go_on() {
+    watched(PageKind::HugeTlb, HUGE_PAGES, |range, seen| {
+        assert_eq!(read(range, 3), 9);
+        assert!(seen.take().is_empty());
+        write(range, 300, 1);
+        write(range, 3, 2);
+        assert_eq!(seen.take().len(), 1, "once");
+        range.lock(span(0, HUGE_PAGES)).unwrap();
+        assert_eq!([2, 3, 300].map(|page| behind(range, page)), [9, 2, 1]);
+    });
+}
+
 #[test]
 fn what_was_watched_and_locked_is_watched_no_more() {
-    watched(16, |range, seen| {
+    watched(PageKind::Base, 16, |range, seen| {
         assert_eq!(read(range, 3), 9);
         range.lock(span(0, 16)).unwrap();
         range.unlock(span(0, 8), Wake::Now).unwrap();
