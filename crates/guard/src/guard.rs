@@ -8,10 +8,11 @@
 //!    │                       │                                              ▼ was written
 //!    └── any state           └──────── a fault: verified, corrected ───── locked
 //!
+//!  ready: locked, and verified for a fault that is about to come; let go, it is as locked as before
 //!  kept: open for good
 //! ```
 //!
-//! Fresh and kept is a block; open, stale and locked are units of one. How many units are opened for a fault is decided by what
+//! Fresh and kept is a block; open, stale, ready and locked are units of one. How many units are opened for a fault is decided by what
 //! the program did before: whole blocks for one that goes through its memory, since they may be huge pages and cost one move;
 //! units for one that is here and there, since what is opened is verified, and counts as unprotected.
 //!
@@ -20,11 +21,11 @@
 
 mod checks;
 mod opening;
+mod preparing;
 pub mod renewal;
 mod requests;
 mod writes;
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -33,21 +34,20 @@ use rampart_codes::{Codec, PageData};
 use rampart_memory::Timestamp;
 
 use crate::accesses::Touch;
-use crate::ahead::{Ahead, Course, Want};
+use crate::ahead::{Ahead, Course};
 use crate::counts::{Counter, Counts};
 use crate::engine::Engine;
 use crate::knobs::{Knobs, OnError};
 use crate::layout::{BlockIndex, Layout, PageIndex, Span};
 use crate::openings::{Opening, Openings};
+use crate::rounds::Rounds;
 use crate::samples::Sample;
 use crate::table::{State, Table};
 use crate::units::Units;
+use crate::wanted::Wanted;
 use crate::witness::Witness;
 
 use self::opening::Why;
-
-/// What waits to be opened ahead, at most: a keeper that is so late opens what the program has passed.
-const MOST_WANTED: usize = 64;
 
 /// What became of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,8 @@ pub struct Guard<'a, E: Engine> {
     table: Table,
     openings: Mutex<Openings>,
     ahead: Mutex<Ahead>,
-    wanted: Mutex<VecDeque<Want>>,
+    rounds: Mutex<Rounds>,
+    wanted: Mutex<Wanted>,
     averaged: Mutex<Timestamp>,
     /// Blocks up to the last that was ever in use.
     reach: AtomicU64,
@@ -108,6 +109,7 @@ impl<'a, E: Engine> Guard<'a, E> {
             table: Table::new(layout),
             openings: Mutex::new(Openings::new(knobs.cap(most), knobs.interval)),
             ahead: Mutex::new(Ahead::new(layout, knobs.ahead)),
+            rounds: Mutex::default(),
             wanted: Mutex::default(),
             averaged: Mutex::new(now),
             reach: AtomicU64::new(0),
@@ -140,29 +142,24 @@ impl<'a, E: Engine> Guard<'a, E> {
         let began = Instant::now();
         self.counts.add(Counter::Faults, 1);
         self.make_room(now);
-        let course = self.ahead().fault(page, now);
+        let unit = self.layout().unit_of(page);
         let mut known = self.table.lock(block);
-        let units = self.choose(&mut known, self.layout().unit_of(page), course);
+        let comes_round = self.comes_round(block, &known, unit);
+        let course = if comes_round { Course::Stride } else { self.ahead().fault(page, now) };
+        let units = self.choose_and_gather(&mut known, block, unit, course);
         // Where the program has the page already, it is woken once that is settled.
         let to_wake = if known.state == State::Fresh { units } else { units & self.table.closed(&known) };
         let served = self.open(block, &mut known, units, now, Why::Wanted { page, touch, began });
         drop(known);
-        let end = self.layout().spans(block, units).next().map_or(page, Span::end);
-        let next = self.ahead().served(end);
-        self.want(next);
+        if !comes_round {
+            self.look_ahead(self.layout().spans(block, units).next().map_or(page, Span::end));
+        }
         self.waited(began.elapsed());
         before();
         if served != Served::Stop {
             self.wake(block, to_wake);
         }
         served
-    }
-
-    fn want(&self, next: impl Iterator<Item = Want>) {
-        let mut wanted = self.wanted();
-        wanted.extend(next);
-        let late = wanted.len().saturating_sub(MOST_WANTED);
-        wanted.drain(..late);
     }
 
     /// The program goes on after its last fault, since `now`.
@@ -191,14 +188,21 @@ impl<'a, E: Engine> Guard<'a, E> {
     pub fn keep(&self, now: Timestamp) -> Option<Duration> {
         self.average(now);
         let keeps_up = !self.openings().is_far_over();
-        let wanted = if keeps_up { self.wanted().pop_front() } else { None };
-        if let Some(want) = wanted {
-            self.open_ahead(want, now);
+        let soon = if keeps_up { self.wanted().next_soon() } else { None };
+        if let Some(want) = soon {
+            if self.is_still_ahead(want) {
+                self.prepare(want, now);
+            }
             return Some(Duration::ZERO);
         }
         let due = self.openings().due(now);
-        let Some(opening) = due else { return self.openings().next(now) };
-        self.close(opening, now);
+        if let Some(opening) = due {
+            self.close(opening, now);
+            return Some(Duration::ZERO);
+        }
+        let later = self.wanted().next_later();
+        let Some(want) = later else { return self.openings().next(now) };
+        self.prepare(want, now);
         Some(Duration::ZERO)
     }
 
@@ -301,29 +305,12 @@ impl<'a, E: Engine> Guard<'a, E> {
         self.ahead.lock().expect("no panic")
     }
 
-    fn wanted(&self) -> MutexGuard<'_, VecDeque<Want>> {
-        self.wanted.lock().expect("no panic")
+    fn rounds(&self) -> MutexGuard<'_, Rounds> {
+        self.rounds.lock().expect("no panic")
     }
 
-    /// What is wrong is told, and found again when the program wants it.
-    fn open_ahead(&self, want: Want, now: Timestamp) {
-        let found = match want {
-            Want::Block(block) => Some((block, None)),
-            Want::UnitOf(page) => self.layout().block_of(page).map(|block| (block, Some(self.layout().unit_of(page)))),
-        };
-        let Some((block, unit)) = found else { return };
-        let mut known = self.table.lock(block);
-        if known.state != State::Used {
-            return;
-        }
-        let units = match unit {
-            None => self.layout().all_units(),
-            Some(unit) => self.choose(&mut known, unit, Course::Stride),
-        };
-        if !known.open.has(units) {
-            self.counts.add(Counter::Ahead, 1);
-            self.open(block, &mut known, units, now, Why::Ahead);
-        }
+    fn wanted(&self) -> MutexGuard<'_, Wanted> {
+        self.wanted.lock().expect("no panic")
     }
 
     /// Adds the time since it was last done to the sums that averages are taken from.
@@ -340,3 +327,7 @@ impl<'a, E: Engine> Guard<'a, E> {
 #[cfg(test)]
 #[path = "guard_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "pattern_tests.rs"]
+mod pattern_tests;

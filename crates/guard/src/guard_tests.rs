@@ -9,6 +9,7 @@ use rampart_memory::{Bytes, Frame};
 
 use super::*;
 use crate::accesses::Access;
+use crate::ahead::{Part, Want};
 use crate::engine::Refusal;
 use crate::guard::renewal::{Renewal, Round};
 use crate::made_up::MadeUp;
@@ -380,22 +381,79 @@ fn what_was_left_to_the_program_is_not_forgotten_but_can_be_taken_back() {
 }
 
 #[test]
-fn a_sweep_finds_its_blocks_open_ahead_of_it() {
+fn a_sweep_finds_its_blocks_open_or_verified_ahead_of_it() {
     let (counts, told) = (Counts::default(), Told::default());
     let mut world = World::new(
-        Knobs { ahead: 2, block_pages: 1, unit_pages: 1, cap: Bytes::new(8 * 4096), ..knobs() },
+        Knobs { ahead: 4, block_pages: 1, unit_pages: 1, cap: Bytes::new(8 * 4096), ..knobs() },
         &counts,
         &told,
     );
     (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
     world.keep();
-    let before = counts.get(Counter::Faults);
-    for page in 0..PAGES {
+    let mut unverified = 0;
+    for page in 0..40 {
+        let before = counts.get(Counter::Verified);
         assert_eq!(world.read(page), PageData::from_seed(page));
+        unverified += counts.get(Counter::Verified) - before;
         world.keep();
     }
-    let faults = counts.get(Counter::Faults) - before;
-    assert!(faults < PAGES / 2, "{faults} of {PAGES}");
+    assert!(unverified <= 3, "{unverified} pages were verified while it waited");
+}
+
+/// A block of which is known that the program is about to want it.
+fn make_ready(world: &World<'_>, block: u64) {
+    world.guard.wanted().later([Want::Verify(Part::Block(BlockIndex(block)))].into_iter());
+    while world.guard.keep(at(world.time)) == Some(Duration::ZERO) {}
+}
+
+#[test]
+fn what_is_ready_was_verified_counts_as_open_and_is_opened_without_another_look() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    world.write(5, &PageData::from_seed(1));
+    world.lock_all_but(20);
+    assert!(world.guard.inject(PageIndex(5), &[777]));
+    let open = counts.get(Counter::Open);
+    make_ready(&world, 1);
+    assert!(world.guard.engine().is_in_vault(5) && counts.get(Counter::Corrected) == 1);
+    assert!(!world.guard.inject(PageIndex(5), &[777]), "nobody would notice");
+    let verified = counts.get(Counter::Verified);
+    assert_eq!(world.read(5), PageData::from_seed(1));
+    assert_eq!(counts.get(Counter::Verified), verified);
+    world.keep();
+    assert!(counts.get(Counter::Open) <= open, "something was locked for it");
+}
+
+#[test]
+fn what_is_ready_and_not_wanted_is_locked_again_with_the_codes_that_it_had() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    world.write(5, &PageData::from_seed(1));
+    world.lock_all_but(20);
+    make_ready(&world, 1);
+    let known = |world: &World<'_>| world.guard.table.lock(BlockIndex(1)).ready;
+    assert_eq!(known(&world), world.guard.layout().all_units());
+    let encoded = counts.get(Counter::Encoded);
+    world.lock_all_but(40);
+    assert_eq!(known(&world), Units::NONE);
+    assert!(counts.get(Counter::Encoded) <= encoded + 12, "of the others");
+    assert!(world.guard.inject(PageIndex(5), &[777]), "it is locked");
+    assert_eq!(world.read(5), PageData::from_seed(1));
+    make_ready(&world, 2);
+    assert!(world.guard.forget(Span { first: PageIndex(4), count: NonZero::new(8).unwrap() }));
+    assert!(world.read(5) == PageData::ZERO && counts.get(Counter::Open) <= counts.get(Counter::Pages));
+}
+
+#[test]
+fn what_is_beyond_correction_is_never_ready() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    world.write(5, &PageData::from_seed(1));
+    world.lock_all_but(20);
+    assert!(world.guard.inject(PageIndex(5), &[1, 513]));
+    make_ready(&world, 1);
+    assert_eq!(world.guard.table.lock(BlockIndex(1)).ready, Units::NONE);
+    assert_eq!(world.fault(5), Served::Stop);
 }
 
 /// Blocks of eight units; what is beyond two blocks is locked.
@@ -451,7 +509,7 @@ fn a_keeper_that_cannot_keep_up_locks_before_it_opens_more() {
     let mut world = World::new(in_units(), &counts, &told);
     (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
     assert!(world.guard.openings().is_far_over());
-    world.guard.wanted().push_back(Want::Block(BlockIndex(0)));
+    world.guard.wanted().later([Want::Open(Part::Block(BlockIndex(0)))].into_iter());
     while world.guard.openings().is_far_over() {
         assert_eq!((world.guard.keep(at(world.time)), counts.get(Counter::Ahead)), (Some(Duration::ZERO), 0));
     }

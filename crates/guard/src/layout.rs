@@ -139,6 +139,12 @@ impl Layout {
         (units.count() as u64) << self.unit_order
     }
 
+    /// How many whole blocks so many units would be.
+    #[must_use]
+    pub const fn blocks_of(self, units: usize) -> u64 {
+        (units as u64) >> (self.order - self.unit_order)
+    }
+
     /// Bytes of a block.
     #[must_use]
     pub const fn block_bytes(self) -> Bytes {

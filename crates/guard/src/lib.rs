@@ -12,7 +12,8 @@
 //! | [`knobs`], [`protect`] | what a user may set, and which memory is guarded |
 //! | [`openings`] | which blocks are unlocked, since when, and which of them are to be locked next |
 //! | [`cap`] | how much may be unlocked, by what locking costs |
-//! | [`ahead`] | what the program will want next, by what it wanted before |
+//! | [`ahead`], [`rounds`] | what the program will want next, by what it wanted before |
+//! | [`wanted`] | what waits to be done ahead of it |
 //! | [`units`] | some of the units of a block |
 //! | [`table`] | what is known of each block |
 //! | [`engine`] | what a guard asks of the machine |
@@ -48,11 +49,13 @@ pub mod layout;
 mod made_up;
 pub mod openings;
 pub mod protect;
+pub mod rounds;
 pub mod samples;
 pub mod server;
 pub mod stock;
 pub mod table;
 pub mod units;
+pub mod wanted;
 pub mod witness;
 
 pub use bad_frames::BadFrames;

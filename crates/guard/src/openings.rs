@@ -4,7 +4,8 @@
 //! step needs more blocks than may be unlocked would never get on. The paper locks everything at an interval
 //! (002_55d5eb8104b64c01.txt, 4.3.1), which gives back what is hot and keeps what is not. **Idea.** First in, first out, under a cap, and by
 //! age where an interval is wished. What was locked of late is remembered as *ghosts*, as much as the cap: an opening that
-//! meets its ghost would not have been one under twice the cap, which [`Cap`] is told.
+//! meets its ghost would not have been one under twice the cap, which [`Cap`] is told. What the program has left behind is locked before
+//! all else, unless it met its ghost: it would push out what is in use all the time.
 //! **Why this way.** A queue costs nothing per access, which cannot be seen anyway; and the ghosts tell a program that needs more
 //! from one that sweeps through memory, to which no cap is large enough.
 
@@ -35,12 +36,33 @@ impl Opening {
     }
 }
 
+/// One of those in the queue.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    opening: Opening,
+    since: Timestamp,
+    past: Past,
+}
+
+/// What was known of something when it was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Past {
+    /// It was locked for long, or for ever.
+    Locked,
+    /// It met its ghost.
+    Returned,
+}
+
 /// The queue of what is open.
 #[derive(Clone, Debug)]
 pub struct Openings {
-    open: VecDeque<(Opening, Timestamp)>,
-    /// Units of these.
+    open: VecDeque<Entry>,
+    /// Those that the program has left behind, which are the first to be locked.
+    passed: VecDeque<Entry>,
+    /// Units of both.
     units: usize,
+    /// Units that were ever in it.
+    opened: u64,
     /// Those that could not be locked, since when; they do not count.
     held: VecDeque<(Opening, Timestamp)>,
     ghosts: VecDeque<Opening>,
@@ -57,7 +79,9 @@ impl Openings {
     pub fn new(cap: Cap, interval: Option<Duration>) -> Self {
         Self {
             open: VecDeque::new(),
+            passed: VecDeque::new(),
             units: 0,
+            opened: 0,
             held: VecDeque::new(),
             ghosts: VecDeque::new(),
             ghost_units: 0,
@@ -70,13 +94,19 @@ impl Openings {
     /// How many openings are in the queue.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.open.len()
+        self.open.len() + self.passed.len()
     }
 
     /// The cap, in units.
     #[must_use]
     pub const fn cap(&self) -> usize {
         self.cap.units()
+    }
+
+    /// Units that were ever opened.
+    #[must_use]
+    pub const fn ever(&self) -> u64 {
+        self.opened
     }
 
     /// Whether more is open than may be.
@@ -102,22 +132,43 @@ impl Openings {
         self.cap.uses(units);
     }
 
-    /// Something was opened because the program wanted it, which waited so long; not at all for what it never used before.
+    /// Something was opened because the program wanted it, which waited so long; not at all for what it never used before. No units, if
+    /// they were in the queue already.
     pub fn opened(&mut self, opening: Opening, now: Timestamp, waited: Option<Duration>) {
-        let ghosts = self.is_ghost.get(&opening.block).copied().unwrap_or_default();
-        let met = !(ghosts & opening.units).is_empty();
-        self.opened_ahead(opening, now);
+        let past = self.push(opening, now);
         if let Some(waited) = waited {
-            self.cap.opened(met, waited);
+            self.cap.opened(past == Past::Returned, waited);
         }
         self.cap.think(now);
     }
 
     /// Something was opened ahead of the program, which says nothing about the cap.
     pub fn opened_ahead(&mut self, opening: Opening, now: Timestamp) {
+        self.push(opening, now);
+    }
+
+    /// The program has left these units behind.
+    pub fn pass(&mut self, left: Opening) {
+        let is_left = |Entry { opening, past, .. }: &Entry| {
+            opening.block == left.block && left.units.has(opening.units) && *past == Past::Locked
+        };
+        // What was opened of late is near the end.
+        while let Some(place) = self.open.iter().rposition(is_left) {
+            self.passed.extend(self.open.remove(place));
+        }
+    }
+
+    fn push(&mut self, opening: Opening, since: Timestamp) -> Past {
+        if opening.units.is_empty() {
+            return Past::Locked;
+        }
+        let ghosts = self.is_ghost.get(&opening.block).copied().unwrap_or_default();
+        let past = if (ghosts & opening.units).is_empty() { Past::Locked } else { Past::Returned };
         self.exorcise(opening);
         self.units += opening.count();
-        self.open.push_back((opening, now));
+        self.opened += opening.count() as u64;
+        self.open.push_back(Entry { opening, since, past });
+        past
     }
 
     /// What was due cannot be locked now: it is tried again after a while.
@@ -128,18 +179,17 @@ impl Openings {
     /// What to lock now, if there is anything. It counts as locked from here on.
     pub fn due(&mut self, now: Timestamp) -> Option<Opening> {
         self.cap.think(now);
-        while let Some(held) = self.held.pop_front_if(|(_, since)| now.since(*since) >= RETRY) {
-            self.units += held.0.count();
-            self.open.push_front(held);
+        while let Some((opening, since)) = self.held.pop_front_if(|(_, since)| now.since(*since) >= RETRY) {
+            self.units += opening.count();
+            self.open.push_front(Entry { opening, since, past: Past::Locked });
         }
-        let &(_, since) = self.open.front()?;
-        let old = self.interval.is_some_and(|interval| now.since(since) >= interval);
+        let old = self.interval.is_some_and(|interval| self.age(now).is_some_and(|age| age >= interval));
         if self.is_over() || old { self.oldest() } else { None }
     }
 
-    /// What was opened first, however little is open. It counts as locked from here on.
+    /// What is to be locked first, however little is open. It counts as locked from here on.
     pub fn oldest(&mut self) -> Option<Opening> {
-        let (opening, _) = self.open.pop_front()?;
+        let Entry { opening, .. } = self.passed.pop_front().or_else(|| self.open.pop_front())?;
         self.units -= opening.count();
         *self.is_ghost.entry(opening.block).or_default() |= opening.units;
         self.ghosts.push_back(opening);
@@ -163,12 +213,16 @@ impl Openings {
         }
     }
 
+    /// For how long the next to be locked has been open.
+    fn age(&self, now: Timestamp) -> Option<Duration> {
+        self.passed.front().or_else(|| self.open.front()).map(|entry| now.since(entry.since))
+    }
+
     /// How long it is until something grows too old or is tried again; `None` if nothing does.
     #[must_use]
     pub fn next(&self, now: Timestamp) -> Option<Duration> {
-        let left = |since: &Timestamp, time: Duration| time.saturating_sub(now.since(*since));
-        let old = self.open.front().zip(self.interval).map(|((_, since), interval)| left(since, interval));
-        let again = self.held.front().map(|(_, since)| left(since, RETRY));
+        let old = self.interval.zip(self.age(now)).map(|(interval, age)| interval.saturating_sub(age));
+        let again = self.held.front().map(|(_, since)| RETRY.saturating_sub(now.since(*since)));
         old.into_iter().chain(again).min()
     }
 }
@@ -193,7 +247,7 @@ mod tests {
     /// A program that wants these blocks, one each 100 µs, and waits 90 µs for each that is locked. Returns how often it had
     /// to, and goes on from `time`.
     fn run(openings: &mut Openings, time: &mut u64, wanted: impl IntoIterator<Item = u64>) -> usize {
-        let mut open: HashSet<BlockIndex> = openings.open.iter().map(|&(opening, _)| opening.block).collect();
+        let mut open: HashSet<BlockIndex> = openings.open.iter().map(|entry| entry.opening.block).collect();
         let mut faults = 0;
         for block in wanted {
             *time += 100;
@@ -221,6 +275,31 @@ mod tests {
         (1..=3).for_each(|block| openings.opened(whole(block), at(block), None));
         assert_eq!(openings.due(at(9)), Some(whole(1)));
         assert_eq!((openings.due(at(9)), openings.count()), (None, 2));
+    }
+
+    #[test]
+    fn what_was_left_behind_is_locked_first_unless_it_had_come_back_and_only_beyond_the_cap() {
+        let mut openings = with_cap(4);
+        (1..=6).for_each(|block| openings.opened(whole(block), at(block), None));
+        assert_eq!([openings.due(at(9)), openings.due(at(9))], [Some(whole(1)), Some(whole(2))]);
+        openings.opened(whole(2), at(10), None);
+        // 3 to 6 and 2, of which 2 met its ghost.
+        [2, 5, 4].into_iter().for_each(|block| openings.pass(whole(block)));
+        assert_eq!((openings.due(at(11)), openings.due(at(11)), openings.count()), (Some(whole(5)), None, 4));
+        (7..=9).for_each(|block| openings.opened_ahead(whole(block), at(12)));
+        let due: Vec<_> = std::iter::from_fn(|| openings.due(at(13))).collect();
+        assert_eq!((due, openings.ever()), (vec![whole(4), whole(3), whole(6)], 10));
+    }
+
+    #[test]
+    fn of_a_block_only_the_units_are_left_behind_that_are_named() {
+        let mut openings = with_cap(4);
+        let part = |first, count| Opening { block: BlockIndex(3), units: Units::run(first, count) };
+        [part(4, 2), part(0, 2), part(2, 2)].into_iter().for_each(|part| openings.opened(part, at(1), None));
+        openings.pass(part(0, 4));
+        openings.opened(whole(7), at(2), None);
+        assert_eq!(openings.due(at(3)), Some(part(2, 2)));
+        assert_eq!(openings.due(at(3)), Some(part(0, 2)));
     }
 
     #[test]

@@ -37,8 +37,10 @@ pub enum Grain {
     Units {
         /// The next unit, if the program goes on as it did.
         next: u32,
-        /// Units opened at the last fault.
+        /// Units that were opened last.
         run: u32,
+        /// How many units of all blocks had been opened then.
+        at: u64,
     },
 }
 
@@ -54,9 +56,12 @@ pub struct Block {
     pub state: State,
     /// Units that the program has.
     pub open: Units,
-    /// Units that are in the vault, and whose codes are not made yet. Those of a used block that are neither are locked: in the
-    /// vault, and their codes are right.
+    /// Units that are in the vault, and whose codes are not made yet.
     pub stale: Units,
+    /// Units that are in the vault, and were verified for a program that is about to want them: they are opened without it, and count as
+    /// open until they are, or are let go. Those of a used block that are none of these are locked: in the vault, and their
+    /// codes are right.
+    pub ready: Units,
     /// Open units that were not written since they were opened, and whose codes are right: their first write stops.
     pub watched: Units,
     /// So often it is opened without being watched, since it was written of late.
@@ -72,11 +77,29 @@ pub struct Block {
 }
 
 impl Block {
+    /// Whether the program goes on in this block where it was last.
+    #[must_use]
+    pub const fn goes_on_at(&self, unit: u32) -> bool {
+        matches!(self.grain, Grain::Units { next, .. } if next == unit && unit > 0)
+    }
+
+    /// Those of the units that were opened last which a program wants that comes to this one; none if it is none of them.
+    #[must_use]
+    pub fn last_run_from(&self, unit: u32) -> Units {
+        match self.grain {
+            Grain::Units { next, run, .. } if (next.saturating_sub(run)..next).contains(&unit) => {
+                Units::run(unit, next - unit)
+            }
+            _ => Units::NONE,
+        }
+    }
+
     fn new() -> Self {
         Self {
             state: State::Fresh,
             open: Units::NONE,
             stale: Units::NONE,
+            ready: Units::NONE,
             watched: Units::NONE,
             unwatched: 0,
             grain: Grain::NEW,
@@ -130,7 +153,7 @@ impl Table {
     /// Those of them that are locked.
     #[must_use]
     pub fn locked(&self, known: &Block) -> Units {
-        self.closed(known) - known.stale
+        self.closed(known) - known.stale - known.ready
     }
 
     /// Blocks of pieces that are in use, ascending.

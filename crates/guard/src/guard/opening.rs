@@ -28,6 +28,9 @@ pub(super) enum Why {
 /// A block is opened whole until the program came back to it this often by jumps: a hot block stays open anyway.
 const RETURNS: u8 = 2;
 
+/// What a program uses in turn may be so small a part of the cap for more of each to be opened.
+const PART: u64 = 6;
+
 impl<E: Engine> Guard<'_, E> {
     /// The units to open for a program that wants one of them, and got there on a course.
     pub(super) fn choose(&self, known: &mut Block, unit: u32, course: Course) -> Units {
@@ -38,7 +41,15 @@ impl<E: Engine> Guard<'_, E> {
             State::Used if known.open.has(this) => return this,
             State::Used => {}
         }
-        let (next, run) = match (course, known.grain) {
+        if let Some((first, count)) = known.ready.runs().find(|(first, count)| (*first..first + count).contains(&unit))
+        {
+            return Units::run(first, count);
+        }
+        let again = known.last_run_from(unit);
+        if !matches!(course, Course::Sweep { .. }) && !again.is_empty() {
+            return again;
+        }
+        let (run, at) = match (course, known.grain) {
             (Course::Sweep { .. }, Grain::Whole { .. }) => return all,
             (Course::Sweep { up: true }, Grain::Units { .. }) => return Units::run(unit, all.count() - unit),
             (Course::Sweep { up: false }, Grain::Units { .. }) => return Units::run(0, unit + 1),
@@ -48,20 +59,23 @@ impl<E: Engine> Guard<'_, E> {
             }
             (Course::Unknown | Course::Stride, Grain::Whole { .. }) => {
                 self.note_cut(known);
-                (all.count(), 0)
+                (0, 0)
             }
-            (Course::Unknown | Course::Stride, Grain::Units { next, run }) => (next, run),
+            (Course::Unknown | Course::Stride, Grain::Units { run, at, .. }) => (run, at),
         };
-        // Who goes on in a block, and finds what it had there still open, gets twice as much.
-        let run = if unit == 0 || unit != next {
-            1
-        } else if known.open.has(Units::run(unit - 1, 1)) {
-            2 * run
-        } else {
-            run
+        let (ever, cap) = {
+            let openings = self.openings();
+            (openings.ever(), openings.cap() as u64)
+        };
+        // Who goes on in a block gets twice as much, as long as that much of all that it uses in turn fits.
+        let run = match ever - at {
+            _ if !known.goes_on_at(unit) => 1,
+            between if between <= cap / PART && unit.is_multiple_of(2 * run) => 2 * run,
+            between if between > cap => run / 2,
+            _ => run,
         };
         let run = run.clamp(1, all.count() - unit);
-        known.grain = Grain::Units { next: unit + run, run };
+        known.grain = Grain::Units { next: unit + run, run, at: ever };
         Units::run(unit, run)
     }
 
@@ -102,7 +116,7 @@ impl<E: Engine> Guard<'_, E> {
                 self.note_frames(known, frames);
                 self.count_pages(block);
                 (known.state, known.open) = (State::Used, self.layout().all_units());
-                self.note_open(Opening { block, units: known.open }, false, now, why);
+                self.note_open(Opening { block, units: known.open }, Units::NONE, false, now, why);
                 if why == Why::Ahead {
                     self.wake(block, known.open);
                 }
@@ -116,13 +130,13 @@ impl<E: Engine> Guard<'_, E> {
     }
 
     fn open_closed(&self, block: BlockIndex, known: &mut Block, closed: Units, now: Timestamp, why: Why) -> Served {
-        let locked = closed - known.stale;
-        let verified = self.verify(block, known, locked);
+        let stale = closed & known.stale;
+        let verified = self.verify(block, known, closed - stale - known.ready);
         if verified == Verified::Stop {
             return Served::Stop;
         }
-        let watch = self.may_only_read(known, why) && verified == Verified::Right && locked == closed;
-        if locked != closed {
+        let watch = self.may_only_read(known, why) && verified == Verified::Right && stale.is_empty();
+        if !stale.is_empty() {
             self.counts.add(Counter::Early, 1);
         }
         for span in self.layout().spans(block, closed) {
@@ -133,8 +147,10 @@ impl<E: Engine> Guard<'_, E> {
             }
             known.open |= self.layout().units_of(span);
         }
+        let was_ready = closed & known.ready;
         known.stale -= closed;
-        self.note_open(Opening { block, units: closed }, true, now, why);
+        known.ready -= closed;
+        self.note_open(Opening { block, units: closed }, was_ready, true, now, why);
         if why == Why::Ahead {
             self.wake(block, closed);
         }
@@ -179,16 +195,18 @@ impl<E: Engine> Guard<'_, E> {
         known.tested = tested;
     }
 
-    fn note_open(&self, opening: Opening, was_used: bool, now: Timestamp, why: Why) {
-        self.counts.add(Counter::Open, self.layout().pages_of(opening.units));
+    /// What was ready is in the queue already, and counts as open.
+    fn note_open(&self, opening: Opening, was_ready: Units, was_used: bool, now: Timestamp, why: Why) {
+        let new = Opening { units: opening.units - was_ready, ..opening };
+        self.counts.add(Counter::Open, self.layout().pages_of(new.units));
         let mut openings = self.openings();
         let touch = match why {
             Why::Wanted { touch, began, .. } => {
-                openings.opened(opening, now, was_used.then(|| began.elapsed()));
+                openings.opened(new, now, was_used.then(|| began.elapsed()));
                 touch
             }
             Why::Ahead => {
-                openings.opened_ahead(opening, now);
+                openings.opened_ahead(new, now);
                 Touch::Ahead
             }
         };
@@ -210,10 +228,14 @@ impl<E: Engine> Guard<'_, E> {
         self.openings().uses(units);
     }
 
-    /// Moves what was opened at once to the vault, then makes its codes. In between a fault may take it back.
+    /// Moves what was opened at once to the vault, then makes its codes. In between a fault may take it back. What is ready and was not
+    /// wanted is as locked as it was.
     pub(super) fn close(&self, opening: Opening, now: Timestamp) {
         let Opening { block, units } = opening;
         let mut known = self.table.lock(block);
+        let let_go = units & known.ready;
+        known.ready -= let_go;
+        self.counts.subtract(Counter::Open, self.layout().pages_of(let_go));
         let units = units & known.open;
         if known.state != State::Used || units.is_empty() {
             return;

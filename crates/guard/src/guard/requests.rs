@@ -86,9 +86,9 @@ impl<E: Engine> Guard<'_, E> {
         }
         self.engine.discard(self.layout().span(block));
         self.counts.subtract(Counter::Pages, u64::from(self.layout().block_pages()));
-        self.counts.subtract(Counter::Open, self.layout().pages_of(known.open));
+        self.counts.subtract(Counter::Open, self.layout().pages_of(known.open | known.ready));
         (known.state, known.grain) = (State::Fresh, Grain::NEW);
-        (known.open, known.stale, known.watched) = (Units::NONE, Units::NONE, Units::NONE);
+        (known.open, known.stale, known.ready, known.watched) = (Units::NONE, Units::NONE, Units::NONE, Units::NONE);
     }
 
     /// The program gives pages back to the kernel by itself: they read as zeros from now on, and the rest of their blocks is
