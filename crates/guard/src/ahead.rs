@@ -6,9 +6,9 @@
 //! where the last opening of it ended, or by a stride, and opens ahead as far as it has shown that it goes on. A stream that
 //! leaves a block sooner than memory can be read has used only a little of it: it gets units, one a step. One that takes its time is a
 //! sweep, and gets whole blocks. Each time, the first of what is ahead is only verified: the program's fault there is short, and comes while
-//! there still is some open before it, as the page that Linux marks when it reads a file ahead. **Why this way.** A spare core verifies what is about to be used, and the program then finds it in
-//! the shared cache; a program that jumps draws no stream and pays for none. What it does between faults cannot be seen; how
-//! long it takes can.
+//! there still is some open before it, as on the page that Linux marks when it reads a file ahead. **Why this way.** A spare core verifies
+//! what is about to be used, and the program then finds it in the shared cache; a program that jumps draws no stream and pays for none.
+//! What it does between faults cannot be seen; how long it takes can.
 
 use rampart_memory::Timestamp;
 

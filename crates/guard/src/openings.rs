@@ -213,9 +213,9 @@ impl Openings {
         }
     }
 
-    /// For how long the next to be locked has been open.
+    /// For how long the oldest has been open.
     fn age(&self, now: Timestamp) -> Option<Duration> {
-        self.passed.front().or_else(|| self.open.front()).map(|entry| now.since(entry.since))
+        [self.passed.front(), self.open.front()].into_iter().flatten().map(|entry| now.since(entry.since)).max()
     }
 
     /// How long it is until something grows too old or is tried again; `None` if nothing does.
@@ -309,6 +309,9 @@ mod tests {
         assert_eq!((openings.due(at(49)), openings.next(at(20))), (None, Some(Duration::from_micros(30))));
         assert_eq!(openings.due(at(50)), Some(whole(7)));
         assert_eq!(openings.next(at(60)), None);
+        (1..=2).for_each(|block| openings.opened(whole(block), at(100 * block), None));
+        openings.pass(whole(2));
+        assert_eq!([149, 150].map(|now| openings.due(at(now)).is_some()), [false, true], "the oldest, whatever was left behind");
     }
 
     #[test]
