@@ -57,6 +57,15 @@ pub enum Want {
     Verify(Part),
 }
 
+impl Want {
+    /// What it is about.
+    #[must_use]
+    pub const fn part(self) -> Part {
+        let (Self::Open(part) | Self::Verify(part)) = self;
+        part
+    }
+}
+
 /// What of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
@@ -305,8 +314,7 @@ mod tests {
             let next = ahead.served(PageIndex(end), 96);
             ahead.goes_on(Timestamp::from_micros(micros));
             for want in next {
-                let (Want::Open(part) | Want::Verify(part)) = want;
-                let units = match part {
+                let units = match want.part() {
                     Part::Block(block) => block.0 * 32..(block.0 + 1) * 32,
                     Part::UnitOf(page) => page.0 / UNIT..page.0 / UNIT + 1,
                     Part::NextOf(_) => unreachable!("of a stream"),
@@ -418,8 +426,10 @@ mod tests {
             let next = ahead.served(PageIndex((block + 1) * BLOCK), 96);
             ahead.goes_on(now);
             for want in next {
-                let (Want::Open(part) | Want::Verify(part)) = want;
-                assert!(matches!(part, Part::Block(block) if wanted.insert(block.0)), "{want:?} was wanted before");
+                assert!(
+                    matches!(want.part(), Part::Block(block) if wanted.insert(block.0)),
+                    "{want:?} was wanted before"
+                );
             }
         }
         assert_eq!(wanted.len(), 99 + 4 - 1);
@@ -452,8 +462,7 @@ mod tests {
                 ahead.goes_on(Timestamp::from_micros(now));
                 prop_assert!(next.len() <= 4 * most as usize);
                 for want in next {
-                    let (Want::Open(part) | Want::Verify(part)) = want;
-                    match part {
+                    match want.part() {
                         Part::Block(block) => prop_assert!(block.0 < 4096),
                         Part::UnitOf(page) => prop_assert!(page.0 < 4096 * BLOCK),
                         Part::NextOf(block) => prop_assert!(false, "{block:?} is of no stream"),

@@ -311,7 +311,11 @@ mod tests {
         assert_eq!(openings.next(at(60)), None);
         (1..=2).for_each(|block| openings.opened(whole(block), at(100 * block), None));
         openings.pass(whole(2));
-        assert_eq!([149, 150].map(|now| openings.due(at(now)).is_some()), [false, true], "the oldest, whatever was left behind");
+        assert_eq!(
+            [149, 150].map(|now| openings.due(at(now)).is_some()),
+            [false, true],
+            "the oldest, whatever was left behind"
+        );
     }
 
     #[test]

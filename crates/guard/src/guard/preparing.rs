@@ -17,6 +17,10 @@ use super::Guard;
 use super::checks::Verified;
 use super::opening::Why;
 
+/// The part of the cap that is in use in turn, at most, where the next round is prepared beside it: two of them need a little more
+/// than all, and the last ones go as the next come.
+const IN_USE: (u64, u64) = (3, 5);
+
 impl<E: Engine> Guard<'_, E> {
     /// Whether a fault on this unit tells that the program has come to a group of blocks that it goes through in rounds. Then the next
     /// round of these is wanted.
@@ -50,13 +54,13 @@ impl<E: Engine> Guard<'_, E> {
         };
         self.wanted().soon(next);
         let units = self.layout().all_units();
-        passed.for_each(|block| self.openings().pass(Opening { block, units }));
+        let mut openings = self.openings();
+        passed.for_each(|block| openings.pass(Opening { block, units }));
     }
 
     /// Whether the program has not been there meanwhile.
     pub(super) fn is_still_ahead(&self, want: Want) -> bool {
-        let (Want::Open(part) | Want::Verify(part)) = want;
-        match part {
+        match want.part() {
             Part::Block(block) => self.ahead().is_ahead(self.layout().span(block).first),
             Part::UnitOf(page) => self.ahead().is_ahead(page),
             Part::NextOf(_) => true,
@@ -65,7 +69,7 @@ impl<E: Engine> Guard<'_, E> {
 
     /// What is wrong is told, and found again when the program wants it.
     pub(super) fn prepare(&self, want: Want, now: Timestamp) {
-        let (Want::Open(part) | Want::Verify(part)) = want;
+        let part = want.part();
         let block = match part {
             Part::Block(block) | Part::NextOf(block) => Some(block),
             Part::UnitOf(page) => self.layout().block_of(page),
@@ -100,7 +104,7 @@ impl<E: Engine> Guard<'_, E> {
     fn has_room_for(&self, next: u32, at: u64) -> bool {
         let openings = self.openings();
         let since = openings.ever() - at;
-        next < self.layout().all_units().count() && since * 5 <= openings.cap() as u64 * 3
+        next < self.layout().all_units().count() && since <= openings.cap() as u64 * IN_USE.0 / IN_USE.1
     }
 
     /// Verifies locked units for a program that is about to want them. What is wrong is told, and found again then.

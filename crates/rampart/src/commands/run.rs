@@ -7,13 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-use rampart_diagnostic::Machine;
 use rampart_guard::{Knobs, Method, server as liveness};
 use rampart_linux::shared::has_huge_pages;
-use rampart_linux::{Block, PageKind, Roots};
+use rampart_linux::{Block, PageKind, Roots, SystemClock};
 use rampart_march::execute::honesty::{self, Verdict};
 use rampart_march::execute::{self, Engine, Region};
-use rampart_memory::Bytes;
+use rampart_memory::{Bytes, Clock as _};
 
 use crate::error::Error;
 use crate::guarding::arguments::{Faults, RunArguments};
@@ -41,7 +40,7 @@ pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error>
     let (_, for_checkpoint) = arguments.on_error()?;
     let made_up = matches!(arguments.inject, Some(Faults::InPages(_)));
     let mut follower = Follower::new(server.folder(), path, made_up, for_checkpoint)?;
-    let (began, start) = (Machine::this().clock.now(), Instant::now());
+    let (began, start) = (SystemClock.now(), Instant::now());
     let program = Program::start(command)?;
     let of_shared = || (knobs.method == Method::Minor).then(|| choice::of_shared(knobs.unit_pages, has_huge_pages));
     if let Some(said) = choice.said.or_else(of_shared) {

@@ -11,9 +11,9 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 
-use rampart_diagnostic::Machine;
+use rampart_linux::SystemClock;
 use rampart_memory::fault_map::{FailedFrame, FaultMap, Origin};
-use rampart_memory::{Frame, Timestamp};
+use rampart_memory::{Clock as _, Frame, Timestamp};
 
 use super::left::Event;
 use crate::error::Error;
@@ -91,11 +91,7 @@ impl Follower {
 
     /// Puts all frames that are bad by these news on the map, for good.
     fn keep(&self, news: &[(u32, Event)]) -> Result<(), Error> {
-        if news.is_empty() {
-            // As almost always: to look at the machine takes a millisecond.
-            return Ok(());
-        }
-        let now = Machine::this().clock.now();
+        let now = SystemClock.now();
         let bad: Vec<_> = news.iter().filter_map(|(process, event)| self.condemned(*process, event, now)).collect();
         if bad.is_empty() {
             return Ok(());

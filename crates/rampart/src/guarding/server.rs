@@ -12,8 +12,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use rampart_diagnostic::Machine;
 use rampart_guard::{BadFrames, server};
+use rampart_linux::SystemClock;
+use rampart_memory::Clock as _;
 use rampart_memory::fault_map::Origin;
 use tempfile::{NamedTempFile, TempDir};
 
@@ -105,7 +106,7 @@ impl Map {
             return Ok(());
         }
         // Opened for a moment only: whoever finds it damaged can set it aside meanwhile.
-        let bad = store::open(Some(self.store.clone()), Machine::this().clock.now())?.failures(Origin::Real)?;
+        let bad = store::open(Some(self.store.clone()), SystemClock.now())?.failures(Origin::Real)?;
         let list: BadFrames = bad.iter().map(|failed| failed.frame).collect();
         replace(&folder.join(BadFrames::FILE), &list.to_string()).map_err(Error::GuardFolder)?;
         self.seen = now;
