@@ -3,11 +3,13 @@
 use std::arch::aarch64::{uint8x16_t, vandq_u8, vceqq_u8, vminvq_u8};
 use std::arch::asm;
 
+use super::caches::Caches;
 use super::kernel::{Difference, Task, Vector, perform};
 
-/// Whether a line that is written past the caches is in none of them afterwards. `stnp` is but a hint, so it is not
-/// known.
-pub(super) const STREAMING_EVICTS: bool = false;
+/// `stnp` is but a hint, and nothing was measured, so the worse is assumed.
+pub(super) fn caches() -> Caches {
+    Caches::Retain
+}
 
 /// The instruction set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::arch::{Flush, Isa};
+use super::arch::{self, Flush, Isa};
+use super::caches::Caches;
 use super::kernel::{Difference, Task};
 
 /// An instruction set of this processor.
@@ -10,6 +11,7 @@ use super::kernel::{Difference, Task};
 pub struct Engine {
     isa: Isa,
     flush: Flush,
+    caches: Caches,
 }
 
 impl Engine {
@@ -22,8 +24,8 @@ impl Engine {
     /// All that this processor has, that of [`Engine::detect`] first; never empty.
     #[must_use]
     pub fn all_available() -> Vec<Self> {
-        let flush = Flush::detect();
-        Isa::available().into_iter().map(|isa| Self { isa, flush }).collect()
+        let (flush, caches) = (Flush::detect(), arch::caches());
+        Isa::available().into_iter().map(|isa| Self { isa, flush, caches }).collect()
     }
 
     /// What its makers call it.
@@ -34,6 +36,10 @@ impl Engine {
 
     pub(super) const fn flush(self) -> Flush {
         self.flush
+    }
+
+    pub(super) const fn caches(self) -> Caches {
+        self.caches
     }
 
     /// Does a task.

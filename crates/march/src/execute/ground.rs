@@ -3,6 +3,7 @@
 use rampart_memory::RegionLine;
 
 use super::arch;
+use super::caches::Caches;
 use super::direct::Direct;
 use super::engine::Engine;
 use super::kernel::{Difference, Task};
@@ -28,12 +29,11 @@ impl<'s> Ground<'s> {
 
     /// How the lines of a step leave the caches.
     pub(super) fn eviction(&self, step: &Step) -> Eviction {
-        let writes_evict = self.streaming && arch::STREAMING_EVICTS;
-        match step {
-            Step { evict: false, .. } => Eviction::None,
-            Step { read: None, .. } if writes_evict => Eviction::None,
-            _ if writes_evict => Eviction::InBursts,
-            _ => Eviction::Following,
+        match (step, self.engine.caches()) {
+            (Step { evict: false, .. }, _) => Eviction::None,
+            (Step { read: None, .. }, Caches::Release) if self.streaming => Eviction::None,
+            (_, Caches::Release) if !self.streaming => Eviction::Following,
+            _ => Eviction::InBursts,
         }
     }
 
@@ -91,8 +91,9 @@ pub(super) enum Eviction {
     None,
     /// Each is flushed in the inner loop, some visits after its own.
     Following,
-    /// Many are flushed at once, outside of the inner loop: where a write already evicted them, but a prefetcher may
-    /// have fetched them again. It does so with the first two lines of a page. Among non-temporal stores, each flush
-    /// would wait for the stores before it, at a third of the speed.
+    /// Many are flushed at once, outside of the inner loop: where the caches retain what is flushed among accesses
+    /// ([`Caches::Retain`]), or where a non-temporal store evicted them, but a prefetcher may have fetched them again.
+    /// It does so with the first two lines of a page. Among non-temporal stores, each flush would wait for the stores
+    /// before it, at a third of the speed.
     InBursts,
 }

@@ -31,6 +31,7 @@ mod arch;
 mod arch;
 #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
 compile_error!("march tests run on x86-64 and aarch64: write the `arch` module of this processor beside theirs");
+mod caches;
 mod direct;
 mod engine;
 mod front;
@@ -76,10 +77,10 @@ const READ_AHEAD: u64 = 63;
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
     /// Writes go through the caches, and every line is flushed some visits later. Reads and write-backs overlap, so
-    /// this is the faster one where many lines may be open at once.
+    /// this is the faster one where many lines may be open at once and a flush among accesses is enough.
     FlushBehind,
     /// Writes go past the caches (non-temporal stores). Lines that were read before are flushed all the same, some at a
-    /// time, since prefetchers fetch a few again; and all are where the processor takes such stores for a hint only.
+    /// time, since prefetchers fetch a few again; and all are where the caches retain what is written past them.
     NonTemporal,
 }
 
