@@ -26,7 +26,7 @@ struct Place {
 }
 
 const PLACES: [Place; 2] = [
-    Place { name: "second cache", bytes: 256 << 10, repeats: 400 },
+    Place { name: "second cache", bytes: 256 << 10, repeats: 4000 },
     Place { name: "DRAM", bytes: 512 << 20, repeats: 1 },
 ];
 
