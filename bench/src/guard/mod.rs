@@ -13,14 +13,26 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use rampart_linux::{Block, PageKind};
+use rampart_march::execute::limit::Limit;
+use rampart_march::execute::{Engine, Region};
+use rampart_memory::Bytes;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::middle::median;
 use crate::soak;
 
-/// Pairs of each program and setting.
+/// Pairs of each program and setting, and of one that takes longer than [`LONG`] seconds.
 const PAIRS: usize = 5;
+const PAIRS_OF_LONG: usize = 3;
+const LONG: f64 = 5.0;
+
+/// What counters count.
+const PAGE_BYTES: u64 = 4096;
+
+/// Memory to read, to see how fast that is: more than a cache holds.
+const DRAM: Bytes = Bytes::from_mib(256);
 
 /// Memory of the programs that are ours.
 const HEAP_MIB: usize = 512;
@@ -29,9 +41,45 @@ const HEAP_MIB: usize = 512;
 const ROW: usize = (512 << 10) / 8;
 const BUSY: usize = 20;
 
-/// What the guard is told: nothing, that it may double the time, and that it may cost little.
-const SETTINGS: [(&str, &[&str]); 3] =
-    [("usual", &[]), ("100%", &["--overhead", "100%"]), ("15%", &["--overhead", "15%"])];
+/// What the guard is told: nothing, that it may double the time, and that it may cost little; then how much to keep locked, with
+/// the engines side by side.
+const SETTINGS: [(&str, Told); 6] = [
+    ("usual", Told::Options(&[])),
+    ("100%", Told::Options(&["--overhead", "100%"])),
+    ("15%", Told::Options(&["--overhead", "15%"])),
+    ("95 %, move", Told::Locked { engine: "move" }),
+    ("95 %, minor", Told::Locked { engine: "minor" }),
+    ("95 %, mprotect", Told::Locked { engine: "mprotect" }),
+];
+
+/// What is unlocked at most where 95 % are to be locked: one part of so many of the most that the program had; at least two blocks.
+const LOCKED: u64 = 21;
+const LEAST_CAP: u64 = 4 << 20;
+
+/// What the guard is told.
+#[derive(Clone, Copy)]
+enum Told {
+    /// These options.
+    Options(&'static [&'static str]),
+    /// To keep 95 % of the heap locked.
+    Locked {
+        /// By this engine.
+        engine: &'static str,
+    },
+}
+
+impl Told {
+    /// The options, of a program that had so many bytes.
+    fn options(self, heap: u64) -> Vec<String> {
+        match self {
+            Self::Options(options) => options.iter().map(|&option| option.to_owned()).collect(),
+            Self::Locked { engine } => {
+                let cap = (heap / LOCKED).max(LEAST_CAP) >> 10;
+                vec!["--engine".to_owned(), engine.to_owned(), "--cap".to_owned(), format!("{cap}KiB")]
+            }
+        }
+    }
+}
 
 /// Rows of the paper for FT and CG with codes that correct: the time, and the part that was locked (tables 4.4 and 4.6; 1.40 is of 4.5.2).
 const PAPER: [&str; 3] = [
@@ -97,20 +145,27 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     }
     programs.extend(arguments.iter().map(|path| at(path)));
     println!(
-        "{:<26}{:<12}{:>6}{:>10}{:>10}{:>12}   all pairs",
+        "{:<26}{:<16}{:>6}{:>10}{:>10}{:>12}   all pairs",
         "program", "setting", "wall", "locked", "faults", "coded GB/s"
     );
     for (name, program) in &programs {
-        for (label, setting) in SETTINGS {
-            match compare(program, setting, &guard) {
-                Ok(line) => println!("{name:<26}{label:<12}{line}"),
-                Err(why) => println!("{name:<26}not run: {why}"),
-            }
+        let mut heap = 0;
+        for (label, told) in SETTINGS {
+            let line = compare(program, &told.options(heap), &guard).unwrap_or_else(|why| format!("not run: {why}"));
+            println!("{name:<26}{label:<16}{line}");
+            heap = guard.told().map_or(heap, |seen| count(&seen, "most_pages") * PAGE_BYTES);
         }
     }
     PAPER.iter().for_each(|line| println!("{line}"));
     println!("locked: of the heap, on average over time; coded: verified or encoded, while the program ran");
+    println!("what that is bounded by: one core reads {:.2} GB/s from the DRAM here", dram()? / 1e9);
     Ok(())
+}
+
+/// Bytes a second that one core reads from the DRAM.
+fn dram() -> Result<f64, String> {
+    let mut block = Block::claim(DRAM, PageKind::Huge).map_err(|error| error.to_string())?;
+    Ok(Limit::measure(Engine::detect(), &mut Region::from(&mut block)).read)
 }
 
 /// A program of ours, by what it does.
@@ -140,10 +195,10 @@ pub fn build_library() -> Result<PathBuf, String> {
 }
 
 /// One line: the median ratio, the part of the heap that was locked, faults, and all ratios.
-fn compare(program: &Program, setting: &[&str], guard: &Guard) -> Result<String, String> {
-    timed(program())?;
+fn compare(program: &Program, setting: &[String], guard: &Guard) -> Result<String, String> {
+    let pairs = if timed(program())? > LONG { PAIRS_OF_LONG } else { PAIRS };
     let (mut ratios, mut last) = (Vec::new(), 0.0);
-    for pair in 0..PAIRS {
+    for pair in 0..pairs {
         // Which comes first alternates: what drifts on the machine falls on both.
         let (alone, under) = if pair % 2 == 0 {
             let alone = timed(program())?;
@@ -158,10 +213,14 @@ fn compare(program: &Program, setting: &[&str], guard: &Guard) -> Result<String,
     let seen = guard.told()?;
     let all: Vec<String> = ratios.iter().map(|ratio| format!("{ratio:.2}")).collect();
     let locked = 100.0 * seen["locked_share"].as_f64().unwrap_or_default();
-    let count = |name: &str| seen["counts"][name].as_f64().unwrap_or_default();
-    let coded = (count("verified") + count("encoded")) * 4096.0 / 1e9 / last;
-    let (ratio, faults) = (median(ratios), count("faults"));
+    let coded = ((count(&seen, "verified") + count(&seen, "encoded")) * PAGE_BYTES) as f64 / 1e9 / last;
+    let (ratio, faults) = (median(ratios), count(&seen, "faults"));
     Ok(format!("{ratio:>6.2}{locked:>8.1} %{faults:>10}{coded:>12.2}   {}", all.join(" ")))
+}
+
+/// One of the guard's counters, of what it told.
+fn count(seen: &Value, name: &str) -> u64 {
+    seen["counts"][name].as_u64().unwrap_or_default()
 }
 
 /// Seconds that a program takes from its start to its end.
