@@ -72,15 +72,20 @@ impl<'s> Front<'s> {
 
     /// Flushes what the inner loop did not.
     fn catch_up(&mut self) {
-        let due = match self.eviction {
-            Eviction::None => false,
+        let lag = self.at - self.flushed;
+        let stays = match self.eviction {
             // It fell back by the lines that were not visited in the inner loop.
-            Eviction::Following => true,
-            Eviction::InBursts => self.at - self.flushed >= 2 * self.open,
+            Eviction::Following => self.open,
+            Eviction::InBursts if lag >= self.open => self.open_after_burst(),
+            Eviction::AtLeisure if lag >= 2 * self.open => self.open,
+            Eviction::None | Eviction::InBursts | Eviction::AtLeisure => return,
         };
-        if due {
-            self.flush_until(self.at.saturating_sub(self.open));
-        }
+        self.flush_until(self.at.saturating_sub(stays));
+    }
+
+    /// How many lines a burst leaves open: half of them, in whole pages, so that prefetchers do not fetch them again.
+    const fn open_after_burst(&self) -> u64 {
+        self.open / 2 / LINES_PER_FRAME * LINES_PER_FRAME
     }
 
     /// The next position to leave out, or the end.
@@ -98,10 +103,10 @@ impl<'s> Front<'s> {
         let lag = self.at - self.flushed;
         let follows = self.eviction == Eviction::Following;
         let behind = (follows && lag >= self.open).then(|| self.stretch(self.flushed));
-        let unflushed = match behind {
-            Some(behind) => behind.count,
-            None if follows => self.open - lag,
-            None => MOST_AT_ONCE,
+        let unflushed = match (behind, self.eviction) {
+            (Some(behind), _) => behind.count,
+            (None, Eviction::Following | Eviction::InBursts) => self.open - lag,
+            (None, Eviction::None | Eviction::AtLeisure) => MOST_AT_ONCE,
         };
         let count = (stop - self.at).min(here.count).min(ahead.count).min(unflushed).min(MOST_AT_ONCE);
 
@@ -112,6 +117,8 @@ impl<'s> Front<'s> {
         if behind.is_some() {
             self.flushed += visited;
         }
+        let is_bounded = matches!(self.eviction, Eviction::Following | Eviction::InBursts);
+        debug_assert!(!is_bounded || self.at - self.flushed <= self.open, "no more lines are open than may be");
         difference.map(|difference| difference.found)
     }
 

@@ -32,8 +32,9 @@ impl<'s> Ground<'s> {
         match (step, self.engine.caches()) {
             (Step { evict: false, .. }, _) => Eviction::None,
             (Step { read: None, .. }, Caches::Release) if self.streaming => Eviction::None,
-            (_, Caches::Release) if !self.streaming => Eviction::Following,
-            _ => Eviction::InBursts,
+            (_, Caches::Release) if self.streaming => Eviction::AtLeisure,
+            (_, Caches::Release) => Eviction::Following,
+            (_, Caches::Retain) => Eviction::InBursts,
         }
     }
 
@@ -91,9 +92,11 @@ pub(super) enum Eviction {
     None,
     /// Each is flushed in the inner loop, some visits after its own.
     Following,
-    /// Many are flushed at once, outside of the inner loop: where the caches retain what is flushed among accesses
-    /// ([`Caches::Retain`]), or where a non-temporal store evicted them, but a prefetcher may have fetched them again.
-    /// It does so with the first two lines of a page. Among non-temporal stores, each flush would wait for the stores
-    /// before it, at a third of the speed.
+    /// Many are flushed at once, outside of the inner loop, and no more are open than may be: where the caches retain
+    /// lines ([`Caches::Retain`]), of which nobody knows whether what was written to them has reached the DRAM.
     InBursts,
+    /// Many are flushed at once, outside of the inner loop, some time later: where a non-temporal store already evicted
+    /// them, but a prefetcher may have fetched them again. It does so with the first two lines of a page. Among such
+    /// stores, each flush would wait for the stores before it, at a third of the speed.
+    AtLeisure,
 }
