@@ -9,6 +9,6 @@ pub(super) enum Caches {
     Release,
     /// They keep some, or fetch them again: AMD's Zen 5 had 40 to 90 % of the lines that were written past its caches,
     /// and 2 to 38 % of those that were flushed among accesses; none of those that were flushed many at a time,
-    /// without any access between. So this is assumed of every processor that was not measured, too.
+    /// without any access before that was over. So this is assumed of every processor that was not measured, too.
     Retain,
 }

@@ -81,6 +81,10 @@ impl<'s> Front<'s> {
             Eviction::None | Eviction::InBursts | Eviction::AtLeisure => return,
         };
         self.flush_until(self.at.saturating_sub(stays));
+        if self.eviction == Eviction::InBursts {
+            // What is accessed while flushes are under way has some of their lines stay.
+            arch::fence();
+        }
     }
 
     /// How many lines a burst leaves open: half of them, in whole pages, so that prefetchers do not fetch them again.
