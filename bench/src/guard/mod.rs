@@ -16,7 +16,7 @@ use std::time::Instant;
 use rampart_linux::{Block, PageKind};
 use rampart_march::execute::limit::Limit;
 use rampart_march::execute::{Engine, Region};
-use rampart_memory::Bytes;
+use rampart_memory::{Bytes, FRAME_BYTES};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -27,9 +27,6 @@ use crate::soak;
 const PAIRS: usize = 5;
 const PAIRS_OF_LONG: usize = 3;
 const LONG: f64 = 5.0;
-
-/// What counters count.
-const PAGE_BYTES: u64 = 4096;
 
 /// Memory to read, to see how fast that is: more than a cache holds.
 const DRAM: Bytes = Bytes::from_mib(256);
@@ -151,9 +148,14 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     for (name, program) in &programs {
         let mut heap = 0;
         for (label, told) in SETTINGS {
-            let line = compare(program, &told.options(heap), &guard).unwrap_or_else(|why| format!("not run: {why}"));
+            let line = match compare(program, &told.options(heap), &guard) {
+                Ok((line, most)) => {
+                    heap = most;
+                    line
+                }
+                Err(why) => format!("not run: {why}"),
+            };
             println!("{name:<26}{label:<16}{line}");
-            heap = guard.told().map_or(heap, |seen| count(&seen, "most_pages") * PAGE_BYTES);
         }
     }
     PAPER.iter().for_each(|line| println!("{line}"));
@@ -194,8 +196,8 @@ pub fn build_library() -> Result<PathBuf, String> {
     Ok(target.join("release/librampart_preload.so"))
 }
 
-/// One line: the median ratio, the part of the heap that was locked, faults, and all ratios.
-fn compare(program: &Program, setting: &[String], guard: &Guard) -> Result<String, String> {
+/// One line: the median ratio, the part of the heap that was locked, faults, and all ratios. And the most bytes that the program had.
+fn compare(program: &Program, setting: &[String], guard: &Guard) -> Result<(String, u64), String> {
     let is_long = timed(program())? > LONG;
     // Where others have the machine as well, its host finds memory for what nobody had of late: a second for 1 GiB. So what is short
     // finds the memory that its own kind has left.
@@ -221,9 +223,10 @@ fn compare(program: &Program, setting: &[String], guard: &Guard) -> Result<Strin
     let seen = guard.told()?;
     let all: Vec<String> = ratios.iter().map(|ratio| format!("{ratio:.2}")).collect();
     let locked = 100.0 * seen["locked_share"].as_f64().unwrap_or_default();
-    let coded = ((count(&seen, "verified") + count(&seen, "encoded")) * PAGE_BYTES) as f64 / 1e9 / last;
+    let coded = ((count(&seen, "verified") + count(&seen, "encoded")) * FRAME_BYTES) as f64 / 1e9 / last;
     let (ratio, faults) = (median(ratios), count(&seen, "faults"));
-    Ok(format!("{ratio:>6.2}{locked:>8.1} %{faults:>10}{coded:>12.2}   {}", all.join(" ")))
+    let line = format!("{ratio:>6.2}{locked:>8.1} %{faults:>10}{coded:>12.2}   {}", all.join(" "));
+    Ok((line, count(&seen, "most_pages") * FRAME_BYTES))
 }
 
 /// One of the guard's counters, of what it told.
