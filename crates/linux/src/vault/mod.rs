@@ -31,6 +31,7 @@ mod moves;
 mod options;
 mod span;
 mod taking;
+mod unlocking;
 mod writes;
 
 use std::ptr::NonNull;

@@ -5,6 +5,7 @@
 use std::ptr::NonNull;
 
 use rampart_memory::{Bytes, FRAME_BYTES};
+use rustix::io::Errno;
 use rustix::mm::Advice;
 
 use super::{HUGE_PAGES, Side, Span, Tracking, Vault, area, guarded};
@@ -75,20 +76,6 @@ impl Tally {
 }
 
 impl Vault {
-    /// Moves locked pages to the program, in order, and lets those go on who wait for them. All of them must be in the
-    /// vault; a huge page moves whole if `span` does not cut it.
-    ///
-    /// # Errors
-    /// How far it came, and why not further: [`MoveRefusal::Missing`] at a page that is not in the vault,
-    /// [`MoveRefusal::Occupied`] at one that the program has already (wake the threads, which go on),
-    /// [`MoveRefusal::Busy`] at one that is shared since a fork ([`Vault::unshare`] it, and unlock the rest).
-    pub fn unlock(&self, span: Span, wake: Wake) -> Result<(), MoveError> {
-        // SAFETY: both ranges are our own, and are reached by raw pointers only.
-        unsafe {
-            self.userfaultfd().move_pages(self.area(Side::Vault, span).start, self.area(Side::Program, span), wake)
-        }
-    }
-
     /// Moves those of the pages to the program that are in the vault and can be, and says of each what became of it.
     /// For spans with holes; one request more than [`Vault::unlock`].
     ///
@@ -117,7 +104,7 @@ impl Vault {
         };
         let mut rest = Some(span);
         for run in self.scan().runs(self.area(from, span), Wanted::Present) {
-            let run = run.map_err(|errno| MoveError { moved: Bytes::ZERO, refusal: MoveRefusal::Kernel(errno) })?;
+            let run = run.map_err(kernel)?;
             let found = self.span_of(from, run);
             let (hole, behind) = rest.map_or((None, None), |rest| rest.split(found.first()));
             rest = behind.and_then(|behind| behind.split(found.end()).1);
@@ -178,12 +165,8 @@ impl Vault {
     pub fn populate(&self, span: Span) -> Result<(), MoveError> {
         let huge = self.options.kind == PageKind::Huge;
         for piece in span.by_huge_page() {
-            let done = Bytes::new((piece.first() - span.first()) * FRAME_BYTES);
             let result = if huge && piece.is_huge() { self.populate_huge(piece) } else { self.populate_base(piece) };
-            result.map_err(|MoveError { moved, refusal }| MoveError {
-                moved: Bytes::new(done.get() + moved.get()),
-                refusal,
-            })?;
+            result.map_err(behind(span, piece))?;
         }
         Ok(())
     }
@@ -192,9 +175,7 @@ impl Vault {
     fn populate_huge(&self, span: Span) -> Result<(), MoveError> {
         let fresh = area(&self.fresh, span);
         let start = usize::try_from(span.offset().get()).expect("an offset in memory");
-        self.fresh
-            .advise(start..start + fresh.bytes, Advice::LinuxPopulateWrite)
-            .map_err(|errno| MoveError { moved: Bytes::ZERO, refusal: MoveRefusal::Kernel(errno) })?;
+        self.fresh.advise(start..start + fresh.bytes, Advice::LinuxPopulateWrite).map_err(kernel)?;
         // SAFETY: both ranges are our own, and are reached by raw pointers only.
         let moved = unsafe { self.userfaultfd().move_pages(fresh.start, self.area(Side::Program, span), Wake::Later) };
         if moved.is_err() {
@@ -204,7 +185,7 @@ impl Vault {
         moved
     }
 
-    fn populate_base(&self, span: Span) -> Result<(), MoveError> {
+    pub(super) fn populate_base(&self, span: Span) -> Result<(), MoveError> {
         for page in span.numbers() {
             let to = self.area(Side::Program, Span::page(page).expect("a page of this vault"));
             // SAFETY: the source is a page of zeros that nobody writes to; the destination is our own range, which is
@@ -274,4 +255,15 @@ impl Vault {
             .and_then(|first| Span::new(first, run.bytes as u64 / FRAME_BYTES))
             .expect("what is found in a range lies in it")
     }
+}
+
+/// What the kernel refuses before anything moved.
+pub(super) fn kernel(errno: Errno) -> MoveError {
+    MoveError { moved: Bytes::ZERO, refusal: MoveRefusal::Kernel(errno) }
+}
+
+/// How far a span came of which a piece came so far, after all that is before it.
+pub(super) fn behind(span: Span, piece: Span) -> impl FnOnce(MoveError) -> MoveError {
+    let done = (piece.first() - span.first()) * FRAME_BYTES;
+    move |MoveError { moved, refusal }| MoveError { moved: Bytes::new(done + moved.get()), refusal }
 }

@@ -10,6 +10,7 @@
 use rampart_memory::Bytes;
 use rustix::mm::Advice;
 
+use super::moves::kernel;
 use super::{Side, Span, Vault};
 use crate::block::mapping::Mapping;
 use crate::userfaultfd::{Area, Modes, MoveError, MoveRefusal, Wake};
@@ -22,7 +23,6 @@ impl Vault {
     /// # Errors
     /// Why they cannot be moved; all are in the vault then. [`MoveRefusal::Busy`] for one that is shared since a fork.
     pub fn take(&self, span: Span) -> Result<Block, MoveError> {
-        let kernel = |errno| MoveError { moved: Bytes::ZERO, refusal: MoveRefusal::Kernel(errno) };
         let from = self.area(Side::Vault, span);
         let mapping = Mapping::anonymous(from.bytes).map_err(kernel)?;
         let huge = self.options.kind != PageKind::Base;

@@ -230,3 +230,28 @@ fn a_part_of_a_huge_page_loses_its_frame_if_it_holds_zeros_only() {
     assert_eq!(zero, [after[0] != before[0], false], "a page without a frame of its own says so");
     assert_eq!((read(&vault, Side::Vault, 0, 0), read(&vault, Side::Vault, 1, 0)), (0, 1));
 }
+
+#[test]
+fn what_a_cut_leaves_without_a_frame_gets_one_when_it_is_unlocked() {
+    let Some(vault) = vault(HUGE_PAGES, PageKind::Huge, Tracking::Off) else { return };
+    let filled = [1, 17, 20, 100];
+    vault.populate(vault.span()).unwrap();
+    filled.into_iter().for_each(|number| write(&vault, Side::Program, number, 0, 1));
+    vault.lock(vault.span(), |_, _| ()).unwrap();
+    let mut cut = false;
+    vault.present(Side::Vault, vault.span(), |_, state| cut = state.huge).unwrap();
+    if !cut {
+        return; // the kernel had no huge page to give
+    }
+    // The first page of a huge page cuts it, and goes as it is.
+    for part in [span(0, 16), span(16, 16), span(64, 448), span(32, 32)] {
+        vault.unlock(part, Wake::Now).unwrap();
+    }
+    let mut zeros = 0;
+    vault.present(Side::Program, span(1, 511), |run, state| zeros += u64::from(state.zero) * run.pages()).unwrap();
+    assert_eq!(zeros, 0);
+    vault.span().numbers().for_each(|number| {
+        assert_eq!(read(&vault, Side::Program, number, 0), u64::from(filled.contains(&number)), "page {number}");
+    });
+    assert_eq!(vault.lock(vault.span(), |_, _| ()).unwrap().moved(), 512, "nothing was left behind in the vault");
+}
