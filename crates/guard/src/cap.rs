@@ -5,7 +5,7 @@
 //! and needs more than any fixed cap for a while. **Idea.** Ask how much of the last moments the program waited for locked
 //! blocks. If that is beyond the target, and more room would have spared it, the cap grows; while it is well below, the cap
 //! shrinks step by step to the least that was asked for. Who names a target spends it: the cap is as small as the target
-//! allows. Who does not wants a program left alone whose need does not change: a growth that undoes a shrink makes the next
+//! allows, with what it costs that the kernel interrupts the program to take memory away. Who does not wants a program left alone whose need does not change: a growth that undoes a shrink makes the next
 //! shrink wait twice as long. **Why this way.** Waiting is what the user feels, and it can be measured where it happens; which
 //! blocks are hot cannot be seen without paying for it.
 
@@ -123,6 +123,14 @@ impl Cap {
         self.waited += waited + AROUND;
     }
 
+    /// The program was interrupted for so long: a cost like waiting, where a cost was named. That room is short, only waiting says.
+    pub fn interrupted(&mut self, time: Duration) {
+        match self.target {
+            Target::Overhead(_) => self.waited += time,
+            Target::Cap => {}
+        }
+    }
+
     /// Thinks about it, if it is time.
     pub fn think(&mut self, now: Timestamp) {
         let since = *self.since.get_or_insert(now);
@@ -230,6 +238,22 @@ mod tests {
         assert_eq!(grown(Target::Cap), 0);
         assert!(grown(Target::Overhead(0.2)) > 40);
         assert_eq!(grown(Target::Overhead(1.2)), 0, "half of the time is an overhead of 1");
+    }
+
+    #[test]
+    fn interrupts_are_of_the_overhead_that_was_named_and_no_reason_for_more_room_otherwise() {
+        let grown = |target| {
+            let mut cap = Cap::new(4, 4, target);
+            cap.uses(1_000_000);
+            for period in 0..400 {
+                cap.think(at(20 * period));
+                cap.opened(true, (PERIOD / 10).saturating_sub(AROUND));
+                cap.interrupted(PERIOD / 10);
+            }
+            cap.grown()
+        };
+        assert!(grown(Target::Overhead(0.2)) > 40, "a tenth and a tenth of the time are an overhead of a quarter");
+        assert_eq!((grown(Target::Overhead(0.3)), grown(Target::Cap)), (0, 0));
     }
 
     #[test]

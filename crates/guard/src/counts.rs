@@ -53,6 +53,8 @@ pub enum Counter {
     Micros,
     /// Nanoseconds in which what the program waited for was done: faults served, and all opened before a fork.
     ServeNanos,
+    /// Nanoseconds that requests took for which the kernel interrupts the program: blocks locked, and opened ahead of it.
+    InterruptNanos,
     /// Frames tested, each as often as it was.
     Tested,
     /// Pages that were first used on frames that had been tested.
@@ -103,6 +105,7 @@ impl Counter {
         Self::Injected,
         Self::Micros,
         Self::ServeNanos,
+        Self::InterruptNanos,
         Self::Tested,
         Self::Supplied,
         Self::Untested,
@@ -143,6 +146,7 @@ impl Counter {
             Self::Injected => "injected",
             Self::Micros => "micros",
             Self::ServeNanos => "serve_nanos",
+            Self::InterruptNanos => "interrupt_nanos",
             Self::Tested => "tested",
             Self::Supplied => "supplied",
             Self::Untested => "untested",
@@ -259,16 +263,18 @@ impl Snapshot {
         (all > 0).then(|| 1.0 - self.get(Counter::OpenMicros) as f64 / all as f64)
     }
 
-    /// What the guard cost, as a part of the time that the program would have taken without: the time in which faults were served over the
-    /// rest, as if the whole program waits whenever one of its threads does. `None` if there was no time.
+    /// What the guard cost, as a part of the time that the program would have taken without: the time in which faults were served and
+    /// the program was interrupted over the rest, as if the whole program waits whenever one of its threads does. `None` if there was no
+    /// time.
     ///
     /// It is an estimate: what a fault costs before the guard hears of it and after it was answered is not in it, nor what the program loses
     /// to the guard's use of caches and memory; a program of many threads, of which others go on, loses less.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a ratio")]
     pub fn overhead(&self) -> Option<f64> {
-        let (all, served) = (self.get(Counter::Micros) as f64 * 1e3, self.get(Counter::ServeNanos) as f64);
-        (all > served).then(|| served / (all - served))
+        let all = self.get(Counter::Micros) as f64 * 1e3;
+        let lost = self.get(Counter::ServeNanos).saturating_add(self.get(Counter::InterruptNanos)) as f64;
+        (all > lost).then(|| lost / (all - lost))
     }
 }
 
@@ -307,11 +313,12 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_waits_a_fifth_of_its_time_would_have_taken_a_quarter_less() {
+    fn a_program_that_loses_a_fifth_of_its_time_would_have_taken_a_quarter_less() {
         let counts = Counts::default();
         assert_eq!(counts.snapshot().overhead(), None);
         counts.set(Counter::Micros, 1000);
-        counts.set(Counter::ServeNanos, 200_000);
+        counts.set(Counter::ServeNanos, 150_000);
+        counts.set(Counter::InterruptNanos, 50_000);
         assert_eq!(counts.snapshot().overhead(), Some(0.25));
     }
 }

@@ -49,6 +49,9 @@ use crate::witness::Witness;
 
 use self::opening::Why;
 
+/// Who asked the kernel for longer than this was kept from running meanwhile, and interrupted nobody.
+const LONGEST_INTERRUPT: Duration = Duration::from_micros(100);
+
 /// What became of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Served {
@@ -154,8 +157,8 @@ impl<'a, E: Engine> Guard<'a, E> {
         if !comes_round {
             self.look_ahead(self.layout().spans(block, units).next().map_or(page, Span::end));
         }
-        self.waited(began.elapsed());
         before();
+        self.waited(began.elapsed());
         if served != Served::Stop {
             self.wake(block, to_wake);
         }
@@ -288,6 +291,14 @@ impl<'a, E: Engine> Guard<'a, E> {
     /// The program waited for so long.
     pub fn waited(&self, time: Duration) {
         self.counts.add(Counter::ServeNanos, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    }
+
+    /// What was asked of the kernel since `began` moved pages while the program ran: the kernel interrupted it, and whoever asked waited
+    /// for that about as long.
+    fn interrupted(&self, began: Instant) {
+        let time = began.elapsed().min(LONGEST_INTERRUPT);
+        self.counts.add(Counter::InterruptNanos, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        self.openings().interrupted(time);
     }
 
     /// What was done until now.

@@ -407,6 +407,22 @@ fn make_ready(world: &World<'_>, block: u64) {
 }
 
 #[test]
+fn a_program_is_interrupted_where_something_is_locked_or_opened_ahead_of_it() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    (0..4).for_each(|block| world.write(4 * block, &PageData::from_seed(block)));
+    assert_eq!(counts.get(Counter::InterruptNanos), 0, "what is opened for a program that waits is waited for");
+    world.keep();
+    let locked = (counts.get(Counter::Locked), counts.get(Counter::InterruptNanos));
+    assert!(locked.0 > 0 && (1..=locked.0 * 100_000).contains(&locked.1), "{locked:?}");
+    world.keep();
+    assert_eq!((counts.get(Counter::Locked), counts.get(Counter::InterruptNanos)), locked, "nothing was due");
+    let before = counts.get(Counter::InterruptNanos);
+    world.guard.prepare(Want::Open(Part::Block(BlockIndex(0))), at(world.time));
+    assert!(counts.get(Counter::InterruptNanos) > before, "opened ahead");
+}
+
+#[test]
 fn what_is_ready_was_verified_counts_as_open_and_is_opened_without_another_look() {
     let (counts, told) = (Counts::default(), Told::default());
     let mut world = World::new(knobs(), &counts, &told);

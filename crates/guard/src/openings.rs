@@ -142,6 +142,11 @@ impl Openings {
         self.cap.think(now);
     }
 
+    /// The program was interrupted for so long, since something was locked or opened ahead of it.
+    pub fn interrupted(&mut self, time: Duration) {
+        self.cap.interrupted(time);
+    }
+
     /// Something was opened ahead of the program, which says nothing about the cap.
     pub fn opened_ahead(&mut self, opening: Opening, now: Timestamp) {
         self.push(opening, now);

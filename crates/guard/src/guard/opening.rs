@@ -139,6 +139,7 @@ impl<E: Engine> Guard<'_, E> {
         if !stale.is_empty() {
             self.counts.add(Counter::Early, 1);
         }
+        let asked = Instant::now();
         for span in self.layout().spans(block, closed) {
             let opened = if watch { self.open_to_read(known, span) } else { self.engine.open(span) };
             if let Err(refusal) = opened {
@@ -146,6 +147,9 @@ impl<E: Engine> Guard<'_, E> {
                 return Served::Stop;
             }
             known.open |= self.layout().units_of(span);
+        }
+        if why == Why::Ahead {
+            self.interrupted(asked);
         }
         let was_ready = closed & known.ready;
         known.stale -= closed;
@@ -241,6 +245,7 @@ impl<E: Engine> Guard<'_, E> {
             return;
         }
         let mut rest = units;
+        let asked = Instant::now();
         for span in self.layout().spans(block, units) {
             let closed = if known.holders > 0 { None } else { self.engine.close(span).ok() };
             let Some(frames) = closed else { break };
@@ -251,6 +256,7 @@ impl<E: Engine> Guard<'_, E> {
             self.note_frames(&mut known, frames);
             rest -= self.layout().units_of(span);
         }
+        self.interrupted(asked);
         if !rest.is_empty() {
             self.unwatch(block, &mut known, rest);
             self.counts.add(Counter::Pinned, 1);

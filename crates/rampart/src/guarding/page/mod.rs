@@ -163,7 +163,7 @@ fn over_time(body: &mut String, timeline: &Timeline) {
     let locked: Vec<f64> = ratio(&open, &pages).iter().map(|open| 100.0 - open).collect();
     let mebibytes = FRAME_BYTES as f64 / f64::from(1 << 20) / (part * 1e6);
     let gigabytes = FRAME_BYTES as f64 / 1e9 / part;
-    let served = scaled(&of(Counter::ServeNanos), 1e-3);
+    let part_of_time = |counter| ratio(&scaled(&of(counter), 1e-3), &of(Counter::Micros));
     let drawings = [
         ("The heap over time", "% of the heap locked", Some(100.0), vec![("locked", locked)]),
         ("", "MiB", None, vec![("in use", scaled(&pages, mebibytes)), ("unlocked", scaled(&open, mebibytes))]),
@@ -171,7 +171,10 @@ fn over_time(body: &mut String, timeline: &Timeline) {
             "What it cost",
             "% of the time",
             None,
-            vec![("the guard served faults", ratio(&served, &of(Counter::Micros)))],
+            vec![
+                ("the guard served faults", part_of_time(Counter::ServeNanos)),
+                ("the program was interrupted", part_of_time(Counter::InterruptNanos)),
+            ],
         ),
         (
             "",
