@@ -5,9 +5,10 @@
 //! and needs more than any fixed cap for a while. **Idea.** Ask how much of the last moments the program waited for locked
 //! blocks. If that is beyond the target, and more room would have spared it, the cap grows; while it is well below, the cap
 //! shrinks step by step to the least that was asked for. Who names a target spends it: the cap is as small as the target
-//! allows, with what it costs that the kernel interrupts the program to take memory away. Who does not wants a program left alone whose need does not change: a growth that undoes a shrink makes the next
-//! shrink wait twice as long. **Why this way.** Waiting is what the user feels, and it can be measured where it happens; which
-//! blocks are hot cannot be seen without paying for it.
+//! allows, with what it costs that the kernel interrupts the program to take memory away. Who does not wants a program left
+//! alone whose need does not change: a growth that undoes a shrink makes the next shrink wait twice as long. **Why this way.**
+//! Waiting is what the user feels, and it can be measured where it happens; which blocks are hot cannot be seen without paying
+//! for it.
 
 use std::time::Duration;
 

@@ -1,6 +1,7 @@
 //! What was done, counted so that another process can look while it goes on and after it ended.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
@@ -196,6 +197,11 @@ impl Counts {
     /// Adds to one.
     pub fn add(&self, counter: Counter, more: u64) {
         self.0[counter as usize].fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// Adds to one that counts nanoseconds.
+    pub fn add_time(&self, counter: Counter, more: Duration) {
+        self.add(counter, u64::try_from(more.as_nanos()).unwrap_or(u64::MAX));
     }
 
     /// Takes from one.

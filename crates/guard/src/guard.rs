@@ -49,7 +49,7 @@ use crate::witness::Witness;
 
 use self::opening::Why;
 
-/// Who asked the kernel for longer than this was kept from running meanwhile, and interrupted nobody.
+/// Who asked the kernel for longer than this was kept from running meanwhile: it counts as no more.
 const LONGEST_INTERRUPT: Duration = Duration::from_micros(100);
 
 /// What became of a fault.
@@ -290,14 +290,14 @@ impl<'a, E: Engine> Guard<'a, E> {
 
     /// The program waited for so long.
     pub fn waited(&self, time: Duration) {
-        self.counts.add(Counter::ServeNanos, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        self.counts.add_time(Counter::ServeNanos, time);
     }
 
     /// What was asked of the kernel since `began` moved pages while the program ran: the kernel interrupted it, and whoever asked waited
     /// for that about as long.
     fn interrupted(&self, began: Instant) {
         let time = began.elapsed().min(LONGEST_INTERRUPT);
-        self.counts.add(Counter::InterruptNanos, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        self.counts.add_time(Counter::InterruptNanos, time);
         self.openings().interrupted(time);
     }
 

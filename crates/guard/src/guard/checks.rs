@@ -44,7 +44,7 @@ impl<E: Engine> Guard<'_, E> {
         }
         known.stale -= units;
         self.counts.add(Counter::Encoded, self.layout().pages_of(units));
-        self.counts.add(Counter::EncodeNanos, nanos(began));
+        self.counts.add_time(Counter::EncodeNanos, began.elapsed());
     }
 
     /// Verifies locked units in the vault and puts right what can be.
@@ -59,7 +59,7 @@ impl<E: Engine> Guard<'_, E> {
                 self.codec.verify_all(pages, &known.codes[codes.clone()], note);
             });
             self.counts.add(Counter::Verified, span.count.get());
-            self.counts.add(Counter::VerifyNanos, nanos(began));
+            self.counts.add_time(Counter::VerifyNanos, began.elapsed());
             for page in wrong.iter() {
                 let page = PageIndex(span.first.0 + u64::from(page));
                 let codes = self.codes_of(block, Span::of_page(page));
@@ -94,8 +94,4 @@ impl<E: Engine> Guard<'_, E> {
         self.witness.trouble(&Trouble { page, frame: self.engine.frame(page), outcome });
         counter != Counter::Uncorrectable
     }
-}
-
-fn nanos(began: Instant) -> u64 {
-    u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }

@@ -106,9 +106,7 @@ impl Vault {
         for run in self.scan().runs(self.area(from, span), Wanted::Present) {
             let run = run.map_err(kernel)?;
             let found = self.span_of(from, run);
-            let (hole, behind) = rest.map_or((None, None), |rest| rest.split(found.first()));
-            rest = behind.and_then(|behind| behind.split(found.end()).1);
-            hole.into_iter().for_each(|hole| tell(hole, Fate::Hole));
+            Span::come_to(&mut rest, found).into_iter().for_each(|hole| tell(hole, Fate::Hole));
             self.carry_run(from, found, run.state, wake, &mut tell)?;
         }
         rest.into_iter().for_each(|hole| tell(hole, Fate::Hole));
@@ -165,7 +163,11 @@ impl Vault {
     pub fn populate(&self, span: Span) -> Result<(), MoveError> {
         let huge = self.options.kind == PageKind::Huge;
         for piece in span.by_huge_page() {
-            let result = if huge && piece.is_huge() { self.populate_huge(piece) } else { self.populate_base(piece) };
+            let result = if huge && piece.is_huge() {
+                self.populate_huge(piece)
+            } else {
+                self.populate_base(piece, Wake::Later)
+            };
             result.map_err(behind(span, piece))?;
         }
         Ok(())
@@ -185,12 +187,12 @@ impl Vault {
         moved
     }
 
-    pub(super) fn populate_base(&self, span: Span) -> Result<(), MoveError> {
+    pub(super) fn populate_base(&self, span: Span, wake: Wake) -> Result<(), MoveError> {
         for page in span.numbers() {
             let to = self.area(Side::Program, Span::page(page).expect("a page of this vault"));
             // SAFETY: the source is a page of zeros that nobody writes to; the destination is our own range, which is
             // reached by raw pointers only.
-            unsafe { self.userfaultfd().copy(NonNull::from(&ZEROS.0).cast(), to, Wake::Later) }.map_err(|errno| {
+            unsafe { self.userfaultfd().copy(NonNull::from(&ZEROS.0).cast(), to, wake) }.map_err(|errno| {
                 MoveError { moved: Bytes::new((page - span.first()) * FRAME_BYTES), refusal: errno.into() }
             })?;
         }

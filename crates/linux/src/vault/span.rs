@@ -87,6 +87,13 @@ impl Span {
         (Self::new(self.first, at - self.first), Self::new(at, self.end() - at))
     }
 
+    /// Of a walk that comes to `found`: what it passes before, if anything. The rest goes on behind.
+    pub(super) fn come_to(rest: &mut Option<Self>, found: Self) -> Option<Self> {
+        let (before, from) = rest.map_or((None, None), |rest| rest.split(found.first));
+        *rest = from.and_then(|from| from.split(found.end()).1);
+        before
+    }
+
     /// Its pages in order, in parts that are of one of the `odd` spans, which ascend, or of none; and whether they are odd.
     pub(crate) fn around(self, odd: &[Self]) -> impl Iterator<Item = (Self, bool)> {
         let (mut odd, mut rest) = (odd.iter().peekable(), Some(self));

@@ -38,10 +38,8 @@ impl Vault {
             }
             if run.state.zero {
                 let zeros = self.span_of(Side::Vault, run);
-                let (before, from) = rest.map_or((None, None), |rest| rest.split(zeros.first()));
-                self.unlock_as_it_is(piece, before, wake)?;
+                self.unlock_as_it_is(piece, Span::come_to(&mut rest, zeros), wake)?;
                 self.unlock_zeros(zeros, wake).map_err(behind(piece, zeros))?;
-                rest = from.and_then(|from| from.split(zeros.end()).1);
             }
         }
         self.unlock_as_it_is(piece, rest, wake)
@@ -64,11 +62,7 @@ impl Vault {
 
     /// The program gets new pages of zeros, and the vault gives up those that it has.
     fn unlock_zeros(&self, span: Span, wake: Wake) -> Result<(), MoveError> {
-        self.populate_base(span)?;
-        self.advise(Side::Vault, span, Advice::LinuxDontNeed).map_err(kernel)?;
-        match wake {
-            Wake::Now => self.userfaultfd().wake(self.area(Side::Program, span)).map_err(kernel),
-            Wake::Later => Ok(()),
-        }
+        self.populate_base(span, wake)?;
+        self.advise(Side::Vault, span, Advice::LinuxDontNeed).map_err(kernel)
     }
 }

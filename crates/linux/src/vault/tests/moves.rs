@@ -238,9 +238,9 @@ fn what_a_cut_leaves_without_a_frame_gets_one_when_it_is_unlocked() {
     vault.populate(vault.span()).unwrap();
     filled.into_iter().for_each(|number| write(&vault, Side::Program, number, 0, 1));
     vault.lock(vault.span(), |_, _| ()).unwrap();
-    let mut cut = false;
-    vault.present(Side::Vault, vault.span(), |_, state| cut = state.huge).unwrap();
-    if !cut {
+    let mut is_huge = false;
+    vault.present(Side::Vault, vault.span(), |_, state| is_huge = state.huge).unwrap();
+    if !is_huge {
         return; // the kernel had no huge page to give
     }
     // The first page of a huge page cuts it, and goes as it is.

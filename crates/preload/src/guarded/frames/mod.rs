@@ -276,7 +276,7 @@ impl Pool {
         how(&mut || bad = self.test.run(&mut blocks, at));
         let pages: u64 = blocks.iter().map(Block::pages).sum();
         self.counts().add(Counter::Tested, pages);
-        self.counts().add(Counter::TestNanos, u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        self.counts().add_time(Counter::TestNanos, began.elapsed());
         let (mut first, mut all_good) = (0, true);
         for ((mut block, names), frames) in blocks.into_iter().zip(names).zip(before) {
             let pages = block.pages();
