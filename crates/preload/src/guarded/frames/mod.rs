@@ -29,7 +29,7 @@ use std::time::Instant;
 use rampart_guard::stock::TRAY_PAGES;
 use rampart_guard::{Counter, Counts, FrameKnobs, Frames, Refusal, Stock, Untested};
 use rampart_linux::vault::{Side, Span, Vault};
-use rampart_linux::{Block, Pagemap, Roots, SteadyClock, SystemClock};
+use rampart_linux::{Block, Error, Pagemap, Roots, SteadyClock, SystemClock};
 use rampart_memory::fault_map::{Evidence, Origin};
 use rampart_memory::{Bytes, Clock, FRAME_BYTES, Frame, Timestamp};
 
@@ -40,6 +40,10 @@ pub use self::known::Known;
 use self::planted::Planted;
 use self::shelf::{Raw, Shelf, Tray};
 use self::test::{FrameTest, giving_way};
+
+/// Trays that are made for a page that waits for one, at most: each may fail its test, be moved by the kernel, or be taken for
+/// another page first. So many in a row come from a machine that has no good memory left.
+const TURNS: usize = 16;
 
 /// Tested memory, and what makes it.
 pub struct Pool {
@@ -128,19 +132,28 @@ impl Pool {
     /// Gives the program pages that it never had, on tested frames. [`Frames::Same`]: there is nothing that fits, and no page
     /// was given.
     pub fn supply(&self, span: Span) -> Frames {
-        let supplied = self.give_ready(span);
-        if supplied == Frames::Same && self.knobs.untested == Untested::Wait && self.refill(|work| work()) {
-            return self.give_ready(span);
+        let turns = match self.knobs.untested {
+            Untested::Wait => TURNS,
+            Untested::Allow => 0,
+        };
+        for _ in 0..turns {
+            if let Some(given) = self.give_ready(span) {
+                return given;
+            }
+            if self.refill(|work| work()).is_err() {
+                return Frames::Same;
+            }
         }
-        supplied
+        self.give_ready(span).unwrap_or(Frames::Same)
     }
 
-    fn give_ready(&self, span: Span) -> Frames {
+    /// Gives pages from the shelf, if there are any and the program has none there; `None` if nothing is ready.
+    fn give_ready(&self, span: Span) -> Option<Frames> {
         let mut shelf = self.shelf();
         let given = loop {
             let Some(mut tray) = shelf.take() else {
                 shelf.stock.missed(span.pages());
-                break Frames::Same;
+                break None;
             };
             if !self.is_still_good(&tray, span.pages()) {
                 shelf.waiting.push(tray.raw());
@@ -152,10 +165,10 @@ impl Pool {
             let tested = tray.tested;
             if given.is_err() {
                 shelf.empty.push(tray.block);
-                break Frames::Same;
+                break Some(Frames::Same);
             }
             shelf.put_back(tray);
-            break Frames::Tested(tested);
+            break Some(Frames::Tested(tested));
         };
         let short = shelf.is_short();
         drop(shelf);
@@ -246,7 +259,7 @@ impl Pool {
         if !returned.is_empty() {
             self.test(returned, giving_way);
             Work::Returned
-        } else if short && self.refill(giving_way) {
+        } else if short && self.refill(giving_way).is_ok_and(|all_good| all_good) {
             Work::Ahead
         } else {
             Work::None
@@ -257,13 +270,11 @@ impl Pool {
         self.planted.as_ref().map(|planted| use_it(&mut planted.lock().expect("no panic with faults in hand")))
     }
 
-    /// Makes one tray for the stock. `false` if there is no memory, or it is bad.
-    fn refill(&self, how: impl FnOnce(&mut dyn FnMut())) -> bool {
-        let Ok(block) = self.known.claim(Bytes::new(TRAY_PAGES * FRAME_BYTES), self.vault.options().kind) else {
-            return false;
-        };
+    /// Makes one tray for the stock. `false` if some of it is bad.
+    fn refill(&self, how: impl FnOnce(&mut dyn FnMut())) -> Result<bool, Error> {
+        let block = self.known.claim(Bytes::new(TRAY_PAGES * FRAME_BYTES), self.vault.options().kind)?;
         let names = self.with_planted(|planted| planted.name(TRAY_PAGES)).unwrap_or_default();
-        self.test(vec![Raw { block, names }], how)
+        Ok(self.test(vec![Raw { block, names }], how))
     }
 
     /// Tests memory, and puts it where it belongs. Whether all of it is good.

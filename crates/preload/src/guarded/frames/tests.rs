@@ -1,11 +1,13 @@
 //! A pool over a vault, with no thread but the test's.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use rampart_guard::BadFrames;
+use rampart_linux::PageKind;
 use rampart_linux::userfaultfd::Reach;
 use rampart_linux::vault::{Tracking, VaultOptions};
-use rampart_linux::{Error, PageKind};
 
 use super::*;
 
@@ -75,6 +77,42 @@ fn a_page_that_is_new_brings_zeros_on_frames_that_were_tested() {
         assert!(frames(vault, &pool, span(0, 4 * pages)).is_subset(&tested));
         assert_eq!(pool.counts().get(Counter::Tested) % 512, 0);
     }
+}
+
+/// Two in three of the trays that are made first have a bad frame.
+#[test]
+fn a_page_that_waits_is_given_no_untested_frame_when_trays_fail() {
+    let Some(vault) = vault(PageKind::Huge, 32) else { return };
+    let pool = pool(vault, Some("stuck-at:32,seed=5"));
+    for tray in 0..16 {
+        assert!(matches!(pool.supply(span(tray * TRAY_PAGES, TRAY_PAGES)), Frames::Tested(_)));
+    }
+    assert!(pool.counts().get(Counter::Retired) > 4);
+}
+
+/// Who puts other pages on tested frames has the tray in hand meanwhile.
+#[test]
+fn a_page_that_waits_is_given_no_untested_frame_when_others_take_the_trays() {
+    let Some(vault) = vault(PageKind::Base, 64) else { return };
+    let pool = pool(vault, None);
+    let (kept, new) = (span(0, 16), 16..1024);
+    vault.populate(kept).unwrap();
+    vault.lock(kept, |_, _| {}).unwrap();
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let taking = scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                // Another test may have forked, which has its pages shared for a moment.
+                let _ = pool.renew(kept);
+                pool.shelf().waiting.clear();
+            }
+        });
+        let tested = |first| matches!(pool.supply(span(first, 16)), Frames::Tested(_));
+        let all_tested = new.step_by(16).all(tested);
+        done.store(true, Ordering::Relaxed);
+        taking.join().unwrap();
+        assert!(all_tested);
+    });
 }
 
 #[test]
