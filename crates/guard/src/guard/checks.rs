@@ -90,8 +90,9 @@ impl<E: Engine> Guard<'_, E> {
             Outcome::Corrected(_) => Counter::Corrected,
             Outcome::Uncorrectable => Counter::Uncorrectable,
         };
-        self.counts.add(counter, 1);
+        // In this order: the process may end at any moment, and what is counted was told.
         self.witness.trouble(&Trouble { page, frame: self.engine.frame(page), outcome });
+        self.counts.add(counter, 1);
         counter != Counter::Uncorrectable
     }
 }

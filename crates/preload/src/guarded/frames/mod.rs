@@ -340,9 +340,10 @@ impl Pool {
             let frame = usize::try_from(page).ok().and_then(|page| *frames.get(page)?);
             match why {
                 Why::Known => self.counts().add(Counter::Avoided, 1),
+                // In this order: the process may end at any moment, and what is counted was told.
                 Why::Failed(origin, seen) => {
-                    self.counts().add(Counter::Retired, 1);
                     self.shared.failed(frame, *origin, seen);
+                    self.counts().add(Counter::Retired, 1);
                 }
             }
         }
