@@ -255,6 +255,13 @@ impl Snapshot {
         self.0[counter as usize]
     }
 
+    /// One of them raised to what is known otherwise.
+    #[must_use]
+    pub fn at_least(mut self, counter: Counter, known: u64) -> Self {
+        self.0[counter as usize] = self.get(counter).max(known);
+        self
+    }
+
     /// Those of two processes together.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {

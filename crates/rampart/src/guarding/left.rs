@@ -36,6 +36,14 @@ pub struct Event {
     pub code: Option<String>,
 }
 
+/// What is told as it is counted, by the names of its events.
+const TOLD: [(Counter, &[&str]); 4] = [
+    (Counter::Corrected, &["corrected"]),
+    (Counter::CodesWrong, &["codes_wrong"]),
+    (Counter::Uncorrectable, &["uncorrectable"]),
+    (Counter::Retired, &["failed", "failed_emulated"]),
+];
+
 /// All of it.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Left {
@@ -69,6 +77,7 @@ impl Left {
                 _ => {}
             }
         }
+        left.count_what_was_told();
         left.locked_share = left.counts.locked_share();
         left.overhead = left.counts.overhead();
         left
@@ -90,6 +99,14 @@ impl Left {
                 Ok(event) => self.events.push(event),
                 Err(_) => self.unreadable += 1,
             }
+        }
+    }
+
+    /// A process that ended between telling and counting had both happen; one with a full disk could only count.
+    fn count_what_was_told(&mut self) {
+        for (counter, names) in TOLD {
+            let told = self.events.iter().filter(|event| names.contains(&event.event.as_str())).count();
+            self.counts = self.counts.at_least(counter, told as u64);
         }
     }
 
@@ -153,6 +170,20 @@ fn pages(count: u64) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_told_is_counted_also_of_a_process_that_ended_before_it_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut counts = vec![0; rampart_guard::Counts::BYTES];
+        for (counter, count) in [(Counter::Retired, 1_u64), (Counter::Corrected, 5)] {
+            counts[8 * counter as usize..][..8].copy_from_slice(&count.to_ne_bytes());
+        }
+        fs::write(folder.path().join("1.counts"), counts).unwrap();
+        let told = ["failed", "failed_emulated", "corrected"].map(|name| format!("{{\"event\":\"{name}\"}}\n"));
+        fs::write(folder.path().join("1.jsonl"), told.concat()).unwrap();
+        let left = Left::read(folder.path());
+        assert_eq!([Counter::Retired, Counter::Corrected].map(|counter| left.counts.get(counter)), [2, 5]);
+    }
 
     #[test]
     fn counts_are_added_up_and_what_is_unreadable_is_counted() {
