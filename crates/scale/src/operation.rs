@@ -118,6 +118,11 @@ impl Operation {
         if self.peer == ANY || matches!(self.kind, Kind::Calc) { self } else { Self { peer: self.peer + by, ..self } }
     }
 
+    /// Whether it is on CPU 0 and NIC 0.
+    pub(crate) const fn is_usual(self) -> bool {
+        self.cpu == 0 && self.nic == 0
+    }
+
     /// The other rank, if it names one.
     pub(crate) fn peer(self) -> Option<Rank> {
         (self.kind != Kind::Calc && self.peer != ANY).then_some(Rank(self.peer))

@@ -11,6 +11,7 @@ use crate::goal::Goal;
 use crate::goal::graph::{After, Builder, RankGraph};
 use crate::operation::{OpId, Operation, Rank};
 use crate::schedule::Schedule;
+use crate::time::Time;
 
 /// What a rank does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +110,7 @@ impl<P: Program> Schedule for Rounds<P> {
 
     fn started(&self, _: Rank, _: &mut Progress, _: OpId, _: &mut Vec<Operation>) {}
 
-    fn done(&self, rank: Rank, progress: &mut Progress, _: OpId, free: &mut Vec<Operation>) {
+    fn done(&self, rank: Rank, progress: &mut Progress, _: OpId, _: Time, free: &mut Vec<Operation>) {
         progress.left -= 1;
         if progress.left == 0 {
             self.next(rank, progress, free);
@@ -124,7 +125,7 @@ mod tests {
     use super::*;
     use crate::detour::{Burst, CorrectedErrors, Cost, Nodes, Overlap, Rows, Undisturbed};
     use crate::pattern::{Stencil, Sweep};
-    use crate::{LogGops, Time, simulate};
+    use crate::{LogGops, simulate};
 
     fn same_as_written_out<P: Program>(program: P) {
         let (network, rounds) = (LogGops::loggopsim(), Rounds(program));

@@ -6,6 +6,7 @@
 //! from a few bytes a rank ([`Rounds`](crate::rounds::Rounds)), and the engine is one and the same.
 
 use crate::operation::{OpId, Operation, Rank};
+use crate::time::Time;
 
 /// The operations of all ranks and what each waits for.
 pub trait Schedule {
@@ -15,14 +16,9 @@ pub trait Schedule {
     /// How many ranks there are.
     fn ranks(&self) -> u32;
 
-    /// CPUs of each rank, at least 1: every operation names one below this.
-    fn cpus(&self) -> u8 {
-        1
-    }
-
-    /// NICs of each rank, at least 1: every operation names one below this.
-    fn nics(&self) -> u8 {
-        1
+    /// All operations that name another CPU or NIC than number 0, with their ranks.
+    fn elsewhere(&self) -> impl Iterator<Item = (Rank, Operation)> {
+        std::iter::empty()
     }
 
     /// The state of a rank that has done nothing; what waits for nothing is appended to `free`.
@@ -31,6 +27,13 @@ pub trait Schedule {
     /// An operation started; what is free by that is appended to `free`.
     fn started(&self, rank: Rank, progress: &mut Self::Progress, operation: OpId, free: &mut Vec<Operation>);
 
-    /// An operation is done; what is free by that is appended to `free`. Comes after [`Self::started`].
-    fn done(&self, rank: Rank, progress: &mut Self::Progress, operation: OpId, free: &mut Vec<Operation>);
+    /// It is known that an operation is done at `end`, which may lie ahead; what is free by that is appended to `free`. Comes after
+    /// [`Self::started`].
+    fn done(&self, rank: Rank, progress: &mut Self::Progress, operation: OpId, end: Time, free: &mut Vec<Operation>);
+
+    /// Before when an operation that became free cannot start; asked once, when it became free. What follows on the CPU of what it waited
+    /// for can be free from the start on: that CPU is busy until then.
+    fn ready(&self, _: &mut Self::Progress, _: OpId) -> Time {
+        Time::ZERO
+    }
 }

@@ -10,7 +10,11 @@
 //! - what waits for an operation on another CPU waits until it is done (theirs starts at once).
 //!
 //! A message is handled by the CPU and NIC of the receiver that have the numbers of the sender's. Receiving keeps the CPU until
-//! the last byte is there. A sender in rendezvous is done when its message and the receive have met.
+//! the last byte is there. A send in rendezvous is done when its message and the receive have met, and not before it has left the CPU.
+//!
+//! **Order.** What is ready for a CPU at the same time goes in the order in which it became known when it would be ready. An operation
+//! joins this order when the last operation that it waits for starts, or, if that one is a receive or a send in rendezvous, when its
+//! message is matched; a message joins it when it is sent. This is LogGOPSim's order, and it is the same however many CPUs a rank has.
 //!
 //! One run is one thread's work, so it is the same on any machine; runs of other seeds are other threads' work.
 //!
@@ -20,16 +24,19 @@
 //! | `lane` | events that come out in the order in which they went in |
 //! | `matching` | which message is for which receive |
 //! | `waiting` | what waits until a CPU or NIC is free |
+//! | `resources` | which CPUs and NICs there are |
 
 mod lane;
 mod matching;
 mod queue;
+mod resources;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod twin;
 mod waiting;
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::detour::Detours;
@@ -40,6 +47,7 @@ use crate::schedule::Schedule;
 use crate::time::Time;
 use matching::{Arrived, Matching};
 use queue::{Event, Queue, What};
+use resources::{Needs, Resources, Use};
 use waiting::Lines;
 
 /// What came of a run.
@@ -98,6 +106,7 @@ struct Engine<'a, S: Schedule, D: Detours> {
     detours: &'a D,
     queue: Queue,
     ranks: Vec<RankState<S::Progress>>,
+    resources: Resources,
     /// When each CPU, sending NIC and receiving NIC of each rank is free.
     free_at: Vec<Time>,
     /// Where each CPU of each rank is among its node's detours.
@@ -105,23 +114,16 @@ struct Engine<'a, S: Schedule, D: Detours> {
     lines: Lines,
     /// What became free by the event at hand.
     free: Vec<Operation>,
+    /// When sends in rendezvous leave the CPU, if their messages arrive before that.
+    leaving: HashMap<(Rank, OpId), Time>,
     numbers: u64,
-    finishes: u64,
 }
 
 struct RankState<P> {
     progress: P,
     matching: Matching,
-}
-
-/// What an event takes, as places in the engine's lists.
-#[derive(Clone, Copy)]
-struct Needs {
-    cpu: usize,
-    /// Its CPU once more if it needs none.
-    nic: usize,
-    /// Where it waits for them.
-    line: usize,
+    /// When the last of its sends in rendezvous met its receive.
+    met: Time,
 }
 
 /// What an event brought about; by default nothing.
@@ -130,33 +132,32 @@ struct Brought {
     /// An operation of the rank started.
     started: Option<OpId>,
     /// One in rendezvous met its other side, so its sender is done.
-    met: Option<(Rank, OpId)>,
-    /// An operation of the rank is done.
-    done: Option<OpId>,
+    met: Option<(Rank, OpId, Time)>,
+    /// An operation of the rank is done, or will be at this time.
+    done: Option<(OpId, Time)>,
 }
 
 impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
     fn new(schedule: &'a S, network: &'a LogGops, detours: &'a D) -> Self {
         let ranks = schedule.ranks();
-        let (count, cpus, nics) = (ranks as usize, usize::from(schedule.cpus()), usize::from(schedule.nics()));
+        let resources = Resources::new(ranks, schedule.elsewhere());
         let mut engine = Self {
             schedule,
             network,
             detours,
             queue: Queue::new(),
-            ranks: Vec::with_capacity(count),
-            free_at: vec![Time::ZERO; count * (cpus + 2 * nics)],
-            cursors: (0..ranks)
-                .flat_map(|rank| std::iter::repeat_with(move || detours.begin(Rank(rank))).take(cpus))
-                .collect(),
-            lines: Lines::new(count * (cpus + 2 * cpus * nics)),
+            ranks: Vec::with_capacity(ranks as usize),
+            free_at: vec![Time::ZERO; resources.count()],
+            cursors: resources.cursors().map(|rank| detours.begin(rank)).collect(),
+            lines: Lines::new(resources.queues()),
+            resources,
             free: Vec::new(),
+            leaving: HashMap::new(),
             numbers: 0,
-            finishes: 0,
         };
         for rank in (0..ranks).map(Rank) {
             let progress = schedule.begin(rank, &mut engine.free);
-            engine.ranks.push(RankState { progress, matching: Matching::default() });
+            engine.ranks.push(RankState { progress, matching: Matching::default(), met: Time::ZERO });
             engine.release(rank, Time::ZERO);
         }
         engine
@@ -168,7 +169,6 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
             (What::Start, Kind::Send) => self.send(event),
             (What::Start, Kind::Recv) => self.post(event),
             (What::Arrive, _) => self.arrive(event),
-            (What::Finish, _) => Brought { done: Some(event.operation.id), ..Brought::default() },
         };
         self.settle(event.time, event.rank, &brought);
     }
@@ -179,10 +179,10 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
         if self.must_wait(event, needs, work) {
             return Brought::default();
         }
-        let end = self.work(rank, operation, time, work);
+        let end = self.work(rank, needs, time, work);
         self.free_at[needs.cpu] = end;
         self.went(event, needs);
-        Brought { started: Some(operation.id), met: None, done: self.done(rank, operation, time, end) }
+        Brought { started: Some(operation.id), met: None, done: Some((operation.id, end)) }
     }
 
     fn send(&mut self, event: &Event) -> Brought {
@@ -191,23 +191,27 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
         if self.must_wait(event, needs, self.network.overhead) {
             return Brought::default();
         }
-        let sent = self.work(rank, operation, time, self.network.overhead);
-        let end = self.work(rank, operation, sent, self.network.copy(operation.size));
+        let sent = self.work(rank, needs, time, self.network.overhead);
+        let end = self.work(rank, needs, sent, self.network.copy(operation.size));
         self.free_at[needs.cpu] = end;
         self.free_at[needs.nic] = time.plus(self.network.gap).plus(self.network.wire(operation.size));
         self.went(event, needs);
         let arrival = Operation { peer: rank.0, ..operation };
-        self.push(sent.plus(self.network.latency), Rank(operation.peer), arrival, What::Arrive);
-        let done = if self.rendezvous(operation) { None } else { self.done(rank, operation, time, end) };
-        Brought { started: Some(operation.id), met: None, done }
+        let arrives = sent.plus(self.network.latency);
+        self.push(arrives, Rank(operation.peer), arrival, What::Arrive);
+        let rendezvous = self.rendezvous(operation);
+        if rendezvous && end > arrives {
+            self.leaving.insert((rank, operation.id), end);
+        }
+        Brought { started: Some(operation.id), met: None, done: (!rendezvous).then_some((operation.id, end)) }
     }
 
     fn post(&mut self, event: &Event) -> Brought {
         let &Event { time, rank, operation, .. } = event;
         let (mut met, mut done) = (None, None);
         if let Some(Arrived { send, ready }) = self.ranks[rank.index()].matching.post(operation) {
-            met = self.met(send);
-            done = self.done(rank, operation, time, ready);
+            met = self.met(send, time);
+            done = Some((operation.id, ready));
         }
         Brought { started: Some(operation.id), met, done }
     }
@@ -219,17 +223,14 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
             return Brought::default();
         }
         let wire = self.network.wire(send.size);
-        let taken = self.work(rank, send, time, self.network.overhead);
-        let copied = self.work(rank, send, taken, self.network.copy(send.size));
+        let taken = self.work(rank, needs, time, self.network.overhead);
+        let copied = self.work(rank, needs, taken, self.network.copy(send.size));
         let ready = copied.max(taken.plus(wire));
         self.free_at[needs.cpu] = ready;
         self.free_at[needs.nic] = time.plus(self.network.gap).plus(wire);
         self.went(event, needs);
         match self.ranks[rank.index()].matching.arrive(Arrived { send, ready }) {
-            Some(receive) => {
-                let done = self.done(rank, send.named(receive.id), time, ready);
-                Brought { started: None, met: self.met(send), done }
-            }
+            Some(receive) => Brought { started: None, met: self.met(send, time), done: Some((receive.id, ready)) },
             None => Brought::default(),
         }
     }
@@ -238,9 +239,16 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
         send.size > self.network.eager.get()
     }
 
-    /// A message, with its sender as the peer, and its receive have met: who is done by that besides the receiver.
-    fn met(&self, send: Operation) -> Option<(Rank, OpId)> {
-        self.rendezvous(send).then_some((Rank(send.peer), send.id))
+    /// A message, with its sender as the peer, and its receive have met: who is done by that besides the receiver, and when.
+    fn met(&mut self, send: Operation, now: Time) -> Option<(Rank, OpId, Time)> {
+        if !self.rendezvous(send) {
+            return None;
+        }
+        let sender = Rank(send.peer);
+        let end = self.leaving.remove(&(sender, send.id)).map_or(now, |left| left.max(now));
+        let met = &mut self.ranks[sender.index()].met;
+        *met = end.max(*met);
+        Some((sender, send.id, end))
     }
 
     /// Whether its CPU, its NIC or a detour keeps an event from starting now; then it waits. What takes no time of the CPU does
@@ -248,8 +256,7 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
     fn must_wait(&mut self, event: &Event, needs: Needs, work: Time) -> bool {
         let mut free = self.free_at[needs.cpu].max(self.free_at[needs.nic]);
         if free <= event.time && work > Time::ZERO {
-            let cursor = self.cursor(event.rank, event.operation);
-            free = self.detours.free_from(event.rank, &mut self.cursors[cursor], event.time);
+            free = self.detours.free_from(event.rank, &mut self.cursors[needs.cursor], event.time);
             if free > event.time {
                 self.free_at[needs.cpu] = free;
             }
@@ -257,7 +264,7 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
         if free <= event.time {
             return false;
         }
-        if self.lines.wait(needs.line, event) {
+        if self.lines.wait(needs.queue, event) {
             self.queue.push(Event { time: free, ..*event });
         }
         true
@@ -265,53 +272,41 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
 
     /// Calls up the next of the line that this event was in.
     fn went(&mut self, event: &Event, needs: Needs) {
-        if let Some(next) = self.lines.went(needs.line, event) {
+        if let Some(next) = self.lines.went(needs.queue, event) {
             let time = self.free_at[needs.cpu].max(self.free_at[needs.nic]).max(event.time);
             self.queue.push(Event { time, ..next });
         }
     }
 
     /// When the CPU has done so much work that it starts at a time.
-    fn work(&mut self, rank: Rank, operation: Operation, start: Time, work: Time) -> Time {
-        let cursor = self.cursor(rank, operation);
-        self.detours.finish(rank, &mut self.cursors[cursor], start, work)
-    }
-
-    /// An operation that is at hand now is done at `end`. Where its rank has one CPU only, whatever waits for it waits for that
-    /// CPU too, so it may be told at once; else an event tells it when it is so.
-    fn done(&mut self, rank: Rank, operation: Operation, now: Time, end: Time) -> Option<OpId> {
-        if self.schedule.cpus() == 1 || end <= now {
-            return Some(operation.id);
-        }
-        self.finishes += 1;
-        self.push(end, rank, operation, What::Finish);
-        None
+    fn work(&mut self, rank: Rank, needs: Needs, start: Time, work: Time) -> Time {
+        self.detours.finish(rank, &mut self.cursors[needs.cursor], start, work)
     }
 
     /// Sees to what an event brought about, lowest rank first.
     fn settle(&mut self, now: Time, rank: Rank, &Brought { started, met, done }: &Brought) {
         let own = match met {
-            Some((sender, send)) if sender == rank => Some(send),
-            Some((sender, send)) if sender < rank => {
-                self.tell(now, sender, None, [Some(send), None]);
+            Some((sender, send, end)) if sender == rank => Some((send, end)),
+            Some((sender, send, end)) if sender < rank => {
+                self.tell(now, sender, None, [Some((send, end)), None]);
                 None
             }
             _ => None,
         };
         self.tell(now, rank, started, [own, done]);
-        if let Some((sender, send)) = met.filter(|(sender, _)| *sender > rank) {
-            self.tell(now, sender, None, [Some(send), None]);
+        if let Some((sender, send, end)) = met.filter(|(sender, ..)| *sender > rank) {
+            self.tell(now, sender, None, [Some((send, end)), None]);
         }
     }
 
-    /// Tells the schedule what started and what is done on one rank, and starts what is free by that.
-    fn tell(&mut self, now: Time, rank: Rank, started: Option<OpId>, done: [Option<OpId>; 2]) {
+    /// Tells the schedule what started and what ends when on one rank, and starts what is free by that.
+    fn tell(&mut self, now: Time, rank: Rank, started: Option<OpId>, done: [Option<(OpId, Time)>; 2]) {
         let progress = &mut self.ranks[rank.index()].progress;
         if let Some(operation) = started {
             self.schedule.started(rank, progress, operation, &mut self.free);
         }
-        for operation in done.into_iter().flatten() {
-            self.schedule.done(rank, progress, operation, &mut self.free);
+        for (operation, end) in done.into_iter().flatten() {
+            self.schedule.done(rank, progress, operation, end, &mut self.free);
         }
         self.release(rank, now);
     }
@@ -332,9 +327,10 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
     }
 
     fn start(&mut self, rank: Rank, operation: Operation, now: Time) {
-        let event = Event { time: now, number: self.numbers, operation, rank, what: What::Start };
+        let ready = self.schedule.ready(&mut self.ranks[rank.index()].progress, operation.id);
+        let event = Event { time: now.max(ready), number: self.numbers, operation, rank, what: What::Start };
         let needs = self.needs(&event);
-        let time = self.free_at[needs.cpu].max(self.free_at[needs.nic]).max(now);
+        let time = self.free_at[needs.cpu].max(self.free_at[needs.nic]).max(event.time);
         self.numbers += 1;
         self.queue.push(Event { time, ..event });
     }
@@ -345,24 +341,12 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
     }
 
     fn needs(&self, event: &Event) -> Needs {
-        let (cpus, nics) = (usize::from(self.schedule.cpus()), usize::from(self.schedule.nics()));
-        let (cpu, nic) = (usize::from(event.operation.cpu), usize::from(event.operation.nic));
-        let (resources, lines) =
-            (event.rank.index() * (cpus + 2 * nics), event.rank.index() * (cpus + 2 * cpus * nics));
-        let with_nic = |nics_before: usize| Needs {
-            cpu: resources + cpu,
-            nic: resources + cpus + nics_before * nics + nic,
-            line: lines + cpus + (nics_before * cpus + cpu) * nics + nic,
+        let used = match (event.what, event.operation.kind) {
+            (What::Arrive, _) => Use::Arrive,
+            (What::Start, Kind::Send) => Use::Send,
+            (What::Start, _) => Use::Calc,
         };
-        match (event.what, event.operation.kind) {
-            (What::Arrive, _) => with_nic(1),
-            (_, Kind::Send) => with_nic(0),
-            _ => Needs { cpu: resources + cpu, nic: resources + cpu, line: lines + cpu },
-        }
-    }
-
-    fn cursor(&self, rank: Rank, operation: Operation) -> usize {
-        rank.index() * usize::from(self.schedule.cpus()) + usize::from(operation.cpu)
+        self.resources.needs(event.rank, used, event.operation)
     }
 
     fn outcome(self) -> Result<Outcome, Error> {
@@ -380,15 +364,13 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
                 return Err(Error::NeverReceived { rank, from: send.peer, tag: send.tag });
             }
         }
-        let (cpus, nics) = (usize::from(self.schedule.cpus()), usize::from(self.schedule.nics()));
-        let finished: Vec<Time> = self
-            .free_at
-            .chunks(cpus + 2 * nics)
-            .map(|rank| rank[..cpus].iter().copied().max().unwrap_or_default())
-            .collect();
+        let mut finished: Vec<Time> = self.ranks.iter().map(|state| state.met).collect();
+        for (rank, cpu) in self.resources.cpus() {
+            finished[rank] = finished[rank].max(self.free_at[cpu]);
+        }
         if finished.contains(&Time::MAX) {
             return Err(Error::TooLong);
         }
-        Ok(Outcome { finished, events: self.numbers - self.finishes })
+        Ok(Outcome { finished, events: self.numbers })
     }
 }

@@ -23,8 +23,6 @@ pub(super) enum What {
     Start,
     /// The first byte of a message reached the rank: `operation` is the send, its peer is the sender.
     Arrive,
-    /// The operation is done: said by an event of its own where another CPU of the rank may wait for it.
-    Finish,
 }
 
 /// Something that happens to a rank.

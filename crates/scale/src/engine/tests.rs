@@ -81,6 +81,52 @@ fn messages_of_one_sender_are_received_in_the_order_they_were_sent() {
     assert!((1..40).all(|later| run(later) == run(0) + 1500));
 }
 
+/// Rank 0 computes twice. Meanwhile a message comes, which it answers.
+const COMPUTES_AND_ANSWERS: &str = "num_ranks 3\nrank 0 {\na: calc 5000\nb: calc 100000\nb requires a\nr: recv 1b from 1\n\
+     s: send 1b to 1\ns requires r\n}\nrank 1 {\nsend 1b to 0\nrecv 1b from 0\n}\nrank 2 {\ncalc 0\n}\n";
+
+/// When the first computing starts, it is known when the second will be ready. That is before the message is sent, so the second computing
+/// goes first, and the answer goes out after it. LogGOPSim says the same, with one CPU and with two.
+#[test]
+fn what_is_ready_at_the_same_time_goes_in_the_order_in_which_that_became_known() {
+    let expected = [5000 + 100_000 + 1500 + 1500, 108_000 + 2500 + 1500, 0];
+    assert_eq!(nanos(COMPUTES_AND_ANSWERS), expected);
+    for (calc, with) in [("calc 0\n", "calc 0 cpu 1\n"), ("a: calc 5000\n", "a: calc 5000\ncalc 0 cpu 1\n")] {
+        assert_eq!(nanos(&COMPUTES_AND_ANSWERS.replace(calc, with)), expected, "{with}");
+    }
+}
+
+#[test]
+fn an_operation_waits_for_the_last_of_what_it_requires_on_any_cpu() {
+    // c is known when b starts, at 0; a ends later.
+    let goal = "num_ranks 1\nrank 0 {\na: calc 100 cpu 1\nb: calc 10\nc: calc 1\nc requires a\nc requires b\n}\n";
+    assert_eq!(nanos(goal), [101]);
+    // CPU 1 of the receiver has the message at 5500, its CPU 0 goes on then.
+    let received =
+        "num_ranks 2\nrank 0 {\nsend 1b to 1 cpu 1\n}\nrank 1 {\nr: recv 1b from 0\nc: calc 7\nc requires r\n}\n";
+    assert_eq!(nanos(received), [1500, 5507]);
+}
+
+/// LogGOPSim says 1,000,000 and 1,394,710 ns of the first.
+#[test]
+fn a_rank_that_ends_in_a_rendezvous_is_done_when_that_is() {
+    let goal = "num_ranks 2\nrank 0 {\nsend 65536b to 1\n}\nrank 1 {\na: calc 1000000\nr: recv 65536b from 0\nr requires a\n}\n";
+    assert_eq!(nanos(goal), [1_000_000, 1_000_000 + 1500 + 65_535 * 6]);
+    // The receive is there first: they meet when the message comes.
+    assert_eq!(nanos(&goal.replace("calc 1000000", "calc 1000"))[0], 4000);
+    // An eager send does not wait.
+    assert_eq!(nanos(&goal.replace("65536", "65535"))[0], 1500);
+}
+
+/// With an *O* above zero a message may meet its receive while its last bytes still leave the sender's CPU.
+#[test]
+fn a_rendezvous_is_not_done_before_its_message_left_the_cpu() {
+    let network = LogGops { overhead_per_byte: PerByte::from_nanos(1), ..LogGops::loggopsim() };
+    let goal = "num_ranks 2\nrank 0 {\ns: send 65536b to 1\nc: calc 5 cpu 1\nc requires s\n}\nrank 1 {\nrecv 65536b from 0\n}\n";
+    let outcome = simulate(&text::read(goal).unwrap(), &network, &Undisturbed).unwrap();
+    assert_eq!(outcome.finished[0], Time::from_nanos(1500 + 65_535 + 5));
+}
+
 #[test]
 fn an_operation_on_another_cpu_waits_until_what_it_requires_is_done() {
     let requires = "num_ranks 1\nrank 0 {\na: calc 100\nb: calc 1 cpu 1\nb requires a\n}\n";

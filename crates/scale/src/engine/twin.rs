@@ -8,7 +8,7 @@ use rampart_memory::Bytes;
 
 use super::simulate;
 use crate::detour::{Detours, Undisturbed};
-use crate::goal::graph::{After, Builder};
+use crate::goal::graph::{After, Builder, RankGraph};
 use crate::network::LogGops;
 use crate::operation::{Action, OpId, Operation, Rank, Tag};
 use crate::{Goal, PerByte, Time};
@@ -24,7 +24,6 @@ enum Resource {
 enum Happening {
     Start(OpId),
     Arrive { from: u32, send: Operation },
-    Done(OpId),
 }
 
 struct Twin<'a, D: Detours> {
@@ -38,6 +37,11 @@ struct Twin<'a, D: Detours> {
     events: u64,
     free_at: HashMap<(u32, Resource), Time>,
     waits: Vec<Vec<usize>>,
+    /// When what an operation waits for is done, as far as that is known.
+    ready: HashMap<(u32, u32), Time>,
+    /// When each operation is done, and when each send leaves its CPU.
+    ends: HashMap<(u32, OpId), Time>,
+    left: HashMap<(u32, OpId), Time>,
     posted: Vec<Vec<Operation>>,
     /// From whom, the send, and when the CPU has it.
     arrived: Vec<Vec<(u32, Operation, Time)>>,
@@ -45,6 +49,16 @@ struct Twin<'a, D: Detours> {
 
 /// Makespan of each rank and number of events; `None` if the program does not end.
 fn twin<D: Detours>(goal: &Goal, network: &LogGops, detours: &D) -> Option<(Vec<Time>, u64)> {
+    let twin = run(goal, network, detours)?;
+    let finished = |rank: u32| {
+        let of_rank = twin.ends.iter().filter(|((of, _), _)| *of == rank);
+        of_rank.map(|(_, time)| *time).max().unwrap_or_default()
+    };
+    Some(((0..u32::try_from(goal.graphs().len()).unwrap()).map(finished).collect(), twin.events))
+}
+
+/// The twin at the end of its run.
+fn run<'a, D: Detours>(goal: &'a Goal, network: &LogGops, detours: &'a D) -> Option<Twin<'a, D>> {
     let ranks = goal.graphs().len();
     let mut twin = Twin {
         goal,
@@ -56,6 +70,9 @@ fn twin<D: Detours>(goal: &Goal, network: &LogGops, detours: &D) -> Option<(Vec<
         events: 0,
         free_at: HashMap::new(),
         waits: goal.graphs().iter().map(|graph| vec![0; graph.operations().len()]).collect(),
+        ready: HashMap::new(),
+        ends: HashMap::new(),
+        left: HashMap::new(),
         posted: vec![Vec::new(); ranks],
         arrived: vec![Vec::new(); ranks],
     };
@@ -74,11 +91,7 @@ fn twin<D: Detours>(goal: &Goal, network: &LogGops, detours: &D) -> Option<(Vec<
         twin.step(now, number, rank, what);
     }
     let ended = twin.posted.iter().all(Vec::is_empty) && twin.arrived.iter().all(Vec::is_empty);
-    let finished = |rank: u32| {
-        let of_rank = twin.free_at.iter().filter(|((of, what), _)| *of == rank && matches!(what, Resource::Cpu(_)));
-        of_rank.map(|(_, time)| *time).max().unwrap_or_default()
-    };
-    ended.then(|| ((0..u32::try_from(ranks).unwrap()).map(finished).collect(), twin.events))
+    ended.then_some(twin)
 }
 
 impl<D: Detours> Twin<'_, D> {
@@ -92,7 +105,6 @@ impl<D: Detours> Twin<'_, D> {
 
     fn step(&mut self, now: Time, number: u64, rank: u32, what: Happening) {
         match what {
-            Happening::Done(id) => self.told(now, &[(rank, id, After::End)]),
             Happening::Arrive { from, send } => {
                 let taken = [Resource::Cpu(send.cpu()), Resource::Receiving(send.nic())];
                 if self.put_off(now, number, rank, what, &taken, self.network.overhead) {
@@ -109,7 +121,7 @@ impl<D: Detours> Twin<'_, D> {
                     None => self.arrived[rank as usize].push((from, send, ready)),
                     Some(place) => {
                         let receive = self.posted[rank as usize].remove(place);
-                        self.met(now, rank, receive.on(send.cpu(), 0), (from, send), ready, false);
+                        self.met(now, rank, receive, (from, send), ready, false);
                     }
                 }
             }
@@ -126,8 +138,7 @@ impl<D: Detours> Twin<'_, D> {
                 }
                 let end = self.work(rank, operation.cpu(), now, work);
                 self.free_at.insert((rank, cpu), end);
-                let mut told = vec![(rank, id, After::Start)];
-                told.extend(self.done(now, rank, id, end));
+                let told = [(rank, id, After::Start), self.done(rank, id, end)];
                 self.told(now, &told);
             }
             Action::Send { to, bytes, .. } => {
@@ -141,9 +152,10 @@ impl<D: Detours> Twin<'_, D> {
                 let gap = self.network.gap.plus(self.network.wire(bytes.get()));
                 self.free_at.insert((rank, taken[1]), now.plus(gap));
                 self.make(sent.plus(self.network.latency), to.0, Happening::Arrive { from: rank, send: operation });
+                self.left.insert((rank, id), end);
                 let mut told = vec![(rank, id, After::Start)];
                 if bytes <= self.network.eager {
-                    told.extend(self.done(now, rank, id, end));
+                    told.push(self.done(rank, id, end));
                 }
                 self.told(now, &told);
             }
@@ -177,9 +189,10 @@ impl<D: Detours> Twin<'_, D> {
             told.push((rank, receive.id(), After::Start));
         }
         if Bytes::new(send.size) > self.network.eager {
-            told.push((from, send.id(), After::End));
+            let left = self.left[&(from, send.id())];
+            told.push(self.done(from, send.id(), now.max(left)));
         }
-        told.extend(self.done(now, rank, receive.id(), ready));
+        told.push(self.done(rank, receive.id(), now.max(ready)));
         self.told(now, &told);
     }
 
@@ -204,14 +217,14 @@ impl<D: Detours> Twin<'_, D> {
         self.detours.finish(Rank(rank), cursor, start, work)
     }
 
-    fn done(&mut self, now: Time, rank: u32, id: OpId, end: Time) -> Option<(u32, OpId, After)> {
-        let one_cpu = self.goal.graphs().iter().all(|graph| graph.operations().iter().all(|one| one.cpu() == 0));
-        if one_cpu || end <= now {
-            return Some((rank, id, After::End));
+    /// It is known now that an operation is done at `end`.
+    fn done(&mut self, rank: u32, id: OpId, end: Time) -> (u32, OpId, After) {
+        self.ends.insert((rank, id), end);
+        for &next in self.goal.graphs()[rank as usize].after_end(id) {
+            let ready = self.ready.entry((rank, next)).or_default();
+            *ready = end.max(*ready);
         }
-        self.list.push((end, self.made, rank, Happening::Done(id)));
-        self.made += 1;
-        None
+        (rank, id, After::End)
     }
 
     fn told(&mut self, now: Time, told: &[(u32, OpId, After)]) {
@@ -247,7 +260,8 @@ impl<D: Detours> Twin<'_, D> {
             if matches!(operation.action(), Action::Send { .. }) {
                 by.push(Resource::Sending(operation.nic()));
             }
-            self.make(self.until(rank, &by).max(now), rank, Happening::Start(OpId(id)));
+            let ready = self.ready.get(&(rank, id)).copied().unwrap_or_default();
+            self.make(self.until(rank, &by).max(now).max(ready), rank, Happening::Start(OpId(id)));
         }
     }
 
@@ -297,7 +311,37 @@ fn goal(pieces: &[Piece], edges: &[(usize, u32, bool, u32)]) -> Goal {
             builders[rank].wait(OpId(number + ahead), after, OpId(number));
         }
     }
+    finished(builders)
+}
+
+fn finished(builders: Vec<Builder>) -> Goal {
     Goal::new(builders.into_iter().map(|builder| builder.finish(Rank(0)).unwrap()).collect()).unwrap()
+}
+
+/// The same program, with an operation more on some ranks that takes no time and that nothing waits for.
+fn with_unrelated(goal: &Goal, ranks: u32, cpu: u8) -> Goal {
+    let with = |(rank, graph): (u32, &RankGraph)| {
+        let mut builder = Builder::default();
+        graph.operations().iter().for_each(|operation| drop(builder.add(*operation)));
+        for other in graph.operations().iter().map(|operation| operation.id()) {
+            graph.after_start(other).iter().for_each(|waiting| builder.wait(OpId(*waiting), After::Start, other));
+            graph.after_end(other).iter().for_each(|waiting| builder.wait(OpId(*waiting), After::End, other));
+        }
+        if ranks & 1 << rank != 0 {
+            builder.add(Operation::calc(Time::ZERO).on(cpu, 0));
+        }
+        builder
+    };
+    finished((0..).zip(goal.graphs()).map(with).collect())
+}
+
+/// When each operation of `goal` is done where `other` runs, which begins with the same operations.
+fn ends(goal: &Goal, other: &Goal, network: &LogGops) -> Option<Vec<Option<Time>>> {
+    let twin = run(other, network, &Undisturbed)?;
+    let operations = (0..)
+        .zip(goal.graphs())
+        .flat_map(|(rank, graph)| graph.operations().iter().map(move |operation| (rank, operation.id())));
+    Some(operations.map(|operation| twin.ends.get(&operation).copied()).collect())
 }
 
 prop_compose! {
@@ -328,5 +372,15 @@ proptest! {
     fn it_does_so_with_several_cpus_and_nics(goal in program(3), network in network()) {
         let ours = simulate(&goal, &network, &Undisturbed).ok().map(|outcome| (outcome.finished, outcome.events));
         prop_assert_eq!(ours, twin(&goal, &network, &Undisturbed));
+    }
+
+    #[test]
+    fn an_unrelated_operation_on_any_cpu_changes_no_time(
+        goal in prop_oneof![program(1), program(3)], network in network(), ranks in 1..16_u32, cpu in 1..4_u8
+    ) {
+        let with = with_unrelated(&goal, ranks, cpu);
+        prop_assert_eq!(ends(&goal, &with, &network), ends(&goal, &goal, &network));
+        let finished = |goal| simulate(goal, &network, &Undisturbed).ok().map(|outcome| outcome.finished);
+        prop_assert_eq!(finished(&with), finished(&goal));
     }
 }

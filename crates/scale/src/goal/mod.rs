@@ -22,6 +22,7 @@ mod words;
 use crate::error::Error;
 use crate::operation::{OpId, Operation, Rank};
 use crate::schedule::Schedule;
+use crate::time::Time;
 use graph::RankGraph;
 use window::Window;
 
@@ -32,8 +33,8 @@ pub const MOST_RANKS: u32 = 1 << 24;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Goal {
     ranks: Vec<RankGraph>,
-    cpus: u8,
-    nics: u8,
+    /// Whether all operations are on CPU 0 and NIC 0.
+    usual: bool,
 }
 
 impl Goal {
@@ -50,10 +51,8 @@ impl Goal {
         if let Some(stray) = operations().filter_map(|operation| operation.peer()).find(|peer| peer.0 >= count) {
             return Err(Error::NoSuchRank { rank: stray.0, ranks: count });
         }
-        // 255 is refused where it is read, so the count fits.
-        let cpus = operations().map(|operation| operation.cpu).max().map_or(1, |last| last + 1);
-        let nics = operations().map(|operation| operation.nic).max().map_or(1, |last| last + 1);
-        Ok(Self { ranks, cpus, nics })
+        let usual = operations().all(|operation| operation.is_usual());
+        Ok(Self { ranks, usual })
     }
 
     /// The graph of each rank.
@@ -70,12 +69,12 @@ impl Schedule for Goal {
         u32::try_from(self.ranks.len()).expect("checked when it was made")
     }
 
-    fn cpus(&self) -> u8 {
-        self.cpus
-    }
-
-    fn nics(&self) -> u8 {
-        self.nics
+    fn elsewhere(&self) -> impl Iterator<Item = (Rank, Operation)> {
+        let ranks: &[RankGraph] = if self.usual { &[] } else { &self.ranks };
+        (0..).map(Rank).zip(ranks).flat_map(|(rank, graph)| {
+            let elsewhere = graph.operations().iter().filter(|operation| !operation.is_usual());
+            elsewhere.map(move |operation| (rank, *operation))
+        })
     }
 
     fn begin(&self, rank: Rank, free: &mut Vec<Operation>) -> Window {
@@ -88,8 +87,15 @@ impl Schedule for Goal {
         window.count_down(graph, graph.after_start(operation), free);
     }
 
-    fn done(&self, rank: Rank, window: &mut Window, operation: OpId, free: &mut Vec<Operation>) {
+    fn done(&self, rank: Rank, window: &mut Window, operation: OpId, end: Time, free: &mut Vec<Operation>) {
         let graph = &self.ranks[rank.index()];
+        if !self.usual {
+            window.wait_until(graph.after_end(operation), end);
+        }
         window.count_down(graph, graph.after_end(operation), free);
+    }
+
+    fn ready(&self, window: &mut Window, operation: OpId) -> Time {
+        if self.usual { Time::ZERO } else { window.ready(operation) }
     }
 }

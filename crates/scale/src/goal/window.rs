@@ -2,12 +2,13 @@
 //!
 //! **Problem.** A count for each operation of each rank is gigabytes where a trace is run on 16,384 ranks. **Idea.** Counts are
 //! kept from the first operation that still waits to the last that something was counted for; before that nothing waits, and
-//! behind it the graph's own counts hold.
+//! behind it the graph's own counts hold. Where ranks use several CPUs, the ends that operations wait for are kept beside the counts.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use super::graph::RankGraph;
-use crate::operation::Operation;
+use crate::operation::{OpId, Operation};
+use crate::time::Time;
 
 /// How far one rank is.
 #[derive(Clone, Debug, Default)]
@@ -16,9 +17,28 @@ pub struct Window {
     first: u32,
     /// What each operation in the window still waits for.
     left: VecDeque<u32>,
+    /// Before when operations cannot start that still wait for something, or were not asked about yet.
+    ready: Option<Box<HashMap<u32, Time>>>,
 }
 
 impl Window {
+    /// What these wait for ends then.
+    pub(super) fn wait_until(&mut self, waiting: &[u32], end: Time) {
+        if waiting.is_empty() {
+            return;
+        }
+        let ready = self.ready.get_or_insert_default();
+        for number in waiting {
+            let latest = ready.entry(*number).or_default();
+            *latest = end.max(*latest);
+        }
+    }
+
+    /// When all is done that an operation waited for. It is forgotten then.
+    pub(super) fn ready(&mut self, operation: OpId) -> Time {
+        self.ready.as_mut().and_then(|ready| ready.remove(&operation.0)).unwrap_or_default()
+    }
+
     /// One thing less to wait for, for each of these.
     pub(super) fn count_down(&mut self, graph: &RankGraph, waiting: &[u32], free: &mut Vec<Operation>) {
         for &number in waiting {

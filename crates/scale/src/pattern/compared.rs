@@ -32,8 +32,9 @@ pub fn all() -> Result<Vec<(&'static str, Goal)>, Error> {
         ("scattered", repeated(Algorithm::Scattered, Kind::Alltoall, 1000, 70)?),
         ("stencil", stencil()?),
         ("wavefront", wavefront()?),
-        ("random-small", random(64, 20, 1000)?),
-        ("random-large", random(64, 20, 200_000)?),
+        ("random-small", random(64, 20, 1000, 1)?),
+        ("random-large", random(64, 20, 200_000, 1)?),
+        ("random-cpus", random(64, 20, 1000, 3)?),
     ])
 }
 
@@ -124,32 +125,39 @@ fn wavefront() -> Result<Goal, Error> {
     Rounds(Sweep { grid: [8, 6], blocks: 6, steps: 2, compute, face }).written_out()
 }
 
-/// Rounds in which each rank sends to another and receives from a third, of sizes up to `most`; large ones are rendezvous.
-fn random(ranks: u32, rounds: u32, most: u64) -> Result<Goal, Error> {
+/// Rounds in which each rank sends to another and receives from a third, of sizes up to `most`; large ones are rendezvous. Each CPU of a
+/// rank goes through rounds of its own, and all share one NIC.
+fn random(ranks: u32, rounds: u32, most: u64, cpus: u8) -> Result<Goal, Error> {
     let draw = |round: u32, rank: u32| mix(u64::from(round) << 32 | u64::from(rank));
-    // A row of ranks in random order: each sends to the next in it.
-    let mut rows: Vec<Vec<u32>> = vec![(0..ranks).collect(); rounds as usize];
-    for (round, row) in (0..).zip(&mut rows) {
+    let first = |cpu: u8| 3 * rounds * u32::from(cpu);
+    // Of each CPU, a row of ranks in random order for each round: each sends to the next in it.
+    let row_of = |round: u32| {
+        let mut row: Vec<u32> = (0..ranks).collect();
         row.sort_by_key(|rank| draw(round, *rank));
-    }
+        row
+    };
+    let rows_of = |cpu: u8| (first(cpu)..).map(row_of).take(rounds as usize).collect();
+    let rows: Vec<Vec<Vec<u32>>> = (0..cpus).map(rows_of).collect();
     let of_rank = |rank: u32| {
         let mut builder = Builder::default();
-        let mut before: Vec<OpId> = Vec::new();
-        for (round, row) in (0..).zip(&rows) {
-            let place = row.iter().position(|other| *other == rank).expect("a row has all ranks");
-            let to = row[(place + 1) % row.len()];
-            let from = row[(place + row.len() - 1) % row.len()];
-            let bytes = |sender: u32| Bytes::new(1 + draw(rounds + round, sender) % most);
-            let these = [
-                Operation::send(Rank(to), bytes(rank), Tag(round)),
-                Operation::recv(Some(Rank(from)), bytes(from), Some(Tag(round))),
-                Operation::calc(Time::from_nanos(draw(2 * rounds + round, rank) % 50_000)),
-            ]
-            .map(|operation| builder.add(operation));
-            for waiting in these {
-                before.iter().for_each(|other| builder.wait(waiting, After::End, *other));
+        for (cpu, rows) in (0..).zip(&rows) {
+            let mut before: Vec<OpId> = Vec::new();
+            for (round, row) in (first(cpu)..).zip(rows) {
+                let place = row.iter().position(|other| *other == rank).expect("a row has all ranks");
+                let to = row[(place + 1) % row.len()];
+                let from = row[(place + row.len() - 1) % row.len()];
+                let bytes = |sender: u32| Bytes::new(1 + draw(rounds + round, sender) % most);
+                let these = [
+                    Operation::send(Rank(to), bytes(rank), Tag(round)),
+                    Operation::recv(Some(Rank(from)), bytes(from), Some(Tag(round))),
+                    Operation::calc(Time::from_nanos(draw(2 * rounds + round, rank) % 50_000)),
+                ]
+                .map(|operation| builder.add(operation.on(cpu, 0)));
+                for waiting in these {
+                    before.iter().for_each(|other| builder.wait(waiting, After::End, *other));
+                }
+                before = these.to_vec();
             }
-            before = these.to_vec();
         }
         builder.finish(Rank(rank))
     };
@@ -171,7 +179,7 @@ mod tests {
 
     /// Makespans in nanoseconds. Origin: LogGOPSim of <https://github.com/spcl/LogGOPSim>, commit 76451de1, its sort of operations that are free
     /// at once made stable, its default network, without noise; `cargo xtask bench scale LOGGOPSIM TXT2BIN` prints them.
-    const LOGGOPSIM: [(&str, u64); 12] = [
+    const LOGGOPSIM: [(&str, u64); 13] = [
         ("tree", 27_500),
         ("dissemination", 127_289),
         ("binomial", 565_081),
@@ -184,6 +192,7 @@ mod tests {
         ("wavefront", 4_311_992),
         ("random-small", 800_959),
         ("random-large", 28_633_099),
+        ("random-cpus", 878_107),
     ];
 
     fn makespan(goal: &Goal) -> u64 {

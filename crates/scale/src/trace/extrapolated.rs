@@ -9,6 +9,7 @@ use super::{Call, Communicator, Members, Request, Trace};
 use crate::collective::{Collective, Kind};
 use crate::operation::{OpId, Operation, Rank};
 use crate::schedule::Schedule;
+use crate::time::Time;
 
 /// A trace on a multiple of its ranks.
 #[derive(Clone, Copy, Debug)]
@@ -157,7 +158,7 @@ impl Schedule for Extrapolated<'_> {
         }
     }
 
-    fn done(&self, rank: Rank, progress: &mut Progress, operation: OpId, free: &mut Vec<Operation>) {
+    fn done(&self, rank: Rank, progress: &mut Progress, operation: OpId, _: Time, free: &mut Vec<Operation>) {
         if operation != BLOCKING {
             progress.open.retain(|request| *request != operation);
         }
@@ -175,7 +176,7 @@ mod tests {
     use super::*;
     use crate::detour::Undisturbed;
     use crate::goal::text;
-    use crate::{Error, LogGops, Tag, Time, simulate};
+    use crate::{Error, LogGops, Tag, simulate};
 
     const TO_ALL: Bytes = Bytes::new(8);
 
