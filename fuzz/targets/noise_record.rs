@@ -10,9 +10,7 @@ fuzz_target!(|input: &str| {
         Ok(noise) => {
             let _ = Summary::of(&noise.cpus);
             let _ = noise.as_errors();
-            // A time beyond 213 days is read as that, so a second reading is what is compared.
-            let once = Noise::read_csv(&noise.csv());
-            assert_eq!(once.as_ref().map(Noise::csv), Ok(noise.csv()), "a record comes back");
+            assert_eq!(Noise::read_csv(&noise.csv()), Ok(noise), "a record comes back");
         }
         Err(error) => assert_eq!(error.to_string().lines().count(), 1, "an error is one line"),
     }

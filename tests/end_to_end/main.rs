@@ -20,6 +20,7 @@ mod protect;
 mod refusals;
 mod served;
 mod simulate;
+mod strange_schedules;
 mod trace;
 mod unit;
 mod verdict;

@@ -102,4 +102,6 @@ pub enum Error {
         /// What the kernel said.
         cause: io::Error,
     },
+    /// cannot limit the memory of this process: {0}
+    Limit(#[source] io::Error),
 }

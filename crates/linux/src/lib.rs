@@ -17,13 +17,14 @@
 //! | [`retire`] | taking a frame out of use |
 //! | [`errors`] | errors that the hardware reported, and those that it makes on request |
 //! | [`userfaultfd`] | page faults that this program resolves itself |
+//! | [`own_memory`] | a limit for this process, and one line where its memory ends |
 //! | [`vault`] | memory of a program that is absent until it is asked for |
 //! | [`shared`] | the same by a file that is mapped twice |
 //! | [`protect`] | the same by permissions alone, where pages cannot be moved |
 //! | `program` | where the program finds the pages of each: in one range, and through a [`Window`] elsewhere |
 //! | [`cpu`] | where threads run, how they give way, the clock, what takes their CPU from them |
 //!
-//! `unsafe` is where memory is mapped, registered and moved (below [`block`], [`userfaultfd`], [`vault`], [`shared`], `program` and [`protect`]), and in one
+//! `unsafe` is where memory is mapped, registered and moved (below [`block`], [`userfaultfd`], [`vault`], [`shared`], `program` and [`protect`]), in the allocator of [`own_memory`], and in one
 //! system call and one instruction below [`cpu`].
 //!
 //! Works from Linux 5.10 on, with 4 KiB pages.
@@ -42,6 +43,7 @@ mod error;
 pub mod errors;
 pub mod frame_flags;
 pub mod memory_state;
+pub mod own_memory;
 pub mod pagemap;
 pub mod process;
 mod program;

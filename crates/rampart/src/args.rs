@@ -245,7 +245,7 @@ pub struct SimulateArguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// How many seeds there are from that one on; each number is a mean over them
-    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub seeds: u64,
     /// How long one run on the desktop lasts, in simulated time; one on the server a tenth of it
     #[arg(long = "for", value_name = "TIME", default_value = "10m", value_parser = time_of_a_run)]
@@ -315,7 +315,7 @@ pub fn a_test_that_reads(text: &str) -> Result<MarchChoice, String> {
 pub fn some_time(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
         Ok(Duration::ZERO) => Err("no time at all: give at least 1ms, such as 20s or 10m".to_owned()),
-        Ok(time) if time > Duration::from_secs(366 * 86_400) => Err("more than a year: give less".to_owned()),
+        Ok(time) if time > Duration::from_secs(366 * 86_400) => Err("more than a year: give at most 366d".to_owned()),
         Ok(time) => Ok(time),
         Err(error) => Err(format!("{error}: write a time such as 20s, 10m or 2h")),
     }
@@ -358,6 +358,12 @@ mod tests {
             &["map", "export", "--format", "xml"],
             &["simulate", "figure34", "--for", "19s"],
             &["simulate", "figure34", "--seeds", "0"],
+            &["simulate", "figure34", "--seeds", "18446744073709551615"],
+            &["project", "--mtbce", "30000000s"],
+            &["project", "--mtbce", "1s", "--cost", "214d"],
+            &["noise", "--for", "214d"],
+            &["noise", "--threshold", "214d"],
+            &["noise", "--errors-every", "214d"],
             &["watch", "--metrics", "0.0.0.0:9437"],
             &["watch", "--metrics", "192.168.1.1:9437"],
             &["watch", "--max-share", "0%"],

@@ -149,6 +149,13 @@ pub enum Error {
         /// Those that there are.
         known: String,
     },
+    /// {path} is no database of rasdaemon: {why}
+    Database {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
     /// {path} is no network: {why}
     Network {
         /// The file.

@@ -13,6 +13,7 @@ mod args;
 mod commands;
 mod error;
 mod guarding;
+mod input;
 mod measuring;
 mod plot;
 mod program;
@@ -28,9 +29,13 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use clap::error::ErrorKind;
+use rampart_linux::own_memory::OneLineAtTheEnd;
 
 use crate::args::{Arguments, Command};
 use crate::error::Error;
+
+#[global_allocator]
+static ALLOCATOR: OneLineAtTheEnd = OneLineAtTheEnd;
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {

@@ -6,6 +6,7 @@ use std::io::{self, Write as _};
 use rampart_diagnostic::report::{BadFrame, KernelErrors, Report, Verdict};
 use rampart_memory::fault_map::{Cause, Origin, Retirement};
 use rampart_memory::{Bytes, FRAME_BYTES, Timestamp};
+use rampart_scale::Time;
 use serde::Serialize;
 
 use crate::error::Error;
@@ -206,9 +207,20 @@ pub fn bad_frame(bad: &BadFrame) -> String {
     format!("{place}: {origin}{why}{retirement}")
 }
 
+/// A length of time, also one that is too long to be simulated.
+pub fn long(seconds: f64) -> String {
+    Time::checked_secs_f64(seconds).map_or_else(|| format!("{:.1} days", seconds / 86_400.0), |time| time.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_time_is_not_cut_off() {
+        assert_eq!(long(1.5), "1.500 s");
+        assert_eq!(long(86_400.0 * 913.0), "913.0 days");
+    }
 
     #[test]
     fn digits_are_grouped() {

@@ -3,7 +3,7 @@
 use crate::time::Time;
 
 /// Why a schedule is refused, or a run has no result.
-#[derive(Clone, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, displaydoc::Display, thiserror::Error)]
 pub enum Error {
     /// line {line}: {expected} was expected and {found} found: mend the line
     Syntax {
@@ -151,6 +151,11 @@ pub enum Error {
     },
     /// no detour was recorded: lower the threshold, or record for longer
     NoDetours,
+    /// the recorded detours come every {seconds:.0} s on average: at most 18,446,744 s can be simulated
+    RareDetours {
+        /// How often they come.
+        seconds: f64,
+    },
     /// stopped before it was done
     Stopped,
     /// the program takes more than 213 days: simulate a shorter part of it

@@ -5,6 +5,7 @@
 //! CPU, with how long each CPU was watched. **Why this way.** So rates and shares follow from the record alone, and a program can be
 //! simulated on nodes that lose their time as this one did: as often, and each time as long as one of those that were seen.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use crate::detour::Cost;
@@ -100,14 +101,16 @@ impl Noise {
     /// As errors of a node with one CPU like these: the mean time from one detour to the next, and lengths to draw from.
     ///
     /// # Errors
-    /// If nothing was recorded.
+    /// If nothing was recorded, or so little in so long a time that it cannot be simulated.
     pub fn as_errors(&self) -> Result<(Time, Cost), Error> {
         let all = Summary::of(&self.cpus);
         let lengths: Vec<Time> = self.cpus.iter().flat_map(|of| &of.detours).map(|detour| detour.length).collect();
         if lengths.is_empty() {
             return Err(Error::NoDetours);
         }
-        Ok((Time::from_secs_f64(1.0 / all.per_second), Cost::Recorded(lengths)))
+        let seconds = 1.0 / all.per_second;
+        let mean = Time::checked_secs_f64(seconds).ok_or(Error::RareDetours { seconds })?;
+        Ok((mean, Cost::Recorded(lengths)))
     }
 
     /// As a file: comments that say what was watched, then a line for each detour, in whole nanoseconds.
@@ -134,22 +137,23 @@ impl Noise {
     /// # Errors
     /// [`Error::Syntax`] with the first line that is none of such a file.
     pub fn read_csv(text: &str) -> Result<Self, Error> {
-        let mut noise = Self::default();
+        let (mut noise, mut places) = (Self::default(), HashMap::new());
         for (line, words) in (1..).zip(text.lines()) {
             let refused = |expected: &'static str| Error::Syntax { line, expected, found: shortened(words) };
             match (line, words.strip_prefix("# ")) {
                 (1, Some(comment)) => {
                     let nanos = numbers(comment, ["threshold_ns"]).ok_or(refused("# threshold_ns,N"))?;
-                    noise.threshold = Time::from_nanos(nanos[0]);
+                    noise.threshold = Time::checked_nanos(nanos[0]).ok_or(refused(TIME))?;
                 }
                 (1, None) => return Err(refused("# threshold_ns,N")),
                 (_, Some(comment)) => {
                     let of = of_cpu(comment)
                         .ok_or(refused("# cpu,N,watched_ns,N,beyond,N,beyond_took_ns,N of another CPU"))?;
+                    places.entry(of.cpu).or_insert(noise.cpus.len());
                     noise.cpus.push(of);
                 }
                 (_, None) if words == HEAD => {}
-                (_, None) => noise.add(words).ok_or(refused("a CPU that was watched, nanoseconds, nanoseconds"))?,
+                (_, None) => noise.add(words, &places).ok_or(refused(DETOUR))?,
             }
         }
         let mut numbers: Vec<u32> = noise.cpus.iter().map(|of| of.cpu).collect();
@@ -166,16 +170,15 @@ impl Noise {
     }
 
     /// The detour of a line, to that of its CPU.
-    fn add(&mut self, line: &str) -> Option<()> {
+    fn add(&mut self, line: &str, places: &HashMap<u32, usize>) -> Option<()> {
         let mut fields = line.split(',');
         let cpu: u32 = fields.next()?.parse().ok()?;
-        let start = Time::from_nanos(fields.next()?.parse().ok()?);
-        let length = Time::from_nanos(fields.next()?.parse().ok()?);
+        let start = Time::checked_nanos(fields.next()?.parse().ok()?)?;
+        let length = Time::checked_nanos(fields.next()?.parse().ok()?)?;
         if fields.next().is_some() {
             return None;
         }
-        // A CPU's lines follow each other, so it is most often the last that had one.
-        let of = self.cpus.iter_mut().find(|of| of.cpu == cpu)?;
+        let of = &mut self.cpus[*places.get(&cpu)?];
         of.detours.push(Detour { start, length });
         Some(())
     }
@@ -183,14 +186,18 @@ impl Noise {
 
 const HEAD: &str = "cpu,start_ns,length_ns";
 
+/// What is expected, with the largest time that fits.
+const TIME: &str = "at most 18446744073709551 ns";
+const DETOUR: &str = "a CPU that was watched, nanoseconds, nanoseconds (at most 18446744073709551)";
+
 fn of_cpu(comment: &str) -> Option<OfCpu> {
     let [cpu, watched, beyond, took] = numbers(comment, ["cpu", "watched_ns", "beyond", "beyond_took_ns"])?;
     Some(OfCpu {
         cpu: u32::try_from(cpu).ok()?,
-        watched: Time::from_nanos(watched),
+        watched: Time::checked_nanos(watched)?,
         detours: Vec::new(),
         beyond,
-        beyond_took: Time::from_nanos(took),
+        beyond_took: Time::checked_nanos(took)?,
     })
 }
 
@@ -260,6 +267,13 @@ mod tests {
         let lengths = vec![Time::from_nanos(200), Time::from_nanos(400)];
         assert_eq!(noise.as_errors(), Ok((Time::from_nanos(1_000_000), Cost::Recorded(lengths))));
         assert_eq!(Noise::default().as_errors(), Err(Error::NoDetours));
+        // Two CPUs watched for 200 days each, and one detour: 400 days are beyond the end of time. Nor is a rate known if nothing was watched.
+        for (days, seconds) in [(200, 34_560_000.0), (0, f64::INFINITY)] {
+            let watched = days * 86_400_000_000_000;
+            let cpus = vec![of_cpu(0, watched, vec![detour(1, 200)]), of_cpu(1, watched, Vec::new())];
+            let rare = Noise { threshold: Time::ZERO, cpus }.as_errors();
+            assert_eq!(rare, Err(Error::RareDetours { seconds }));
+        }
     }
 
     #[test]
@@ -273,6 +287,12 @@ mod tests {
             (format!("{head}0,1,2\n0,1,2,3\n"), 5),
             (format!("{head}1,1,2\n"), 4),
             (format!("{head}0,-1,2\n"), 4),
+            // A nanosecond more than fits.
+            (format!("{head}0,18446744073709552,2\n"), 4),
+            (format!("{head}0,1,18446744073709552\n"), 4),
+            (head.replace("threshold_ns,150", "threshold_ns,18446744073709552"), 1),
+            (head.replace("watched_ns,9", "watched_ns,18446744073709552"), 2),
+            (head.replace("took_ns,0", "took_ns,18446744073709552"), 2),
             (format!("{head}# cpu,0,watched_ns,9\n"), 4),
         ] {
             let error = Noise::read_csv(&text).unwrap_err();

@@ -82,7 +82,9 @@ where
     let undisturbed = simulate_until(schedule, network, &Undisturbed, workshop.stop)?.makespan();
     (workshop.done)(1);
     let nodes = if errors.nodes == Nodes::All { f64::from(schedule.ranks()) } else { 1.0 };
-    if undisturbed.as_secs_f64() / errors.mean.as_secs_f64() * nodes > MOST_DRAWN {
+    // Refused before anything takes long.
+    Rows::new(errors.clone())?;
+    if undisturbed.as_secs_f64() / errors.mean.as_secs_f64() * nodes * errors.drawn_for_each() > MOST_DRAWN {
         return Err(Error::TooManyErrors { apart: errors.mean });
     }
     let run = |number: u64| {

@@ -15,7 +15,8 @@ pub struct Time(u64);
 impl Time {
     /// The start.
     pub const ZERO: Self = Self(0);
-    /// The last moment there is: a sum that would lie beyond is this.
+    /// The last moment there is. It stands for all that lies beyond, too: what would happen then never does, and a run that comes to it
+    /// ends in an error.
     pub const MAX: Self = Self(u64::MAX);
 
     /// So many picoseconds.
@@ -24,10 +25,26 @@ impl Time {
         Self(picos)
     }
 
-    /// So many nanoseconds; [`Time::MAX`] above 2^64 ps.
+    /// So many nanoseconds; [`Time::MAX`] above 2^64 ps. What a file or a user says goes through [`Self::checked_nanos`].
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos.saturating_mul(1000))
+    }
+
+    /// So many nanoseconds, if that is at most [`Time::MAX`].
+    #[must_use]
+    pub const fn checked_nanos(nanos: u64) -> Option<Self> {
+        match nanos.checked_mul(1000) {
+            Some(picos) => Some(Self(picos)),
+            None => None,
+        }
+    }
+
+    /// So many seconds, to the nearest picosecond, if that is at least 0 and below [`Time::MAX`].
+    #[must_use]
+    pub fn checked_secs_f64(seconds: f64) -> Option<Self> {
+        let time = Self::from_secs_f64(seconds);
+        (seconds >= 0.0 && time < Self::MAX).then_some(time)
     }
 
     /// So many seconds, to the nearest picosecond; zero if negative or not a number, [`Time::MAX`] above 2^64 ps.
@@ -153,6 +170,16 @@ mod tests {
         let price: PerByte = "0.04".parse().unwrap();
         assert_eq!(price.times(25_000_000_000), Time::from_secs_f64(1.0));
         assert_eq!(price.times(1), Time::from_picos(40));
+    }
+
+    #[test]
+    fn what_fits_no_time_is_none() {
+        assert_eq!(Time::checked_nanos(u64::MAX / 1000), Some(Time(u64::MAX / 1000 * 1000)));
+        assert_eq!(Time::checked_nanos(u64::MAX / 1000 + 1), None);
+        assert_eq!(Time::checked_secs_f64(18_446_744.0), Some(Time(18_446_744_000_000_000_000)));
+        for seconds in [18_446_745.0, 30_000_000.0, f64::INFINITY, f64::NAN, -1.0] {
+            assert_eq!(Time::checked_secs_f64(seconds), None, "{seconds}");
+        }
     }
 
     #[test]

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use rampart_linux::capabilities::{self, Feature};
 use rampart_linux::errors::Controller;
 use rampart_linux::{ErrorCounts, Roots, State};
-use rampart_scale::time::Time;
 use rampart_store::rasdaemon::DEFAULT_PATH;
 use serde_json::json;
 
@@ -92,7 +91,6 @@ fn of_controller(text: &mut String, controller: &Controller) {
 
 fn of_dimm(text: &mut String, label: &str, history: &History) {
     let History { corrected, uncorrected, seconds, mtbce_seconds, mtbce_interval: (least, most) } = history;
-    let long = |secs: f64| Time::from_secs_f64(secs).to_string();
     let label = if label.is_empty() { "no known DIMM" } else { label };
     let _ = write!(
         text,
@@ -102,8 +100,8 @@ fn of_dimm(text: &mut String, label: &str, history: &History) {
         seconds / 86_400.0
     );
     if let Some(mean) = mtbce_seconds {
-        let most = most.map_or_else(|| "any".to_owned(), long);
-        let _ = write!(text, "; one corrected every {} ({} to {most}, 95 %)", long(*mean), long(*least));
+        let most = most.map_or_else(|| "any".to_owned(), show::long);
+        let _ = write!(text, "; one corrected every {} ({} to {most}, 95 %)", show::long(*mean), show::long(*least));
     }
     text.push('\n');
 }

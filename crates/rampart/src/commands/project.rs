@@ -1,12 +1,12 @@
 //! `rampart project`: what memory errors cost a program on many nodes.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use rampart_linux::{MemoryState, Roots};
+use rampart_linux::{MemoryState, Roots, own_memory};
+use rampart_memory::Bytes;
 use rampart_scale::detour::{CorrectedErrors, Cost, Nodes};
 use rampart_scale::network::NETWORKS;
 use rampart_scale::noise::Noise;
@@ -18,8 +18,9 @@ use rampart_scale::{LogGops, Program, Reporting, Workload, Workshop};
 use serde_json::json;
 
 use crate::error::Error;
+use crate::input;
 use crate::progress::Steps;
-use crate::projecting::arguments::{ProjectArguments, ProjectCommand, QuestionArguments};
+use crate::projecting::arguments::{ProjectArguments, ProjectCommand, QuestionArguments, RAREST_SECONDS};
 use crate::projecting::show::Answer;
 use crate::projecting::{calibrate, dimm, network, schedule, sweep, traced};
 use crate::{show, signals};
@@ -29,6 +30,9 @@ const GUESSES: u64 = 8;
 
 /// Runs and errors of each guess.
 const SEARCH: (u64, u64) = (2, 16);
+
+/// Memory of a record of detours for each byte of its file: a detour of 16 bytes, and its length once more, from six bytes of text.
+const RECORD_BYTES_A_BYTE: u64 = 8;
 
 /// Answers one question, or draws a figure.
 pub fn run(arguments: &ProjectArguments) -> Result<u8, Error> {
@@ -42,6 +46,8 @@ pub fn run(arguments: &ProjectArguments) -> Result<u8, Error> {
 }
 
 fn ask(question: &QuestionArguments) -> Result<(), Error> {
+    // An estimate may be wrong, and a file may be made to have it wrong: then this process ends, and no other.
+    own_memory::limit(MemoryState::read(&Roots::default())?.available())?;
     let history = match (&question.from_errors, &question.dimm) {
         (Some(path), Some(label)) => Some((label.clone(), dimm::history(path, label)?)),
         _ => None,
@@ -49,7 +55,8 @@ fn ask(question: &QuestionArguments) -> Result<(), Error> {
     let of_dimm = history.as_ref().and_then(|(_, history)| history.mtbce_seconds);
     let observed = match &question.detours {
         Some(path) => recorded(path).map(|(mean, cost)| Some((mean, Some(cost))))?,
-        None => of_dimm.map(|seconds| (Time::from_secs_f64(seconds), None)),
+        // Rarer errors than fit are taken as the rarest that do, which cost more: the answer says so.
+        None => of_dimm.map(|seconds| (Time::from_secs_f64(seconds.min(RAREST_SECONDS)), None)),
     };
     let network = network::named(&question.network)?;
     let (nodes, errors) = match (question.errors(observed), &question.trace) {
@@ -68,7 +75,10 @@ fn ask(question: &QuestionArguments) -> Result<(), Error> {
 /// How often recorded detours came, and how long they were.
 fn recorded(path: &Path) -> Result<(Time, Cost), Error> {
     let refused = |why: String| Error::Record { path: path.to_owned(), why };
-    let text = fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
+    let length = input::length(path).map_err(refused)?;
+    input::fits(Bytes::new(length.saturating_mul(RECORD_BYTES_A_BYTE)), "record for a shorter time")
+        .map_err(refused)?;
+    let text = input::read_text(path, Bytes::new(length)).map_err(refused)?;
     Noise::read_csv(&text).and_then(|noise| noise.as_errors()).map_err(|error| refused(error.to_string()))
 }
 

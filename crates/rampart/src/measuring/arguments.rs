@@ -7,22 +7,22 @@ use clap::Args;
 use rampart_linux::Cpu;
 use rampart_linux::topology::parse_cpus;
 
-use crate::args::some_time;
+use crate::projecting::arguments::simulated_time;
 
 /// Options of `rampart noise`.
 #[derive(Debug, Args)]
 pub struct NoiseArguments {
     /// How long to watch
-    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = some_time)]
+    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = simulated_time)]
     pub duration: Duration,
     /// What is longer is a detour
-    #[arg(long, value_name = "TIME", default_value = "150ns", value_parser = some_time)]
+    #[arg(long, value_name = "TIME", default_value = "150ns", value_parser = simulated_time)]
     pub threshold: Duration,
     /// The CPUs to watch, such as 0-1,4; each is kept busy [default: all that this process may use]
     #[arg(long, value_name = "CPUS", value_parser = some_cpus)]
     pub cores: Option<Cpus>,
     /// Have the firmware make a corrected memory error so often (EINJ), and tell what each takes
-    #[arg(long, value_name = "TIME", value_parser = some_time)]
+    #[arg(long, value_name = "TIME", value_parser = simulated_time)]
     pub errors_every: Option<Duration>,
     /// Prepare each of these errors, and make none: what that takes is not the errors' doing
     #[arg(long, requires = "errors_every")]

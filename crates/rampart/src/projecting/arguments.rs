@@ -64,10 +64,10 @@ pub struct QuestionArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16_777_216))]
     pub nodes: Option<u32>,
     /// Mean time between corrected errors of a node, such as 720s [default: the system's]
-    #[arg(long, value_name = "TIME", value_parser = some_time, conflicts_with_all = ["system", "from_errors"])]
+    #[arg(long, value_name = "TIME", value_parser = simulated_time, conflicts_with_all = ["system", "from_errors"])]
     pub mtbce: Option<Duration>,
     /// How long an error takes the CPU, such as 775us [default: by --reporting]
-    #[arg(long, value_name = "TIME", value_parser = some_time)]
+    #[arg(long, value_name = "TIME", value_parser = simulated_time)]
     pub cost: Option<Duration>,
     /// Firmware's cost as it was measured: 7 ms for each error, 500 ms for each tenth
     #[arg(long, conflicts_with = "cost")]
@@ -177,9 +177,24 @@ impl From<Path> for Reporting {
 /// Nodes where neither they nor a system are named.
 const NODES: u32 = 16_384;
 
-/// Simulated time of a length of time.
+/// The longest mean time between errors that can be simulated, in whole seconds: 213 days.
+pub const RAREST_SECONDS: f64 = 18_446_744.0;
+
+/// Simulated time of a length of time; of one that [`simulated_time`] let through, all of it.
 pub fn time(duration: Duration) -> Time {
     Time::from_nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// A length of time that can be simulated, such as `20s`.
+pub fn simulated_time(text: &str) -> Result<Duration, String> {
+    const LONGEST: Duration = Duration::from_secs(18_446_744);
+    let too_long = || format!("more than can be simulated: give at most {}s", LONGEST.as_secs());
+    // A year is more, and so is a number that is no duration any more.
+    match (some_time(text), humantime::parse_duration(text)) {
+        (_, Ok(time)) if time > LONGEST => Err(too_long()),
+        (_, Err(humantime::DurationError::NumberOverflow)) => Err(too_long()),
+        (time, _) => time,
+    }
 }
 
 impl QuestionArguments {
@@ -200,5 +215,21 @@ impl QuestionArguments {
         let overlap = if self.dropped { Overlap::Dropped } else { Overlap::Queued };
         let place = if of_one { Nodes::One(Rank(nodes / 2)) } else { Nodes::All };
         Ok((nodes, CorrectedErrors { nodes: place, mean, burst: Burst::SINGLE, cost, overlap, seed: self.seed }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_that_does_not_fit_is_refused_with_the_longest_that_does() {
+        let longest = simulated_time("18446744s").unwrap();
+        assert_eq!(time(longest).picos(), 18_446_744_000_000_000_000);
+        for text in ["18446745s", "30000000s", "214d", "2years", "99999999999999999999s", "99999999999s"] {
+            let told = simulated_time(text).unwrap_err();
+            assert!(told.ends_with("give at most 18446744s"), "{text}: {told}");
+        }
+        assert!(simulated_time("0s").is_err() && simulated_time("soon").is_err());
     }
 }

@@ -2,9 +2,11 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::fs;
-use std::process::Command;
+use std::io::{self, Read};
+use std::process::{Command, ExitStatus, Stdio};
+use std::{fs, thread};
 
+use rampart_memory::Bytes;
 use rampart_scale::calibration::{Calibration, Estimate};
 use serde_json::json;
 
@@ -13,6 +15,9 @@ use super::network::Parameters;
 use crate::error::Error;
 use crate::show;
 use crate::tracing::mpi;
+
+/// The most that a launcher and its ranks say of a measurement: some ten times what they do.
+const MOST_SAID: Bytes = Bytes::new(1 << 20);
 
 const SOURCE: &str = include_str!("../../../../mpi/calibrate/calibrate.c");
 
@@ -44,14 +49,45 @@ fn measure(compiler: &OsString, launcher: &[OsString]) -> Result<Calibration, Er
     )?;
     let (name, rest) = launcher.split_first().expect("it is not empty");
     let refused = |why: String| Error::Launcher { name: name.clone(), why };
-    let output = Command::new(name).args(rest).arg(&program).output().map_err(|error| refused(error.to_string()))?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let output = said(Command::new(name).args(rest).arg(&program)).map_err(|error| refused(error.to_string()))?;
+    let Some(status) = output.status else {
+        return Err(refused(format!("it prints more than a measurement does ({MOST_SAID})")));
+    };
+    if !status.success() {
+        let said = String::from_utf8_lossy(&output.err).into_owned();
         let line =
             said.lines().map(str::trim).find(|line| line.contains(char::is_alphabetic)).unwrap_or("it says nothing");
         return Err(refused(line.to_owned()));
     }
-    Calibration::read(&String::from_utf8_lossy(&output.stdout)).map_err(|error| refused(error.to_string()))
+    Calibration::read(&String::from_utf8_lossy(&output.out)).map_err(|error| refused(error.to_string()))
+}
+
+/// What a launcher said, and how it ended; `None`: it said too much, and was stopped.
+struct Said {
+    status: Option<ExitStatus>,
+    out: Vec<u8>,
+    err: Vec<u8>,
+}
+
+/// Runs a launcher, and keeps no more of what it says than is useful.
+fn said(launcher: &mut Command) -> io::Result<Said> {
+    let mut child = launcher.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let (out, err) = (child.stdout.take().expect("it is piped"), child.stderr.take().expect("it is piped"));
+    let kept = |pipe: Box<dyn Read + Send>| {
+        let mut bytes = Vec::new();
+        pipe.take(MOST_SAID.get() + 1).read_to_end(&mut bytes).map(|_| bytes)
+    };
+    thread::scope(|scope| {
+        let err = scope.spawn(move || kept(Box::new(err)));
+        let out = kept(Box::new(out))?;
+        let too_much = out.len() as u64 > MOST_SAID.get();
+        if too_much {
+            child.kill()?;
+        }
+        let status = child.wait()?;
+        let err = err.join().expect("reading does not panic")?;
+        Ok(Said { status: Some(status).filter(|_| !too_much), out, err })
+    })
 }
 
 /// As `--network` reads it.
@@ -109,4 +145,17 @@ fn document(found: &Calibration) -> serde_json::Value {
     document.insert("eager_bytes".to_owned(), json!(found.eager.get()));
     document.insert("rounds".to_owned(), json!(found.rounds));
     document.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_launcher_that_never_stops_talking_is_stopped() {
+        assert!(said(&mut Command::new("yes")).unwrap().status.is_none());
+        let ended = said(Command::new("sh").args(["-c", "echo a; echo b >&2; exit 3"])).unwrap();
+        assert_eq!((ended.out.as_slice(), ended.err.as_slice()), (b"a\n".as_slice(), b"b\n".as_slice()));
+        assert_eq!(ended.status.and_then(|status| status.code()), Some(3));
+    }
 }

@@ -9,7 +9,9 @@ use rampart_scale::confidence::mean_between;
 use rampart_store::rasdaemon::Rasdaemon;
 use serde::Serialize;
 
+use super::arguments::RAREST_SECONDS;
 use crate::error::Error;
+use crate::input;
 
 /// What was recorded of one DIMM.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -26,8 +28,16 @@ pub struct History {
     pub mtbce_interval: (f64, Option<f64>),
 }
 
+impl History {
+    /// Whether its errors are rarer than can be simulated.
+    pub fn is_rare(&self) -> bool {
+        self.mtbce_seconds.is_some_and(|seconds| seconds > RAREST_SECONDS)
+    }
+}
+
 /// The history of each DIMM in a database, by label.
 pub fn histories(path: &Path) -> Result<BTreeMap<String, History>, Error> {
+    input::length(path).map_err(|why| Error::Database { path: path.to_owned(), why })?;
     let batch = Rasdaemon::open(path, Timestamp::default())?.poll()?;
     let written = fs::metadata(path).and_then(|file| file.modified()).ok();
     let written = written.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());

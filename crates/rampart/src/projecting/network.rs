@@ -1,6 +1,5 @@
 //! The network that a question names: one that is known, or one that was measured and is in a file.
 
-use std::fs;
 use std::path::Path;
 
 use rampart_memory::Bytes;
@@ -9,6 +8,13 @@ use rampart_scale::{LogGops, PerByte, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
+use crate::input;
+
+/// The longest file of a network: a hundred times what `rampart project calibrate` writes.
+const LONGEST: Bytes = Bytes::new(64 << 10);
+
+/// The highest price of a byte, in nanoseconds: 18 s are 2^64 attoseconds.
+const DEAREST: f64 = 18e9;
 
 /// LogGOPS parameters in a file, as `rampart project calibrate` writes them: TOML.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,8 +37,10 @@ pub struct Parameters {
 impl Parameters {
     /// For the simulation, if all of them are times.
     fn network(&self) -> Option<LogGops> {
-        let times = [self.latency_ns, self.overhead_ns, self.gap_ns, self.gap_ns_per_byte, self.overhead_ns_per_byte];
-        if times.iter().any(|time| !(0.0..=1e12).contains(time)) {
+        let times = [self.latency_ns, self.overhead_ns, self.gap_ns];
+        let prices = [self.gap_ns_per_byte, self.overhead_ns_per_byte];
+        let fits = |most: f64, values: &[f64]| values.iter().all(|value| (0.0..=most).contains(value));
+        if !fits(1e12, &times) || !fits(DEAREST, &prices) {
             return None;
         }
         let time = |nanos: f64| Time::from_secs_f64(nanos / 1e9);
@@ -55,18 +63,20 @@ pub fn named(name: &str) -> Result<LogGops, Error> {
         return Ok(network);
     }
     let path = Path::new(name);
-    if !path.is_file() {
+    if !path.exists() {
         let known = NETWORKS.map(|(known, _)| known).join(", ");
         return Err(Error::NoSuchNetwork { name: name.to_owned(), known });
     }
     let refused = |why: String| Error::Network { path: path.to_owned(), why };
-    let text = fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
+    let text = input::read_text(path, LONGEST).map_err(refused)?;
     let parameters: Parameters = toml::from_str(&text).map_err(|error| refused(error.message().to_owned()))?;
-    parameters.network().ok_or_else(|| refused("a time is below 0 or above 1000 s".to_owned()))
+    parameters.network().ok_or_else(|| refused("a time is below 0 or above 1000 s, or above 18 s a byte".to_owned()))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -89,7 +99,12 @@ mod tests {
             named(file.path().to_str().unwrap()).unwrap_err().to_string()
         };
         assert!(with(&Parameters { gap_ns: -1.0, ..parameters.clone() }).contains("a time is below 0"));
-        assert!(with(&Parameters { gap_ns: f64::NAN, ..parameters }).contains("a time is below 0"));
+        assert!(with(&Parameters { gap_ns: f64::NAN, ..parameters.clone() }).contains("a time is below 0"));
+        assert!(with(&Parameters { gap_ns_per_byte: 18.1e9, ..parameters.clone() }).contains("18 s a byte"));
+        assert!(with(&Parameters { overhead_ns_per_byte: 1e12, ..parameters }).contains("18 s a byte"));
+        fs::write(file.path(), "#".repeat(70_000)).unwrap();
+        assert!(named(file.path().to_str().unwrap()).unwrap_err().to_string().contains("longer than"));
+        assert!(named("/dev/zero").unwrap_err().to_string().contains("a device"));
         fs::write(file.path(), "latency_ns = 1").unwrap();
         assert_eq!(named(file.path().to_str().unwrap()).unwrap_err().to_string().lines().count(), 1);
         assert!(named("no such network").unwrap_err().to_string().contains("cray-xc40"));

@@ -1,21 +1,21 @@
 //! A program as a schedule: of a GOAL file, or as it was traced.
 
-use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use rampart_linux::{MemoryState, Roots};
 use rampart_memory::Bytes;
 use rampart_scale::detour::{CorrectedErrors, Nodes};
 use rampart_scale::goal::{binary, text};
 use rampart_scale::operation::Rank;
 use rampart_scale::project::Projection;
+use rampart_scale::trace::file::memory_of_runs;
 use rampart_scale::{Goal, LogGops, Schedule, Workshop, slowdown};
 
 use super::arguments::QuestionArguments;
 use super::show::Answer;
 use crate::commands::project::threads;
 use crate::error::Error;
+use crate::input;
 use crate::progress::Steps;
 use crate::signals;
 
@@ -25,12 +25,19 @@ const BYTES_A_BYTE: u64 = 16;
 /// What a file holds, if there is memory for it: `needed` for so many bytes. Else `remedy` is told.
 pub fn read(path: &Path, needed: impl FnOnce(u64) -> Bytes, remedy: &str) -> Result<Vec<u8>, Error> {
     let refused = |why: String| Error::Schedule { path: path.to_owned(), why };
-    let length = fs::metadata(path).map_err(|error| refused(error.to_string()))?.len();
-    let (needed, available) = (needed(length), MemoryState::read(&Roots::default())?.available());
-    if needed > available {
-        return Err(refused(format!("it would take about {needed} of memory and {available} are free: {remedy}")));
-    }
-    fs::read(path).map_err(|error| refused(error.to_string()))
+    let length = input::length(path).map_err(refused)?;
+    input::fits(needed(length), remedy).map_err(refused)?;
+    input::read(path, Bytes::new(length)).map_err(refused)
+}
+
+/// Refuses a program that takes more memory than there is, before it is run.
+pub fn fits(path: &Path, needed: Bytes, remedy: &str) -> Result<(), Error> {
+    input::fits(needed, remedy).map_err(|why| Error::Schedule { path: path.to_owned(), why })
+}
+
+/// Runs that are made at once.
+pub fn at_once(question: &QuestionArguments) -> usize {
+    threads().min(usize::try_from(question.seeds).unwrap_or(usize::MAX))
 }
 
 /// What errors cost the program of a GOAL schedule.
@@ -42,9 +49,12 @@ pub fn of_goal(
 ) -> Result<Answer, Error> {
     let needed = |length: u64| Bytes::new(length.saturating_mul(BYTES_A_BYTE));
     let bytes = read(path, needed, "use a shorter one")?;
-    let memory = needed(bytes.len() as u64);
+    let length = bytes.len() as u64;
     let goal = goal(&bytes).map_err(|why| Error::Schedule { path: path.to_owned(), why })?;
     drop(bytes);
+    let runs = memory_of_runs(goal.ranks(), at_once(question));
+    fits(path, runs, "use fewer ranks")?;
+    let memory = Bytes::new(needed(length).get().saturating_add(runs.get()));
     ask(question, path, &goal, errors, network, (&*signals::stop_flag()?, memory))
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::dimm::History;
 use super::traced::Traced;
-use crate::show::count;
+use crate::show::{count, long};
 
 /// All that is shown of one question.
 pub struct Answer {
@@ -65,7 +65,9 @@ fn bearable(bearable: Bearable) -> String {
         Bearable::Below(mean) => {
             format!("one every {mean} on a node costs less than 10 %; more are more than can be simulated")
         }
-        Bearable::None => "none: one in a century on a node costs more than 10 %".to_owned(),
+        Bearable::None => {
+            "none: one in 213 days on a node, the rarest that can be simulated, costs more than 10 %".to_owned()
+        }
     }
 }
 
@@ -123,9 +125,11 @@ impl Answer {
             if errors.overlap == Overlap::Queued { "waiting for each other" } else { "dropped during another" };
         let _ = writeln!(text, "errors      one every {} on {place}, {}, {overlap}", errors.mean, cost(&errors.cost));
         if let Some((label, history)) = &self.dimm {
-            let most =
-                history.mtbce_interval.1.map_or_else(|| "any".to_owned(), |most| Time::from_secs_f64(most).to_string());
-            let least = Time::from_secs_f64(history.mtbce_interval.0);
+            if history.is_rare() {
+                let _ = writeln!(text, "            they are rarer than can be simulated: so rare cost less than this");
+            }
+            let most = history.mtbce_interval.1.map_or_else(|| "any".to_owned(), long);
+            let least = long(history.mtbce_interval.0);
             let _ = writeln!(
                 text,
                 "            of {label}: {} in {:.1} days, so one every {least} to {most} (95 %)",

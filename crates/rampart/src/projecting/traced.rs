@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use super::arguments::QuestionArguments;
 use super::schedule;
 use super::show::{Answer, percent};
-use crate::commands::project::threads;
 use crate::error::Error;
+use crate::input;
 use crate::show::{self, count};
 use crate::signals;
 
@@ -35,12 +35,20 @@ pub struct Traced {
 impl Traced {
     /// What is known of the trace in a file, of which so many runs at once will be made on so many nodes.
     fn read(path: &Path, nodes: Option<u32>, network: &LogGops, runs: usize, stop: &AtomicBool) -> Result<Self, Error> {
+        const REMEDY: &str = "use a shorter one, or fewer nodes";
         let needed = |length| file::memory(length, nodes.unwrap_or(1), runs);
-        let bytes = schedule::read(path, needed, "use a shorter one, or fewer nodes")?;
-        let refused = |error: rampart_scale::Error| Error::Schedule { path: path.to_owned(), why: error.to_string() };
+        let told = |why: String| Error::Schedule { path: path.to_owned(), why };
+        let refused = |error: rampart_scale::Error| told(error.to_string());
+        input::length(path).and_then(|length| input::fits(needed(length), REMEDY)).map_err(told)?;
+        if !file::is_begun(&input::begin(path, file::MAGIC.len()).map_err(told)?) {
+            return Err(refused(rampart_scale::Error::NoTrace { at: 0 }));
+        }
+        let bytes = schedule::read(path, needed, REMEDY)?;
         let recorded = file::read(&bytes, network).map_err(refused)?;
         let memory = file::memory(bytes.len() as u64, nodes.unwrap_or(recorded.trace.ranks()), runs);
         drop(bytes);
+        let ranks = recorded.trace.ranks();
+        schedule::fits(path, file::memory_of_runs(nodes.unwrap_or(ranks).max(ranks), runs), REMEDY)?;
         let same_size = simulate_until(&recorded.trace.extrapolated(1)?, network, &Undisturbed, stop)?.makespan();
         Ok(Self { recorded, same_size, memory })
     }
@@ -121,8 +129,7 @@ pub fn ask(
     network: &LogGops,
 ) -> Result<Answer, Error> {
     let stop = signals::stop_flag()?;
-    let runs = threads().min(usize::try_from(question.seeds).unwrap_or(usize::MAX));
-    let traced = Traced::read(path, question.nodes, network, runs, &stop)?;
+    let traced = Traced::read(path, question.nodes, network, schedule::at_once(question), &stop)?;
     let extrapolated = traced.recorded.trace.extrapolated(traced.factor(question.nodes)?)?;
     let answer = schedule::ask(question, path, &extrapolated, errors, network, (&*stop, traced.memory))?;
     Ok(Answer { traced: Some(traced), ..answer })

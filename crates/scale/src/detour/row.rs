@@ -116,6 +116,16 @@ impl CorrectedErrors {
     pub(crate) fn burst_size(&self) -> f64 {
         self.burst.errors as f64
     }
+
+    /// Errors that are drawn for each error in the time that a program takes undisturbed: more come while others take the CPU.
+    pub(crate) fn drawn_for_each(&self) -> f64 {
+        let of_a_burst = self.mean.as_secs_f64() + (self.burst_size() - 1.0) * self.burst.apart.as_secs_f64();
+        let taken = self.cost.mean_secs() * self.burst_size() / of_a_burst;
+        match self.overlap {
+            Overlap::Dropped => 1.0 + taken,
+            Overlap::Queued => 1.0 / (1.0 - taken).max(f64::MIN_POSITIVE),
+        }
+    }
 }
 
 /// The shortest mean time between errors: below it, drawing those that are dropped is all that is done.
@@ -167,6 +177,7 @@ impl Rows {
         // Even numbers for arrivals, odd ones for costs. 53 bits of it: above zero, up to one.
         #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
         let uniform = ((self.draw(rank, 2 * number) >> 11) + 1) as f64 / (1_u64 << 53) as f64;
+        // An error beyond the end of time never comes: no run gets there.
         Time::from_secs_f64(-libm::log(uniform) * self.errors.mean.as_secs_f64())
     }
 

@@ -322,7 +322,9 @@ fn finished(builders: Vec<Builder>) -> Goal {
 fn with_unrelated(goal: &Goal, ranks: u32, cpu: u8) -> Goal {
     let with = |(rank, graph): (u32, &RankGraph)| {
         let mut builder = Builder::default();
-        graph.operations().iter().for_each(|operation| drop(builder.add(*operation)));
+        for operation in graph.operations() {
+            builder.add(*operation);
+        }
         for other in graph.operations().iter().map(|operation| operation.id()) {
             graph.after_start(other).iter().for_each(|waiting| builder.wait(OpId(*waiting), After::Start, other));
             graph.after_end(other).iter().for_each(|waiting| builder.wait(OpId(*waiting), After::End, other));

@@ -137,7 +137,7 @@ impl Prepared {
         let cycles = long.picos().div_ceil(self.cycle().picos().max(1)).max(LEAST_CYCLES);
         #[expect(clippy::cast_precision_loss, reason = "a count of cycles")]
         let expected = cycles as f64 * self.cycle().as_secs_f64() / apart;
-        if expected > MOST_DRAWN {
+        if expected * errors.drawn_for_each() > MOST_DRAWN {
             return Err(Error::TooManyErrors { apart: errors.mean });
         }
         Ok((cycles, expected))

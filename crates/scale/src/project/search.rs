@@ -12,8 +12,8 @@ pub const BEARABLE: f64 = 0.10;
 /// How near the answer is: within a fifth, which is about as near as so few errors tell.
 const NEAR: f64 = 1.2;
 
-/// Means are looked for up to this: a century.
-const RAREST: f64 = 100.0 * 365.25 * 86_400.0;
+/// Means are looked for up to this: the largest that can be simulated, 213 days in whole seconds.
+const RAREST: f64 = 18_446_744.0;
 
 /// The most frequent errors that a program bears.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,7 +22,7 @@ pub enum Bearable {
     From(Time),
     /// Even as frequent as this; more frequent ones are more than can be simulated.
     Below(Time),
-    /// None at all: not even one of a node in a century.
+    /// None at all: not even one of a node in the longest time that can be simulated, 213 days.
     None,
 }
 
@@ -48,12 +48,15 @@ pub fn bearable(
     };
     // A node alone loses cost / mean of its time: below ten times the cost no program bears them.
     let mut low = (errors.cost.mean_secs() * errors.burst_size() / BEARABLE).max(1e-6);
-    let mut high = errors.mean.as_secs_f64().max(low);
+    if low >= RAREST {
+        return Ok(Bearable::None);
+    }
+    let mut high = errors.mean.as_secs_f64().max(low).min(RAREST);
     loop {
         match bears(high)? {
             Some(true) => break,
             // Too many to be drawn, or too frequent: rarer ones then.
-            Some(false) | None if high < RAREST => (low, high) = (high, high * 4.0),
+            Some(false) | None if high < RAREST => (low, high) = (high, (high * 4.0).min(RAREST)),
             _ => return Ok(Bearable::None),
         }
     }

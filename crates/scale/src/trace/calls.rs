@@ -163,8 +163,9 @@ impl<'a> Calls<'a> {
 
     /// One record more, and what was before it.
     pub fn tell(&mut self, spent: Spent, record: Record) -> Result<(), Contradiction> {
-        self.compute(self.longer(spent.computed));
-        let library = self.longer(spent.library);
+        let computed = self.longer(spent.computed)?;
+        self.compute(computed);
+        let library = self.longer(spent.library)?;
         let of_a_message = matches!(
             record,
             Record::Recv(_) | Record::Isend(..) | Record::Irecv(..) | Record::Start(_) | Record::Done(_)
@@ -206,10 +207,10 @@ impl<'a> Calls<'a> {
     }
 
     /// Time of a CPU that others use as well.
-    fn longer(&self, time: Time) -> Time {
+    fn longer(&self, time: Time) -> Result<Time, Contradiction> {
         let (longer, shorter) = self.share;
         let picos = u128::from(time.picos()) * u128::from(longer) / u128::from(shorter);
-        Time::from_picos(u64::try_from(picos).unwrap_or(u64::MAX))
+        u64::try_from(picos).map(Time::from_picos).map_err(|_| Contradiction)
     }
 
     fn compute(&mut self, time: Time) {

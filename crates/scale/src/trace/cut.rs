@@ -4,7 +4,7 @@
 //! some are in a collective where others are not. **Idea.** The calls are gone through without times, each rank as far as it comes with
 //! what the others did; there it ends. **Why this way.** What is left is a program that runs to its end.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use super::{Call, Communicator, Request};
 use crate::operation::{Kind, Operation, Rank};
@@ -14,20 +14,39 @@ type Line = (u32, u32, u32);
 
 /// Shortens the calls of all ranks to what they did together. `communicators` are those after [`Communicator::WORLD`].
 pub(super) fn cut(ranks: &mut [Vec<Call>], communicators: &[Vec<Rank>]) {
-    let mut lines = Lines::default();
-    let mut arrived: HashMap<(Communicator, u64), usize> = HashMap::new();
-    let mut walkers: Vec<Walker> = (0..).zip(ranks.iter()).map(|(rank, calls)| Walker::new(rank, calls)).collect();
-    let all = ranks.len();
-    let count = |communicator: Communicator| match communicator {
-        Communicator::WORLD => all,
-        Communicator(number) => communicators[number as usize - 1].len(),
-    };
-    while walkers.iter_mut().fold(false, |went, walker| walker.go_on(&mut lines, &mut arrived, &count) | went) {}
-    let ends: Vec<usize> = walkers.iter().map(|walker| walker.next).collect();
+    let (ends, _) = ends(ranks, communicators);
     for (calls, end) in ranks.iter_mut().zip(ends) {
         calls.truncate(end);
     }
     leave_out_unmatched(ranks);
+}
+
+/// How far each rank comes with what the others do, and how often ranks were looked at.
+fn ends(ranks: &[Vec<Call>], communicators: &[Vec<Rank>]) -> (Vec<usize>, u64) {
+    let mut lines = Lines::default();
+    let mut arrived: HashMap<(Communicator, u64), usize> = HashMap::new();
+    let mut walkers: Vec<Walker> = (0..).zip(ranks).map(|(rank, calls)| Walker::new(rank, calls)).collect();
+    let world: Vec<Rank> = (0..).map(Rank).take(ranks.len()).collect();
+    let members = |communicator: Communicator| match communicator {
+        Communicator::WORLD => world.as_slice(),
+        Communicator(number) => communicators[number as usize - 1].as_slice(),
+    };
+    // Whoever may go on: all at first, then those whom others sent to or came into a collective with.
+    let mut awake: VecDeque<Rank> = world.iter().copied().collect();
+    let mut is_awake = vec![true; ranks.len()];
+    let (mut woken, mut looks) = (Vec::new(), 0);
+    while let Some(rank) = awake.pop_front() {
+        is_awake[rank.index()] = false;
+        looks += 1;
+        walkers[rank.index()].go_on(&mut lines, &mut arrived, &members, &mut woken);
+        for rank in woken.drain(..) {
+            // A message may be to a rank that is not there: that is refused later.
+            if is_awake.get_mut(rank.index()).is_some_and(|awake| !std::mem::replace(awake, true)) {
+                awake.push_back(rank);
+            }
+        }
+    }
+    (walkers.iter().map(|walker| walker.next).collect(), looks)
 }
 
 /// How many messages were sent and asked for.
@@ -77,14 +96,14 @@ impl<'a> Walker<'a> {
         Self { rank, calls, next: 0, waits: None, came: false, receives: HashMap::new(), collectives: HashMap::new() }
     }
 
-    /// Goes as far as it can; whether it went at all.
-    fn go_on(
+    /// Goes as far as it can; ranks that may go on by that are appended to `woken`.
+    fn go_on<'b>(
         &mut self,
         lines: &mut Lines,
         arrived: &mut HashMap<(Communicator, u64), usize>,
-        count: &impl Fn(Communicator) -> usize,
-    ) -> bool {
-        let before = (self.next, self.came);
+        members: &impl Fn(Communicator) -> &'b [Rank],
+        woken: &mut Vec<Rank>,
+    ) {
         while let Some(call) = self.calls.get(self.next) {
             let first = !self.came;
             self.came = true;
@@ -97,6 +116,7 @@ impl<'a> Walker<'a> {
                 }
                 Call::Blocking(operation) | Call::Begin(operation, _) if operation.kind == Kind::Send => {
                     lines.send(line(self.rank, operation));
+                    woken.push(Rank(operation.peer));
                     true
                 }
                 Call::Begin(operation, request) => {
@@ -109,7 +129,11 @@ impl<'a> Walker<'a> {
                     let number = *self.collectives.entry(communicator).or_default();
                     let here = arrived.entry((communicator, number)).or_default();
                     *here += usize::from(first);
-                    *here == count(communicator)
+                    let complete = *here == members(communicator).len();
+                    if complete && first {
+                        woken.extend(members(communicator));
+                    }
+                    complete
                 }
             };
             if !goes {
@@ -120,7 +144,6 @@ impl<'a> Walker<'a> {
             }
             (self.next, self.came, self.waits) = (self.next + 1, false, None);
         }
-        before != (self.next, self.came)
     }
 }
 
@@ -150,5 +173,28 @@ fn message(call: &Call) -> Option<Operation> {
     match call {
         Call::Blocking(operation) | Call::Begin(operation, _) => Some(*operation).filter(|it| it.kind != Kind::Calc),
         Call::Wait(_) | Call::Collective(..) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rampart_memory::Bytes;
+
+    use super::*;
+    use crate::operation::Tag;
+
+    /// Each rank waits for the next one: looked at in their order, one a time can go on.
+    #[test]
+    fn ranks_that_wait_for_each_other_in_a_row_are_looked_at_as_often_as_something_changes() {
+        let (count, bytes, tag) = (5000_u32, Bytes::new(1), Tag(0));
+        let calls = |rank: u32| {
+            let receive = (rank + 1 < count).then(|| Operation::recv(Some(Rank(rank + 1)), bytes, Some(tag)));
+            let send = (rank > 0).then(|| Operation::send(Rank(rank - 1), bytes, tag));
+            receive.into_iter().chain(send).map(Call::Blocking).collect::<Vec<_>>()
+        };
+        let ranks: Vec<Vec<Call>> = (0..count).map(calls).collect();
+        let (ends, looks) = ends(&ranks, &[]);
+        assert!(ends.iter().zip(&ranks).all(|(end, calls)| *end == calls.len()));
+        assert!(looks <= 2 * u64::from(count), "{looks}");
     }
 }

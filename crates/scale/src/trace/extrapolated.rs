@@ -3,6 +3,8 @@
 //! **Problem.** What a rank may do next depends on where it is in its calls, in a collective of them, and on its requests. **Idea.**
 //! It goes on from call to call until one has to wait, and remembers what for. **Why this way.** That is what the program did.
 
+use std::collections::VecDeque;
+
 use rampart_memory::Bytes;
 
 use super::{Call, Communicator, Members, Request, Trace};
@@ -30,8 +32,20 @@ pub struct Progress {
     until: Until,
     /// The collective that it is in.
     collective: Option<Within>,
-    /// Requests that are not done.
-    open: Vec<OpId>,
+    /// Requests that are not done, in order of their numbers: most are done from one end.
+    open: VecDeque<OpId>,
+}
+
+impl Progress {
+    fn begin(&mut self, request: OpId) {
+        match self.open.back() {
+            Some(last) if *last > request => {
+                let place = self.open.partition_point(|open| *open < request);
+                self.open.insert(place, request);
+            }
+            _ => self.open.push_back(request),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -121,11 +135,11 @@ impl<'a> Extrapolated<'a> {
                 }
                 Call::Begin(operation, Request(request)) => {
                     free.push(operation.shifted(block).named(OpId(request)));
-                    progress.open.push(OpId(request));
+                    progress.begin(OpId(request));
                     progress.until = Until::Started;
                     return;
                 }
-                Call::Wait(Request(request)) if progress.open.contains(&OpId(request)) => {
+                Call::Wait(Request(request)) if progress.open.binary_search(&OpId(request)).is_ok() => {
                     progress.until = Until::Request(OpId(request));
                     return;
                 }
@@ -160,7 +174,9 @@ impl Schedule for Extrapolated<'_> {
 
     fn done(&self, rank: Rank, progress: &mut Progress, operation: OpId, _: Time, free: &mut Vec<Operation>) {
         if operation != BLOCKING {
-            progress.open.retain(|request| *request != operation);
+            if let Ok(place) = progress.open.binary_search(&operation) {
+                progress.open.remove(place);
+            }
         }
         match progress.until {
             Until::Done(left) if operation == BLOCKING && left > 1 => progress.until = Until::Done(left - 1),

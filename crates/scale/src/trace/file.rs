@@ -15,7 +15,8 @@ use crate::network::LogGops;
 use crate::numbers::{Numbers, put};
 use crate::time::Time;
 
-const MAGIC: &[u8; 8] = b"RAMPTRAC";
+/// How a trace begins.
+pub const MAGIC: &[u8; 8] = b"RAMPTRAC";
 const MAGIC_OF_RANK: &[u8; 8] = b"RAMPRANK";
 const VERSION: u64 = 2;
 
@@ -47,6 +48,12 @@ pub fn joined(ranks: &[Vec<u8>]) -> Vec<u8> {
         out.extend_from_slice(rank);
     }
     out
+}
+
+/// Whether a file that begins so may be a trace.
+#[must_use]
+pub fn is_begun(begin: &[u8]) -> bool {
+    begin.starts_with(MAGIC)
 }
 
 /// Reads what [`joined`] made, to be simulated over a network: what the network takes of the CPUs is left out of the calls that took it.
@@ -96,8 +103,13 @@ pub fn read(bytes: &[u8], network: &LogGops) -> Result<Recorded, Error> {
 /// four bytes is a call of 40, and its computing another. The trace is kept once, the ranks are each run's own.
 #[must_use]
 pub fn memory(bytes: u64, ranks: u32, runs: usize) -> Bytes {
-    let of_ranks = (u64::from(ranks) * 2048).saturating_mul(runs as u64);
-    Bytes::new(bytes.saturating_mul(20).saturating_add(of_ranks))
+    Bytes::new(bytes.saturating_mul(20).saturating_add(memory_of_runs(ranks, runs).get()))
+}
+
+/// Memory that so many runs at once take on so many ranks: about.
+#[must_use]
+pub fn memory_of_runs(ranks: u32, runs: usize) -> Bytes {
+    Bytes::new((u64::from(ranks) * 2048).saturating_mul(runs as u64))
 }
 
 fn known_version(found: u64) -> Result<(), Error> {

@@ -5,6 +5,9 @@
 use crate::numbers::{NoNumber, Numbers};
 use crate::time::Time;
 
+/// The most bytes of a call: 512 GiB. A collective of all ranks that there may be moves fewer than 2^64 bytes then, so no size overflows.
+const MOST_BYTES: u64 = 1 << 39;
+
 /// What a library names a communicator or a request by; used again when it is free.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Handle(pub u64);
@@ -135,7 +138,7 @@ impl<'a> Records<'a> {
     /// The next one, and what the rank did before it.
     pub fn next(&mut self) -> Result<(Spent, Record), NoRecord> {
         let kind = self.numbers.number()?;
-        let [computed, library] = [self.numbers.number()?, self.numbers.number()?].map(Time::from_nanos);
+        let (computed, library) = (self.time()?, self.time()?);
         let record = match kind {
             1 => Record::Send(self.message()?),
             2 => Record::Recv(self.message()?),
@@ -150,10 +153,18 @@ impl<'a> Records<'a> {
             11 => self.collective()?,
             12 => Record::Communicator { communicator: self.communicator()?, members: self.members()? },
             13 => Record::Other(self.text()?),
-            14 => Record::End { wall: Time::from_nanos(self.numbers.number()?) },
+            14 => Record::End { wall: self.time()? },
             _ => return Err(NoRecord::Damaged),
         };
         Ok((Spent { computed, library }, record))
+    }
+
+    fn time(&mut self) -> Result<Time, NoRecord> {
+        Time::checked_nanos(self.numbers.number()?).ok_or(NoRecord::Damaged)
+    }
+
+    fn bytes(&mut self) -> Result<u64, NoRecord> {
+        Some(self.numbers.number()?).filter(|bytes| *bytes <= MOST_BYTES).ok_or(NoRecord::Damaged)
     }
 
     fn message(&mut self) -> Result<Message, NoRecord> {
@@ -163,7 +174,7 @@ impl<'a> Records<'a> {
             1 => Peer::Anybody,
             number => Peer::Number(number - 2),
         };
-        Ok(Message { communicator, peer, tag: self.less_one()?, bytes: self.numbers.number()? })
+        Ok(Message { communicator, peer, tag: self.less_one()?, bytes: self.bytes()? })
     }
 
     fn done(&mut self) -> Result<Done, NoRecord> {
@@ -174,7 +185,7 @@ impl<'a> Records<'a> {
     fn collective(&mut self) -> Result<Record, NoRecord> {
         let communicator = self.communicator()?;
         let which = Which::ALL.get(self.numbers.small::<usize>()?).copied().ok_or(NoRecord::Damaged)?;
-        Ok(Record::Collective { communicator, which, root: self.numbers.small()?, bytes: self.numbers.number()? })
+        Ok(Record::Collective { communicator, which, root: self.numbers.small()?, bytes: self.bytes()? })
     }
 
     /// The count is not believed: members are read until there are no more.

@@ -328,3 +328,55 @@ fn a_run_that_ended_is_kept_whole() {
     assert_eq!(recorded.trace.calls(Rank(1)).iter().filter(sends).count(), 8);
     simulate(&recorded.trace.extrapolated(1).unwrap(), &LogGops::loggopsim(), &Undisturbed).unwrap();
 }
+
+#[test]
+fn what_does_not_fit_is_no_trace() {
+    let with = |kind: u64, spent: [u64; 2], fields: &[u64]| {
+        let [mut zero, mut one] = one_message();
+        zero.call(kind, spent, fields);
+        read(&joined(&[zero.end(), one.end()]))
+    };
+    let longest = u64::MAX / 1000;
+    assert!(with(10, [longest, longest], &[SAME]).is_ok());
+    assert!(with(11, [0, 0], &[SAME, 0, 0, 1 << 39]).is_err_and(|error| matches!(error, Error::Apart { .. })));
+    for (kind, spent, fields) in [
+        (10, [longest + 1, 0], &[SAME] as &[u64]),
+        (10, [0, longest + 1], &[SAME]),
+        (1, [0, 0], &[SAME, 1 + 2, 6, (1 << 39) + 1]),
+        (11, [0, 0], &[SAME, 0, 0, (1 << 39) + 1]),
+        (14, [0, 0], &[longest + 1]),
+    ] {
+        assert!(matches!(with(kind, spent, fields), Err(Error::NoTrace { .. })), "{kind}");
+    }
+    // Ranks that share CPUs take longer: here too long.
+    let mut shared = File(b"RAMPRANK".to_vec());
+    shared.fields(&[2, 0, 1, 2, 1]).record(10, longest / 2 + 1, &[0]);
+    assert!(matches!(read(&joined(&[shared.end()])), Err(Error::NoTrace { .. })));
+}
+
+#[test]
+fn requests_may_be_numbered_and_waited_for_in_any_order() {
+    let numbers = [7, 2, 9, 4];
+    let begun = |send: bool| {
+        numbers.map(|number| {
+            let (bytes, tag) = (Bytes::new(1), Tag(number));
+            let operation = if send {
+                Operation::send(Rank(1), bytes, tag)
+            } else {
+                Operation::recv(Some(Rank(0)), bytes, Some(tag))
+            };
+            Call::Begin(operation, Request(number))
+        })
+    };
+    let calls = |send: bool, waited: [u32; 4]| -> Vec<Call> {
+        begun(send).into_iter().chain(waited.map(|number| Call::Wait(Request(number)))).chain([calc(100)]).collect()
+    };
+    let last = |waited| {
+        let trace = Trace::new(vec![calls(true, waited), calls(false, waited)]).unwrap();
+        let run = simulate(&trace.extrapolated(1).unwrap(), &LogGops::loggopsim(), &Undisturbed).unwrap();
+        run.finished.iter().map(|time| time.nanos()).collect::<Vec<_>>()
+    };
+    // All four have to be there before the computing.
+    assert_eq!(last(numbers), [4 * 1500 + 100, 4 * 1500 + 2500 + 1500 + 100]);
+    assert_eq!(last([4, 9, 2, 7]), last(numbers));
+}

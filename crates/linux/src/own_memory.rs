@@ -1,0 +1,72 @@
+//! The end of this process's own memory: a limit, and one line where it is reached.
+//!
+//! **Problem.** Rust aborts where memory runs out, and Linux kills where it was promised too often. Neither says what to do, and the second
+//! may hit another program. **Idea.** A process that reads what strangers wrote gives itself a limit, and an allocator that ends it with
+//! one line and exit code 2.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::io::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rampart_memory::Bytes;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::Error;
+
+/// The system's allocator. Where it has no memory left, the process ends.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OneLineAtTheEnd;
+
+const LINE: &[u8] = b"rampart: out of memory: ask for less, or free some\n";
+
+/// Says so once, and ends the process. Nothing here allocates.
+fn end() -> ! {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if SAID.swap(true, Ordering::Relaxed) {
+        // Another thread says it, and ends this one too.
+        loop {
+            std::thread::yield_now();
+        }
+    }
+    let _unsaid = std::io::stderr().write_all(LINE);
+    std::process::exit(2)
+}
+
+fn or_end(memory: *mut u8) -> *mut u8 {
+    if memory.is_null() { end() } else { memory }
+}
+
+#[allow(unsafe_code)]
+// SAFETY: each call is passed on to the system's allocator as it came, and its answer is given back as it is, but for null, after which
+// nothing runs any more.
+unsafe impl GlobalAlloc for OneLineAtTheEnd {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller keeps the promises of `alloc`, which are the same.
+        or_end(unsafe { System.alloc(layout) })
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller keeps the promises of `alloc_zeroed`, which are the same.
+        or_end(unsafe { System.alloc_zeroed(layout) })
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller keeps the promises of `realloc`, which are the same, and `memory` came from the system's allocator.
+        or_end(unsafe { System.realloc(memory, layout, size) })
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the promises of `dealloc`, which are the same, and `memory` came from the system's allocator.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+/// From now on this process, and the children that it starts, may have so much memory that nobody else can use, and no more.
+///
+/// # Errors
+/// If the kernel refuses the limit.
+pub fn limit(most: Bytes) -> Result<(), Error> {
+    let now = getrlimit(Resource::Data);
+    let current = Some(now.current.map_or(most.get(), |current| current.min(most.get())));
+    setrlimit(Resource::Data, Rlimit { current, maximum: now.maximum }).map_err(|cause| Error::Limit(cause.into()))
+}
