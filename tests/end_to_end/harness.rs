@@ -98,8 +98,9 @@ pub fn end(child: Child) -> Said {
 
 /// Sends a signal to a child of ours.
 pub fn signal(child: &Child, name: &str) {
-    let sent = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status();
-    assert!(sent.expect("kill runs").success(), "SIG{name} is sent");
+    // The shell's own: a bare Debian has no other.
+    let sent = Command::new("sh").args(["-c", &format!("kill -{name} {}", child.id())]).status();
+    assert!(sent.expect("sh runs").success(), "SIG{name} is sent");
 }
 
 pub fn is_root() -> bool {

@@ -15,9 +15,9 @@ pub enum Error {
         /// What the system said.
         cause: io::Error,
     },
-    /// cannot make {path}: {cause}
+    /// cannot write {path}: {cause}
     Write {
-        /// The folder.
+        /// The file or folder.
         path: PathBuf,
         /// What the system said.
         cause: io::Error,
@@ -43,6 +43,10 @@ pub enum Error {
     // Never shown: how many failed was said already, on a line of its own that is to be the last.
     /// tests failed
     TestsFailed,
+    /// README.md has no section `Start` with packages to install and two commands
+    NoStart,
+    /// apt has no source of {0} here: add one
+    NoArchive(&'static str),
     /// no fuzz target `{0}`: `cargo xtask fuzz` lists them
     NoFuzzTarget(String),
 }

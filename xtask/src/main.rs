@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bare;
 mod error;
 mod fuzz;
 mod process;
@@ -25,6 +26,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
 
   tidy                   hold the tree to its rules: layers, unsafe, names, map, promises
   test                   everything that must pass: format, lints, tidy, documents, tests
+  check                  the same without the tests
+  bare [--first]         README's commands, or only the first, on a bare Debian root; needs root and debootstrap
   bench [NAME [ARGS]]    one bench in release; without a name, which there are
   fuzz [TARGET [TIME]]   one fuzz target for so many seconds (60); without a target, which there are
   qemu [SCENARIO]        scenarios on a Linux kernel of their own (all); needs qemu-system-x86_64";
@@ -46,6 +49,9 @@ fn perform(root: &Path, words: &[&str]) -> Result<(), Error> {
     match words {
         ["tidy"] => tidy::run(root),
         ["test"] => stages::run_all(root),
+        ["check"] => stages::run_checks(root),
+        ["bare"] => bare::try_readme(root, bare::Extent::All),
+        ["bare", "--first"] => bare::try_readme(root, bare::Extent::First),
         ["bench", arguments @ ..] => {
             run(cargo(root).args(["run", "--release", "--package", "rampart-bench", "--"]).args(arguments))
         }

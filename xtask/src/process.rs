@@ -35,6 +35,14 @@ pub fn run_watched(command: &mut Command, mut witness: impl FnMut(&str)) -> Resu
     judge(command, status)
 }
 
+/// Runs a program to its end, which must be a success, and returns its standard output.
+pub fn output(command: &mut Command) -> Result<String, Error> {
+    let run = command.stderr(Stdio::inherit()).output();
+    let output = run.map_err(|cause| Error::Start { command: shown(command), cause })?;
+    judge(command, output.status)?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
 fn judge(command: &Command, status: ExitStatus) -> Result<(), Error> {
     if status.success() { Ok(()) } else { Err(Error::Failed(shown(command))) }
 }

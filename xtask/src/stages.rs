@@ -9,9 +9,15 @@ use crate::error::Error;
 use crate::process::{cargo, run, run_watched};
 use crate::{fuzz, tidy};
 
-/// Runs the stages up to the first that fails, tests last. If it came to the tests, the last line says how many passed and
-/// failed.
+/// Runs the checks, then the tests. If it came to the tests, the last line says how many passed and failed.
 pub fn run_all(root: &Path) -> Result<(), Error> {
+    run_checks(root)?;
+    eprintln!("== tests");
+    tests(root)
+}
+
+/// Runs the stages before the tests, up to the first that fails.
+pub fn run_checks(root: &Path) -> Result<(), Error> {
     type Stage = (&'static str, fn(&Path) -> Result<(), Error>);
     let stages: [Stage; 5] = [
         ("format", format),
@@ -26,8 +32,7 @@ pub fn run_all(root: &Path) -> Result<(), Error> {
         perform(root).map_err(|cause| Error::Stage { stage, cause: Box::new(cause) })?;
         eprintln!("== {stage}: passed in {} s\n", start.elapsed().as_secs());
     }
-    eprintln!("== tests");
-    tests(root)
+    Ok(())
 }
 
 fn format(root: &Path) -> Result<(), Error> {

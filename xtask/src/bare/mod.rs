@@ -1,0 +1,166 @@
+//! A newcomer's first minutes: both commands of README's section "Start", on a bare Debian root.
+//!
+//! **Problem.** On the machine of a developer everything is installed, so what README forgets to name is not missed there.
+//! **Idea.** debootstrap makes the smallest Debian there is; in it are put the packages that README names, the Rust toolchain of
+//! this machine, and the committed tree; then the commands are typed as README writes them. `.ci/run` does the same in a
+//! second root, with the packages that it installs by itself. **Why roots and no images.** debootstrap is all that is needed.
+//!
+//! A root lies in `target/bare` while it is used. Mounts and processes are in namespaces of their own: nothing is left of them.
+
+mod machine;
+mod readme;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use crate::error::Error;
+use crate::process::{output, run};
+use readme::Start;
+
+/// The Debian release that README is tried on.
+const SUITE: &str = "bookworm";
+
+/// Where the tree lies in a root.
+const TREE: &str = "/rampart";
+
+/// Mounts what a root needs, and runs a command in it.
+const ENTER: &str = include_str!("enter.sh");
+
+/// Certificates that this machine trusts beside Debian's; installed with Debian's.
+const OWN_CERTIFICATES: &str = "usr/local/share/ca-certificates";
+
+/// How much of README is tried.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// Its first command.
+    First,
+    /// Both, and `.ci/run` but for its tests, which the second command runs.
+    All,
+}
+
+/// Tries README's commands in bare roots.
+pub fn try_readme(tree: &Path, extent: Extent) -> Result<(), Error> {
+    let text = output(Command::new("git").current_dir(tree).args(["show", "HEAD:README.md"]))?;
+    let start = Start::of(&text).ok_or(Error::NoStart)?;
+    let bare = Bare::make(tree)?;
+    let install =
+        format!("apt-get update -qq && apt-get install -y -qq --no-install-recommends {}", start.packages.join(" "));
+    let tried = if extent == Extent::First { &start.commands[..1] } else { &start.commands[..] };
+    bare.try_in("readme", std::iter::once(&install).chain(tried))?;
+    if extent == Extent::All {
+        bare.try_in("ci", [&".ci/run check".to_owned()])?;
+    }
+    println!("bare: passed on {SUITE} with {}", start.packages.join(" "));
+    Ok(())
+}
+
+/// A folder of roots, which goes with it.
+struct Bare {
+    folder: PathBuf,
+    toolchain: String,
+}
+
+impl Bare {
+    /// Makes a root to copy others from, with the tree of the last commit.
+    fn make(tree: &Path) -> Result<Self, Error> {
+        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| tree.join("target"), |path| tree.join(path));
+        let folder = target.join("bare");
+        remove(&folder)?;
+        fs::create_dir_all(&folder).map_err(|cause| Error::Write { path: folder.clone(), cause })?;
+        let toolchain = output(Command::new("rustc").args(["--print", "sysroot"]).current_dir(tree))?.trim().to_owned();
+        let bare = Self { folder, toolchain };
+        bare.bootstrap(&target)?;
+        let archive = bare.folder.join("tree.tar");
+        run(Command::new("git").current_dir(tree).args(["archive", "HEAD", "--output"]).arg(&archive))?;
+        let inside = bare.root("base").join(&TREE[1..]);
+        fs::create_dir_all(&inside).map_err(|cause| Error::Write { path: inside.clone(), cause })?;
+        run(Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(&inside))?;
+        Ok(bare)
+    }
+
+    fn root(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// The smallest Debian, which reaches the registries as this machine does.
+    fn bootstrap(&self, target: &Path) -> Result<(), Error> {
+        let archives = machine::archives(&output(Command::new("apt-get").args(machine::TARGETS))?, SUITE);
+        let mirror = machine::mirror(&archives, SUITE).ok_or(Error::NoArchive(SUITE))?;
+        let root = self.root("base");
+        let packages = target.join("debootstrap");
+        fs::create_dir_all(&packages).map_err(|cause| Error::Write { path: packages.clone(), cause })?;
+        let mut debootstrap = Command::new("unshare");
+        debootstrap.args(["--mount", "--propagation", "private", "debootstrap", "--variant=minbase"]);
+        run(debootstrap.arg("--cache-dir").arg(&packages).arg(SUITE).arg(&root).arg(mirror))?;
+        write(&root.join("etc/apt/sources.list"), &machine::sources(&archives))?;
+        let settings = output(Command::new("apt-config").args(["dump", "Acquire"]))?;
+        write(&root.join("etc/apt/apt.conf.d/90machine"), &settings)?;
+        copy_if_there(Path::new("/etc/hosts"), &root.join("etc/hosts"))?;
+        copy_if_there(&Path::new("/").join(OWN_CERTIFICATES), &root.join(OWN_CERTIFICATES))?;
+        let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+        if let Some(home) = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo"))) {
+            copy_if_there(&home.join("config.toml"), &root.join("root/.cargo/config.toml"))?;
+        }
+        Ok(())
+    }
+
+    /// Runs commands one after the other in a copy of the first root, each in the tree, as one types them.
+    fn try_in<'a>(&self, name: &str, commands: impl IntoIterator<Item = &'a String>) -> Result<(), Error> {
+        let root = self.root(name);
+        run(Command::new("cp").arg("-a").arg(self.root("base")).arg(&root))?;
+        for command in commands {
+            let start = Instant::now();
+            eprintln!("== bare: {command}");
+            run(&mut self.inside(&root, command))?;
+            eprintln!("== bare: `{command}` passed in {} s\n", start.elapsed().as_secs());
+        }
+        remove(&root)
+    }
+
+    /// One command in a root.
+    fn inside(&self, root: &Path, command: &str) -> Command {
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--mount", "--pid", "--fork", "--kill-child", "--propagation", "private", "sh", "-c", ENTER]);
+        unshare.arg("enter").arg(root).arg(&self.toolchain);
+        unshare.args(["sh", "-c", &format!("cd {TREE} && {command}")]);
+        unshare
+            .env_clear()
+            .envs(std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(machine::is_of_registries)));
+        unshare.env("PATH", "/opt/rust/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+        unshare.env("HOME", "/root").env("DEBIAN_FRONTEND", "noninteractive").stdin(std::process::Stdio::null());
+        unshare
+    }
+}
+
+impl Drop for Bare {
+    fn drop(&mut self) {
+        if let Err(error) = remove(&self.folder) {
+            eprintln!("xtask: {error}");
+        }
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Error> {
+    fs::write(path, text).map_err(|cause| Error::Write { path: path.to_owned(), cause })
+}
+
+/// Removes a folder with all that is in it, if it is there.
+fn remove(folder: &Path) -> Result<(), Error> {
+    match fs::remove_dir_all(folder) {
+        Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(Error::Write { path: folder.to_owned(), cause }),
+        _ => Ok(()),
+    }
+}
+
+/// Copies a file, or a folder of files.
+fn copy_if_there(from: &Path, to: &Path) -> Result<(), Error> {
+    if !from.exists() {
+        return Ok(());
+    }
+    let folder = to.parent().expect("it is in a folder");
+    fs::create_dir_all(folder).map_err(|cause| Error::Write { path: folder.to_owned(), cause })?;
+    run(Command::new("cp").arg("-RTL").arg(from).arg(to))
+}
