@@ -27,7 +27,7 @@ const SUITE: &str = "bookworm";
 const TREE: &str = "/rampart";
 
 /// Mounts what a root needs, and runs a command in it.
-const ENTER: &str = include_str!("enter.sh");
+const ENTER: &str = "enter.sh";
 
 /// Certificates that this machine trusts beside Debian's; installed with Debian's.
 const OWN_CERTIFICATES: &str = "usr/local/share/ca-certificates";
@@ -72,6 +72,7 @@ impl Bare {
         fs::create_dir_all(&folder).map_err(|cause| Error::Write { path: folder.clone(), cause })?;
         let toolchain = output(Command::new("rustc").args(["--print", "sysroot"]).current_dir(tree))?.trim().to_owned();
         let bare = Self { folder, toolchain };
+        write(&bare.folder.join(ENTER), include_str!("enter.sh"))?;
         bare.bootstrap(&target)?;
         let archive = bare.folder.join("tree.tar");
         run(Command::new("git").current_dir(tree).args(["archive", "HEAD", "--output"]).arg(&archive))?;
@@ -123,8 +124,8 @@ impl Bare {
     /// One command in a root.
     fn inside(&self, root: &Path, command: &str) -> Command {
         let mut unshare = Command::new("unshare");
-        unshare.args(["--mount", "--pid", "--fork", "--kill-child", "--propagation", "private", "sh", "-c", ENTER]);
-        unshare.arg("enter").arg(root).arg(&self.toolchain);
+        unshare.args(["--mount", "--pid", "--fork", "--kill-child", "--propagation", "private", "sh"]);
+        unshare.arg(self.folder.join(ENTER)).arg(root).arg(&self.toolchain);
         unshare.args(["sh", "-c", &format!("cd {TREE} && {command}")]);
         unshare
             .env_clear()
