@@ -32,6 +32,9 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   fuzz [TARGET [TIME]]   one fuzz target for so many seconds (60); without a target, which there are
   qemu [SCENARIO]        scenarios on a Linux kernel of their own (all); needs qemu-system-x86_64";
 
+/// What a scenario needs: the product, and what makes a guest's RAM bad.
+const QEMU_PACKAGES: [&str; 3] = ["rampart-cli", "rampart-preload", "rampart-badram"];
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -59,7 +62,9 @@ fn perform(root: &Path, words: &[&str]) -> Result<(), Error> {
         ["fuzz", target] => fuzz::run_target(root, target, "60"),
         ["fuzz", target, seconds] => fuzz::run_target(root, target, seconds),
         ["qemu", scenarios @ ..] => {
-            run(cargo(root).args(["build", "--release"]))?;
+            run(cargo(root)
+                .args(["build", "--release"])
+                .args(QEMU_PACKAGES.iter().flat_map(|name| ["--package", name])))?;
             run(Command::new(root.join("tests/qemu/run")).args(scenarios).current_dir(root))
         }
         _ => Err(Error::Usage(USAGE)),

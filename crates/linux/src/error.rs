@@ -18,6 +18,13 @@ pub enum Error {
         /// What the kernel said.
         cause: io::Error,
     },
+    /// cannot map {path}: {cause}
+    MapFile {
+        /// The file.
+        path: PathBuf,
+        /// What the kernel said.
+        cause: io::Error,
+    },
     /// {path} does not hold {expected}: report this kernel's version and the file's content
     Malformed {
         /// The file.

@@ -20,11 +20,13 @@
 //! | [`own_memory`] | a limit for this process, and one line where its memory ends |
 //! | [`vault`] | memory of a program that is absent until it is asked for |
 //! | [`shared`] | the same by a file that is mapped twice |
+//! | [`SharedWords`] | words of a file that other processes write meanwhile |
 //! | [`protect`] | the same by permissions alone, where pages cannot be moved |
 //! | `program` | where the program finds the pages of each: in one range, and through a [`Window`] elsewhere |
 //! | [`cpu`] | where threads run, how they give way, the clock, what takes their CPU from them |
 //!
-//! `unsafe` is where memory is mapped, registered and moved (below [`block`], [`userfaultfd`], [`vault`], [`shared`], `program` and [`protect`]), in the allocator of [`own_memory`], and in one
+//! `unsafe` is where memory is mapped, registered and moved (below [`block`], [`userfaultfd`], [`vault`], [`shared`], `shared_words`,
+//! `program` and [`protect`]), in the allocator of [`own_memory`], and in one
 //! system call and one instruction below [`cpu`].
 //!
 //! Works from Linux 5.10 on, with 4 KiB pages.
@@ -51,6 +53,7 @@ pub mod protect;
 pub mod retire;
 mod roots;
 pub mod shared;
+mod shared_words;
 pub mod topology;
 pub mod userfaultfd;
 pub mod vault;
@@ -69,6 +72,7 @@ pub use pagemap::Pagemap;
 pub use program::Window;
 pub use retire::{Outcome, Retirer, Way};
 pub use roots::Roots;
+pub use shared_words::SharedWords;
 pub use topology::Topology;
 
 /// Bytes in a page; as many as in a frame.

@@ -4,12 +4,6 @@
 # Frames from 192 MiB on, free on a machine that has just booted.
 frames="0xc000 0xc001 0xc123"
 
-poisoned() {
-  # 8 bytes a frame; bit 19 is HWPOISON (Documentation/admin-guide/mm/pagemap.rst).
-  byte=$(dd if=/proc/kpageflags bs=8 skip="$(($1))" count=1 2>/dev/null | od -An -tx1 | awk '{ print $3 }')
-  [ $((0x$byte & 8)) -ne 0 ]
-}
-
 before=$(meminfo HardwareCorrupted)
 for frame in $frames; do
   check "frame $frame is put on the map" rampart map add "$frame"

@@ -1,0 +1,174 @@
+//! All faults of one RAM: which are awake, how often each acted, and the commands of a scenario.
+
+use std::time::Duration;
+
+use rampart_linux::SharedWords;
+use rampart_memory::LINE_WORDS;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+use crate::effect::{Watcher, Words};
+use crate::spec::{self, Problem, Spec};
+
+/// `find` names at most so many places.
+const MOST_FOUND: usize = 64;
+
+impl Words for SharedWords {
+    fn count(&self) -> usize {
+        self.count()
+    }
+
+    fn load(&self, word: usize) -> u64 {
+        self.load(word)
+    }
+
+    fn store(&self, word: usize, value: u64) {
+        self.store(word, value);
+    }
+
+    fn set(&self, word: usize, mask: u64) {
+        self.set(word, mask);
+    }
+
+    fn clear(&self, word: usize, mask: u64) {
+        self.clear(word, mask);
+    }
+
+    fn invert(&self, word: usize, mask: u64) {
+        self.invert(word, mask);
+    }
+}
+
+/// Faults by number, 0 first, in the order in which they were added.
+#[derive(Debug)]
+pub struct Injector<W> {
+    ram: W,
+    faults: Vec<Injected>,
+    chance: ChaCha8Rng,
+    polls: u64,
+}
+
+#[derive(Debug)]
+struct Injected {
+    text: String,
+    spec: Spec,
+    added: Duration,
+    sleeps: bool,
+    /// Empty while it is not awake: what it remembered of its words is of no use afterwards.
+    watchers: Vec<Watcher>,
+    acted: u64,
+    span: Option<(Duration, Duration)>,
+}
+
+impl<W: Words> Injector<W> {
+    /// No faults yet.
+    pub fn new(ram: W) -> Self {
+        Self { ram, faults: Vec::new(), chance: ChaCha8Rng::seed_from_u64(0), polls: 0 }
+    }
+
+    /// Adds a fault, awake unless its options say otherwise; its number.
+    ///
+    /// # Errors
+    /// What is wrong with the text, or that the RAM ends below.
+    pub fn add(&mut self, text: &str, now: Duration) -> Result<usize, Problem> {
+        let spec = Spec::parse(text)?;
+        if spec.faults.iter().any(|fault| Watcher::new(fault, &self.ram, now).is_none()) {
+            return Err(Problem::Outside);
+        }
+        let text = text.to_owned();
+        let watchers = Vec::new();
+        self.faults.push(Injected { text, spec, added: now, sleeps: false, watchers, acted: 0, span: None });
+        Ok(self.faults.len() - 1)
+    }
+
+    /// Looks once at the words of every fault that is awake. Whether there is one.
+    pub fn poll(&mut self, now: Duration) -> bool {
+        let Self { ram, faults, chance, polls } = self;
+        let mut is_busy = false;
+        for fault in faults {
+            if fault.sleeps || !fault.spec.is_due(now.saturating_sub(fault.added)) {
+                fault.watchers.clear();
+                continue;
+            }
+            is_busy = true;
+            if fault.watchers.is_empty() {
+                let watchers = fault.spec.faults.iter().filter_map(|placed| Watcher::new(placed, ram, now));
+                fault.watchers = watchers.collect();
+            }
+            for watcher in &mut fault.watchers {
+                if watcher.act(ram, now, chance) {
+                    fault.acted += 1;
+                    fault.span = Some((fault.span.map_or(now, |(first, _)| first), now));
+                }
+            }
+        }
+        *polls += u64::from(is_busy);
+        is_busy
+    }
+
+    /// Obeys one command; its answer, one line.
+    pub fn obey(&mut self, command: &str, now: Duration) -> String {
+        let (verb, rest) = command.split_once(' ').unwrap_or((command, ""));
+        match verb {
+            "add" => match self.add(rest, now) {
+                Ok(number) => format!("added {number}"),
+                Err(problem) => format!("error: {problem}"),
+            },
+            "sleep" => self.sleep(rest, true),
+            "wake" => self.sleep(rest, false),
+            "acted" => self.faults.iter().fold("acted".to_owned(), |line, fault| format!("{line} {}", fault.acted)),
+            "bit" => self.bit(rest),
+            "find" => self.find(rest),
+            _ => "error: commands are add, sleep, wake, acted, bit, find".to_owned(),
+        }
+    }
+
+    fn sleep(&mut self, number: &str, sleeps: bool) -> String {
+        let named = if number.is_empty() {
+            self.faults.iter_mut().for_each(|fault| fault.sleeps = sleeps);
+            true
+        } else {
+            let fault = number.parse().ok().and_then(|number: usize| self.faults.get_mut(number));
+            fault.map(|fault| fault.sleeps = sleeps).is_some()
+        };
+        (if named { "done" } else { "error: no such fault" }).to_owned()
+    }
+
+    fn bit(&self, place: &str) -> String {
+        let cell = match spec::cell(place) {
+            Ok(cell) => cell,
+            Err(problem) => return format!("error: {problem}"),
+        };
+        let word = usize::try_from(cell.line.0).map_or(usize::MAX, |line| line.saturating_mul(LINE_WORDS));
+        match word.checked_add(cell.bit.word()).filter(|word| *word < self.ram.count()) {
+            Some(word) => format!("bit {}", self.ram.load(word) >> (cell.bit.index() % 64) & 1),
+            None => format!("error: {}", Problem::Outside),
+        }
+    }
+
+    /// The physical addresses at which a word lies.
+    fn find(&self, word: &str) -> String {
+        let Ok(wanted) = u64::from_str_radix(word.trim_start_matches("0x"), 16) else {
+            return "error: a word is up to 16 hexadecimal digits".to_owned();
+        };
+        let places = (0..self.ram.count()).filter(|&place| self.ram.load(place) == wanted).take(MOST_FOUND);
+        places.fold("found".to_owned(), |line, place| format!("{line} {:#x}", place * size_of::<u64>()))
+    }
+
+    /// What each fault did, a line each, and how fast they were polled.
+    pub fn report(&self, now: Duration) -> Vec<String> {
+        let acted = |fault: &Injected| match fault.span {
+            Some((first, last)) => {
+                let (first, last) = (first.as_secs_f64(), last.as_secs_f64());
+                format!("acted {} times from {first:.3} s to {last:.3} s: {}", fault.acted, fault.text)
+            }
+            None => format!("never acted: {}", fault.text),
+        };
+        let mut lines: Vec<String> = self.faults.iter().map(acted).collect();
+        lines.push(format!("{} polls in {:.1} s", self.polls, now.as_secs_f64()));
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests;

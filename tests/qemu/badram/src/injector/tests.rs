@@ -1,0 +1,76 @@
+use super::*;
+use crate::fake::Ram;
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn injector(faults: &[&str]) -> Injector<Ram> {
+    let mut injector = Injector::new(Ram::frames(4));
+    for (number, fault) in faults.iter().enumerate() {
+        assert_eq!(injector.add(fault, seconds(0)), Ok(number));
+    }
+    injector
+}
+
+#[test]
+fn many_faults_act_at_once_and_each_is_counted_with_its_times() {
+    let faults: Vec<String> = (0..200).map(|bit| format!("stuck-at@1/{}/{bit}=1", bit % 64)).collect();
+    let faults: Vec<&str> = faults.iter().map(String::as_str).collect();
+    let mut injector = injector(&faults);
+    assert!(injector.poll(seconds(1)));
+    assert_eq!(injector.obey("acted", seconds(1)), format!("acted{}", " 1".repeat(200)));
+    injector.ram.store(512, 0);
+    injector.poll(seconds(2));
+    assert!(injector.obey("acted", seconds(2)).starts_with("acted 2 1 1"));
+    let report = injector.report(seconds(3));
+    assert_eq!(report[0], "acted 2 times from 1.000 s to 2.000 s: stuck-at@1/0/0=1");
+    assert_eq!(report.last().unwrap(), "2 polls in 3.0 s");
+}
+
+#[test]
+fn a_fault_that_sleeps_does_not_act_and_forgets_what_it_saw() {
+    let mut injector = injector(&["coupling-in@1/0/0=up>2/0/0", "stuck-at@1/1/0=1"]);
+    assert!(injector.poll(seconds(1)));
+    assert_eq!(injector.obey("sleep 0", seconds(1)), "done");
+    injector.ram.store(512, 1);
+    injector.poll(seconds(2));
+    assert_eq!(injector.obey("wake", seconds(2)), "done");
+    injector.poll(seconds(3));
+    assert_eq!(injector.obey("acted", seconds(3)), "acted 0 1", "the aggressor changed while the fault slept");
+    assert_eq!(injector.obey("sleep", seconds(3)), "done");
+    assert!(!injector.poll(seconds(4)));
+}
+
+#[test]
+fn a_fault_is_awake_from_its_start_to_its_end_after_it_was_added() {
+    let mut injector = injector(&[]);
+    injector.add("stuck-at@1/0/0=1,from=2s,until=4s", seconds(10)).unwrap();
+    let busy = [11, 12, 13, 14].map(|second| injector.poll(seconds(second)));
+    assert_eq!(busy, [false, true, true, false]);
+}
+
+#[test]
+fn commands_are_answered_by_one_line_each() {
+    let mut injector = injector(&[]);
+    injector.ram.store(513, 0xdead_beef);
+    injector.ram.store(1024, 0xdead_beef);
+    for (command, answer) in [
+        ("add stuck-at@1/0/0=1", "added 0"),
+        ("add address@1>2,intermittent=0.5", "added 1"),
+        ("add stuck-at@4/0/0=1", "error: the RAM ends below this place"),
+        ("add stuck-at", "error: write KIND@PLACE..., as in stuck-at@0x5000/3/65=1"),
+        ("sleep 2", "error: no such fault"),
+        ("acted", "acted 0 0"),
+        ("bit 1/0/64", "bit 1"),
+        ("bit 1/0/68", "bit 0"),
+        ("bit 4/0/0", "error: the RAM ends below this place"),
+        ("bit 1/0", "error: a cell is FRAME/LINE/BIT, with lines 0 to 63 and bits 0 to 511, as in 0x5000/3/65"),
+        ("find deadbeef", "found 0x1008 0x2000"),
+        ("find 1", "found"),
+        ("find x", "error: a word is up to 16 hexadecimal digits"),
+        ("jump", "error: commands are add, sleep, wake, acted, bit, find"),
+    ] {
+        assert_eq!(injector.obey(command, seconds(0)), answer, "{command}");
+    }
+}

@@ -1,0 +1,133 @@
+//! Makes the RAM of an emulated machine bad, from outside.
+//!
+//! **Problem.** Faults that a tester emulates for itself are faults that its authors thought of, where its own code looks
+//! for them. **Idea.** A guest's RAM is a file that two processes map: the emulator, and this program, which forces wrong
+//! values into it as fast as it can look. A file offset is a physical address of the guest (below 2 GiB). **Why from
+//! outside.** Nothing in the guest, kernel and Rampart included, takes part; each fault that acted is counted, so a
+//! scenario can tell a fault that was missed from one that never acted.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`spec`] | how a person writes a fault at its place |
+//! | [`effect`] | what a fault does to the words that it watches |
+//! | [`injector`] | all faults: which are awake, how often each acted, the commands of a scenario |
+//!
+//! Libraries: `humantime` (times), `rand` and `rand_chacha` (intermittent faults, the same from one seed), `displaydoc` and
+//! `thiserror` (an error's doc comment is its message).
+
+#![forbid(unsafe_code)]
+
+mod effect;
+#[cfg(test)]
+mod fake;
+mod injector;
+mod spec;
+
+use std::io::{self, BufRead, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rampart_linux::SharedWords;
+
+use crate::injector::Injector;
+
+const USAGE: &str = "usage: badram --ram FILE [FAULT...]
+
+Makes the RAM in FILE bad until standard input ends. A FAULT is
+  stuck-at@CELL=VALUE            transition@CELL=up|down     (the change that fails)
+  coupling-in@CELL=up|down>CELL  coupling-id@CELL=up|down>CELL=VALUE
+  address@PLACE>PLACE            (the first reads and writes the second; lines, or whole frames)
+  retention@CELL=VALUE           (the value that is lost)
+and options behind commas: intermittent=0.1, retention=300ms, from=2s, until=10s. A CELL is FRAME/LINE/BIT, as 0x5000/3/65.
+Lines on standard input are commands, each answered by one line:
+  add FAULT    sleep [N]    wake [N]    acted    bit CELL    find WORD";
+
+/// How long the emulator may take to make the file.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let ["--ram", file, faults @ ..] = words.as_slice() else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    match perform(Path::new(file), faults) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("badram: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Why the RAM stays as it is.
+#[derive(Debug, displaydoc::Display, thiserror::Error)]
+enum Error {
+    /// {0}
+    Map(rampart_linux::Error),
+    /// {0}: {1}
+    Fault(String, spec::Problem),
+}
+
+fn perform(file: &Path, faults: &[&str]) -> Result<(), Error> {
+    let start = Instant::now();
+    let ram = open(file).map_err(Error::Map)?;
+    let mut injector = Injector::new(ram);
+    for fault in faults {
+        injector.add(fault, start.elapsed()).map_err(|problem| Error::Fault((*fault).to_owned(), problem))?;
+    }
+    serve(&mut injector, &commands(), start);
+    injector.report(start.elapsed()).iter().for_each(|line| eprintln!("badram: {line}"));
+    Ok(())
+}
+
+/// Waits for the emulator to make the file.
+fn open(file: &Path) -> Result<SharedWords, rampart_linux::Error> {
+    let start = Instant::now();
+    loop {
+        match SharedWords::open(file) {
+            Err(_) if start.elapsed() < PATIENCE => thread::sleep(Duration::from_millis(20)),
+            other => return other,
+        }
+    }
+}
+
+/// The lines of standard input, read beside the polling.
+fn commands() -> Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let lines = io::stdin().lock().lines().map_while(Result::ok);
+        for line in lines {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+/// Polls without a pause while a fault is awake, and until the commands end.
+fn serve(injector: &mut Injector<SharedWords>, commands: &Receiver<String>, start: Instant) {
+    loop {
+        let is_busy = injector.poll(start.elapsed());
+        let command = if is_busy {
+            commands.try_recv().map_err(|error| error == TryRecvError::Disconnected)
+        } else {
+            let pause = Duration::from_millis(1);
+            commands.recv_timeout(pause).map_err(|error| error == RecvTimeoutError::Disconnected)
+        };
+        match command {
+            Ok(line) => {
+                println!("{}", injector.obey(line.trim(), start.elapsed()));
+                // Who commands waits for the answer; one who is gone needs none.
+                let _ = io::stdout().flush();
+            }
+            Err(true) => return,
+            Err(false) => {}
+        }
+    }
+}

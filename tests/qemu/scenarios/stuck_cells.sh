@@ -1,0 +1,67 @@
+# Cells get stuck for good below locked pages of a guarded program, by each engine: the program never reads a wrong value,
+# the frames are on the map, and retired when it has ended.
+# memory: 448M
+# kernel: 6.12
+
+pages=4096 # 16 MiB
+
+# Sticks one bit of page $1 of the program, in its frame, at the value that it does not hold. Pages of which the RAM holds
+# a second, older image are left alone: that frame is anybody's.
+stick() {
+  badram find "$(printf '52414d%02x%06x00' $salt "$1")" || return
+  set -- "$1" ${answer#found}
+  [ $# = 2 ] || { echo "page $1: found at $*"; return; }
+  frame=$(($2 / 4096))
+  cell=$(printf '%#x/%d/%d' "$frame" $(($1 % 64)) $((($1 * 7) % 512)))
+  badram bit "$cell" || return
+  badram add "stuck-at@$cell=$((1 - ${answer#bit }))" || return
+  numbers="$numbers ${answer#added }"
+  frames="$frames $(printf '%#x' "$frame")"
+}
+
+# Whether fault $1 changed something; the first is number 0.
+acted() {
+  badram acted
+  set -- "$1" $answer
+  shift $(($1 + 2))
+  [ "$1" -gt 0 ]
+}
+
+program_ended_by_itself() {
+  [ "$1" = 0 ] && grep -qx right /tmp/said
+}
+
+salt=0
+for engine in move minor mprotect; do
+  salt=$((salt + 1))
+  rm -f /tmp/go /tmp/said /tmp/told
+  RAMPART_GUARD_LIBRARY=/bin/librampart_preload.so rampart run --engine $engine --cap 4MiB -- \
+    verifier $pages 4 $salt >/tmp/said 2>/tmp/told &
+  guard=$!
+  while [ ! -s /tmp/said ] && kill -0 "$guard" 2>/dev/null; do sleep 1; done
+  if ! grep -q '^filled' /tmp/said; then
+    wait "$guard"
+    cat /tmp/told
+    report "skip engine $engine: $(head -n 1 /tmp/told)"
+    continue
+  fi
+  # Until all but the cap is locked and has its codes.
+  sleep 10
+  frames=
+  numbers=
+  for page in 500 777 1000 1313 1600 1919 2222 2500; do stick $page; done
+  report "engine $engine: frames$frames"
+  check "$engine: at least four locked pages are in one frame each" test "$(echo $frames | wc -w)" -ge 4
+  touch /tmp/go
+  wait "$guard"
+  code=$?
+  cat /tmp/told /tmp/said
+  check "$engine: the program never reads a wrong value (exit code $code)" program_ended_by_itself $code
+  badram sleep
+  rampart map show
+  for number in $numbers; do check "$engine: fault $number acted" acted "$number"; done
+  for frame in $frames; do
+    check "$engine: frame $frame is on the map" on_map "$frame"
+    check "$engine: frame $frame is retired" poisoned "$frame"
+  done
+done
