@@ -12,12 +12,13 @@ mod bare;
 mod error;
 mod fuzz;
 mod process;
+mod scenarios;
 mod stages;
 mod tidy;
 mod tree;
 
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use crate::error::Error;
 use crate::process::{cargo, run};
@@ -30,10 +31,9 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   bare [--first]         README's commands, or only the first, on a bare Debian root; needs root and debootstrap
   bench [NAME [ARGS]]    one bench in release; without a name, which there are
   fuzz [TARGET [TIME]]   one fuzz target for so many seconds (60); without a target, which there are
-  qemu [SCENARIO]        scenarios on a Linux kernel of their own (all); needs qemu-system-x86_64";
-
-/// What a scenario needs: the product, and what makes a guest's RAM bad.
-const QEMU_PACKAGES: [&str; 3] = ["rampart-cli", "rampart-preload", "rampart-badram"];
+  qemu [SCENARIO]        scenarios on a Linux kernel of their own (all); needs qemu-system-x86_64
+  qemu --table           what four testers find of faults from outside, and after how long, as a Markdown table
+  nightly                all scenarios on each of the two kernels, and the table";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -61,12 +61,9 @@ fn perform(root: &Path, words: &[&str]) -> Result<(), Error> {
         ["fuzz"] => fuzz::list(root),
         ["fuzz", target] => fuzz::run_target(root, target, "60"),
         ["fuzz", target, seconds] => fuzz::run_target(root, target, seconds),
-        ["qemu", scenarios @ ..] => {
-            run(cargo(root)
-                .args(["build", "--release"])
-                .args(QEMU_PACKAGES.iter().flat_map(|name| ["--package", name])))?;
-            run(Command::new(root.join("tests/qemu/run")).args(scenarios).current_dir(root))
-        }
+        ["qemu", "--table"] => scenarios::table(root),
+        ["qemu", names @ ..] => scenarios::run_named(root, names),
+        ["nightly"] => scenarios::nightly(root),
         _ => Err(Error::Usage(USAGE)),
     }
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::error::Error;
 use crate::process::{cargo, run, run_watched};
-use crate::{fuzz, tidy};
+use crate::{fuzz, scenarios, tidy};
 
 /// Runs the checks, then the tests. If it came to the tests, the last line says how many passed and failed.
 pub fn run_all(root: &Path) -> Result<(), Error> {
@@ -54,14 +54,18 @@ fn tests(root: &Path) -> Result<(), Error> {
     let outcome = run_watched(cargo(root).args(["test", "--workspace", "--no-fail-fast"]), |line| {
         total += Tally::of(line).unwrap_or_default();
     });
+    // What the scenarios are built from compiles where the tests do.
+    let checks = scenarios::run_short(root);
+    total += checks.as_ref().copied().unwrap_or_default();
     println!("\n{} passed, {} failed", total.passed, total.failed);
     // Where no test failed, something else did: a test that does not compile, or that ended its whole program.
-    outcome.map_err(|cause| if total.failed > 0 { Error::TestsFailed } else { cause })
+    let outcome = outcome.and_then(|()| checks.map(drop));
+    if total.failed > 0 { Err(Error::TestsFailed) } else { outcome }
 }
 
 /// How many tests passed and failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Tally {
+pub struct Tally {
     passed: u64,
     failed: u64,
 }
@@ -72,6 +76,21 @@ impl Tally {
         let (_verdict, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
         let count = |what: &str| counts.split("; ").find_map(|part| part.strip_suffix(what)?.trim().parse().ok());
         Some(Self { passed: count("passed")?, failed: count("failed")? })
+    }
+
+    /// What a check of a scenario says; `None` for any other line.
+    pub fn of_check(line: &str) -> Option<Self> {
+        match line.trim_start().split_once(' ')?.0 {
+            "pass" => Some(Self { passed: 1, failed: 0 }),
+            "fail" => Some(Self { passed: 0, failed: 1 }),
+            _ => None,
+        }
+    }
+
+    /// These counts; one failure more where there is none and yet the whole did not succeed.
+    pub fn with_outcome(self, succeeded: bool) -> Self {
+        let failed = if succeeded { self.failed } else { self.failed.max(1) };
+        Self { failed, ..self }
     }
 }
 
@@ -98,5 +117,19 @@ mod tests {
             total += Tally::of(line).unwrap_or_default();
         }
         assert_eq!(total, Tally { passed: 15, failed: 2 });
+    }
+
+    #[test]
+    fn checks_of_scenarios_count_one_each_and_a_guest_that_never_ends_counts_as_failed() {
+        let mut total = Tally::default();
+        for line in
+            ["== retire, boot 1", "   pass it is retired", "   fail it is seen: pass 2", "   skip passed", "   end"]
+        {
+            total += Tally::of_check(line).unwrap_or_default();
+        }
+        assert_eq!(total, Tally { passed: 1, failed: 1 });
+        assert_eq!(total.with_outcome(false), total);
+        assert_eq!(Tally::default().with_outcome(false), Tally { passed: 0, failed: 1 });
+        assert_eq!(Tally::default().with_outcome(true), Tally::default());
     }
 }

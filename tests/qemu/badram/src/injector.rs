@@ -44,6 +44,8 @@ impl Words for SharedWords {
 pub struct Injector<W> {
     ram: W,
     faults: Vec<Injected>,
+    /// What the faults did that were cleared.
+    cleared: Vec<String>,
     chance: ChaCha8Rng,
     polls: u64,
 }
@@ -60,10 +62,23 @@ struct Injected {
     span: Option<(Duration, Duration)>,
 }
 
+impl Injected {
+    /// What it did, in a line.
+    fn summary(&self) -> String {
+        match self.span {
+            Some((first, last)) => {
+                let (first, last) = (first.as_secs_f64(), last.as_secs_f64());
+                format!("acted {} times from {first:.3} s to {last:.3} s: {}", self.acted, self.text)
+            }
+            None => format!("never acted: {}", self.text),
+        }
+    }
+}
+
 impl<W: Words> Injector<W> {
     /// No faults yet.
     pub fn new(ram: W) -> Self {
-        Self { ram, faults: Vec::new(), chance: ChaCha8Rng::seed_from_u64(0), polls: 0 }
+        Self { ram, faults: Vec::new(), cleared: Vec::new(), chance: ChaCha8Rng::seed_from_u64(0), polls: 0 }
     }
 
     /// Adds a fault, awake unless its options say otherwise; its number.
@@ -83,7 +98,7 @@ impl<W: Words> Injector<W> {
 
     /// Looks once at the words of every fault that is awake. Whether there is one.
     pub fn poll(&mut self, now: Duration) -> bool {
-        let Self { ram, faults, chance, polls } = self;
+        let Self { ram, faults, chance, polls, .. } = self;
         let mut is_busy = false;
         for fault in faults {
             if fault.sleeps || !fault.spec.is_due(now.saturating_sub(fault.added)) {
@@ -110,16 +125,21 @@ impl<W: Words> Injector<W> {
     pub fn obey(&mut self, command: &str, now: Duration) -> String {
         let (verb, rest) = command.split_once(' ').unwrap_or((command, ""));
         match verb {
-            "add" => match self.add(rest, now) {
-                Ok(number) => format!("added {number}"),
+            "add" => match rest.split(' ').map(|fault| self.add(fault, now)).collect::<Result<Vec<_>, _>>() {
+                Ok(numbers) => numbers.iter().fold("added".to_owned(), |line, number| format!("{line} {number}")),
                 Err(problem) => format!("error: {problem}"),
             },
+            "clear" => {
+                self.cleared.extend(self.faults.iter().map(Injected::summary));
+                self.faults.clear();
+                "done".to_owned()
+            }
             "sleep" => self.sleep(rest, true),
             "wake" => self.sleep(rest, false),
             "acted" => self.faults.iter().fold("acted".to_owned(), |line, fault| format!("{line} {}", fault.acted)),
             "bit" => self.bit(rest),
             "find" => self.find(rest),
-            _ => "error: commands are add, sleep, wake, acted, bit, find".to_owned(),
+            _ => "error: commands are add, clear, sleep, wake, acted, bit, find".to_owned(),
         }
     }
 
@@ -157,14 +177,8 @@ impl<W: Words> Injector<W> {
 
     /// What each fault did, a line each, and how fast they were polled.
     pub fn report(&self, now: Duration) -> Vec<String> {
-        let acted = |fault: &Injected| match fault.span {
-            Some((first, last)) => {
-                let (first, last) = (first.as_secs_f64(), last.as_secs_f64());
-                format!("acted {} times from {first:.3} s to {last:.3} s: {}", fault.acted, fault.text)
-            }
-            None => format!("never acted: {}", fault.text),
-        };
-        let mut lines: Vec<String> = self.faults.iter().map(acted).collect();
+        let mut lines = self.cleared.clone();
+        lines.extend(self.faults.iter().map(Injected::summary));
         lines.push(format!("{} polls in {:.1} s", self.polls, now.as_secs_f64()));
         lines
     }

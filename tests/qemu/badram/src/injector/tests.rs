@@ -59,9 +59,10 @@ fn commands_are_answered_by_one_line_each() {
         ("add stuck-at@1/0/0=1", "added 0"),
         ("add address@1>2,intermittent=0.5", "added 1"),
         ("add stuck-at@4/0/0=1", "error: the RAM ends below this place"),
+        ("add stuck-at@1/9/0=1 stuck-at@1/9/1=1", "added 2 3"),
         ("add stuck-at", "error: write KIND@PLACE..., as in stuck-at@0x5000/3/65=1"),
-        ("sleep 2", "error: no such fault"),
-        ("acted", "acted 0 0"),
+        ("sleep 4", "error: no such fault"),
+        ("acted", "acted 0 0 0 0"),
         ("bit 1/0/64", "bit 1"),
         ("bit 1/0/68", "bit 0"),
         ("bit 4/0/0", "error: the RAM ends below this place"),
@@ -69,8 +70,24 @@ fn commands_are_answered_by_one_line_each() {
         ("find deadbeef", "found 0x1008 0x2000"),
         ("find 1", "found"),
         ("find x", "error: a word is up to 16 hexadecimal digits"),
-        ("jump", "error: commands are add, sleep, wake, acted, bit, find"),
+        ("jump", "error: commands are add, clear, sleep, wake, acted, bit, find"),
     ] {
         assert_eq!(injector.obey(command, seconds(0)), answer, "{command}");
     }
+}
+
+#[test]
+fn what_is_cleared_acts_no_more_and_stays_in_the_report() {
+    let mut injector = injector(&["stuck-at@1/0/0=1"]);
+    injector.poll(seconds(1));
+    assert_eq!(injector.obey("clear", seconds(1)), "done");
+    injector.ram.store(512, 0);
+    assert!(!injector.poll(seconds(2)));
+    assert_eq!(injector.ram.load(512), 0);
+    assert_eq!(injector.obey("add stuck-at@2/0/0=1", seconds(2)), "added 0");
+    let report = injector.report(seconds(3));
+    assert_eq!(
+        report[..2],
+        ["acted 1 times from 1.000 s to 1.000 s: stuck-at@1/0/0=1", "never acted: stuck-at@2/0/0=1"]
+    );
 }

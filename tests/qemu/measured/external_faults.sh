@@ -1,0 +1,91 @@
+# What testers find of faults from outside, and after how long: a row for each kind of fault and each tester,
+#   row KIND TESTER FAULTS FOUND NAMED SECONDS
+# FAULTS are those that acted in a tested frame; NAMED are those whose frame, line and bit are right; SECONDS is how long after
+# the faults began the last of FOUND was reported.
+# memory: 192M
+# cpus: 1
+# packages: memtester
+
+. /faults.sh
+
+# The numbers of the faults of which tester $1 has reported a victim so far, on one line.
+found_by() {
+  case $1 in
+    memtester)
+      # memtester knows places in its own buffer, which it compares half with half: from its second page on, without malloc's
+      # 16 bytes, rounded as it does.
+      : >/tmp/offsets
+      for offset in $(grep -o 'offset 0x[0-9a-f]*' /tmp/report | cut -d' ' -f2 | sort -u | head -n 500); do
+        echo $((offset)) >>/tmp/offsets
+      done
+      awk -v half=$(((16777216 - 4080) / 16 * 8)) '
+        FILENAME ~ /offsets/ { seen[$1]; next }
+        FILENAME ~ /frames/ { page[$1] = $3 - 1; page[$2] = $3; next }
+        { for (offset in seen) {
+            start = page[$2] * 4096
+            if ((offset >= start && offset < start + 4096) || (offset + half >= start && offset + half < start + 4096))
+              found[$1] } }
+        END { for (number in found) print number }' /tmp/offsets /tmp/frames "$placed"
+      ;;
+    *)
+      while read -r number frame _; do
+        ! grep -q "frame $(printf '%#x' "$frame") " /tmp/report || echo "$number"
+      done <"$placed"
+      ;;
+  esac | sort -u | tr '\n' ' '
+}
+
+# How many of the faults $* are named with a right frame, line and bit.
+named_right() {
+  named >/tmp/named
+  for number; do
+    grep "^$number " "$placed" | while read -r _ frame line bit; do
+      if [ "$line" = any ]; then grep -q "^line $frame " /tmp/named; else grep -qx "line $frame $line" /tmp/named; fi &&
+        { [ "$bit" = any ] || grep -qx "bit $frame $bit" /tmp/named; } && echo "$number"
+    done
+  done | sort -u | wc -l
+}
+
+uptime_tenths() {
+  tr -d . </proc/uptime | awk '{ print int($1 / 10) }'
+}
+
+# $1: the tester's name, $2: the kind of fault, $3: MiB that it holds before the faults begin; then its command.
+measure() {
+  tester=$1 kind=$2 least=$3
+  shift 3
+  "$@" >/tmp/report 2>&1 &
+  process=$!
+  spoil "$kind" 4 $process "$least"
+  start=$(uptime_tenths)
+  end=$((start + seconds * 10))
+  last=$start found=
+  while [ "$(uptime_tenths)" -lt $end ] && kill -0 $process 2>/dev/null; do
+    sleep 0.5
+    now=$(found_by "$tester")
+    [ "$now" = "$found" ] || { found=$now last=$(uptime_tenths); }
+    [ "$(echo $found | wc -w)" -lt 4 ] || break
+  done
+  badram acted
+  acted=0
+  for count in ${answer#acted}; do [ "$count" -lt "$often" ] || acted=$((acted + 1)); done
+  # A fault that was found has acted, though seldom.
+  count=$(echo $found | wc -w)
+  [ $acted -ge "$count" ] || acted=$count
+  badram clear
+  kill $process 2>/dev/null
+  wait $process
+  right=0
+  [ "$tester" = memtester ] || right=$(named_right $found)
+  report "row $kind $tester $acted $count $right $(((last - start) / 10)).$(((last - start) % 10))"
+}
+
+seconds=$(sed -n 's/.*seconds=\([0-9]*\).*/\1/p' /proc/cmdline)
+: "${seconds:=120}"
+
+for kind in stuck-at transition coupling-in coupling-id address aliased-frames intermittent retention; do
+  measure test $kind 15 rampart test --memory 16MiB --for 1h
+  measure watch $kind 8 rampart watch --lifetime 2s --max-share 100% --busy-share 100%
+  measure memtester $kind 15 memtester 16M
+done
+report "pass all testers were measured"

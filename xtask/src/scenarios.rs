@@ -1,0 +1,73 @@
+//! Scenarios on a Linux kernel of their own, in an emulated machine (`tests/qemu/run`).
+//!
+//! The short form is part of all tests: every kind of fault, on the binaries that the tests were built with, since building
+//! them once more for release takes longer than the guests save. The long form runs at night.
+
+use std::env;
+use std::path::Path;
+use std::process::Command;
+
+use crate::error::Error;
+use crate::process::{cargo, run, run_watched};
+use crate::stages::Tally;
+
+/// What a scenario needs: the product, and what makes a guest's RAM bad.
+const PACKAGES: [&str; 3] = ["rampart-cli", "rampart-preload", "rampart-badram"];
+
+const RUN: &str = "tests/qemu/run";
+
+const EMULATOR: &str = "qemu-system-x86_64";
+
+/// Debian 12's kernels: its own, and the newer one of its security archive.
+const KERNELS: [&str; 2] = ["6.1", "6.12"];
+
+/// The scenarios of the short form, each on the kernel that it names.
+const SHORT: [&str; 3] = ["retire", "bad_ram", "stuck_cells"];
+
+/// Runs scenarios, or all of them, on a release build.
+pub fn run_named(root: &Path, names: &[&str]) -> Result<(), Error> {
+    build(root, &["--release"])?;
+    run(Command::new(root.join(RUN)).args(names).current_dir(root))
+}
+
+/// Prints what testers find of faults from outside.
+pub fn table(root: &Path) -> Result<(), Error> {
+    build(root, &["--release"])?;
+    run(Command::new(root.join("tests/qemu/table")).current_dir(root))
+}
+
+/// All scenarios on each kernel, whatever fails, and the table.
+pub fn nightly(root: &Path) -> Result<(), Error> {
+    build(root, &["--release"])?;
+    let all = |kernel| run(Command::new(root.join(RUN)).env("KERNEL", kernel).current_dir(root));
+    let outcomes = KERNELS.map(all);
+    table(root)?;
+    outcomes.into_iter().collect()
+}
+
+/// The short form: how many checks passed and failed. A scenario that fails without a failed check counts as one.
+pub fn run_short(root: &Path) -> Result<Tally, Error> {
+    if !is_installed(EMULATOR) {
+        println!("scenarios are skipped: apt-get install qemu-system-x86 to run them");
+        return Ok(Tally::default());
+    }
+    build(root, &[])?;
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |folder| root.join(folder));
+    let mut total = Tally::default();
+    for name in SHORT {
+        let mut tally = Tally::default();
+        let mut scenario = Command::new(root.join(RUN));
+        scenario.arg(name).current_dir(root).env("QUIET", "1").env("RAMPART", target.join("debug/rampart"));
+        let outcome = run_watched(&mut scenario, |line| tally += Tally::of_check(line).unwrap_or_default());
+        total += tally.with_outcome(outcome.is_ok());
+    }
+    Ok(total)
+}
+
+fn build(root: &Path, options: &[&str]) -> Result<(), Error> {
+    run(cargo(root).arg("build").args(options).args(PACKAGES.iter().flat_map(|name| ["--package", name])))
+}
+
+fn is_installed(program: &str) -> bool {
+    env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(|folder| folder.join(program).is_file()))
+}
