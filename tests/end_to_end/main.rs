@@ -7,6 +7,7 @@ mod errors;
 mod given_up;
 mod guard;
 mod guarded;
+mod harmless;
 mod harness;
 mod interrupted;
 mod kill;

@@ -11,3 +11,6 @@ pub const VARIABLE: &str = "RAMPART_GUARD_SERVER";
 
 /// See [`VARIABLE`].
 pub const REQUIRED: &str = "required";
+
+/// The file in which guards write why the heap of a process is not guarded: the first of them, which says so.
+pub const UNGUARDED: &str = "said";

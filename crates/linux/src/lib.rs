@@ -43,6 +43,7 @@ pub mod capabilities;
 pub mod cpu;
 mod error;
 pub mod errors;
+pub mod executable;
 pub mod frame_flags;
 pub mod memory_state;
 pub mod own_memory;

@@ -35,9 +35,12 @@ impl Process {
         poll(&mut [PollFd::new(&self.0, PollFlags::IN)], limit.as_ref()).is_ok_and(|ready| ready > 0)
     }
 
-    /// Asks it to end, by SIGTERM. As with the other signals, one that has ended already, or is another user's, does not mind.
-    pub fn terminate(&self) {
-        self.signal(Signal::TERM);
+    /// Sends it the signal of this number, if the number has a name. As with the other signals, one that has ended already, or is another
+    /// user's, does not mind.
+    pub fn pass_on(&self, number: i32) {
+        if let Some(signal) = Signal::from_named_raw(number) {
+            self.signal(signal);
+        }
     }
 
     /// Stops it until it is continued, by SIGSTOP.
@@ -73,11 +76,19 @@ mod tests {
     fn a_process_that_is_asked_ends() {
         let (mut child, process) = sleeping("60");
         assert!(!process.has_ended(Duration::ZERO));
-        process.terminate();
+        process.pass_on(15);
         assert!(process.has_ended(LONG));
         assert_eq!(child.wait().unwrap().signal(), Some(15));
-        process.terminate();
+        process.pass_on(15);
         assert!(process.has_ended(Duration::ZERO));
+    }
+
+    #[test]
+    fn a_signal_is_passed_on_by_its_number() {
+        let (mut child, process) = sleeping("60");
+        process.pass_on(1);
+        assert!(process.has_ended(LONG));
+        assert_eq!(child.wait().unwrap().signal(), Some(1));
     }
 
     #[test]

@@ -19,11 +19,12 @@ use std::ptr;
 
 use libc::{dirent, epoll_event, iovec, mode_t, msghdr, nfds_t, off_t, pollfd, sockaddr, socklen_t, stack_t, timespec};
 
-use crate::GROUND;
+use crate::executing::{Environment, Named, Texts as Arguments, fitting};
 use crate::held::{Held, Piece};
 use crate::mapping;
 use crate::next::Next;
 use crate::streams::opened;
+use crate::{GROUND, HEAP};
 
 /// One of something.
 const fn one<T>(of: *const T) -> Piece {
@@ -38,6 +39,15 @@ fn bytes<T, L: TryInto<usize>>(of: *const T, length: L) -> Piece {
 /// As many of something.
 fn array<T, L: TryInto<usize>>(of: *const T, count: L) -> Piece {
     bytes(of, count.try_into().unwrap_or(0).saturating_mul(size_of::<T>()))
+}
+
+/// The whole of an allocation, if it is in the heap; of any other's allocator nothing is known.
+///
+/// # Safety
+/// Null, or an allocation.
+unsafe fn allocation(of: *const c_void) -> Piece {
+    // SAFETY: the caller's promise.
+    bytes(of, if HEAP.owns(of) { unsafe { HEAP.usable_size(of) } } else { 0 })
 }
 
 fn vector(of: *const iovec, count: c_int) -> Piece {
@@ -208,8 +218,8 @@ wrapped! {
     __lxstat64(version: c_int, path: *const c_char, to: *mut libc::stat64) -> c_int [Piece::Text(path), one(to)];
     __fxstat(version: c_int, file: c_int, to: *mut libc::stat) -> c_int [one(to)];
     __fxstat64(version: c_int, file: c_int, to: *mut libc::stat64) -> c_int [one(to)];
-    readdir(folder: *mut c_void) -> *mut dirent [bytes(folder, libc::malloc_usable_size(folder))];
-    readdir64(folder: *mut c_void) -> *mut dirent [bytes(folder, libc::malloc_usable_size(folder))];
+    readdir(folder: *mut c_void) -> *mut dirent [allocation(folder)];
+    readdir64(folder: *mut c_void) -> *mut dirent [allocation(folder)];
 }
 
 // Sockets, and waiting for them.
@@ -317,7 +327,6 @@ unsafe extern "C-unwind" fn pthread_attr_setstack(
     unsafe { NEXT.get()(attributes, stack, length) }
 }
 
-type Arguments = *const *const c_char;
 type Execute = unsafe extern "C-unwind" fn(*const c_char, Arguments, Arguments) -> c_int;
 
 /// How often a child that borrows its memory executes a program that the kernel could not read the arguments of.
@@ -329,7 +338,11 @@ unsafe extern "C-unwind" fn execve(path: *const c_char, arguments: Arguments, en
     // SAFETY: the signature is that of execve(2).
     static NEXT: Next<Execute> = unsafe { Next::named(c"execve") };
     // SAFETY: the caller's promise.
-    unsafe { executed(path, arguments, environment, || NEXT.get()(path, arguments, environment)) }
+    unsafe {
+        let fitting = fitting(path, Named::File, environment);
+        let environment = fitting.as_ref().map_or(environment, Environment::texts);
+        executed(path, arguments, environment, || NEXT.get()(path, arguments, environment))
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -338,7 +351,24 @@ unsafe extern "C-unwind" fn execv(path: *const c_char, arguments: Arguments) -> 
     static NEXT: Next<unsafe extern "C-unwind" fn(*const c_char, Arguments) -> c_int> =
         unsafe { Next::named(c"execv") };
     // SAFETY: the caller's promise.
-    unsafe { executed(path, arguments, ptr::null(), || NEXT.get()(path, arguments)) }
+    unsafe {
+        match fitting(path, Named::File, crate::process::environment()) {
+            Some(fitting) => execve(path, arguments, fitting.texts()),
+            None => executed(path, arguments, ptr::null(), || NEXT.get()(path, arguments)),
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn execvpe(path: *const c_char, arguments: Arguments, environment: Arguments) -> c_int {
+    // SAFETY: the signature is that of execvpe(3).
+    static NEXT: Next<Execute> = unsafe { Next::named(c"execvpe") };
+    // SAFETY: the caller's promise.
+    unsafe {
+        let fitting = fitting(path, Named::Program, environment);
+        let environment = fitting.as_ref().map_or(environment, Environment::texts);
+        executed(path, arguments, environment, || NEXT.get()(path, arguments, environment))
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -347,7 +377,12 @@ unsafe extern "C-unwind" fn execvp(path: *const c_char, arguments: Arguments) ->
     static NEXT: Next<unsafe extern "C-unwind" fn(*const c_char, Arguments) -> c_int> =
         unsafe { Next::named(c"execvp") };
     // SAFETY: the caller's promise.
-    unsafe { executed(path, arguments, ptr::null(), || NEXT.get()(path, arguments)) }
+    unsafe {
+        match fitting(path, Named::Program, crate::process::environment()) {
+            Some(fitting) => execvpe(path, arguments, fitting.texts()),
+            None => executed(path, arguments, ptr::null(), || NEXT.get()(path, arguments)),
+        }
+    }
 }
 
 /// A child that borrows its memory would never give back what it held. So it touches its arguments, and again if one of them was

@@ -24,6 +24,7 @@ use rustix::thread::sched_getaffinity;
 use tikv_jemalloc_sys::{self as je, extent_hooks_t};
 
 use crate::Error;
+use crate::foreign::{self, Pages};
 use crate::ground::{GRANULE, Ground, Span, bytes};
 use crate::hooks;
 use crate::jemalloc::{self, free_uncached, in_arena};
@@ -54,6 +55,8 @@ pub struct Heap {
     places: AtomicU32,
     threads: AtomicU32,
     outside: AtomicU64,
+    /// Where allocations outside are.
+    pages: Pages,
 }
 
 /// What a heap has given out. Bytes of live allocations and of the range; see each.
@@ -88,6 +91,7 @@ impl Heap {
             places: AtomicU32::new(1),
             threads: AtomicU32::new(0),
             outside: AtomicU64::new(0),
+            pages: Pages::new(),
         }
     }
 
@@ -192,10 +196,12 @@ impl Heap {
     /// As for `free`.
     #[inline]
     pub unsafe fn release(&self, pointer: *mut c_void) {
-        // SAFETY: the caller's promise, in each case; every allocation was jemalloc's.
+        // SAFETY: the caller's promise, in each case.
         unsafe {
             if self.owns(pointer) {
                 je::free(pointer);
+            } else if self.is_foreign(pointer) {
+                foreign::free(pointer);
             } else if !pointer.is_null() {
                 free_uncached(pointer);
             }
@@ -214,6 +220,10 @@ impl Heap {
             // SAFETY: the caller's promise.
             unsafe { self.release(pointer) };
             return ptr::null_mut();
+        }
+        if self.is_foreign(pointer) {
+            // SAFETY: the caller's promise.
+            return unsafe { foreign::resize(pointer, size) };
         }
         if self.owns(pointer) {
             // SAFETY: the caller's promise.
@@ -254,7 +264,15 @@ impl Heap {
     /// The pointer is null or alive.
     pub unsafe fn usable_size(&self, pointer: *const c_void) -> usize {
         // SAFETY: the caller's promise; jemalloc says 0 for null.
-        unsafe { je::malloc_usable_size(pointer) }
+        unsafe {
+            if self.is_foreign(pointer) { foreign::usable_size(pointer) } else { je::malloc_usable_size(pointer) }
+        }
+    }
+
+    /// Whether an allocation is another allocator's: programs get such from `__libc_malloc`, from a function that they looked up in the C
+    /// library by themselves, or from an allocator of their own that replaces only some of our names.
+    fn is_foreign(&self, pointer: *const c_void) -> bool {
+        !pointer.is_null() && !self.owns(pointer) && !self.pages.may_hold(pointer.addr())
     }
 
     /// Another piece of the range, for an arena.
@@ -271,6 +289,14 @@ impl Heap {
     /// it anew from an arena of this heap. Sets `errno` where memory is out.
     #[cold]
     fn settle(&'static self, pointer: *mut c_void, size: usize, flags: c_int) -> *mut c_void {
+        let settled = self.settled(pointer, size, flags);
+        if !settled.is_null() && !self.owns(settled) {
+            self.pages.note(settled.addr());
+        }
+        settled
+    }
+
+    fn settled(&'static self, pointer: *mut c_void, size: usize, flags: c_int) -> *mut c_void {
         if self.is_new() {
             start::start(self);
         }

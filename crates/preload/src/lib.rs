@@ -21,6 +21,9 @@
 //! | `data` | which of its static data can be guarded |
 //! | `signals`, `calls`, `held`, `streams`, `next` | what is interposed where faults are signals and system calls do not wait for them |
 //! | `late` | what goes on after a system call, where devices go unseen |
+//! | `foreign` | allocations that are not ours |
+//! | `executing` | programs that do not bear this library, which are executed without it |
+//! | `users` | a program that changes its user |
 //! | `exports` | the C interface |
 //!
 //! # Why jemalloc
@@ -59,7 +62,10 @@ mod children;
 mod data;
 mod error;
 #[cfg(not(test))]
+mod executing;
+#[cfg(not(test))]
 mod exports;
+mod foreign;
 pub mod ground;
 pub mod guarded;
 pub mod heap;
@@ -72,7 +78,6 @@ mod late;
 #[cfg(not(test))]
 mod mapping;
 mod mappings;
-#[cfg(not(test))]
 mod next;
 pub mod private;
 #[cfg(not(test))]
@@ -88,6 +93,8 @@ mod spans;
 mod start;
 #[cfg(not(test))]
 mod streams;
+#[cfg(not(test))]
+mod users;
 
 pub use error::Error;
 pub use ground::{Ground, Plain, Span};

@@ -14,10 +14,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::children::without;
+use crate::guarded::state;
 use crate::report::line;
 use crate::start::{say, start};
 use crate::{GROUND, HEAP};
-use crate::{calls, data, late, mapping, private, signals, streams};
+use crate::{calls, data, executing, late, mapping, private, signals, streams};
 
 unsafe extern "C" {
     static environ: *const *mut c_char;
@@ -53,7 +54,8 @@ extern "C" fn construct() {
 }
 
 /// The constructor's work.
-fn begin(library: &Path) {
+fn begin(library: &'static Path) {
+    executing::begin(library);
     if HEAP.is_new() {
         start(&HEAP);
     }
@@ -78,10 +80,35 @@ fn begin(library: &Path) {
     }
     GROUND.begin(HEAP.used());
     mapping::begin(mappings);
+    if state::is_of_another() {
+        if GROUND.is_live() {
+            say(&format!(
+                "rampart: process {} is not of the user who runs the program: it is guarded, but what is found there is said here only, and \
+                 no frame of it goes on the map\n",
+                std::process::id()
+            ));
+        }
+        // SAFETY: as for `leave_alone` below.
+        unsafe { tell_children_nothing() };
+    }
     if env::var_os("RAMPART_GUARD_CHILDREN").is_some_and(|wanted| wanted == "no") {
         // SAFETY: no thread of the program runs before `main`, and none of ours; another library whose constructor
         // started one may not let it read the environment while constructors run, because they may change it.
         unsafe { leave_alone(library) };
+    }
+}
+
+/// Takes the name of the folder out of the environment: what there is to say of all programs that this one executes was said.
+///
+/// # Safety
+/// As of [`leave_alone`].
+unsafe fn tell_children_nothing() {
+    const NAME: &[u8] = b"RAMPART_GUARD_STATE=";
+    // SAFETY: by the caller's promise; the text has the name before its final zero.
+    unsafe {
+        if let Some(place) = executing::position(environment(), NAME) {
+            (*environ.add(place)).add(NAME.len()).write(0);
+        }
     }
 }
 

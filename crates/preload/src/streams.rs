@@ -15,6 +15,7 @@ use std::ptr;
 use libc::FILE;
 
 use crate::GROUND;
+use crate::executing::{Named, fitting};
 use crate::held::{Held, Piece};
 use crate::mapping;
 use crate::next::Next;
@@ -209,6 +210,9 @@ unsafe extern "C-unwind" fn posix_spawn(
     // SAFETY: the signature is that of posix_spawn(3).
     static NEXT: Next<Spawn> = unsafe { Next::named(c"posix_spawn") };
     // SAFETY: the caller's promise.
+    let fitting = unsafe { fitting(path, Named::File, environment.cast()) };
+    let environment = fitting.as_ref().map_or(environment, |fitting| fitting.texts().cast());
+    // SAFETY: the caller's promise.
     opened(|| unsafe { NEXT.get()(child, path, actions, attributes, arguments, environment) })
 }
 
@@ -223,6 +227,9 @@ unsafe extern "C-unwind" fn posix_spawnp(
 ) -> c_int {
     // SAFETY: the signature is that of posix_spawnp(3).
     static NEXT: Next<Spawn> = unsafe { Next::named(c"posix_spawnp") };
+    // SAFETY: the caller's promise.
+    let fitting = unsafe { fitting(path, Named::Program, environment.cast()) };
+    let environment = fitting.as_ref().map_or(environment, |fitting| fitting.texts().cast());
     // SAFETY: the caller's promise.
     opened(|| unsafe { NEXT.get()(child, path, actions, attributes, arguments, environment) })
 }

@@ -94,6 +94,8 @@ pub enum Error {
         #[source]
         cause: io::Error,
     },
+    /// nothing was guarded, and --require-guard was given: {0}
+    NothingGuarded(String),
     /// {path} is no trace of accesses: {why}
     Trace {
         /// The file.

@@ -9,12 +9,19 @@
 
 #![forbid(unsafe_code)]
 
+/// As the standard library's, but where standard error is closed or full nothing is said: a panic would leave the folder of the guards
+/// behind, and change how a program under guard ends.
+macro_rules! eprintln {
+    ($($said:tt)*) => { $crate::show::complain(format_args!($($said)*)) };
+}
+
 mod args;
 mod commands;
 mod error;
 mod guarding;
 mod input;
 mod measuring;
+mod output;
 mod plot;
 mod program;
 mod progress;

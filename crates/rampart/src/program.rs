@@ -2,20 +2,18 @@
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, ExitStatus};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rampart_linux::process::Process;
 
 use crate::error::Error;
-use crate::signals::stop_flag;
+use crate::signals::Relayed;
 
-/// A program that was started. Ctrl-C reaches it from the terminal; another's SIGTERM is passed on.
+/// A program that was started. Ctrl-C reaches it from the terminal; signals that others send to us are passed on.
 pub struct Program {
     child: Child,
     process: Process,
-    stop: Arc<AtomicBool>,
+    signals: Relayed,
 }
 
 impl Program {
@@ -25,23 +23,19 @@ impl Program {
     /// [`Error::Program`] if it cannot be run.
     pub fn start(mut command: Command) -> Result<Self, Error> {
         // Before there is a program: from its first moment on it is not left behind.
-        let stop = stop_flag()?;
+        let signals = Relayed::catch()?;
         let name = command.get_program().to_string_lossy().into_owned();
         let child = command.spawn().map_err(|cause| Error::Program { name, cause })?;
-        Ok(Self { process: Process::find(child.id())?, child, stop })
+        Ok(Self { process: Process::find(child.id())?, child, signals })
     }
 
     /// Waits for its end, and calls `look` after each pause.
     ///
     /// A signal ends a pause, or is passed on after one if it came in the moment before.
     pub fn wait(mut self, pause: Duration, mut look: impl FnMut()) -> Result<ExitStatus, Error> {
-        let mut told = false;
         while !self.process.has_ended(pause) {
             look();
-            if self.stop.load(Ordering::Relaxed) && !told {
-                told = true;
-                self.process.terminate();
-            }
+            self.signals.pending().for_each(|signal| self.process.pass_on(signal));
         }
         self.child.wait().map_err(Error::Waiting)
     }

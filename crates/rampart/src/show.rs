@@ -23,6 +23,11 @@ pub fn print(text: &str) -> Result<(), Error> {
     }
 }
 
+/// A line for standard error, in one piece. Nobody may be there to read it.
+pub fn complain(line: std::fmt::Arguments<'_>) {
+    let _closed = io::stderr().write_all(format!("{line}\n").as_bytes());
+}
+
 /// Prints one JSON document.
 pub fn print_json(value: &impl Serialize) -> Result<(), Error> {
     let text = serde_json::to_string_pretty(value).expect("reports are plain data");

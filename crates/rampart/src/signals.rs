@@ -3,8 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::flag;
+use signal_hook::iterator::SignalsInfo;
+use signal_hook::iterator::exfiltrator::WithOrigin;
+use signal_hook::low_level::siginfo::{Cause, Sent};
 
 use crate::error::Error;
 
@@ -23,4 +26,43 @@ pub fn reload_flag() -> Result<Arc<AtomicBool>, Error> {
     let reload = Arc::new(AtomicBool::new(false));
     flag::register(SIGHUP, Arc::clone(&reload)).map_err(Error::Signal)?;
     Ok(reload)
+}
+
+/// Signals that are meant for a program that we run, although they were sent to us.
+pub struct Relayed(SignalsInfo<WithOrigin>);
+
+/// They end a program by default, or a batch system announces its end with them.
+const RELAYED: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
+
+impl Relayed {
+    /// From now on these signals no longer end this process. One that is ignored stays so: a program inherits that (`nohup`), and would
+    /// not inherit a handler.
+    pub fn catch() -> Result<Self, Error> {
+        let ignored = std::fs::read_to_string("/proc/self/status").map_or(0, |status| ignored(&status));
+        let caught = RELAYED.iter().filter(|&&signal| ignored >> (signal - 1) & 1 == 0);
+        SignalsInfo::new(caught).map(Self).map_err(Error::Signal)
+    }
+
+    /// Those that came since the last time. A terminal sends its own to the program too: they are left out.
+    pub fn pending(&mut self) -> impl Iterator<Item = i32> {
+        let by_somebody = |cause| matches!(cause, Cause::Sent(Sent::User | Sent::Queue | Sent::TKill));
+        self.0.pending().filter(move |origin| by_somebody(origin.cause)).map(|origin| origin.signal)
+    }
+}
+
+/// The mask of ignored signals in a process' status (proc_pid_status(5)).
+fn ignored(status: &str) -> u64 {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ignored_signals_are_read_from_a_status() {
+        assert_eq!(ignored("Name:\tx\nSigIgn:\t0000000000001001\nSigCgt:\t0000000000000002\n"), 0x1001);
+        assert_eq!(ignored("Name:\tx\n"), 0);
+    }
 }

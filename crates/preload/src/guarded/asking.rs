@@ -19,6 +19,10 @@ impl Live {
     pub(super) fn grant(&self, request: Request) {
         let now = self.clock.now();
         let served = match request {
+            Request::TellNoMore => {
+                self.tell_no_more();
+                Served::GoesOn
+            }
             Request::OpenAll => {
                 self.paused.fetch_add(1, Ordering::AcqRel);
                 let began = Instant::now();
@@ -133,6 +137,28 @@ impl Live {
     /// The program changes the mapping of pages by itself.
     pub fn leave(&self, span: Span) {
         self.ask(Request::Leave(span));
+    }
+
+    /// The program has changed its user. What is told by a process without the rights that it began with is not to be believed: whoever leads
+    /// it astray has no others.
+    pub fn user_changed(&self) {
+        if self.shared.is_read() && self.shared.gave_up_rights() {
+            self.ask(Request::TellNoMore);
+        }
+    }
+
+    fn tell_no_more(&self) {
+        let process = std::process::id();
+        match self.shared.tell_no_more() {
+            Ok(()) => files::say(&format!(
+                "rampart: process {process} gives up the rights of its user: it stays under guard, but what is found there from now on is \
+                 said here only, and no frame of it goes on the map\n"
+            )),
+            Err(why) => {
+                files::say(&format!("rampart: process {process} cannot give up what it tells: {why}\n"));
+                self.exit();
+            }
+        }
     }
 
     /// The end of the process: what is locked is verified once more, and nothing is locked any more.

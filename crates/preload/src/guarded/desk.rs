@@ -19,6 +19,8 @@ pub enum Request {
     Hold(Span),
     /// Verify what is locked.
     VerifyAll,
+    /// Tell nothing more to those who keep what is told.
+    TellNoMore,
 }
 
 /// The desk.

@@ -28,28 +28,26 @@ mod protect;
 mod recorder;
 mod server;
 mod shared;
+pub(crate) mod state;
 mod tester;
 mod threads;
 mod uncounted;
 mod wanted;
 
 use std::env;
-use std::fs::OpenOptions;
-use std::io::ErrorKind;
 use std::num::NonZero;
 use std::ops::Range;
-use std::path::Path;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use rampart_guard::accesses::Touch;
+use rampart_guard::server::UNGUARDED;
 use rampart_guard::{Knobs, Layout, PageIndex};
 use rampart_linux::Window;
 use rampart_memory::Bytes;
 
 use crate::Error;
 use crate::ground::{Ground, Plain, Span, length};
-use crate::start::say;
 
 use self::memory::Memory;
 use self::threads::{Live, Used};
@@ -268,6 +266,13 @@ impl Guarded {
         self.process.load(Ordering::Relaxed) != std::process::id()
     }
 
+    /// The program has changed its user.
+    pub fn user_changed(&self) {
+        if let Some(live) = self.live().filter(|_| !self.is_borrowed()) {
+            live.user_changed();
+        }
+    }
+
     /// A signal handler was told of a fault at this address. `None`: it is not one of ours; else the page was served.
     /// Async-signal-safe.
     pub fn fault(&self, address: usize, touch: Touch) -> Option<Answer> {
@@ -309,16 +314,9 @@ impl Guarded {
     }
 }
 
-/// Says it unless another process of the same run has: what one may not, the others may not either.
+/// Says why the heap of a process is not guarded, as the first of a run.
 fn say_once(text: &str) {
-    let said = env::var_os("RAMPART_GUARD_STATE").map(|folder| Path::new(&folder).join("said"));
-    let first = said.is_none_or(|said| {
-        let created = OpenOptions::new().write(true).create_new(true).open(said);
-        !created.is_err_and(|error| error.kind() == ErrorKind::AlreadyExists)
-    });
-    if first {
-        say(text);
-    }
+    state::say_once(UNGUARDED, text);
 }
 
 /// What the environment asks for.

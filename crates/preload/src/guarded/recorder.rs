@@ -4,7 +4,7 @@
 //! `RAMPART_GUARD_STATE` names, in the form of [`rampart_guard::journal`].
 
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rampart_guard::accesses::{Access, Buffer};
 use rampart_guard::journal::{HEADER_BYTES, Header, Kind};
@@ -14,7 +14,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::OFlags;
 use rustix::io::pwrite;
 
-use super::shared::created;
+use super::state::{self, created};
 
 /// Unlockings that are noted until the keeper writes them down, at most: at the rate of the fastest faults, some tens of milliseconds.
 pub const ACCESSES_AT_ONCE: usize = 1 << 14;
@@ -28,7 +28,7 @@ const MOST_SAMPLES: u64 = 1 << 17;
 /// Whether the environment asks for this.
 pub fn is_wanted(what: &str) -> bool {
     let all = env::var("RAMPART_GUARD_RECORD").unwrap_or_default();
-    env::var_os("RAMPART_GUARD_STATE").is_some() && all.split(',').any(|wanted| wanted == what)
+    state::folder().is_some() && all.split(',').any(|wanted| wanted == what)
 }
 
 /// The journals of this process.
@@ -43,7 +43,7 @@ pub struct Recorder {
 impl Recorder {
     /// Those that the environment asks for. Each program that a process executes has its own.
     pub fn from_environment(now: Timestamp) -> Self {
-        let folder = env::var_os("RAMPART_GUARD_STATE").map(PathBuf::from);
+        let folder = state::folder();
         let journal = |what, kind, most| {
             let folder = folder.as_ref().filter(|_| is_wanted(what))?;
             let name = format!("{}-{}.{what}", std::process::id(), now.micros());

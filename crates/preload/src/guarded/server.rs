@@ -76,6 +76,8 @@ impl Live {
         let process = std::process::id;
         match server.look() {
             Sight::Nothing => {}
+            // A process that gave up its rights may not read the list any more.
+            Sight::Lives if !self.shared.is_read() => {}
             Sight::Lives => {
                 if let Err(why) = self.known.refresh() {
                     say(&format!("rampart: process {} is not told which frames are bad: {why}\n", process()));

@@ -5,7 +5,6 @@
 
 #![allow(unsafe_code, reason = "maps a file")]
 
-use std::env;
 use std::fmt::{self, Write as _};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -19,14 +18,17 @@ use rampart_guard::{Counter, Counts, PageIndex, Refusal, Trouble, Witness};
 use rampart_linux::SystemClock;
 use rampart_memory::fault_map::{Evidence, Origin};
 use rampart_memory::{Clock, Frame};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsRawFd as _, OwnedFd};
 use rustix::fs::{Mode, OFlags, ftruncate, open};
+use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap};
+use rustix::process::{Uid, geteuid};
 
 use super::files::say;
 use super::memory::Memory;
 
 use super::recorder;
+use super::state::{self, created};
 use super::wanted::{Wanted, site};
 
 /// Where counts and events go.
@@ -38,8 +40,12 @@ pub struct Shared {
     /// Where all this is. Threads of the guard may not ask the environment: programs such as bash bring a `getenv` of their own, which looks
     /// into the heap.
     folder: Option<PathBuf>,
+    /// Who made all this.
+    user: Uid,
     /// Nobody reads any more.
     alone: AtomicBool,
+    /// Locked while those whom [`Shared::stops`] tells that the program is held have something to do.
+    checkpoint: Option<File>,
     /// What is guarded.
     memory: OnceLock<&'static Memory>,
 }
@@ -47,7 +53,7 @@ pub struct Shared {
 impl Shared {
     /// Files for this process, or counts that nobody sees.
     pub fn new() -> Self {
-        let folder = env::var_os("RAMPART_GUARD_STATE").map(PathBuf::from);
+        let folder = state::folder();
         let pid = std::process::id();
         let shared = folder.as_ref().and_then(|folder| mapped(&folder.join(format!("{pid}.counts"))));
         let events = folder.as_ref().and_then(|folder| created(&folder.join(format!("{pid}.jsonl")), OFlags::APPEND));
@@ -56,7 +62,10 @@ impl Shared {
         counts.set(Counter::Pages, 0);
         counts.set(Counter::Open, 0);
         let accesses = recorder::is_wanted("accesses").then(|| Buffer::new(recorder::ACCESSES_AT_ONCE));
-        Self { counts, events, accesses, folder, alone: AtomicBool::new(false), memory: OnceLock::new() }
+        // Now, since a process may give up the right to open it.
+        let checkpoint = folder.as_ref().and_then(|folder| File::open(folder.join("checkpoint")).ok());
+        let alone = AtomicBool::new(false);
+        Self { counts, events, accesses, folder, user: geteuid(), alone, checkpoint, memory: OnceLock::new() }
     }
 
     /// From now on pages are told with their addresses.
@@ -125,14 +134,30 @@ impl Shared {
     /// Whether those whom [`Shared::stops`] told that the program is held have done what they wanted, or are gone: until then they keep a
     /// file locked.
     pub fn has_answer(&self) -> bool {
-        let locked = self.folder.as_ref().and_then(|folder| File::open(folder.join("checkpoint")).ok());
-        locked.is_none_or(|file| file.try_lock_shared().is_ok())
+        self.checkpoint.as_ref().is_none_or(|file| file.try_lock_shared().is_ok())
     }
-}
 
-pub fn created(path: &Path, flags: OFlags) -> Option<OwnedFd> {
-    let mode = Mode::RUSR | Mode::WUSR;
-    open(path, OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC | flags, mode).ok()
+    /// Whether this process has given up the rights that it began with, and cannot take them back.
+    pub fn gave_up_rights(&self) -> bool {
+        let [mut real, mut effective, mut saved] = [0; 3];
+        // SAFETY: three places of ours.
+        let known = unsafe { libc::getresuid(&raw mut real, &raw mut effective, &raw mut saved) } == 0;
+        known && [real, effective, saved].iter().all(|&user| user != self.user.as_raw())
+    }
+
+    /// In a thread of the guard: nothing more is told to those who keep what is told, even by somebody who gets hold of the file.
+    pub fn tell_no_more(&self) -> rustix::io::Result<()> {
+        self.nobody_reads();
+        let Some(events) = &self.events else { return Ok(()) };
+        let nowhere = open("/dev/null", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+        // SAFETY: two files of this table; the number stays that of an open file, as its owner expects.
+        let done = unsafe { libc::dup3(nowhere.as_raw_fd(), events.as_raw_fd(), libc::O_CLOEXEC) };
+        if done < 0 {
+            Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::BADF))
+        } else {
+            Ok(())
+        }
+    }
 }
 
 /// Microseconds since 1970.

@@ -1,13 +1,14 @@
 //! `rampart run`: a program under guard.
 
-use std::ffi::OsString;
-use std::fs;
+use std::ffi::{CString, OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use rampart_guard::{Knobs, Method, server as liveness};
+use rampart_linux::executable::{self, LeftAlone};
 use rampart_linux::shared::has_huge_pages;
 use rampart_linux::{Block, PageKind, Roots, SystemClock};
 use rampart_march::execute::honesty::{self, Verdict};
@@ -23,6 +24,7 @@ use crate::guarding::library;
 use crate::guarding::page::{self, Run};
 use crate::guarding::recorded::Recorded;
 use crate::guarding::server::Server;
+use crate::output::Output;
 use crate::program::{Program, code};
 use crate::store;
 
@@ -32,11 +34,13 @@ const GLANCE: Duration = Duration::from_millis(10);
 /// Runs the program and exits as it does: its exit code, or 128 and the signal that ended it, as shells have it.
 pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error> {
     let library = library::find().ok_or(Error::NoGuardLibrary)?;
+    let outputs = Outputs::prepare(arguments)?;
+    let left_alone = left_alone(&arguments.program[0]);
     let choice = choice::choose(arguments.engine.map(Into::into), choice::why_not)?;
     let has_huge_pages = has_huge_pages(&Roots::default());
     let knobs = arguments.knobs(choice.method, has_huge_pages)?;
     let mut server = Server::start(map_to_compare(path.as_ref(), knobs.method)?)?;
-    let command = guarded(arguments, &knobs, library, server.folder());
+    let command = guarded(arguments, &knobs, &library, left_alone, server.folder());
     let (_, for_checkpoint) = arguments.on_error()?;
     let made_up = matches!(arguments.inject, Some(Faults::InPages(_)));
     let mut follower = Follower::new(server.folder(), path, made_up, for_checkpoint)?;
@@ -52,21 +56,48 @@ pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error>
     })?;
     follower.end();
     let seconds = start.elapsed().as_secs_f64();
-    let left = Left::read(server.folder());
+    let mut left = Left::read(server.folder());
+    if left.processes == 0 {
+        left.unguarded = Some(server.why_nothing(left_alone));
+    }
     let recorded = Recorded::read(server.folder());
     let page = || {
         let (program, settings) = (shown(&arguments.program), knobs.to_string());
         page::of_run(&Run { program, ended: ended(status), settings, began, seconds, left: &left, recorded: &recorded })
     };
-    tell(arguments, &left, page)?;
-    if let Some(path) = &arguments.trace_access {
-        recorded.write_traces(path).map_err(|cause| Error::Report { path: path.clone(), cause })?;
-    }
+    outputs.write(arguments, &left, &recorded, page);
+    eprintln!("{}", if arguments.json { left.document() } else { format!("rampart: {}", left.line()) });
     if let left @ 1.. = server.left() {
         let run = if left == 1 { "process of the program runs" } else { "processes of the program run" };
         eprintln!("rampart: {left} {run} on; from now on nobody keeps what is found there");
     }
-    Ok(code(status))
+    match left.unguarded {
+        Some(why) if arguments.require_guard => Err(Error::NothingGuarded(why)),
+        _ => Ok(code(status)),
+    }
+}
+
+/// What is written at the end. That it can be is known before the program runs.
+struct Outputs {
+    report: Option<Output>,
+    trace: Option<Output>,
+}
+
+impl Outputs {
+    fn prepare(arguments: &RunArguments) -> Result<Self, Error> {
+        let output = |path: &Option<PathBuf>| path.as_deref().map(Output::prepare).transpose();
+        Ok(Self { report: output(&arguments.report)?, trace: output(&arguments.trace_access)? })
+    }
+
+    /// What can no longer be written is said: the program has ended as it has.
+    fn write(self, arguments: &RunArguments, left: &Left, recorded: &Recorded, page: impl FnOnce() -> String) {
+        let report = || if arguments.wants_page() { page() } else { left.document() + "\n" };
+        let written = [
+            self.report.map(|output| output.write(report().as_bytes())),
+            self.trace.map(|output| output.write(&recorded.traces_file())),
+        ];
+        written.into_iter().flatten().filter_map(Result::err).for_each(|error| eprintln!("rampart: {error}"));
+    }
 }
 
 /// The store whose bad frames are kept from the program: by the engine that moves pages, and where frames have numbers.
@@ -78,7 +109,13 @@ fn map_to_compare(named: Option<&PathBuf>, method: Method) -> Result<Option<Path
 }
 
 /// The program, with the library and what it is to know.
-fn guarded(arguments: &RunArguments, knobs: &Knobs, library: PathBuf, folder: &Path) -> Command {
+fn guarded(
+    arguments: &RunArguments,
+    knobs: &Knobs,
+    library: &Path,
+    left_alone: Option<LeftAlone>,
+    folder: &Path,
+) -> Command {
     let (name, rest) = arguments.program.split_first().expect("a program is required");
     let mut command = Command::new(name);
     command.args(rest).env("RAMPART_GUARD", knobs.to_string()).env("RAMPART_GUARD_STATE", folder);
@@ -89,12 +126,14 @@ fn guarded(arguments: &RunArguments, knobs: &Knobs, library: PathBuf, folder: &P
     if let Some(frames) = arguments.frame_knobs(knobs.method, honest_method) {
         command.env("RAMPART_GUARD_FRAMES", frames.to_string());
     }
-    let mut preload = library.into_os_string();
+    let mut preload = library::preloaded(library);
     if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
         preload.push(":");
         preload.push(others);
     }
-    command.env("LD_PRELOAD", preload);
+    if !left_alone.is_some_and(LeftAlone::is_harmed) {
+        command.env("LD_PRELOAD", preload);
+    }
     match &arguments.inject {
         Some(Faults::InPages(errors)) => {
             command.env("RAMPART_GUARD_INJECT", errors.to_string());
@@ -105,6 +144,16 @@ fn guarded(arguments: &RunArguments, knobs: &Knobs, library: PathBuf, folder: &P
         None => {}
     }
     command
+}
+
+/// Why a program cannot be guarded, which is looked for as execvp(3) does.
+fn left_alone(program: &OsStr) -> Option<LeftAlone> {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let path = match program.as_bytes().contains(&b'/') {
+        true => PathBuf::from(program),
+        false => std::env::split_paths(&folders).map(|folder| folder.join(program)).find(|path| path.is_file())?,
+    };
+    executable::left_alone(&CString::new(path.into_os_string().into_encoded_bytes()).ok()?)
 }
 
 /// How tests reach the DRAM on this machine: measured once for all processes of the program, in some milliseconds.
@@ -128,18 +177,4 @@ fn ended(status: ExitStatus) -> String {
         (None, Some(signal)) => format!("ended by signal {signal}"),
         (None, None) => "ended".to_owned(),
     }
-}
-
-fn tell(arguments: &RunArguments, left: &Left, page: impl FnOnce() -> String) -> Result<(), Error> {
-    let document = || serde_json::to_string_pretty(left).expect("reports are plain data");
-    if let Some(path) = &arguments.report {
-        let written = fs::write(path, if arguments.wants_page() { page() } else { document() + "\n" });
-        written.map_err(|cause| Error::Report { path: path.clone(), cause })?;
-    }
-    if arguments.json {
-        eprintln!("{}", document());
-    } else {
-        eprintln!("rampart: {}", left.line());
-    }
-    Ok(())
 }

@@ -76,6 +76,9 @@ pub struct RunArguments {
     /// Stop the program if `rampart run` is killed, which keeps what the guards of its processes find
     #[arg(long)]
     pub require_server: bool,
+    /// Exit with code 2 if no process of the program could be guarded, which is a warning otherwise
+    #[arg(long)]
+    pub require_guard: bool,
     /// What is guarded: heap; bss, the executable's static data; mmap, its anonymous private mappings of at least 1MiB, or mmap=SIZE
     #[arg(long, value_name = "WHAT", default_value = "heap", value_parser = some_memory)]
     pub protect: Protect,

@@ -15,6 +15,7 @@ use rampart_linux::SystemClock;
 use rampart_memory::fault_map::{FailedFrame, FaultMap, Origin};
 use rampart_memory::{Clock as _, Frame, Timestamp};
 
+use super::folder;
 use super::left::Event;
 use crate::error::Error;
 use crate::store;
@@ -45,11 +46,7 @@ impl Follower {
     /// # Errors
     /// [`Error::GuardFolder`] if those who are to be held cannot be told so.
     pub fn new(folder: &Path, store: Option<PathBuf>, made_up: bool, command: Option<OsString>) -> Result<Self, Error> {
-        let locked = || {
-            let file = File::create(folder.join("checkpoint"))?;
-            file.lock()?;
-            Ok(file)
-        };
+        let locked = || folder::locked(&folder.join("checkpoint"));
         let waiting = command.as_ref().map(|_| locked()).transpose().map_err(Error::GuardFolder)?;
         let (read, told) = Default::default();
         Ok(Self { folder: folder.to_owned(), read, told, store, made_up, command, running: None, waiting })
@@ -137,7 +134,8 @@ impl Follower {
 
     /// The frame that was told with a page of a process.
     fn frame_of(&self, process: u32, event: &Event) -> Option<u64> {
-        let lines = fs::read_to_string(self.folder.join(format!("{process}.jsonl"))).ok()?;
+        let lines = folder::read(&self.folder.join(format!("{process}.jsonl"))).ok()?;
+        let lines = String::from_utf8_lossy(&lines);
         let told = lines.lines().filter_map(|line| serde_json::from_str::<Event>(line).ok());
         told.filter(|told| told.event == "uncorrectable" && told.page == event.page).find_map(|told| told.frame)
     }
@@ -154,7 +152,10 @@ impl Follower {
             let whole = text.rfind('\n').map_or(0, |end| end + 1);
             *place += whole as u64;
             // What is no event is counted when the run has ended.
-            news.extend(text[..whole].lines().filter_map(|line| Some((process, serde_json::from_str(line).ok()?))));
+            let events = text[..whole].lines().filter_map(|line| serde_json::from_str::<Event>(line).ok());
+            // Asked after the lines were read: who wrote them had our rights if it has them still.
+            let is_trusted = !folder::gave_up_rights(process);
+            news.extend(events.map(|event| (process, if is_trusted { event } else { Event { frame: None, ..event } })));
         }
         news
     }
@@ -162,7 +163,7 @@ impl Follower {
 
 /// The rest of a file.
 fn from(path: &Path, place: u64) -> Option<String> {
-    let mut file = File::open(path).ok()?;
+    let mut file = folder::open(path).ok()?;
     if file.metadata().ok()?.len() == place {
         return None;
     }

@@ -8,6 +8,8 @@ use rampart_memory::fault_map::Evidence;
 use rampart_memory::{Bytes, FRAME_BYTES};
 use serde::{Deserialize, Serialize};
 
+use super::folder;
+
 /// Something that a guard told, a line of JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
@@ -51,6 +53,8 @@ pub struct Left {
     pub schema: &'static str,
     /// Processes that were guarded.
     pub processes: usize,
+    /// Why none was.
+    pub unguarded: Option<String>,
     /// The part of the heap that was locked, on time average and over all processes.
     pub locked_share: Option<f64>,
     /// What the guards cost, as a part of the time that the program would have taken without; an estimate (docs/run.md).
@@ -84,7 +88,7 @@ impl Left {
     }
 
     fn add_counts(&mut self, path: &Path) {
-        match fs::read(path).ok().and_then(|bytes| Snapshot::from_bytes(&bytes)) {
+        match folder::read(path).ok().and_then(|bytes| Snapshot::from_bytes(&bytes)) {
             Some(counts) => {
                 self.counts = self.counts.plus(&counts);
                 self.processes += 1;
@@ -94,7 +98,8 @@ impl Left {
     }
 
     fn add_events(&mut self, path: &Path) {
-        for line in fs::read_to_string(path).unwrap_or_default().lines() {
+        let text = folder::read(path).unwrap_or_default();
+        for line in String::from_utf8_lossy(&text).lines() {
             match serde_json::from_str(line) {
                 Ok(event) => self.events.push(event),
                 Err(_) => self.unreadable += 1,
@@ -110,10 +115,16 @@ impl Left {
         }
     }
 
+    /// All of it, for programs.
+    pub fn document(&self) -> String {
+        serde_json::to_string_pretty(self).expect("reports are plain data")
+    }
+
     /// The summary for people: one line.
     pub fn line(&self) -> String {
         if self.processes == 0 {
-            return "nothing was guarded".to_owned();
+            let why = self.unguarded.as_deref().unwrap_or("nobody knows why");
+            return format!("warning: nothing was guarded: {why}");
         }
         let of = |counter| self.counts.get(counter);
         let plural = if self.processes == 1 { "" } else { "es" };
@@ -206,6 +217,7 @@ mod tests {
 
     #[test]
     fn a_program_that_nobody_guarded_is_said_to_be_so() {
-        assert_eq!(Left::read(Path::new("/nowhere")).line(), "nothing was guarded");
+        let nothing = Left { unguarded: Some("why".to_owned()), ..Left::read(Path::new("/nowhere")) };
+        assert_eq!(nothing.line(), "warning: nothing was guarded: why");
     }
 }

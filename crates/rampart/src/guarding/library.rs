@@ -1,6 +1,7 @@
 //! Where the library is that a guarded program is preloaded with.
 
 use std::env;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// What it is called.
@@ -16,6 +17,21 @@ pub fn find() -> Option<PathBuf> {
     }
     let own = env::current_exe().ok()?;
     beside(own.parent()?).into_iter().find(|path| path.is_file())
+}
+
+/// The library as `LD_PRELOAD` names it. The loader of glibc knows what `$LIB` is (ld.so(8)), a folder a few steps below the root; that of
+/// musl does not, finds no such file, and goes on without: it could not load the library.
+pub fn preloaded(library: &Path) -> OsString {
+    /// More steps up than there are down: above the root is the root.
+    const TO_GLIBC_AND_BACK: &str = "/$LIB/../../../..";
+    match library.canonicalize() {
+        Ok(library) if library.is_absolute() => {
+            let mut named = OsString::from(TO_GLIBC_AND_BACK);
+            named.push(library);
+            named
+        }
+        _ => library.as_os_str().to_owned(),
+    }
 }
 
 fn beside(folder: &Path) -> [PathBuf; 3] {

@@ -2,6 +2,7 @@
 
 pub mod arguments;
 pub mod choice;
+pub mod folder;
 pub mod following;
 pub mod left;
 pub mod library;

@@ -1,7 +1,6 @@
 //! What guards wrote down while their programs ran: counts over time, and what was unlocked when.
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use rampart_guard::accesses::Access;
@@ -9,6 +8,8 @@ use rampart_guard::journal::{Header, JournalError, Kind, sections};
 use rampart_guard::samples::Sample;
 use rampart_guard::{Counter, Snapshot};
 use rampart_memory::Timestamp;
+
+use super::folder;
 
 /// What one process unlocked, in the order in which it did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +60,7 @@ impl Recorded {
     pub fn read(folder: &Path) -> Self {
         let mut recorded = Self::default();
         for path in files(folder, "samples") {
-            let read = fs::read(&path).map_err(|error| error.to_string()).and_then(|bytes| {
+            let read = folder::read(&path).map_err(|error| error.to_string()).and_then(|bytes| {
                 let sections = sections(&bytes, Kind::Samples).map_err(|error| error.to_string())?;
                 let samples =
                     sections.into_iter().map(|section| section.records().filter_map(Sample::from_words).collect());
@@ -69,7 +70,7 @@ impl Recorded {
             recorded.note(&path, read);
         }
         for path in files(folder, "accesses") {
-            let read = fs::read(&path).map_err(|error| error.to_string()).and_then(|bytes| {
+            let read = folder::read(&path).map_err(|error| error.to_string()).and_then(|bytes| {
                 recorded.traces.extend(traces(&bytes).map_err(|error| error.to_string())?);
                 Ok(())
             });
@@ -85,21 +86,16 @@ impl Recorded {
         }
     }
 
-    /// Writes the traces, so that [`traces`] reads them.
-    ///
-    /// # Errors
-    /// Why the file cannot be written.
-    pub fn write_traces(&self, path: &Path) -> io::Result<()> {
-        let mut file = io::BufWriter::new(fs::File::create(path)?);
+    /// The traces as the content of a file that [`traces`] reads.
+    pub fn traces_file(&self) -> Vec<u8> {
+        let mut file = Vec::new();
         for Trace { process, accesses, lost } in &self.traces {
             let header =
                 Header { kind: Kind::Accesses, process: *process, records: accesses.len() as u64, lost: *lost };
-            file.write_all(&header.to_bytes())?;
-            for word in accesses.iter().flat_map(|access| access.to_words()) {
-                file.write_all(&word.to_le_bytes())?;
-            }
+            file.extend(header.to_bytes());
+            file.extend(accesses.iter().flat_map(|access| access.to_words()).flat_map(u64::to_le_bytes));
         }
-        file.flush()
+        file
     }
 }
 
@@ -174,8 +170,8 @@ mod tests {
         let traces_of = |process| Trace { process, accesses: accesses.clone(), lost: 2 };
         let recorded = Recorded { traces: vec![traces_of(1), traces_of(2)], ..Recorded::default() };
         let path = folder.path().join("1.accesses");
-        recorded.write_traces(&path).unwrap();
-        let bytes = fs::read(&path).unwrap();
+        let bytes = recorded.traces_file();
+        fs::write(&path, &bytes).unwrap();
         assert_eq!(traces(&bytes), Ok(recorded.traces.clone()));
         fs::write(folder.path().join("2.accesses"), &bytes[..60]).unwrap();
         fs::write(folder.path().join("3.samples"), "nonsense").unwrap();

@@ -10,19 +10,30 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use rampart_guard::{BadFrames, server};
 use rampart_linux::SystemClock;
+use rampart_linux::executable::LeftAlone;
 use rampart_memory::Clock as _;
 use rampart_memory::fault_map::Origin;
 use tempfile::{NamedTempFile, TempDir};
 
+use super::folder;
 use crate::error::Error;
 use crate::store;
 
 /// How often it is looked whether the map has grown.
 const GLANCE: Duration = Duration::from_secs(1);
+
+/// How long what the program has started may take to end after it, and how often it is looked whether it has.
+const MOMENT: Duration = Duration::from_millis(500);
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// What is left to say of a program that nothing else is known of.
+const NOT_LOADED: &str =
+    "no process of the program has loaded the library: LD_PRELOAD was changed, or ld.so says above why it could not";
 
 /// The folder, and what we keep in it.
 pub struct Server {
@@ -39,8 +50,8 @@ impl Server {
     /// # Errors
     /// If there can be no folder, or the map cannot be read.
     pub fn start(map: Option<PathBuf>) -> Result<Self, Error> {
-        let folder = tempfile::tempdir().map_err(Error::GuardFolder)?;
-        let alive = locked(&folder.path().join(server::ALIVE)).map_err(Error::GuardFolder)?;
+        let folder = folder::create().map_err(Error::GuardFolder)?;
+        let alive = folder::locked(&folder.path().join(server::ALIVE)).map_err(Error::GuardFolder)?;
         let map = map.map(|store| Map::hand_over(store, folder.path())).transpose()?;
         Ok(Self { folder, _alive: alive, map })
     }
@@ -60,8 +71,27 @@ impl Server {
         }
     }
 
-    /// Processes of the program that go on when it has ended: their guards have files of this folder mapped.
+    /// Processes of the program that go on when it has ended. Those that are about to end, as the daemons of an MPI are, get a moment.
     pub fn left(&self) -> usize {
+        let began = Instant::now();
+        loop {
+            let left = self.living();
+            if left == 0 || began.elapsed() >= MOMENT {
+                return left;
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+
+    /// Why nothing was guarded: what the first process said, or what was seen of the program's file.
+    pub fn why_nothing(&self, left_alone: Option<LeftAlone>) -> String {
+        let said = folder::read(&self.folder().join(server::UNGUARDED)).ok();
+        let said = said.map(|said| String::from_utf8_lossy(&said).trim().to_owned()).filter(|said| !said.is_empty());
+        said.or_else(|| left_alone.map(|why| why.to_string())).unwrap_or_else(|| NOT_LOADED.to_owned())
+    }
+
+    /// Processes whose guards have files of this folder mapped.
+    fn living(&self) -> usize {
         let counted = |entry: &fs::DirEntry| {
             let path = entry.path();
             let process = path.file_stem()?.to_str()?.parse::<u32>().ok()?;
@@ -71,13 +101,6 @@ impl Server {
         let entries = fs::read_dir(self.folder.path()).into_iter().flatten().flatten();
         entries.filter(|entry| counted(entry).is_some()).count()
     }
-}
-
-/// A new file, locked until it is closed.
-fn locked(path: &Path) -> std::io::Result<File> {
-    let file = File::create(path)?;
-    file.lock()?;
-    Ok(file)
 }
 
 /// The map of bad frames, which others may add to.
