@@ -2,6 +2,7 @@
 //!
 //! Each test has a store of its own. Nothing here asserts how long anything takes.
 
+mod children;
 mod emulated;
 mod errors;
 mod given_up;
@@ -13,6 +14,7 @@ mod interrupted;
 mod kill;
 mod map;
 mod march;
+mod mlocks;
 mod noise;
 mod politeness;
 mod pressure;

@@ -78,6 +78,8 @@ pub enum Counter {
     Data,
     /// Pages of the executable's writable data that are not, with those that are so in part.
     LeftData,
+    /// Children that are not guarded, since they were made without fork(3).
+    LeftChildren,
 }
 
 impl Counter {
@@ -118,6 +120,7 @@ impl Counter {
         Self::LeftMappings,
         Self::Data,
         Self::LeftData,
+        Self::LeftChildren,
     ];
 
     /// What it is called in a report.
@@ -159,12 +162,13 @@ impl Counter {
             Self::LeftMappings => "left_mappings",
             Self::Data => "data",
             Self::LeftData => "left_data",
+            Self::LeftChildren => "left_children",
         }
     }
 }
 
 /// How many there are.
-pub(crate) const COUNTERS: usize = Counter::LeftData as usize + 1;
+pub(crate) const COUNTERS: usize = Counter::LeftChildren as usize + 1;
 
 /// Counters, each written by the guard and read by anybody. All zeros is a good beginning, so fresh memory will do.
 #[derive(Debug)]

@@ -46,6 +46,7 @@ pub mod errors;
 pub mod executable;
 pub mod frame_flags;
 pub mod memory_state;
+mod mlocking;
 pub mod own_memory;
 pub mod pagemap;
 pub mod process;

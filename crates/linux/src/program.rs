@@ -8,6 +8,7 @@
 
 #![expect(unsafe_code, reason = "memory of a program is replaced")]
 
+use std::ops::Range;
 use std::ptr::{self, NonNull};
 use std::sync::OnceLock;
 
@@ -17,6 +18,7 @@ use rustix::mm::{self, Advice, MapFlags, MremapFlags, ProtFlags};
 
 use crate::PAGE_BYTES;
 use crate::block::mapping::Mapping;
+use crate::mlocking::{discard_mlocked, mlock, munlock};
 use crate::userfaultfd::Area;
 use crate::vault::Span;
 
@@ -151,6 +153,27 @@ impl ProgramRange {
         in_area(whole, 0).or_else(|| self.windows().iter().find_map(in_window))
     }
 
+    /// Mlocks all pages, those in windows too.
+    pub(crate) fn mlock(&self) -> Result<()> {
+        // SAFETY: the areas are the range's own, or windows.
+        self.areas().try_for_each(|area| unsafe { mlock(area) })
+    }
+
+    /// Ends [`ProgramRange::mlock`].
+    pub(crate) fn munlock(&self) -> Result<()> {
+        // SAFETY: the areas are the range's own, or windows.
+        self.areas().try_for_each(|area| unsafe { munlock(area) })
+    }
+
+    fn areas(&self) -> impl Iterator<Item = Area> {
+        self.windows().iter().map(|window| window.area()).chain([self.mapping.area()])
+    }
+
+    /// Where it lies, with its windows.
+    pub(crate) fn places(&self) -> Vec<Range<usize>> {
+        self.areas().map(Area::addresses).collect()
+    }
+
     /// Tells the kernel something about pages that lie in one piece.
     pub(crate) fn advise(&self, span: Span, advice: Advice) -> Result<()> {
         let area = self.area(span);
@@ -158,6 +181,8 @@ impl ProgramRange {
         // stop, so whatever the advice does to content and frames breaks no promise of the language.
         match unsafe { mm::madvise(area.start.as_ptr().cast(), area.bytes, advice) } {
             Err(Errno::NOMEM) if advice == Advice::LinuxDontNeed => Ok(()), // a part is not mapped: it has no frames either
+            // SAFETY: as above.
+            Err(Errno::INVAL) if advice == Advice::LinuxDontNeed => unsafe { discard_mlocked(area) },
             other => other,
         }
     }

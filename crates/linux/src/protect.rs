@@ -14,6 +14,7 @@
 #![expect(unsafe_code, reason = "permissions of memory that is ours are changed")]
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::sync::OnceLock;
@@ -99,6 +100,14 @@ impl Protected {
     /// [`Error::Guarded`] if the kernel refuses.
     pub fn prepare_again(&mut self, kept: &[Span]) -> Result<(), Error> {
         std::mem::forget(self.memory.take());
+        self.unlock_around(kept)
+    }
+
+    /// Gives all pages to the program, but for spans that keep the rights that they have.
+    ///
+    /// # Errors
+    /// [`Error::Guarded`] if the kernel refuses.
+    pub fn unlock_around(&self, kept: &[Span]) -> Result<(), Error> {
         let all = Span::new(0, self.pages()).expect("a range has pages");
         all.around(kept).filter(|(_, is_kept)| !is_kept).try_for_each(|(part, _)| self.unlock(part))
     }
@@ -107,6 +116,20 @@ impl Protected {
     #[must_use]
     pub fn base(&self) -> NonNull<u8> {
         self.program.base()
+    }
+
+    /// Keeps all pages in RAM from their first touch on.
+    ///
+    /// # Errors
+    /// [`Error::Guarded`] if the process may not lock so much.
+    pub fn mlock(&self) -> Result<(), Error> {
+        self.program.mlock().map_err(guarded("lock into RAM"))
+    }
+
+    /// Where its memory lies.
+    #[must_use]
+    pub fn places(&self) -> Vec<Range<usize>> {
+        self.program.places()
     }
 
     /// Pages of 4 KiB.

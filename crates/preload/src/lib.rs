@@ -18,8 +18,10 @@
 //! | `start` | the first allocation of a process |
 //! | `process`, `children`, `report` | its constructor, fork and end; what its children inherit; the last line |
 //! | `mapping`, `remapping`, `mappings`, `spans` | what a program maps itself, and does to what is mapped |
+//! | `mlocked`, `places` | what it locks in RAM, and where that lies |
 //! | `data` | which of its static data can be guarded |
 //! | `signals`, `calls`, `held`, `streams`, `next` | what is interposed where faults are signals and system calls do not wait for them |
+//! | `forks` | children that are made without fork(3) |
 //! | `late` | what goes on after a system call, where devices go unseen |
 //! | `foreign` | allocations that are not ours |
 //! | `executing` | programs that do not bear this library, which are executed without it |
@@ -35,7 +37,7 @@
 //!
 //! # What a program sees
 //! `malloc` and its family behave as glibc's. `fork`: jemalloc's own handlers hold its locks, and the child has a heap
-//! of its own, at the same addresses. `vfork`: nothing of ours runs in the child before it executes another program.
+//! of its own, at the same addresses; other ways to make one stand in `forks`. `vfork`: nothing of ours runs in the child before it executes another program.
 //! `exec`: the new program is preloaded too, as long as `LD_PRELOAD` stays in its environment. The loader ignores that
 //! for programs that run with another's privileges (setuid, file capabilities; ld.so(8), "secure-execution mode").
 //!
@@ -66,6 +68,8 @@ mod executing;
 #[cfg(not(test))]
 mod exports;
 mod foreign;
+#[cfg(not(test))]
+mod forks;
 pub mod ground;
 pub mod guarded;
 pub mod heap;
@@ -78,7 +82,10 @@ mod late;
 #[cfg(not(test))]
 mod mapping;
 mod mappings;
+#[cfg(not(test))]
+mod mlocked;
 mod next;
+mod places;
 pub mod private;
 #[cfg(not(test))]
 mod process;

@@ -37,8 +37,9 @@ static MAPPINGS: Mutex<Mappings> = Mutex::new(Mappings::new());
 /// Mappings of at least so many bytes are guarded; none before the guard begins.
 static LEAST: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// The lock, while a process forks: a child of which another thread held it would wait for ever.
-struct Parked(UnsafeCell<Option<MutexGuard<'static, Mappings>>>);
+/// The lock, while a process forks: a child of which another thread held it would wait for ever. A signal handler that wants it waits
+/// until it is given back.
+struct Parked(UnsafeCell<Option<(MutexGuard<'static, Mappings>, Signals)>>);
 
 // SAFETY: it is used by who holds the lock that it is about.
 unsafe impl Sync for Parked {}
@@ -57,9 +58,10 @@ pub(crate) fn begin(least: Option<usize>) {
 }
 
 pub(crate) fn before_fork() {
+    let signals = Signals::block_all();
     let held = MAPPINGS.lock().expect("no panic");
     // SAFETY: this thread holds the lock, so nobody else is here.
-    unsafe { *PARKED.0.get() = Some(held) };
+    unsafe { *PARKED.0.get() = Some((held, signals)) };
 }
 
 /// In the parent and in the child.
@@ -68,11 +70,11 @@ pub(crate) fn after_fork() {
     drop(unsafe { (*PARKED.0.get()).take() });
 }
 
-/// What was left to the program, in a child and before [`after_fork`].
-pub(crate) fn left_in_child() -> Vec<Range<usize>> {
+/// What was left to the program, in the parent and in the child, between [`before_fork`] and [`after_fork`].
+pub(crate) fn left_while_forking() -> Vec<Range<usize>> {
     // SAFETY: as of `after_fork`.
     let parked = unsafe { &*PARKED.0.get() };
-    parked.iter().flat_map(|mappings| mappings.left().iter()).collect()
+    parked.iter().flat_map(|(mappings, _)| mappings.left().iter()).collect()
 }
 
 /// The program is about to do to pages what a guard cannot follow: they stay with it.
@@ -136,6 +138,7 @@ impl Below for InRange {
             ask(libc::SYS_mprotect, [pages.start, pages.len(), rights, 0, 0, 0]);
             ask(libc::SYS_munlock, [pages.start, pages.len(), 0, 0, 0, 0]);
         }
+        GROUND.keep_from_children(pages.start, pages.len());
     }
 }
 

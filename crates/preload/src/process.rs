@@ -18,7 +18,7 @@ use crate::guarded::state;
 use crate::report::line;
 use crate::start::{say, start};
 use crate::{GROUND, HEAP};
-use crate::{calls, data, executing, late, mapping, private, signals, streams};
+use crate::{calls, data, executing, forks, late, mapping, private, signals, streams};
 
 unsafe extern "C" {
     static environ: *const *mut c_char;
@@ -63,8 +63,10 @@ fn begin(library: &'static Path) {
     // unloaded.
     let registered = unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };
     assert_eq!(registered, 0, "the C library has room for a fork handler");
-    if GROUND.faults_are_signals() {
+    if GROUND.faults_are_signals() || GROUND.reads_what_may_be_lost() {
         signals::faults::install();
+    }
+    if GROUND.faults_are_signals() {
         calls::find_all();
         streams::bring_outside();
     }
@@ -74,6 +76,7 @@ fn begin(library: &'static Path) {
     if GROUND.misses_devices() {
         late::refuse();
     }
+    forks::find_all();
     let (data, mappings) = GROUND.protect();
     if let Some(block) = data {
         data::bring_in(&HEAP, &GROUND, block);
@@ -139,17 +142,24 @@ unsafe fn leave_alone(library: &Path) {
 /// jemalloc has handlers of its own for its locks, registered before this one; ours are words.
 extern "C" fn in_child() {
     private::forget_other_threads();
-    GROUND.after_fork_in_child(HEAP.used(), &mapping::left_in_child());
+    GROUND.after_fork_in_child(HEAP.used(), &mapping::left_while_forking());
     mapping::after_fork();
 }
 
-extern "C" fn before_fork() {
-    mapping::before_fork();
-    GROUND.before_fork();
+/// A child that was made without the handlers of a fork: it goes on without a guard, on ordinary memory.
+pub(crate) fn in_child_alone() {
+    private::forget_other_threads();
+    GROUND.stay_alone_in_child(&mapping::left_while_forking());
+    mapping::after_fork();
 }
 
-extern "C" fn in_parent() {
-    GROUND.after_fork_in_parent();
+pub(crate) extern "C" fn before_fork() {
+    mapping::before_fork();
+    GROUND.before_fork(&mapping::left_while_forking());
+}
+
+pub(crate) extern "C" fn in_parent() {
+    GROUND.after_fork_in_parent(&mapping::left_while_forking());
     mapping::after_fork();
 }
 

@@ -86,13 +86,6 @@ unsafe extern "C" fn madvise(address: *mut c_void, length: usize, advice: c_int)
     done(returned)
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn mlock(address: *const c_void, length: usize) -> c_int {
-    leave(address, length);
-    // SAFETY: the caller's promise.
-    done(unsafe { ask(libc::SYS_mlock, [address.addr(), length, 0, 0, 0, 0]) })
-}
-
 /// The last argument counts with MREMAP_FIXED only; the C library declares it as a variable one, which is passed alike.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mremap(

@@ -63,11 +63,11 @@ unsafe fn streamed(make: impl FnOnce() -> *mut FILE) -> *mut FILE {
 pub(crate) fn opened<R>(work: impl FnOnce() -> R) -> R {
     let all = GROUND.faults_are_signals();
     if all {
-        GROUND.before_fork();
+        GROUND.before_fork(&[]);
     }
     let result = work();
     if all {
-        GROUND.after_fork_in_parent();
+        GROUND.after_fork_in_parent(&[]);
     }
     result
 }

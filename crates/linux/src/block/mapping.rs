@@ -14,6 +14,8 @@ use rustix::io::{Errno, Result};
 use rustix::mm::{self, Advice, MapFlags, ProtFlags};
 
 use crate::PAGE_BYTES;
+use crate::mlocking::discard_mlocked;
+use crate::userfaultfd::Area;
 
 /// Bytes in a huge page: what one entry of a second-level page table maps, on x86-64 and on aarch64 with 4 KiB pages.
 pub(crate) const HUGE_BYTES: usize = 2 << 20;
@@ -97,9 +99,20 @@ impl Mapping {
     /// Tells the kernel something about a part of the mapping, given in bytes.
     pub(crate) fn advise(&self, part: Range<usize>, advice: Advice) -> Result<()> {
         assert!(part.start <= part.end && part.end <= self.bytes, "advice is about the mapping's own bytes");
+        let area = Area { start: self.at(part.start), bytes: part.end - part.start };
         // SAFETY: the range is inside this mapping, which we own, and no reference to its bytes exists, so whatever the
         // advice does to content and frames breaks no promise of the language.
-        unsafe { mm::madvise(self.base.as_ptr().add(part.start).cast(), part.end - part.start, advice) }
+        unsafe {
+            match mm::madvise(area.start.as_ptr().cast(), area.bytes, advice) {
+                Err(Errno::INVAL) if advice == Advice::LinuxDontNeed => discard_mlocked(area),
+                other => other,
+            }
+        }
+    }
+
+    /// All of it.
+    pub(crate) fn area(&self) -> Area {
+        Area { start: self.base, bytes: self.bytes }
     }
 
     /// Gives every page a frame; on an error some may have one.

@@ -9,7 +9,7 @@ use rampart_memory::FRAME_BYTES;
 use rustix::io::Result;
 use rustix::mm::Advice;
 
-use super::{SharedRange, guarded, map_over, map_zeros_over};
+use super::{SharedRange, guarded, map_for_us_alone, map_zeros_over};
 use crate::Error;
 use crate::PAGE_BYTES;
 use crate::program::replace;
@@ -30,7 +30,7 @@ impl SharedRange {
         self.register(area, Modes::MISSING.union(Modes::WRITE_PROTECT))?;
         let joined = self.copy_to_file(span).and_then(|()| {
             // SAFETY: the pages are our range's or a window's; what they hold was copied, and nobody wrote to one since.
-            unsafe { map_over(area, &files.memory, span.offset().get()) }
+            unsafe { map_for_us_alone(area, &files.memory, span.offset().get()) }
         });
         if let Err(errno) = joined {
             // Whoever waits to write goes on; there is nothing to do about a failure of this as well.

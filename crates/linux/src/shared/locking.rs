@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use rustix::io::{Errno, Result};
 use rustix::mm::Advice;
 
-use super::{SharedRange, guarded, map_over};
+use super::{SharedRange, guarded, map_for_us_alone};
 use crate::Error;
 use crate::userfaultfd::{Wake, Wanted};
 use crate::vault::Span;
@@ -135,7 +135,7 @@ impl SharedRange {
                 let area = self.program.area(run);
                 // SAFETY: the pages are our range's or a window's; nobody has them yet, as was just seen, and nobody gets one: who touches
                 // one waits for the thread that is here.
-                unsafe { map_over(area, &self.files().memory, run.offset().get()) }?;
+                unsafe { map_for_us_alone(area, &self.files().memory, run.offset().get()) }?;
                 self.of_file.set(run, true);
                 self.register(area, self.of_file_modes())?;
             }
@@ -207,14 +207,9 @@ impl SharedRange {
         gone.and_then(|()| self.populate(entry)).map_err(guarded("replace a lost page of"))
     }
 
-    /// Takes pages of the file out of the program's page table, those of a program that has called mlockall(2) as well (Linux 5.18).
+    /// Takes pages of the file out of the program's page table.
     pub(super) fn take(&self, span: Span) -> Result<()> {
-        let Err(errno) = self.program.advise(span, Advice::LinuxDontNeed) else { return Ok(()) };
-        let area = self.program.area(span);
-        // SAFETY: the pages are our range's or a window's, which are reached by raw pointers or by those whom faults stop; they stay in the
-        // file.
-        let taken = unsafe { libc::madvise(area.start.as_ptr().cast(), area.bytes, libc::MADV_DONTNEED_LOCKED) };
-        if taken == 0 { Ok(()) } else { Err(errno) }
+        self.program.advise(span, Advice::LinuxDontNeed)
     }
 
     /// Takes pages out of the file; where the kernel does not, as from memory that is locked, they are written with zeros.

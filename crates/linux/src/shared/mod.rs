@@ -21,6 +21,8 @@
 //! A page of the file can be given so that its first write stops ([`SharedRange::unlock_watched`]): then it is known to be as it was
 //! until that message comes.
 //!
+//! A child of a fork that was not announced finds no page of the file, and ends if it touches one.
+//!
 //! What is lost against a vault: a device that writes to a page goes unseen. Who lends pages to a device holds them open
 //! meanwhile.
 //!
@@ -35,6 +37,7 @@ mod kinds;
 mod locking;
 mod which;
 
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicBool;
@@ -46,6 +49,7 @@ use rustix::io::Errno;
 use rustix::mm::{self, Advice, MapFlags, ProtFlags};
 
 use crate::block::mapping::Mapping;
+use crate::mlocking;
 use crate::program::{ProgramRange, Window};
 use crate::roots::number;
 use crate::userfaultfd::{Area, Features, Message, Messages, Modes, PageScan, Reach, Stop, Userfaultfd, Waited};
@@ -225,6 +229,25 @@ impl SharedRange {
         Span::new(first, end - first).expect("pages of this range")
     }
 
+    /// Keeps all pages in RAM from their first touch on, those that are locked too. What is mapped anew later is as other new memory of the
+    /// process is.
+    ///
+    /// # Errors
+    /// [`Error::Guarded`] if the process may not lock so much.
+    pub fn mlock(&self) -> Result<(), Error> {
+        // SAFETY: what lies behind is our own.
+        let behind = || unsafe { mlocking::mlock(self.behind.area()) };
+        self.program.mlock().and_then(|()| behind()).map_err(guarded("lock into RAM"))
+    }
+
+    /// Where all of its memory lies.
+    #[must_use]
+    pub fn places(&self) -> Vec<Range<usize>> {
+        let mut places = self.program.places();
+        places.push(self.behind.area().addresses());
+        places
+    }
+
     /// Pages of 4 KiB.
     #[must_use]
     pub fn pages(&self) -> u64 {
@@ -330,6 +353,20 @@ unsafe fn map_over(area: Area, memory: &OwnedFd, offset: u64) -> rustix::io::Res
     let flags = MapFlags::SHARED | MapFlags::NORESERVE | MapFlags::FIXED;
     // SAFETY: the caller's promise.
     unsafe { mm::mmap(area.start.as_ptr().cast(), area.bytes, rights, flags, memory, offset) }.map(drop)
+}
+
+/// As [`map_over`], and children that are made from now on find nothing there: they would share the file, and write to their parent's
+/// memory. Those of an announced fork come after [`SharedRange::split`].
+///
+/// # Safety
+/// As of [`map_over`].
+unsafe fn map_for_us_alone(area: Area, memory: &OwnedFd, offset: u64) -> rustix::io::Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        map_over(area, memory, offset)?;
+        // A mapping of its own, which is not cut for this: the kernel has no reason to refuse.
+        mm::madvise(area.start.as_ptr().cast(), area.bytes, Advice::LinuxDontFork)
+    }
 }
 
 /// Maps private memory of zeros where something else is mapped.

@@ -30,6 +30,11 @@ pub struct Area {
 }
 
 impl Area {
+    /// As numbers.
+    pub(crate) fn addresses(self) -> std::ops::Range<usize> {
+        self.start.addr().get()..self.start.addr().get() + self.bytes
+    }
+
     fn range(self) -> abi::Range {
         abi::Range { start: self.start.addr().get() as u64, bytes: self.bytes as u64 }
     }

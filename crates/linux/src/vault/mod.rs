@@ -20,8 +20,10 @@
 //! - Nothing that handles faults may lie in the program's range: neither its stack nor anything it allocates.
 //!   Nor may the thread control blocks of any thread: the kernel's write at a thread's end gives up where a page is
 //!   absent, and `pthread_join` hangs.
-//! - After a fork the parent must [`Vault::unshare`] what is busy, and the child must [`Vault::reopen`].
-//! - Either all ranges and pools are locked by `mlock` or none: pages do not move between the two.
+//! - After a fork the parent must [`Vault::unshare`] what is busy, and the child must [`Vault::reopen`]. A child that does not
+//!   would read zeros in the place of what is locked: [`Vault::keep_from_children`].
+//! - Pages do not move between memory that is mlocked and memory that is not: [`Vault::mlock`] is for all ranges, and what pages move
+//!   to and from is made like them.
 //!
 //! Faults take no allocation: neither reading messages nor locking, unlocking, populating and giving.
 
@@ -34,14 +36,16 @@ mod taking;
 mod unlocking;
 mod writes;
 
+use std::ops::Range;
 use std::ptr::NonNull;
-use std::sync::OnceLock;
+use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
 use rampart_memory::{Bytes, FRAME_BYTES, Frame};
 use rustix::io::Errno;
 use rustix::mm::Advice;
 
 use crate::block::mapping::Mapping;
+use crate::mlocking::{self, Mlocked};
 use crate::program::{ProgramRange, Window};
 use crate::userfaultfd::{Area, Cause, Message, Messages, PageScan, Route, Stop, Userfaultfd, Waited, Wake};
 use crate::{Error, PageKind, Pagemap, Roots, check_page_size};
@@ -84,6 +88,8 @@ pub struct Vault {
     fresh: Mapping,
     /// What the kernel is asked by, since [`Vault::open`].
     files: OnceLock<Files>,
+    /// Whether the ranges are mlocked; held while pages move.
+    mlocked: RwLock<Mlocked>,
     options: VaultOptions,
 }
 
@@ -129,7 +135,8 @@ impl Vault {
         let range = || ranged(size, options.kind);
         let fresh = spare(size, options.kind)?;
         let program = ProgramRange::new(range()?);
-        Ok(Self { program, vault: range()?, fresh, files: OnceLock::new(), options })
+        let mlocked = RwLock::new(Mlocked::No);
+        Ok(Self { program, vault: range()?, fresh, files: OnceLock::new(), mlocked, options })
     }
 
     /// Takes over the faults of both ranges in a child process, after a fork and before anything touches the program's
@@ -156,6 +163,8 @@ impl Vault {
         let fresh = spare(self.fresh.bytes(), self.options.kind)?;
         // A child does not get the parent's, whose addresses may be others' by now.
         std::mem::forget(std::mem::replace(&mut self.fresh, fresh));
+        // Nothing of a child is mlocked; and another thread may have held it, which the child does not have.
+        self.mlocked = RwLock::new(Mlocked::No);
         Ok(())
     }
 
@@ -346,28 +355,104 @@ impl Vault {
         self.userfaultfd().poison(area, Wake::Now).map_err(guarded("poison"))
     }
 
-    /// Keeps a range from children that are forked from now on. They find no memory there, so it is for children that
-    /// run another program at once; a fork then shares no page, and nothing needs [`Vault::unshare`].
+    /// Keeps both ranges from children that are made from now on, but for pages of the program that are `odd`: the program
+    /// decides about these. A child finds no memory there, and ends if it touches it: it never reads zeros in the place of what is
+    /// locked. A fork shares no page then, and nothing needs [`Vault::unshare`]. They ascend.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
-    pub fn dont_fork(&self) -> Result<(), Error> {
-        self.advise_both(Advice::LinuxDontFork)
+    pub fn keep_from_children(&self, odd: &[Span]) -> Result<(), Error> {
+        self.tell_of_children(Advice::LinuxDontFork, odd)
     }
 
-    /// Ends [`Vault::dont_fork`].
+    /// Ends [`Vault::keep_from_children`], before a fork that is announced.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
-    pub fn do_fork(&self) -> Result<(), Error> {
-        self.advise_both(Advice::LinuxDoFork)
+    pub fn give_to_children(&self, odd: &[Span]) -> Result<(), Error> {
+        self.tell_of_children(Advice::LinuxDoFork, odd)
     }
 
-    fn advise_both(&self, advice: Advice) -> Result<(), Error> {
-        [Side::Program, Side::Vault]
-            .into_iter()
-            .try_for_each(|side| self.advise(side, self.span(), advice))
+    /// Ends [`Vault::keep_from_children`] for some pages of the program.
+    ///
+    /// # Errors
+    /// [`Error::Guarded`] if the kernel refuses.
+    pub fn leave_to_children(&self, span: Span) -> Result<(), Error> {
+        self.advise_mapped(Side::Program, span, Advice::LinuxDoFork).map_err(guarded("give children"))
+    }
+
+    /// Keeps all pages in RAM from their first touch on, on both sides, and so can pages be moved in a program that has called
+    /// mlockall(2). Any thread may ask for it.
+    ///
+    /// # Errors
+    /// [`Error::Guarded`] if the process may not lock so much; then nothing is, and other memory of the process may be.
+    pub fn mlock(&self) -> Result<(), Error> {
+        let mut mlocked = self.mlocked.write().unwrap_or_else(PoisonError::into_inner);
+        *mlocked = Mlocked::OthersMayBe;
+        // SAFETY: the ranges are our own.
+        let hidden =
+            || [&self.vault, &self.fresh].into_iter().try_for_each(|range| unsafe { mlocking::mlock(range.area()) });
+        if let Err(errno) = self.program.mlock().and_then(|()| hidden()) {
+            self.munlock_all();
+            return Err(guarded("lock into RAM")(errno));
+        }
+        *mlocked = Mlocked::Yes;
+        Ok(())
+    }
+
+    /// Ends [`Vault::mlock`]. Other memory of the process may be mlocked all the same.
+    pub fn munlock(&self) {
+        let mut mlocked = self.mlocked.write().unwrap_or_else(PoisonError::into_inner);
+        self.munlock_all();
+        *mlocked = Mlocked::OthersMayBe;
+    }
+
+    /// What the kernel refuses here cannot be done without.
+    fn munlock_all(&self) {
+        let _ = self.program.munlock();
+        for range in [&self.vault, &self.fresh] {
+            // SAFETY: the ranges are our own.
+            let _ = unsafe { mlocking::munlock(range.area()) };
+        }
+    }
+
+    /// While this lives, what is mlocked stays so, and what is not is not.
+    fn mlocked(&self) -> RwLockReadGuard<'_, Mlocked> {
+        self.mlocked.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where all of its memory lies.
+    #[must_use]
+    pub fn places(&self) -> Vec<Range<usize>> {
+        let mut places = self.program.places();
+        places.extend([&self.vault, &self.fresh].map(|range| range.area().addresses()));
+        places
+    }
+
+    /// Begins [`Vault::keep_from_children`] again for some pages of the program. Where the kernel keeps no more pieces apart, for all.
+    ///
+    /// # Errors
+    /// [`Error::Guarded`] if the kernel refuses.
+    pub fn take_from_children(&self, span: Span) -> Result<(), Error> {
+        self.advise_mapped(Side::Program, span, Advice::LinuxDontFork).or_else(|_| self.keep_from_children(&[]))
+    }
+
+    fn tell_of_children(&self, advice: Advice, odd: &[Span]) -> Result<(), Error> {
+        let ours = || self.span().around(odd).filter(|(_, is_odd)| !is_odd).map(|(part, _)| part);
+        ours()
+            .try_for_each(|part| self.advise_mapped(Side::Program, part, advice))
+            // The kernel keeps no more pieces apart: then the odd ones are as the others.
+            .or_else(|_| self.advise_mapped(Side::Program, self.span(), advice))
+            .and_then(|()| self.advise_mapped(Side::Vault, self.span(), advice))
             .map_err(guarded("tell what children get of"))
+    }
+
+    /// As [`Vault::advise`], of pages some of which the program may have unmapped.
+    fn advise_mapped(&self, side: Side, span: Span, advice: Advice) -> rustix::io::Result<()> {
+        self.pieces(side, span).try_for_each(|piece| match self.advise(side, piece, advice) {
+            Err(Errno::NOMEM) => Ok(()), // what is mapped was advised
+            other => other,
+        })
     }
 
     fn advise(&self, side: Side, span: Span, advice: Advice) -> rustix::io::Result<()> {

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::mm::Advice;
 
 use super::{HUGE_PAGES, Side, Span, Tracking, Vault, area, guarded};
-use crate::userfaultfd::{MoveError, MoveRefusal, PageRun, PageState, Wake, Wanted};
+use crate::userfaultfd::{Area, MoveError, MoveRefusal, PageRun, PageState, Wake, Wanted};
 use crate::{Block, Error, PAGE_BYTES, PageKind, Pinning};
 
 /// What pages of zeros are copied from.
@@ -125,6 +125,7 @@ impl Vault {
         let to = if from == Side::Program { Side::Vault } else { Side::Program };
         let mut rest = Some(span);
         while let Some(span) = rest {
+            let _mlocked = self.mlocked();
             // SAFETY: both ranges are our own, and are reached by raw pointers only.
             let moved =
                 unsafe { self.userfaultfd().move_pages(self.area(from, span).start, self.area(to, span), wake) };
@@ -178,6 +179,7 @@ impl Vault {
         let fresh = area(&self.fresh, span);
         let start = usize::try_from(span.offset().get()).expect("an offset in memory");
         self.fresh.advise(start..start + fresh.bytes, Advice::LinuxPopulateWrite).map_err(kernel)?;
+        let _mlocked = self.mlocked();
         // SAFETY: both ranges are our own, and are reached by raw pointers only.
         let moved = unsafe { self.userfaultfd().move_pages(fresh.start, self.area(Side::Program, span), Wake::Later) };
         if moved.is_err() {
@@ -225,8 +227,12 @@ impl Vault {
         let offset = usize::try_from(page * FRAME_BYTES).expect("an offset in memory");
         // SAFETY: the sum lies in the block, as just asserted.
         let from = unsafe { block.base().add(offset) };
+        let (to, mlocked) = (self.area(side, span), self.mlocked());
         // SAFETY: the block is lent to us, the range is our own, and both are reached by raw pointers only.
-        unsafe { self.userfaultfd().move_pages(from, self.area(side, span), Wake::Later) }
+        unsafe {
+            mlocked.make_alike(Area { start: from, bytes: to.bytes });
+            self.userfaultfd().move_pages(from, to, Wake::Later)
+        }
     }
 
     /// Makes pages that are shared with a child process ours alone, so that they move again: the kernel copies those

@@ -31,8 +31,12 @@ impl Vault {
         let to = Area { start: mapping.base(), bytes: from.bytes };
         // SAFETY: the range is our own, and is reached by raw pointers only.
         unsafe { self.userfaultfd().register(to, Modes::MISSING) }.map_err(kernel)?;
+        let mlocked = self.mlocked();
         // SAFETY: both ranges are our own, and are reached by raw pointers only.
-        let moved = unsafe { self.userfaultfd().move_pages(from.start, to, Wake::Later) };
+        let moved = unsafe {
+            mlocked.make_alike(to);
+            self.userfaultfd().move_pages(from.start, to, Wake::Later)
+        };
         let ended = moved.and_then(|()| {
             self.userfaultfd()
                 .unregister(to)

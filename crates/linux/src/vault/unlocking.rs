@@ -56,6 +56,7 @@ impl Vault {
     fn unlock_as_it_is(&self, piece: Span, part: Option<Span>, wake: Wake) -> Result<(), MoveError> {
         let Some(part) = part else { return Ok(()) };
         let (from, to) = (self.area(Side::Vault, part).start, self.area(Side::Program, part));
+        let _mlocked = self.mlocked();
         // SAFETY: both ranges are our own, and are reached by raw pointers only.
         unsafe { self.userfaultfd().move_pages(from, to, wake) }.map_err(behind(piece, part))
     }

@@ -3,16 +3,21 @@
 //! What needs an open file, they ask of the keeper and wait ([`super::desk`]); the rest they do themselves.
 
 use std::num::NonZero;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use rampart_guard::{Counter, PageIndex, Served, Span};
+use rampart_linux::vault;
 use rampart_memory::{Clock as _, FRAME_BYTES};
 
 use super::blocked::Signals;
 use super::desk::Request;
 use super::files;
 use super::threads::Live;
+
+/// Why a process ends rather than that a child of it might read zeros.
+const KEPT: &str = "the memory under guard cannot be kept from children";
 
 impl Live {
     /// In the keeper's thread, which has the files that this may want.
@@ -38,6 +43,10 @@ impl Live {
             Request::Zero(span) => self.guard.zero(span, now),
             Request::Leave(span) => self.guard.leave(span, now),
             Request::Hold(span) => self.guard.hold(span, now),
+            Request::End(why) => {
+                files::say(&format!("rampart: {why}, since the kernel refuses: the program is stopped\n"));
+                self.exit()
+            }
             // The process ends: from here on nothing is locked, and no memory is made to err that nobody would look at.
             Request::VerifyAll => {
                 self.paused.fetch_add(1, Ordering::AcqRel);
@@ -68,25 +77,51 @@ impl Live {
     }
 
     /// Opens everything, so that a child can be forked, and locks nothing until [`Live::go_on`].
-    pub fn open_all(&self) {
+    pub fn open_all(&self, left: &[Range<usize>]) {
         self.ask(Request::OpenAll);
+        if self.memory.give_to_children(&self.pages_at(left)).is_err() {
+            self.ask(Request::End("a child cannot be given the memory under guard"));
+        }
     }
 
     /// Ends what [`Live::open_all`] began.
-    pub fn go_on(&self) {
+    pub fn go_on(&self, left: &[Range<usize>]) {
+        // Before anything is locked: a child that nobody announces must not read zeros.
+        if self.memory.keep_from_children(&self.pages_at(left)).is_err() {
+            self.ask(Request::End(KEPT));
+        }
         self.memory.unsplit();
         self.paused.fetch_sub(1, Ordering::AcqRel);
         self.wake_keeper();
     }
 
+    fn pages_at(&self, left: &[Range<usize>]) -> Vec<vault::Span> {
+        left.iter().filter_map(|left| self.memory.pages_at(left.clone())).collect()
+    }
+
+    /// Pages that the program changed are the guard's again.
+    pub fn keep_from_children(&self, span: Span) {
+        if self.memory.take_from_children(span).is_err() {
+            self.ask(Request::End(KEPT));
+        }
+    }
+
+    /// A child is not guarded.
+    pub fn count_left_child(&self) {
+        self.shared.counts.add(Counter::LeftChildren, 1);
+    }
+
     /// The content of so many pages is not needed. `false`: it stays.
     pub fn forget(&self, first: u64, pages: u64) -> bool {
         let Some(count) = NonZero::new(pages) else { return true };
+        // A handler of the program's that touches the block would wait for the thread that it interrupted.
+        let _signals = Signals::block_all();
         self.guard.forget(Span { first: PageIndex(first), count })
     }
 
     /// Whole blocks are the guard's again, with nothing in them.
     pub fn take_back(&self, span: Span) {
+        let _signals = Signals::block_all();
         assert!(self.guard.take_back(span), "whole blocks");
     }
 

@@ -17,6 +17,8 @@ pub enum Request {
     Leave(Span),
     /// These stay open until they are released.
     Hold(Span),
+    /// End the process, for this reason.
+    End(&'static str),
     /// Verify what is locked.
     VerifyAll,
     /// Tell nothing more to those who keep what is told.

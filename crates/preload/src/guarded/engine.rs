@@ -163,6 +163,10 @@ impl Engine for VaultEngine {
         self.pool.map_or(Ok(Frames::Same), |pool| pool.renew(as_vault(span)))
     }
 
+    fn leave(&self, span: Span) -> Result<(), Refusal> {
+        self.vault.leave_to_children(as_vault(span)).map_err(|error| Refusal::Kernel(error.to_string()))
+    }
+
     fn discard(&self, span: Span) {
         for side in [Side::Program, Side::Vault] {
             // What the kernel does not take back stays, as zeros or not at all: a span of our own is never refused.

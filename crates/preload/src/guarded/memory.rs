@@ -84,6 +84,15 @@ impl Memory {
         }
     }
 
+    /// In a child process where all is open and no guard begins: it is ordinary memory, with room for more.
+    pub fn stay_alone(&self, left: &[vault::Span]) -> Result<(), Error> {
+        match self {
+            // What was never used is memory that no userfaultfd knows of in this process.
+            Self::Moved(_) | Self::Shared(_) => Ok(()),
+            Self::Protected(range, _) => range.unlock_around(left),
+        }
+    }
+
     /// Opens what the kernel is asked by, in the calling thread's table of files.
     pub fn open(&self) -> Result<(), Error> {
         match self {
@@ -197,6 +206,57 @@ impl Memory {
         match self {
             Self::Shared(range) => range.unsplit(),
             Self::Moved(_) | Self::Protected(..) => {}
+        }
+    }
+
+    /// From now on a child that nobody announces finds no page that can be locked, and ends where it touches one; but for pages that the
+    /// program decides about.
+    pub fn keep_from_children(&self, odd: &[vault::Span]) -> Result<(), Error> {
+        match self {
+            Self::Moved(vault) => vault.keep_from_children(odd),
+            // Pages of the file are kept from them as long as they are of the file; a locked page without rights ends a child too.
+            Self::Shared(_) | Self::Protected(..) => Ok(()),
+        }
+    }
+
+    /// Ends [`Memory::keep_from_children`].
+    pub fn give_to_children(&self, odd: &[vault::Span]) -> Result<(), Error> {
+        match self {
+            Self::Moved(vault) => vault.give_to_children(odd),
+            Self::Shared(_) | Self::Protected(..) => Ok(()),
+        }
+    }
+
+    /// Begins [`Memory::keep_from_children`] again for pages that the program decided about.
+    pub fn take_from_children(&self, span: Span) -> Result<(), Error> {
+        match self {
+            Self::Moved(vault) => vault.take_from_children(as_vault(span)),
+            Self::Shared(_) | Self::Protected(..) => Ok(()),
+        }
+    }
+
+    /// Keeps all of it in RAM, as mlockall(2) does: each page from its first touch on.
+    pub fn mlock(&self) -> Result<(), Error> {
+        match self {
+            Self::Moved(vault) => vault.mlock(),
+            Self::Shared(range) => range.mlock(),
+            Self::Protected(range, _) => range.mlock(),
+        }
+    }
+
+    /// Before all memory of the process is let go.
+    pub fn munlock(&self) {
+        if let Self::Moved(vault) = self {
+            vault.munlock();
+        }
+    }
+
+    /// Where it lies, with all that stands behind it.
+    pub fn places(&self) -> Vec<Range<usize>> {
+        match self {
+            Self::Moved(vault) => vault.places(),
+            Self::Shared(range) => range.places(),
+            Self::Protected(range, _) => range.places(),
         }
     }
 

@@ -22,6 +22,7 @@ mod frames;
 mod lost;
 mod made_up;
 mod mailbox;
+mod mark;
 mod memory;
 mod minor;
 mod protect;
@@ -49,6 +50,7 @@ use rampart_memory::Bytes;
 use crate::Error;
 use crate::ground::{Ground, Plain, Span, length};
 
+use self::mark::Mark;
 use self::memory::Memory;
 use self::threads::{Live, Used};
 
@@ -65,6 +67,8 @@ pub struct Guarded {
     live: AtomicPtr<Live>,
     /// The process that it is of.
     process: AtomicU32,
+    /// Tells a child that has a copy of all this, and no guard.
+    mark: Mark,
     /// Bytes of static data that are guarded, and that are not.
     data: AtomicUsize,
     left_data: AtomicUsize,
@@ -77,6 +81,7 @@ impl Guarded {
             memory: AtomicPtr::new(ptr::null_mut()),
             live: AtomicPtr::new(ptr::null_mut()),
             process: AtomicU32::new(0),
+            mark: Mark::new(),
             data: AtomicUsize::new(0),
             left_data: AtomicUsize::new(0),
         }
@@ -89,9 +94,16 @@ impl Guarded {
         unsafe { self.memory.load(Ordering::Acquire).as_ref() }
     }
 
+    /// The guard of this process, or of the one whose memory it borrows; a copy of a guard is none.
     fn live(&self) -> Option<&'static Live> {
         // SAFETY: it is null, or came from a reference that lives as long as the process.
-        unsafe { self.live.load(Ordering::Acquire).as_ref() }
+        unsafe { self.live.load(Ordering::Acquire).as_ref() }.filter(|_| !self.mark.is_wiped())
+    }
+
+    /// Whether an address is of memory that was kept from this process: it was made by a system call that nobody saw, and has a copy of
+    /// the guard's notes without the guard.
+    pub fn is_missing(&self, address: usize) -> bool {
+        self.mark.is_wiped() && !self.live.load(Ordering::Acquire).is_null() && self.owns(address)
     }
 
     /// Memory that the program has elsewhere, as pages from the one at `inside` the range on.
@@ -139,21 +151,48 @@ impl Guarded {
         let live = Live::begin(memory, layout, knobs, used)?;
         live.count_data(self.data.load(Ordering::Relaxed), self.left_data.load(Ordering::Relaxed));
         self.process.store(std::process::id(), Ordering::Relaxed);
+        self.mark.set();
         self.live.store(ptr::from_ref(live).cast_mut(), Ordering::Release);
         Ok(())
     }
 
-    /// All is opened and stays so until one of the two functions below is called.
-    pub fn before_fork(&self) {
+    /// All is opened, and children get it, until one of the three functions below is called; but for what was `left` to the program,
+    /// which decides itself what of that they get.
+    pub fn before_fork(&self, left: &[Range<usize>]) {
         if let Some(live) = self.live() {
-            live.open_all();
+            live.open_all(left);
         }
     }
 
     /// The guard goes on.
-    pub fn after_fork_in_parent(&self) {
+    pub fn after_fork_in_parent(&self, left: &[Range<usize>]) {
         if let Some(live) = self.live() {
-            live.go_on();
+            live.go_on(left);
+        }
+    }
+
+    /// A child goes on without a guard, on ordinary memory: where a guard could not begin, since locks may be held by threads that the
+    /// child does not have.
+    pub fn stay_alone_in_child(&self, left: &[Range<usize>]) {
+        self.live.store(ptr::null_mut(), Ordering::Release);
+        let Some(memory) = self.memory() else { return };
+        let left: Vec<_> = left.iter().filter_map(|left| memory.pages_at(left.clone())).collect();
+        if memory.stay_alone(&left).is_err() {
+            say("rampart: the kernel refuses a child the memory that was under guard\n");
+        }
+    }
+
+    /// Notes a child that is not guarded.
+    pub fn count_left_child(&self) {
+        if let Some(live) = self.live() {
+            live.count_left_child();
+        }
+    }
+
+    /// Pages that the program changed are the guard's again: children that nobody announces do not get them.
+    pub fn keep_from_children(&self, address: usize, length: usize) {
+        if let (Some(live), Some(span)) = (self.live(), self.pages(address, length)) {
+            live.keep_from_children(span);
         }
     }
 
@@ -218,6 +257,24 @@ impl Guarded {
     /// Bytes of a block; of a page where there is no guard.
     pub fn block(&self) -> usize {
         self.live().map_or(4096, Live::block)
+    }
+
+    /// Keeps all that can be locked in RAM, each page from its first touch on. `false`: this process may not lock so much; pages move all
+    /// the same where other memory is mlocked.
+    pub fn mlock(&self) -> bool {
+        self.memory().is_none_or(|memory| memory.mlock().is_ok())
+    }
+
+    /// Before all memory of the process is let go.
+    pub fn munlock(&self) {
+        if let Some(memory) = self.memory() {
+            memory.munlock();
+        }
+    }
+
+    /// Where what can be locked lies, and what stands behind it; nothing if it is ordinary memory.
+    pub fn places(&self) -> Vec<Range<usize>> {
+        self.memory().map(Memory::places).unwrap_or_default()
     }
 
     /// Notes how many bytes of mappings are guarded now.

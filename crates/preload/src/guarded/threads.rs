@@ -23,6 +23,7 @@ use super::any::AnyEngine;
 use super::beside::Beside;
 use super::blocked::Signals;
 use super::desk::Desk;
+use super::engine::as_vault;
 use super::files;
 use super::frames::Known;
 use super::made_up::MadeUp;
@@ -133,6 +134,8 @@ impl Live {
             readiness.recv().map_err(|_| "its thread ended".to_owned())?;
         }
         memory.arm(used.bytes, &used.left).map_err(|error| error.to_string())?;
+        let left: Vec<_> = used.left.iter().map(|span| as_vault(*span)).collect();
+        memory.keep_from_children(&left).map_err(|error| error.to_string())?;
         live.adopt(used)?;
         Ok(live)
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use libc::{SIG_DFL, SIG_IGN, sigaction as Action, siginfo_t, sigset_t};
 
-use super::{PTHREAD_SIGMASK, SIGACTION, plain, without_faults};
+use super::{PTHREAD_SIGMASK, SIGACTION, plain, wants_faults, without_faults};
 
 /// What the kernel calls.
 pub type Handler = extern "C-unwind" fn(c_int, *mut siginfo_t, *mut c_void);
@@ -58,6 +58,16 @@ impl Caught {
         self.programs.store(action);
     }
 
+    /// What is blocked while a handler of the program's runs.
+    fn mask_of(&self, action: &Action) -> sigset_t {
+        let mut mask = action.sa_mask;
+        if action.sa_flags & libc::SA_NODEFER == 0 {
+            // SAFETY: it is a set of ours.
+            unsafe { libc::sigaddset(&raw mut mask, self.signal) };
+        }
+        mask
+    }
+
     /// Does what the program wants done about it.
     ///
     /// # Safety
@@ -82,7 +92,7 @@ impl Caught {
                 if action.sa_flags & libc::SA_RESETHAND != 0 {
                     self.set_programs(&plain());
                 }
-                let mask = without_faults(&action.sa_mask);
+                let mask = if wants_faults() { without_faults(&action.sa_mask) } else { self.mask_of(&action) };
                 let mut before = MaybeUninit::<sigset_t>::zeroed();
                 // SAFETY: the sets are places of ours. The program said by its flags which of the two functions it is.
                 unsafe {

@@ -7,19 +7,27 @@ use libc::{SIGSEGV, siginfo_t};
 use rampart_guard::accesses::Touch;
 
 use super::caught::Caught;
+use super::plain;
 use crate::GROUND;
 use crate::guarded::{Answer, Signals};
+use crate::start::say;
 
 pub(super) static CAUGHT: Caught = Caught::new(SIGSEGV);
 
 /// Faults on pages that were left to the program, by thread: the second at one address is the program's.
 static LEFT: [(AtomicUsize, AtomicUsize); 64] = [const { (AtomicUsize::new(0), AtomicUsize::new(0)) }; 64];
 
+/// The last words of a child that is not to read zeros.
+const MISSING: &str = "rampart: a child that was made by a system call of the program's own has no heap: it ends; the C library's fork, \
+                       _Fork, clone and syscall make children that have one\n";
+
 /// From now on faults are ours first. Before the first page is locked. A thread that was started with the signal blocked, as by a
 /// shell, would end at its first.
 pub(crate) fn install() {
     CAUGHT.install(on_fault);
-    Signals::take(SIGSEGV);
+    if GROUND.faults_are_signals() {
+        Signals::take(SIGSEGV);
+    }
 }
 
 extern "C-unwind" fn on_fault(_: c_int, info: *mut siginfo_t, context: *mut c_void) {
@@ -29,6 +37,10 @@ extern "C-unwind" fn on_fault(_: c_int, info: *mut siginfo_t, context: *mut c_vo
     let before = unsafe { *errno };
     // SAFETY: the kernel hands a handler with SA_SIGINFO what happened, with an address if the fault is of memory.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr().addr()) };
+    if code > 0 && GROUND.is_missing(address) {
+        say(MISSING);
+        CAUGHT.set_programs(&plain());
+    }
     // SAFETY: as above.
     let ours = if code > 0 { GROUND.fault(address, unsafe { touch(context) }) } else { None };
     let served = match ours {

@@ -6,6 +6,8 @@
 //! this way.** The program finds its handler set and called as if it were alone: with its mask, its flags, its context, and the
 //! right to jump out.
 //!
+//! Where a touch is no signal, SIGSEGV is caught for one line only: it ends a child that was made unseen and has no heap (`forks`).
+//!
 //! A thread that has SIGSEGV blocked is ended by the kernel at its first such fault. So the calls that set masks leave
 //! SIGSEGV out, and what they report lacks it.
 //!
@@ -27,6 +29,7 @@ use std::ptr;
 
 use libc::{SIG_ERR, SIGSEGV, sigaction as Action, sigset_t};
 
+use crate::GROUND;
 use crate::next::Next;
 use caught::Caught;
 
@@ -53,7 +56,7 @@ fn caught(signal: c_int) -> Option<&'static Caught> {
 
 /// Whether masks are to leave SIGSEGV out.
 fn wants_faults() -> bool {
-    faults::CAUGHT.is_ours(SIGSEGV)
+    GROUND.faults_are_signals() && faults::CAUGHT.is_ours(SIGSEGV)
 }
 
 /// No handler, no mask, no flags.

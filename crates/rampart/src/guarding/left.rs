@@ -168,8 +168,13 @@ impl Left {
         let plural = if mappings == 1 { "" } else { "s" };
         let mappings = (mappings > 0).then(|| format!("{} mapping{plural}", crate::show::count(mappings)));
         let data = (data > Bytes::ZERO).then(|| format!("{data} of static data"));
-        let both: Vec<_> = mappings.into_iter().chain(data).collect();
-        if both.is_empty() { String::new() } else { format!("; left alone: {}", both.join(", ")) }
+        let children = match self.counts.get(Counter::LeftChildren) {
+            0 => None,
+            1 => Some("1 child made without fork".to_owned()),
+            more => Some(format!("{} children made without fork", crate::show::count(more))),
+        };
+        let all: Vec<_> = mappings.into_iter().chain(data).chain(children).collect();
+        if all.is_empty() { String::new() } else { format!("; left alone: {}", all.join(", ")) }
     }
 }
 

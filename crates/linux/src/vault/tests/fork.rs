@@ -129,12 +129,36 @@ fn a_child_that_takes_over_finds_every_page() {
 fn pages_that_are_kept_from_children_stay_movable() {
     let _alone = FORKS.write().unwrap_or_else(PoisonError::into_inner);
     let Some(vault) = half_locked(Tracking::Off) else { return };
-    vault.dont_fork().unwrap();
+    vault.keep_from_children(&[]).unwrap();
     let child = Child::fork(None);
     vault.unlock(span(0, PAGES / 2), Wake::Now).unwrap();
     assert_eq!(vault.lock(vault.span(), |_, _| ()).unwrap().moved(), PAGES);
     drop(child);
-    vault.do_fork().unwrap();
+    vault.give_to_children(&[]).unwrap();
     let _child = Child::fork(None);
     assert_eq!(vault.unlock(vault.span(), Wake::Now).unwrap_err().refusal, MoveRefusal::Busy);
+}
+
+/// Whether a child that touches the first byte of a page of the program's gets SIGSEGV.
+fn is_gone_in_a_child(vault: &Vault, page: u64) -> bool {
+    let mut touch = || read(vault, Side::Program, page, 1) == page + 1;
+    let child = Child::fork(Some(&mut touch));
+    let mut status = 0;
+    // SAFETY: `status` is ours to be written, and the child is waited for once.
+    assert_eq!(unsafe { libc::waitpid(child.0, &raw mut status, 0) }, child.0);
+    std::mem::forget(child);
+    let ended = libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGSEGV;
+    assert!(ended || libc::WEXITSTATUS(status) == 0, "it finds what is there or nothing: {status:#x}");
+    ended
+}
+
+#[test]
+fn a_child_finds_no_page_that_is_kept_from_it_and_those_that_are_not() {
+    let _alone = FORKS.write().unwrap_or_else(PoisonError::into_inner);
+    let Some(vault) = half_locked(Tracking::Off) else { return };
+    let odd = span(PAGES - 2, 1);
+    vault.keep_from_children(&[odd]).unwrap();
+    vault.leave_to_children(span(PAGES - 4, 1)).unwrap();
+    let gone = [0, PAGES - 4, PAGES - 3, PAGES - 2, PAGES - 1].map(|page| is_gone_in_a_child(&vault, page));
+    assert_eq!(gone, [true, false, true, false, true], "locked, left, unlocked, odd, unlocked");
 }

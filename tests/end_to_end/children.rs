@@ -1,0 +1,87 @@
+//! Children of a guarded program, however it makes them: each has the heap, or ends with a line.
+
+use serde_json::Value;
+
+use crate::guarded::{count, engines, passes_trap, victim};
+use crate::harness::{Rampart, Said};
+
+/// Every way of the victim, on every engine, in blocks of both kinds; `also` looks at each run.
+fn each_child_has_the_heap(name: &str, also: impl Fn(&Said, &Value)) {
+    let rampart = Rampart::new();
+    let Some(children) = victim(&rampart, "children") else { return };
+    for engine in engines(&rampart) {
+        for block in ["2MiB", "64KiB"] {
+            let options = ["--engine", engine, "--cap", "4MiB", "--block", block];
+            let (said, report) = passes_trap(&rampart, &options, &[&children, name]);
+            also(&said, &report);
+        }
+    }
+}
+
+/// Of children that are made without fork(3), which are counted.
+fn each_copy_has_the_heap(name: &str, made: u64) {
+    each_child_has_the_heap(name, |said, report| {
+        assert_eq!(count(report, "left_children"), made, "{name}: {report}");
+        assert!(said.err.contains("made without fork"), "{name}: {}", said.err);
+    });
+}
+
+#[test]
+fn a_child_of_underscore_fork_has_the_heap() {
+    each_copy_has_the_heap("_Fork", 2);
+}
+
+#[test]
+fn a_child_of_syscall_clone_has_the_heap() {
+    each_copy_has_the_heap("clone", 2);
+}
+
+#[test]
+fn a_child_of_syscall_clone3_has_the_heap() {
+    each_copy_has_the_heap("clone3", 2);
+}
+
+#[test]
+fn a_child_of_syscall_fork_has_the_heap() {
+    each_copy_has_the_heap("raw-fork", 2);
+}
+
+#[test]
+fn a_child_that_begins_in_a_function_on_a_stack_of_its_own_has_the_heap() {
+    each_copy_has_the_heap("clones", 2);
+}
+
+#[test]
+fn a_child_of_a_signal_handler_has_the_heap() {
+    each_copy_has_the_heap("handlers", 5);
+}
+
+#[test]
+fn children_of_children_have_the_heap_whichever_way_each_was_made() {
+    each_child_has_the_heap("grandchildren", |_, _| ());
+}
+
+#[test]
+fn children_have_the_heap_while_other_threads_use_it() {
+    each_copy_has_the_heap("threads", 6);
+}
+
+#[test]
+fn children_of_every_kind_execute_other_programs() {
+    each_copy_has_the_heap("runs-others", 2);
+}
+
+#[test]
+fn a_child_that_was_made_without_fork_ends_as_any_program_does() {
+    for name in ["_Fork-exit", "clone-exit"] {
+        each_copy_has_the_heap(name, 1);
+    }
+}
+
+#[test]
+fn a_child_that_nobody_saw_being_made_has_the_heap_or_ends_with_a_line() {
+    each_child_has_the_heap("unseen", |said, report| {
+        assert_eq!(count(report, "left_children"), 0, "{report}");
+        assert!(said.err.contains("has no heap: it ends"), "{}", said.err);
+    });
+}

@@ -1,0 +1,40 @@
+//! Programs that lock their memory in RAM under guard: it is there, it is guarded, and what may not be locked is refused as ever.
+
+use crate::guarded::{count, engines, passes_trap, victim};
+use crate::harness::Rampart;
+
+/// Each of these ways on every engine, in blocks of both kinds by turns.
+fn locks_its_memory(names: &[&str]) {
+    let rampart = Rampart::new();
+    let Some(mlocks) = victim(&rampart, "mlocks") else { return };
+    for (turn, engine) in engines(&rampart).enumerate() {
+        for (number, name) in names.iter().enumerate() {
+            let block = ["2MiB", "64KiB"][(turn + number) % 2];
+            let options = ["--engine", engine, "--cap", "4MiB", "--block", block];
+            let (said, report) = passes_trap(&rampart, &options, &[&mlocks, name]);
+            // Pages that are left to the program, or that no request moves, are never verified again.
+            assert!(count(&report, "verified") > 16_384, "{name} {engine} {block}: {report}");
+            assert!(!said.err.contains("not locked in RAM"), "{name} {engine} {block}: {}", said.err);
+        }
+    }
+}
+
+#[test]
+fn a_program_that_locks_all_that_it_has_or_will_have_in_ram_is_guarded() {
+    locks_its_memory(&["current", "future", "both", "on-fault"]);
+}
+
+#[test]
+fn a_program_locks_its_memory_in_ram_and_lets_it_go_again_and_again() {
+    locks_its_memory(&["unlocks", "parts"]);
+}
+
+#[test]
+fn memory_is_locked_in_ram_while_other_threads_use_it_and_in_children() {
+    locks_its_memory(&["threads", "forks"]);
+}
+
+#[test]
+fn memory_that_a_process_may_not_lock_in_ram_is_refused_as_without_a_guard() {
+    locks_its_memory(&["limited", "room"]);
+}
