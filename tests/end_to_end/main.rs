@@ -24,6 +24,7 @@ mod refusals;
 mod served;
 mod simulate;
 mod strange_schedules;
+mod stuck;
 mod trace;
 mod unit;
 mod verdict;

@@ -80,6 +80,8 @@ pub enum Counter {
     LeftData,
     /// Children that are not guarded, since they were made without fork(3).
     LeftChildren,
+    /// Pages that were wrong when they were read first, and right when they were read again.
+    Transient,
 }
 
 impl Counter {
@@ -121,6 +123,7 @@ impl Counter {
         Self::Data,
         Self::LeftData,
         Self::LeftChildren,
+        Self::Transient,
     ];
 
     /// What it is called in a report.
@@ -163,12 +166,13 @@ impl Counter {
             Self::Data => "data",
             Self::LeftData => "left_data",
             Self::LeftChildren => "left_children",
+            Self::Transient => "transient",
         }
     }
 }
 
 /// How many there are.
-pub(crate) const COUNTERS: usize = Counter::LeftChildren as usize + 1;
+pub(crate) const COUNTERS: usize = Counter::Transient as usize + 1;
 
 /// Counters, each written by the guard and read by anybody. All zeros is a good beginning, so fresh memory will do.
 #[derive(Debug)]

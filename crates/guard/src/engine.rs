@@ -1,6 +1,6 @@
 //! What a guard asks of the machine.
 
-use rampart_codes::Pages;
+use rampart_codes::{PageData, Pages};
 use rampart_memory::{Frame, Timestamp};
 
 use crate::layout::{PageIndex, Span};
@@ -126,7 +126,19 @@ pub trait Engine: Sync {
         usize::MAX
     }
 
-    /// Looks at pages in the vault. One that is looked at alone may be corrected.
+    /// Puts a page that is in the vault on another frame, with this content, which is in the memory afterwards and in no cache. The frame
+    /// that it was on is tested; one that fails is nobody's from then on.
+    ///
+    /// # Errors
+    /// Why it cannot be; what the page holds then is not known.
+    fn replace(&self, page: PageIndex, content: &PageData) -> Result<(), Refusal>;
+
+    /// Whether the program gave a page in the vault back to the kernel, by a system call that the guard did not see: it reads as zeros.
+    fn was_given_back(&self, _page: PageIndex) -> bool {
+        false
+    }
+
+    /// Looks at pages in the vault.
     fn with_vault<R>(&self, span: Span, look: impl FnOnce(&mut Pages<'_>) -> R) -> R;
 
     /// Flips a bit, 0 to 32767, of a page in the vault: a memory error that is made up.

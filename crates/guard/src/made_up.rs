@@ -1,6 +1,6 @@
 //! Memory that is made up: two ranges in tables, a program that reads and writes by page, and errors on demand.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 use rampart_codes::{PageBits, PageData, Pages};
@@ -25,10 +25,14 @@ pub struct MadeUp {
     pub tested: Mutex<Option<Timestamp>>,
     /// The frame of each page.
     frames: Mutex<Vec<u64>>,
+    /// Frames with a bit that reads as 1 whatever was written, and how often it does so before it heals.
+    pub stuck: Mutex<BTreeMap<u64, (usize, u32)>>,
+    /// Frames that pages were put away from, and tested.
+    pub tested_frames: Mutex<Vec<u64>>,
 }
 
 /// Frames that pages are on after their first.
-const SECOND_FRAMES: u64 = 0x10_000;
+pub const SECOND_FRAMES: u64 = 0x10_000;
 
 impl MadeUp {
     pub fn new(pages: usize) -> Self {
@@ -41,12 +45,32 @@ impl MadeUp {
             most_open: usize::MAX,
             tested: Mutex::default(),
             frames: Mutex::new((0x1000..).take(pages).collect()),
+            stuck: Mutex::default(),
+            tested_frames: Mutex::default(),
         }
+    }
+
+    /// The frame that a page is on now has a stuck bit from now on.
+    pub fn stick(&self, page: u64, bit: usize) {
+        let frame = self.frames.lock().unwrap()[at(page)];
+        self.stuck.lock().unwrap().insert(frame, (bit, u32::MAX));
+    }
+
+    /// What is read of a page that was written with this content: its frame may have a stuck bit.
+    fn as_read(&self, page: usize, data: &mut PageData) {
+        let frame = self.frames.lock().unwrap()[page];
+        let mut stuck = self.stuck.lock().unwrap();
+        let Some((bit, times)) = stuck.get_mut(&frame).filter(|(_, times)| *times > 0) else { return };
+        *times -= 1;
+        let (line, word) = (*bit / 512, *bit / 64 % 8);
+        data.lines[line].0[word] |= 1 << (*bit % 64);
     }
 
     /// What the program finds in a page; `None`: it faults.
     pub fn read(&self, page: u64) -> Option<PageData> {
-        self.program.lock().unwrap()[at(page)].clone()
+        let mut data = self.program.lock().unwrap()[at(page)].clone()?;
+        self.as_read(at(page), &mut data);
+        Some(data)
     }
 
     /// The program writes a page; `false`: it faults.
@@ -134,7 +158,9 @@ impl Engine for MadeUp {
     fn renew(&self, span: Span) -> Result<Frames, Refusal> {
         let Some(tested) = *self.tested.lock().unwrap() else { return Ok(Frames::Same) };
         for page in pages(span) {
-            assert!(self.vault.lock().unwrap()[page].is_some(), "page {page} is in the vault");
+            let mut data = self.vault.lock().unwrap()[page].take().expect("the page is in the vault");
+            self.as_read(page, &mut data);
+            self.vault.lock().unwrap()[page] = Some(data);
             self.frames.lock().unwrap()[page] += SECOND_FRAMES;
         }
         Ok(Frames::Tested(tested))
@@ -154,11 +180,23 @@ impl Engine for MadeUp {
     }
 
     fn with_vault<R>(&self, span: Span, look: impl FnOnce(&mut Pages<'_>) -> R) -> R {
-        let mut vault = self.vault.lock().unwrap();
-        let mut data: Vec<_> = pages(span).map(|page| vault[page].take().expect("it is in the vault")).collect();
+        let mut data: Vec<_> =
+            pages(span).map(|page| self.vault.lock().unwrap()[page].clone().expect("it is in the vault")).collect();
+        pages(span).zip(&mut data).for_each(|(page, data)| self.as_read(page, data));
+        let before = data.clone();
         let seen = look(&mut Pages::from(&mut *data));
-        pages(span).zip(data).for_each(|(page, data)| vault[page] = Some(data));
+        let written = pages(span).zip(data.into_iter().zip(before)).filter(|(_, (data, before))| data != before);
+        written.for_each(|(page, (data, _))| self.vault.lock().unwrap()[page] = Some(data));
         seen
+    }
+
+    fn replace(&self, page: PageIndex, content: &PageData) -> Result<(), Refusal> {
+        let mut frames = self.frames.lock().unwrap();
+        self.tested_frames.lock().unwrap().push(frames[at(page.0)]);
+        frames[at(page.0)] += SECOND_FRAMES;
+        let before = self.vault.lock().unwrap()[at(page.0)].replace(content.clone());
+        assert!(before.is_some(), "{page:?} is in the vault");
+        Ok(())
     }
 
     fn flip(&self, page: PageIndex, bit: u32) {

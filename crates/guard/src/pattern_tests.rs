@@ -61,6 +61,10 @@ impl Engine for Zeros {
         look(&mut Pages::from(&mut self.looked_at.lock().unwrap()[..pages]))
     }
 
+    fn replace(&self, page: PageIndex, _: &PageData) -> Result<(), Refusal> {
+        panic!("{page:?} is wrong");
+    }
+
     fn flip(&self, _: PageIndex, _: u32) {}
 
     fn frame(&self, _: PageIndex) -> Option<Frame> {

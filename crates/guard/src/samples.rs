@@ -15,7 +15,7 @@ use crate::counts::{COUNTERS, Snapshot};
 const FIRST_PACE: Duration = Duration::from_millis(10);
 
 /// Samples until the pace is halved.
-const AT_ONE_PACE: u32 = 1000;
+const AT_ONE_PACE: u32 = 800;
 
 /// The time, and each counter.
 pub const WORDS: usize = 1 + COUNTERS;

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use rampart_memory::Timestamp;
 
-use crate::layout::{BlockIndex, Layout};
+use crate::layout::{BlockIndex, Layout, PageIndex};
 use crate::units::Units;
 
 /// Blocks of a piece.
@@ -74,6 +74,8 @@ pub struct Block {
     pub codes: Box<[u8]>,
     /// When its frames were tested; `None`: not all were.
     pub tested: Option<Timestamp>,
+    /// Pages that were reported as beyond correction, and were not written since.
+    pub reported: Vec<PageIndex>,
 }
 
 impl Block {
@@ -106,6 +108,7 @@ impl Block {
             holders: 0,
             codes: Box::default(),
             tested: None,
+            reported: Vec::new(),
         }
     }
 }

@@ -12,9 +12,9 @@ use crate::layout::{BlockIndex, PageIndex};
 pub struct Trouble {
     /// The page.
     pub page: PageIndex,
-    /// The frame that it is in, where the kernel says.
+    /// The frame that it was in, where the kernel says.
     pub frame: Option<Frame>,
-    /// What the codes said: never [`Outcome::Intact`].
+    /// What the codes said. [`Outcome::Intact`]: the page was wrong when it was read first, and right when it was read again.
     pub outcome: Outcome,
 }
 

@@ -70,7 +70,7 @@ pub use error::Error;
 pub use errors::{ErrorCounts, ErrorFeed, ErrorMaker};
 pub use frame_flags::{Census, FlagTable, FrameClass, FrameFlags};
 pub use memory_state::{MemoryState, Watermarks};
-pub use pagemap::Pagemap;
+pub use pagemap::{Backing, Pagemap};
 pub use program::Window;
 pub use retire::{Outcome, Retirer, Way};
 pub use roots::Roots;

@@ -30,8 +30,24 @@ const NUMBER: u64 = (1 << 55) - 1;
 /// Bit 62 of an entry: the page table has something else than a frame there.
 const SWAPPED: u64 = 1 << 62;
 
+/// Bit 56 of an entry: the frame is this page's alone. The kernel's shared frame of zeros is nobody's, and has no such mark.
+const EXCLUSIVE: u64 = 1 << 56;
+
 /// Bits 0 to 4 of such an entry are what it is; the frame number of a page that the hardware gave up follows.
 const TYPE_BITS: u32 = 5;
+
+/// What a page of private memory is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backing {
+    /// It was never used, or given back.
+    Nothing,
+    /// A frame of its own.
+    Own,
+    /// A frame that others have too: the kernel's frame of zeros, or that of a process that was forked.
+    Shared,
+    /// A place in swap, or what the hardware gave up.
+    Elsewhere,
+}
 
 /// The open page map of this process.
 #[derive(Debug)]
@@ -87,16 +103,33 @@ impl Pagemap {
     /// # Errors
     /// [`Error::Read`] if the kernel does not answer.
     pub fn lost_frame(&self, address: NonNull<u8>, flags: &FlagTable) -> Result<Option<Frame>, Error> {
-        let mut entry = [0; ENTRY_BYTES];
-        let at = (address.addr().get() / PAGE_BYTES * ENTRY_BYTES) as u64;
-        let read = self.file.read_exact_at(&mut entry, at);
-        read.map_err(|cause| Error::Read { path: self.path.clone(), cause })?;
-        let entry = u64::from_ne_bytes(entry);
+        let entry = self.entry(address)?;
         let number = (entry & NUMBER) >> TYPE_BITS;
         let Some(frame) = Frame::new(number).filter(|_| entry & (PRESENT | SWAPPED) == SWAPPED) else {
             return Ok(None);
         };
         Ok(flags.of(frame)?.filter(|flags| flags.is_poisoned()).map(|_| frame))
+    }
+
+    /// What the page at `address` is on, which needs no privilege.
+    ///
+    /// # Errors
+    /// [`Error::Read`] if the kernel does not answer.
+    pub fn backing(&self, address: NonNull<u8>) -> Result<Backing, Error> {
+        Ok(match self.entry(address)? {
+            entry if entry & PRESENT == 0 && entry & SWAPPED == 0 => Backing::Nothing,
+            entry if entry & PRESENT == 0 => Backing::Elsewhere,
+            entry if entry & EXCLUSIVE == 0 => Backing::Shared,
+            _ => Backing::Own,
+        })
+    }
+
+    fn entry(&self, address: NonNull<u8>) -> Result<u64, Error> {
+        let mut entry = [0; ENTRY_BYTES];
+        let at = (address.addr().get() / PAGE_BYTES * ENTRY_BYTES) as u64;
+        let read = self.file.read_exact_at(&mut entry, at);
+        read.map_err(|cause| Error::Read { path: self.path.clone(), cause })?;
+        Ok(u64::from_ne_bytes(entry))
     }
 }
 
@@ -156,6 +189,18 @@ mod tests {
         let flags = FlagTable::open(&Roots::new(folder.path(), folder.path())).unwrap();
         let frames = [16, 17, 18, 19].map(|page| pagemap.lost_frame(address(page), &flags).unwrap());
         assert_eq!(frames, [Frame::new(7), None, None, None], "frame 8 is sound: it is a place in swap");
+    }
+
+    #[test]
+    fn a_page_that_was_written_has_a_frame_of_its_own_and_one_that_was_only_read_has_that_of_zeros() {
+        let pagemap = Pagemap::open(&Roots::default()).unwrap();
+        let pages = crate::block::mapping::Mapping::anonymous(3 * PAGE_BYTES).unwrap();
+        let _ = pages.advise(0..pages.bytes(), rustix::mm::Advice::LinuxNoHugepage);
+        pages.write_and_read(PAGE_BYTES, 2 * PAGE_BYTES);
+        let backing = [0, 1, 2].map(|page| pagemap.backing(pages.at(page * PAGE_BYTES)).unwrap());
+        assert_eq!(backing, [Backing::Nothing, Backing::Own, Backing::Shared]);
+        let (_folder, pagemap) = process(16, &[SWAPPED]);
+        assert_eq!(pagemap.backing(address(16)).unwrap(), Backing::Elsewhere);
     }
 
     #[test]

@@ -22,14 +22,14 @@ use std::sync::OnceLock;
 use rampart_memory::{Bytes, FRAME_BYTES, Frame};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::mm::{Advice, MprotectFlags, mprotect};
+use rustix::mm::{Advice, MprotectFlags, MremapFlags, mprotect, mremap_fixed};
 
 use crate::block::mapping::Mapping;
 use crate::program::{ProgramRange, Window};
 use crate::roots::number;
 use crate::userfaultfd::Area;
 use crate::vault::Span;
-use crate::{Error, PAGE_BYTES, PageKind, Pagemap, Roots, check_page_size};
+use crate::{Block, Error, PAGE_BYTES, PageKind, Pagemap, Roots, check_page_size};
 
 /// What a kernel has if it does not say.
 const USUAL_MAPS: u64 = 65_530;
@@ -236,6 +236,51 @@ impl Protected {
         Ok(())
     }
 
+    /// Puts the page of a block, frame and content, in the place of a locked page, and locks it. Returns what was there as a block of its
+    /// own (Linux 5.7). The kernel keeps a record more for each page that came so.
+    ///
+    /// # Errors
+    /// [`Error::Guarded`] if the kernel refuses; the page may have no frame then, and gets one at its next use.
+    ///
+    /// # Panics
+    /// If the block is not of one page.
+    pub fn exchange(&self, page: u64, fresh: Block) -> Result<Block, Error> {
+        let area = self.program.area(Span::page(page).expect("a page of this range"));
+        let fresh = fresh.into_mapping().ok_or(Errno::BUSY).map_err(guarded("exchange pages of"))?;
+        assert_eq!(fresh.bytes(), PAGE_BYTES, "one page");
+        let old = self.exchange_mappings(area, fresh).map_err(guarded("exchange pages of"))?;
+        Ok(Block::of(old, PageKind::Base))
+    }
+
+    /// One locked page for another.
+    fn exchange_mappings(&self, area: Area, fresh: Mapping) -> rustix::io::Result<Mapping> {
+        fresh.show()?;
+        let (old, new) = (area.start.as_ptr().cast(), fresh.base().as_ptr().cast());
+        // The kernel looks at the address that is named for it, which rustix leaves out where none is.
+        let place = Mapping::inaccessible(PAGE_BYTES)?;
+        let out = place.base().as_ptr().cast();
+        // SAFETY: the page is our own mapping's or a window's, and nobody can touch it while it is locked; the block's is ours, and the place
+        // too. What is moved there is mapped nowhere else, and is not used before it is a mapping of its own.
+        unsafe {
+            mprotect(new, PAGE_BYTES, MprotectFlags::empty())?;
+            let moves = MremapFlags::MAYMOVE | MremapFlags::DONTUNMAP;
+            mremap_fixed(old, PAGE_BYTES, PAGE_BYTES, moves, out)?;
+            if let Err(errno) = mremap_fixed(new, PAGE_BYTES, PAGE_BYTES, MremapFlags::MAYMOVE, old) {
+                // Where that fails as well, the page has no frame, and what it held is left where it is.
+                let back = mremap_fixed(out, PAGE_BYTES, PAGE_BYTES, MremapFlags::MAYMOVE, old);
+                // Its addresses are nobody's then.
+                if back.is_ok() {
+                    std::mem::forget(place);
+                }
+                return Err(errno);
+            }
+            // Its addresses are nobody's, or somebody else's, by now.
+            std::mem::forget(fresh);
+            mprotect(out, PAGE_BYTES, MprotectFlags::READ | MprotectFlags::WRITE)?;
+            place.hide().map(|()| place)
+        }
+    }
+
     /// Replaces what `frames` holds by the frame of each page, `None` where there is none or it is not known.
     ///
     /// # Errors
@@ -296,6 +341,32 @@ mod tests {
         range.discard(span(3, 1)).unwrap();
         // SAFETY: as above.
         assert_eq!([3, 4].map(|page| unsafe { byte(page).read_volatile() }), [0, 5]);
+    }
+
+    #[test]
+    fn a_locked_page_is_exchanged_for_another_and_its_neighbours_stay() {
+        let range = range(8);
+        let byte = |page: u64| range.program.area(span(page, 1)).start.as_ptr();
+        // SAFETY: the pages are the range's own, which is writable memory.
+        (0..8).for_each(|page| unsafe { byte(page).write_volatile(u8::try_from(page).expect("few") + 1) });
+        range.lock(span(2, 3)).unwrap();
+        let fresh = Block::claim(Bytes::new(FRAME_BYTES), PageKind::Base).unwrap();
+        // SAFETY: the block is ours.
+        unsafe { fresh.base().write_volatile(77) };
+        let old = range.exchange(3, fresh).unwrap();
+        // SAFETY: as above.
+        assert_eq!((unsafe { old.base().read_volatile() }, old.pages()), (4, 1));
+        let mut copy = vec![0; 3 * PAGE_BYTES];
+        range.read(span(2, 3), &mut copy).unwrap();
+        assert_eq!([copy[0], copy[PAGE_BYTES], copy[2 * PAGE_BYTES]], [3, 77, 5]);
+        // It is locked as it was.
+        let zero = File::open("/dev/zero").unwrap();
+        // SAFETY: the byte is the range's own, if the kernel writes there at all.
+        assert_eq!(unsafe { libc::pread(zero.as_raw_fd(), byte(3).cast(), 1, 0) }, -1);
+        range.unlock(span(2, 3)).unwrap();
+        drop(old);
+        // SAFETY: the pages are the range's own, and unlocked.
+        assert_eq!([1, 2, 3, 4, 5].map(|page| unsafe { byte(page).read_volatile() }), [2, 3, 77, 5, 6]);
     }
 
     #[test]

@@ -3,17 +3,23 @@
 use std::ops::Range;
 use std::time::Instant;
 
-use rampart_codes::Outcome;
+use rampart_codes::{Outcome, Page, PageData};
 
 use crate::counts::Counter;
 use crate::engine::Engine;
 use crate::knobs::OnError;
 use crate::layout::{BlockIndex, PageIndex, PageSet, Span};
-use crate::table::Block;
+use crate::table::{Block, Grain};
 use crate::units::Units;
 use crate::witness::Trouble;
 
 use super::Guard;
+
+/// How often a page is read that is beyond correction.
+const READS: usize = 3;
+
+/// How many frames a page is put on until one holds it.
+const FRAMES: usize = 8;
 
 /// What became of pages that were verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +49,8 @@ impl<E: Engine> Guard<'_, E> {
             self.engine.with_vault(span, |pages| self.codec.encode_all(pages, &mut known.codes[codes]));
         }
         known.stale -= units;
+        let layout = self.layout();
+        known.reported.retain(|page| !units.has(Units::run(layout.unit_of(*page), 1)));
         self.counts.add(Counter::Encoded, self.layout().pages_of(units));
         self.counts.add_time(Counter::EncodeNanos, began.elapsed());
     }
@@ -61,9 +69,7 @@ impl<E: Engine> Guard<'_, E> {
             self.counts.add(Counter::Verified, span.count.get());
             self.counts.add_time(Counter::VerifyNanos, began.elapsed());
             for page in wrong.iter() {
-                let page = PageIndex(span.first.0 + u64::from(page));
-                let codes = self.codes_of(block, Span::of_page(page));
-                if !self.correct(page, &mut known.codes[codes]) {
+                if !self.put_right(block, known, PageIndex(span.first.0 + u64::from(page))) {
                     let goes_on = self.knobs.on_error == OnError::Continue;
                     verified = if goes_on { Verified::Wrong } else { Verified::Stop };
                 }
@@ -80,19 +86,67 @@ impl<E: Engine> Guard<'_, E> {
         first..first + pages(span.count.get())
     }
 
-    /// Puts a page right; `false`: it is beyond correction.
-    fn correct(&self, page: PageIndex, codes: &mut [u8]) -> bool {
-        let outcome =
-            self.engine.with_vault(Span::of_page(page), |pages| self.codec.correct(&mut pages.page(0), codes));
+    /// Puts a page right that was read wrong; `false`: it is beyond correction.
+    ///
+    /// The frame that the page is on may hold a stuck cell, which shows again as soon as the page leaves the caches. So nothing is
+    /// corrected in place: what is right goes to another frame, also where a second read finds nothing wrong.
+    fn put_right(&self, block: BlockIndex, known: &mut Block, page: PageIndex) -> bool {
+        let codes = self.codes_of(block, Span::of_page(page));
+        if self.engine.was_given_back(page) {
+            known.codes[codes].copy_from_slice(&self.zero_codes);
+            return true;
+        }
+        let (mut outcome, content) = self.correct(page, &mut known.codes[codes]);
+        let frame = self.engine.frame(page);
+        if matches!(outcome, Outcome::Intact | Outcome::Corrected(_)) {
+            if matches!(known.grain, Grain::Whole { .. }) {
+                // A huge page loses a part. The rest gets tested frames as well, at leisure.
+                known.tested = None;
+            }
+            if !self.put_elsewhere(page, &content) {
+                outcome = Outcome::Uncorrectable;
+            }
+        }
         let counter = match outcome {
-            Outcome::Intact => return true,
+            Outcome::Intact => Counter::Transient,
             Outcome::CodesWrong => Counter::CodesWrong,
             Outcome::Corrected(_) => Counter::Corrected,
-            Outcome::Uncorrectable => Counter::Uncorrectable,
+            Outcome::Uncorrectable if known.reported.contains(&page) => return false,
+            Outcome::Uncorrectable => {
+                known.reported.push(page);
+                Counter::Uncorrectable
+            }
         };
         // In this order: the process may end at any moment, and what is counted was told.
-        self.witness.trouble(&Trouble { page, frame: self.engine.frame(page), outcome });
+        self.witness.trouble(&Trouble { page, frame, outcome });
         self.counts.add(counter, 1);
         counter != Counter::Uncorrectable
+    }
+
+    /// What a page's codes say, and the content that is right if they say what that is. A page that does not read the same each time may be
+    /// correctable at the next read.
+    fn correct(&self, page: PageIndex, codes: &mut [u8]) -> (Outcome, PageData) {
+        let mut reads = 0;
+        loop {
+            let mut content = self.engine.with_vault(Span::of_page(page), |pages| pages.page(0).read());
+            let outcome = self.codec.correct(&mut Page::from(&mut content), codes);
+            reads += 1;
+            if outcome != Outcome::Uncorrectable || reads == READS {
+                return (outcome, content);
+            }
+        }
+    }
+
+    /// Puts a page on another frame, and reads it back. `false`: none of the frames held it.
+    fn put_elsewhere(&self, page: PageIndex, content: &PageData) -> bool {
+        let read_back = || self.engine.with_vault(Span::of_page(page), |pages| pages.page(0).read());
+        for _ in 0..FRAMES {
+            match self.engine.replace(page, content) {
+                Ok(()) if read_back() == *content => return true,
+                Ok(()) => {}
+                Err(_) => return false,
+            }
+        }
+        false
     }
 }

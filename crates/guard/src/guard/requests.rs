@@ -88,6 +88,7 @@ impl<E: Engine> Guard<'_, E> {
         self.counts.subtract(Counter::Pages, u64::from(self.layout().block_pages()));
         self.counts.subtract(Counter::Open, self.layout().pages_of(known.open | known.ready));
         (known.state, known.grain) = (State::Fresh, Grain::NEW);
+        known.reported.clear();
         (known.open, known.stale, known.ready, known.watched) = (Units::NONE, Units::NONE, Units::NONE, Units::NONE);
     }
 

@@ -76,6 +76,12 @@ impl Mapping {
         Ok(Self { base, bytes })
     }
 
+    /// Undoes [`Mapping::hide`].
+    pub(crate) fn show(&self) -> Result<()> {
+        self.advise(0..self.bytes, Advice::LinuxDoFork)?;
+        self.advise(0..self.bytes, Advice::LinuxDoDump)
+    }
+
     pub(crate) fn hide(&self) -> Result<()> {
         self.advise(0..self.bytes, Advice::LinuxDontFork)?;
         self.advise(0..self.bytes, Advice::LinuxDontDump)
@@ -134,6 +140,16 @@ impl Mapping {
         for offset in part.step_by(PAGE_BYTES) {
             // SAFETY: the byte is inside this mapping, which is writable, and no reference to it exists.
             unsafe { self.at(offset).write_volatile(0) };
+        }
+    }
+
+    /// Writes a byte and reads another.
+    #[cfg(test)]
+    pub(crate) fn write_and_read(&self, write: usize, read: usize) {
+        // SAFETY: both bytes are inside this mapping, which is writable, and no reference to them exists.
+        unsafe {
+            self.at(write).write_volatile(1);
+            self.at(read).read_volatile();
         }
     }
 

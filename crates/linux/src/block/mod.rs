@@ -84,6 +84,12 @@ impl Block {
         Self { pin: Pin::None, mapping, kind }
     }
 
+    /// What an unpinned block owns; `None` if it is pinned, and then it is given back.
+    pub(crate) fn into_mapping(self) -> Option<Mapping> {
+        let Self { pin, mapping, .. } = self;
+        (pin.pinning() == Pinning::None).then_some(mapping)
+    }
+
     /// The first byte.
     ///
     /// Memory under test must be read and written by volatile or assembly accesses only, and no reference to it may

@@ -35,6 +35,7 @@
 
 mod kinds;
 mod locking;
+mod replacing;
 mod which;
 
 use std::ops::Range;
@@ -56,6 +57,7 @@ use crate::userfaultfd::{Area, Features, Message, Messages, Modes, PageScan, Rea
 use crate::vault::{HUGE_PAGES, PageFault, Side, Span};
 use crate::{Error, PageKind, Pagemap, Roots, check_page_size};
 
+pub use self::replacing::HeldFrame;
 use self::which::Which;
 
 /// A program's range, and the file behind it; both are unmapped on drop.
@@ -213,7 +215,9 @@ impl SharedRange {
         self.split.read().expect("no panic")
     }
 
-    fn is_huge(&self) -> bool {
+    /// Whether its pages are of the pool of huge pages.
+    #[must_use]
+    pub fn is_huge(&self) -> bool {
         self.kind == PageKind::HugeTlb
     }
 

@@ -25,7 +25,8 @@ impl Vault {
     pub fn take(&self, span: Span) -> Result<Block, MoveError> {
         let from = self.area(Side::Vault, span);
         let mapping = Mapping::anonymous(from.bytes).map_err(kernel)?;
-        let huge = self.options.kind != PageKind::Base;
+        let kind = if span.is_huge() { self.options.kind } else { PageKind::Base };
+        let huge = kind != PageKind::Base;
         // A kernel without transparent huge pages refuses both; then all pages are base pages anyway.
         let _ = mapping.advise(0..from.bytes, if huge { Advice::LinuxHugepage } else { Advice::LinuxNoHugepage });
         let to = Area { start: mapping.base(), bytes: from.bytes };
@@ -43,7 +44,7 @@ impl Vault {
                 .map_err(|errno| MoveError { moved: Bytes::new(to.bytes as u64), refusal: MoveRefusal::Kernel(errno) })
         });
         match ended {
-            Ok(()) => Ok(Block::of(mapping, self.options.kind)),
+            Ok(()) => Ok(Block::of(mapping, kind)),
             Err(MoveError { moved, refusal }) => {
                 let bytes = usize::try_from(moved.get()).expect("no more moved than was asked for");
                 if bytes > 0 {

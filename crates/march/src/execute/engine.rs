@@ -2,9 +2,12 @@
 
 use std::fmt;
 
+use rampart_memory::RegionLine;
+
 use super::arch::{self, Flush, Isa};
 use super::caches::Caches;
 use super::kernel::{Difference, Task};
+use super::region::Region;
 
 /// An instruction set of this processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,6 +35,15 @@ impl Engine {
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.isa.name()
+    }
+
+    /// Writes a region back to the memory and drops it from all caches: the next read of it is one of the memory.
+    pub fn evict(self, region: &Region<'_>) {
+        for line in 0..region.lines() {
+            // SAFETY: `at` answers with lines of the region only.
+            unsafe { self.flush.line(region.at(RegionLine(line))) };
+        }
+        arch::fence();
     }
 
     pub(super) const fn flush(self) -> Flush {

@@ -1,6 +1,6 @@
 //! The engine of this process: one of three.
 
-use rampart_codes::Pages;
+use rampart_codes::{PageData, Pages};
 use rampart_guard::{Engine, Frames, PageIndex, Refusal, Span, Writes};
 use rampart_memory::Frame;
 
@@ -136,6 +136,22 @@ impl Engine for AnyEngine {
             Self::Moved(engine) => engine.most_open(),
             Self::Shared(engine) => engine.most_open(),
             Self::Protected(engine) => engine.most_open(),
+        }
+    }
+
+    fn replace(&self, page: PageIndex, content: &PageData) -> Result<(), Refusal> {
+        match self {
+            Self::Moved(engine) => engine.replace(page, content),
+            Self::Shared(engine) => engine.replace(page, content),
+            Self::Protected(engine) => engine.replace(page, content),
+        }
+    }
+
+    fn was_given_back(&self, page: PageIndex) -> bool {
+        match self {
+            Self::Moved(engine) => engine.was_given_back(page),
+            Self::Shared(engine) => engine.was_given_back(page),
+            Self::Protected(engine) => engine.was_given_back(page),
         }
     }
 

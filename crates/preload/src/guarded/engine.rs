@@ -3,19 +3,21 @@
 #![allow(unsafe_code, reason = "pages of a vault are raw memory")]
 
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use rampart_codes::Pages;
+use rampart_codes::{PageData, Pages};
 use rampart_guard::{Engine, Frames, PageIndex, Refusal, Span};
 use rampart_linux::userfaultfd::{MoveError, MoveRefusal, Wake};
 use rampart_linux::vault::{self, Side, Tally, Vault};
-use rampart_linux::{PageKind, Pagemap, Roots};
+use rampart_linux::{Block, PageKind, Pagemap, Roots};
 use rampart_memory::{Bytes, Frame};
 use rustix::io::Errno;
 
 use super::frames::{Known, Pool};
 use super::lost::{self, Lost};
+use super::suspects::Suspects;
 
 /// How often a page that is busy is tried, and how long it is from one try to the next.
 const PATIENCE: usize = 1000;
@@ -28,12 +30,32 @@ pub struct VaultEngine {
     known: &'static Known,
     pagemap: Option<Pagemap>,
     lost: Lost,
+    suspects: Arc<Suspects>,
 }
 
 impl VaultEngine {
-    pub fn new(vault: &'static Vault, pool: Option<&'static Pool>, known: &'static Known) -> Self {
+    pub fn new(
+        vault: &'static Vault,
+        pool: Option<&'static Pool>,
+        known: &'static Known,
+        suspects: Arc<Suspects>,
+    ) -> Self {
         let (pagemap, lost) = (Pagemap::open(&Roots::default()).ok(), Lost::default());
-        Self { vault, pool, known, pagemap, lost }
+        Self { vault, pool, known, pagemap, lost, suspects }
+    }
+
+    /// Takes a page out of the vault, frame and all. It may be busy as of [`VaultEngine::back`].
+    fn take(&self, page: vault::Span) -> Result<Block, Refusal> {
+        for _ in 0..PATIENCE {
+            match self.vault.take(page) {
+                Ok(block) => return Ok(block),
+                Err(MoveError { refusal: MoveRefusal::Busy, .. }) => {}
+                Err(error) => return Err(refused(error)),
+            }
+            self.vault.unshare(Side::Vault, page).map_err(|error| Refusal::Kernel(error.to_string()))?;
+            thread::sleep(MOMENT);
+        }
+        Err(Refusal::Pinned)
     }
 
     /// Moves what is in the vault back to the program, after a move that was not whole. A page may be busy for a moment, since
@@ -178,6 +200,20 @@ impl Engine for VaultEngine {
         self.vault.wake(as_vault(span)).expect("who waits in a range of ours is woken");
     }
 
+    fn replace(&self, page: PageIndex, content: &PageData) -> Result<(), Refusal> {
+        let page = one(page.0);
+        let mut fresh = self.suspects.fresh()?;
+        // SAFETY: the block is ours alone, one page that can be written, and nobody has a reference to it.
+        unsafe { self.suspects.write(fresh.base(), content) };
+        let mut old = self.take(page)?;
+        if let Err(error) = self.vault.give(Side::Vault, page, &mut fresh, 0) {
+            self.vault.give(Side::Vault, page, &mut old, 0).expect("a page goes back to where it was");
+            return Err(refused(error));
+        }
+        self.suspects.judge(old);
+        Ok(())
+    }
+
     fn with_vault<R>(&self, span: Span, look: impl FnOnce(&mut Pages<'_>) -> R) -> R {
         let span = as_vault(span);
         let count = usize::try_from(span.pages()).expect("pages of a block");
@@ -213,6 +249,6 @@ impl Engine for VaultEngine {
             self.vault.frames(side, one(page.0), pagemap, &mut frames).ok()?;
             frames.first().copied().flatten()
         });
-        found.next()
+        found.next().and_then(lost::own)
     }
 }

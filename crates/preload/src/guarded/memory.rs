@@ -19,6 +19,7 @@ use super::mailbox::Mailbox;
 use super::minor::MinorEngine;
 use super::protect::ProtectEngine;
 use super::shared::Shared;
+use super::suspects::Suspects;
 
 /// Huge pages and what is larger are blocks of this many pages.
 const HUGE: u32 = rampart_guard::layout::MOST_PAGES;
@@ -308,11 +309,17 @@ impl Memory {
     }
 
     /// What the guard asks of it.
-    pub fn engine(&'static self, pool: Option<&'static Pool>, known: &'static Known) -> AnyEngine {
-        match self {
-            Self::Moved(vault) => AnyEngine::Moved(VaultEngine::new(vault, pool, known)),
-            Self::Shared(range) => AnyEngine::Shared(MinorEngine::new(range)),
-            Self::Protected(range, _) => AnyEngine::Protected(ProtectEngine::new(range)),
-        }
+    pub fn engine(
+        &'static self,
+        pool: Option<&'static Pool>,
+        shared: &'static Shared,
+        known: &'static Known,
+    ) -> Result<AnyEngine, String> {
+        let suspects = Suspects::from_environment(shared, known)?;
+        Ok(match self {
+            Self::Moved(vault) => AnyEngine::Moved(VaultEngine::new(vault, pool, known, suspects)),
+            Self::Shared(range) => AnyEngine::Shared(MinorEngine::new(range, suspects)),
+            Self::Protected(range, _) => AnyEngine::Protected(ProtectEngine::new(range, suspects)),
+        })
     }
 }

@@ -2,7 +2,9 @@
 
 #![allow(unsafe_code, reason = "pages of the file are raw memory")]
 
-use rampart_codes::Pages;
+use std::sync::Arc;
+
+use rampart_codes::{PageData, Pages};
 use rampart_guard::{Engine, Frames, PageIndex, Refusal, Span, Writes};
 use rampart_linux::shared::SharedRange;
 use rampart_linux::userfaultfd::Wake;
@@ -11,17 +13,19 @@ use rampart_memory::Frame;
 
 use super::engine::as_vault;
 use super::lost::{self, Lost};
+use super::suspects::{Holder, Suspects};
 
 /// A range whose pages are locked in their frames. What is looked at is the file behind.
 pub struct MinorEngine {
     range: &'static SharedRange,
     pagemap: Option<Pagemap>,
     lost: Lost,
+    suspects: Arc<Suspects>,
 }
 
 impl MinorEngine {
-    pub fn new(range: &'static SharedRange) -> Self {
-        Self { range, pagemap: Pagemap::open(&Roots::default()).ok(), lost: Lost::default() }
+    pub fn new(range: &'static SharedRange, suspects: Arc<Suspects>) -> Self {
+        Self { range, pagemap: Pagemap::open(&Roots::default()).ok(), lost: Lost::default(), suspects }
     }
 
     /// As [`VaultEngine::replace_lost`](super::engine::VaultEngine::replace_lost), of what lies behind.
@@ -85,6 +89,24 @@ impl Engine for MinorEngine {
         self.range.wake(as_vault(span)).expect("who waits in a range of ours is woken");
     }
 
+    /// The frame is tested where it is, since only there can it be written. A page of the pool of huge pages stays, if its frame is good.
+    fn replace(&self, page: PageIndex, content: &PageData) -> Result<(), Refusal> {
+        let place = self.range.behind(page.0);
+        // SAFETY: the page lies behind, which can be written, and nobody else uses it while the guard holds its block's lock.
+        let is_bad = unsafe { self.suspects.is_bad(place) };
+        let replaced = match self.range.is_huge() {
+            true if is_bad => Err(Refusal::Kernel("a huge page of the pool holds a bad frame".to_owned())),
+            true => Ok(None),
+            false => self.range.replace(page.0).map(Some).map_err(|error| refused(&error)),
+        };
+        // SAFETY: as above.
+        unsafe { self.suspects.write(place, content) };
+        if let (Some(held), true) = (replaced?, is_bad) {
+            self.suspects.hold(Holder::Pipe(held));
+        }
+        Ok(())
+    }
+
     fn with_vault<R>(&self, span: Span, look: impl FnOnce(&mut Pages<'_>) -> R) -> R {
         let count = usize::try_from(span.count.get()).expect("pages of a block");
         // SAFETY: 1. what lies behind is readable and writable; 2. and 3. the guard holds the block's lock and closed the pages, so the
@@ -106,6 +128,6 @@ impl Engine for MinorEngine {
         if let Some(frame) = self.lost.take(page.0) {
             return frame;
         }
-        self.range.frame(page.0, self.pagemap.as_ref()?).ok().flatten()
+        self.range.frame(page.0, self.pagemap.as_ref()?).ok().flatten().and_then(lost::own)
     }
 }

@@ -30,6 +30,7 @@ mod recorder;
 mod server;
 mod shared;
 pub(crate) mod state;
+mod suspects;
 mod tester;
 mod threads;
 mod uncounted;

@@ -2,15 +2,16 @@
 
 #![allow(unsafe_code, reason = "copies of pages are filled by the kernel")]
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use rampart_codes::{PageData, Pages};
 use rampart_guard::{Engine, Frames, PageIndex, Refusal, Span};
 use rampart_linux::protect::Protected;
-use rampart_linux::{Error, Pagemap, Roots, vault};
+use rampart_linux::{Backing, Error, Pagemap, Roots, vault};
 use rampart_memory::Frame;
 
 use super::lost;
+use super::suspects::Suspects;
 
 /// A range whose pages are locked where they are. What is looked at is a copy.
 pub struct ProtectEngine {
@@ -18,11 +19,18 @@ pub struct ProtectEngine {
     pagemap: Option<Pagemap>,
     /// Room for copies, one for each thread that ever looked at once.
     room: Mutex<Vec<Vec<PageData>>>,
+    suspects: Arc<Suspects>,
 }
 
 impl ProtectEngine {
-    pub fn new(range: &'static Protected) -> Self {
-        Self { range, pagemap: Pagemap::open(&Roots::default()).ok(), room: Mutex::default() }
+    pub fn new(range: &'static Protected, suspects: Arc<Suspects>) -> Self {
+        Self { range, pagemap: Pagemap::open(&Roots::default()).ok(), room: Mutex::default(), suspects }
+    }
+
+    fn frame_below(&self, page: PageIndex) -> Option<Frame> {
+        let (pagemap, mut frames) = (self.pagemap.as_ref()?, Vec::new());
+        self.range.frames(one(page.0), pagemap, &mut frames).ok()?;
+        frames.first().copied().flatten()
     }
 
     /// Copies pages. One whose memory is broken so that the hardware says so reads as zeros, which is seen to be wrong.
@@ -98,16 +106,34 @@ impl Engine for ProtectEngine {
         self.range.most_runs() / 2
     }
 
+    fn replace(&self, page: PageIndex, content: &PageData) -> Result<(), Refusal> {
+        let fresh = self.suspects.fresh()?;
+        // SAFETY: the block is ours alone, one page that can be written, and nobody has a reference to it.
+        unsafe { self.suspects.write(fresh.base(), content) };
+        self.suspects.judge(self.range.exchange(page.0, fresh).map_err(|error| refused(&error))?);
+        Ok(())
+    }
+
+    /// A page that the program has given back is not there, or, since it was looked at, the kernel's page of zeros.
+    fn was_given_back(&self, page: PageIndex) -> bool {
+        let place = self.range.address(page.0);
+        let backing = self.pagemap.as_ref().and_then(|pagemap| pagemap.backing(place).ok());
+        match backing {
+            Some(Backing::Nothing) => true,
+            // A frame that is shared with another process is known as one, or it holds something.
+            Some(Backing::Shared) => {
+                let known = self.frame_below(page).is_some_and(|frame| lost::own(frame).is_some());
+                !known && self.with_vault(Span::of_page(page), |pages| pages.page(0).read()) == PageData::ZERO
+            }
+            Some(Backing::Own | Backing::Elsewhere) | None => false,
+        }
+    }
+
     fn with_vault<R>(&self, span: Span, look: impl FnOnce(&mut Pages<'_>) -> R) -> R {
         let mut copies = self.room.lock().expect("no panic").pop().unwrap_or_default();
         copies.resize(usize::try_from(span.count.get()).expect("pages of a block"), PageData::ZERO);
         self.copy(as_vault(span), &mut copies);
-        let before = (copies.len() == 1).then(|| copies[0].clone());
         let seen = look(&mut Pages::from(&mut *copies));
-        if before.is_some_and(|before| before != copies[0]) {
-            // What cannot be put right in memory is as it was, and is found again.
-            let _ = self.range.write(span.first.0, 0, bytes(&mut copies));
-        }
         self.room.lock().expect("no panic").push(copies);
         seen
     }
@@ -122,9 +148,7 @@ impl Engine for ProtectEngine {
 
     /// Of a page that the hardware gave up, the one that it was on.
     fn frame(&self, page: PageIndex) -> Option<Frame> {
-        let (pagemap, mut frames) = (self.pagemap.as_ref()?, Vec::new());
-        self.range.frames(one(page.0), pagemap, &mut frames).ok()?;
-        let there = frames.first().copied().flatten();
-        there.or_else(|| lost::frame_of(pagemap, self.range.address(page.0)))
+        let lost = || lost::frame_of(self.pagemap.as_ref()?, self.range.address(page.0));
+        self.frame_below(page).and_then(lost::own).or_else(lost)
     }
 }

@@ -101,6 +101,11 @@ impl Shared {
         self.tell(&format!("{{\"event\":\"{name}\",\"at\":{at}{frame},\"bits\":{bits},\"evidence\":{seen}}}\n"));
     }
 
+    /// A page was wrong in this frame once more, though it passed its test.
+    pub fn erring(&self, frame: Frame) {
+        self.tell(&format!("{{\"event\":\"erring\",\"at\":{},\"frame\":{}}}\n", now(), frame.number()));
+    }
+
     /// The program does not go on: it wanted a page that is beyond correction. `held`: as soon as somebody saved what can be saved.
     pub fn stops(&self, held: bool, wanted: Option<&Wanted>) {
         let event = if held { "held" } else { "stopped" };
@@ -219,7 +224,7 @@ impl fmt::Display for Place {
 fn line(at: u64, trouble: &Trouble, place: &Place, site: Option<&str>) -> String {
     let Trouble { frame, outcome, .. } = trouble;
     let (name, bits) = match outcome {
-        Outcome::Intact => ("intact", 0),
+        Outcome::Intact => ("transient", 0),
         Outcome::CodesWrong => ("codes_wrong", 0),
         Outcome::Corrected(correction) => ("corrected", correction.flipped.count()),
         Outcome::Uncorrectable => ("uncorrectable", 0),

@@ -98,7 +98,7 @@ impl Live {
         let pool = memory.pool(shared, known)?;
         shared.is_of(memory);
         let clock = SteadyClock::default();
-        let guard = Guard::new(memory.engine(pool, known), layout, knobs, shared.counts, shared, clock.now());
+        let guard = Guard::new(memory.engine(pool, shared, known)?, layout, knobs, shared.counts, shared, clock.now());
         let live: &'static Self = Box::leak(Box::new(Self {
             guard,
             shared,

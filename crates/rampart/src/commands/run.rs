@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
+use rampart_diagnostic::Machine;
 use rampart_guard::{Knobs, Method, server as liveness};
 use rampart_linux::executable::{self, LeftAlone};
 use rampart_linux::shared::has_huge_pages;
@@ -44,6 +45,10 @@ pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error>
     let (_, for_checkpoint) = arguments.on_error()?;
     let made_up = matches!(arguments.inject, Some(Faults::InPages(_)));
     let mut follower = Follower::new(server.folder(), path, made_up, for_checkpoint)?;
+    if rampart_linux::is_root() {
+        let machine = Machine::this();
+        follower = follower.retiring(Box::new(move |frame| machine.retire(frame)));
+    }
     let (began, start) = (SystemClock.now(), Instant::now());
     let program = Program::start(command)?;
     let of_shared = || (knobs.method == Method::Minor).then(|| choice::of_shared(knobs.unit_pages, has_huge_pages));

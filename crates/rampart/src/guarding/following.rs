@@ -12,16 +12,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 
 use rampart_linux::SystemClock;
-use rampart_memory::fault_map::{FailedFrame, FaultMap, Origin};
+use rampart_memory::fault_map::{FailedFrame, FaultMap, Origin, Retirement};
 use rampart_memory::{Clock as _, Frame, Timestamp};
 
 use super::folder;
 use super::left::Event;
+use super::retiring::{Retire, Retiring, has_ended, said};
 use crate::error::Error;
 use crate::store;
 
 /// What is said of a frame in which errors were made up.
 const MADE_UP: &str = "it was made up: its frame does not go on the map";
+
+/// What is said of a frame in which a page was wrong twice.
+const ERRING: &str = "memory changed a second time in a frame that passes its test";
 
 /// Follows the guards of one run.
 pub struct Follower {
@@ -38,6 +42,8 @@ pub struct Follower {
     running: Option<Child>,
     /// Locked until that has ended, or we have: those who are held wait for it.
     waiting: Option<File>,
+    /// Bad frames that are still somebody's; `None`: nothing is retired.
+    retiring: Option<Retiring>,
 }
 
 impl Follower {
@@ -49,20 +55,38 @@ impl Follower {
         let locked = || folder::locked(&folder.join("checkpoint"));
         let waiting = command.as_ref().map(|_| locked()).transpose().map_err(Error::GuardFolder)?;
         let (read, told) = Default::default();
-        Ok(Self { folder: folder.to_owned(), read, told, store, made_up, command, running: None, waiting })
+        Ok(Self {
+            folder: folder.to_owned(),
+            read,
+            told,
+            store,
+            made_up,
+            command,
+            running: None,
+            waiting,
+            retiring: None,
+        })
+    }
+
+    /// From now on bad frames are retired once their process has ended.
+    pub fn retiring(mut self, retire: Retire) -> Self {
+        self.retiring = Some(Retiring::new(retire));
+        self
     }
 
     /// Keeps and says what is new, and runs what is to be run.
     pub fn look(&mut self) {
         let news = self.news();
         let kept = self.keep(&news);
+        self.note_for_retirement(&news, &kept);
         for (process, event) in &news {
             match event.event.as_str() {
                 "uncorrectable" if self.told.insert(place(*process, event)) => {
                     eprintln!("rampart: {}; {}", beyond(*process, event), self.is_kept(event, &kept));
                 }
                 "given_up" => eprintln!("rampart: {}; {}", given_up(*process, event), self.is_kept(event, &kept)),
-                "failed" => eprintln!("rampart: {}; {}", failed(event), is_kept(event, &kept)),
+                "failed" => eprintln!("rampart: {}; {}", failed(event), self.is_on_the_map(event, &kept)),
+                "erring" => eprintln!("rampart: {}; {}", ERRING, self.is_kept(event, &kept)),
                 "stopped" => eprintln!("rampart: {}", stopped(*process, event)),
                 "held" => self.run_command(*process, event),
                 _ => {}
@@ -71,6 +95,8 @@ impl Follower {
         if let Some(Ok(Some(status))) = self.running.as_mut().map(Child::try_wait) {
             self.has_run(status);
         }
+        let retired = self.retiring.as_mut().map(|retiring| retiring.look(has_ended));
+        self.keep_retirements(&retired.unwrap_or_default());
     }
 
     /// The program has ended: says the rest, and waits for what still runs.
@@ -78,6 +104,36 @@ impl Follower {
         self.look();
         if let Some(Ok(status)) = self.running.as_mut().map(Child::wait) {
             self.has_run(status);
+        }
+        let retired = self.retiring.as_mut().map(Retiring::end);
+        self.keep_retirements(&retired.unwrap_or_default());
+    }
+
+    /// Those of the frames that these news condemn, and that are on the map.
+    fn note_for_retirement(&mut self, news: &[(u32, Event)], kept: &Result<(), Error>) {
+        let now = SystemClock.now();
+        let bad: Vec<_> = news
+            .iter()
+            .filter_map(|(process, event)| Some((*process, self.condemned(*process, event, now)?)))
+            .collect();
+        if let (Some(retiring), Ok(())) = (&mut self.retiring, kept) {
+            bad.iter().for_each(|(process, failed)| retiring.add(*process, failed.frame));
+        }
+    }
+
+    /// Writes down and says what became of frames.
+    fn keep_retirements(&self, retired: &[(Frame, Retirement)]) {
+        if retired.is_empty() {
+            return;
+        }
+        let kept = store::open(self.store.clone(), SystemClock.now()).and_then(|mut store| {
+            retired
+                .iter()
+                .try_for_each(|(frame, retirement)| Ok(store.keep_retirement(*frame, retirement).map(drop)?))
+        });
+        retired.iter().for_each(|retired| eprintln!("rampart: {}", said(retired)));
+        if let Err(error) = kept {
+            eprintln!("rampart: the map does not say what became of them: {error}");
         }
     }
 
@@ -105,6 +161,7 @@ impl Follower {
             ("uncorrectable", _) if !self.made_up && !self.told.contains(&place(process, event)) => {
                 Some(FailedFrame::spoilt(frame, now))
             }
+            ("erring", _) if !self.made_up => Some(FailedFrame::spoilt(frame, now)),
             ("failed", Some(seen)) => Some(FaultMap::new(Origin::Real).record(frame, seen.clone()).clone()),
             _ => None,
         }
@@ -112,7 +169,12 @@ impl Follower {
 
     /// What became of the frame of an event.
     fn is_kept(&self, event: &Event, kept: &Result<(), Error>) -> String {
-        if self.made_up { MADE_UP.to_owned() } else { is_kept(event, kept) }
+        if self.made_up { MADE_UP.to_owned() } else { self.is_on_the_map(event, kept) }
+    }
+
+    /// The same, of what is never made up.
+    fn is_on_the_map(&self, event: &Event, kept: &Result<(), Error>) -> String {
+        is_kept(event, kept, self.retiring.is_some())
     }
 
     /// Runs what is to be run before the program is stopped: once, for the first process that is held.
@@ -178,12 +240,15 @@ fn place(process: u32, event: &Event) -> (u32, u64) {
     (process, event.page.unwrap_or(u64::MAX))
 }
 
-/// What became of the frame of an event.
-fn is_kept(event: &Event, kept: &Result<(), Error>) -> String {
+/// What became of the frame of an event, and what will.
+fn is_kept(event: &Event, kept: &Result<(), Error>, is_retired: bool) -> String {
     let Some(frame) = event.frame.and_then(Frame::new) else {
         return "its frame is unknown: reading frame numbers wants root".to_owned();
     };
     match kept {
+        Ok(()) if is_retired => {
+            format!("frame {frame} is on the map of bad frames, and is retired once the process has ended")
+        }
         Ok(()) => format!("frame {frame} is on the map of bad frames; `rampart map restore` retires it"),
         Err(error) => format!("frame {frame} could not be put on the map of bad frames: {error}"),
     }
@@ -289,8 +354,49 @@ mod tests {
     }
 
     #[test]
+    fn a_bad_frame_is_retired_once_its_process_has_ended_and_the_map_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        let (ended, lives) = (u32::MAX, std::process::id());
+        let write = |process: u32, events: &str| {
+            fs::write(folder.path().join(format!("{process}.jsonl")), events).unwrap();
+        };
+        write(ended, "{\"event\":\"uncorrectable\",\"page\":3,\"frame\":16}\n{\"event\":\"erring\",\"frame\":18}\n");
+        write(lives, "{\"event\":\"uncorrectable\",\"page\":3,\"frame\":17}\n");
+        let retire = |frame: Frame| match frame.number() {
+            18 => Retirement::Refused("it is in use".to_owned()),
+            _ => Retirement::Offlined,
+        };
+        let follower = Follower::new(folder.path(), Some(path.clone()), false, None).unwrap();
+        let known = || {
+            let map = store::open(Some(path.clone()), Timestamp::default()).unwrap().failures(Origin::Real).unwrap();
+            [16, 17, 18].map(|number| map.get(Frame::new(number).unwrap()).unwrap().retirement.clone())
+        };
+        let mut follower = follower.retiring(Box::new(retire));
+        follower.look();
+        assert_eq!(known(), [Retirement::Offlined, Retirement::Pending, Retirement::Pending]);
+        follower.end();
+        assert_eq!(
+            known(),
+            [Retirement::Offlined, Retirement::Offlined, Retirement::Refused("it is in use".to_owned())]
+        );
+    }
+
+    #[test]
+    fn what_was_made_up_is_never_retired() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        let events = "{\"event\":\"uncorrectable\",\"page\":3,\"frame\":16}\n{\"event\":\"erring\",\"frame\":18}\n";
+        fs::write(folder.path().join(format!("{}.jsonl", u32::MAX)), events).unwrap();
+        let follower = Follower::new(folder.path(), Some(path), true, None).unwrap();
+        let mut follower = follower.retiring(Box::new(|frame| panic!("{frame} is retired")));
+        follower.look();
+        follower.end();
+    }
+
+    #[test]
     fn a_frame_that_fails_is_told_with_what_was_seen() {
         let event: Event = serde_json::from_str("{\"event\":\"failed\"}").unwrap();
-        assert!(is_kept(&event, &Ok(())).contains("unknown") && failed(&event) == "memory failed its test");
+        assert!(is_kept(&event, &Ok(()), true).contains("unknown") && failed(&event) == "memory failed its test");
     }
 }

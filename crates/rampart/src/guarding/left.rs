@@ -13,8 +13,8 @@ use super::folder;
 /// Something that a guard told, a line of JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// What happened: `corrected`, `codes_wrong`, `uncorrectable`, `lost`, `held`, `stopped`; `given_up`: the hardware reported the page
-    /// lost; `failed`, or `failed_emulated`: a frame failed its test.
+    /// What happened: `corrected`, `transient`, `codes_wrong`, `uncorrectable`, `lost`, `held`, `stopped`; `given_up`: the hardware
+    /// reported the page lost; `failed`, or `failed_emulated`: a frame failed its test; `erring`: it passed, but is no better.
     pub event: String,
     /// When, in microseconds since 1970.
     pub at: Option<u64>,
@@ -39,11 +39,12 @@ pub struct Event {
 }
 
 /// What is told as it is counted, by the names of its events.
-const TOLD: [(Counter, &[&str]); 4] = [
+const TOLD: [(Counter, &[&str]); 5] = [
+    (Counter::Transient, &["transient"]),
     (Counter::Corrected, &["corrected"]),
     (Counter::CodesWrong, &["codes_wrong"]),
     (Counter::Uncorrectable, &["uncorrectable"]),
-    (Counter::Retired, &["failed", "failed_emulated"]),
+    (Counter::Retired, &["failed", "failed_emulated", "erring"]),
 ];
 
 /// All of it.

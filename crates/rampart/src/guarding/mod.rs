@@ -8,4 +8,5 @@ pub mod left;
 pub mod library;
 pub mod page;
 pub mod recorded;
+pub mod retiring;
 pub mod server;

@@ -39,7 +39,8 @@ use super::shared::Shared;
 pub use self::known::Known;
 use self::planted::Planted;
 use self::shelf::{Raw, Shelf, Tray};
-use self::test::{FrameTest, giving_way};
+pub use self::test::FrameTest;
+use self::test::giving_way;
 
 /// Trays that are made for a page that waits for one, at most: each may fail its test, be moved by the kernel, or be taken for
 /// another page first. So many in a row come from a machine that has no good memory left.

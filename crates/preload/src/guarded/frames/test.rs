@@ -8,6 +8,7 @@ use std::ptr::NonNull;
 use std::thread;
 use std::time::Duration;
 
+use rampart_codes::PageData;
 use rampart_guard::FrameKnobs;
 use rampart_linux::Block;
 use rampart_linux::cpu::{Scheduling, schedule_as};
@@ -69,16 +70,43 @@ impl FrameTest {
     ) -> Option<Evidence> {
         let address =
             addresses(block).nth(usize::try_from(page).expect("a page of a block")).expect("the block has it");
-        let (mut failed, mut emulator) = (BTreeMap::new(), Emulator::new(faults, seed));
+        // SAFETY: as in `run`.
+        unsafe { self.run_page(address, Some(&mut Emulator::new(faults, seed)), at) }
+    }
+
+    /// Tests one page, and leaves zeros in it. What was seen if it failed.
+    ///
+    /// # Safety
+    /// As of [`Region::from_raw`], of a page.
+    pub unsafe fn run_page(
+        &self,
+        address: NonNull<u8>,
+        mut emulator: Option<&mut Emulator>,
+        at: Timestamp,
+    ) -> Option<Evidence> {
+        let mut failed = BTreeMap::new();
         for pass in self.plan.passes() {
-            // SAFETY: as in `run`.
+            // SAFETY: the caller's promise.
             let mut region = unsafe { Region::from_raw(address, LINES_PER_FRAME) };
             let mut failing = Failing { pass, at, failed: &mut failed };
-            self.executor.run(&mut region, pass, Some(&mut emulator), &mut failing);
+            self.executor.run(&mut region, pass, emulator.as_deref_mut(), &mut failing);
         }
-        // SAFETY: as in `run`.
+        // SAFETY: the caller's promise.
         unsafe { address.cast::<[u8; PAGE]>().write(ZEROS) };
         failed.pop_first().map(|(_, evidence)| evidence)
+    }
+
+    /// Writes a page, and has it in the memory and in no cache.
+    ///
+    /// # Safety
+    /// As of [`FrameTest::run_page`].
+    pub unsafe fn write(&self, address: NonNull<u8>, content: &PageData) {
+        // SAFETY: the caller's promise.
+        let region = unsafe {
+            address.cast::<PageData>().write_volatile(content.clone());
+            Region::from_raw(address, LINES_PER_FRAME)
+        };
+        self.executor.engine.evict(&region);
     }
 }
 

@@ -1,0 +1,48 @@
+//! A locked page of the file is put on another frame.
+//!
+//! **Problem.** A page is put on another frame by taking it out of the file, and then its frame is the next one that the kernel hands out, to
+//! the same page as likely as not. **Idea.** Somebody else refers to the frame first: a pipe, to which vmsplice(2) lends pages without a copy.
+//! **Why this way.** It needs no right, no mapping and no table of ours; and the kernel lets the frame go when the process ends.
+
+#![expect(unsafe_code, reason = "system calls")]
+
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use rustix::io::{Errno, Result};
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use super::{SharedRange, guarded};
+use crate::{Error, PAGE_BYTES};
+
+/// A frame that is nobody's page any more, and that nobody gets as long as this lives.
+#[derive(Debug)]
+pub struct HeldFrame {
+    /// The end of a pipe that is never read from.
+    _pipe: OwnedFd,
+}
+
+impl SharedRange {
+    /// Puts a locked page on another frame, of zeros. Not of the pool of huge pages, which are larger.
+    ///
+    /// # Errors
+    /// [`Error::Guarded`] if the kernel refuses, as without memory. The page may have no frame then, and gets one at its next use.
+    pub fn replace(&self, page: u64) -> std::result::Result<HeldFrame, Error> {
+        if self.is_huge() {
+            return Err(guarded("put on another frame a huge page of")(Errno::OPNOTSUPP));
+        }
+        let held = self.hold(page).map_err(guarded("hold the frame of a page of"))?;
+        self.replace_lost(page).map(|()| held)
+    }
+
+    fn hold(&self, page: u64) -> Result<HeldFrame> {
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+        let lent = libc::iovec { iov_base: self.behind(page).as_ptr().cast(), iov_len: PAGE_BYTES };
+        // SAFETY: the page lies behind, readable, and the pipe is never read from.
+        let spliced = unsafe { libc::vmsplice(write.as_raw_fd(), &raw const lent, 1, 0) };
+        match usize::try_from(spliced) {
+            Ok(PAGE_BYTES) => Ok(HeldFrame { _pipe: read }),
+            Ok(_) => Err(Errno::IO),
+            Err(_) => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
+        }
+    }
+}

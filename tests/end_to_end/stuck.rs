@@ -1,0 +1,153 @@
+//! Cells below a guarded program that are stuck, by another program that forces them.
+
+use std::process::{Command, Stdio};
+
+use crate::guarded::{count, engines, installed, library, report};
+use crate::harness::{Rampart, Said, is_root};
+
+/// Fills memory, says where one page of it is, and, once that was locked, reads it again and again, and other memory in between.
+const READS: &str = "\
+import ctypes, os, sys, time
+PAGES = 4096
+buffer = ctypes.create_string_buffer(PAGES * 4096 + 4096)
+first = -(-ctypes.addressof(buffer) // 4096)
+words = lambda page: (ctypes.c_uint64 * 512).from_address((first + page) * 4096)
+for page in range(PAGES):
+    words(page)[:] = [page * 7919 << 8] * 512
+page = 2500
+pagemap = os.open('/proc/self/pagemap', os.O_RDONLY)
+entry = 0
+while not entry >> 63:
+    assert words(page)[0] == page * 7919 << 8
+    entry = int.from_bytes(os.pread(pagemap, 8, (first + page) * 8), 'little')
+print(os.getpid(), (first + page) * 4096, entry & (1 << 55) - 1, flush=True)
+sweep = lambda: [words(other)[0] for other in range(1600)]
+sweep()
+open('locked', 'w').close()
+while not os.path.exists('forced'):
+    sweep()
+    time.sleep(0.01)
+wrong = 0
+for turn in range(10):
+    for _ in range(20):
+        wrong += words(page)[:] != [page * 7919 << 8] * 512
+        time.sleep(0.001)
+    sweep()
+print('wrong' if wrong else 'right', flush=True)
+";
+
+/// Keeps bits of one frame stuck at 1 for as long as the page is on it: whenever it looks, in between which the program is stopped. The page is
+/// where the program knows it, or at the same place of a mapping as large.
+const FORCES: &str = "\
+import os, signal, sys, time
+process, address, frame = map(int, sys.argv[1:4])
+memory = os.open(f'/proc/{process}/mem', os.O_RDWR)
+pagemap = os.open(f'/proc/{process}/pagemap', os.O_RDONLY)
+def places():
+    ranges = []
+    for line in open(f'/proc/{process}/maps'):
+        ends, rights, offset, *_ = line.split()
+        start, end = (int(word, 16) for word in ends.split('-'))
+        ranges.append((start, end, int(offset, 16), rights[3] == 's'))
+    inside = [each for each in ranges if each[0] <= address < each[1]][0]
+    if inside[3]:
+        # A file that is mapped twice: the other place, since a touch of this one is the program's.
+        at = inside[2] + address - inside[0]
+        return [start + at - offset for start, end, offset, shared in ranges
+                if shared and offset <= at < offset + end - start and end - start > 1 << 35]
+    size = lambda each: each[1] - each[0]
+    return [address] + [start + address - inside[0] for start, end, _, _ in ranges
+                        if end - start == size(inside) and size(inside) > 1 << 35]
+def state():
+    return [open(f'/proc/{process}/task/{task}/stat').read().rsplit(') ')[1][0] for task in os.listdir(f'/proc/{process}/task')]
+def entry(place):
+    data = os.pread(pagemap, 8, place // 4096 * 8)
+    return int.from_bytes(data, 'little')
+def is_open():
+    rights = [line.split()[1] for line in open(f'/proc/{process}/maps')
+              if int(line.split('-')[0], 16) <= address < int(line.split('-')[1].split()[0], 16)][0]
+    return entry(address) >> 63 and rights[0] == 'r'
+def force():
+    forced = 0
+    for place in places():
+        found = entry(place)
+        # The first time while it is locked.
+        if found >> 63 and found & (1 << 55) - 1 == frame and (begun or not is_open()):
+            for byte in (8, 77 * 8):
+                was = os.pread(memory, 1, place + byte)[0]
+                if was != was | 0x80:
+                    os.pwrite(memory, bytes([was | 0x80]), place + byte)
+                    forced += 1
+    return forced
+forced, begun = 0, False
+try:
+    while not os.path.exists('locked'):
+        time.sleep(0.01)
+    while True:
+        os.kill(process, signal.SIGSTOP)
+        while set(state()) - set('TtZ'):
+            pass
+        forced += force()
+        begun = forced > 0
+        os.kill(process, signal.SIGCONT)
+        if forced and not os.path.exists('forced'):
+            open('forced', 'w').close()
+        time.sleep(0.005)
+except (ProcessLookupError, FileNotFoundError, IndexError, OSError):
+    pass
+print(forced)
+";
+
+/// A bit in each of two words in a line of the page, and in two lines: `crc+secded` corrects both, `crc+pq` one line only.
+#[test]
+fn a_program_never_reads_a_stuck_cell_below_a_locked_page() {
+    let rampart = Rampart::new();
+    if !is_root() {
+        println!("skipped: frame numbers are hidden from an ordinary user");
+        return;
+    }
+    if !installed("python3") {
+        return;
+    }
+    for engine in engines(&rampart) {
+        for block in ["2MiB", "64KiB"] {
+            for name in ["locked", "forced"] {
+                let _ = std::fs::remove_file(rampart.folder().join(name));
+            }
+            let arguments = ["--engine", engine, "--block", block, "--cap", "4MiB", "--codes", "crc+secded"];
+            let (said, forced) = run_forced(&rampart, &arguments);
+            assert!(forced > 0, "{engine} {block}: nothing was forced: {}", said.err);
+            assert_eq!(said.code, Some(0), "{engine} {block}: {}", said.err);
+            assert!(said.out.ends_with("right\n"), "{engine} {block}: {} {}", said.out, said.err);
+            let report = report(&rampart);
+            assert_eq!(count(&report, "uncorrectable"), 0, "{engine} {block}: {report}");
+            let frame: u64 = said.out.split_whitespace().nth(2).expect("a frame").parse().expect("a number");
+            let events = report["events"].as_array().expect("events").iter();
+            let corrected: Vec<_> = events.filter(|event| event["event"] == "corrected").collect();
+            assert!(corrected.iter().any(|event| event["frame"] == frame), "{engine} {block}: {report}");
+            assert!(count(&report, "corrected") >= 1, "{engine} {block}: {report}");
+        }
+    }
+}
+
+/// The program, and how often a bit of its page was forced.
+fn run_forced(rampart: &Rampart, arguments: &[&str]) -> (Said, u64) {
+    use std::io::{BufRead, BufReader, Read};
+
+    let mut command = rampart.command(&["run"]);
+    command.args(arguments).args(["--report", "report.json", "--", "python3", "-c", READS]);
+    command.env("RAMPART_GUARD_LIBRARY", library()).current_dir(rampart.folder());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    let mut out = BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut first = String::new();
+    out.read_line(&mut first).expect("UTF-8");
+    let mut forces = Command::new("python3");
+    forces.args(["-c", FORCES]).args(first.split_whitespace()).current_dir(rampart.folder());
+    let forces = forces.stdout(Stdio::piped()).spawn().expect("python3 runs");
+    let mut rest = String::new();
+    out.read_to_string(&mut rest).expect("UTF-8");
+    let mut said = Said::from(child.wait_with_output().expect("it ends"));
+    said.out = first + &rest;
+    let forced = Said::from(forces.wait_with_output().expect("it ends"));
+    (said, forced.out.trim().parse().unwrap_or_else(|_| panic!("{forced:?}")))
+}
