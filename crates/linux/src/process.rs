@@ -43,6 +43,11 @@ impl Process {
         }
     }
 
+    /// Asks it to end, by SIGTERM.
+    pub fn terminate(&self) {
+        self.signal(Signal::TERM);
+    }
+
     /// Stops it until it is continued, by SIGSTOP.
     pub fn stop(&self) {
         self.signal(Signal::STOP);

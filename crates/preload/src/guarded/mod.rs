@@ -50,6 +50,7 @@ use rampart_memory::Bytes;
 
 use crate::Error;
 use crate::ground::{Ground, Plain, Span, length};
+use crate::start::say;
 
 use self::mark::Mark;
 use self::memory::Memory;
