@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     use std::ffi::CString;
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::fs::PermissionsExt;
     use std::path::{Path, PathBuf};
     use std::process::Command;
 

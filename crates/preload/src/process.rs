@@ -14,7 +14,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::children::without;
-use crate::guarded::state;
 use crate::report::line;
 use crate::start::{say, start};
 use crate::{GROUND, HEAP};
@@ -83,7 +82,7 @@ fn begin(library: &'static Path) {
     }
     GROUND.begin(HEAP.used());
     mapping::begin(mappings);
-    if state::is_of_another() {
+    if GROUND.is_of_another_user() {
         if GROUND.is_live() {
             say(&format!(
                 "rampart: process {} is not of the user who runs the program: it is guarded, but what is found there is said here only, and \

@@ -325,6 +325,11 @@ impl Guarded {
         self.process.load(Ordering::Relaxed) != std::process::id()
     }
 
+    /// Whether this process is of another user than the one who runs the program.
+    pub fn is_of_another_user(&self) -> bool {
+        state::is_of_another()
+    }
+
     /// The program has changed its user.
     pub fn user_changed(&self) {
         if let Some(live) = self.live().filter(|_| !self.is_borrowed()) {

@@ -321,3 +321,21 @@ fn freeing_changes_not_a_byte_of_the_block() {
         assert!(block.holds(size), "{size} bytes");
     }
 }
+
+#[test]
+fn memory_of_the_c_library_is_the_c_librarys() {
+    let heap = heap(SMALLEST_RANGE);
+    for size in [1, 100, 1 << 20] {
+        // SAFETY: here the C library's own functions are called; each allocation is alive until it is freed, once.
+        unsafe {
+            let start = libc::malloc(size);
+            start.cast::<u8>().write_bytes(7, size);
+            assert_eq!(heap.usable_size(start), libc::malloc_usable_size(start));
+            let moved = heap.resize(start, 3 * size);
+            assert!(!heap.owns(moved) && holds(moved, size, 7), "{size}");
+            assert_eq!(heap.usable_size(moved), libc::malloc_usable_size(moved));
+            heap.release(moved);
+            heap.release(libc::malloc(size));
+        }
+    }
+}

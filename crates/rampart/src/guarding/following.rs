@@ -399,4 +399,24 @@ mod tests {
         let event: Event = serde_json::from_str("{\"event\":\"failed\"}").unwrap();
         assert!(is_kept(&event, &Ok(()), true).contains("unknown") && failed(&event) == "memory failed its test");
     }
+
+    #[test]
+    fn a_process_that_gave_up_our_rights_condemns_no_frame() {
+        use std::os::unix::process::CommandExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let Ok(mut lowered) = Command::new("sleep").arg("60").uid(65_534).spawn() else {
+            println!("skipped: only root becomes another user");
+            return;
+        };
+        let mut follower = Follower::new(folder.path(), None, false, None).unwrap();
+        for process in [lowered.id(), std::process::id()] {
+            let event = "{\"event\":\"given_up\",\"page\":4,\"frame\":19}\n";
+            fs::write(folder.path().join(format!("{process}.jsonl")), event).unwrap();
+        }
+        let frames: HashMap<u32, Option<u64>> =
+            follower.news().into_iter().map(|(process, event)| (process, event.frame)).collect();
+        assert_eq!(frames, HashMap::from([(lowered.id(), None), (std::process::id(), Some(19))]));
+        lowered.kill().unwrap();
+        lowered.wait().unwrap();
+    }
 }
