@@ -52,3 +52,26 @@ fn a_map_that_is_no_database_is_set_aside_and_said_so() {
     assert_eq!(aside.len(), 1);
     assert_eq!(std::fs::read(&aside[0]).unwrap(), b"this was a map once");
 }
+
+/// A page of memory that was never written shows the kernel's page of zeros, or a part of the huge one.
+#[test]
+fn the_kernels_page_of_zeros_does_not_go_on_the_map() {
+    use std::os::unix::fs::FileExt;
+
+    let rampart = Rampart::new();
+    if !crate::harness::is_root() {
+        println!("skipped: frame numbers are hidden from an ordinary user");
+        return;
+    }
+    let memory = vec![0_u8; 64 << 20];
+    let place = &raw const memory[33 << 20];
+    assert_eq!(std::hint::black_box(memory[33 << 20]), 0);
+    let mut entry = [0; 8];
+    let pagemap = std::fs::File::open("/proc/self/pagemap").expect("/proc is mounted");
+    pagemap.read_exact_at(&mut entry, place.addr() as u64 / 4096 * 8).expect("the page has an entry");
+    let frame = u64::from_ne_bytes(entry) & ((1 << 55) - 1);
+    let said = rampart.run(&["map", "add", &frame.to_string()]);
+    assert_eq!((said.code, said.out.as_str(), said.err.lines().count()), (Some(2), "", 1), "{}", said.err);
+    assert!(said.err.contains("page of zeros"), "{}", said.err);
+    assert_eq!(rampart.json(&["map", "show", "--json"])["frames"].as_array().map(Vec::len), Some(0));
+}

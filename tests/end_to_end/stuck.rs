@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::guarded::{count, engines, installed, library, report};
+use crate::guarded::{count, engines, installed, library, report, run};
 use crate::harness::{Rampart, Said, is_root};
 
 /// Fills memory, says where one page of it is, and, once that was locked, reads it again and again, and other memory in between.
@@ -127,6 +127,47 @@ fn a_program_never_reads_a_stuck_cell_below_a_locked_page() {
             assert!(corrected.iter().any(|event| event["frame"] == frame), "{engine} {block}: {report}");
             assert!(count(&report, "corrected") >= 1, "{engine} {block}: {report}");
         }
+    }
+}
+
+/// Gives back a page of a locked heap by a system call that nobody wraps, and reads it, and those beside it.
+const GIVES_BACK: &str = "\
+import ctypes, platform
+PAGES = 4096
+buffer = ctypes.create_string_buffer(PAGES * 4096 + 4096)
+first = -(-ctypes.addressof(buffer) // 4096)
+words = lambda page: (ctypes.c_uint64 * 512).from_address((first + page) * 4096)
+for page in range(PAGES):
+    words(page)[:] = [page * 7919 + 1] * 512
+sweep = lambda: [words(other)[0] for other in range(0, 1600)]
+sweep()
+call = ctypes.CDLL(None).syscall
+madvise = {'x86_64': 28, 'aarch64': 233}[platform.machine()]
+for page in range(2500, 2600):
+    assert call(madvise, ctypes.c_void_p((first + page) * 4096), ctypes.c_size_t(4096), 4) == 0
+for turn in range(3):
+    for page in range(2400, 2700):
+        there = [0 if 2500 <= page < 2600 else page * 7919 + 1] * 512
+        assert words(page)[:] == there, page
+    sweep()
+print('right')
+";
+
+/// Where pages move, or are those of a file, such a call goes unseen (docs/run.md).
+#[test]
+fn what_a_program_gives_back_by_itself_reads_as_zeros_and_is_no_error() {
+    let rampart = Rampart::new();
+    if !installed("python3") {
+        return;
+    }
+    for engine in engines(&rampart).filter(|engine| *engine == "mprotect") {
+        let arguments = ["--engine", engine, "--cap", "4MiB", "--block", "64KiB", "--report", "report.json"];
+        let said = run(&rampart, &[&arguments[..], &["--", "python3", "-c", GIVES_BACK]].concat());
+        assert_eq!((said.code, said.out.as_str()), (Some(0), "right\n"), "{engine}: {}", said.err);
+        let report = report(&rampart);
+        let wrong = ["corrected", "transient", "uncorrectable", "retired"].map(|name| count(&report, name));
+        assert_eq!((wrong, report["events"].as_array().map(Vec::len)), ([0; 4], Some(0)), "{engine}: {report}");
+        assert_eq!(rampart.json(&["map", "show", "--json"])["frames"].as_array().map(Vec::len), Some(0));
     }
 }
 

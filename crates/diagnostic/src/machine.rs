@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use rampart_linux::retire::{Outcome, Refusal, Retirer, Way};
 use rampart_linux::{
-    Block, Cpu, Error as LinuxError, ErrorCounts, FlagTable, FrameClass, MemoryState, Pagemap, Roots, Topology,
-    Watermarks, cpu,
+    Block, Cpu, Error as LinuxError, ErrorCounts, FlagTable, FrameClass, FrameFlags, MemoryState, Pagemap, Roots,
+    Topology, Watermarks, cpu,
 };
 use rampart_memory::fault_map::Retirement;
 use rampart_memory::{Bytes, Clock, Frame};
@@ -92,6 +92,13 @@ impl Machine {
     #[must_use]
     pub fn others_busy(&self) -> Option<Duration> {
         cpu::busy(&self.roots).ok().map(|all| all.saturating_sub(cpu::own()))
+    }
+
+    /// Whether a frame is one of zeros that the kernel shows to all programs. Where its flags cannot be read, it is taken for none.
+    #[must_use]
+    pub fn is_zero_page(&self, frame: Frame) -> bool {
+        let flags = FlagTable::open(&self.roots).and_then(|table| table.of(frame));
+        flags.ok().flatten().is_some_and(FrameFlags::is_zero_page)
     }
 
     /// Has the kernel move what is in a frame and never use it again, if it can.

@@ -82,6 +82,8 @@ pub enum Counter {
     LeftChildren,
     /// Pages that were wrong when they were read first, and right when they were read again.
     Transient,
+    /// Times that a locked block could not be put on tested frames.
+    Refused,
 }
 
 impl Counter {
@@ -124,6 +126,7 @@ impl Counter {
         Self::LeftData,
         Self::LeftChildren,
         Self::Transient,
+        Self::Refused,
     ];
 
     /// What it is called in a report.
@@ -167,12 +170,13 @@ impl Counter {
             Self::LeftData => "left_data",
             Self::LeftChildren => "left_children",
             Self::Transient => "transient",
+            Self::Refused => "refused",
         }
     }
 }
 
 /// How many there are.
-pub(crate) const COUNTERS: usize = Counter::Transient as usize + 1;
+pub(crate) const COUNTERS: usize = Counter::Refused as usize + 1;
 
 /// Counters, each written by the guard and read by anybody. All zeros is a good beginning, so fresh memory will do.
 #[derive(Debug)]

@@ -420,6 +420,61 @@ fn what_a_device_uses_stays_open_and_is_locked_when_it_is_free() {
     assert!(world.guard.engine().is_in_vault(0));
 }
 
+/// For a minute, in which it was tried a hundred times a second before.
+#[test]
+fn a_block_that_cannot_be_locked_is_tried_less_and_less_often_and_still_locked_when_it_can() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    world.write(0, &PageData::from_seed(9));
+    world.guard.engine().pinned.lock().unwrap().insert(1);
+    let minute = |world: &mut World<'_>| {
+        for step in 0..6000 {
+            // Others are used by turns, so that something is always due.
+            world.read(8 + 4 * (step % 8));
+            world.time += 10_000;
+            world.keep();
+        }
+    };
+    minute(&mut world);
+    let tried = counts.get(Counter::Pinned);
+    assert!((10..20).contains(&tried), "{tried} times");
+    world.guard.engine().pinned.lock().unwrap().clear();
+    minute(&mut world);
+    assert!(world.guard.engine().is_in_vault(0));
+    world.guard.engine().pinned.lock().unwrap().insert(1);
+    world.read(0);
+    for step in 0..100 {
+        world.read(8 + 4 * (step % 8));
+        world.time += 10_000;
+        world.keep();
+    }
+    assert!(counts.get(Counter::Pinned) > tried + 3, "it is tried soon again once it could be locked");
+}
+
+#[test]
+fn a_block_that_does_not_move_to_tested_frames_is_tried_less_and_less_often_and_moved_when_it_can() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    world.write(5, &PageData::from_seed(1));
+    world.lock_all_but(20);
+    *world.guard.engine().tested.lock().unwrap() = Some(at(1));
+    *world.guard.engine().refuses.lock().unwrap() = true;
+    let lifetime = Duration::from_secs(3600);
+    let minute = |world: &mut World<'_>| {
+        for _ in 0..6000 {
+            world.time += 10_000;
+            world.guard.renew(&mut Round::default(), lifetime, at(world.time));
+        }
+    };
+    minute(&mut world);
+    let tried = counts.get(Counter::Refused);
+    // Two blocks are locked.
+    assert!((16..24).contains(&tried), "{tried} times");
+    *world.guard.engine().refuses.lock().unwrap() = false;
+    (0..3).for_each(|_| minute(&mut world));
+    assert!(counts.get(Counter::Renewed) >= 4 && counts.get(Counter::Refused) == tried);
+}
+
 #[test]
 fn a_fault_between_moving_and_coding_takes_the_block_back_unverified() {
     let (counts, told) = (Counts::default(), Told::default());

@@ -23,6 +23,8 @@ pub struct MadeUp {
     pub most_open: usize,
     /// When the frames were tested that there are; `None`: there are none.
     pub tested: Mutex<Option<Timestamp>>,
+    /// Whether pages do not move to them.
+    pub refuses: Mutex<bool>,
     /// The frame of each page.
     frames: Mutex<Vec<u64>>,
     /// Frames with a bit that reads as 1 whatever was written, and how often it does so before it heals.
@@ -44,6 +46,7 @@ impl MadeUp {
             pinned: Mutex::default(),
             most_open: usize::MAX,
             tested: Mutex::default(),
+            refuses: Mutex::default(),
             frames: Mutex::new((0x1000..).take(pages).collect()),
             stuck: Mutex::default(),
             tested_frames: Mutex::default(),
@@ -157,6 +160,9 @@ impl Engine for MadeUp {
 
     fn renew(&self, span: Span) -> Result<Frames, Refusal> {
         let Some(tested) = *self.tested.lock().unwrap() else { return Ok(Frames::Same) };
+        if *self.refuses.lock().unwrap() {
+            return Err(Refusal::Pinned);
+        }
         for page in pages(span) {
             let mut data = self.vault.lock().unwrap()[page].take().expect("the page is in the vault");
             self.as_read(page, &mut data);

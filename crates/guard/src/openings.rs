@@ -9,7 +9,7 @@
 //! **Why this way.** A queue costs nothing per access, which cannot be seen anyway; and the ghosts tell a program that needs more
 //! from one that sweeps through memory, to which no cap is large enough.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
 use rampart_memory::Timestamp;
@@ -18,8 +18,11 @@ use crate::cap::Cap;
 use crate::layout::BlockIndex;
 use crate::units::Units;
 
-/// What a device uses is looked at again after this: longer than most of its work takes.
+/// What could not be locked is tried again after this: longer than most work of a device takes.
 const RETRY: Duration = Duration::from_millis(10);
+
+/// Each further refusal doubles that, so often at most: to ten seconds.
+const DOUBLINGS: u32 = 10;
 
 /// Units of a block that were opened at once, and are to be locked at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,8 +66,11 @@ pub struct Openings {
     units: usize,
     /// Units that were ever in it.
     opened: u64,
-    /// Those that could not be locked, since when; they do not count.
-    held: VecDeque<(Opening, Timestamp)>,
+    /// Those that could not be locked, by the time when they are tried again and the order in which they came; they do not count.
+    held: BTreeMap<(Timestamp, u64), Opening>,
+    holds: u64,
+    /// How often in a row each of their blocks could not be.
+    refusals: HashMap<BlockIndex, u32>,
     ghosts: VecDeque<Opening>,
     /// Units of these, whether they were met or not.
     ghost_units: usize,
@@ -82,7 +88,9 @@ impl Openings {
             passed: VecDeque::new(),
             units: 0,
             opened: 0,
-            held: VecDeque::new(),
+            held: BTreeMap::new(),
+            holds: 0,
+            refusals: HashMap::new(),
             ghosts: VecDeque::new(),
             ghost_units: 0,
             is_ghost: HashMap::new(),
@@ -178,13 +186,32 @@ impl Openings {
 
     /// What was due cannot be locked now: it is tried again after a while.
     pub fn stays(&mut self, opening: Opening, now: Timestamp) {
-        self.held.push_back((opening, now));
+        self.hold(opening, now.after(RETRY));
+    }
+
+    /// As [`Openings::stays`], since the machine refuses to lock it: a block that is refused again and again is tried less and less often.
+    pub fn refused(&mut self, opening: Opening, now: Timestamp) {
+        let refusals = self.refusals.entry(opening.block).or_insert(0);
+        let wait = RETRY * (1 << (*refusals).min(DOUBLINGS));
+        *refusals = refusals.saturating_add(1);
+        self.hold(opening, now.after(wait));
+    }
+
+    /// A block was locked, or is not in use any more.
+    pub fn went(&mut self, block: BlockIndex) {
+        self.refusals.remove(&block);
+    }
+
+    fn hold(&mut self, opening: Opening, until: Timestamp) {
+        self.holds += 1;
+        self.held.insert((until, self.holds), opening);
     }
 
     /// What to lock now, if there is anything. It counts as locked from here on.
     pub fn due(&mut self, now: Timestamp) -> Option<Opening> {
         self.cap.think(now);
-        while let Some((opening, since)) = self.held.pop_front_if(|(_, since)| now.since(*since) >= RETRY) {
+        while let Some(entry) = self.held.first_entry().filter(|entry| entry.key().0 <= now) {
+            let ((since, _), opening) = entry.remove_entry();
             self.units += opening.count();
             self.open.push_front(Entry { opening, since, past: Past::Locked });
         }
@@ -227,7 +254,7 @@ impl Openings {
     #[must_use]
     pub fn next(&self, now: Timestamp) -> Option<Duration> {
         let old = self.interval.zip(self.age(now)).map(|(interval, age)| interval.saturating_sub(age));
-        let again = self.held.front().map(|(_, since)| RETRY.saturating_sub(now.since(*since)));
+        let again = self.held.keys().next().map(|(until, _)| until.since(now));
         old.into_iter().chain(again).min()
     }
 }

@@ -74,6 +74,8 @@ pub struct Block {
     pub codes: Box<[u8]>,
     /// When its frames were tested; `None`: not all were.
     pub tested: Option<Timestamp>,
+    /// How often in a row it could not be put on tested frames, and when it was tried last.
+    pub refused: Option<(u32, Timestamp)>,
     /// Pages that were reported as beyond correction, and were not written since.
     pub reported: Vec<PageIndex>,
 }
@@ -108,6 +110,7 @@ impl Block {
             holders: 0,
             codes: Box::default(),
             tested: None,
+            refused: None,
             reported: Vec::new(),
         }
     }

@@ -192,6 +192,8 @@ pub enum Error {
         /// Those with errors, or that there are none.
         remedy: String,
     },
+    /// frame {0} is the kernel's page of zeros, which all programs share: it cannot be retired; leave it off the map
+    ZeroPage(rampart_memory::Frame),
     /// frame {0} is not on the map: `rampart map show` lists those that are
     NotOnTheMap(rampart_memory::Frame),
 }

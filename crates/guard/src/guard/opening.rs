@@ -242,13 +242,19 @@ impl<E: Engine> Guard<'_, E> {
         self.counts.subtract(Counter::Open, self.layout().pages_of(let_go));
         let units = units & known.open;
         if known.state != State::Used || units.is_empty() {
+            self.openings().went(block);
             return;
         }
-        let mut rest = units;
+        let (mut rest, mut refused) = (units, false);
         let asked = Instant::now();
         for span in self.layout().spans(block, units) {
-            let closed = if known.holders > 0 { None } else { self.engine.close(span).ok() };
-            let Some(frames) = closed else { break };
+            if known.holders > 0 {
+                break;
+            }
+            let Ok(frames) = self.engine.close(span) else {
+                refused = true;
+                break;
+            };
             if frames != Frames::Same {
                 // Pages were missing, or shared since a fork.
                 known.watched -= self.layout().units_of(span);
@@ -260,7 +266,11 @@ impl<E: Engine> Guard<'_, E> {
         if !rest.is_empty() {
             self.unwatch(block, &mut known, rest);
             self.counts.add(Counter::Pinned, 1);
-            self.openings().stays(Opening { block, units: rest }, now);
+            let rest = Opening { block, units: rest };
+            let mut openings = self.openings();
+            if refused { openings.refused(rest, now) } else { openings.stays(rest, now) }
+        } else {
+            self.openings().went(block);
         }
         let closed = units - rest;
         if closed.is_empty() {

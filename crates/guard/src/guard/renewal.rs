@@ -22,6 +22,16 @@ use super::{Guard, Ordering};
 /// Blocks looked at in one step.
 const STEP: u64 = 4096;
 
+/// A block that could not be put on tested frames is tried again after this.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// Each further refusal doubles that, so often at most: to two minutes.
+const DOUBLINGS: u32 = 10;
+
+fn wait_after(refusals: u32) -> Duration {
+    RETRY * (1 << (refusals - 1).min(DOUBLINGS))
+}
+
 /// How far a round through all blocks has come.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Round {
@@ -52,7 +62,8 @@ impl<E: Engine> Guard<'_, E> {
             let block = BlockIndex(round.next);
             let mut known = self.table.lock(block);
             let good = known.tested.is_some_and(|tested| now.since(tested) < lifetime);
-            let renewal = if self.table.locked(&known) != self.layout().all_units() || good {
+            let waits = known.refused.is_some_and(|(refusals, at)| now.since(at) < wait_after(refusals));
+            let renewal = if self.table.locked(&known) != self.layout().all_units() || good || waits {
                 Renewal::Nothing
             } else {
                 self.renew_known(block, &mut known, now)
@@ -77,14 +88,19 @@ impl<E: Engine> Guard<'_, E> {
         }
         match self.engine.renew(self.layout().span(block)) {
             Ok(Frames::Tested(at)) => {
-                known.tested = Some(at);
+                (known.tested, known.refused) = (Some(at), None);
                 self.counts.add(Counter::Renewed, u64::from(self.layout().block_pages()));
                 known.grain = Grain::NEW;
                 self.verify(block, known, all);
                 Renewal::Renewed
             }
             Ok(Frames::Same | Frames::Untested) => Renewal::NoFrames,
-            Err(_) => Renewal::Nothing,
+            Err(_) => {
+                let refusals = known.refused.map_or(0, |(refusals, _)| refusals) + 1;
+                known.refused = Some((refusals, now));
+                self.counts.add(Counter::Refused, 1);
+                Renewal::Nothing
+            }
         }
     }
 }

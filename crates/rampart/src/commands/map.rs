@@ -124,6 +124,9 @@ fn retire(store: &mut Store, machine: &Machine, frame: Frame) -> Result<BadFrame
 }
 
 fn add(store: &mut Store, machine: &Machine, frame: Frame, json: bool) -> Result<u8, Error> {
+    if machine.is_zero_page(frame) {
+        return Err(Error::ZeroPage(frame));
+    }
     store.keep_failure(None, Origin::Real, &FailedFrame::condemned(frame, machine.clock.now()))?;
     let known = store.failures(Origin::Real)?;
     let known = BadFrame::of_frame(Origin::Real, known.get(frame).ok_or(Error::NotOnTheMap(frame))?);
