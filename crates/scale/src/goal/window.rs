@@ -18,8 +18,12 @@ pub struct Window {
     /// What each operation in the window still waits for.
     left: VecDeque<u32>,
     /// Before when operations cannot start that still wait for something, or were not asked about yet.
-    ready: Option<Box<HashMap<u32, Time>>>,
+    ready: Option<Box<Ready>>,
 }
+
+/// By the numbers of operations. It is boxed, since most ranks have none.
+#[derive(Clone, Debug, Default)]
+struct Ready(HashMap<u32, Time>);
 
 impl Window {
     /// What these wait for ends then.
@@ -29,14 +33,14 @@ impl Window {
         }
         let ready = self.ready.get_or_insert_default();
         for number in waiting {
-            let latest = ready.entry(*number).or_default();
+            let latest = ready.0.entry(*number).or_default();
             *latest = end.max(*latest);
         }
     }
 
     /// When all is done that an operation waited for. It is forgotten then.
     pub(super) fn ready(&mut self, operation: OpId) -> Time {
-        self.ready.as_mut().and_then(|ready| ready.remove(&operation.0)).unwrap_or_default()
+        self.ready.as_mut().and_then(|ready| ready.0.remove(&operation.0)).unwrap_or_default()
     }
 
     /// One thing less to wait for, for each of these.

@@ -173,10 +173,9 @@ impl Schedule for Extrapolated<'_> {
     }
 
     fn done(&self, rank: Rank, progress: &mut Progress, operation: OpId, _: Time, free: &mut Vec<Operation>) {
-        if operation != BLOCKING {
-            if let Ok(place) = progress.open.binary_search(&operation) {
-                progress.open.remove(place);
-            }
+        // What was done without a request is not among them: its number is that of no request.
+        if let Ok(place) = progress.open.binary_search(&operation) {
+            progress.open.remove(place);
         }
         match progress.until {
             Until::Done(left) if operation == BLOCKING && left > 1 => progress.until = Until::Done(left - 1),
