@@ -1,13 +1,44 @@
 //! What a test says at the end.
 
-use crate::harness::{Rampart, is_root};
+use std::process::{Command, Stdio};
+
+use crate::harness::{Rampart, Said, is_root};
 
 #[test]
 fn a_short_test_of_good_memory_passes() {
     let rampart = Rampart::new();
     let said = rampart.run(&["test", "--memory", "64MiB"]);
     assert_eq!(said.code, Some(0), "{said:?}");
-    assert_eq!(said.last_line(), "PASS");
+    let line = said.last_line();
+    assert!(line.starts_with("PASS: 64 MiB tested, 100 % of the request, "), "{said:?}");
+    assert!(line.ends_with(" % of this machine's memory"), "{said:?}");
+}
+
+/// A test whose kernel refuses it more than so much, and who tests what is free.
+fn limited(rampart: &Rampart, kibibytes: u32, arguments: &[&str]) -> Said {
+    let plain = rampart.command(arguments);
+    let mut limited = Command::new("sh");
+    limited.args(["-c", &format!("ulimit -v {kibibytes}; exec \"$0\" \"$@\"")]).arg(plain.get_program());
+    limited.args(plain.get_args()).env("RAMPART_STORE", rampart.store()).stdin(Stdio::null());
+    Said::from(limited.output().expect("sh runs"))
+}
+
+#[test]
+fn what_the_kernel_refuses_of_what_was_free_makes_a_test_incomplete_and_the_report_measures_it() {
+    let rampart = Rampart::new();
+    let arguments = ["test", "--march", "MATS+", "--order", "sequential", "--retention", "0s", "--json"];
+    let said = limited(&rampart, 800 << 10, &arguments);
+    let report = said.json();
+    let extent = |key: &str| report["extent"][key].as_u64().unwrap();
+    if extent("request") <= 800 << 20 {
+        println!("skipped: so little is free here that all of it was tested");
+        return;
+    }
+    assert_eq!((said.code, &report["verdict"]), (Some(2), &"incomplete".into()), "{report}");
+    assert!(report["incomplete"].as_str().unwrap().contains("refused by the kernel"), "{report}");
+    assert_eq!(extent("tested"), report["frames_tested"].as_u64().unwrap() * 4096);
+    assert!(extent("tested") > 0 && extent("request") < extent("machine"), "{report}");
+    assert_eq!(report["extent"]["named"], false);
 }
 
 #[test]
@@ -22,12 +53,14 @@ fn the_json_has_the_promised_keys_and_nothing_else_is_printed() {
     assert_eq!(report["frames_tested"], 64 * 256);
     assert_eq!(report["bad_frames"].as_array().map(Vec::len), Some(0));
     assert_eq!(report["test"]["passes"], 2);
+    assert_eq!(report["delayed_read"]["frames_skipped"], 0);
     assert_eq!(report["frames_known"], is_root());
     assert!(report["bytes_per_second"].as_f64().unwrap() > 0.0);
     assert!(report["fraction_of_limit"].as_f64().unwrap() > 0.0);
     assert!(report["own_bytes"].as_u64().unwrap() < 50 << 20, "{}", report["own_bytes"]);
     let documented = include_str!("../../docs/report-schema.md");
-    for key in report.as_object().unwrap().keys().chain(report["test"].as_object().unwrap().keys()) {
+    let keys = ["test", "extent", "delayed_read"].map(|part| report[part].as_object().unwrap().keys());
+    for key in report.as_object().unwrap().keys().chain(keys.into_iter().flatten()) {
         assert!(documented.contains(&format!("`{key}`")), "{key} is not documented");
     }
 }

@@ -88,6 +88,19 @@ fn planted_faults_are_found_told_and_kept_out_of_use_and_all_memory_is_given_bac
     assert!(kept.to_string().matches("first_seen").count() >= 1, "{kept}");
 }
 
+/// Cells that lose their value after 300 ms, at 1,000 places of what one sweep reaches.
+#[test]
+fn slow_retention_faults_are_found_while_the_machine_is_watched() {
+    let rampart = Rampart::new();
+    let faults = "retention:1000,retention=300ms,seed=3";
+    let watch = ["watch", "--for", "10s", "--lifetime", "10s", "--max-share", "100%", "--max-fidelity", "1"];
+    let said = end(start_with_2_gib(&rampart, &[&watch[..], &["--inject", faults, "--json"]].concat()));
+    let summary = said.json();
+    assert_eq!((said.code, &summary["verdict"]), (Some(1), &"fail".into()), "{said:?}");
+    assert_eq!(summary["missed"], Value::Array(Vec::new()), "what the test promises to find, it found");
+    assert_eq!(summary["state"]["claimed"], 0);
+}
+
 #[test]
 fn a_daemon_is_seen_reloads_all_or_nothing_and_stops_cleanly() {
     let rampart = Rampart::new();

@@ -10,6 +10,7 @@
 
 pub mod control;
 pub mod experiment;
+pub mod extent;
 pub mod findings;
 pub mod ledger;
 mod machine;
@@ -24,6 +25,7 @@ pub mod session;
 mod unreached;
 pub mod watch;
 
+use rampart_march::execute::honesty::NoneBypasses;
 use rampart_memory::Bytes;
 use rampart_memory::fault::TooManyFaults;
 
@@ -49,6 +51,15 @@ pub enum Error {
         wanted: usize,
         /// How many there are.
         allowed: usize,
+    },
+    /// memory cannot be tested here, since reads come from a cache ({0}; 5 % are allowed): try when the machine is idle, or test with memtest86+ before it boots
+    NoneBypasses(NoneBypasses),
+    /// --method {method} reads a cache here ({seen}; 5 % are allowed): leave --method out
+    MethodReadsCache {
+        /// As the option has it.
+        method: &'static str,
+        /// What was measured.
+        seen: NoneBypasses,
     },
     /// --inject: {0}
     Inject(#[from] TooManyFaults),

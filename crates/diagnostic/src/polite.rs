@@ -66,6 +66,15 @@ impl Politeness {
         seen.free.saturating_sub(self.reserve).round_down(SMALLEST_CLAIM)
     }
 
+    /// How much more may be claimed of what was claimable at the start. What the test itself uses, page tables and
+    /// buffers, comes out of the reserve, of which it may take a quarter: else it could never test all of its request. The
+    /// programs have a half of the reserve before the test gives back, as ever.
+    #[must_use]
+    pub fn still_claimable(&self, seen: &Outlook) -> Bytes {
+        let reserve = self.reserve.get() - self.reserve.get() / 4;
+        seen.free.saturating_sub(Bytes::new(reserve)).round_down(SMALLEST_CLAIM)
+    }
+
     /// What to do, seeing this.
     pub fn advise(&mut self, seen: &Outlook) -> Advice {
         let waited = match (self.stalled, seen.stalled) {
@@ -116,6 +125,15 @@ mod tests {
         assert_eq!(polite.advise(&outlook(512, 41)), Advice::Keep);
         assert_eq!(polite.advise(&outlook(512, 25)), Advice::Keep);
         assert_eq!(polite.advise(&outlook(512, 10)), Advice::GiveBack(Bytes::from_mib(30)));
+    }
+
+    #[test]
+    fn what_the_test_itself_uses_comes_out_of_a_quarter_of_the_reserve() {
+        let polite = Politeness::new(&outlook(512, 300));
+        assert_eq!(polite.claimable(&outlook(512, 300)), Bytes::from_mib(260));
+        assert_eq!(polite.still_claimable(&outlook(512, 300)), Bytes::from_mib(270));
+        assert_eq!(polite.still_claimable(&outlook(512, 31)), Bytes::ZERO, "30 of 40 MiB are left to programs");
+        assert_eq!(polite.still_claimable(&outlook(512, 36)), Bytes::from_mib(6));
     }
 
     #[test]

@@ -9,6 +9,8 @@ use rampart_memory::fault_map::{Cause, Evidence, FailedFrame, Origin, Retirement
 use rampart_memory::{Bytes, Frame, LineBit, LineBits, Timestamp};
 use serde::Serialize;
 
+use crate::extent::Extent;
+
 /// Name and version of the JSON schema.
 pub const SCHEMA: &str = "rampart.test/1";
 
@@ -59,12 +61,16 @@ pub struct Report {
     pub incomplete: Option<String>,
     /// Bad frames and pages found, real and emulated.
     pub bad_frames: Vec<BadFrame>,
+    /// How much was tested, of what.
+    pub extent: Extent,
     /// Different frames (pages, where frame numbers are unknown) that were tested whole at least once.
     pub frames_tested: u64,
     /// Whether frame numbers were known.
     pub frames_known: bool,
     /// Frames that were not tested, by reason.
     pub not_tested: Vec<NotTested>,
+    /// The read of what had rested; `None` where `--retention 0s` left it out.
+    pub delayed_read: Option<DelayedRead>,
     /// Memory tested, each pass counted, per second of testing, all testers together.
     pub bytes_per_second: f64,
     /// `bytes_per_second` over what this machine's write and read limits, measured in the same run on the same number of
@@ -156,6 +162,15 @@ pub struct NotTested {
     pub why: String,
     /// How many.
     pub frames: u64,
+}
+
+/// The read after a rest with which a test ends, for cells that lose their value slowly.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct DelayedRead {
+    /// How long what was written rested at the least.
+    pub delay_seconds: f64,
+    /// Tested frames that programs wanted back before, or that had not rested when the test was stopped.
+    pub frames_skipped: u64,
 }
 
 /// Bandwidth of this machine, all testing CPUs together, in bytes per second.

@@ -30,6 +30,8 @@ use crate::record::Recorder;
 use crate::report::{BadFrame, Report};
 use crate::{Error, Machine};
 
+pub use self::shared::Stopped;
+
 /// What to test, and how.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -51,6 +53,8 @@ pub struct Request {
     pub passes: Option<NonZero<u32>>,
     /// How long a `Del` element waits.
     pub delay: Duration,
+    /// How long what was written rests before it is read once more; zero: no such read.
+    pub retention: Duration,
     /// How writes reach the DRAM; `None`: the faster of those that are honest here.
     pub method: Option<Method>,
     /// Emulated faults.
@@ -156,9 +160,9 @@ pub fn run(
 /// What this thread does every few milliseconds: stop in time, give back what others want, show progress.
 fn tick(shared: &Shared<'_>, stop: &AtomicBool) {
     if stop.load(Ordering::Relaxed) {
-        shared.stop(shared::Stopped::Asked);
+        shared.stop(Stopped::Asked);
     } else if shared.request.duration.is_some_and(|limit| shared.elapsed() >= limit) {
-        shared.stop(shared::Stopped::TimeUp);
+        shared.stop(Stopped::TimeUp);
     }
     if let Advice::GiveBack(bytes) = shared.advise() {
         shared.give_back(bytes);

@@ -23,6 +23,6 @@ pub use coverage::{KindCoverage, plan_coverage, promises};
 pub use named::{MarchChoice, NamedTest};
 pub use notation::NotationError;
 pub use order::{Order, Visit};
-pub use plan::{Aim, Pass, Plan};
+pub use plan::{Aim, Part, Pass, Plan};
 pub use rampart_memory::Fidelity;
 pub use test::{Direction, Element, MarchTest, Op};

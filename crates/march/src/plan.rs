@@ -7,8 +7,14 @@
 //! each, and state, inversion and idempotent coupling inside a line ask for no more (van de Goor and Tlili, *March
 //! tests for word-oriented memories*, DATE 1998). So March C- at fidelity 10 takes 64 operations a line and not 100.
 //! **Why nothing is claimed for it.** [`crate::coverage`] computes from these very passes what they find.
+//!
+//! **Slow retention.** A cell that loses its value some 100 ms after a write is read sooner than that by a test that stays
+//! with its block. [`Plan::with_delayed_reads`] lets the block *rest* while the tester goes on with others: the first pass
+//! reads last after a rest, and the last pass, which exchanges 0 and 1, is followed by one more read after another.
+//! So each cell is seen to keep both values, for one read more.
 
 use std::fmt;
+use std::ops::Range;
 
 use serde::Serialize;
 
@@ -44,6 +50,33 @@ pub struct Plan {
     test: MarchTest,
     fidelity: Fidelity,
     passes: Vec<Pass>,
+    rests: Vec<Rest>,
+}
+
+/// A `Del` element of a pass during which the tester leaves the block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+struct Rest {
+    pass: usize,
+    element: usize,
+}
+
+/// Elements of a pass that are done one after the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part<'p> {
+    /// The pass.
+    pub pass: &'p Pass,
+    /// Which of its elements.
+    pub elements: Range<usize>,
+    /// Whether the block has rested before.
+    pub rested: bool,
+}
+
+impl<'p> Part<'p> {
+    /// All elements of a pass.
+    #[must_use]
+    pub fn whole(pass: &'p Pass) -> Self {
+        Self { pass, elements: 0..pass.test.elements().len(), rested: false }
+    }
 }
 
 impl Plan {
@@ -65,7 +98,61 @@ impl Plan {
             order: orders[0],
             aim: Aim::WithinLine,
         });
-        Self { passes: whole.chain(further).collect(), test, fidelity }
+        Self { passes: whole.chain(further).collect(), test, fidelity, rests: Vec::new() }
+    }
+
+    /// The same plan with rests: its last pass is in the last of its orders and followed by one more read, after a rest. If
+    /// there are several orders, the first pass also rests before its last read, and the last pass has 0 and 1 exchanged.
+    #[must_use]
+    pub fn with_delayed_reads(mut self) -> Self {
+        let whole = self.passes.iter().rposition(|pass| pass.aim == Aim::BetweenLines).expect("a plan has an order");
+        let mut last = self.passes.remove(whole);
+        if whole > 0 {
+            let element = self.passes[0].test.rest_before_last_read();
+            self.rests.push(Rest { pass: 0, element });
+            last.test = last.test.complement();
+        }
+        let element = last.test.rest_and_read();
+        self.rests.push(Rest { pass: self.passes.len(), element });
+        self.passes.push(last);
+        self
+    }
+
+    /// What is done to a block until it rests, or until the end: a list for each.
+    #[must_use]
+    pub fn stages(&self) -> Vec<Vec<Part<'_>>> {
+        let mut stages = vec![Vec::new()];
+        for (number, pass) in self.passes.iter().enumerate() {
+            let whole = Part::whole(pass);
+            let stage = stages.last_mut().expect("there is always one");
+            match self.rest_in(number) {
+                Some(element) => {
+                    let end = whole.elements.end;
+                    stage.push(Part { elements: 0..element, ..whole });
+                    stages.push(vec![Part { pass, elements: element + 1..end, rested: true }]);
+                }
+                None => stage.push(whole),
+            }
+        }
+        stages
+    }
+
+    /// The number of the stage after which the march tests are whole: all that may follow is one more read after a rest.
+    #[must_use]
+    pub fn tested_after(&self) -> usize {
+        self.rests.len().saturating_sub(1)
+    }
+
+    /// The element of a pass during which the tester leaves the block.
+    #[must_use]
+    pub fn rest_in(&self, pass: usize) -> Option<usize> {
+        self.rests.iter().find(|rest| rest.pass == pass).map(|rest| rest.element)
+    }
+
+    /// How often a block rests.
+    #[must_use]
+    pub fn rests(&self) -> usize {
+        self.rests.len()
     }
 
     /// The march test between lines.
@@ -130,6 +217,9 @@ impl fmt::Display for Plan {
         if self.fidelity > Fidelity::MIN {
             write!(f, ", March X on {} more backgrounds", self.fidelity.backgrounds() - 1)?;
         }
+        if !self.rests.is_empty() {
+            f.write_str(", with a delayed read")?;
+        }
         write!(f, ": {} operations a line", self.length())
     }
 }
@@ -163,6 +253,47 @@ mod tests {
             ]
         );
         assert_eq!((plan.length(), plan.delays()), (2 * 23 + 2 * 6, 4));
+    }
+
+    /// The notation of each part, stage by stage.
+    fn stages(plan: &Plan) -> Vec<Vec<String>> {
+        let shown = |part: &Part<'_>| {
+            let elements = &part.pass.test.elements()[part.elements.clone()];
+            let elements: Vec<_> = elements.iter().map(|element| format!("{element:#}")).collect();
+            format!("{}{} {}", if part.rested { "rested " } else { "" }, elements.join(";"), part.pass.background.name)
+        };
+        plan.stages().iter().map(|stage| stage.iter().map(shown).collect()).collect()
+    }
+
+    #[test]
+    fn in_two_orders_both_values_rest_at_one_read_more() {
+        let plan = plan("MATS+", 2, &[Order::Sequential, Order::Interleaved]);
+        let rested = plan.clone().with_delayed_reads();
+        assert_eq!(
+            stages(&rested),
+            [
+                vec!["*(w0);^(r0,w1);v(r1,w0) solid"],
+                vec!["rested *(r0) solid", "*(w0);^(r0,w1);v(r1,w0);*(r0) period 2", "*(w1);^(r1,w0);v(r0,w1) solid"],
+                vec!["rested *(r1) solid"],
+            ]
+        );
+        assert_eq!((rested.length(), rested.tested_after()), (plan.length() + 2, 1));
+
+        // March C- reads last anyway: the first rest costs nothing.
+        let plan = self::plan("March C-", 1, &[Order::Sequential, Order::Interleaved]);
+        let rested = plan.clone().with_delayed_reads();
+        assert_eq!(rested.length(), plan.length() + 1);
+        assert_eq!(stages(&rested)[1][0], "rested *(r0) solid");
+        assert_eq!(stages(&rested)[2], ["rested *(r1) solid"]);
+    }
+
+    #[test]
+    fn in_one_order_a_plan_ends_with_a_read_after_a_rest_and_without_rests_it_is_one_stage() {
+        let plan = plan("MATS+", 1, &[Order::Interleaved]);
+        assert_eq!((stages(&plan), plan.tested_after()), (vec![vec!["*(w0);^(r0,w1);v(r1,w0) solid".to_owned()]], 0));
+        let rested = plan.with_delayed_reads();
+        assert_eq!(stages(&rested), [["*(w0);^(r0,w1);v(r1,w0) solid"], ["rested *(r0) solid"]]);
+        assert_eq!((rested.rests(), rested.tested_after()), (1, 0));
     }
 
     #[test]

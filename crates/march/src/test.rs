@@ -98,6 +98,29 @@ impl MarchTest {
         Self { elements: elements.collect() }
     }
 
+    /// Puts a `Del` before the last element if that only reads, else [`Self::rest_and_read`]. Returns the place of the `Del`.
+    pub(crate) fn rest_before_last_read(&mut self) -> usize {
+        let only_reads = |op: &Op| matches!(op, Op::Read(_));
+        match self.elements.last() {
+            Some(Element::Sweep { ops, .. }) if ops.iter().all(only_reads) => {
+                let place = self.elements.len() - 1;
+                self.elements.insert(place, Element::Delay);
+                place
+            }
+            _ => self.rest_and_read(),
+        }
+    }
+
+    /// Adds a `Del` and a read of what was written last. Returns the place of the `Del`.
+    pub(crate) fn rest_and_read(&mut self) -> usize {
+        let last = self.operations().last().expect("a march test has operations");
+        let (Op::Read(value) | Op::Write(value)) = *last;
+        let place = self.elements.len();
+        self.elements.push(Element::Delay);
+        self.elements.push(Element::Sweep { direction: Direction::Any, ops: vec![Op::Read(value)] });
+        place
+    }
+
     fn operations(&self) -> impl Iterator<Item = &Op> {
         self.elements.iter().flat_map(|element| match element {
             Element::Sweep { ops, .. } => ops.as_slice(),

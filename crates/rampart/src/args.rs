@@ -96,7 +96,10 @@ pub struct TestArguments {
     /// How long a Del element of the test waits
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = some_time)]
     pub delay: Duration,
-    /// How writes reach the DRAM [default: the faster of those that are honest on this machine]
+    /// How long what was written rests before it is read once more, for cells that lose their value slowly; 0s: no such read
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = some_rest)]
+    pub retention: Duration,
+    /// How writes reach the DRAM [default: the faster of those that bypass this machine's caches]
     #[arg(long, value_enum)]
     pub method: Option<MethodChoice>,
     /// Emulated faults to plant: 'stuck-at:100,coupling:20,seed=7'
@@ -321,6 +324,15 @@ pub fn some_time(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// A time of up to a minute, or none: so long a tested block may wait.
+pub fn some_rest(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(time) if time > Duration::from_secs(60) => Err("more than a minute: give less".to_owned()),
+        Ok(time) => Ok(time),
+        Err(error) => Err(format!("{error}: write a time such as 300ms or 1s, or 0s for none")),
+    }
+}
+
 /// A time that shows something of an experiment.
 fn time_of_a_run(text: &str) -> Result<Duration, String> {
     let time = some_time(text)?;
@@ -353,6 +365,8 @@ mod tests {
             &["test", "--fidelity", "0"],
             &["test", "--fidelity", "9999"],
             &["test", "--passes", "0"],
+            &["test", "--retention", "2m"],
+            &["watch", "--retention", "soon"],
             &["test", "--inject", "nonsense:3"],
             &["map", "forget", "frame"],
             &["map", "export", "--format", "xml"],

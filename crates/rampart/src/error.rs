@@ -16,6 +16,8 @@ pub enum Error {
     Store(#[from] rampart_store::Error),
     /// {0}
     Diagnostic(#[from] rampart_diagnostic::Error),
+    /// frames cannot be tested here: reads of their tests come from a cache ({0}): give --test none, and no option that needs tests
+    NoTestOfFrames(rampart_march::execute::honesty::NoneBypasses),
     /// cannot catch Ctrl-C: {0}
     Signal(#[source] io::Error),
     /// the map cannot be exported: {0}

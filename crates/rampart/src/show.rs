@@ -69,6 +69,13 @@ pub fn report(report: &Report) -> String {
         let label = if i == 0 { "not tested" } else { "" };
         let _ = writeln!(text, "{label:<11} {} {}", Bytes::new(left.frames * FRAME_BYTES), left.why);
     }
+    if let Some(skipped) = report.delayed_read.filter(|read| read.frames_skipped > 0) {
+        let memory = Bytes::new(skipped.frames_skipped * FRAME_BYTES);
+        let _ = writeln!(
+            text,
+            "delayed     read skipped for {memory}: given back or stopped before they had rested; DRF not tested there"
+        );
+    }
     if let Some(line) = speed(report) {
         let _ = writeln!(text, "speed       {line}");
     }
@@ -92,13 +99,16 @@ pub fn verdict(report: &Report) -> String {
     let real = report.bad_frames.len() - emulated;
     let plural = |n: usize| if n == 1 { "" } else { "s" };
     let and = report.incomplete.as_ref().map_or_else(String::new, |why| format!("; INCOMPLETE: {why}"));
+    let extent = report.extent.line();
     match report.verdict {
-        Verdict::Pass => "PASS".to_owned(),
-        Verdict::Incomplete => format!("INCOMPLETE: {}", report.incomplete.as_deref().unwrap_or("unknown")),
-        Verdict::Fail if emulated == 0 => format!("FAIL: {real} bad frame{}{and}", plural(real)),
-        Verdict::Fail if real == 0 => format!("FAIL: {emulated} bad frame{}, all emulated{and}", plural(emulated)),
+        Verdict::Pass => format!("PASS: {extent}"),
+        Verdict::Incomplete => format!("INCOMPLETE: {}; {extent}", report.incomplete.as_deref().unwrap_or("unknown")),
+        Verdict::Fail if emulated == 0 => format!("FAIL: {real} bad frame{}{and}; {extent}", plural(real)),
+        Verdict::Fail if real == 0 => {
+            format!("FAIL: {emulated} bad frame{}, all emulated{and}; {extent}", plural(emulated))
+        }
         Verdict::Fail => {
-            format!("FAIL: {} bad frames, {real} REAL and {emulated} emulated{and}", report.bad_frames.len())
+            format!("FAIL: {} bad frames, {real} REAL and {emulated} emulated{and}; {extent}", report.bad_frames.len())
         }
     }
 }

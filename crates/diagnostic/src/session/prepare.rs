@@ -1,10 +1,11 @@
 //! What is settled before the first frame is tested: how much, by whom, with which loops.
 
 use std::num::NonZero;
+use std::time::Duration;
 
 use rampart_linux::{Block, Cpu, PageKind};
 use rampart_march::Plan;
-use rampart_march::execute::honesty::{self, Honesty, Verdict};
+use rampart_march::execute::honesty::{self, Honesty, NoneBypasses, Verdict};
 use rampart_march::execute::{Engine, Method, Region, Settings};
 use rampart_memory::fault::Campaign;
 use rampart_memory::{Bytes, LINE_BYTES};
@@ -38,10 +39,7 @@ impl Prepared {
         let claimable = politeness.claimable(&outlook);
         let cpus = choose_cpus(request.threads, machine.cpus())?;
         let goal = choose_goal(request.memory, claimable)?;
-        let scope = match goal {
-            Goal::Free => claimable,
-            Goal::Exactly(bytes) => bytes,
-        };
+        let scope = goal.bytes();
         let block = choose_block(scope, cpus.len());
         let campaign = match &request.inject {
             Some(spec) => Some(Campaign::new(spec, lines(scope), lines(block))?),
@@ -49,19 +47,21 @@ impl Prepared {
         };
         let engine = Engine::detect();
         let honesty = settle_method(request.method, engine, block)?;
-        let settings = Settings { delay: request.delay, ..Settings::new(honesty.method) };
+        let (delay, retention) = (request.delay, request.retention);
+        let settings = Settings { delay, retention, ..Settings::new(honesty.method) };
         Ok(Self { outlook, politeness, goal, block, cpus, engine, settings, honesty, campaign })
     }
 
     /// The plan of one pass, 1 first: each pass of a repeated test draws other random backgrounds.
     pub fn plan(&self, request: &Request, pass: u32) -> Plan {
         let seed = request.seed.wrapping_add(u64::from(pass - 1));
-        Plan::new(request.march.clone(), request.fidelity, &request.orders, seed)
+        let plan = Plan::new(request.march.clone(), request.fidelity, &request.orders, seed);
+        if request.retention > Duration::ZERO { plan.with_delayed_reads() } else { plan }
     }
 
     pub fn describe(&self, request: &Request) -> String {
         let scope = match self.goal {
-            Goal::Free => format!("free memory, about {}", self.politeness.claimable(&self.outlook)),
+            Goal::Free(bytes) => format!("free memory, {bytes},"),
             Goal::Exactly(bytes) => bytes.to_string(),
         };
         let name = request.name.as_ref().map_or_else(String::new, |name| format!("{name} "));
@@ -77,13 +77,12 @@ impl Prepared {
     }
 }
 
-/// A line on the reads that do not come from the DRAM, if too many do not.
-pub fn warning(honesty: &Honesty) -> Option<String> {
-    let cached = 100.0 * honesty.cached;
+/// A line on it, if it is not known whether reads come from the DRAM.
+pub const fn warning(honesty: &Honesty) -> Option<&'static str> {
     match honesty.verdict {
-        Verdict::ReachesDram => None,
-        Verdict::Unclear => Some("it cannot be told here whether they come from the DRAM".to_owned()),
-        Verdict::ReadsCache => Some(format!("{cached:.0} % come from a cache: this tests less than it says")),
+        // A method that reads a cache was refused before.
+        Verdict::ReachesDram | Verdict::ReadsCache => None,
+        Verdict::Unclear => Some("whether reads come from the DRAM or from a cache cannot be measured here"),
     }
 }
 
@@ -110,7 +109,7 @@ fn choose_goal(wanted: Option<Bytes>, claimable: Bytes) -> Result<Goal, Error> {
     match wanted.map(|bytes| bytes.round_down(SMALLEST_CLAIM)) {
         Some(bytes) if bytes > claimable => Err(Error::TooMuchMemory { wanted: bytes, claimable }),
         Some(bytes) => Ok(Goal::Exactly(bytes)),
-        None => Ok(Goal::Free),
+        None => Ok(Goal::Free(claimable)),
     }
 }
 
@@ -125,8 +124,34 @@ fn choose_block(scope: Bytes, testers: usize) -> Bytes {
 pub fn settle_method(wanted: Option<Method>, engine: Engine, bytes: Bytes) -> Result<Honesty, Error> {
     let mut block = Block::claim(bytes, PageKind::Huge)?;
     let mut region = Region::from(&mut block);
-    Ok(match wanted {
-        Some(method) => honesty::measure(engine, method, &mut region),
+    let settled = match wanted {
+        Some(method) => honesty::is_honest(engine, method, &mut region),
         None => honesty::honest_method(engine, &mut region),
-    })
+    };
+    settled.map_err(|seen| refusal(wanted, seen))
+}
+
+fn refusal(wanted: Option<Method>, seen: NoneBypasses) -> Error {
+    match wanted {
+        Some(Method::FlushBehind) => Error::MethodReadsCache { method: "flush-behind", seen },
+        Some(Method::NonTemporal) => Error::MethodReadsCache { method: "non-temporal", seen },
+        None => Error::NoneBypasses(seen),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_method_that_reads_the_cache_is_refused_in_one_line_with_the_share_that_was_measured() {
+        let seen =
+            |method| Honesty { method, verdict: Verdict::ReadsCache, cached: 0.43, cache_ticks: 20, dram_ticks: 145 };
+        let refused = |methods: &[Method]| NoneBypasses { methods: methods.iter().copied().map(seen).collect() };
+        let named = refusal(Some(Method::NonTemporal), refused(&[Method::NonTemporal])).to_string();
+        assert!(named.contains("--method non-temporal") && named.contains("43 %"), "{named}");
+        let none = refusal(None, refused(&[Method::FlushBehind, Method::NonTemporal])).to_string();
+        assert!(none.contains("flush behind: 43 %") && none.contains("non-temporal: 43 %"), "{none}");
+        assert!(!named.contains('\n') && !none.contains('\n'));
+    }
 }

@@ -8,19 +8,28 @@ use rampart_memory::{Bytes, FRAME_BYTES, Timestamp};
 use rampart_store::{Outcome, TestEnd};
 
 use super::prepare::lines;
-use super::shared::{Shared, Stopped, Sums, lock};
-use crate::ledger::Goal;
+use super::shared::{Shared, Sums, lock};
+use crate::extent::{Extent, Losses, shortfall};
+use crate::ledger::Lack;
 use crate::planted::Tally;
-use crate::report::{BadFrame, Coverage, Emulation, KernelErrors, Limits, NotTested, Report, SCHEMA, TestRan, Verdict};
+use crate::report::{
+    BadFrame, Coverage, DelayedRead, Emulation, KernelErrors, Limits, NotTested, Report, SCHEMA, TestRan, Verdict,
+};
 use crate::unreached;
 
 /// The report of a test that has ended, written down in the store too.
 pub fn summarize(shared: &Shared<'_>, started: Timestamp, kernel_errors: KernelErrors) -> Report {
     shared.publish();
+    // They are given back when the report is made.
+    let blocks = shared.ledger().take_all();
+    blocks.iter().filter(|held| !held.read_late).for_each(|held| shared.leave(held));
     let sums = lock(&shared.sums);
     let bad_frames = lock(&shared.findings).bad_frames();
     let plan = shared.prepared.plan(shared.request, 1);
-    let incomplete = shortfall(shared, &sums);
+    let machine = shared.prepared.outlook.total;
+    let extent = Extent::new(Bytes::new(sums.tested() * FRAME_BYTES), shared.prepared.goal, machine);
+    let losses = losses(shared, &sums);
+    let incomplete = shortfall(&extent, &losses, shared.stopped());
     let verdict = Verdict::of(bad_frames.len(), incomplete.as_ref());
     let limit = limits(&sums, plan.reads(), plan.writes());
     let bytes_per_second = sums.rate(shared.prepared.cpus.len());
@@ -31,9 +40,11 @@ pub fn summarize(shared: &Shared<'_>, started: Timestamp, kernel_errors: KernelE
         verdict,
         incomplete,
         bad_frames,
+        extent,
         frames_tested: sums.tested(),
         frames_known: sums.unknown_pages == 0,
-        not_tested: not_tested(shared, &sums),
+        not_tested: not_tested(shared, &sums, &losses),
+        delayed_read: delayed_read(shared, &plan, &sums),
         bytes_per_second,
         fraction_of_limit: limit.filter(|_| sums.bytes > 0).map(|limit| bytes_per_second / limit.of_this_test),
         limit,
@@ -73,27 +84,18 @@ fn end_of(
     }
 }
 
-/// Why not all that was asked for was tested, if so.
-fn shortfall(shared: &Shared<'_>, sums: &Sums) -> Option<String> {
-    let tested = Bytes::new(sums.tested() * FRAME_BYTES);
-    let first_pass = shared.ledger().pass() == 1;
-    match (shared.stopped(), shared.prepared.goal) {
-        (Some(Stopped::Asked), _) => Some(format!("stopped before its end, with {tested} tested")),
-        (Some(Stopped::TimeUp), _) if first_pass => {
-            Some(format!("the time was up in the first pass, with {tested} tested: give more time or less memory"))
-        }
-        _ if tested == Bytes::ZERO => Some("no memory could be tested: programs needed all of it".to_owned()),
-        (_, Goal::Exactly(wanted)) if tested < wanted && sums.moved > 0 => {
-            Some(format!("{} frames were moved by the kernel while under test; {tested} of {wanted} count", sums.moved))
-        }
-        (_, Goal::Exactly(wanted)) if tested < wanted => {
-            Some(format!("programs needed the memory: {tested} of {wanted} tested"))
-        }
-        _ => None,
+fn losses(shared: &Shared<'_>, sums: &Sums) -> Losses {
+    let ledger = shared.ledger();
+    Losses {
+        moved: sums.moved,
+        unreadable: sums.unreadable,
+        given_back: ledger.lacks(Lack::GivenBack),
+        refused: ledger.lacks(Lack::Refused),
+        never_free: ledger.lacks(Lack::NeverFree),
     }
 }
 
-fn not_tested(shared: &Shared<'_>, sums: &Sums) -> Vec<NotTested> {
+fn not_tested(shared: &Shared<'_>, sums: &Sums, losses: &Losses) -> Vec<NotTested> {
     let prepared = shared.prepared;
     let mut list = unreached::count(
         shared.machine,
@@ -103,15 +105,24 @@ fn not_tested(shared: &Shared<'_>, sums: &Sums) -> Vec<NotTested> {
         prepared.politeness.reserve(),
     );
     for (why, frames) in [
-        ("of these, moved by the kernel while under test", sums.moved),
-        ("of these, given back or stopped in the middle of their test", sums.given_back),
-        ("of these, refused by the kernel when claimed", sums.refused),
+        ("of these, moved by the kernel while under test", losses.moved),
+        ("of these, tested, but their numbers could not be read", losses.unreadable),
+        ("of these, given back to programs before they were tested", losses.given_back.frames()),
+        ("of these, refused by the kernel when claimed", losses.refused.frames()),
+        ("of these, taken by programs before they could be claimed", losses.never_free.frames()),
     ] {
         if frames > 0 {
             list.push(NotTested { why: why.to_owned(), frames });
         }
     }
     list
+}
+
+/// Skipped delayed reads make no test incomplete: each march test was whole, and the kind of fault that they find alone is
+/// named in the coverage.
+fn delayed_read(shared: &Shared<'_>, plan: &Plan, sums: &Sums) -> Option<DelayedRead> {
+    let delay_seconds = shared.request.retention.as_secs_f64();
+    (plan.rests() > 0).then_some(DelayedRead { delay_seconds, frames_skipped: sums.not_read_late })
 }
 
 /// What the testing CPUs together can do. Each measured its own while the others were at work too.

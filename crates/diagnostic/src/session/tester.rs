@@ -13,13 +13,16 @@ use rampart_memory::fault_map::Retirement;
 use rampart_memory::{Bytes, Frame};
 
 use super::prepare::lines;
-use super::shared::{HeldBlock, Shared, lock};
+use super::shared::{Compared, HeldBlock, Shared, lock};
 use crate::ledger::Next;
 use crate::mismatch::Scene;
 use crate::planted::{Planted, Tally};
 
 /// How long a tester without work waits before it asks again.
 const IDLE: Duration = Duration::from_millis(5);
+
+/// How often a block of which the kernel moved frames is tested anew.
+const RETRIES: u32 = 3;
 
 /// Tests blocks until there are no more.
 pub fn work(shared: &Shared<'_>, on: Cpu) {
@@ -36,9 +39,9 @@ pub fn work(shared: &Shared<'_>, on: Cpu) {
                     lock(&shared.sums).limits.push(limit);
                     measured = true;
                 }
-                test(shared, held, true);
+                test(shared, held);
             }
-            Next::Again(held) => test(shared, held, false),
+            Next::Again(held) => test(shared, held),
             Next::Wait => thread::sleep(IDLE),
             Next::Finished => return,
         }
@@ -49,53 +52,105 @@ fn claim(shared: &Shared<'_>, index: u64, bytes: Bytes) -> Option<HeldBlock> {
     match Block::claim(bytes, PageKind::Huge) {
         Ok(block) => {
             shared.ledger().claimed(bytes);
-            Some(HeldBlock { index, block, planted: Planted::default(), bad: Vec::new() })
+            Some(HeldBlock::new(index, block))
         }
         Err(error) => {
-            shared.ledger().refused(bytes);
-            lock(&shared.sums).refused += bytes.frames();
-            shared.witness.warned(&format!("{error}"));
+            shared.ledger().refused(index, bytes, shared.elapsed());
+            shared.warn_of_refusal(&error);
             None
         }
     }
 }
 
-/// Tests one block, and holds it unless programs want it back.
-fn test(shared: &Shared<'_>, mut held: HeldBlock, first: bool) {
+/// Tests one block until it rests or is done; then it is held, unless programs want it back.
+fn test(shared: &Shared<'_>, mut held: HeldBlock) {
     let pinning = held.block.pin().pinning;
-    let mut before = Vec::new();
-    shared.machine.frames(&held.block, &mut before);
-    if first {
-        held.planted = plant(shared, held.index, &before);
-    }
+    let mut now = Vec::new();
+    shared.machine.frames(&held.block, &mut now);
     let pass = shared.ledger().pass();
-    let ended = march(shared, &mut held, &before, pass);
-    let mut after = Vec::new();
-    shared.machine.frames(&held.block, &mut after);
+    let plan = shared.prepared.plan(shared.request, pass);
+    if held.stage == 0 {
+        begin(shared, &mut held, &now);
+    }
+    // What moved while the block rested says nothing of a frame.
+    let frames = held.stayed(&now);
+    let ended = march(shared, &mut held, &frames, &plan);
+    shared.machine.frames(&held.block, &mut now);
     held.block.unpin();
     shared.publish();
-    let mut sums = lock(&shared.sums);
-    sums.pinned(pinning);
+    lock(&shared.sums).pinned(pinning);
+    let again = ended == Ended::Whole && held.stage == plan.tested_after() && !count(shared, &mut held, &now, pass);
+    retire(shared, &mut held, &frames);
     match ended {
-        Ended::Whole => sums.add_tested(pass, first, &before, &after),
-        Ended::Stopped | Ended::WantedBack if first => sums.given_back += held.block.pages(),
-        Ended::Stopped | Ended::WantedBack => {}
-    }
-    drop(sums);
-    retire(shared, &mut held, &before);
-    if ended == Ended::WantedBack {
-        shared.ledger().dropped(held.block.bytes());
-        shared.let_go(held);
-    } else {
-        let now = shared.elapsed();
-        shared.ledger().hold(held, now);
+        Ended::WantedBack => {
+            shared.ledger().dropped(held.block.bytes());
+            shared.give_away(held);
+        }
+        Ended::Stopped => shared.ledger().hold(held, shared.elapsed()),
+        Ended::Whole if again => {
+            (held.stage, held.retries) = (0, held.retries + 1);
+            shared.ledger().again(held);
+        }
+        Ended::Whole => go_on(shared, held, &plan),
     }
 }
 
-fn plant(shared: &Shared<'_>, index: u64, frames: &[Option<Frame>]) -> Planted {
+/// A pass over a block begins, in these frames.
+fn begin(shared: &Shared<'_>, held: &mut HeldBlock, now: &[Option<Frame>]) {
+    held.frames.clear();
+    held.frames.extend_from_slice(now);
+    held.retired.clear();
+    if !held.tested && held.retries == 0 {
+        held.planted = plant(shared, held.index, &held.block, now);
+    }
+    held.emulator =
+        (!held.planted.is_empty()).then(|| Emulator::new(held.planted.faults().to_vec(), shared.request.seed));
+}
+
+/// Notes that the march tests of a block are whole; says whether they are, or have to be done again because the kernel moved
+/// frames: those that the pages are in now were not tested.
+fn count(shared: &Shared<'_>, held: &mut HeldBlock, now: &[Option<Frame>], pass: u32) -> bool {
+    let mut seen = Compared::new(&held.frames, now, &held.retired);
+    if !held.tested && !seen.is_whole() && held.retries < RETRIES {
+        return false;
+    }
+    if held.tested {
+        // It is known what was reached: what moves in a later pass takes nothing away.
+        (seen.moved, seen.unreadable, seen.unknown) = (0, 0, 0);
+    }
+    held.tested = true;
+    held.unknown += seen.unknown;
+    let mut sums = lock(&shared.sums);
+    sums.add_tested(pass, &seen);
+    sums.bytes += held.block.bytes().get();
+    true
+}
+
+/// A stage is done: the block rests before the next one, or is held.
+fn go_on(shared: &Shared<'_>, mut held: HeldBlock, plan: &Plan) {
+    let tested = held.stage >= plan.tested_after();
+    held.stage += 1;
+    let now = shared.elapsed();
+    if held.stage <= plan.rests() {
+        return shared.ledger().rest(held, tested, now, now + shared.request.retention);
+    }
+    held.stage = 0;
+    held.read_late = plan.rests() > 0;
+    held.emulator = None;
+    held.frames = Vec::new();
+    if !held.planted.is_empty() {
+        let tally = tally(shared, plan, &held);
+        lock(&shared.sums).tallies.insert(held.index, tally);
+    }
+    shared.ledger().hold(held, now);
+}
+
+/// The faults of a block. One that is smaller than its part of the test has those that lie inside of it.
+fn plant(shared: &Shared<'_>, index: u64, block: &Block, frames: &[Option<Frame>]) -> Planted {
     let Some(campaign) = &shared.prepared.campaign else { return Planted::default() };
     let mut faults = campaign.in_region(index);
     faults.extend(campaign.in_frames(frames));
+    faults.retain(|fault| fault.lines().iter().all(|line| line.0 < lines(block.bytes())));
     Planted::new(faults)
 }
 
@@ -106,31 +161,23 @@ enum Ended {
     WantedBack,
 }
 
-/// Marches over a block, pass of the plan by pass.
-fn march(shared: &Shared<'_>, held: &mut HeldBlock, frames: &[Option<Frame>], pass: u32) -> Ended {
-    let plan = shared.prepared.plan(shared.request, pass);
-    let bytes = held.block.bytes();
+/// Marches over a block, part by part of the stage that comes next.
+fn march(shared: &Shared<'_>, held: &mut HeldBlock, frames: &[Option<Frame>], plan: &Plan) -> Ended {
     let address = held.block.base().as_ptr().addr() as u64;
     let executor = Executor { engine: shared.prepared.engine, settings: shared.prepared.settings };
-    let mut emulator =
-        (!held.planted.is_empty()).then(|| Emulator::new(held.planted.faults().to_vec(), shared.request.seed));
     let began = Instant::now();
     let mut paused = Duration::ZERO;
-    for step in plan.passes() {
-        let scene = Scene { frames, address, planted: &mut held.planted, step };
+    let stages = plan.stages();
+    for part in &stages[held.stage] {
+        let scene = Scene { frames, address, planted: &mut held.planted, step: part.pass };
         let mut watch = TesterWatch { shared, scene, paused, ended: Ended::Whole };
-        executor.run(&mut Region::from(&mut held.block), step, emulator.as_mut(), &mut watch);
+        executor.run_part(&mut Region::from(&mut held.block), part, held.emulator.as_mut(), &mut watch);
         paused = watch.paused;
         if watch.ended != Ended::Whole {
             return watch.ended;
         }
     }
-    let mut sums = lock(&shared.sums);
-    sums.bytes += bytes.get();
-    sums.busy += began.elapsed().saturating_sub(paused);
-    if !held.planted.is_empty() {
-        sums.tallies.insert(held.index, tally(shared, &plan, held));
-    }
+    lock(&shared.sums).busy += began.elapsed().saturating_sub(paused);
     Ended::Whole
 }
 
@@ -139,8 +186,8 @@ fn tally(shared: &Shared<'_>, plan: &Plan, held: &HeldBlock) -> Tally {
     held.planted.tally(|fault| promises(plan, fault, lines, &shared.prepared.settings))
 }
 
-/// Retires the bad frames of a block that is tested and unpinned: the kernel moves our page elsewhere. A frame that it will not
-/// retire stays ours until the test ends.
+/// Retires the bad frames of a block that is unpinned: the kernel moves our page elsewhere. A frame that it will not retire
+/// stays ours until the test ends.
 fn retire(shared: &Shared<'_>, held: &mut HeldBlock, frames: &[Option<Frame>]) {
     for (page, &frame) in (0..).zip(frames) {
         let Some(frame) = frame.filter(|&frame| lock(&shared.findings).awaits_retirement(frame)) else { continue };
@@ -148,6 +195,13 @@ fn retire(shared: &Shared<'_>, held: &mut HeldBlock, frames: &[Option<Frame>]) {
         if let Retirement::Refused(why) = &retirement {
             shared.witness.warned(&format!("NOT retired frame {frame}: {why}"));
             held.bad.push(page);
+        } else {
+            // It was tested enough: it failed. The page is in another frame now, in the middle of its test.
+            lock(&shared.sums).frames.insert(frame);
+            held.retired.insert(page);
+            if let Some(known) = held.frames.get_mut(usize::try_from(page).expect("a page of a block")) {
+                *known = None;
+            }
         }
         lock(&shared.findings).retired(frame, retirement);
     }

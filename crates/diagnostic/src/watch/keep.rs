@@ -60,6 +60,7 @@ pub fn summarize(shared: &Shared<'_>, state: State) -> Summary {
         incomplete,
         bad_frames,
         moved: sums.moved,
+        delayed_reads_skipped: sums.not_read_late,
         missed: sums.missed.clone(),
         pinning: sums.pinning.map(|pinning| pinning.to_string()),
         facts_not_stored,

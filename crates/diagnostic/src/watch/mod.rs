@@ -27,9 +27,9 @@ use std::time::Duration;
 
 use rampart_linux::SteadyClock;
 use rampart_march::execute::Method;
-use rampart_march::{MarchTest, Order};
+use rampart_march::{MarchTest, Order, Plan};
 use rampart_memory::fault::InjectionSpec;
-use rampart_memory::{Clock, Node, Timestamp};
+use rampart_memory::{Clock, Fidelity, Node, Timestamp};
 use rampart_store::{Store, TestStart};
 
 use self::claimer::Desk;
@@ -98,6 +98,8 @@ pub struct Request {
     pub orders: Vec<Order>,
     /// How long a `Del` element waits.
     pub delay: Duration,
+    /// How long what was written rests before it is read once more; zero: no such read.
+    pub retention: Duration,
     /// How writes reach the DRAM; `None`: the faster of those that are honest here.
     pub method: Option<Method>,
     /// What may be changed later.
@@ -113,6 +115,12 @@ pub struct Request {
 }
 
 impl Request {
+    /// What is done to a step at a fidelity.
+    fn plan(&self, fidelity: Fidelity) -> Plan {
+        let plan = Plan::new(self.march.clone(), fidelity, &self.orders, self.seed);
+        if self.retention > Duration::ZERO { plan.with_delayed_reads() } else { plan }
+    }
+
     fn start(&self, at: Timestamp) -> TestStart {
         TestStart {
             at,

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use humantime::format_duration;
 use rampart_linux::{Block, Cpu, PageKind};
-use rampart_march::Plan;
 use rampart_march::execute::honesty::Honesty;
 use rampart_march::execute::limit::Limit;
 use rampart_march::execute::{Engine, Region, Settings as March};
@@ -55,7 +54,8 @@ impl Prepared {
         let honesty = settle_method(request.method, engine, step)?;
         let mut block = Block::claim(step, PageKind::Huge)?;
         let limit = Limit::measure(engine, &mut Region::from(&mut block));
-        let settings = March { delay: request.delay, ..March::new(honesty.method) };
+        let (delay, retention) = (request.delay, request.retention);
+        let settings = March { delay, retention, ..March::new(honesty.method) };
         Ok(Self { claimable, step, testers: testers(machine), engine, settings, honesty, limit, campaign })
     }
 
@@ -96,7 +96,7 @@ impl Prepared {
     /// What one tester that never rests can do, before it was seen to: the limit of its memory.
     #[expect(clippy::cast_precision_loss, reason = "counts of operations")]
     pub fn bandwidth(&self, request: &Request) -> Bandwidth {
-        let plan = Plan::new(request.march.clone(), Fidelity::MIN, &request.orders, request.seed);
+        let plan = request.plan(Fidelity::MIN);
         let bytes = self.limit.of(plan.reads(), plan.writes());
         Bandwidth { at_fidelity_1: bytes / FRAME_BYTES as f64 }
     }

@@ -35,6 +35,8 @@ pub struct Sums {
     pub busy: Duration,
     /// Frames whose page moved while it was tested.
     pub moved: u64,
+    /// Tested frames that were not read once more after a rest, since programs wanted them back or watching ended.
+    pub not_read_late: u64,
     /// Emulated faults promised and not found.
     pub missed: Vec<String>,
     /// How blocks were pinned; of different ways, the weakest.

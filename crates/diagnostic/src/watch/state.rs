@@ -98,6 +98,8 @@ pub struct Summary {
     pub state: State,
     /// Frames whose page moved while it was tested.
     pub moved: u64,
+    /// Tested frames that programs wanted back before their delayed read, each time counted.
+    pub delayed_reads_skipped: u64,
     /// Emulated faults that the test promises to find and did not, in steps that were tested to the end.
     pub missed: Vec<String>,
     /// How frames were held in place.

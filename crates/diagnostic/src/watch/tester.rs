@@ -1,6 +1,6 @@
 //! One tester: a thread of a node that marches over steps when nothing else wants to run.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -30,17 +30,28 @@ const SHIFT: Duration = Duration::from_millis(5);
 /// How long a rest goes on before the tester looks whether its memory is wanted.
 const GLANCE: Duration = Duration::from_millis(10);
 
-/// Tests steps until watching ends.
+/// Tests steps until watching ends. While a step rests, others are tested.
 pub fn work(shared: &Shared<'_>, number: Tester, near: &[Cpu]) {
     // A tester that may not be bound tests all the same.
     let _unbound = cpu::bind_to_any(near);
     yield_to_programs();
+    let mut resting: VecDeque<(Instant, Job)> = VecDeque::new();
     while !shared.halted() {
-        match shared.next(number) {
-            Some(work) => test(shared, work),
-            None => thread::sleep(IDLE),
+        if let Some((_, job)) = resting.pop_back_if(|_| shared.takes_back()) {
+            job.finish(shared);
+            continue;
+        }
+        let rested = resting.pop_front_if(|(until, _)| *until <= Instant::now()).map(|(_, job)| job);
+        let Some(mut job) = rested.or_else(|| shared.next(number).map(|work| Job::new(shared, work))) else {
+            thread::sleep(IDLE);
+            continue;
+        };
+        match job.test(shared) {
+            Stage::Rests => resting.push_back((Instant::now() + shared.request.retention, job)),
+            Stage::Ends => job.finish(shared),
         }
     }
+    resting.into_iter().for_each(|(_, job)| job.finish(shared));
 }
 
 /// From now on the thread runs when nothing else wants to; if the kernel does not allow that, all the same.
@@ -71,24 +82,100 @@ enum Ended {
     Stopped,
 }
 
-/// Tests one step, and gives it back to the pool with what was found.
-fn test(shared: &Shared<'_>, work: Work<Step<Block>>) {
-    let Work { block: mut step, fidelity } = work;
-    let pinning = step.region.pin().pinning;
-    let mut before = Vec::new();
-    shared.machine.frames(&step.region, &mut before);
-    let request = shared.request;
-    let plan = Plan::new(request.march.clone(), fidelity, &request.orders, request.seed);
-    let (ended, bad_pages) = march(shared, &mut step.region, &before, &plan);
-    let mut after = Vec::new();
-    shared.machine.frames(&step.region, &mut after);
-    step.region.unpin();
-    shared.publish();
-    step.frames = before.iter().zip(&after).map(|(before, after)| before.filter(|_| before == after)).collect();
-    sum_up(shared, &step, &before, ended, pinning);
-    let verdict = verdict(shared, &mut step, &before, ended, &bad_pages);
-    let now = shared.clock.now();
-    lock(&shared.diagnostic).finish(step, verdict, now);
+/// What comes after a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Rests,
+    Ends,
+}
+
+/// A step and how far its test is.
+struct Job {
+    step: Step<Block>,
+    plan: Plan,
+    /// The frames of its pages when the test began, as far as they stayed.
+    frames: Vec<Option<Frame>>,
+    planted: Planted,
+    emulator: Option<Emulator>,
+    bad_pages: BTreeSet<u64>,
+    pinning: rampart_linux::Pinning,
+    /// The stage of the plan that comes next.
+    stage: usize,
+    worked: Duration,
+}
+
+impl Job {
+    fn new(shared: &Shared<'_>, work: Work<Step<Block>>) -> Self {
+        let Work { block: mut step, fidelity } = work;
+        let pinning = step.region.pin().pinning;
+        let mut frames = Vec::new();
+        shared.machine.frames(&step.region, &mut frames);
+        let planted = plant(shared, step.region.bytes(), &frames);
+        let emulator = (!planted.is_empty()).then(|| Emulator::new(planted.faults().to_vec(), shared.request.seed));
+        let (plan, bad_pages, worked) = (shared.request.plan(fidelity), BTreeSet::new(), Duration::ZERO);
+        Self { step, plan, frames, planted, emulator, bad_pages, pinning, stage: 0, worked }
+    }
+
+    /// Whether the march tests are whole.
+    fn is_tested(&self) -> bool {
+        self.stage > self.plan.tested_after()
+    }
+
+    /// Runs the stage that comes next.
+    fn test(&mut self, shared: &Shared<'_>) -> Stage {
+        self.pinning = self.pinning.min(self.step.region.pin().pinning);
+        let now = self.frames_now(shared);
+        // What moved while the step rested says nothing of a frame.
+        let stayed = stayed(&self.frames, &now);
+        if march(shared, self, &stayed) == Ended::Stopped {
+            return Stage::Ends;
+        }
+        self.stage += 1;
+        shared.publish();
+        if self.stage > self.plan.rests() {
+            return Stage::Ends;
+        }
+        if self.bad_pages.is_empty() {
+            self.step.region.unpin();
+        }
+        Stage::Rests
+    }
+
+    fn frames_now(&self, shared: &Shared<'_>) -> Vec<Option<Frame>> {
+        let mut now = Vec::new();
+        shared.machine.frames(&self.step.region, &mut now);
+        now
+    }
+
+    /// Gives the step back to the pool with what was found.
+    fn finish(mut self, shared: &Shared<'_>) {
+        let after = self.frames_now(shared);
+        self.step.region.unpin();
+        shared.publish();
+        let ended = if self.is_tested() { Ended::Whole } else { Ended::Stopped };
+        if self.stage > self.plan.rests() {
+            self.tally(shared);
+        } else if self.is_tested() {
+            lock(&shared.sums).not_read_late += self.step.region.pages();
+        }
+        let Self { mut step, frames: before, bad_pages, pinning, .. } = self;
+        step.frames = stayed(&before, &after);
+        sum_up(shared, &step, &before, ended, pinning);
+        let verdict = verdict(shared, &mut step, &before, ended, &bad_pages);
+        let now = shared.clock.now();
+        lock(&shared.diagnostic).finish(step, verdict, now);
+    }
+
+    fn tally(&self, shared: &Shared<'_>) {
+        let lines = lines(self.step.region.bytes());
+        let promised = |fault: &_| promises(&self.plan, fault, lines, &shared.prepared.settings);
+        lock(&shared.sums).missed.extend(self.planted.tally(promised).missed);
+    }
+}
+
+/// The frame of each page that stayed where it was.
+fn stayed(before: &[Option<Frame>], now: &[Option<Frame>]) -> Vec<Option<Frame>> {
+    before.iter().zip(now).map(|(before, now)| before.filter(|_| before == now)).collect()
 }
 
 fn sum_up(
@@ -154,27 +241,26 @@ fn retire(shared: &Shared<'_>, step: &mut Step<Block>, frame: Frame, page: u64) 
     offline
 }
 
-/// Marches over a step, pass of the plan by pass. Returns the pages on which there were mismatches.
-fn march(shared: &Shared<'_>, region: &mut Block, frames: &[Option<Frame>], plan: &Plan) -> (Ended, BTreeSet<u64>) {
-    let address = region.base().as_ptr().addr() as u64;
+/// Marches over a step, part by part of the stage that comes next. Notes the pages on which there were mismatches.
+fn march(shared: &Shared<'_>, job: &mut Job, frames: &[Option<Frame>]) -> Ended {
+    let Job { step, plan, planted, emulator, bad_pages, .. } = job;
+    let address = step.region.base().as_ptr().addr() as u64;
     let executor = Executor { engine: shared.prepared.engine, settings: shared.prepared.settings };
-    let mut planted = plant(shared, region.bytes(), frames);
-    let mut emulator = (!planted.is_empty()).then(|| Emulator::new(planted.faults().to_vec(), shared.request.seed));
-    let mut bad_pages = BTreeSet::new();
     let mut shift = Shift { shared, began: Instant::now(), worked: Duration::ZERO };
-    for step in plan.passes() {
-        let scene = Scene { frames, address, planted: &mut planted, step };
-        let mut watch = TesterWatch { scene, bad_pages: &mut bad_pages, shift: &mut shift };
-        if !executor.run(&mut Region::from(&mut *region), step, emulator.as_mut(), &mut watch).completed {
-            return (Ended::Stopped, bad_pages);
+    let stages = plan.stages();
+    for part in &stages[job.stage] {
+        let scene = Scene { frames, address, planted, step: part.pass };
+        let mut watch = TesterWatch { scene, bad_pages, shift: &mut shift };
+        if !executor.run_part(&mut Region::from(&mut step.region), part, emulator.as_mut(), &mut watch).completed {
+            return Ended::Stopped;
         }
     }
     shift.count();
-    shared.took(region.bytes(), plan.fidelity(), shift.worked);
-    let lines = lines(region.bytes());
-    let tally = planted.tally(|fault| promises(plan, fault, lines, &shared.prepared.settings));
-    lock(&shared.sums).missed.extend(tally.missed);
-    (Ended::Whole, bad_pages)
+    job.worked += shift.worked;
+    if job.stage == plan.tested_after() {
+        shared.took(step.region.bytes(), plan.fidelity(), job.worked);
+    }
+    Ended::Whole
 }
 
 /// Faults of named frames wherever those come up; those at random places once, in the first steps of the usual size: what

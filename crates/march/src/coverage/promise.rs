@@ -52,14 +52,20 @@ fn listens(kind: &FaultKind) -> bool {
 
 fn is_found(plan: &Plan, fault: &PlacedFault, region_lines: u64, settings: &Settings, company: Company) -> bool {
     let mut runs = Run::every(fault, RegionLine(region_lines));
-    plan.passes().iter().any(|pass| {
+    plan.passes().iter().enumerate().any(|(number, pass)| {
         let visit = settings.visit(pass.order, region_lines);
         let order = order_of_lines(fault, visit, region_lines, company);
         for run in &mut runs {
-            run.pass(pass, &order, settings.delay);
+            run.pass(pass, &order, &delays(plan, number, settings));
         }
         some_bit_is_wrong_in_all(&runs)
     })
+}
+
+/// How long each `Del` element of a pass lasts, by its place.
+fn delays(plan: &Plan, pass: usize, settings: &Settings) -> impl Fn(usize) -> Duration {
+    let (rest, settings) = (plan.rest_in(pass), *settings);
+    move |element| if rest == Some(element) { settings.retention } else { settings.delay }
 }
 
 /// The lines to simulate, in ascending order of visit.
@@ -129,10 +135,10 @@ impl Run {
         run
     }
 
-    fn pass(&mut self, pass: &Pass, order: &[RegionLine], delay: Duration) {
-        for element in pass.test.elements() {
+    fn pass(&mut self, pass: &Pass, order: &[RegionLine], delay: &impl Fn(usize) -> Duration) {
+        for (place, element) in pass.test.elements().iter().enumerate() {
             match element {
-                Element::Delay => self.emulator.pause(&mut self.memory, delay),
+                Element::Delay => self.emulator.pause(&mut self.memory, delay(place)),
                 // ⇕ is run ascending, see `Direction::Any`.
                 Element::Sweep { direction: Direction::Up | Direction::Any, ops } => {
                     order.iter().for_each(|&line| self.visit(line, ops, pass));
@@ -228,6 +234,21 @@ mod tests {
     }
 
     #[test]
+    fn a_slow_leak_of_either_value_is_promised_if_the_block_rests_long_enough_for_it() {
+        let leaks =
+            |loses, after| FaultKind::Retention { cell: cell(9, 3), loses, after: Duration::from_millis(after) };
+        let both = plan("March C-", 1, &[Order::Sequential, Order::Interleaved]);
+        let rested = both.clone().with_delayed_reads();
+        for loses in [false, true] {
+            assert!(!promised(&both, leaks(loses, 1)));
+            assert!(promised(&rested, leaks(loses, 300)) && promised(&rested, leaks(loses, 1000)));
+            assert!(!promised(&rested, leaks(loses, 1001)), "it rests for a second");
+        }
+        let sequential = plan("March C-", 1, &[Order::Sequential]).with_delayed_reads();
+        assert_eq!([false, true].map(|loses| promised(&sequential, leaks(loses, 300))), [true, false]);
+    }
+
+    #[test]
     fn only_faults_that_always_act_are_promised() {
         let kind = FaultKind::StuckAt { cell: cell(9, 3), value: true };
         let plan = plan("March C-", 10, &[Order::Sequential]);
@@ -315,10 +336,11 @@ mod tests {
         fn every_promised_fault_is_found_among_many(
             seed in 0_u64..1 << 32, held in prop::array::uniform8(any::<u64>()),
             name in prop::sample::select(vec!["MATS+", "MATS++", "March C-", "March LR", "March G", "March RAW"]),
-            fidelity in 1_u32..12, interleaved in any::<bool>()
+            fidelity in 1_u32..12, interleaved in any::<bool>(), rests in any::<bool>()
         ) {
             let orders = [Order::Sequential, Order::Interleaved];
             let plan = plan(name, fidelity, &orders[..1 + usize::from(interleaved)]);
+            let plan = if rests { plan.with_delayed_reads() } else { plan };
             let kinds = "stuck-at:10,transition:10,coupling:30,address:20,stuck-open:20,retention:5,linked:30,multi-bit:5";
             let spec: InjectionSpec = format!("{kinds},seed={seed}").parse().expect("a specification");
             let faults = Campaign::new(&spec, REGION, REGION).expect("room for 130 faults").in_region(0);
@@ -338,10 +360,10 @@ mod tests {
         let mut order = emulator.lines().to_vec();
         let memory = ToyMemory(order.iter().map(|&line| (line, held)).collect());
         let mut run = Run { memory, emulator, wrong: BTreeMap::new() };
-        for pass in plan.passes() {
+        for (number, pass) in plan.passes().iter().enumerate() {
             let visit = settings().visit(pass.order, REGION);
             order.sort_unstable_by_key(|&line| visit.position(line));
-            run.pass(pass, &order, settings().delay);
+            run.pass(pass, &order, &delays(plan, number, &settings()));
         }
         run.wrong
     }

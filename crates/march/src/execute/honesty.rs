@@ -5,8 +5,13 @@
 //! told by its speed. After the method has swept some memory, single loads of its lines are timed, against loads of the
 //! same lines when they were just touched and when they were just flushed. **Why this way.** What is swept would fit in
 //! a cache, so nothing leaves it by chance; and one line a page is probed, in random order, so no prefetcher helps.
+//!
+//! A busy machine disturbs such a measurement now and then, so one that speaks against a method is taken again ([`settle`]).
 
+use std::fmt;
 use std::slice;
+use std::thread;
+use std::time::Duration;
 
 use rampart_memory::{LINES_PER_FRAME, LineData, RegionLine};
 use rand::seq::SliceRandom;
@@ -29,6 +34,12 @@ const PROBES_AT_LEAST: usize = 64;
 
 /// The share of loads at the speed of a cache above which a method is said to test the cache.
 const TOLERATED: f64 = 0.05;
+
+/// How often each method is measured before all are refused.
+const ROUNDS: usize = 5;
+
+/// How long to wait between two rounds, for what disturbs to be over.
+const BETWEEN_ROUNDS: Duration = Duration::from_millis(30);
 
 /// What was measured of one method.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -58,21 +69,82 @@ pub enum Verdict {
     ReadsCache,
 }
 
-/// The first of the methods, the faster first, that is honest on this machine; if none is, the one that leaves least in
-/// the caches. What the region held is lost.
-#[must_use]
-pub fn honest_method(engine: Engine, region: &mut Region<'_>) -> Honesty {
-    let [faster, slower] = match engine.caches() {
+/// No method bypasses the caches: each was measured several times, and most of its reads' shares were too high.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NoneBypasses {
+    /// What was measured of each method, at its best.
+    pub methods: Vec<Honesty>,
+}
+
+impl fmt::Display for NoneBypasses {
+    /// Each method with the share of its reads that came from a cache.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, seen) in self.methods.iter().enumerate() {
+            let separator = if place == 0 { "" } else { ", " };
+            write!(f, "{separator}{}: {:.0} % of the reads came from a cache", seen.method, 100.0 * seen.cached)?;
+        }
+        Ok(())
+    }
+}
+
+/// The first of the methods, the faster first, that bypasses the caches on this machine. What the region held is lost.
+///
+/// # Errors
+/// If none does; never because of one measurement.
+pub fn honest_method(engine: Engine, region: &mut Region<'_>) -> Result<Honesty, NoneBypasses> {
+    let faster_first = match engine.caches() {
         Caches::Release => [Method::FlushBehind, Method::NonTemporal],
         Caches::Retain => [Method::NonTemporal, Method::FlushBehind],
     };
-    let first = measure(engine, faster, region);
-    if first.verdict == Verdict::ReachesDram {
-        return first;
+    settle_here(engine, &faster_first, region)
+}
+
+/// The same for one method.
+///
+/// # Errors
+/// If it does not bypass the caches.
+pub fn is_honest(engine: Engine, method: Method, region: &mut Region<'_>) -> Result<Honesty, NoneBypasses> {
+    settle_here(engine, &[method], region)
+}
+
+fn settle_here(engine: Engine, methods: &[Method], region: &mut Region<'_>) -> Result<Honesty, NoneBypasses> {
+    settle(methods, |method| measure(engine, method, region), || thread::sleep(BETWEEN_ROUNDS))
+}
+
+/// The first method that is seen to reach the DRAM. If none is in [`ROUNDS`] measurements of each: the first of which most
+/// measurements cannot tell, as in an emulated machine, which has no caches.
+fn settle(
+    methods: &[Method],
+    mut measure: impl FnMut(Method) -> Honesty,
+    mut wait: impl FnMut(),
+) -> Result<Honesty, NoneBypasses> {
+    let mut seen: Vec<Vec<Honesty>> = vec![Vec::new(); methods.len()];
+    for round in 0..ROUNDS {
+        if round > 0 {
+            wait();
+        }
+        for (&method, seen) in methods.iter().zip(&mut seen) {
+            let measured = measure(method);
+            if measured.verdict == Verdict::ReachesDram {
+                return Ok(measured);
+            }
+            seen.push(measured);
+        }
+        if round > 0 && seen.iter().flatten().all(|seen| seen.verdict == Verdict::Unclear) {
+            break;
+        }
     }
-    let second = measure(engine, slower, region);
-    let order = second.verdict.cmp(&first.verdict).then(second.cached.total_cmp(&first.cached));
-    if order.is_lt() { second } else { first }
+    let best = |seen: &Vec<Honesty>| {
+        let by_verdict = |verdict| seen.iter().filter(move |seen| seen.verdict == verdict);
+        let refused = 2 * by_verdict(Verdict::ReadsCache).count() > seen.len();
+        let verdict = if refused { Verdict::ReadsCache } else { Verdict::Unclear };
+        *by_verdict(verdict).min_by(|one, other| one.cached.total_cmp(&other.cached)).expect("one has this verdict")
+    };
+    let best: Vec<_> = seen.iter().map(best).collect();
+    match best.iter().find(|best| best.verdict == Verdict::Unclear) {
+        Some(unclear) => Ok(*unclear),
+        None => Err(NoneBypasses { methods: best }),
+    }
 }
 
 /// Measures one method, in some milliseconds. What the region held is lost.
@@ -200,6 +272,62 @@ mod tests {
         assert_eq!(verdict(100, 145, 50), Verdict::Unclear);
     }
 
+    /// Settles with measurements from lists of percents, `None` where the clock tells nothing; the last is repeated. Also
+    /// says how often there was a wait.
+    fn settled(shares: &[(Method, &[Option<usize>])]) -> (Result<Honesty, NoneBypasses>, usize) {
+        let methods: Vec<_> = shares.iter().map(|(method, _)| *method).collect();
+        let (mut asked, mut waits) = (vec![0; shares.len()], 0);
+        let measure = |method| {
+            let place = methods.iter().position(|known| *known == method).expect("one of the methods");
+            let list = shares[place].1;
+            let share = list[asked[place].min(list.len() - 1)];
+            asked[place] += 1;
+            let (touched, flushed) = (vec![20; 100], vec![if share.is_some() { 145 } else { 25 }; 100]);
+            let cached = share.unwrap_or(50);
+            judge(method, &touched, &flushed, &[[&touched[..cached], &flushed[cached..]].concat()])
+        };
+        (settle(&methods, measure, || waits += 1), waits)
+    }
+
+    #[test]
+    fn the_first_method_that_is_seen_to_reach_the_dram_is_taken_and_one_bad_measurement_is_no_proof() {
+        use Method::{FlushBehind, NonTemporal};
+        let (first, waits) = settled(&[(FlushBehind, &[Some(0)]), (NonTemporal, &[Some(0)])]);
+        assert_eq!((first.unwrap().method, waits), (FlushBehind, 0));
+        let (second, waits) = settled(&[(FlushBehind, &[Some(90)]), (NonTemporal, &[Some(0)])]);
+        assert_eq!((second.unwrap().method, waits), (NonTemporal, 0));
+        for bad in 1..ROUNDS {
+            let mut shares = vec![Some(90); bad];
+            shares.push(Some(1));
+            let (settled, waits) = settled(&[(FlushBehind, &shares)]);
+            assert_eq!((settled.unwrap().verdict, waits), (Verdict::ReachesDram, bad));
+        }
+    }
+
+    #[test]
+    fn methods_that_read_the_cache_whenever_they_are_measured_are_refused_with_the_least_share_of_each() {
+        use Method::{FlushBehind, NonTemporal};
+        let (refused, waits) = settled(&[(FlushBehind, &[Some(90), Some(12), Some(40)]), (NonTemporal, &[Some(50)])]);
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.methods.iter().map(|seen| seen.cached).collect::<Vec<_>>(), [0.12, 0.5]);
+        assert_eq!(
+            refused.to_string(),
+            "flush behind: 12 % of the reads came from a cache, non-temporal: 50 % of the reads came from a cache"
+        );
+        assert_eq!(waits, ROUNDS - 1);
+    }
+
+    /// In an emulated machine, or where others disturb every measurement.
+    #[test]
+    fn where_most_measurements_tell_nothing_nothing_is_refused() {
+        let (unclear, waits) = settled(&[(Method::FlushBehind, &[None])]);
+        assert_eq!((unclear.unwrap().verdict, waits), (Verdict::Unclear, 1));
+        let (unclear, _) = settled(&[(Method::FlushBehind, &[Some(90), Some(90), None])]);
+        assert_eq!(unclear.unwrap().verdict, Verdict::Unclear);
+        let (refused, _) = settled(&[(Method::FlushBehind, &[None, Some(90)])]);
+        assert!(refused.is_err(), "four of five");
+    }
+
     #[test]
     fn a_sweep_that_leaves_lines_in_the_cache_is_never_said_to_reach_the_dram() {
         let memory = Memory::new(512 * LINES_PER_FRAME);
@@ -251,7 +379,7 @@ mod tests {
         for lines in [1, 70, 64 * LINES_PER_FRAME] {
             let memory = Memory::new(lines);
             for engine in Engine::all_available() {
-                let honesty = honest_method(engine, &mut memory.region());
+                let honesty = honest_method(engine, &mut memory.region()).expect("a method bypasses the caches");
                 assert!((0.0..=1.0).contains(&honesty.cached), "{honesty:?}");
                 let enough = lines >= 64 * LINES_PER_FRAME;
                 assert_ne!(honesty.verdict, Verdict::ReadsCache, "{engine}, {lines} lines: {honesty:?}");

@@ -63,7 +63,7 @@ use self::sweep::Sweep;
 use self::walk::Walk;
 use self::watch::Log;
 pub use self::watch::{Mismatch, Outcome, Watch};
-use crate::{Direction, Order, Pass, Visit};
+use crate::{Direction, Order, Part, Pass, Visit};
 
 /// How many visits ahead lines are prefetched: 1 KiB, which covers the latency of the DRAM.
 const AHEAD: u64 = 16;
@@ -103,16 +103,20 @@ pub struct Settings {
     pub open: u64,
     /// How long a delay of the test lasts.
     pub delay: Duration,
+    /// How long a block rests before a delayed read ([`crate::Plan::with_delayed_reads`]): ten times as long as a leaking
+    /// cell that escapes the refresh by little, and as long as other testers' patterns rest in a gigabyte.
+    pub retention: Duration,
 }
 
 impl Settings {
     /// Lines that are open at once by default: 32 KiB, the least with which flushing behind is as fast as it gets.
     pub const OPEN: u64 = 512;
 
-    /// With this method, [`Settings::OPEN`] lines open, and delays of 100 ms: refresh must keep a cell for 64 ms.
+    /// With this method, [`Settings::OPEN`] lines open, delays of 100 ms (refresh must keep a cell for 64 ms), and rests of
+    /// a second.
     #[must_use]
     pub const fn new(method: Method) -> Self {
-        Self { method, open: Self::OPEN, delay: Duration::from_millis(100) }
+        Self { method, open: Self::OPEN, delay: Duration::from_millis(100), retention: Duration::from_secs(1) }
     }
 
     /// How many lines are open in a region of `lines`: so few that the window is one that two orders make harmless, but
@@ -161,30 +165,48 @@ impl Executor {
         &self,
         region: &mut Region<'_>,
         pass: &Pass,
+        emulator: Option<&mut Emulator>,
+        watch: &mut dyn Watch,
+    ) -> Outcome {
+        self.run_part(region, &Part::whole(pass), emulator, watch)
+    }
+
+    /// The same for a part of a pass. Where the region has rested before, whoever calls this has seen to it that it did for
+    /// [`Settings::retention`] at the least.
+    pub fn run_part(
+        &self,
+        region: &mut Region<'_>,
+        part: &Part<'_>,
         mut emulator: Option<&mut Emulator>,
         watch: &mut dyn Watch,
     ) -> Outcome {
+        let pass = part.pass;
         let mut log = Log::new(watch);
         let stages = compile(&pass.test, &pass.background);
-        let end = stages.iter().enumerate().try_for_each(|(element, stage)| match stage {
-            Stage::Sweep { direction, steps } => {
-                let bare = self.sweep(region, pass.order, *direction);
-                let emulated = emulated_positions(&bare, emulator.as_deref());
-                let sweep = Sweep { element, steps, emulated: &emulated, ..bare };
-                if let Some(emulator) = emulator.as_deref_mut() {
-                    sweep.emulate(emulator, &mut log)?;
+        if let Some(emulator) = emulator.as_deref_mut().filter(|_| part.rested) {
+            emulator.pause(&mut self.ground(region).direct(), self.settings.retention);
+        }
+        let all = stages.iter().enumerate();
+        let end =
+            all.filter(|(element, _)| part.elements.contains(element)).try_for_each(|(element, stage)| match stage {
+                Stage::Sweep { direction, steps } => {
+                    let bare = self.sweep(region, pass.order, *direction);
+                    let emulated = emulated_positions(&bare, emulator.as_deref());
+                    let sweep = Sweep { element, steps, emulated: &emulated, ..bare };
+                    if let Some(emulator) = emulator.as_deref_mut() {
+                        sweep.emulate(emulator, &mut log)?;
+                    }
+                    sweep.run(&mut log)?;
+                    log.tell()
                 }
-                sweep.run(&mut log)?;
-                log.tell()
-            }
-            Stage::Delay => {
-                log.pause(self.settings.delay)?;
-                if let Some(emulator) = emulator.as_deref_mut() {
-                    emulator.pause(&mut self.ground(region).direct(), self.settings.delay);
+                Stage::Delay => {
+                    log.pause(self.settings.delay)?;
+                    if let Some(emulator) = emulator.as_deref_mut() {
+                        emulator.pause(&mut self.ground(region).direct(), self.settings.delay);
+                    }
+                    ControlFlow::Continue(())
                 }
-                ControlFlow::Continue(())
-            }
-        });
+            });
         log.outcome(end)
     }
 

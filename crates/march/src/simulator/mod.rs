@@ -77,19 +77,25 @@ pub fn prove_kind(test: &MarchTest, kind: Kind) -> Proof {
     count(kind, |fault| world::detects(test, fault))
 }
 
-/// How many of the faults of one kind a run on a machine is sure to find, where `further` runs too.
+/// How many of the faults of one kind a run on a machine is sure to find: of `whole`, the same test in several orders, some
+/// with 0 and 1 exchanged, where `further` runs too.
 ///
 /// That is less than [`prove_kind`] says in one way: a fault that shows only in the access right after another is not
 /// counted, since a machine that reads ahead puts others in between. And it is more in another: `further`, which runs
 /// on other data and in an order of which nothing is known, counts for faults of one cell, if it finds them with 0 and
 /// 1 exchanged as well.
-pub(crate) fn prove_run(test: &MarchTest, further: Option<&MarchTest>, kind: Kind) -> Proof {
+///
+/// A pair of cells may be out of order in all of `whole` but one. With 0 and 1 exchanged a test finds as many faults
+/// between them, so the first stands for all; a fault of one cell is found if any of them finds it.
+pub(crate) fn prove_run(whole: &[&MarchTest], further: Option<&MarchTest>, kind: Kind) -> Proof {
+    let (first, others) = whole.split_first().expect("a run is in some order");
     let further = further.map(|test| [test.clone(), test.complement()]);
     let further_finds =
         |fault: &Fault| further.as_ref().is_some_and(|both| both.iter().all(|test| world::detects(test, fault)));
+    let others_find = |fault: &Fault| others.iter().any(|test| world::detects(test, fault)) || further_finds(fault);
     count(kind, |fault| {
         !fault.hinges_on_the_access_before()
-            && (world::detects(test, fault) || fault.is_of_one_cell() && further_finds(fault))
+            && (world::detects(first, fault) || fault.is_of_one_cell() && others_find(fault))
     })
 }
 

@@ -74,7 +74,9 @@ impl FaultClass {
             Self::CouplingState => "CFst: a bit is held at a value while another has a state",
             Self::Address => "AF: an address reaches no line, another's line, or two",
             Self::StuckOpen => "SOF: a line cannot be reached; a read gives what the one before gave",
-            Self::Retention => "DRF: a bit loses its value after a while; only a test with delays finds it",
+            Self::Retention => {
+                "DRF: a bit loses its value after a while; a delayed read or a test with delays finds it"
+            }
             Self::Linked => "two CFid of one victim that can hide each other",
             Self::MultiBit => "two to eight stuck bits of one word",
         }

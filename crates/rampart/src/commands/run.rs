@@ -12,7 +12,7 @@ use rampart_guard::{Knobs, Method, server as liveness};
 use rampart_linux::executable::{self, LeftAlone};
 use rampart_linux::shared::has_huge_pages;
 use rampart_linux::{Block, PageKind, Roots, SystemClock};
-use rampart_march::execute::honesty::{self, Verdict};
+use rampart_march::execute::honesty::{self, NoneBypasses};
 use rampart_march::execute::{self, Engine, Region};
 use rampart_memory::{Bytes, Clock as _};
 
@@ -41,7 +41,7 @@ pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error>
     let has_huge_pages = has_huge_pages(&Roots::default());
     let knobs = arguments.knobs(choice.method, has_huge_pages)?;
     let mut server = Server::start(map_to_compare(path.as_ref(), knobs.method)?)?;
-    let command = guarded(arguments, &knobs, &library, left_alone, server.folder());
+    let command = guarded(arguments, &knobs, &library, left_alone, server.folder())?;
     let (_, for_checkpoint) = arguments.on_error()?;
     let made_up = matches!(arguments.inject, Some(Faults::InPages(_)));
     let mut follower = Follower::new(server.folder(), path, made_up, for_checkpoint)?;
@@ -120,7 +120,7 @@ fn guarded(
     library: &Path,
     left_alone: Option<LeftAlone>,
     folder: &Path,
-) -> Command {
+) -> Result<Command, Error> {
     let (name, rest) = arguments.program.split_first().expect("a program is required");
     let mut command = Command::new(name);
     command.args(rest).env("RAMPART_GUARD", knobs.to_string()).env("RAMPART_GUARD_STATE", folder);
@@ -128,7 +128,8 @@ fn guarded(
     if arguments.require_server {
         command.env(liveness::VARIABLE, liveness::REQUIRED);
     }
-    if let Some(frames) = arguments.frame_knobs(knobs.method, honest_method) {
+    let reach = || reach(arguments.asks_for_tests(), honest_method());
+    if let Some(frames) = arguments.frame_knobs(knobs.method, reach)? {
         command.env("RAMPART_GUARD_FRAMES", frames.to_string());
     }
     let mut preload = library::preloaded(library);
@@ -148,7 +149,7 @@ fn guarded(
         }
         None => {}
     }
-    command
+    Ok(command)
 }
 
 /// Why a program cannot be guarded, which is looked for as execvp(3) does.
@@ -161,14 +162,26 @@ fn left_alone(program: &OsStr) -> Option<LeftAlone> {
     executable::left_alone(&CString::new(path.into_os_string().into_encoded_bytes()).ok()?)
 }
 
-/// How tests reach the DRAM on this machine: measured once for all processes of the program, in some milliseconds.
-fn honest_method() -> execute::Method {
-    let Ok(mut block) = Block::claim(Bytes::from_mib(2), PageKind::Huge) else { return execute::Method::FlushBehind };
-    let honesty = honesty::honest_method(Engine::detect(), &mut Region::from(&mut block));
-    if honesty.verdict == Verdict::ReadsCache {
-        eprintln!("rampart: tests of frames read from a cache here, and find less than they should");
+/// How tests reach the DRAM on this machine: measured once for all processes of the program, in some milliseconds. Without
+/// memory to measure in, as little is known as in an emulated machine.
+fn honest_method() -> Result<execute::Method, NoneBypasses> {
+    let Ok(mut block) = Block::claim(Bytes::from_mib(2), PageKind::Huge) else {
+        return Ok(execute::Method::FlushBehind);
+    };
+    honesty::honest_method(Engine::detect(), &mut Region::from(&mut block)).map(|honesty| honesty.method)
+}
+
+/// Frames are not tested if their tests would read a cache: one line says so, or the program is not started if tests were
+/// `asked` for.
+fn reach(asked: bool, settled: Result<execute::Method, NoneBypasses>) -> Result<Option<execute::Method>, Error> {
+    match settled {
+        Ok(method) => Ok(Some(method)),
+        Err(seen) if asked => Err(Error::NoTestOfFrames(seen)),
+        Err(seen) => {
+            eprintln!("rampart: frames are not tested: reads of their tests come from a cache here ({seen})");
+            Ok(None)
+        }
     }
-    honesty.method
 }
 
 /// The program and its arguments, as a person would type them but for quotes.
@@ -181,5 +194,22 @@ fn ended(status: ExitStatus) -> String {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("ended by signal {signal}"),
         (None, None) => "ended".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rampart_march::execute::honesty::{Honesty, Verdict};
+
+    #[test]
+    fn frames_are_tested_past_the_caches_or_not_at_all() {
+        let method = execute::Method::NonTemporal;
+        let seen = Honesty { method, verdict: Verdict::ReadsCache, cached: 0.4, cache_ticks: 20, dram_ticks: 145 };
+        let refused = || NoneBypasses { methods: vec![seen] };
+        assert_eq!(reach(true, Ok(method)).unwrap(), Some(method));
+        assert_eq!(reach(false, Err(refused())).unwrap(), None);
+        let error = reach(true, Err(refused())).unwrap_err().to_string();
+        assert!(error.contains("--test none") && error.contains("40 %"), "{error}");
     }
 }

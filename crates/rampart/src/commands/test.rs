@@ -39,6 +39,7 @@ fn request(arguments: &TestArguments) -> Request {
         duration: arguments.duration,
         passes: arguments.passes,
         delay: arguments.delay,
+        retention: arguments.retention,
         method: arguments.method.map(Into::into),
         inject: arguments.inject.clone(),
         seed: arguments.seed,

@@ -49,6 +49,7 @@ fn request(arguments: &WatchArguments, knobs: Knobs) -> Request {
         march: arguments.march.test.clone(),
         orders: arguments.order.list(),
         delay: arguments.delay,
+        retention: arguments.retention,
         method: arguments.method.map(Into::into),
         knobs,
         duration: arguments.duration,

@@ -57,9 +57,9 @@ pub struct RunArguments {
     #[arg(long, num_args = 1..=2, value_names = ["WHAT", "CMD"], default_value = "stop")]
     pub on_error: Vec<OsString>,
     /// Test each frame before the program gets it (engine move): a named test (`rampart march list`), one in the field's notation,
-    /// or none
-    #[arg(long, value_name = "TEST", default_value = "March C-", value_parser = some_test)]
-    pub test: TestChoice,
+    /// or none [default: March C-]
+    #[arg(long, value_name = "TEST", value_parser = some_test)]
+    pub test: Option<TestChoice>,
     /// How long a test stays good; then locked pages are put on other frames, and theirs are tested
     #[arg(long, value_name = "TIME", default_value = "24h", value_parser = some_time)]
     pub lifetime: Duration,
@@ -117,6 +117,9 @@ impl From<EngineChoice> for Method {
         }
     }
 }
+
+/// How frames are tested if nothing else is said.
+const USUAL_TEST: &str = "March C-";
 
 /// How frames are tested, if they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -239,7 +242,7 @@ impl RunArguments {
             protect: self.protect,
         };
         let in_frames = matches!(self.inject, Some(Faults::InFrames(_)));
-        if in_frames && (self.test == TestChoice::None || method != Method::Move) {
+        if in_frames && (self.test == Some(TestChoice::None) || method != Method::Move) {
             return Err(KnobsError::NothingTested.into());
         }
         let is_lost = |errors: &MadeUp| errors.error == PageError::Poison;
@@ -249,23 +252,40 @@ impl RunArguments {
         Ok(knobs.checked()?)
     }
 
+    /// Whether an option says that frames must be tested.
+    pub fn asks_for_tests(&self) -> bool {
+        let is_named = matches!(self.test, Some(TestChoice::March(_)));
+        is_named || self.untested == UntestedChoice::Wait || matches!(self.inject, Some(Faults::InFrames(_)))
+    }
+
     /// The knobs about frames, if they are to be tested and the method that guards the program can; `reach` says how tests
-    /// reach the DRAM.
-    pub fn frame_knobs(&self, method: Method, reach: impl FnOnce() -> execute::Method) -> Option<FrameKnobs> {
-        let TestChoice::March(test) = &self.test else { return None };
+    /// reach the DRAM, if they do.
+    ///
+    /// # Errors
+    /// Those of `reach`.
+    pub fn frame_knobs(
+        &self,
+        method: Method,
+        reach: impl FnOnce() -> Result<Option<execute::Method>, Error>,
+    ) -> Result<Option<FrameKnobs>, Error> {
+        let test = match &self.test {
+            Some(TestChoice::None) => return Ok(None),
+            Some(TestChoice::March(test)) => test.clone(),
+            None => USUAL_TEST.parse().expect("it is a named test"),
+        };
         if method != Method::Move {
-            return None;
+            return Ok(None);
         }
-        Some(FrameKnobs {
-            test: test.clone(),
-            method: reach(),
+        Ok(reach()?.map(|reach| FrameKnobs {
+            test,
+            method: reach,
             untested: match self.untested {
                 UntestedChoice::Allow => Untested::Allow,
                 UntestedChoice::Wait => Untested::Wait,
             },
             lifetime: self.lifetime,
             spare: self.spare,
-        })
+        }))
     }
 }
 

@@ -10,7 +10,7 @@ use rampart_diagnostic::watch::Share;
 use rampart_march::{Fidelity, MarchChoice};
 use rampart_memory::fault::InjectionSpec;
 
-use crate::args::{MethodChoice, Orders, a_test_that_reads, some_time};
+use crate::args::{MethodChoice, Orders, a_test_that_reads, some_rest, some_time};
 
 /// Options of `rampart watch`.
 #[derive(Clone, Debug, Args)]
@@ -57,7 +57,10 @@ pub struct WatchArguments {
     /// How long a Del element of the test waits
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = some_time)]
     pub delay: Duration,
-    /// How writes reach the DRAM [default: the faster of those that are honest on this machine]
+    /// How long what was written rests before it is read once more, for cells that lose their value slowly; 0s: no such read
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = some_rest)]
+    pub retention: Duration,
+    /// How writes reach the DRAM [default: the faster of those that bypass this machine's caches]
     #[arg(long, value_enum)]
     pub method: Option<MethodChoice>,
     /// Memory errors to heed, a JSON object a line or a database of rasdaemon's, in place of those that the kernel reports

@@ -84,6 +84,10 @@ pub fn summary(summary: &Summary) -> String {
     if summary.moved > 0 {
         let _ = writeln!(text, "moved       {} frames by the kernel while under test: not tested", summary.moved);
     }
+    if summary.delayed_reads_skipped > 0 {
+        let skipped = memory(summary.delayed_reads_skipped);
+        let _ = writeln!(text, "delayed     read skipped for {skipped}: given back or stopped before they had rested");
+    }
     for missed in &summary.missed {
         let _ = writeln!(text, "MISSED      {missed}: promised and not found, an error of Rampart");
     }

@@ -77,7 +77,7 @@ impl Case {
     }
 
     fn settings(&self, method: Method) -> Settings {
-        Settings { method, open: self.open, delay: DELAY }
+        Settings { open: self.open, delay: DELAY, ..Settings::new(method) }
     }
 }
 
