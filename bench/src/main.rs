@@ -8,9 +8,11 @@
 mod codes;
 mod diagnostic;
 mod guard;
+mod guard_corruption;
 mod guard_figures;
 mod guard_flips;
 mod guard_suites;
+mod hostile;
 mod march;
 mod middle;
 mod peers;
@@ -25,12 +27,17 @@ use std::process::ExitCode;
 /// A bench: its name, what it shows, and how it is run.
 type Bench = (&'static str, &'static str, fn(&[String]) -> Result<(), String>);
 
-const BENCHES: [Bench; 14] = [
+const BENCHES: [Bench; 16] = [
     ("codes", "speed of the codes of pages beside a plain read and memcpy", codes::run),
     (
         "guard",
         "[PROGRAM...] what programs lose under `rampart run`, and how much of their heap is locked meanwhile",
         guard::run,
+    ),
+    (
+        "guard-corruption",
+        "[PAGES [OPTION...]] what becomes of locked pages that another process corrupts, by class and engine: 20 pages each",
+        guard_corruption::run,
     ),
     (
         "guard-figures",
@@ -45,6 +52,11 @@ const BENCHES: [Bench; 14] = [
         guard_suites::run,
     ),
     ("guarded", "NAME programs of ours, for `guard`", guard::guarded),
+    (
+        "hostile",
+        "[PART OF A NAME] what becomes of a program that checks its own data, in a hundred hostile settings and by engine",
+        hostile::run,
+    ),
     ("march", "speed of march tests beside this machine's limit, memtester and stressapptest", march::run),
     (
         "scale",

@@ -3,6 +3,7 @@
 //! Each test has a store of its own. Nothing here asserts how long anything takes.
 
 mod children;
+mod corruption;
 mod emulated;
 mod errors;
 mod given_up;
@@ -10,6 +11,7 @@ mod guard;
 mod guarded;
 mod harmless;
 mod harness;
+mod hostile;
 mod interrupted;
 mod kill;
 mod map;

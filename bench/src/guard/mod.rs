@@ -17,6 +17,7 @@ use rampart_linux::{Block, PageKind};
 use rampart_march::execute::limit::Limit;
 use rampart_march::execute::{Engine, Region};
 use rampart_memory::{Bytes, FRAME_BYTES};
+use rampart_trials::Programs;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -100,6 +101,11 @@ impl Guard {
     pub fn build() -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         Ok(Self { rampart: soak::build_rampart()?, library: build_library()?, folder })
+    }
+
+    /// The same for trials.
+    pub fn programs() -> Result<Programs, String> {
+        Programs::new(soak::build_rampart()?, build_library()?).map_err(|error| error.to_string())
     }
 
     fn report(&self) -> PathBuf {

@@ -1,0 +1,37 @@
+//! Why a trial could not be held. What came of one that was held is no error.
+
+use std::io;
+
+/// Why a trial could not be held.
+#[derive(Debug, displaydoc::Display, thiserror::Error)]
+pub enum Error {
+    /// cannot {what}: {cause}
+    Io {
+        /// To do what.
+        what: &'static str,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// cannot compile {0}: is a C compiler installed?
+    Compile(String),
+    /// page {page} was not locked within {seconds} s
+    NeverLocked {
+        /// Of the victim.
+        page: usize,
+        /// How long we waited.
+        seconds: u64,
+    },
+    /// page {0} was unlocked each time before it could be corrupted
+    NeverCorrupted(usize),
+    /// the report of `rampart run` lacks `{0}`
+    NoCount(&'static str),
+    /// the victim said `{0}`
+    Said(String),
+}
+
+impl Error {
+    /// For `map_err`.
+    pub(crate) fn io(what: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |cause| Self::Io { what, cause }
+    }
+}
