@@ -35,6 +35,9 @@ pub enum Error {
     Moved(PathBuf),
     /// the store {0} cannot be read or written ({1}): check the disk it is on
     Failed(PathBuf, String),
+    /// the last change of the store {0} was cut off, and to finish it a copy is needed ({1}): make the store writable, or set
+    /// TMPDIR to a folder that is
+    Unfinished(PathBuf, String),
     /// rasdaemon's database {0} cannot be read ({1}): run `rasdaemon --record`, and let this user read the file
     Rasdaemon(PathBuf, String),
 }
@@ -43,6 +46,17 @@ impl Error {
     /// That the content of the store is wrong. `why` may quote it, line breaks and all.
     pub(crate) fn damaged(path: &Path, why: &str) -> Self {
         Self::Damaged(path.to_owned(), why.replace(char::is_control, " "))
+    }
+
+    /// The same of another file: of a store, where its copy was read.
+    pub(crate) fn of(self, path: &Path) -> Self {
+        let path = path.to_owned();
+        match self {
+            Self::Damaged(_, why) => Self::Damaged(path, why),
+            Self::Newer(_, seen, known) => Self::Newer(path, seen, known),
+            Self::Foreign(_) => Self::Foreign(path),
+            other => Self::Unfinished(path, other.to_string()),
+        }
     }
 
     /// Whether a store opened anew at the same place may take the fact.

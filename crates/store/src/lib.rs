@@ -30,6 +30,7 @@ mod history;
 mod keeper;
 mod place;
 pub mod rasdaemon;
+mod reading;
 mod schema;
 mod sighting;
 mod store;

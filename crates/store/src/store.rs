@@ -16,7 +16,7 @@ use crate::history::{self, TestEnd, TestId, TestRecord, TestStart};
 use crate::place::{self, Lock};
 use crate::schema::{self, Fact, MIGRATIONS};
 use crate::sighting::{Sighting, integer, origin_word, retirement_text, together};
-use crate::{Error, SetAside, damage};
+use crate::{Error, SetAside, damage, reading};
 
 /// How long another process may keep the store from us before a call gives up.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -27,8 +27,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub struct Store {
     connection: Connection,
     path: PathBuf,
-    // Dropped after the connection is.
-    _lock: Lock,
+    // Both are dropped after the connection is.
+    _lock: Option<Lock>,
+    _copy: Option<reading::Copy>,
+    /// Why nothing can be written, if so.
+    read_only: Option<Box<Error>>,
 }
 
 /// A store that was opened.
@@ -66,7 +69,7 @@ impl Store {
         let lock = Lock::shared(&path, patience)?;
         match sound(&path) {
             Ok(connection) => {
-                let store = Self { connection, path, _lock: lock };
+                let store = Self::to_write(connection, path, lock);
                 return Ok(Opened { store, set_aside: None });
             }
             Err(Error::Damaged(..)) => drop(lock),
@@ -74,8 +77,37 @@ impl Store {
         }
         let set_aside = mend(&path, now, patience)?;
         let lock = Lock::shared(&path, patience)?;
-        let store = Self { connection: sound(&path)?, path, _lock: lock };
+        let store = Self::to_write(sound(&path)?, path, lock);
         Ok(Opened { store, set_aside })
+    }
+
+    fn to_write(connection: Connection, path: PathBuf, lock: Lock) -> Self {
+        Self { connection, path, _lock: Some(lock), _copy: None, read_only: None }
+    }
+
+    /// Opens a store as [`Store::open`] does; one that is there and cannot be written, for reading alone. Nothing that was
+    /// kept in it is lost: a change that was cut off is finished in a copy.
+    ///
+    /// # Errors
+    /// As [`Store::open`]; also if there is no store and none can be made, or if nowhere is room to finish a change.
+    pub fn open_to_read(path: &Path, now: Timestamp) -> Result<Opened, Error> {
+        let why = match Self::open(path, now) {
+            Err(why @ (Error::Unwritable(..) | Error::Full(_))) => why,
+            other => return other,
+        };
+        let Ok(path) = path.canonicalize() else { return Err(why) };
+        if !path.is_file() {
+            return Err(why);
+        }
+        let (connection, copy) = reading::open(&path)?;
+        let store = Self { connection, path, _lock: None, _copy: copy, read_only: Some(Box::new(why)) };
+        Ok(Opened { store, set_aside: None })
+    }
+
+    /// Why nothing can be kept in it, if it was opened for reading alone.
+    #[must_use]
+    pub fn read_only(&self) -> Option<&Error> {
+        self.read_only.as_deref()
     }
 
     /// Where it lies: an absolute path.
@@ -292,17 +324,20 @@ fn sound(path: &Path) -> Result<Connection, Error> {
     Ok(connection)
 }
 
-/// A connection to a store of the newest schema, made if it is not there.
-///
-/// Set up as <https://sqlite.org/security.html>, 1.2, says for a file that may be forged, and for the durability that this
-/// crate's documentation promises.
-pub(crate) fn connect(path: &Path) -> Result<Connection, Error> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(path, flags).at(path)?;
+/// Sets a connection up as <https://sqlite.org/security.html>, 1.2, says for a file that may be forged.
+pub(crate) fn set_up(connection: &mut Connection, path: &Path) -> Result<(), Error> {
     connection.busy_handler(Some(waiting(PATIENCE))).at(path)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true).at(path)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false).at(path)?;
-    connection.pragma_update(None, "cell_size_check", true).at(path)?;
+    connection.pragma_update(None, "cell_size_check", true).at(path)
+}
+
+/// A connection to a store of the newest schema, made if it is not there, with the durability that this crate's
+/// documentation promises.
+pub(crate) fn connect(path: &Path) -> Result<Connection, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags).at(path)?;
+    set_up(&mut connection, path)?;
     // Otherwise SQLite opens a file that it may not write for reading, and says so only when the first fact comes.
     if connection.is_readonly("main").at(path)? {
         return Err(Error::Unwritable(path.to_owned(), "permission denied".to_owned()));
