@@ -22,6 +22,7 @@ mod politeness;
 mod pressure;
 mod project;
 mod protect;
+mod read_only;
 mod refusals;
 mod served;
 mod simulate;

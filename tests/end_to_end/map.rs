@@ -1,8 +1,20 @@
 //! The map: add, show, export, restore, forget.
 
+use rampart_memory::fault_map::{FailedFrame, Origin};
+use rampart_memory::{Frame, Timestamp};
+use rampart_store::Store;
 use serde_json::Value;
 
 use crate::harness::Rampart;
+
+/// Puts frames on the map that lie apart.
+fn sparse(rampart: &Rampart, count: u64) {
+    let at = Timestamp::from_micros(1);
+    let frames = (0..count).map(|n| Frame::new(0x10_0000 + 2 * n).unwrap());
+    let failed: Vec<FailedFrame> = frames.map(|frame| FailedFrame::condemned(frame, at)).collect();
+    let mut store = Store::open(&rampart.store(), at).unwrap().store;
+    store.keep_failures(None, failed.iter().map(|failed| (Origin::Real, failed))).unwrap();
+}
 
 fn frames(rampart: &Rampart) -> Vec<u64> {
     let map = rampart.json(&["map", "show", "--json"]);
@@ -32,7 +44,7 @@ fn neighbours_are_exported_as_one_item_with_the_right_mask() {
     let memmap = rampart.run(&["map", "export", "--format", "memmap"]);
     assert!(memmap.out.contains("memmap=8K$0x100000000"), "{memmap:?}");
     let badram = rampart.run(&["map", "export", "--format", "badram"]);
-    assert!(badram.out.contains("GRUB_BADRAM=\"0x100000000,0xffffffffffffe000\""), "{badram:?}");
+    assert!(badram.out.contains("GRUB_BADRAM=\"0x100000000,0x7fffffffffffe000\""), "{badram:?}");
     let json: Value = rampart.run(&["map", "export", "--format", "json"]).json();
     assert!(json.to_string().contains("1048576"), "{json}");
 }
@@ -74,4 +86,42 @@ fn the_kernels_page_of_zeros_does_not_go_on_the_map() {
     assert_eq!((said.code, said.out.as_str(), said.err.lines().count()), (Some(2), "", 1), "{}", said.err);
     assert!(said.err.contains("page of zeros"), "{}", said.err);
     assert_eq!(rampart.json(&["map", "show", "--json"])["frames"].as_array().map(Vec::len), Some(0));
+}
+
+#[test]
+fn a_list_that_the_next_boot_cannot_hold_is_refused_with_the_count_and_what_to_do() {
+    let rampart = Rampart::new();
+    sparse(&rampart, 200);
+    for (format, what_to_do) in [("badram", "--format memmap"), ("memmap", "rampart map restore")] {
+        let refused = rampart.run(&["map", "export", "--format", format]);
+        assert_eq!((refused.code, refused.out.as_str()), (Some(2), ""), "{refused:?}");
+        assert_eq!(refused.err.lines().count(), 1, "{refused:?}");
+        assert!(refused.err.contains("200 ranges") && refused.err.contains(what_to_do), "{refused:?}");
+    }
+    assert_eq!(rampart.run(&["map", "export", "--format", "memmap", "--ranges", "3"]).code, Some(0));
+    let ignored = rampart.run(&["map", "export", "--format", "badram", "--ranges", "3"]);
+    assert_eq!((ignored.code, ignored.out.as_str()), (Some(2), ""), "a list is not made coarser, nor the wish ignored");
+    let frames = rampart.json(&["map", "export", "--format", "json"])["frames"].as_array().unwrap().len();
+    assert_eq!(frames, 200, "programs take any list");
+}
+
+#[test]
+fn the_map_says_what_is_so_now() {
+    let rampart = Rampart::new();
+    // No machine has memory there.
+    rampart.run(&["map", "add", "0xffffffff00"]);
+    let shown = rampart.json(&["map", "show", "--json"]);
+    let now = shown["frames"][0]["now"].as_str().unwrap().to_owned();
+    let status = rampart.json(&["status", "--json"]);
+    assert_eq!(status["bad_frames_now"], serde_json::json!({ now.clone(): 1 }));
+    // Without privilege neither is shown.
+    let said = rampart.run(&["map", "restore"]);
+    if now == "unknown" {
+        assert_eq!(said.code, Some(2), "{said:?}");
+    } else {
+        assert_eq!(now, "beyond-memory");
+        assert!(said.out.contains("out of use: beyond this machine's memory"), "{said:?}");
+        assert_eq!(said.last_line(), "1 of 1 bad frames are out of use");
+        assert_eq!(said.code, Some(0), "{said:?}");
+    }
 }

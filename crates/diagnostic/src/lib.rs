@@ -12,6 +12,7 @@ pub mod control;
 pub mod experiment;
 pub mod extent;
 pub mod findings;
+mod known;
 pub mod ledger;
 mod machine;
 mod mismatch;

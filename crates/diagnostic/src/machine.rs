@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use rampart_linux::retire::{Outcome, Refusal, Retirer, Way};
 use rampart_linux::{
-    Block, Cpu, Error as LinuxError, ErrorCounts, FlagTable, FrameClass, FrameFlags, MemoryState, Pagemap, Roots,
-    Topology, Watermarks, cpu,
+    Block, Cpu, Error as LinuxError, ErrorCounts, FlagTable, FrameClass, FrameFlags, FrameUses, MemoryState, Pagemap,
+    Roots, Topology, Watermarks, cpu,
 };
 use rampart_memory::fault_map::Retirement;
 use rampart_memory::{Bytes, Clock, Frame};
@@ -29,7 +29,11 @@ impl Machine {
     /// The machine on which this process runs.
     #[must_use]
     pub fn this() -> Self {
-        let roots = Roots::default();
+        Self::below(Roots::default())
+    }
+
+    /// A machine whose files are elsewhere.
+    pub(crate) fn below(roots: Roots) -> Self {
         Self {
             clock: Box::new(cpu::SystemClock),
             topology: Topology::read(&roots),
@@ -99,6 +103,12 @@ impl Machine {
     pub fn is_zero_page(&self, frame: Frame) -> bool {
         let flags = FlagTable::open(&self.roots).and_then(|table| table.of(frame));
         flags.ok().flatten().is_some_and(FrameFlags::is_zero_page)
+    }
+
+    /// What the kernel does with frames now.
+    #[must_use]
+    pub fn frame_uses(&self) -> FrameUses {
+        FrameUses::read(&self.roots)
     }
 
     /// Has the kernel move what is in a frame and never use it again, if it can.

@@ -28,7 +28,7 @@ use self::shared::Shared;
 use crate::polite::Advice;
 use crate::record::Recorder;
 use crate::report::{BadFrame, Report};
-use crate::{Error, Machine};
+use crate::{Error, Machine, known};
 
 pub use self::shared::Stopped;
 
@@ -134,17 +134,18 @@ const TICK: Duration = Duration::from_millis(20);
 pub fn run(
     request: &Request,
     machine: &Machine,
-    store: Store,
+    mut store: Store,
     stop: &AtomicBool,
     witness: &dyn Witness,
 ) -> Result<Report, Error> {
     let started = machine.clock.now();
     let errors = machine.errors();
+    let known = known::retire(machine, &mut store, witness);
     let prepared = Prepared::new(request, machine)?;
     witness.said(&prepared.describe(request));
     prepare::warning(&prepared.honesty).iter().for_each(|warning| witness.warned(warning));
     let recorder = Recorder::begin(store, request.start(started), &*machine.clock, witness);
-    let shared = Shared::new(request, machine, &prepared, recorder, witness);
+    let shared = Shared::new(request, machine, &prepared, known.in_use, recorder, witness);
     let shared_by_all = &shared;
     thread::scope(|scope| {
         let tester = |&cpu| scope.spawn(move || tester::work(shared_by_all, cpu));

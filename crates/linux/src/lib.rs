@@ -14,6 +14,8 @@
 //! | [`memory_state`] | free memory, watermarks, pressure, the container's limit |
 //! | [`block`] | claimed memory: populated, pinned, given back |
 //! | [`pagemap`], [`frame_flags`] | which frame a page is in; what each frame is used for |
+//! | `frame_use` | whether a frame may be handed out now ([`FrameUses`]) |
+//! | `boot_table` | the table of memory of the last boot |
 //! | [`retire`] | taking a frame out of use |
 //! | [`errors`] | errors that the hardware reported, and those that it makes on request |
 //! | [`userfaultfd`] | page faults that this program resolves itself |
@@ -39,12 +41,14 @@
 
 mod absence;
 pub mod block;
+mod boot_table;
 pub mod capabilities;
 pub mod cpu;
 mod error;
 pub mod errors;
 pub mod executable;
 pub mod frame_flags;
+mod frame_use;
 pub mod memory_state;
 mod mlocking;
 pub mod own_memory;
@@ -64,11 +68,13 @@ use rampart_memory::{Bytes, FRAME_BYTES};
 
 pub use absence::Absence;
 pub use block::{Block, PageKind, PinRefusal, PinReport, Pinning};
+pub use boot_table::boot_table;
 pub use capabilities::{Capability, Feature, State};
 pub use cpu::{Cpu, SteadyClock, SystemClock};
 pub use error::Error;
 pub use errors::{ErrorCounts, ErrorFeed, ErrorMaker};
 pub use frame_flags::{Census, FlagTable, FrameClass, FrameFlags};
+pub use frame_use::FrameUses;
 pub use memory_state::{MemoryState, Watermarks};
 pub use pagemap::{Backing, Pagemap};
 pub use program::Window;

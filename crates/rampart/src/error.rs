@@ -22,6 +22,10 @@ pub enum Error {
     Signal(#[source] io::Error),
     /// the map cannot be exported: {0}
     Export(#[from] rampart_memory::fault_map::export::Emulated),
+    /// the map is not exported: {0}
+    ExportRefused(#[from] rampart_memory::fault_map::export::Refusal),
+    /// only --format memmap takes --ranges: leave it out
+    RangesOfMemmap,
     /// detours cannot be measured here: {0}
     NoCounter(rampart_linux::Absence),
     /// no error can be made here: {0}

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
 use rampart_diagnostic::report::{BadFrame, KernelErrors, Report, Verdict};
-use rampart_memory::fault_map::{Cause, Origin, Retirement};
+use rampart_memory::fault_map::{Cause, FrameUse, Origin, Retirement};
 use rampart_memory::{Bytes, FRAME_BYTES, Timestamp};
 use rampart_scale::Time;
 use serde::Serialize;
@@ -185,8 +185,34 @@ fn plural(number: u64, one: &str, more: &str) -> String {
     format!("{} {one}{}", count(number), if number == 1 { "" } else { more })
 }
 
-/// A bad frame in one line.
+/// A bad frame in one line, with what became of it.
 pub fn bad_frame(bad: &BadFrame) -> String {
+    let retirement = match (&bad.retirement, bad.origin) {
+        (_, Origin::Emulated) => String::new(),
+        (Retirement::Pending, _) => "; NOT retired".to_owned(),
+        (Retirement::Offlined, _) => "; retired".to_owned(),
+        (Retirement::Refused(why), _) => format!("; NOT retired: {why}"),
+    };
+    format!("{}{retirement}", evidence(bad))
+}
+
+/// A frame of the map in one line, with what is so now.
+pub fn known_frame(bad: &BadFrame, now: FrameUse) -> String {
+    let now = match (now, &bad.retirement) {
+        _ if bad.origin == Origin::Emulated => return evidence(bad),
+        (FrameUse::Retired, _) => "retired now".to_owned(),
+        (FrameUse::Reserved, _) => "out of use: reserved at boot".to_owned(),
+        (FrameUse::BeyondMemory, _) => "out of use: beyond this machine's memory".to_owned(),
+        (FrameUse::Offline, _) => "out of use: its memory is offline".to_owned(),
+        (FrameUse::InUse, Retirement::Refused(why)) => format!("NOT retired: in use; {why}"),
+        (FrameUse::InUse, _) => "NOT retired: in use; `rampart map restore` retires it".to_owned(),
+        (FrameUse::Unknown, _) => "whether it is retired now cannot be told: needs root".to_owned(),
+    };
+    format!("{}; {now}", evidence(bad))
+}
+
+/// Which frame, and why it counts as bad.
+fn evidence(bad: &BadFrame) -> String {
     let place = match (bad.frame, bad.address) {
         (Some(frame), Some(address)) => format!("frame {frame} (address {address:#x})"),
         _ => format!("page {:#x} of this process (frame unknown)", bad.page.unwrap_or_default()),
@@ -204,12 +230,6 @@ pub fn bad_frame(bad: &BadFrame) -> String {
         )
     });
     let origin = if bad.origin == Origin::Emulated { "emulated, " } else { "" };
-    let retirement = match (&bad.retirement, bad.origin) {
-        (_, Origin::Emulated) => String::new(),
-        (Retirement::Pending, _) => "; NOT retired".to_owned(),
-        (Retirement::Offlined, _) => "; retired".to_owned(),
-        (Retirement::Refused(why), _) => format!("; NOT retired: {why}"),
-    };
     let why = match (bad.mismatches, bad.cause) {
         (0, Cause::Operator) => "put on the map by hand".to_owned(),
         (0, Cause::Guard) => "a page of a guarded program was beyond correction".to_owned(),
@@ -219,7 +239,7 @@ pub fn bad_frame(bad: &BadFrame) -> String {
             plural(bad.lines.len() as u64, "line", "s")
         ),
     };
-    format!("{place}: {origin}{why}{retirement}")
+    format!("{place}: {origin}{why}")
 }
 
 /// A length of time, also one that is too long to be simulated.

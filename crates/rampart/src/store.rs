@@ -1,9 +1,9 @@
 //! Where the store is, and what is said when it is opened.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rampart_memory::{Bytes, FRAME_BYTES, Timestamp};
-use rampart_store::{Outcome, Store, TestRecord};
+use rampart_store::{Opened, Outcome, Store, TestRecord};
 use serde_json::{Value, json};
 
 use crate::error::Error;
@@ -12,7 +12,16 @@ use crate::show;
 /// Opens the store that was named, or the usual one. Says so if a damaged one was set aside.
 pub fn open(named: Option<PathBuf>, now: Timestamp) -> Result<Store, Error> {
     let path = path(named)?;
-    let opened = Store::open(&path, now)?;
+    Ok(said(Store::open(&path, now)?, &path))
+}
+
+/// The same for a command that is content to read: where the store cannot be written, it does.
+pub fn open_to_read(named: Option<PathBuf>, now: Timestamp) -> Result<Store, Error> {
+    let path = path(named)?;
+    Ok(said(Store::open_to_read(&path, now)?, &path))
+}
+
+fn said(opened: Opened, path: &Path) -> Store {
     if let Some(aside) = opened.set_aside {
         eprintln!(
             "rampart: the store {} was damaged ({}): it is set aside as {}; {} facts were taken over, {} could not be read",
@@ -23,7 +32,7 @@ pub fn open(named: Option<PathBuf>, now: Timestamp) -> Result<Store, Error> {
             aside.unreadable
         );
     }
-    Ok(opened.store)
+    opened.store
 }
 
 /// Where the store is: the one that was named, or the usual one.

@@ -97,6 +97,8 @@ pub struct Sums {
     pub unreadable: u64,
     /// Pages of tested blocks that were not read once more after a rest.
     pub not_read_late: u64,
+    /// Frames of the map that came up and could not be retired.
+    pub known_bad: u64,
     /// Bytes tested, each pass counted.
     pub bytes: u64,
     /// Time that testers spent testing, added up.
@@ -119,6 +121,8 @@ pub struct Shared<'a> {
     pub machine: &'a Machine,
     pub prepared: &'a Prepared,
     pub witness: &'a dyn Witness,
+    /// Frames of the map that are in use: the kernel did not retire them.
+    pub known_bad: BTreeSet<Frame>,
     pub findings: Mutex<Findings>,
     pub recorder: Mutex<Recorder<'a>>,
     pub sums: Mutex<Sums>,
@@ -147,6 +151,7 @@ impl<'a> Shared<'a> {
         request: &'a Request,
         machine: &'a Machine,
         prepared: &'a Prepared,
+        known_bad: BTreeSet<Frame>,
         recorder: Recorder<'a>,
         witness: &'a dyn Witness,
     ) -> Self {
@@ -160,6 +165,7 @@ impl<'a> Shared<'a> {
             machine,
             prepared,
             witness,
+            known_bad,
             findings: Mutex::default(),
             recorder: Mutex::new(recorder),
             written: Mutex::new(Duration::ZERO),

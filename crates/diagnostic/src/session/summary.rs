@@ -110,6 +110,7 @@ fn not_tested(shared: &Shared<'_>, sums: &Sums, losses: &Losses) -> Vec<NotTeste
         ("of these, given back to programs before they were tested", losses.given_back.frames()),
         ("of these, refused by the kernel when claimed", losses.refused.frames()),
         ("of these, taken by programs before they could be claimed", losses.never_free.frames()),
+        ("of these, on the map of bad frames and not retired: held until the test ended", sums.known_bad),
     ] {
         if frames > 0 {
             list.push(NotTested { why: why.to_owned(), frames });

@@ -52,7 +52,9 @@ fn claim(shared: &Shared<'_>, index: u64, bytes: Bytes) -> Option<HeldBlock> {
     match Block::claim(bytes, PageKind::Huge) {
         Ok(block) => {
             shared.ledger().claimed(bytes);
-            Some(HeldBlock::new(index, block))
+            let mut held = HeldBlock::new(index, block);
+            hold_known(shared, &mut held);
+            Some(held)
         }
         Err(error) => {
             shared.ledger().refused(index, bytes, shared.elapsed());
@@ -95,6 +97,23 @@ fn test(shared: &Shared<'_>, mut held: HeldBlock) {
     }
 }
 
+/// Retires frames of the map that came up in a block: their pages are ours now, and can be moved. A frame that the kernel
+/// does not retire even so is held until the test ends, whatever the test sees in it.
+fn hold_known(shared: &Shared<'_>, held: &mut HeldBlock) {
+    if shared.known_bad.is_empty() {
+        return;
+    }
+    let mut frames = Vec::new();
+    shared.machine.frames(&held.block, &mut frames);
+    for (page, frame) in (0..).zip(frames) {
+        let Some(frame) = frame.filter(|frame| shared.known_bad.contains(frame)) else { continue };
+        match shared.machine.retire_own(frame, &mut held.block, page) {
+            Retirement::Offlined => shared.witness.said(&format!("known bad   frame {frame} is retired")),
+            _ => held.bad.push(page),
+        }
+    }
+}
+
 /// A pass over a block begins, in these frames.
 fn begin(shared: &Shared<'_>, held: &mut HeldBlock, now: &[Option<Frame>]) {
     held.frames.clear();
@@ -118,9 +137,11 @@ fn count(shared: &Shared<'_>, held: &mut HeldBlock, now: &[Option<Frame>], pass:
         // It is known what was reached: what moves in a later pass takes nothing away.
         (seen.moved, seen.unreadable, seen.unknown) = (0, 0, 0);
     }
+    let known_bad = seen.same.extract_if(.., |frame| shared.known_bad.contains(frame)).count() as u64;
+    let mut sums = lock(&shared.sums);
+    sums.known_bad += if held.tested { 0 } else { known_bad };
     held.tested = true;
     held.unknown += seen.unknown;
-    let mut sums = lock(&shared.sums);
     sums.add_tested(pass, &seen);
     sums.bytes += held.block.bytes().get();
     true
@@ -194,7 +215,9 @@ fn retire(shared: &Shared<'_>, held: &mut HeldBlock, frames: &[Option<Frame>]) {
         let retirement = shared.machine.retire_own(frame, &mut held.block, page);
         if let Retirement::Refused(why) = &retirement {
             shared.witness.warned(&format!("NOT retired frame {frame}: {why}"));
-            held.bad.push(page);
+            if !held.bad.contains(&page) {
+                held.bad.push(page);
+            }
         } else {
             // It was tested enough: it failed. The page is in another frame now, in the middle of its test.
             lock(&shared.sums).frames.insert(frame);

@@ -45,7 +45,7 @@ use crate::pool::{Claims, Pool, ThisMachine};
 use crate::record::Recorder;
 use crate::session::Witness;
 use crate::session::prepare::warning;
-use crate::{Error, Machine};
+use crate::{Error, Machine, known};
 
 pub use event::{Event, SCHEMA as EVENT_SCHEMA, Told};
 pub use pace::Shares;
@@ -153,12 +153,13 @@ const TICK: Duration = Duration::from_millis(20);
 pub fn run(
     request: &Request,
     machine: &Machine,
-    store: Store,
+    mut store: Store,
     stop: &AtomicBool,
     observer: &dyn Observer,
 ) -> Result<Summary, Error> {
     let clock = SteadyClock::default();
     let began = clock.now();
+    let known = known::retire(machine, &mut store, observer);
     let prepared = Prepared::new(request, machine)?;
     observer.said(&prepared.describe(request));
     warning(&prepared.honesty).iter().for_each(|warning| observer.warned(warning));
@@ -176,6 +177,9 @@ pub fn run(
     let shared = Shared::new(request, machine, &prepared, observer, &clock, recorder, diagnostic);
     let version = env!("CARGO_PKG_VERSION");
     shared.happened(&Event::Started { version, notation: request.march.to_string() });
+    for (frame, retirement) in known.tried {
+        shared.happened(&Event::Retired { frame, retirement });
+    }
     let mut watcher = Watcher::new(&shared, began);
     thread::scope(|scope| {
         let shared = &shared;

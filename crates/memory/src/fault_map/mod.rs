@@ -78,6 +78,35 @@ pub enum Retirement {
     Refused(String),
 }
 
+/// What the kernel does with a frame at this moment, whatever became of it before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FrameUse {
+    /// It is retired.
+    Retired,
+    /// It was left out of memory at boot.
+    Reserved,
+    /// It lies beyond the memory of this machine.
+    BeyondMemory,
+    /// The kernel has the memory around it offline.
+    Offline,
+    /// The kernel may hand it out, or has done so.
+    InUse,
+    /// It cannot be told here.
+    Unknown,
+}
+
+impl FrameUse {
+    /// Whether nobody can be given the frame.
+    #[must_use]
+    pub const fn is_out_of_use(self) -> bool {
+        match self {
+            Self::Retired | Self::Reserved | Self::BeyondMemory | Self::Offline => true,
+            Self::InUse | Self::Unknown => false,
+        }
+    }
+}
+
 /// A failed frame and all that is known of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedFrame {

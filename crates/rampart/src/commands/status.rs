@@ -1,5 +1,6 @@
 //! `rampart status`: the machine as Rampart sees it.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -10,7 +11,7 @@ use rampart_linux::capabilities::{self, Capability, State};
 use rampart_linux::{MemoryState, Topology};
 use rampart_march::execute::Engine;
 use rampart_memory::Bytes;
-use rampart_memory::fault_map::Origin;
+use rampart_memory::fault_map::{FrameUse, Origin};
 use rampart_store::TestRecord;
 use serde::Serialize;
 use serde_json::Value;
@@ -34,6 +35,8 @@ struct Status {
     capabilities: Vec<Capability>,
     store: PathBuf,
     bad_frames: usize,
+    /// How many of these the kernel treats how, now.
+    bad_frames_now: BTreeMap<FrameUse, usize>,
     tests: Vec<Value>,
     /// What the daemon says of itself, if one runs.
     watch: Option<Box<WatchState>>,
@@ -42,10 +45,13 @@ struct Status {
 /// Shows it; 0 unless something cannot be read.
 pub fn run(json: bool, path: Option<PathBuf>) -> Result<u8, Error> {
     let machine = Machine::this();
-    let store = store::open(path, machine.clock.now())?;
+    let store = store::open_to_read(path, machine.clock.now())?;
     let history = store.history(HISTORY)?;
     let outlook = machine.outlook()?;
     let politeness = Politeness::new(&outlook);
+    let (known, uses) = (store.failures(Origin::Real)?, machine.frame_uses());
+    let mut bad_frames_now = BTreeMap::new();
+    known.iter().for_each(|failed| *bad_frames_now.entry(uses.of(failed.frame)).or_default() += 1);
     let status = Status {
         schema: "rampart.status/1",
         version: env!("CARGO_PKG_VERSION"),
@@ -55,7 +61,8 @@ pub fn run(json: bool, path: Option<PathBuf>) -> Result<u8, Error> {
         topology: machine.topology().clone(),
         engines: Engine::all_available().iter().map(ToString::to_string).collect(),
         capabilities: capabilities::all(machine.roots()),
-        bad_frames: store.failures(Origin::Real)?.len(),
+        bad_frames: known.len(),
+        bad_frames_now,
         tests: history.iter().map(store::document).collect(),
         watch: live(&store),
         store: store.path().to_owned(),
@@ -78,6 +85,20 @@ fn live(store: &rampart_store::Store) -> Option<Box<WatchState>> {
         }
         Live::Nobody => None,
     }
+}
+
+/// What is so of the bad frames now, with how many of them.
+fn now(uses: &BTreeMap<FrameUse, usize>) -> String {
+    let words = |frame_use| match frame_use {
+        FrameUse::Retired => "retired now",
+        FrameUse::Reserved => "reserved at boot",
+        FrameUse::BeyondMemory => "beyond this machine's memory",
+        FrameUse::Offline => "in memory that is offline",
+        FrameUse::InUse => "NOT retired: in use",
+        FrameUse::Unknown => "unknown whether retired: needs root",
+    };
+    let counts: Vec<_> = uses.iter().map(|(frame_use, count)| format!("{count} {}", words(*frame_use))).collect();
+    if counts.is_empty() { String::new() } else { format!(": {}", counts.join(", ")) }
 }
 
 fn text(status: &Status, tests: &[TestRecord]) -> String {
@@ -107,7 +128,7 @@ fn text(status: &Status, tests: &[TestRecord]) -> String {
         Some(state) => text.push_str(&watching::show::page(state)),
         None => text.push_str("watching    nobody: `rampart watch`\n"),
     }
-    let _ = writeln!(text, "bad frames  {} (`rampart map show`)", status.bad_frames);
+    let _ = writeln!(text, "bad frames  {} (`rampart map show`){}", status.bad_frames, now(&status.bad_frames_now));
     if tests.is_empty() {
         let _ = writeln!(text, "tests       none yet: `rampart test`");
     }

@@ -1,0 +1,84 @@
+//! The store on a file system that is mounted read-only, as early at boot, for root and for others.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::harness::{Rampart, Said, is_root};
+
+/// Runs a command of the binary where the store's folder is mounted read-only, as root or as nobody; `None` where this
+/// process may not mount.
+fn run_read_only(rampart: &Rampart, arguments: &str, as_root: bool) -> Option<Said> {
+    if !is_root() || !may_mount() {
+        eprintln!("skipped: needs root and a mount namespace");
+        return None;
+    }
+    // Others may not go where the binary lies.
+    let binary = rampart.folder().join("rampart");
+    std::fs::copy(env!("CARGO_BIN_EXE_rampart"), &binary).expect("the binary is copied");
+    let user = if as_root { "" } else { "setpriv --reuid 65534 --regid 65534 --clear-groups" };
+    let script = format!(
+        "mount --bind {folder} {folder} && mount -o remount,bind,ro {folder} || exit 99
+         ! touch {folder}/probe 2>/dev/null || exit 98
+         exec {user} {binary} {arguments}",
+        folder = rampart.folder().display(),
+        binary = binary.display()
+    );
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", &script]).env("RAMPART_STORE", rampart.store()).stdin(Stdio::null());
+    let said = Said::from(command.output().expect("unshare runs"));
+    assert!(!matches!(said.code, Some(98 | 99)), "the folder is read-only: {said:?}");
+    Some(said)
+}
+
+fn may_mount() -> bool {
+    Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|status| status.success())
+}
+
+fn with_a_frame() -> Rampart {
+    let rampart = Rampart::new();
+    // No machine has memory there.
+    assert_eq!(rampart.run(&["map", "add", "0xffffffff00"]).code, Some(0));
+    open_to_all(rampart.folder());
+    rampart
+}
+
+fn open_to_all(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn a_store_on_a_read_only_file_system_is_read_by_root_and_others() {
+    let rampart = with_a_frame();
+    for as_root in [true, false] {
+        for (arguments, code, part) in [
+            ("map show", 1, "frame 0xffffffff00"),
+            ("map export --format badram", 0, "GRUB_BADRAM=\"0xffffffff00000,0x7ffffffffffff000\""),
+            ("status", 0, "bad frames  1 "),
+        ] {
+            let Some(said) = run_read_only(&rampart, arguments, as_root) else { return };
+            assert_eq!(said.code, Some(code), "{said:?}");
+            assert!(said.out.contains(part), "{said:?}");
+        }
+    }
+    let refused = run_read_only(&rampart, "map add 7", true).unwrap();
+    assert_eq!((refused.code, refused.err.lines().count()), (Some(2), 1), "{refused:?}");
+}
+
+#[test]
+fn restore_works_on_a_read_only_store_and_says_that_nothing_is_recorded() {
+    let rampart = with_a_frame();
+    let Some(said) = run_read_only(&rampart, "map restore", true) else { return };
+    assert!(
+        said.err.contains("what becomes of the frames cannot be recorded") && said.err.lines().count() == 1,
+        "{said:?}"
+    );
+    assert!(said.out.contains("frame 0xffffffff00"), "{said:?}");
+}
+
+#[test]
+fn where_no_store_is_and_none_can_be_made_no_map_counts_as_empty() {
+    let rampart = Rampart::new();
+    let Some(said) = run_read_only(&rampart, "map show", true) else { return };
+    assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{said:?}");
+}
