@@ -1,11 +1,13 @@
-/* Frames that a test holds: claimed PROCESS COUNT MIB prints, spread over all that the process has claimed for a test, COUNT
- * times the frames of two pages that follow each other, and which page of the mapping the first is; and ends with 1,
- * printing nothing, while it holds less than MIB. Rampart keeps what it claims from children and core dumps (VmFlags dc,
- * dd), memtester locks it into memory (lo). */
+/* Frames that a test holds: claimed PROCESS COUNT MIB [stop] waits until the process has claimed MIB for a test, stops it if
+ * asked to, and prints COUNT times, spread over what is claimed, the frames of two pages that follow each other, and which
+ * page of the mapping the first is. Ends with 1, printing nothing, if the process ends before. Rampart keeps what it claims
+ * from children and core dumps (VmFlags dc, dd), memtester locks it into memory (lo). */
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { PAGE = 4096, SMALLEST = 1 << 20 };
 
@@ -20,24 +22,26 @@ static void append(FILE *pagemap, uint64_t start, uint64_t end) {
     size_t pages = (end - start) / PAGE;
     frames = realloc(frames, (count + pages) * sizeof *frames);
     if (!frames || fseek(pagemap, (long)(start / PAGE * sizeof *frames), SEEK_SET)) exit(3);
-    if (fread(frames + count, sizeof *frames, pages, pagemap) != pages) exit(3);
+    pages = fread(frames + count, sizeof *frames, pages, pagemap);
     for (size_t page = count; page < count + pages; page++)
         frames[page] = frames[page] & PRESENT ? frames[page] & NUMBER : 0;
     count += pages;
 }
 
-int main(int arguments, char **values) {
-    if (arguments != 4) return 2;
-    size_t pairs = strtoull(values[2], NULL, 10), least = strtoull(values[3], NULL, 10) << 20;
+/* Reads which frames the process has claimed; how many, or -1 if it is gone. */
+static long look(const char *process) {
     char path[64], line[512];
-    snprintf(path, sizeof path, "/proc/%s/pagemap", values[1]);
+    snprintf(path, sizeof path, "/proc/%s/pagemap", process);
     FILE *pagemap = fopen(path, "r");
-    snprintf(path, sizeof path, "/proc/%s/smaps", values[1]);
+    snprintf(path, sizeof path, "/proc/%s/smaps", process);
     FILE *smaps = fopen(path, "r");
-    if (!pagemap || !smaps) return 1;
+    if (!pagemap || !smaps) return -1;
     unsigned long start = 0, end = 0;
+    long lines = 0, held = 0;
+    count = 0;
     while (fgets(line, sizeof line, smaps)) {
         unsigned long first, behind;
+        lines++;
         if (sscanf(line, "%lx-%lx ", &first, &behind) == 2) {
             start = first;
             end = behind;
@@ -46,9 +50,22 @@ int main(int arguments, char **values) {
             append(pagemap, start, end);
         }
     }
-    size_t held = 0;
+    fclose(smaps);
+    fclose(pagemap);
     for (size_t page = 0; page < count; page++) held += frames[page] != 0;
-    if (held * PAGE < least || held < 2 * pairs) return 1;
+    return lines ? held : -1;
+}
+
+int main(int arguments, char **values) {
+    if (arguments < 4) return 2;
+    size_t pairs = strtoull(values[2], NULL, 10);
+    long least = strtol(values[3], NULL, 10) << 8, held;
+    while ((held = look(values[1])) < least) {
+        if (held < 0) return 1;
+        usleep(1000);
+    }
+    if (arguments > 4) kill((pid_t)atoi(values[1]), SIGSTOP);
+    if (held < 2 * (long)pairs) return 1;
     /* From the first page of each part on, the first two that are there. */
     size_t page = 0;
     for (size_t pair = 0; pair < pairs; pair++) {

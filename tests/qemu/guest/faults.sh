@@ -40,13 +40,11 @@ cell_of() {
   printf '%#x/%d/%d' "$@"
 }
 
-# Adds $2 faults of kind $1 to memory that process $3 holds for a test, as soon as it holds $4 MiB.
+# Adds $2 faults of kind $1 to memory that process $3 holds for a test, as soon as it holds $4 MiB; "stop" after that stops it
+# meanwhile.
 spoil() {
   kind=$1 count=$2
-  until claimed "$3" "$count" "$4" >/tmp/frames; do
-    kill -0 "$3" 2>/dev/null || { report "fail $kind: the test ended before it held memory"; return; }
-    sleep 0.2
-  done
+  claimed "$3" "$count" "$4" $5 >/tmp/frames || report "fail $kind: the test ended before it held memory"
   : >"$placed"
   number=0
   faults=
@@ -59,6 +57,7 @@ spoil() {
     number=$((number + 1))
   done </tmp/frames
   badram add$faults
+  [ -z "$5" ] || kill -CONT "$3"
 }
 
 # FRAME LINE-OR-BIT of the map, from its JSON: "line 123 7", "bit 123 65".
