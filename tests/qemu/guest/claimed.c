@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, SMALLEST = 1 << 20 };
+enum { PAGE = 4096, SMALLEST = 1 << 20, ABSENT = 300 };
 
 #define PRESENT (1ull << 63)
 #define NUMBER ((1ull << 55) - 1)
@@ -59,9 +59,11 @@ static long look(const char *process) {
 int main(int arguments, char **values) {
     if (arguments < 4) return 2;
     size_t pairs = strtoull(values[2], NULL, 10);
-    long least = strtol(values[3], NULL, 10) << 8, held;
+    long least = strtol(values[3], NULL, 10) << 8, held, absent = 0;
     while ((held = look(values[1])) < least) {
-        if (held < 0) return 1;
+        /* A process that is about to run another program shows nothing for a moment, too. */
+        absent = held < 0 ? absent + 1 : 0;
+        if (absent == ABSENT) return 1;
         usleep(1000);
     }
     if (arguments > 4) kill((pid_t)atoi(values[1]), SIGSTOP);

@@ -44,7 +44,11 @@ cell_of() {
 # meanwhile.
 spoil() {
   kind=$1 count=$2
-  claimed "$3" "$count" "$4" $5 >/tmp/frames || report "fail $kind: the test ended before it held memory"
+  claimed "$3" "$count" "$4" $5 >/tmp/frames || {
+    cat /tmp/report
+    report "fail $kind: the test ended before it held memory"
+    return 1
+  }
   : >"$placed"
   number=0
   faults=
