@@ -32,6 +32,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   bench [NAME [ARGS]]    one bench in release; without a name, which there are
   fuzz [TARGET [TIME]]   one fuzz target for so many seconds (60); without a target, which there are
   qemu [SCENARIO]        scenarios on a Linux kernel of their own (all); needs qemu-system-x86_64
+  qemu --short           those that are part of `test`, with the binaries of the tests
   qemu --table           what four testers find of faults from outside, and after how long, as a Markdown table
   nightly                all scenarios on each of the two kernels, and the table";
 
@@ -61,6 +62,7 @@ fn perform(root: &Path, words: &[&str]) -> Result<(), Error> {
         ["fuzz"] => fuzz::list(root),
         ["fuzz", target] => fuzz::run_target(root, target, "60"),
         ["fuzz", target, seconds] => fuzz::run_target(root, target, seconds),
+        ["qemu", "--short"] => scenarios::short(root),
         ["qemu", "--table"] => scenarios::table(root),
         ["qemu", names @ ..] => scenarios::run_named(root, names),
         ["nightly"] => scenarios::nightly(root),

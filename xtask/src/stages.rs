@@ -2,6 +2,7 @@
 //!
 //! One profile serves all stages, so each dependency is compiled at most twice: once to check, once to run.
 
+use std::fmt;
 use std::path::Path;
 use std::time::Instant;
 
@@ -57,7 +58,7 @@ fn tests(root: &Path) -> Result<(), Error> {
     // What the scenarios are built from compiles where the tests do.
     let checks = scenarios::run_short(root);
     total += checks.as_ref().copied().unwrap_or_default();
-    println!("\n{} passed, {} failed", total.passed, total.failed);
+    println!("\n{total}");
     // Where no test failed, something else did: a test that does not compile, or that ended its whole program.
     let outcome = outcome.and_then(|()| checks.map(drop));
     if total.failed > 0 { Err(Error::TestsFailed) } else { outcome }
@@ -67,7 +68,13 @@ fn tests(root: &Path) -> Result<(), Error> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     passed: u64,
-    failed: u64,
+    pub failed: u64,
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed", self.passed, self.failed)
+    }
 }
 
 impl Tally {
