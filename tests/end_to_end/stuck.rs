@@ -85,10 +85,10 @@ try:
         time.sleep(0.01)
     while True:
         os.kill(process, signal.SIGSTOP)
-        while set(state()) - set('TtZ'):
-            pass
-        forced += force()
-        begun = forced > 0
+        # A system call that waits for a locked page stops only once it has it.
+        if any(not set(state()) - set('TtZ') for _ in range(20)):
+            forced += force()
+            begun = forced > 0
         os.kill(process, signal.SIGCONT)
         if forced and not os.path.exists('forced'):
             open('forced', 'w').close()
@@ -98,7 +98,7 @@ except (ProcessLookupError, FileNotFoundError, IndexError, OSError):
 print(forced)
 ";
 
-/// A bit in each of two words in a line of the page, and in two lines: `crc+secded` corrects both, `crc+pq` one line only.
+/// A bit in each of two lines of the page: `crc+secded` corrects both, `crc+pq` would correct one line only.
 #[test]
 fn a_program_never_reads_a_stuck_cell_below_a_locked_page() {
     let rampart = Rampart::new();
@@ -110,23 +110,21 @@ fn a_program_never_reads_a_stuck_cell_below_a_locked_page() {
         return;
     }
     for engine in engines(&rampart) {
-        for block in ["2MiB", "64KiB"] {
-            for name in ["locked", "forced"] {
-                let _ = std::fs::remove_file(rampart.folder().join(name));
-            }
-            let arguments = ["--engine", engine, "--block", block, "--cap", "4MiB", "--codes", "crc+secded"];
-            let (said, forced) = run_forced(&rampart, &arguments);
-            assert!(forced > 0, "{engine} {block}: nothing was forced: {}", said.err);
-            assert_eq!(said.code, Some(0), "{engine} {block}: {}", said.err);
-            assert!(said.out.ends_with("right\n"), "{engine} {block}: {} {}", said.out, said.err);
-            let report = report(&rampart);
-            assert_eq!(count(&report, "uncorrectable"), 0, "{engine} {block}: {report}");
-            let frame: u64 = said.out.split_whitespace().nth(2).expect("a frame").parse().expect("a number");
-            let events = report["events"].as_array().expect("events").iter();
-            let corrected: Vec<_> = events.filter(|event| event["event"] == "corrected").collect();
-            assert!(corrected.iter().any(|event| event["frame"] == frame), "{engine} {block}: {report}");
-            assert!(count(&report, "corrected") >= 1, "{engine} {block}: {report}");
+        for name in ["locked", "forced"] {
+            let _ = std::fs::remove_file(rampart.folder().join(name));
         }
+        // What was tested before its first use is not put on other frames.
+        let options = ["--block", "64KiB", "--cap", "4MiB", "--codes", "crc+secded", "--untested", "wait"];
+        let (said, forced) = run_forced(&rampart, &[&["--engine", engine], &options[..]].concat());
+        assert!(forced > 0, "{engine}: nothing was forced: {}", said.err);
+        assert_eq!(said.code, Some(0), "{engine}: {}", said.err);
+        assert!(said.out.ends_with("right\n"), "{engine}: {} {}", said.out, said.err);
+        let report = report(&rampart);
+        assert_eq!(count(&report, "uncorrectable"), 0, "{engine}: {report}");
+        let frame: u64 = said.out.split_whitespace().nth(2).expect("a frame").parse().expect("a number");
+        let events = report["events"].as_array().expect("events").iter();
+        let mut corrected = events.filter(|event| event["event"] == "corrected");
+        assert!(corrected.any(|event| event["frame"] == frame), "{engine}: {report}");
     }
 }
 
