@@ -7,7 +7,43 @@ use crate::guarded::{engines, installed, library};
 use crate::harness::Rampart;
 
 /// Settings in which a guarded program works under every engine.
-const WORK: &[&str] = &["nothing"];
+const WORK: &[&str] = &[
+    "nothing",
+    "8 threads",
+    "ulimit -n 64",
+    "ulimit -l 0",
+    "RLIMIT_NPROC 0, set by the program",
+    "one CPU",
+    "SIGALRM each millisecond",
+    "SIGPROF each millisecond",
+    "50 children end",
+    "all signals blocked",
+    "SIGSEGV and SIGBUS ignored",
+    "sigaltstack in the heap",
+    "ended by SIGKILL",
+    "exit code 7",
+    "fork",
+    "vfork and exec",
+    "posix_spawn",
+    "a daemon by two forks",
+    "a child with setuid",
+    "a script with #!",
+    "no_new_privs, set by the program",
+    "chroot by the program",
+    "setuid by the program",
+    "TMPDIR with spaces",
+    "HOME unset",
+    "2,000 arguments",
+    "LD_PRELOAD by the user",
+    "standard input and error closed",
+    "all standard files closed",
+    "standard output full",
+    "every file but the standard ones closed",
+    "every file covered by another",
+    "umask 000",
+    "umask 777",
+    "a program that is missing",
+];
 
 #[test]
 fn a_program_works_in_hostile_settings_as_without_a_guard() {

@@ -1,6 +1,6 @@
 //! The classes of corruption: what a page is made to hold.
 
-use super::content::{PAGE_BYTES, Page, mix};
+use super::content::{PAGE_BYTES, Page, below, mix};
 
 const LINE_BYTES: usize = 64;
 const WORD_BYTES: usize = 8;
@@ -177,7 +177,7 @@ impl Dice {
     }
 
     fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
+        below(self.next(), end)
     }
 
     fn byte(&mut self) -> u8 {

@@ -14,6 +14,11 @@ pub fn mix(seed: u64) -> u64 {
     x ^ x >> 31
 }
 
+/// A number below an end, of one that looks random.
+pub fn below(random: u64, end: usize) -> usize {
+    usize::try_from(random % end as u64).expect("it is below a usize")
+}
+
 /// What the victim writes to a page.
 pub fn page(number: u64, generation: u64) -> Page {
     let mut page = [0; PAGE_BYTES];

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use super::content::PAGE_BYTES;
 
 /// How much is read at once.
-const CHUNK_PAGES: u64 = 256;
+const CHUNK_PAGES: usize = 256;
 
 /// Of how many pages it is looked up at once which are there.
 const WINDOW_PAGES: u64 = 1 << 16;
@@ -55,7 +55,7 @@ impl Memory {
     }
 
     fn present(&self, first: u64, pages: u64) -> io::Result<Vec<bool>> {
-        let mut entries = vec![0; 8 * pages as usize];
+        let mut entries = vec![0; 8 * size(pages)];
         self.pagemap.read_exact_at(&mut entries, 8 * first)?;
         Ok(entries.chunks_exact(8).map(is_present).collect())
     }
@@ -72,7 +72,7 @@ impl Memory {
 
     /// Whether a page of a window is in memory. Most are empty: a mapping may be a thousand times what is there.
     pub fn is_populated(&self, window: &Range<u64>) -> io::Result<bool> {
-        let mut entries = vec![0; 8 * (window.end - window.start) as usize];
+        let mut entries = vec![0; 8 * size(window.end - window.start)];
         self.pagemap.read_exact_at(&mut entries, 8 * window.start)?;
         // All entries of an empty window are equal.
         Ok(is_present(&entries) || entries[8..] != entries[..entries.len() - 8])
@@ -81,7 +81,7 @@ impl Memory {
     /// Goes through the pages of a window that are in memory, a chunk at a time: the chunk's address, and its bytes. What cannot be
     /// read, or goes meanwhile, is passed over.
     pub fn each_chunk(&self, window: &Range<u64>, mut visit: impl FnMut(u64, &[u8])) -> io::Result<()> {
-        let mut bytes = vec![0; CHUNK_PAGES as usize * PAGE_BYTES];
+        let mut bytes = vec![0; CHUNK_PAGES * PAGE_BYTES];
         for run in runs(&self.present(window.start, window.end - window.start)?) {
             let length = run.len() * PAGE_BYTES;
             let address = (window.start + run.start as u64) * PAGE_BYTES as u64;
@@ -91,6 +91,11 @@ impl Memory {
         }
         Ok(())
     }
+}
+
+/// Of what lies in memory.
+fn size(number: u64) -> usize {
+    usize::try_from(number).expect("a process of 64 bits")
 }
 
 /// Whether an entry of a pagemap is one of a page in memory: bit 63.
@@ -105,7 +110,7 @@ pub fn windows(mappings: &[Mapping]) -> Vec<Range<u64>> {
     let mut windows: Vec<(usize, Range<u64>)> = Vec::new();
     for Mapping { addresses, .. } in mappings {
         let end = addresses.end / page;
-        let starts = (addresses.start / page..end).step_by(WINDOW_PAGES as usize);
+        let starts = (addresses.start / page..end).step_by(size(WINDOW_PAGES));
         windows.extend(starts.map(|start| start..end.min(start + WINDOW_PAGES)).enumerate());
     }
     windows.sort_by_key(|(turn, _)| *turn);
@@ -117,7 +122,7 @@ fn runs(present: &[bool]) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     for index in (0..present.len()).filter(|&index| present[index]) {
         match runs.last_mut() {
-            Some(run) if run.end == index && run.len() < CHUNK_PAGES as usize => run.end = index + 1,
+            Some(run) if run.end == index && run.len() < CHUNK_PAGES => run.end = index + 1,
             _ => runs.push(index..index + 1),
         }
     }
@@ -175,7 +180,7 @@ mod tests {
         let mut found = false;
         for window in windows(&[mapping]) {
             let find = |start: u64, bytes: &[u8]| {
-                let offset = address.wrapping_sub(start) as usize;
+                let offset = size(address.wrapping_sub(start));
                 found |= offset < bytes.len() - 16 && bytes[offset..].starts_with(&[0x5a; 16]);
             };
             memory.each_chunk(&window, find).unwrap();

@@ -14,7 +14,7 @@ use std::fmt;
 use serde_json::Value;
 
 pub use class::{Class, Donors};
-use content::mix;
+use content::{below, mix};
 use victim::{Answer, PAGES, Victim};
 
 use crate::error::Error;
@@ -69,7 +69,7 @@ pub fn attack(programs: &Programs, engine: &str, class: Class, pages: u64, optio
             Some(trial) => trial,
             None => Trial { victim: Victim::start(programs, engine, options)?, class, right: 0 },
         };
-        let number = (mix(turn) % PAGES as u64) as usize;
+        let number = below(mix(turn), PAGES);
         match trial.page(number, turn)? {
             Answer::Right => {
                 fates.corrected += 1;
@@ -102,16 +102,16 @@ struct Trial {
 impl Trial {
     /// Corrupts a page again and again, until the victim finds it wrong or is stopped.
     fn page(&mut self, number: usize, dice: u64) -> Result<Answer, Error> {
-        let older = self.victim.content(number);
-        self.victim.write(number)?;
-        let good = self.victim.content(number);
         let other = self.victim.content((number + PAGES / 2) % PAGES);
-        let corrupt = self.class.corrupted(&good, &Donors { other: &other, older: &older }, mix(dice));
         for _ in 0..TIMES {
+            // New content has new codes, by which we see when they are made; and a wrong P would stay as long as the page is right.
+            let older = self.victim.content(number);
+            self.victim.write(number)?;
             if self.class.is_of_codes() {
                 self.victim.corrupt_codes(number, self.class)?;
             } else {
-                self.victim.corrupt(number, &corrupt)?;
+                let donors = Donors { other: &other, older: &older };
+                self.victim.corrupt(number, &self.class.corrupted(&self.victim.content(number), &donors, mix(dice)))?;
             }
             match self.victim.check(number)? {
                 Answer::Right => self.right += 1,

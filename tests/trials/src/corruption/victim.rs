@@ -21,10 +21,10 @@ use crate::program::Programs;
 pub const PAGES: usize = 2048;
 
 /// Seconds after which a victim and its guard are ended: one that hangs would do so for ever.
-const LIMIT: &str = "60";
+const LIMIT: &str = "600";
 
 /// How long a page may take to be locked.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Blocks are locked again soon, since each page is to be hit while it is locked.
 const OPTIONS: [&str; 6] = ["--cap", "1MiB", "--block", "64KiB", "--interval", "20ms"];
@@ -139,6 +139,10 @@ impl Victim {
     pub fn corrupt(&self, number: usize, corrupt: &Page) -> Result<(), Error> {
         let good = self.content(number);
         self.hit(number, || {
+            // A page without codes is not locked yet: what happens to it until then is not seen.
+            if self.codes(number, &good)?.is_empty() {
+                return Ok(Vec::new());
+            }
             let places = self.hidden(number, &good)?;
             for &place in &places {
                 self.memory.write(place, corrupt)?;
@@ -151,9 +155,6 @@ impl Victim {
     pub fn corrupt_codes(&self, number: usize, class: Class) -> Result<(), Error> {
         let good = self.content(number);
         self.hit(number, || {
-            if self.hidden(number, &good)?.is_empty() {
-                return Ok(Vec::new());
-            }
             let mut written = Vec::new();
             for (place, codes) in self.codes(number, &good)? {
                 let hit = hit_codes(class, &codes);
@@ -221,7 +222,7 @@ impl Victim {
         let start = first_codes(content);
         self.search(|address, bytes| {
             let is_there = |offset: &usize| bytes[*offset..].starts_with(&start);
-            let offsets = (0..bytes.len().saturating_sub(CODE_BYTES)).step_by(4).filter(is_there);
+            let offsets = (0..bytes.len().saturating_sub(CODE_BYTES)).step_by(8).filter(is_there);
             let codes = offsets.map(|offset| (address + offset as u64, bytes[offset..offset + CODE_BYTES].to_vec()));
             codes.filter(|(address, _)| self.has_neighbour(number, *address, CODE_BYTES, first_codes)).collect()
         })
