@@ -323,6 +323,12 @@ impl<B> Ledger<B> {
         self.held.drain(..).chain(self.untested.drain(..)).chain(resting).collect()
     }
 
+    /// Whether a part of the request is not claimed.
+    #[must_use]
+    pub fn owes(&self) -> bool {
+        !self.owed.is_empty()
+    }
+
     /// How much of the request is not claimed, for this reason.
     #[must_use]
     pub fn lacks(&self, why: Lack) -> Bytes {
@@ -373,7 +379,9 @@ mod tests {
     fn what_is_tested_as_requested_ends_without_a_wait() {
         let mut ledger = Ledger::new(Goal::Free(MIB(66)), MIB(64), Some(1));
         assert_eq!(claim(&mut ledger, 500), Some((0, MIB(64))));
+        assert!(ledger.owes());
         assert_eq!(claim(&mut ledger, 500), Some((1, MIB(2))));
+        assert!(!ledger.owes());
         assert_eq!(claim(&mut ledger, 500), None, "no more than was requested");
         ledger.hold(0, Duration::ZERO);
         ledger.hold(1, Duration::ZERO);
