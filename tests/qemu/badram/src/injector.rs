@@ -47,7 +47,33 @@ pub struct Injector<W> {
     /// What the faults did that were cleared.
     cleared: Vec<String>,
     chance: ChaCha8Rng,
+    pace: Pace,
+}
+
+/// How close to hardware the faults come: one that is looked at late acts late.
+#[derive(Debug, Default)]
+struct Pace {
     polls: u64,
+    /// The poll before, if a fault was awake.
+    last: Option<Duration>,
+    /// Time between polls that were too far apart, as on a host that has other work for its CPUs.
+    late: Duration,
+    longest: Duration,
+}
+
+impl Pace {
+    /// Further apart, a guest may have written, read and written again meanwhile.
+    const LATE: Duration = Duration::from_millis(1);
+
+    fn note(&mut self, now: Duration, is_busy: bool) {
+        let gap = self.last.map_or(Duration::ZERO, |last| now.saturating_sub(last));
+        if is_busy && gap > Self::LATE {
+            self.late += gap;
+            self.longest = self.longest.max(gap);
+        }
+        self.polls += u64::from(is_busy);
+        self.last = is_busy.then_some(now);
+    }
 }
 
 #[derive(Debug)]
@@ -78,7 +104,13 @@ impl Injected {
 impl<W: Words> Injector<W> {
     /// No faults yet.
     pub fn new(ram: W) -> Self {
-        Self { ram, faults: Vec::new(), cleared: Vec::new(), chance: ChaCha8Rng::seed_from_u64(0), polls: 0 }
+        Self {
+            ram,
+            faults: Vec::new(),
+            cleared: Vec::new(),
+            chance: ChaCha8Rng::seed_from_u64(0),
+            pace: Pace::default(),
+        }
     }
 
     /// Adds a fault, awake unless its options say otherwise; its number.
@@ -98,7 +130,7 @@ impl<W: Words> Injector<W> {
 
     /// Looks once at the words of every fault that is awake. Whether there is one.
     pub fn poll(&mut self, now: Duration) -> bool {
-        let Self { ram, faults, chance, polls, .. } = self;
+        let Self { ram, faults, chance, pace, .. } = self;
         let mut is_busy = false;
         for fault in faults {
             if fault.sleeps || !fault.spec.is_due(now.saturating_sub(fault.added)) {
@@ -117,7 +149,7 @@ impl<W: Words> Injector<W> {
                 }
             }
         }
-        *polls += u64::from(is_busy);
+        pace.note(now, is_busy);
         is_busy
     }
 
@@ -179,7 +211,10 @@ impl<W: Words> Injector<W> {
     pub fn report(&self, now: Duration) -> Vec<String> {
         let mut lines = self.cleared.clone();
         lines.extend(self.faults.iter().map(Injected::summary));
-        lines.push(format!("{} polls in {:.1} s", self.polls, now.as_secs_f64()));
+        let Pace { polls, late, longest, .. } = &self.pace;
+        let (late, longest) = (late.as_secs_f64(), longest.as_secs_f64() * 1000.0);
+        let seconds = now.as_secs_f64();
+        lines.push(format!("{polls} polls in {seconds:.1} s; late for {late:.1} s, {longest:.1} ms at the most"));
         lines
     }
 }

@@ -25,7 +25,7 @@ fn many_faults_act_at_once_and_each_is_counted_with_its_times() {
     assert!(injector.obey("acted", seconds(2)).starts_with("acted 2 1 1"));
     let report = injector.report(seconds(3));
     assert_eq!(report[0], "acted 2 times from 1.000 s to 2.000 s: stuck-at@1/0/0=1");
-    assert_eq!(report.last().unwrap(), "2 polls in 3.0 s");
+    assert_eq!(report.last().unwrap(), "2 polls in 3.0 s; late for 1.0 s, 1000.0 ms at the most");
 }
 
 #[test]
@@ -90,4 +90,13 @@ fn what_is_cleared_acts_no_more_and_stays_in_the_report() {
         report[..2],
         ["acted 1 times from 1.000 s to 1.000 s: stuck-at@1/0/0=1", "never acted: stuck-at@2/0/0=1"]
     );
+}
+
+#[test]
+fn polls_that_come_late_are_told_and_pauses_without_a_fault_are_not() {
+    let mut injector = injector(&["stuck-at@1/0/0=1,from=1s,until=2s"]);
+    for micros in [0, 500_000, 1_000_000, 1_000_900, 1_005_900, 1_006_000, 2_500_000, 4_000_000] {
+        injector.poll(Duration::from_micros(micros));
+    }
+    assert_eq!(injector.report(seconds(4)).last().unwrap(), "4 polls in 4.0 s; late for 0.0 s, 5.0 ms at the most");
 }
