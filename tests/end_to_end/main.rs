@@ -14,6 +14,7 @@ mod harness;
 mod hostile;
 mod interrupted;
 mod kill;
+mod limits;
 mod map;
 mod march;
 mod mlocks;

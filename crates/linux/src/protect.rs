@@ -17,7 +17,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use rampart_memory::{Bytes, FRAME_BYTES, Frame};
 use rustix::fs::{Mode, OFlags};
@@ -31,6 +31,9 @@ use crate::userfaultfd::Area;
 use crate::vault::Span;
 use crate::{Block, Error, PAGE_BYTES, PageKind, Pagemap, Roots, check_page_size};
 
+/// Runs of pages that are kept for a program that makes as many mappings as it may.
+const RESERVED: usize = 512;
+
 /// What a kernel has if it does not say.
 const USUAL_MAPS: u64 = 65_530;
 
@@ -42,6 +45,8 @@ pub struct Protected {
     advice: Advice,
     /// This process' memory, since [`Protected::open`].
     memory: OnceLock<OwnedFd>,
+    /// Runs of pages that the kernel keeps apart for nothing: given up where it would refuse to keep one more apart.
+    reserve: Mutex<Option<Mapping>>,
     most_runs: usize,
 }
 
@@ -69,6 +74,7 @@ impl Protected {
             program: ProgramRange::new(mapping),
             advice,
             memory: OnceLock::new(),
+            reserve: Mutex::new(reserve()),
             most_runs: usize::try_from(maps / 2).unwrap_or(usize::MAX).max(16),
         })
     }
@@ -100,6 +106,9 @@ impl Protected {
     /// [`Error::Guarded`] if the kernel refuses.
     pub fn prepare_again(&mut self, kept: &[Span]) -> Result<(), Error> {
         std::mem::forget(self.memory.take());
+        // Another thread may have held it, which the child does not have; the parent's is here too.
+        let reserve = self.reserve.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        self.reserve = Mutex::new(reserve);
         self.unlock_around(kept)
     }
 
@@ -186,7 +195,18 @@ impl Protected {
     /// # Errors
     /// As of [`Protected::lock`].
     pub fn unlock(&self, span: Span) -> Result<(), Error> {
-        self.permit(span, MprotectFlags::READ | MprotectFlags::WRITE).map_err(guarded("give permissions to"))
+        let unlock = || self.permit(span, MprotectFlags::READ | MprotectFlags::WRITE);
+        unlock()
+            .or_else(|errno| {
+                // The program has made as many mappings as a process may.
+                let given_up = self.reserve.lock().unwrap_or_else(PoisonError::into_inner).take();
+                if given_up.is_none() {
+                    return Err(errno);
+                }
+                drop(given_up);
+                unlock()
+            })
+            .map_err(guarded("give permissions to"))
     }
 
     /// Gives the frames of some pages back to the kernel. They read as zeros from now on.
@@ -297,6 +317,16 @@ impl Protected {
             unsafe { mprotect(start.as_ptr().cast(), bytes, access) }
         })
     }
+}
+
+/// As many runs as [`RESERVED`], each of a page; none where the kernel does not keep so many apart already.
+fn reserve() -> Option<Mapping> {
+    let mapping = Mapping::inaccessible(RESERVED * PAGE_BYTES).ok()?;
+    for page in (0..RESERVED).step_by(2) {
+        // SAFETY: the page is of a mapping of our own, which nobody uses.
+        unsafe { mprotect(mapping.at(page * PAGE_BYTES).as_ptr().cast(), PAGE_BYTES, MprotectFlags::READ) }.ok()?;
+    }
+    Some(mapping)
 }
 
 fn guarded(action: &'static str) -> impl Fn(Errno) -> Error {

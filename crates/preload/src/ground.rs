@@ -38,6 +38,11 @@ pub trait Ground: Sync {
     /// [`Error::Reserve`], and then the heap asks for half of it.
     fn reserve(&self, bytes: Bytes) -> Result<NonNull<u8>, Error>;
 
+    /// Where a process may have so many addresses and no more, a range is at most one part of this many.
+    fn parts(&self) -> u64 {
+        2
+    }
+
     /// `span` is going to be used. Its content reads as zeros. Each byte is opened once. `false`: it cannot be, and the
     /// program's `malloc` fails.
     fn open(&self, span: Span) -> bool;

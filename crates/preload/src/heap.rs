@@ -17,7 +17,7 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use rampart_memory::Bytes;
 use rustix::thread::sched_getaffinity;
@@ -32,8 +32,15 @@ use crate::private::is_private;
 use crate::range::Range;
 use crate::start;
 
-/// The smallest range that a heap is started on.
+/// The smallest range that can be asked for.
 pub const SMALLEST_RANGE: Bytes = Bytes::from_mib(64);
+
+/// The smallest range that a heap is started on, where the process may not have more addresses.
+pub const LEAST_RANGE: Bytes = Bytes::from_mib(8);
+
+/// What a user is to know once.
+const FULL: &str = "rampart: the range of the heap is full, since the process may have no more addresses (ulimit -v): what is \
+                    allocated from now on is not guarded\n";
 
 /// The most arenas; a number of threads above it share them.
 const MOST_ARENAS: usize = 64;
@@ -57,6 +64,12 @@ pub struct Heap {
     outside: AtomicU64,
     /// Where allocations outside are.
     pages: Pages,
+    /// Whether what has no room in the range is served outside.
+    overflows: AtomicBool,
+    /// Where that comes from: not from what the guard has for itself. 0: not made yet.
+    beside: AtomicU32,
+    /// Whether that was said.
+    is_full: AtomicBool,
 }
 
 /// What a heap has given out. Bytes of live allocations and of the range; see each.
@@ -92,24 +105,51 @@ impl Heap {
             threads: AtomicU32::new(0),
             outside: AtomicU64::new(0),
             pages: Pages::new(),
+            overflows: AtomicBool::new(false),
+            beside: AtomicU32::new(0),
+            is_full: AtomicBool::new(false),
         }
+    }
+
+    /// As of [`Ground::parts`].
+    pub(crate) fn parts(&self) -> u64 {
+        self.ground.parts()
+    }
+
+    /// From now on what has no room in the range is served outside: it is smaller than a program may want.
+    pub(crate) fn overflow(&self) {
+        self.overflows.store(true, Ordering::Relaxed);
+    }
+
+    /// Memory outside for what has no room in the range, if it is to be served so; null if there is none either.
+    fn serve_outside(&self, size: usize, flags: c_int) -> *mut c_void {
+        if !self.overflows.load(Ordering::Relaxed) {
+            return ptr::null_mut();
+        }
+        let Some(arena) = self.arena_beside() else { return ptr::null_mut() };
+        // SAFETY: the size asked for is not zero; the flags hold an alignment that is a power of two, if any.
+        let served = unsafe { je::mallocx(size.max(1), flags | in_arena(arena) | je::MALLOCX_TCACHE_NONE) };
+        if !served.is_null() && !self.is_full.swap(true, Ordering::Relaxed) {
+            start::say(FULL);
+        }
+        served
     }
 
     /// Reserves the range: `bytes`, rounded down to [`GRANULE`], or half of it, or half of that, as the process' limits
     /// allow. Whoever comes second, even by an allocation from within, does nothing.
     ///
     /// # Errors
-    /// [`Error::Reserve`] if not even [`SMALLEST_RANGE`] is to be had; the heap serves memory outside for good then.
+    /// [`Error::Reserve`] if not even [`LEAST_RANGE`] is to be had; the heap serves memory outside for good then.
     pub fn start(&'static self, bytes: Bytes) -> Result<(), Error> {
         if self.state.compare_exchange(NEW, STARTING, Ordering::Acquire, Ordering::Relaxed).is_err() {
             return Ok(());
         }
-        let mut wanted = bytes.round_down(GRANULE).max(SMALLEST_RANGE);
+        let mut wanted = bytes.round_down(GRANULE).max(LEAST_RANGE);
         let reserved = loop {
             match self.ground.reserve(wanted) {
                 Ok(start) => break Ok(Span { start, bytes: wanted }),
-                Err(refused) if wanted == SMALLEST_RANGE => break Err(refused),
-                Err(_) => wanted = Bytes::new(wanted.get() / 2).round_down(GRANULE).max(SMALLEST_RANGE),
+                Err(refused) if wanted == LEAST_RANGE => break Err(refused),
+                Err(_) => wanted = Bytes::new(wanted.get() / 2).round_down(GRANULE).max(LEAST_RANGE),
             }
         };
         self.places.store(places(), Ordering::Relaxed);
@@ -228,6 +268,10 @@ impl Heap {
         if self.owns(pointer) {
             // SAFETY: the caller's promise.
             let resized = unsafe { je::realloc(pointer, size) };
+            if resized.is_null() && self.overflows.load(Ordering::Relaxed) {
+                // SAFETY: the caller's promise; what could not be resized is as it was.
+                return unsafe { self.bring_home(pointer, size) };
+            }
             if resized.is_null() || self.owns(resized) {
                 return resized;
             }
@@ -310,12 +354,15 @@ impl Heap {
         };
         // SAFETY: what is freed was allocated just before and nobody has seen it. The size asked for is not zero; the
         // flags hold an alignment that is a power of two, if any.
-        let settled = unsafe {
+        let mut settled = unsafe {
             if !pointer.is_null() {
                 free_uncached(pointer);
             }
             je::mallocx(size.max(1), flags | in_arena(arena) | je::MALLOCX_TCACHE_NONE)
         };
+        if settled.is_null() {
+            settled = self.serve_outside(size, flags);
+        }
         if settled.is_null() {
             // SAFETY: it is this thread's own variable.
             unsafe { *libc::__errno_location() = libc::ENOMEM };
@@ -339,13 +386,22 @@ impl Heap {
     /// The arena of this place. Two threads may make it at once: one of the two arenas is never used then, which costs
     /// a few KiB.
     fn arena(&'static self, place: &AtomicU32) -> Option<c_uint> {
-        match place.load(Ordering::Acquire) {
-            0 => {
-                let made = jemalloc::create_arena(&self.hooks)?;
-                Some(place.compare_exchange(0, made, Ordering::AcqRel, Ordering::Acquire).err().unwrap_or(made))
-            }
-            arena => Some(arena),
+        made_once(place, || jemalloc::create_arena(&self.hooks))
+    }
+
+    /// An arena of memory outside that is the program's alone.
+    fn arena_beside(&self) -> Option<c_uint> {
+        made_once(&self.beside, jemalloc::create_arena_outside)
+    }
+}
+
+fn made_once(place: &AtomicU32, make: impl FnOnce() -> Option<c_uint>) -> Option<c_uint> {
+    match place.load(Ordering::Acquire) {
+        0 => {
+            let made = make()?;
+            Some(place.compare_exchange(0, made, Ordering::AcqRel, Ordering::Acquire).err().unwrap_or(made))
         }
+        arena => Some(arena),
     }
 }
 

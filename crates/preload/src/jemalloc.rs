@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "calls C")]
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr;
 
 use tikv_jemalloc_sys::{self as je, extent_hooks_t};
@@ -13,11 +13,12 @@ pub(crate) const OUTSIDE: c_uint = 0;
 /// Allocation flags for memory outside of the range, without the calling thread's cache.
 pub(crate) const FROM_OUTSIDE: c_int = in_arena(OUTSIDE) | je::MALLOCX_TCACHE_NONE;
 
-/// How jemalloc is set up when it starts. One arena of its own making: the others are ours, with the hooks of a heap.
+/// How jemalloc is set up when it starts. One arena of its own making: the others are ours, with the hooks of a heap. Large allocations begin
+/// with a page: shifted within it, one of a few MiB would take a block more.
 // SAFETY: jemalloc declares this name, with its prefix, as a weak `const char *` that a program may define; a reference
 // to a C string, or null, is such a pointer.
 #[unsafe(export_name = "_rjem_malloc_conf")]
-static CONFIGURATION: Option<&'static c_char> = Some(first_char(c"narenas:1,muzzy_decay_ms:0"));
+static CONFIGURATION: Option<&'static c_char> = Some(first_char(c"narenas:1,muzzy_decay_ms:0,cache_oblivious:false"));
 
 const fn first_char(text: &'static CStr) -> &'static c_char {
     // SAFETY: a C string has at least its final zero, and it lives forever.
@@ -40,6 +41,16 @@ struct ArenaConfig {
 /// `free` touches the memory itself.
 pub(crate) fn create_arena(hooks: &'static extent_hooks_t) -> Option<c_uint> {
     control(c"experimental.arenas_create_ext", Some(ArenaConfig { hooks, metadata_by_hooks: false }))
+}
+
+/// A new arena that gets its memory from the kernel, where addresses are few: it takes little more than it is asked for.
+pub(crate) fn create_arena_outside() -> Option<c_uint> {
+    const LITTLE: usize = 2 << 20;
+    let made = control::<(), c_uint>(c"arenas.create", None)?;
+    let name = CString::new(format!("arena.{made}.retain_grow_limit")).ok()?;
+    // Without it the arena takes more addresses at once, and works as well.
+    let _: Option<usize> = control(&name, Some(LITTLE));
+    Some(made)
 }
 
 /// The arena that the calling thread allocates from.

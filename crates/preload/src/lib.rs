@@ -43,7 +43,7 @@
 //!
 //! | variable | what it says |
 //! |---|---|
-//! | `RAMPART_GUARD_RANGE` | size of the range, such as `64GiB`; usually 1 TiB, at most half of `ulimit -v` |
+//! | `RAMPART_GUARD_RANGE` | size of the range, such as `64GiB`; usually 1 TiB, and a part of `ulimit -v` at most |
 //! | `RAMPART_GUARD_CHILDREN=no` | programs that this one executes are not preloaded |
 //! | `RAMPART_GUARD_REPORT` | a file to which each process adds a line of JSON at its end |
 //!

@@ -18,14 +18,27 @@ const USUAL_RANGE: Bytes = Bytes::from_mib(1 << 20);
 
 /// Starts the heap as the environment asks. If it cannot be, says so and goes on outside: the program matters more.
 pub(crate) fn start(heap: &'static Heap) {
-    if let Err(why) = range_size().and_then(|bytes| heap.start(bytes)) {
+    let started = range_size(heap.parts()).and_then(|size| {
+        if size.is_limited {
+            heap.overflow();
+        }
+        heap.start(size.bytes)
+    });
+    if let Err(why) = started {
         heap.fail();
         say(&format!("rampart: the heap is not guarded: {why}\n"));
     }
 }
 
-/// What the environment says, or else [`USUAL_RANGE`]; but at most half of the addresses that the process may have.
-fn range_size() -> Result<Bytes, Error> {
+/// How long the range is to be.
+struct Size {
+    bytes: Bytes,
+    /// Less than was asked for, since the process may have no more addresses.
+    is_limited: bool,
+}
+
+/// What the environment says, or else [`USUAL_RANGE`]; but at most one of so many `parts` of the addresses that the process may have.
+fn range_size(parts: u64) -> Result<Size, Error> {
     let asked = match env::var_os("RAMPART_GUARD_RANGE") {
         Some(text) => text.to_str().and_then(|text| text.parse().ok()).ok_or(Error::RangeSize)?,
         None => USUAL_RANGE,
@@ -34,7 +47,8 @@ fn range_size() -> Result<Bytes, Error> {
         return Err(Error::RangeSize);
     }
     let limit = getrlimit(Resource::As).current.unwrap_or(u64::MAX);
-    Ok(asked.min(Bytes::new(limit / 2)))
+    let most = Bytes::new(limit / parts);
+    Ok(Size { bytes: asked.min(most), is_limited: most < asked })
 }
 
 /// Writes to standard error, without the standard library's locks; a closed one is no reason to fail.

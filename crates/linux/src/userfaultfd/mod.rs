@@ -12,6 +12,8 @@
 //!
 //! Source: Linux, Documentation/admin-guide/mm/userfaultfd.rst and pagemap.rst.
 
+#![expect(unsafe_code, reason = "select(2) takes files by their numbers")]
+
 mod abi;
 mod features;
 mod message;
@@ -20,9 +22,9 @@ mod requests;
 mod scan;
 mod stop;
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{FdSetElement, FdSetIter, PollFd, PollFlags, fd_set_insert, fd_set_num_elements, poll, select};
 use rustix::io::{Errno, read};
 
 use crate::Error;
@@ -77,7 +79,28 @@ impl Userfaultfd {
                 Ok(_) if !ready[1].revents().is_empty() => return Ok(Waited::Stopped),
                 Ok(_) => return Ok(Waited::Messages),
                 Err(Errno::INTR) => {}
+                // The process may have fewer files open than these two.
+                Err(Errno::INVAL) => return self.wait_below_limit(stop),
                 Err(errno) => return Err(Error::Messages { cause: errno.into() }),
+            }
+        }
+    }
+
+    /// As [`Userfaultfd::wait`], where the limit of open files was lowered below two, as sandboxes do: poll(2) refuses to look at more files
+    /// than that, select(2) does not ask.
+    fn wait_below_limit(&self, stop: &Stop) -> Result<Waited, Error> {
+        let files = [self.descriptor.as_raw_fd(), stop.as_fd().as_raw_fd()];
+        let refused = |errno: Errno| Error::Messages { cause: errno.into() };
+        let end = files.into_iter().max().map_or(0, |last| last + 1);
+        loop {
+            let mut ready = vec![FdSetElement::default(); fd_set_num_elements(files.len(), end)];
+            files.iter().for_each(|file| fd_set_insert(&mut ready, *file));
+            // SAFETY: both files are open as long as they are borrowed here.
+            match unsafe { select(end, Some(&mut ready), None, None, None) } {
+                Ok(_) if FdSetIter::new(&ready).any(|file| file == files[1]) => return Ok(Waited::Stopped),
+                Ok(_) => return Ok(Waited::Messages),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(refused(errno)),
             }
         }
     }

@@ -38,13 +38,13 @@ mod writes;
 
 use std::ops::Range;
 use std::ptr::NonNull;
-use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
 use rampart_memory::{Bytes, FRAME_BYTES, Frame};
 use rustix::io::Errno;
 use rustix::mm::Advice;
 
-use crate::block::mapping::Mapping;
+use crate::block::mapping::{HUGE_BYTES, Mapping};
 use crate::mlocking::{self, Mlocked};
 use crate::program::{ProgramRange, Window};
 use crate::userfaultfd::{Area, Cause, Message, Messages, PageScan, Route, Stop, Userfaultfd, Waited, Wake};
@@ -84,8 +84,8 @@ pub struct Vault {
     // Dropped in this order: a fault in a range without a handler finds zeros, and does not wait for ever.
     program: ProgramRange,
     vault: Mapping,
-    /// As long as the two, not registered, and empty: where the kernel makes huge pages of zeros, at the same offset.
-    fresh: Mapping,
+    /// One huge page, not registered, and empty: where the kernel makes huge pages of zeros, one at a time.
+    fresh: Mutex<Mapping>,
     /// What the kernel is asked by, since [`Vault::open`].
     files: OnceLock<Files>,
     /// Whether the ranges are mlocked; held while pages move.
@@ -133,7 +133,7 @@ impl Vault {
             return Err(guarded("move pages of the huge-page pool as")(Errno::OPNOTSUPP));
         }
         let range = || ranged(size, options.kind);
-        let fresh = spare(size, options.kind)?;
+        let fresh = Mutex::new(spare(HUGE_BYTES, options.kind)?);
         let program = ProgramRange::new(range()?);
         let mlocked = RwLock::new(Mlocked::No);
         Ok(Self { program, vault: range()?, fresh, files: OnceLock::new(), mlocked, options })
@@ -160,7 +160,7 @@ impl Vault {
     /// [`Error::Claim`] if there are not so many addresses.
     pub fn prepare_again(&mut self) -> Result<(), Error> {
         std::mem::forget(self.files.take());
-        let fresh = spare(self.fresh.bytes(), self.options.kind)?;
+        let fresh = Mutex::new(spare(HUGE_BYTES, self.options.kind)?);
         // A child does not get the parent's, whose addresses may be others' by now.
         std::mem::forget(std::mem::replace(&mut self.fresh, fresh));
         // Nothing of a child is mlocked; and another thread may have held it, which the child does not have.
@@ -390,8 +390,7 @@ impl Vault {
         let mut mlocked = self.mlocked.write().unwrap_or_else(PoisonError::into_inner);
         *mlocked = Mlocked::OthersMayBe;
         // SAFETY: the ranges are our own.
-        let hidden =
-            || [&self.vault, &self.fresh].into_iter().try_for_each(|range| unsafe { mlocking::mlock(range.area()) });
+        let hidden = || self.hidden().into_iter().try_for_each(|area| unsafe { mlocking::mlock(area) });
         if let Err(errno) = self.program.mlock().and_then(|()| hidden()) {
             self.munlock_all();
             return Err(guarded("lock into RAM")(errno));
@@ -410,10 +409,19 @@ impl Vault {
     /// What the kernel refuses here cannot be done without.
     fn munlock_all(&self) {
         let _ = self.program.munlock();
-        for range in [&self.vault, &self.fresh] {
+        for area in self.hidden() {
             // SAFETY: the ranges are our own.
-            let _ = unsafe { mlocking::munlock(range.area()) };
+            let _ = unsafe { mlocking::munlock(area) };
         }
+    }
+
+    /// What only we know of.
+    fn hidden(&self) -> [Area; 2] {
+        [self.vault.area(), self.fresh().area()]
+    }
+
+    fn fresh(&self) -> MutexGuard<'_, Mapping> {
+        self.fresh.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// While this lives, what is mlocked stays so, and what is not is not.
@@ -425,7 +433,7 @@ impl Vault {
     #[must_use]
     pub fn places(&self) -> Vec<Range<usize>> {
         let mut places = self.program.places();
-        places.extend([&self.vault, &self.fresh].map(|range| range.area().addresses()));
+        places.extend(self.hidden().map(Area::addresses));
         places
     }
 

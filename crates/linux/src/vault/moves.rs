@@ -8,7 +8,7 @@ use rampart_memory::{Bytes, FRAME_BYTES};
 use rustix::io::Errno;
 use rustix::mm::Advice;
 
-use super::{HUGE_PAGES, Side, Span, Tracking, Vault, area, guarded};
+use super::{HUGE_PAGES, Side, Span, Tracking, Vault, guarded};
 use crate::userfaultfd::{Area, MoveError, MoveRefusal, PageRun, PageState, Wake, Wanted};
 use crate::{Block, Error, PAGE_BYTES, PageKind, Pinning};
 
@@ -176,15 +176,15 @@ impl Vault {
 
     /// Has the kernel make a huge page where no faults are ours, and moves it.
     fn populate_huge(&self, span: Span) -> Result<(), MoveError> {
-        let fresh = area(&self.fresh, span);
-        let start = usize::try_from(span.offset().get()).expect("an offset in memory");
-        self.fresh.advise(start..start + fresh.bytes, Advice::LinuxPopulateWrite).map_err(kernel)?;
-        let _mlocked = self.mlocked();
+        let (_mlocked, fresh) = (self.mlocked(), self.fresh());
+        let whole = 0..fresh.bytes();
+        fresh.advise(whole.clone(), Advice::LinuxPopulateWrite).map_err(kernel)?;
+        let to = self.area(Side::Program, span);
         // SAFETY: both ranges are our own, and are reached by raw pointers only.
-        let moved = unsafe { self.userfaultfd().move_pages(fresh.start, self.area(Side::Program, span), Wake::Later) };
+        let moved = unsafe { self.userfaultfd().move_pages(fresh.base(), to, Wake::Later) };
         if moved.is_err() {
             // What did not move must not wait here with its memory; a failure of this as well leaves zeros, no more.
-            let _ = self.fresh.advise(start..start + fresh.bytes, Advice::LinuxDontNeed);
+            let _ = fresh.advise(whole, Advice::LinuxDontNeed);
         }
         moved
     }

@@ -2,17 +2,28 @@
 
 #![allow(unsafe_code, reason = "ends the process by a call of the C library")]
 
+use std::any::Any;
 use std::sync::atomic::Ordering;
 use std::thread;
 
 use rampart_guard::OnError;
 use rampart_memory::Clock as _;
 
+use super::files;
 use super::threads::{Live, NAP};
 use super::wanted::Wanted;
 
 /// How the process ends if a page is beyond correction.
 const STOPPED: i32 = 86;
+
+/// A thread of the guard panicked, outside of what it holds: ends the process.
+pub(super) fn failed(thread: &str, why: &(dyn Any + Send)) -> ! {
+    let text = why.downcast_ref::<&str>().copied().or_else(|| why.downcast_ref::<String>().map(String::as_str));
+    let why = text.unwrap_or("it does not say why");
+    files::say(&format!("rampart: process {} is stopped: {thread} failed: {why}\n", std::process::id()));
+    // SAFETY: it ends the process and runs nothing of the program's.
+    unsafe { libc::_exit(STOPPED) }
+}
 
 impl Live {
     /// The end of a program that wanted a page beyond correction and is to be saved first: all that is good is opened, and nothing is locked,
@@ -50,6 +61,12 @@ impl Live {
             self.held.store(true, Ordering::Release);
             self.unpark_keeper();
         }
+    }
+
+    /// The guard cannot serve the program any more, which would wait for ever: ends the process, and says why.
+    pub(super) fn cannot_go_on(&self, why: &str) -> ! {
+        self.shared.cannot_go_on(why);
+        self.exit()
     }
 
     fn end_process(&self) -> ! {

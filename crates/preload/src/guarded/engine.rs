@@ -90,9 +90,11 @@ impl VaultEngine {
             return self.vault.populate(span);
         }
         let kind = if span.is_huge() { self.vault.options().kind } else { PageKind::Base };
-        let refused = |_| MoveError { moved: Bytes::ZERO, refusal: MoveRefusal::Kernel(Errno::NOMEM) };
-        let mut block = self.known.claim(span.bytes(), kind).map_err(refused)?;
-        self.vault.give(Side::Program, span, &mut block, 0)
+        match self.known.claim(span.bytes(), kind) {
+            Ok(mut block) => self.vault.give(Side::Program, span, &mut block, 0),
+            // Where the process may map no more, which frames it gets is seen when they are locked.
+            Err(_) => self.vault.populate(span),
+        }
     }
 
     /// Zeros where the program has no page.

@@ -7,7 +7,7 @@ use rampart_guard::accesses::Touch;
 use rampart_guard::{Knobs, Method, PageIndex, Served, Span};
 use rampart_linux::protect::Protected;
 use rampart_linux::shared::{SharedRange, has_huge_pages};
-use rampart_linux::userfaultfd::{Cause, Messages, Reach, Stop};
+use rampart_linux::userfaultfd::{Cause, Messages, Reach, Stop, Waited};
 use rampart_linux::vault::{self, PageFault, Side, Tracking, Vault, VaultOptions};
 use rampart_linux::{Error, PageKind, Roots, Window};
 use rampart_memory::{Bytes, FRAME_BYTES};
@@ -262,12 +262,15 @@ impl Memory {
     }
 
     /// Waits for faults and has them served, and first writes to what is watched, until it is to stop.
+    ///
+    /// # Errors
+    /// Why no more can be served: whoever faults next would wait for ever.
     pub fn serve(
         &self,
         stop: &Stop,
         serve: impl Fn(PageIndex, Touch, Option<u32>) -> Served,
         written: impl Fn(PageIndex) -> Served,
-    ) {
+    ) -> Result<(), Error> {
         let serve_one = |fault: PageFault| {
             assert_eq!(fault.side, Side::Program, "nobody reads what is not in the vault");
             let touch = if fault.write { Touch::Write } else { Touch::Read };
@@ -279,14 +282,16 @@ impl Memory {
         let mut messages = Messages::default();
         match self {
             Self::Moved(vault) => {
-                while vault.next(&mut messages, stop).is_ok() {
+                while vault.next(&mut messages, stop)? == Waited::Messages {
                     vault.faults(&messages).for_each(serve_one);
                 }
+                Ok(())
             }
             Self::Shared(range) => {
-                while range.next(&mut messages, stop).is_ok() {
+                while range.next(&mut messages, stop)? == Waited::Messages {
                     range.faults(&messages).for_each(serve_one);
                 }
+                Ok(())
             }
             Self::Protected(_, mailbox) => loop {
                 mailbox.serve(|page, touch| serve(page, touch, None));

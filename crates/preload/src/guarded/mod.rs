@@ -44,19 +44,20 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use rampart_guard::accesses::Touch;
 use rampart_guard::server::UNGUARDED;
-use rampart_guard::{Knobs, Layout, PageIndex};
+use rampart_guard::{Knobs, Layout, Method, PageIndex};
 use rampart_linux::Window;
 use rampart_memory::Bytes;
+use rustix::io::Errno;
 
 use crate::Error;
 use crate::ground::{Ground, Plain, Span, length};
+use crate::heap::LEAST_RANGE;
 use crate::start::say;
 
 use self::mark::Mark;
 use self::memory::Memory;
 use self::threads::{Live, Used};
 
-#[cfg(not(test))]
 pub(crate) use self::blocked::Signals;
 pub use self::mailbox::Answer;
 
@@ -264,11 +265,14 @@ impl Guarded {
     /// Keeps all that can be locked in RAM, each page from its first touch on. `false`: this process may not lock so much; pages move all
     /// the same where other memory is mlocked.
     pub fn mlock(&self) -> bool {
+        // A handler of the program's that touches a locked page would wait for the thread that it interrupted.
+        let _signals = Signals::block_all();
         self.memory().is_none_or(|memory| memory.mlock().is_ok())
     }
 
     /// Before all memory of the process is let go.
     pub fn munlock(&self) {
+        let _signals = Signals::block_all();
         if let Some(memory) = self.memory() {
             memory.munlock();
         }
@@ -398,10 +402,24 @@ impl Ground for Guarded {
                 self.memory.store(Box::into_raw(Box::new(memory)), Ordering::Release);
                 Ok(base)
             }
+            // There may be room for less.
+            Err(rampart_linux::Error::Claim { .. }) if bytes > LEAST_RANGE => {
+                Err(Error::Reserve { bytes, cause: Errno::NOMEM })
+            }
             Err(error) => {
                 say_once(&format!("rampart: the heap is not guarded: {error}\n"));
                 Plain.reserve(bytes)
             }
+        }
+    }
+
+    /// So that a program that uses half of the addresses finds room for all that, even where none of it fits into the range.
+    fn parts(&self) -> u64 {
+        match knobs().map(|knobs| knobs.method) {
+            // Something as long stands behind it.
+            Ok(Method::Move | Method::Minor) => 12,
+            Ok(Method::Mprotect) => 6,
+            Err(_) => Plain.parts(),
         }
     }
 

@@ -121,6 +121,13 @@ impl Shared {
         }
     }
 
+    /// The guard cannot go on, for this reason, and the program is stopped.
+    pub fn cannot_go_on(&self, why: &str) {
+        if !self.tell(&format!("{{\"event\":\"guard_failed\",\"at\":{},\"why\":{}}}\n", now(), json(why))) {
+            say(&format!("rampart: process {} is stopped: its guard cannot go on: {why}\n", std::process::id()));
+        }
+    }
+
     /// Where all this is.
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()

@@ -5,6 +5,7 @@
 //! guard, they ask of the keeper ([`super::asking`]). How they end the process stands in [`super::ending`].
 
 use std::cell::RefCell;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -15,6 +16,7 @@ use rampart_guard::{Guard, Knobs, Layout, PageIndex, Served, Span};
 use rampart_linux::SteadyClock;
 use rampart_linux::userfaultfd::Stop;
 use rampart_memory::{Bytes, Clock};
+use rustix::process::{Resource, getrlimit};
 use rustix::thread::Pid;
 
 use crate::private::Outside;
@@ -23,6 +25,7 @@ use super::any::AnyEngine;
 use super::beside::Beside;
 use super::blocked::Signals;
 use super::desk::Desk;
+use super::ending;
 use super::engine::as_vault;
 use super::files;
 use super::frames::Known;
@@ -79,7 +82,7 @@ impl Live {
             // Who started it waits for it.
             answer.send(begun).expect("somebody waits");
             if let Some(live) = live {
-                live.handle();
+                live.handle()
             }
         });
         drop(signals);
@@ -93,6 +96,7 @@ impl Live {
     fn begin_here(memory: &'static Memory, layout: Layout, knobs: Knobs, used: &Used) -> Result<&'static Self, String> {
         files::take_own_table().map_err(|error| error.to_string())?;
         memory.open().map_err(|error| error.to_string())?;
+        keep_room(memory.bytes());
         let shared: &'static Shared = Box::leak(Box::new(Shared::new()));
         let known: &'static Known = Box::leak(Box::new(Known::begin(shared.folder(), shared.counts)?));
         let pool = memory.pool(shared, known)?;
@@ -155,7 +159,7 @@ impl Live {
     }
 
     /// Serves faults until the process ends.
-    fn handle(&'static self) {
+    fn handle(&'static self) -> ! {
         let beside = RefCell::new(Beside::new(&self.keeper_id));
         let serve = |page, touch, thread: Option<u32>| {
             let served = self.guard.fault(page, touch, self.clock.now(), || {
@@ -170,7 +174,10 @@ impl Live {
             }
             served
         };
-        self.memory.serve(&self.stop, serve, |page| self.guard.written(page));
+        match self.memory.serve(&self.stop, serve, |page| self.guard.written(page)) {
+            Ok(()) => self.cannot_go_on("nobody serves its faults any more"),
+            Err(why) => self.cannot_go_on(&why.to_string()),
+        }
     }
 
     pub(super) fn wake_keeper(&self) {
@@ -212,14 +219,29 @@ impl Live {
     }
 }
 
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<Thread, String> {
+/// Where the process may have so many addresses and no more, the guard takes its own before the program has the last: for the codes of a
+/// range, a thirty-second of it, and for what it works with.
+fn keep_room(range: Bytes) {
+    if let Some(limit) = getrlimit(Resource::As).current {
+        let room = usize::try_from((range.get() + limit) / 32).unwrap_or(0).min(64 << 20);
+        let mut kept = Vec::<u8>::new();
+        // What was allocated once stays in the guard's arena. Without it the guard may be out of memory before the program is.
+        let _ = kept.try_reserve_exact(room);
+        std::hint::black_box(kept.as_ptr());
+    }
+}
+
+/// Starts a thread of the guard, which ends the process if it fails: somebody waits for it.
+fn spawn(name: &'static str, work: impl FnOnce() + Send + 'static) -> Result<Thread, String> {
     let thread = thread::Builder::new().name(name.to_owned()).stack_size(256 << 10).spawn(move || {
         // As long as the process.
         std::mem::forget(Outside::enter().expect("the guard has few threads"));
         let _uncounted = Uncounted::enter();
         // It reads locked pages, and is told so of one that the hardware gave up.
         Signals::take(libc::SIGBUS);
-        work();
+        if let Err(why) = panic::catch_unwind(AssertUnwindSafe(work)) {
+            ending::failed(name, why.as_ref());
+        }
     });
     thread.map(|thread| thread.thread().clone()).map_err(|error| format!("cannot start a thread: {error}"))
 }

@@ -299,10 +299,13 @@ fn some_test(text: &str) -> Result<TestChoice, String> {
     if text == "none" { Ok(TestChoice::None) } else { a_test_that_reads(text).map(TestChoice::March) }
 }
 
-/// A stock is at least of one huge page.
+/// None, or at least one huge page.
 fn some_spare(text: &str) -> Result<Bytes, String> {
+    if text == "0" {
+        return Ok(Bytes::ZERO);
+    }
     let spare = some_size(text)?;
-    if spare < Bytes::from_mib(2) { Err("a stock is of 2MiB at least".to_owned()) } else { Ok(spare) }
+    if spare < Bytes::from_mib(2) { Err("say 0, or 2MiB or more".to_owned()) } else { Ok(spare) }
 }
 
 fn some_percent(text: &str) -> Result<u32, String> {

@@ -88,6 +88,7 @@ impl Follower {
                 "failed" => eprintln!("rampart: {}; {}", failed(event), self.is_on_the_map(event, &kept)),
                 "erring" => eprintln!("rampart: {}; {}", ERRING, self.is_kept(event, &kept)),
                 "stopped" => eprintln!("rampart: {}", stopped(*process, event)),
+                "guard_failed" => eprintln!("rampart: {}", guard_failed(*process, event)),
                 "held" => self.run_command(*process, event),
                 _ => {}
             }
@@ -286,6 +287,11 @@ fn stopped(process: u32, event: &Event) -> String {
     let thread = event.thread.map_or_else(String::new, |thread| format!(": thread {thread} wanted it"));
     let code = event.code.as_ref().map_or_else(String::new, |code| format!(", at {code}"));
     format!("process {process} was stopped before it used the page{thread}{code}")
+}
+
+fn guard_failed(process: u32, event: &Event) -> String {
+    let why = event.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+    format!("process {process} was stopped: its guard cannot go on{why}")
 }
 
 #[cfg(test)]

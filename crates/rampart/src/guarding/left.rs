@@ -14,7 +14,7 @@ use super::folder;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// What happened: `corrected`, `transient`, `codes_wrong`, `uncorrectable`, `lost`, `held`, `stopped`; `given_up`: the hardware
-    /// reported the page lost; `failed`, or `failed_emulated`: a frame failed its test; `erring`: it passed, but is no better.
+    /// reported the page lost; `failed`, or `failed_emulated`: a frame failed its test; `erring`: it passed, but is no better; `guard_failed`.
     pub event: String,
     /// When, in microseconds since 1970.
     pub at: Option<u64>,
@@ -36,6 +36,8 @@ pub struct Event {
     pub thread: Option<u32>,
     /// Where in the program's code it was, as `FILE+0xOFFSET`.
     pub code: Option<String>,
+    /// Why the guard could not go on.
+    pub why: Option<String>,
 }
 
 /// What is told as it is counted, by the names of its events.

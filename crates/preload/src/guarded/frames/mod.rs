@@ -29,9 +29,11 @@ use std::time::Instant;
 use rampart_guard::stock::TRAY_PAGES;
 use rampart_guard::{Counter, Counts, FrameKnobs, Frames, Refusal, Stock, Untested};
 use rampart_linux::vault::{Side, Span, Vault};
-use rampart_linux::{Block, Error, Pagemap, Roots, SteadyClock, SystemClock};
+use rampart_linux::{Block, Error, MemoryState, Pagemap, Roots, SteadyClock, SystemClock};
 use rampart_memory::fault_map::{Evidence, Origin};
 use rampart_memory::{Bytes, Clock, FRAME_BYTES, Frame, Timestamp};
+
+use rustix::process::{Resource, getrlimit};
 
 use super::engine::refused;
 use super::shared::Shared;
@@ -79,7 +81,8 @@ impl Pool {
         known: &'static Known,
     ) -> Result<Option<Self>, String> {
         let Ok(text) = env::var("RAMPART_GUARD_FRAMES") else { return Ok(None) };
-        let knobs: FrameKnobs = text.parse().map_err(|error| format!("RAMPART_GUARD_FRAMES: {error}"))?;
+        let mut knobs: FrameKnobs = text.parse().map_err(|error| format!("RAMPART_GUARD_FRAMES: {error}"))?;
+        knobs.spare = knobs.spare.min(room());
         Ok(Some(Self::new(vault, shared, known, knobs, Planted::from_environment()?)))
     }
 
@@ -91,7 +94,9 @@ impl Pool {
         planted: Option<Planted>,
     ) -> Self {
         let clock = SteadyClock::default();
-        let most = usize::try_from(knobs.spare.frames() / TRAY_PAGES).unwrap_or(usize::MAX).max(1);
+        let trays = usize::try_from(knobs.spare.frames() / TRAY_PAGES).unwrap_or(usize::MAX);
+        // Who waits for tested memory gets it by way of the shelf.
+        let most = trays.max(usize::from(knobs.untested == Untested::Wait));
         Self {
             vault,
             test: FrameTest::new(&knobs),
@@ -351,6 +356,14 @@ impl Pool {
         let pages: Vec<u64> = bad.keys().copied().collect();
         self.shelf().retired.extend(known::hold(block, &pages));
     }
+}
+
+/// The most that may lie ready: a part of what the process may have of addresses, and of what its control group leaves it.
+fn room() -> Bytes {
+    let addresses = getrlimit(Resource::As).current.map_or(u64::MAX, |limit| limit / 64);
+    let group = MemoryState::read(&Roots::default()).ok().and_then(|state| state.cgroup);
+    let group = group.map_or(u64::MAX, |group| group.headroom().get() / 16);
+    Bytes::new(addresses.min(group))
 }
 
 /// Why a frame is not to be used.

@@ -243,7 +243,7 @@ fn events(body: &mut String, events: &[Event]) {
     }
     body.push_str("<h2>Events</h2>\n<div class=table><table>\n<tr><th>when<th>what<th class=number>page<th class=number>offset<th class=number>address<th class=number>frame<th class=number>bits<th>allocated at<th>wanted by\n");
     let cell = |value: Option<String>| format!("<td class=number>{}", value.unwrap_or_else(|| "–".to_owned()));
-    for Event { event, at, page, offset, address, frame, bits, evidence: _, site, thread, code } in
+    for Event { event, at, page, offset, address, frame, bits, evidence: _, site, thread, code, why } in
         events.iter().take(EVENTS_SHOWN)
     {
         let hexadecimal = |number: &u64| format!("{number:#x}");
@@ -256,7 +256,7 @@ fn events(body: &mut String, events: &[Event]) {
         ];
         let when = at.map_or_else(|| "–".to_owned(), |at| show::moment(Timestamp::from_micros(at)));
         let site = site.as_deref().unwrap_or("–");
-        let known = [thread.map(|thread| format!("thread {thread}")), code.clone()];
+        let known = [thread.map(|thread| format!("thread {thread}")), code.clone(), why.clone()];
         let known = known.into_iter().flatten().collect::<Vec<_>>().join(", ");
         let _ = writeln!(
             body,

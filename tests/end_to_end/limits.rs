@@ -1,0 +1,131 @@
+//! Programs under guard whose limits are low, or are lowered while they run: nothing hangs, and what is out of reach is so as without a guard.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::guarded::{count, engines, library, passes_trap, run, victim};
+use crate::harness::{Rampart, Said};
+
+fn goes_on(names: &[&str]) {
+    let rampart = Rampart::new();
+    let Some(limits) = victim(&rampart, "limits") else { return };
+    for engine in engines(&rampart) {
+        for name in names {
+            passes_trap(&rampart, &["--engine", engine, "--cap", "4MiB"], &[&limits, name]);
+        }
+    }
+}
+
+#[test]
+fn a_program_that_may_open_no_file_any_more_goes_on_under_guard() {
+    goes_on(&["no-files", "one-file", "soft-files", "from-outside"]);
+}
+
+#[test]
+fn a_program_that_may_have_no_more_addresses_goes_on_under_guard() {
+    goes_on(&["addresses"]);
+}
+
+#[test]
+fn a_program_that_has_all_mappings_that_it_may_goes_on_under_guard() {
+    goes_on(&["mappings"]);
+}
+
+/// Runs a program by a shell that limits itself first, and with it `rampart run`.
+fn run_below(rampart: &Rampart, limit: &str, arguments: &[&str]) -> Said {
+    let mut command = Command::new("timeout");
+    command.args(["-s", "KILL", "600", "sh", "-c", &format!("{limit}; exec \"$@\""), "sh"]);
+    command.args([env!("CARGO_BIN_EXE_rampart"), "run"]).args(arguments).stdin(Stdio::null());
+    command.env("RAMPART_STORE", rampart.store()).env("RAMPART_GUARD_LIBRARY", library()).current_dir(rampart.folder());
+    Said::from(command.output().expect("the binary runs"))
+}
+
+#[test]
+fn sixty_four_open_files_are_enough_and_with_fewer_it_is_said_that_nothing_is_guarded() {
+    let rampart = Rampart::new();
+    let Some(limits) = victim(&rampart, "limits") else { return };
+    for engine in engines(&rampart) {
+        for (files, is_guarded) in [("ulimit -n 64", true), ("ulimit -n 6", false)] {
+            let options = ["--engine", engine, "--cap", "4MiB", "--", &limits, "nothing"];
+            let said = run_below(&rampart, files, &options);
+            assert_eq!((said.code, said.out.as_str()), (Some(0), "16384 pages are right\n"), "{engine}: {}", said.err);
+            assert_eq!(!said.err.contains("is not guarded"), is_guarded, "{engine} {files}: {}", said.err);
+        }
+    }
+}
+
+/// Where nobody can serve its faults any more, a program ends with a line; it never waits for ever.
+#[test]
+fn a_guard_that_cannot_go_on_ends_the_program_and_says_why() {
+    let rampart = Rampart::new();
+    let Some(limits) = victim(&rampart, "limits") else { return };
+    for engine in engines(&rampart).filter(|&engine| engine != "mprotect") {
+        let said = run(&rampart, &["--engine", engine, "--cap", "4MiB", "--", &limits, "no-poll"]);
+        assert_eq!((said.code, said.out.as_str()), (Some(86), ""), "{engine}: {}", said.err);
+        assert!(said.err.contains("was stopped: its guard cannot go on: "), "{engine}: {}", said.err);
+    }
+}
+
+/// So many KiB of addresses are twice what the program has at most without a guard, or what it goes on with when they are used up.
+#[test]
+fn a_program_has_room_where_it_may_have_twice_the_addresses_that_it_uses() {
+    let rampart = Rampart::new();
+    let Some(limits) = victim(&rampart, "limits") else { return };
+    for engine in engines(&rampart) {
+        for (kib, name) in [("530000", "pieces"), ("300000", "nothing"), ("300000", "allocates-all")] {
+            let script = format!("ulimit -v {kib}; exec {limits} {name}");
+            let options = ["--engine", engine, "--cap", "4MiB", "--report", "report.json", "--", "sh", "-c", &script];
+            let said = run(&rampart, &options);
+            let ended = (said.code, said.out.as_str());
+            assert_eq!(ended, (Some(0), "16384 pages are right\n"), "{engine} {kib} {name}: {}", said.err);
+            assert!(!said.err.contains("is not guarded:"), "{engine} {kib} {name}: {}", said.err);
+            assert!(count(&crate::guarded::report(&rampart), "first_uses") > 0, "{engine} {kib} {name}");
+        }
+    }
+}
+
+/// A control group that is gone when it is dropped.
+struct Group(PathBuf);
+
+impl Group {
+    /// With so much memory; `None` where this user may make none, or nobody may.
+    fn new(bytes: u64) -> Option<Self> {
+        let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+        let (root, path, limit) = own.lines().find_map(|line| match line.split(':').collect::<Vec<_>>()[..] {
+            [_, "memory", path] => Some(("/sys/fs/cgroup/memory", path, "memory.limit_in_bytes")),
+            ["0", "", path] if own.lines().count() == 1 => Some(("/sys/fs/cgroup", path, "memory.max")),
+            _ => None,
+        })?;
+        let parents = [format!("{root}{path}"), root.to_owned()];
+        let name = format!("rampart-test-{}", std::process::id());
+        let group =
+            parents.iter().map(|parent| PathBuf::from(parent).join(&name)).find(|group| fs::create_dir(group).is_ok());
+        let group = Self(group?);
+        fs::write(group.0.join(limit), bytes.to_string()).ok()?;
+        Some(group)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn a_program_has_room_where_its_group_may_have_a_quarter_more_memory_than_it_uses() {
+    const PLAIN: u64 = 258 << 20;
+    let rampart = Rampart::new();
+    let Some(limits) = victim(&rampart, "limits") else { return };
+    let Some(group) = Group::new(PLAIN + PLAIN / 4) else {
+        println!("skipped: no control group can be made");
+        return;
+    };
+    for engine in engines(&rampart) {
+        let enter = format!("echo $$ > {}", group.0.join("cgroup.procs").display());
+        let said = run_below(&rampart, &enter, &["--engine", engine, "--cap", "4MiB", "--", &limits, "pieces"]);
+        assert_eq!((said.code, said.out.as_str()), (Some(0), "16384 pages are right\n"), "{engine}: {}", said.err);
+        assert!(!said.err.contains("is not guarded"), "{engine}: {}", said.err);
+    }
+}
