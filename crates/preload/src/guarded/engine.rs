@@ -12,8 +12,7 @@ use rampart_guard::{Engine, Frames, PageIndex, Refusal, Span};
 use rampart_linux::userfaultfd::{MoveError, MoveRefusal, Wake};
 use rampart_linux::vault::{self, Side, Tally, Vault};
 use rampart_linux::{Block, PageKind, Pagemap, Roots};
-use rampart_memory::{Bytes, Frame};
-use rustix::io::Errno;
+use rampart_memory::Frame;
 
 use super::frames::{Known, Pool};
 use super::lost::{self, Lost};
