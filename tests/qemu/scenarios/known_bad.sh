@@ -5,7 +5,7 @@
 frames="0xc000 0xc001 0xc123"
 
 all_are_poisoned() {
-  for frame in $frames; do is_poisoned "$frame" || return 1; done
+  for frame in $frames; do poisoned "$frame" || return 1; done
 }
 
 are_said_to_be() {
@@ -15,7 +15,7 @@ are_said_to_be() {
 
 forgotten() {
   for frame in $frames; do
-    if is_poisoned "$frame"; then return 1; fi
+    if poisoned "$frame"; then return 1; fi
   done
   are_said_to_be 'NOT retired: in use' && rampart status | grep -q '3 NOT retired: in use' &&
     rampart map show --json | grep -q '"now": "in-use"'
