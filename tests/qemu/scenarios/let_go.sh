@@ -2,12 +2,6 @@
 # which is more than its codes rebuild.
 # memory: 448M
 
-poisoned() {
-  # 8 bytes a frame; bit 19 is HWPOISON (Documentation/admin-guide/mm/pagemap.rst).
-  byte=$(dd if=/proc/kpageflags bs=8 skip="$(($1))" count=1 2>/dev/null | od -An -tx1 | awk '{ print $3 }')
-  [ $((0x$byte & 8)) -ne 0 ]
-}
-
 RAMPART_GUARD_LIBRARY=/bin/librampart_preload.so rampart run --engine mprotect --cap 4MiB -- keeper >/tmp/said 2>/tmp/told &
 guard=$!
 while [ ! -s /tmp/said ] && kill -0 "$guard" 2>/dev/null; do sleep 1; done
