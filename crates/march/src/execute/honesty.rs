@@ -6,7 +6,7 @@
 //! same lines when they were just touched and when they were just flushed. **Why this way.** What is swept would fit in
 //! a cache, so nothing leaves it by chance; and one line a page is probed, in random order, so no prefetcher helps.
 //!
-//! A busy machine disturbs such a measurement now and then, so one that speaks against a method is taken again ([`settle`]).
+//! A busy machine disturbs such a measurement now and then, so one that speaks against a method is taken again (`settle`).
 
 use std::fmt;
 use std::slice;
