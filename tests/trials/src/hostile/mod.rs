@@ -2,7 +2,7 @@
 //!
 //! **Problem.** A guard is a library in somebody else's process, and whatever limits, signals, sandboxes, and files that process has
 //! it has too. **Idea.** Each setting is a few words of shell that put it around `$RUN $SUMS`; it runs once with an empty `$RUN`
-//! and once with each engine, and what came of both is compared ([`judge`](mod@judge)). **Why a shell.** A person can paste a line of the
+//! and once with each engine, and what came of both is compared (`judge`). **Why a shell.** A person can paste a line of the
 //! table and see for himself.
 
 mod judge;
