@@ -5,6 +5,8 @@
 //! process, it can be waited for with a limit, and it need not be a child's.
 
 use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -63,11 +65,23 @@ impl Process {
     }
 }
 
+/// The program that this command starts ignores a signal from its beginning on, whatever this process does with it.
+#[allow(unsafe_code, reason = "what is done between fork and exec may be harmful")]
+pub fn ignore_in_program(command: &mut Command, signal: i32) {
+    // SAFETY: signal(2) may be called between fork and exec (signal-safety(7)), and nothing else is.
+    unsafe {
+        command.pre_exec(move || match libc::signal(signal, libc::SIG_IGN) {
+            libc::SIG_ERR => Err(std::io::Error::last_os_error()),
+            _ => Ok(()),
+        });
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::process::ExitStatusExt as _;
-    use std::process::{Child, Command};
+    use std::process::Child;
 
     const LONG: Duration = Duration::from_secs(60);
 

@@ -4,10 +4,11 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
-use rampart_linux::process::Process;
+use rampart_linux::process::{Process, ignore_in_program};
+use signal_hook::consts::SIGCHLD;
 
 use crate::error::Error;
-use crate::signals::Relayed;
+use crate::signals::{Relayed, heed_children};
 
 /// A program that was started. Ctrl-C reaches it from the terminal; signals that others send to us are passed on.
 pub struct Program {
@@ -24,6 +25,9 @@ impl Program {
     pub fn start(mut command: Command) -> Result<Self, Error> {
         // Before there is a program: from its first moment on it is not left behind.
         let signals = Relayed::catch()?;
+        if heed_children()? {
+            ignore_in_program(&mut command, SIGCHLD);
+        }
         let name = command.get_program().to_string_lossy().into_owned();
         let child = command.spawn().map_err(|cause| Error::Program { name, cause })?;
         Ok(Self { process: Process::find(child.id())?, child, signals })

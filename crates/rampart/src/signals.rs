@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::flag;
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
@@ -38,7 +38,7 @@ impl Relayed {
     /// From now on these signals no longer end this process. One that is ignored stays so: a program inherits that (`nohup`), and would
     /// not inherit a handler.
     pub fn catch() -> Result<Self, Error> {
-        let ignored = std::fs::read_to_string("/proc/self/status").map_or(0, |status| ignored(&status));
+        let ignored = ignored_here();
         let caught = RELAYED.iter().filter(|&&signal| ignored >> (signal - 1) & 1 == 0);
         SignalsInfo::new(caught).map(Self).map_err(Error::Signal)
     }
@@ -48,6 +48,20 @@ impl Relayed {
         let by_somebody = |cause| matches!(cause, Cause::Sent(Sent::User | Sent::Queue | Sent::TKill));
         self.0.pending().filter(move |origin| by_somebody(origin.cause)).map(|origin| origin.signal)
     }
+}
+
+/// Whether whoever started this process made it ignore SIGCHLD. Linux throws away how the children of such a process end (wait(2)), so it is
+/// caught from now on; a program that we start is to ignore it by itself.
+pub fn heed_children() -> Result<bool, Error> {
+    let was_ignored = ignored_here() >> (SIGCHLD - 1) & 1 == 1;
+    if was_ignored {
+        flag::register(SIGCHLD, Arc::default()).map_err(Error::Signal)?;
+    }
+    Ok(was_ignored)
+}
+
+fn ignored_here() -> u64 {
+    std::fs::read_to_string("/proc/self/status").map_or(0, |status| ignored(&status))
 }
 
 /// The mask of ignored signals in a process' status (proc_pid_status(5)).

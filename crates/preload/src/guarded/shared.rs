@@ -19,7 +19,7 @@ use rampart_linux::SystemClock;
 use rampart_memory::fault_map::{Evidence, Origin};
 use rampart_memory::{Clock, Frame};
 use rustix::fd::{AsRawFd as _, OwnedFd};
-use rustix::fs::{Mode, OFlags, ftruncate, open};
+use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, ftruncate, open};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use rustix::process::{Uid, geteuid};
@@ -194,7 +194,11 @@ fn json(text: &str) -> String {
 
 fn mapped(path: &Path) -> Option<&'static Counts> {
     let file = created(path, OFlags::empty())?;
-    ftruncate(&file, Counts::BYTES as u64).ok()?;
+    // A write to a page of a file that has no room on its disk ends a process by SIGBUS.
+    match fallocate(&file, FallocateFlags::empty(), 0, Counts::BYTES as u64) {
+        Err(Errno::OPNOTSUPP) => ftruncate(&file, Counts::BYTES as u64).ok()?,
+        allocated => allocated.ok()?,
+    }
     // SAFETY: a new mapping where the kernel chooses, of a file that is long enough.
     let memory =
         unsafe { mmap(ptr::null_mut(), Counts::BYTES, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0) };
