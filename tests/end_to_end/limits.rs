@@ -46,11 +46,17 @@ fn sixty_four_open_files_are_enough_and_with_fewer_it_is_said_that_nothing_is_gu
     let rampart = Rampart::new();
     let Some(limits) = victim(&rampart, "limits") else { return };
     for engine in engines(&rampart) {
-        for (files, is_guarded) in [("ulimit -n 64", true), ("ulimit -n 6", false)] {
-            let options = ["--engine", engine, "--cap", "4MiB", "--", &limits, "nothing"];
-            let said = run_below(&rampart, files, &options);
-            assert_eq!((said.code, said.out.as_str()), (Some(0), "16384 pages are right\n"), "{engine}: {}", said.err);
-            assert_eq!(!said.err.contains("is not guarded"), is_guarded, "{engine} {files}: {}", said.err);
+        let options = ["--engine", engine, "--cap", "4MiB", "--", &limits, "nothing"];
+        let said = run_below(&rampart, "ulimit -n 64", &options);
+        assert_eq!((said.code, said.out.as_str()), (Some(0), "16384 pages are right\n"), "{engine}: {}", said.err);
+        assert!(!said.err.contains("is not guarded"), "{engine}: {}", said.err);
+        let alone = format!("ulimit -n 6; exec {limits} nothing");
+        let said = run(&rampart, &["--engine", engine, "--cap", "4MiB", "--", "sh", "-c", &alone]);
+        assert_eq!((said.code, said.out.as_str()), (Some(0), "16384 pages are right\n"), "{engine}: {}", said.err);
+        assert!(said.err.contains("is not guarded"), "{engine}: {}", said.err);
+        for files in [6, 10] {
+            let said = run_below(&rampart, &format!("ulimit -n {files}"), &options);
+            assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{engine} {files}: nothing was started");
         }
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
 
 use crate::Error;
 
@@ -65,6 +65,13 @@ impl Process {
     }
 }
 
+/// Whether this process may open so many files more, which it finds out by opening them for a moment.
+#[must_use]
+pub fn may_open(files: usize) -> bool {
+    let opened: Result<Vec<OwnedFd>, Errno> = (0..files).map(|_| pidfd_open(getpid(), PidfdFlags::empty())).collect();
+    !matches!(opened, Err(Errno::MFILE))
+}
+
 /// The program that this command starts ignores a signal from its beginning on, whatever this process does with it.
 #[allow(unsafe_code, reason = "what is done between fork and exec may be harmful")]
 pub fn ignore_in_program(command: &mut Command, signal: i32) {
@@ -100,6 +107,13 @@ mod tests {
         assert_eq!(child.wait().unwrap().signal(), Some(15));
         process.pass_on(15);
         assert!(process.has_ended(Duration::ZERO));
+    }
+
+    #[test]
+    fn more_files_than_the_limit_cannot_be_opened() {
+        let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
+        assert!(may_open(8));
+        assert!(most > 1 << 20 || !may_open(usize::try_from(most).unwrap()), "some are open already");
     }
 
     #[test]

@@ -118,6 +118,8 @@ pub enum Error {
         /// Its first complaint.
         why: String,
     },
+    /// too few files may be open at once to follow a program: raise the limit to 64 (`ulimit -n 64`)
+    FewFiles,
     /// cannot wait for the program: {0}
     Waiting(#[source] io::Error),
     /// the trace cannot be written to {path}: {cause}

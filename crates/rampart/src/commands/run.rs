@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rampart_diagnostic::Machine;
 use rampart_guard::{Knobs, Method, server as liveness};
 use rampart_linux::executable::{self, LeftAlone};
+use rampart_linux::process::may_open;
 use rampart_linux::shared::has_huge_pages;
 use rampart_linux::{Block, PageKind, Roots, SystemClock};
 use rampart_march::execute::honesty::{self, NoneBypasses};
@@ -32,9 +33,17 @@ use crate::store;
 /// How often it is looked what the guards have told.
 const GLANCE: Duration = Duration::from_millis(10);
 
+/// How many files are open at once here, beside those that were inherited: signals, the program, the folder, what guards
+/// write, and the store.
+const OPEN_FILES: usize = 16;
+
 /// Runs the program and exits as it does: its exit code, or 128 and the signal that ended it, as shells have it.
 pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error> {
     let library = library::find().ok_or(Error::NoGuardLibrary)?;
+    // Before anything starts that could not be followed.
+    if !may_open(OPEN_FILES) {
+        return Err(Error::FewFiles);
+    }
     let outputs = Outputs::prepare(arguments)?;
     let left_alone = left_alone(&arguments.program[0]);
     let choice = choice::choose(arguments.engine.map(Into::into), choice::why_not)?;
