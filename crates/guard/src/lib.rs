@@ -20,6 +20,7 @@
 //! | [`guard`] | the state machine over these |
 //! | [`witness`] | who is told what it sees |
 //! | [`frames`] | what a user may set about the frames below |
+//! | `backoff` | how long to wait before what was refused is tried again |
 //! | [`bad_frames`] | which frames the program is not to get |
 //! | [`stock`] | how much tested memory is kept ready |
 //! | [`counts`] | what was done |
@@ -36,6 +37,7 @@
 
 pub mod accesses;
 pub mod ahead;
+mod backoff;
 pub mod bad_frames;
 pub mod cap;
 pub mod counts;

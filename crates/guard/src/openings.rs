@@ -14,15 +14,13 @@ use std::time::Duration;
 
 use rampart_memory::Timestamp;
 
+use crate::backoff::wait_after;
 use crate::cap::Cap;
 use crate::layout::BlockIndex;
 use crate::units::Units;
 
-/// What could not be locked is tried again after this: longer than most work of a device takes.
+/// What could not be locked is tried again after this: longer than most work of a device takes. After ten seconds at most.
 const RETRY: Duration = Duration::from_millis(10);
-
-/// Each further refusal doubles that, so often at most: to ten seconds.
-const DOUBLINGS: u32 = 10;
 
 /// Units of a block that were opened at once, and are to be locked at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,7 +190,7 @@ impl Openings {
     /// As [`Openings::stays`], since the machine refuses to lock it: a block that is refused again and again is tried less and less often.
     pub fn refused(&mut self, opening: Opening, now: Timestamp) {
         let refusals = self.refusals.entry(opening.block).or_insert(0);
-        let wait = RETRY * (1 << (*refusals).min(DOUBLINGS));
+        let wait = wait_after(RETRY, *refusals);
         *refusals = refusals.saturating_add(1);
         self.hold(opening, now.after(wait));
     }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use rampart_memory::Timestamp;
 
+use crate::backoff::wait_after;
 use crate::counts::Counter;
 use crate::engine::{Engine, Frames};
 use crate::layout::BlockIndex;
@@ -22,15 +23,8 @@ use super::{Guard, Ordering};
 /// Blocks looked at in one step.
 const STEP: u64 = 4096;
 
-/// A block that could not be put on tested frames is tried again after this.
+/// A block that could not be put on tested frames is tried again after this, and after two minutes at most.
 const RETRY: Duration = Duration::from_millis(100);
-
-/// Each further refusal doubles that, so often at most: to two minutes.
-const DOUBLINGS: u32 = 10;
-
-fn wait_after(refusals: u32) -> Duration {
-    RETRY * (1 << (refusals - 1).min(DOUBLINGS))
-}
 
 /// How far a round through all blocks has come.
 #[derive(Clone, Copy, Debug, Default)]
@@ -62,7 +56,7 @@ impl<E: Engine> Guard<'_, E> {
             let block = BlockIndex(round.next);
             let mut known = self.table.lock(block);
             let good = known.tested.is_some_and(|tested| now.since(tested) < lifetime);
-            let waits = known.refused.is_some_and(|(refusals, at)| now.since(at) < wait_after(refusals));
+            let waits = known.refused.is_some_and(|(refusals, at)| now.since(at) < wait_after(RETRY, refusals - 1));
             let renewal = if self.table.locked(&known) != self.layout().all_units() || good || waits {
                 Renewal::Nothing
             } else {
