@@ -103,6 +103,20 @@ pub fn signal(child: &Child, name: &str) {
     assert!(sent.expect("sh runs").success(), "SIG{name} is sent");
 }
 
+/// A signal that comes before a child catches it ends the child.
+pub fn wait_until_it_catches_interrupts(child: &Child) {
+    const SIGINT_BIT: u64 = 1 << 1;
+    let catches = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).expect("the child runs");
+        assert!(!status.contains("State:\tZ"), "it ended before it caught signals");
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("Linux reports it");
+        u64::from_str_radix(caught.trim(), 16).expect("a mask") & SIGINT_BIT != 0
+    };
+    while !catches() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
 pub fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata("/proc/self").expect("/proc is mounted").uid() == 0

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use crate::harness::{Rampart, end, signal};
+use crate::harness::{Rampart, end, signal, wait_until_it_catches_interrupts};
 
 /// Whether detours can be measured here; if not, why.
 fn measurable(rampart: &Rampart) -> bool {
@@ -52,7 +52,8 @@ fn a_measurement_that_is_stopped_shows_what_it_saw() {
         return;
     }
     let child = rampart.start(&["noise", "--for", "1h"]);
-    std::thread::sleep(Duration::from_millis(700));
+    wait_until_it_catches_interrupts(&child);
+    std::thread::sleep(Duration::from_millis(200));
     signal(&child, "INT");
     let said = end(child);
     assert_eq!(said.code, Some(0), "{said:?}");

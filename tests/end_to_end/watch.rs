@@ -186,7 +186,8 @@ fn a_reload_raises_and_lowers_the_number_of_testers() {
 fn between_sweeps_it_holds_nothing_and_after_a_restart_it_knows_what_it_tested() {
     let rampart = Rampart::new();
     let log = rampart.folder().join("events.jsonl");
-    let options = ["watch", "--lifetime", "3m", "--max-share", "100%", "--max-fidelity", "1", "--json"];
+    let shares = ["--max-share", "100%", "--busy-share", "100%"];
+    let options = [&["watch", "--lifetime", "3m", "--max-fidelity", "1", "--json"][..], &shares].concat();
     let log_at = ["--events", log.to_str().unwrap()];
     let child = start_with_2_gib(&rampart, &[&options[..], &log_at].concat());
     let begun = Instant::now();
