@@ -11,6 +11,7 @@
 //! | [`spec`] | how a person writes a fault at its place |
 //! | [`effect`] | what a fault does to the words that it watches |
 //! | [`injector`] | all faults: which are awake, how often each acted, the commands of a scenario |
+//! | [`rests`] | when to leave the CPU to others for a moment |
 //!
 //! Libraries: `humantime` (times), `rand` and `rand_chacha` (intermittent faults, the same from one seed), `displaydoc` and
 //! `thiserror` (an error's doc comment is its message).
@@ -21,6 +22,7 @@ mod effect;
 #[cfg(test)]
 mod fake;
 mod injector;
+mod rests;
 mod spec;
 
 use std::io::{self, BufRead, Write};
@@ -33,6 +35,7 @@ use std::time::{Duration, Instant};
 use rampart_linux::SharedWords;
 
 use crate::injector::Injector;
+use crate::rests::Rests;
 
 const USAGE: &str = "usage: badram --ram FILE [FAULT...]
 
@@ -110,11 +113,16 @@ fn commands() -> Receiver<String> {
     receiver
 }
 
-/// Polls without a pause while a fault is awake, and until the commands end.
+/// Polls with hardly a rest while a fault is awake, and until the commands end.
 fn serve(injector: &mut Injector<SharedWords>, commands: &Receiver<String>, start: Instant) {
+    let mut rests = Rests::default();
     loop {
-        let is_busy = injector.poll(start.elapsed());
+        let now = start.elapsed();
+        let is_busy = injector.poll(now);
         let command = if is_busy {
+            if rests.is_due(now) {
+                thread::sleep(Rests::LENGTH);
+            }
             commands.try_recv().map_err(|error| error == TryRecvError::Disconnected)
         } else {
             let pause = Duration::from_millis(1);
