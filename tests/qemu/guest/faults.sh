@@ -74,15 +74,31 @@ named() {
     what && /^        [0-9]/ { gsub(/[^0-9]/, ""); print what, frame, $0 }'
 }
 
-# Waits until every fault acted often, as long as process $1 runs and at most so many seconds, and ends it.
+# The numbers of the faults of which the report has a victim.
+reported() {
+  awk 'FILENAME ~ /report/ { for (word = 1; word < NF; word++) if ($word == "frame") told[$(word + 1)]; next }
+    sprintf("0x%x", $2) in told { print $1 }' /tmp/report "$placed"
+}
+
+# Sets $seldom to how many faults have acted less than often, and of which the report says nothing. What is reported is not
+# tested again and may never act often.
+count_seldom() {
+  badram acted
+  reported >/tmp/reported
+  seldom=0 number=0
+  for count in ${answer#acted}; do
+    [ "$count" -ge "$often" ] || grep -qx $number /tmp/reported || seldom=$((seldom + 1))
+    number=$((number + 1))
+  done
+}
+
+# Waits until every fault acted often or is reported, as long as process $1 runs and at most so many seconds, and ends it.
 let_act() {
   patience=$seconds
   while [ "$patience" -gt 0 ] && kill -0 "$1" 2>/dev/null; do
     sleep 1
     patience=$((patience - 1))
-    badram acted
-    seldom=0
-    for count in ${answer#acted}; do [ "$count" -ge "$often" ] || seldom=$((seldom + 1)); done
+    count_seldom
     [ $seldom -gt 0 ] || break
   done
   # What acted last is read, too.

@@ -58,10 +58,11 @@ for engine in move minor mprotect; do
   cat /tmp/told /tmp/said
   check "$engine: the program never reads a wrong value (exit code $code)" program_ended_by_itself $code
   badram sleep
-  rampart map show
+  rampart map show >/tmp/map
+  cat /tmp/map
   for number in $numbers; do check "$engine: fault $number acted" acted "$number"; done
   for frame in $frames; do
-    check "$engine: frame $frame is on the map" on_map "$frame"
+    check "$engine: frame $frame is on the map" grep -qiw "$frame" /tmp/map
     check "$engine: frame $frame is retired" poisoned "$frame"
   done
 done
