@@ -1,7 +1,7 @@
 //! Scenarios on a Linux kernel of their own, in an emulated machine (`tests/qemu/run`).
 //!
-//! The short form is part of all tests. It runs the binaries that the tests were built with. The long form, with every kind of
-//! fault from outside, takes release builds and runs at night: on debug binaries it does not end within its boot limit.
+//! The short form is part of all tests. It runs the binaries that the tests were built with, and has every kind of fault from
+//! outside; only repetitions are cut. The long form takes release builds and runs at night.
 
 use std::env;
 use std::path::Path;
@@ -21,11 +21,21 @@ const EMULATOR: &str = "qemu-system-x86_64";
 /// Debian 12's kernels: its own, and the newer one of its security archive.
 const KERNELS: [&str; 2] = ["6.1", "6.12"];
 
-/// The scenarios of the short form, each on the kernel that it names.
-const SHORT: [&str; 1] = ["retire"];
+/// A scenario of the short form, on the kernel that it names.
+struct Short {
+    name: &'static str,
+    /// What its guest reads from the kernel's command line.
+    options: &'static str,
+    /// Its boot ends within so many seconds, whatever happens.
+    seconds: u32,
+}
 
-/// A boot of the short form ends within this time, whatever happens.
-const SECONDS_A_BOOT: &str = "300";
+/// The short form: one boot each.
+const SHORT: [Short; 3] = [
+    Short { name: "retire", options: "", seconds: 60 },
+    Short { name: "bad_ram", options: "short", seconds: 180 },
+    Short { name: "stuck_cells", options: "", seconds: 120 },
+];
 
 /// Runs scenarios, or all of them, on a release build.
 pub fn run_named(root: &Path, names: &[&str]) -> Result<(), Error> {
@@ -64,11 +74,11 @@ pub fn run_short(root: &Path) -> Result<Tally, Error> {
     build(root, &[])?;
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |folder| root.join(folder));
     let mut total = Tally::default();
-    for name in SHORT {
+    for Short { name, options, seconds } in SHORT {
         let mut tally = Tally::default();
         let mut scenario = Command::new(root.join(RUN));
         scenario.arg(name).current_dir(root).env("RAMPART", target.join("debug/rampart"));
-        scenario.env("QUIET", "1").env("LIMIT", SECONDS_A_BOOT);
+        scenario.env("QUIET", "1").env("OPTIONS", options).env("LIMIT", seconds.to_string());
         let outcome = run_watched(&mut scenario, |line| tally += Tally::of_check(line).unwrap_or_default());
         total += tally.with_outcome(outcome.is_ok());
     }
@@ -81,4 +91,25 @@ fn build(root: &Path, options: &[&str]) -> Result<(), Error> {
 
 fn is_installed(program: &str) -> bool {
     env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(|folder| folder.join(program).is_file()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_short_form_ends_within_six_minutes() {
+        assert!(SHORT.iter().map(|scenario| scenario.seconds).sum::<u32>() <= 360);
+    }
+
+    #[test]
+    fn the_short_form_has_the_scenarios_of_faults_from_outside() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask/ lies in the root");
+        for Short { name, .. } in SHORT {
+            assert!(root.join("tests/qemu/scenarios").join(name).with_extension("sh").is_file(), "{name}");
+        }
+        for name in ["bad_ram", "stuck_cells"] {
+            assert!(SHORT.iter().any(|scenario| scenario.name == name), "{name}");
+        }
+    }
 }
