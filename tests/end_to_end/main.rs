@@ -17,6 +17,7 @@ mod kill;
 mod limits;
 mod map;
 mod march;
+mod memory_calls;
 mod mlocks;
 mod noise;
 mod politeness;

@@ -128,7 +128,7 @@ fn a_program_never_reads_a_stuck_cell_below_a_locked_page() {
     }
 }
 
-/// Gives back a page of a locked heap by a system call that nobody wraps, and reads it, and those beside it.
+/// Gives back pages of a locked heap by syscall(2), and reads them, and those beside them.
 const GIVES_BACK: &str = "\
 import ctypes, platform
 PAGES = 4096
@@ -151,14 +151,13 @@ for turn in range(3):
 print('right')
 ";
 
-/// Where pages move, or are those of a file, such a call goes unseen (docs/run.md).
 #[test]
 fn what_a_program_gives_back_by_itself_reads_as_zeros_and_is_no_error() {
     let rampart = Rampart::new();
     if !installed("python3") {
         return;
     }
-    for engine in engines(&rampart).filter(|engine| *engine == "mprotect") {
+    for engine in engines(&rampart) {
         let arguments = ["--engine", engine, "--cap", "4MiB", "--block", "64KiB", "--report", "report.json"];
         let said = run(&rampart, &[&arguments[..], &["--", "python3", "-c", GIVES_BACK]].concat());
         assert_eq!((said.code, said.out.as_str()), (Some(0), "right\n"), "{engine}: {}", said.err);

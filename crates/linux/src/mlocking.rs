@@ -2,7 +2,7 @@
 
 #![expect(unsafe_code, reason = "system calls about memory")]
 
-use rustix::io::{Errno, Result};
+use rustix::io::Result;
 use rustix::mm::{self, MlockFlags};
 
 use crate::userfaultfd::Area;
@@ -53,20 +53,11 @@ pub(crate) unsafe fn munlock(area: Area) -> Result<()> {
     unsafe { mm::munlock(area.start.as_ptr().cast(), area.bytes) }
 }
 
-/// Gives frames back of memory that is mlocked, where MADV_DONTNEED is refused (Linux 5.18). By a system call: the C library's function may
-/// be one that a program puts before it.
+/// Gives frames back of memory that is mlocked, where MADV_DONTNEED is refused (Linux 5.18).
 ///
 /// # Safety
 /// As for MADV_DONTNEED.
 pub(crate) unsafe fn discard_mlocked(area: Area) -> Result<()> {
     // SAFETY: the caller's promise.
-    let done = unsafe {
-        libc::syscall(
-            libc::SYS_madvise,
-            area.start.as_ptr(),
-            area.bytes,
-            libc::c_long::from(libc::MADV_DONTNEED_LOCKED),
-        )
-    };
-    if done == 0 { Ok(()) } else { Err(Errno::INVAL) }
+    unsafe { mm::madvise(area.start.as_ptr().cast(), area.bytes, mm::Advice::LinuxDontneedLocked) }
 }

@@ -3,7 +3,7 @@
 //! **Problem.** A child has a copy of what the program has at that moment. What is locked lies elsewhere, and a child would read zeros
 //! there; or wait for threads of the guard that it does not have. The handlers of a fork (`process`) run for fork(3) only. **Idea.** What else
 //! makes children with a copy of the memory is announced here as a fork is: `_Fork`, `clone`, and `syscall` with the numbers of
-//! fork, clone and clone3. Everything is open when the child is made. **Why this way.** What is left are system calls that a program
+//! fork, clone and clone3 (`by_number`). Everything is open when the child is made. **Why this way.** What is left are system calls that a program
 //! makes by an instruction of its own: to those children the memory that can be locked is not there (`MADV_DONTFORK`), and they end, with
 //! a line, where they touch it (`signals::faults`).
 //!
@@ -15,11 +15,14 @@
 
 #![allow(unsafe_code, reason = "the C interface, and system calls")]
 
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use std::arch::{asm, naked_asm};
 use std::ffi::{c_int, c_long, c_void};
 
 use crate::GROUND;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use crate::by_number::word;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use crate::kernel::ask;
+use crate::kernel::errno;
 use crate::next::Next;
 use crate::process::{before_fork, in_child_alone, in_parent};
 
@@ -44,11 +47,6 @@ static CLONE: Next<Clone> = unsafe { Next::named(c"clone") };
 pub(crate) fn find_all() {
     FORK.find();
     CLONE.find();
-}
-
-fn errno() -> *mut c_int {
-    // SAFETY: it is this thread's own variable.
-    unsafe { libc::__errno_location() }
 }
 
 /// Makes a child that has a copy of the memory, if `make` can; the child goes on here too, with 0, or elsewhere.
@@ -134,17 +132,9 @@ unsafe extern "C-unwind" fn __clone(
     unsafe { clone(function, stack, flags, argument, parents, storage, childs) }
 }
 
-/// A system call that failed, as syscall(2) returns it.
+/// A system call that makes a child with a copy of the memory, on the same stack (`by_number`).
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-unsafe extern "C" fn failed(returned: c_long) -> c_long {
-    // SAFETY: this thread's own variable.
-    unsafe { *errno() = c_int::try_from(-returned).expect("an error has a small number") };
-    -1
-}
-
-/// A system call that makes a child with a copy of the memory, on the same stack.
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-unsafe extern "C" fn copied(
+pub(crate) unsafe extern "C" fn copied(
     number: c_long,
     a: c_long,
     b: c_long,
@@ -153,154 +143,6 @@ unsafe extern "C" fn copied(
     e: c_long,
     f: c_long,
 ) -> c_long {
-    announced(|| {
-        // SAFETY: the caller's promise.
-        match unsafe { ask(number, [a, b, c, d, e, f]) } {
-            // SAFETY: it failed.
-            returned @ -4095..0 => unsafe { failed(returned) },
-            returned => returned,
-        }
-    })
-}
-
-/// A system call.
-///
-/// # Safety
-/// As for the call.
-#[cfg(target_arch = "x86_64")]
-unsafe fn ask(number: c_long, [a, b, c, d, e, f]: [c_long; 6]) -> c_long {
-    let returned;
-    // SAFETY: the caller's promise; the instruction changes these registers and no others.
-    unsafe {
-        asm!(
-            "syscall", inlateout("rax") number => returned, in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e,
-            in("r9") f, lateout("rcx") _, lateout("r11") _, options(nostack)
-        );
-    }
-    returned
-}
-
-/// A system call.
-///
-/// # Safety
-/// As for the call.
-#[cfg(target_arch = "aarch64")]
-unsafe fn ask(number: c_long, [a, b, c, d, e, f]: [c_long; 6]) -> c_long {
-    let returned;
     // SAFETY: the caller's promise.
-    unsafe {
-        asm!(
-            "svc 0", in("x8") number, inlateout("x0") a => returned, in("x1") b, in("x2") c, in("x3") d, in("x4") e, in("x5") f,
-            options(nostack)
-        );
-    }
-    returned
-}
-
-// A new stack is for a child that does not come back here, and shared memory for one that does on this very stack: neither may find a
-// frame of ours. Of clone3(2), both stand in its structure (linux/sched.h): flags first, the stack in the sixth word of at least eight.
-
-#[cfg(target_arch = "x86_64")]
-#[unsafe(naked)]
-#[unsafe(no_mangle)]
-unsafe extern "C" fn syscall(
-    number: c_long,
-    a: c_long,
-    b: c_long,
-    c: c_long,
-    d: c_long,
-    e: c_long,
-    f: c_long,
-) -> c_long {
-    naked_asm!(
-        "cmp rdi, {clone}",
-        "je 2f",
-        "cmp rdi, {clone3}",
-        "je 3f",
-        "cmp rdi, {fork}",
-        "je 4f",
-        "5: mov rax, rdi",
-        "mov rdi, rsi",
-        "mov rsi, rdx",
-        "mov rdx, rcx",
-        "mov r10, r8",
-        "mov r8, r9",
-        "mov r9, [rsp + 8]",
-        "syscall",
-        "cmp rax, -4095",
-        "jae 6f",
-        "ret",
-        "6: mov rdi, rax",
-        "jmp {failed}",
-        "2: test esi, {shares}",
-        "jnz 5b",
-        "test rdx, rdx",
-        "jnz 5b",
-        "jmp {copied}",
-        "3: cmp rdx, 64",
-        "jb 5b",
-        "test rsi, rsi",
-        "jz 5b",
-        "test dword ptr [rsi], {shares}",
-        "jnz 5b",
-        "cmp qword ptr [rsi + 40], 0",
-        "jne 5b",
-        "4: jmp {copied}",
-        clone = const libc::SYS_clone,
-        clone3 = const libc::SYS_clone3,
-        fork = const libc::SYS_fork,
-        shares = const libc::CLONE_VM,
-        failed = sym failed,
-        copied = sym copied,
-    )
-}
-
-#[cfg(target_arch = "aarch64")]
-#[unsafe(naked)]
-#[unsafe(no_mangle)]
-unsafe extern "C" fn syscall(
-    number: c_long,
-    a: c_long,
-    b: c_long,
-    c: c_long,
-    d: c_long,
-    e: c_long,
-    f: c_long,
-) -> c_long {
-    naked_asm!(
-        "cmp x0, {clone}",
-        "b.eq 2f",
-        "cmp x0, {clone3}",
-        "b.eq 3f",
-        "5: mov x8, x0",
-        "mov x0, x1",
-        "mov x1, x2",
-        "mov x2, x3",
-        "mov x3, x4",
-        "mov x4, x5",
-        "mov x5, x6",
-        "svc 0",
-        "cmn x0, 4095",
-        "b.cs 6f",
-        "ret",
-        "6: b {failed}",
-        "2: tst x1, {shares}",
-        "b.ne 5b",
-        "cbnz x2, 5b",
-        "b {copied}",
-        "3: cmp x2, 64",
-        "b.lo 5b",
-        "cbz x1, 5b",
-        "ldr x9, [x1]",
-        "tst x9, {shares}",
-        "b.ne 5b",
-        "ldr x9, [x1, 40]",
-        "cbnz x9, 5b",
-        "b {copied}",
-        clone = const libc::SYS_clone,
-        clone3 = const libc::SYS_clone3,
-        shares = const libc::CLONE_VM,
-        failed = sym failed,
-        copied = sym copied,
-    )
+    announced(|| unsafe { ask(number, [a, b, c, d, e, f].map(word)) })
 }

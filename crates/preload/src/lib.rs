@@ -22,6 +22,7 @@
 //! | `data` | which of its static data can be guarded |
 //! | `signals`, `calls`, `held`, `streams`, `next` | what is interposed where faults are signals and system calls do not wait for them |
 //! | `forks` | children that are made without fork(3) |
+//! | `by_number`, `kernel` | system calls by syscall(2), and those that this library makes |
 //! | `late` | what goes on after a system call, where devices go unseen |
 //! | `foreign` | allocations that are not ours |
 //! | `executing` | programs that do not bear this library, which are executed without it |
@@ -59,6 +60,8 @@
 #![deny(unsafe_code)]
 
 #[cfg(not(test))]
+mod by_number;
+#[cfg(not(test))]
 mod calls;
 mod children;
 mod data;
@@ -77,6 +80,8 @@ pub mod heap;
 mod held;
 mod hooks;
 mod jemalloc;
+#[cfg(not(test))]
+mod kernel;
 #[cfg(not(test))]
 mod late;
 #[cfg(not(test))]

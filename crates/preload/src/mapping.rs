@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use crate::guarded::Signals;
+use crate::kernel::ask;
 use crate::mappings::{Below, Mappings};
 use crate::{GROUND, HEAP};
 
@@ -142,14 +143,6 @@ impl Below for InRange {
     }
 }
 
-/// # Safety
-/// As for the system call.
-pub(crate) unsafe fn ask(number: c_long, arguments: [usize; 6]) -> c_long {
-    let [a, b, c, d, e, f] = arguments;
-    // SAFETY: the caller's promise.
-    unsafe { libc::syscall(number, a, b, c, d, e, f) }
-}
-
 pub(crate) fn done(returned: c_long) -> c_int {
     c_int::try_from(returned).expect("0 or -1")
 }
@@ -164,13 +157,13 @@ pub(crate) fn at(address: usize) -> *mut c_void {
 
 /// A mapping that a program asks for.
 #[derive(Clone, Copy)]
-struct Request {
-    address: *mut c_void,
-    length: usize,
-    rights: c_int,
-    flags: c_int,
-    file: c_int,
-    offset: libc::off_t,
+pub(crate) struct Request {
+    pub(crate) address: *mut c_void,
+    pub(crate) length: usize,
+    pub(crate) rights: c_int,
+    pub(crate) flags: c_int,
+    pub(crate) file: c_int,
+    pub(crate) offset: libc::off_t,
 }
 
 impl Request {
@@ -190,7 +183,7 @@ impl Request {
     ///
     /// # Safety
     /// As for mmap(2).
-    unsafe fn serve(self) -> *mut c_void {
+    pub(crate) unsafe fn serve(self) -> *mut c_void {
         let over = whole_pages(self.address, self.length).filter(|_| self.flags & libc::MAP_FIXED != 0);
         // SAFETY: the caller's promise.
         unsafe {

@@ -18,7 +18,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::process::{Resource, getrlimit};
 use rustix::thread::{CapabilitySet, capabilities};
 
-use crate::mapping::{ask, done, leave};
+use crate::kernel::ask;
+use crate::mapping::{done, leave};
 use crate::places::{beside, mapped};
 use crate::start::say;
 use crate::{GROUND, HEAP};
@@ -29,23 +30,42 @@ static ALL: AtomicBool = AtomicBool::new(false);
 const UNLOCKED: &str = "rampart: mlockall: the heap under guard is not locked in RAM, since this process may not lock so much: \
                         raise the limit (ulimit -l unlimited)\n";
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn mlock(address: *const c_void, length: usize) -> c_int {
+/// # Safety
+/// As for mlock(2).
+#[inline(always)]
+pub(crate) unsafe fn lock(address: *const c_void, length: usize) -> c_int {
     leave(address, length);
     // SAFETY: the caller's promise.
     done(unsafe { ask(libc::SYS_mlock, [address.addr(), length, 0, 0, 0, 0]) })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn mlock2(address: *const c_void, length: usize, flags: c_uint) -> c_int {
+unsafe extern "C" fn mlock(address: *const c_void, length: usize) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { lock(address, length) }
+}
+
+/// # Safety
+/// As for mlock2(2).
+#[inline(always)]
+pub(crate) unsafe fn lock_by_flags(address: *const c_void, length: usize, flags: c_uint) -> c_int {
     leave(address, length);
     // SAFETY: the caller's promise.
     done(unsafe { ask(libc::SYS_mlock2, [address.addr(), length, flags as usize, 0, 0, 0]) })
 }
 
-/// Of pages that were locked by their addresses, they are the program's already; of all others it changes something once all is locked.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn munlock(address: *const c_void, length: usize) -> c_int {
+unsafe extern "C" fn mlock2(address: *const c_void, length: usize, flags: c_uint) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { lock_by_flags(address, length, flags) }
+}
+
+/// Of pages that were locked by their addresses, they are the program's already; of all others it changes something once all is locked.
+///
+/// # Safety
+/// As for munlock(2).
+#[inline(always)]
+pub(crate) unsafe fn unlock(address: *const c_void, length: usize) -> c_int {
     if ALL.load(Ordering::Acquire) {
         leave(address, length);
     }
@@ -54,7 +74,15 @@ unsafe extern "C" fn munlock(address: *const c_void, length: usize) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn munlockall() -> c_int {
+unsafe extern "C" fn munlock(address: *const c_void, length: usize) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { unlock(address, length) }
+}
+
+/// # Safety
+/// As for munlockall(2).
+#[inline(always)]
+pub(crate) unsafe fn unlock_all() -> c_int {
     ALL.store(false, Ordering::Release);
     GROUND.munlock();
     // SAFETY: it changes neither content nor addresses.
@@ -62,7 +90,15 @@ unsafe extern "C" fn munlockall() -> c_int {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn mlockall(flags: c_int) -> c_int {
+unsafe extern "C" fn munlockall() -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { unlock_all() }
+}
+
+/// # Safety
+/// As for mlockall(2).
+#[inline(always)]
+pub(crate) unsafe fn lock_all(flags: c_int) -> c_int {
     let places = GROUND.places();
     let known = libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT;
     if places.is_empty() || flags & !known != 0 || flags & known & !libc::MCL_ONFAULT == 0 {
@@ -92,6 +128,12 @@ unsafe extern "C" fn mlockall(flags: c_int) -> c_int {
         }
     }
     0
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mlockall(flags: c_int) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { lock_all(flags) }
 }
 
 fn by_kernel(flags: c_int) -> c_int {
