@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::guarded::{count, engines, report, run, victim};
+use crate::guarded::{count, engines, report, run, victim, victim_with};
 use crate::harness::{Rampart, Said};
 
 /// What a victim says without a guard.
@@ -24,11 +24,13 @@ fn says_the_same(rampart: &Rampart, options: &[&str], arguments: &[&str]) {
     assert_eq!((wrong, report["events"].as_array().map(Vec::len)), ([0; 3], Some(0)), "{options:?}: {report}");
 }
 
-/// madvise(2), `process_madvise(2)`, munmap(2), mremap(2), mmap(2), mprotect(2) and mlock(2) on locked pages, with the errors of each.
+/// madvise(2), `process_madvise(2)`, munmap(2), mremap(2), mmap(2), mprotect(2) and mlock(2) on locked pages, with the
+/// errors of each; and what a library asked before the guard had begun.
 #[test]
 fn what_a_program_asks_about_its_memory_is_done_as_without_a_guard_whichever_way_it_asks() {
     let rampart = Rampart::new();
-    let Some(asks) = victim(&rampart, "asks") else { return };
+    let Some(early) = victim_with(&rampart, "early", &["-shared", "-fPIC"]) else { return };
+    let Some(asks) = victim_with(&rampart, "asks", &["-Wl,--no-as-needed", &early]) else { return };
     for (turn, engine) in engines(&rampart).enumerate() {
         for (number, way) in ["libc", "number", "handler"].into_iter().enumerate() {
             let block = ["2MiB", "64KiB"][(turn + number) % 2];
@@ -48,7 +50,8 @@ fn what_a_program_gives_back_by_an_instruction_of_its_own_reads_as_zeros_where_p
     }
 }
 
-/// Open MPI and UCX overwrite the first instructions of `munmap` and others: these jump to their hooks, which call syscall(2).
+/// Open MPI and UCX overwrite the first instructions of `munmap` and others: these jump to their hooks, which call
+/// syscall(2).
 #[test]
 fn hooks_that_overwrite_functions_of_the_c_library_and_call_syscall_reach_the_guard() {
     let rampart = Rampart::new();

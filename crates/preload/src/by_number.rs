@@ -1,12 +1,18 @@
 //! System calls that a program makes by their numbers: syscall(2).
 //!
-//! **Problem.** What makes children and what changes memory is announced to the guard by the functions of the C library; a program that
-//! calls them by their numbers would go past it. **Idea.** `syscall` is ours. Calls about memory do here what those functions do, calls
-//! that make a child with a copy of the memory go to `forks`, and all others to the kernel. **Why this way.** It costs a call some
-//! comparisons. What does the work is shared with the functions, but they themselves are not called: the memory hooks of Open MPI and
-//! UCX overwrite the first instructions of `munmap` and others by a jump to code that calls `syscall`, which would never end.
+//! **Problem.** What makes children and what changes memory is announced to the guard by the functions of the C
+//! library; a program that calls them by their numbers would go past it. **Idea.** `syscall` is ours. Calls about
+//! memory do here what those functions do, calls that make a child with a copy of the memory go to `forks`, and all
+//! others to the kernel. **Why this way.** It costs a call some comparisons. What does the work is shared with the
+//! functions, but they themselves are not called: the memory hooks of Open MPI and UCX overwrite the first instructions
+//! of `munmap` and others by a jump to code that calls `syscall`, which would never end.
 //!
-//! What a program asks of the kernel by an instruction of its own comes by nobody (`docs/run.md`).
+//! What a program asks of the kernel by an instruction of its own goes unseen; `docs/run.md` says what happens then.
+//! The events that a userfaultfd can report of it (`UFFD_FEATURE_EVENT_REMOVE` and others; userfaultfd.rst of Linux)
+//! are no way: the message comes before the removal and none after it, so that a page which is locked in between
+//! escapes; until it is read no page of the whole range moves (EAGAIN); and who gives back memory waits for the reader,
+//! the guard's threads and every `free` too. A seccomp(2) filter stays with the programs that are executed, for which
+//! its addresses mean nothing.
 
 #![allow(unsafe_code, reason = "the C interface, and system calls")]
 #![cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -66,8 +72,9 @@ unsafe extern "C" fn memory(
     }
 }
 
-// A child's new stack is for one that does not come back here, and shared memory for one that does on this very stack: neither may find
-// a frame of ours. Of clone3(2), both stand in its structure (linux/sched.h): flags first, the stack in the sixth word of at least eight.
+// A child's new stack is for one that does not come back here, and shared memory for one that does on this very stack:
+// neither may find a frame of ours. Of clone3(2), both stand in its structure (linux/sched.h): flags first, the stack in
+// the sixth word of at least eight.
 
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]

@@ -1,8 +1,9 @@
 //! System calls by the processor's instruction.
 //!
-//! **Problem.** This library puts a `syscall` before that of the C library (`by_number`), which asks the guard about memory. What does the
-//! work there needs the kernel itself. **Idea.** One instruction, and the result as syscall(2) returns it. **Why this way.** No function
-//! stands between that somebody could put another before, or overwrite as the memory hooks of MPI libraries do.
+//! **Problem.** This library puts a `syscall` before that of the C library (`by_number`), which asks the guard about
+//! memory. What does the work there needs the kernel itself. **Idea.** One instruction, and the result as syscall(2)
+//! returns it. **Why this way.** No function stands between that somebody could put another before, or overwrite as the
+//! memory hooks of MPI libraries do.
 
 #![allow(unsafe_code, reason = "system calls")]
 
@@ -60,8 +61,8 @@ unsafe fn instruct(number: c_long, [a, b, c, d, e, f]: [usize; 6]) -> c_long {
     // SAFETY: the caller's promise; the instruction changes these registers and no others.
     unsafe {
         asm!(
-            "syscall", inlateout("rax") number => returned, in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e,
-            in("r9") f, lateout("rcx") _, lateout("r11") _, options(nostack)
+            "syscall", inlateout("rax") number => returned, in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d,
+            in("r8") e, in("r9") f, lateout("rcx") _, lateout("r11") _, options(nostack)
         );
     }
     returned
@@ -75,8 +76,8 @@ unsafe fn instruct(number: c_long, [a, b, c, d, e, f]: [usize; 6]) -> c_long {
     // SAFETY: the caller's promise.
     unsafe {
         asm!(
-            "svc 0", in("x8") number, inlateout("x0") a => returned, in("x1") b, in("x2") c, in("x3") d, in("x4") e, in("x5") f,
-            options(nostack)
+            "svc 0", in("x8") number, inlateout("x0") a => returned, in("x1") b, in("x2") c, in("x3") d, in("x4") e,
+            in("x5") f, options(nostack)
         );
     }
     returned

@@ -7,11 +7,12 @@
 //! cannot be followed is left with the program, unlocked for good. Then the kernel is asked as usual. **Why this way.** What a
 //! guard cannot follow works as ever, and is counted.
 //!
-//! Guarded are new mappings that are anonymous, private, for reading and writing, where the program leaves the address to the
-//! kernel. All others are left alone: shared ones and those of files; reserved addresses without rights, and code; stacks
-//! (`MAP_STACK`, `MAP_GROWSDOWN`), which the C library maps without coming here anyway; huge pages of the pool; locked ones; those
-//! at an address that the program names, unless that is of a mapping that is guarded; and what a program asks of the kernel by
-//! `syscall(2)`. A child's guard takes what the parent's left to the program to be left again.
+//! Guarded are new mappings that are anonymous, private, for reading and writing, where the program leaves the address
+//! to the kernel. All others are left alone: shared ones and those of files; reserved addresses without rights, and
+//! code; stacks (`MAP_STACK`, `MAP_GROWSDOWN`), which the C library maps without coming here anyway; huge pages of the
+//! pool; locked ones; those at an address that the program names, unless that is of a mapping that is guarded; and what
+//! a program asks of the kernel by an instruction of its own (`by_number`). A guard takes what was left to the program
+//! before it began, by a parent's too, to be left again.
 
 #![allow(unsafe_code, reason = "system calls of the C interface")]
 
@@ -69,6 +70,11 @@ pub(crate) fn before_fork() {
 pub(crate) fn after_fork() {
     // SAFETY: this thread took the lock before the fork, or the one that it is a copy of.
     drop(unsafe { (*PARKED.0.get()).take() });
+}
+
+/// What is left to the program.
+pub(crate) fn left() -> Vec<Range<usize>> {
+    with(|mappings| mappings.left().iter().collect())
 }
 
 /// What was left to the program, in the parent and in the child, between [`before_fork`] and [`after_fork`].

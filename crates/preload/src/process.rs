@@ -80,7 +80,7 @@ fn begin(library: &'static Path) {
     if let Some(block) = data {
         data::bring_in(&HEAP, &GROUND, block);
     }
-    GROUND.begin(HEAP.used());
+    GROUND.begin(HEAP.used(), &mapping::left());
     mapping::begin(mappings);
     if GROUND.is_of_another_user() {
         if GROUND.is_live() {

@@ -4,12 +4,14 @@
 //! Where that is of guarded memory, it is done here as far as a guard can follow ([`crate::mapping`]), and left to the kernel
 //! otherwise.
 //!
-//! Each function of the C library has its work in one of ours, which syscall(2) calls as well (`crate::by_number`). That is written out
-//! in the function itself: memory hooks of MPI libraries overwrite its first instructions, and what is shorter has others' behind it.
+//! Each function of the C library has its work in one of ours, which syscall(2) calls as well (`crate::by_number`).
+//! That is written out in the function itself: memory hooks of MPI libraries overwrite its first instructions, and what
+//! is shorter has others' behind it.
 
 #![allow(unsafe_code, reason = "system calls of the C interface")]
 
 use std::ffi::{c_int, c_long, c_uint, c_void};
+use std::iter;
 use std::ops::Range;
 
 use libc::iovec;
@@ -113,9 +115,7 @@ const GIVES_BACK: [c_int; 3] = [libc::MADV_DONTNEED, libc::MADV_DONTNEED_LOCKED,
 /// As for madvise(2).
 #[inline(always)]
 pub(crate) unsafe fn advise(address: *mut c_void, length: usize, advice: c_int) -> c_int {
-    let guarded = whole_pages(address, length).filter(is_guarded).filter(|_| GROUND.is_live());
-    let Some(pages) = guarded else {
-        leave(address, length);
+    let Some(pages) = whole_pages(address, length).filter(is_guarded) else {
         // SAFETY: the caller's promise.
         return unsafe { advise_kernel(address.addr(), length, advice) };
     };
@@ -124,7 +124,9 @@ pub(crate) unsafe fn advise(address: *mut c_void, length: usize, advice: c_int) 
     }
     if GIVES_BACK.contains(&advice) || advice == libc::MADV_REMOVE {
         // SAFETY: the caller's promise.
-        return unsafe { give_back(pages, advice) };
+        return unsafe {
+            if GROUND.is_live() { give_back(pages, advice) } else { advise_kernel(address.addr(), length, advice) }
+        };
     }
     let populates = matches!(advice, libc::MADV_POPULATE_READ | libc::MADV_POPULATE_WRITE);
     let held = if populates { GROUND.hold(pages.start, pages.len()) } else { None };
@@ -150,14 +152,15 @@ unsafe fn advise_kernel(address: usize, length: usize, advice: c_int) -> c_int {
     done(unsafe { ask(libc::SYS_madvise, [address, length, advice.cast_unsigned() as usize, 0, 0, 0]) })
 }
 
-/// As the kernel does it, from the first page on: where nothing is mapped it says so in the end, and at any other refusal it stops.
+/// As the kernel does it, from the first page on: where nothing is mapped it says so in the end, and at any other refusal
+/// it stops.
 ///
 /// # Safety
 /// As for madvise(2).
 unsafe fn give_back(pages: Range<usize>, advice: c_int) -> c_int {
     let left = with(|mappings| mappings.left().parts(pages.clone()));
     let (mut next, mut outcome) = (pages.start, 0);
-    for part in left.into_iter().chain([pages.end..pages.end]) {
+    for part in left.into_iter().chain(iter::once(pages.end..pages.end)) {
         if next < part.start && give_back_guarded(next..part.start, advice) != 0 {
             return -1;
         }

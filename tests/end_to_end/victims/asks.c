@@ -213,6 +213,18 @@ static const struct act acts[] = {
 
 enum { ACTS = sizeof acts / sizeof *acts };
 
+/* What a library did to some pages before a guard had begun (early.c), if it is linked. */
+enum { EARLY = 8 };
+
+unsigned char *early_pages(void) __attribute__((weak));
+
+static void say_early(const char *when) {
+    unsigned char *early = early_pages();
+    printf("early %s:", when);
+    for (size_t page = 0; page < EARLY; page++) printf(" %c%c", look(early + page * PAGE, page), writes(early + page * PAGE));
+    putchar('\n');
+}
+
 static size_t turn;
 static long returned;
 static int why;
@@ -266,6 +278,11 @@ int main(int count, char **arguments) {
         for (size_t of = 0; of < ACTS; of++)
             if (names(count, arguments, acts[of].name)) say(of);
         settle();
+        if (early_pages) {
+            say_early(round ? "again" : "at first");
+            if (round && ask(SYS_madvise, (long)early_pages(), 4 * PAGE, MADV_DONTNEED, 0, 0, 0)) return 6;
+            if (round) say_early("given back");
+        }
         for (size_t page = PAGES - 2000; page < PAGES; page++)
             if (look(heap + page * PAGE, page) != 'k') return 5;
         settle();

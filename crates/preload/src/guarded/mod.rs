@@ -133,10 +133,12 @@ impl Guarded {
         self.left_data.store(left, Ordering::Relaxed);
     }
 
-    /// Begins to guard what the heap has used so far and all that it will, if the environment asks for it. In the constructor.
-    pub fn begin(&'static self, used: Option<Span>) {
+    /// Begins to guard what the heap has used so far and all that it will, if the environment asks for it. In the
+    /// constructor. What the program has changed already stays `left` to it.
+    pub fn begin(&'static self, used: Option<Span>, left: &[Range<usize>]) {
         let Some(memory) = self.memory() else { return };
-        if let Err(why) = self.go_live(memory, used, Vec::new()) {
+        let left = left.iter().filter_map(|left| self.pages(left.start, left.len())).collect();
+        if let Err(why) = self.go_live(memory, used, left) {
             say_once(&format!("rampart: the heap is not guarded: {why}\n"));
         }
     }
