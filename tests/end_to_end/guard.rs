@@ -200,6 +200,24 @@ fn what_a_program_only_reads_is_verified_and_keeps_its_codes_where_its_first_wri
     assert!(count("unwritten") > count("encoded") / 2, "{report}");
 }
 
+/// hpcc, RandomAccess: each word is as likely as any other, in a table that is sixteen times the cap, and each of two ranks waits for its
+/// guard less than half of the time, since it waits for the other rank too.
+#[test]
+fn ranks_that_jump_through_their_memory_fault_less_and_less() {
+    let rampart = Rampart::new();
+    let Some(jumps) = victim(&rampart, "jumps") else { return };
+    // 2 ranks, 2 * 2000 turns, 64 updates each: 512,000.
+    for engine in engines(&rampart) {
+        let options = ["--engine", engine, "--cap", "4MiB", "--block", "64KiB", "--test", "none", "--report", "report.json"];
+        let said = run(&rampart, &[&options[..], &["--", &jumps, "64", "2000"]].concat());
+        assert_eq!((said.code, said.out.as_str()), (Some(0), "right\n"), "{engine}: {}", said.err);
+        let report = report(&rampart);
+        let (faults, grown) = (count(&report, "faults"), count(&report, "grown"));
+        assert!(faults < 512_000 / 4 && grown > 0, "{engine}: {faults} faults for 512,000 updates: {report}");
+        assert!(count(&report, "verified") > 0, "{engine}: {report}");
+    }
+}
+
 #[test]
 fn flips_in_locked_pages_are_corrected_or_stop_the_program_and_none_is_silent() {
     let rampart = Rampart::new();

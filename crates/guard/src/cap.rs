@@ -4,7 +4,10 @@
 //! (002_55d5eb8104b64c01.txt, 4.3.1 and tables 4.3 to 4.6), and a program changes: it scatters while it builds, sweeps while it computes,
 //! and needs more than any fixed cap for a while. **Idea.** Ask how much of the last moments the program waited for locked
 //! blocks. If that is beyond the target, and more room would have spared it, the cap grows; while it is well below, the cap
-//! shrinks step by step to the least that was asked for. Who names a target spends it: the cap is as small as the target
+//! shrinks step by step to the least that was asked for. A program that jumps through its memory finds a page open with the
+//! probability cap / memory, under first in, first out as under any policy that does not know the future (W. F. King, Analysis of
+//! Demand Paging Algorithms, IFIP 1971): each part of more room spares it that part of its waits, so it gets room early. A sweep
+//! that is larger than the cap is spared nothing, and gets none. Who names a target spends it: the cap is as small as the target
 //! allows, with what it costs that the kernel interrupts the program to take memory away. Who does not wants a program left
 //! alone whose need does not change: a growth that undoes a shrink makes the next shrink wait twice as long. **Why this way.**
 //! Waiting is what the user feels, and it can be measured where it happens; which blocks are hot cannot be seen without paying
@@ -19,6 +22,11 @@ const PERIOD: Duration = Duration::from_millis(20);
 
 /// The overhead that is taken for a program that cannot go on, where no other was asked for.
 const USUAL: f64 = 0.2;
+
+/// A program that jumps gets more room at so low an overhead. Of ranks that wait for each other by polling, each waits for its own
+/// guard only a part of the time: of two, half at most, while both stand still. And what a fault takes beside its service is more
+/// than [`AROUND`] on CPUs that are shared.
+const JUMPING: f64 = USUAL / 2.0;
 
 /// A program that waits more than it works gets more room, whether it is seen to help or not.
 const STALLED: f64 = 1.0;
@@ -49,6 +57,15 @@ pub enum Target {
     Overhead(f64),
 }
 
+/// The program waited for what was locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// For so long.
+    pub time: Duration,
+    /// Whether it jumped there; else it came by a sweep or a stride.
+    pub jumped: bool,
+}
+
 /// The number of units that may be unlocked.
 #[derive(Clone, Debug)]
 pub struct Cap {
@@ -60,9 +77,11 @@ pub struct Cap {
     now: usize,
     /// Units that the program uses: there is nothing beyond.
     used: usize,
-    /// Openings of this period, those of them that more room would have spared, and what the program waited for them.
+    /// Openings of this period, those of them that twice the room would have spared, those that were jumps, and what the program waited
+    /// for them.
     seen: usize,
     met: usize,
+    jumps: usize,
     waited: Duration,
     since: Option<Timestamp>,
     /// The part of its time that the program waited of late.
@@ -88,6 +107,7 @@ impl Cap {
             used: least,
             seen: 0,
             met: 0,
+            jumps: 0,
             waited: Duration::ZERO,
             since: None,
             share: 0.0,
@@ -117,11 +137,12 @@ impl Cap {
         self.used = units;
     }
 
-    /// The program waited so long for what was locked; `met`: it would not have, with twice the cap.
-    pub fn opened(&mut self, met: bool, waited: Duration) {
+    /// The program waited for what was locked; `met`: it would not have, with twice the cap.
+    pub fn opened(&mut self, met: bool, wait: Wait) {
         self.seen += 1;
         self.met += usize::from(met);
-        self.waited += waited + AROUND;
+        self.jumps += usize::from(wait.jumped);
+        self.waited += wait.time + AROUND;
     }
 
     /// The program was interrupted for so long: a cost like waiting, where a cost was named. That room is short, only waiting says.
@@ -141,18 +162,20 @@ impl Cap {
         }
         let share = (self.waited.as_secs_f64() / past.as_secs_f64()).min(1.0);
         self.share += (share - self.share) * (1.0 - (-past.as_secs_f64() / MEMORY).exp());
-        let overhead = self.share / (1.0 - self.share).max(1e-9);
+        let overhead = overhead_of(self.share);
+        let is_cheap = overhead < USUAL / 2.0 && overhead_of(share) < USUAL / 2.0;
         // A past that was dear does not make the present so.
         let still = share >= self.share;
         match self.target {
             Target::Cap if still && overhead > USUAL && 2 * self.met > self.seen => self.grow(now),
+            Target::Cap if still && overhead > JUMPING && 2 * self.jumps > self.seen => self.grow(now),
             Target::Cap if still && overhead > STALLED => self.grow(now),
-            Target::Cap if overhead < USUAL / 2.0 && now.since(self.changed) >= self.rest => self.shrink(now),
+            Target::Cap if is_cheap && now.since(self.changed) >= self.rest => self.shrink(now),
             Target::Overhead(target) if still && overhead > target => self.grow(now),
             Target::Overhead(target) if overhead < 0.8 * target => self.shrink(now),
             Target::Cap | Target::Overhead(_) => {}
         }
-        (self.seen, self.met, self.waited, self.since) = (0, 0, Duration::ZERO, Some(now));
+        (self.seen, self.met, self.jumps, self.waited, self.since) = (0, 0, 0, Duration::ZERO, Some(now));
     }
 
     fn grow(&mut self, now: Timestamp) {
@@ -177,6 +200,11 @@ impl Cap {
     }
 }
 
+/// What a program that waits such a part of its time loses, as a part of the rest.
+fn overhead_of(share: f64) -> f64 {
+    share / (1.0 - share).max(1e-9)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,11 +213,15 @@ mod tests {
         Timestamp::from_micros(millis * 1000)
     }
 
+    fn on_course(time: Duration) -> Wait {
+        Wait { time, jumped: false }
+    }
+
     /// Periods in each of which the program waits this part of the time for so many openings.
     fn periods(cap: &mut Cap, from: u64, count: u64, share: f64, met: bool) -> u64 {
         for period in 0..count {
             cap.think(at(from + 20 * period));
-            cap.opened(met, (PERIOD.mul_f64(share)).saturating_sub(AROUND));
+            cap.opened(met, on_course((PERIOD.mul_f64(share)).saturating_sub(AROUND)));
         }
         cap.think(at(from + 20 * count));
         from + 20 * count
@@ -248,7 +280,7 @@ mod tests {
             cap.uses(1_000_000);
             for period in 0..400 {
                 cap.think(at(20 * period));
-                cap.opened(true, (PERIOD / 10).saturating_sub(AROUND));
+                cap.opened(true, on_course((PERIOD / 10).saturating_sub(AROUND)));
                 cap.interrupted(PERIOD / 10);
             }
             cap.grown()
@@ -274,7 +306,7 @@ mod tests {
             let share = (1.0 - size / needs).clamp(0.0, 0.9);
             (waits, blocks) = (waits + share, blocks + size);
             cap.think(at(20 * u64::from(period)));
-            cap.opened(share > 0.0, PERIOD.mul_f64(share).saturating_sub(AROUND));
+            cap.opened(share > 0.0, on_course(PERIOD.mul_f64(share).saturating_sub(AROUND)));
         }
         (waits / f64::from(periods), blocks / f64::from(periods))
     }

@@ -149,10 +149,12 @@ impl<'a, E: Engine> Guard<'a, E> {
         let mut known = self.table.lock(block);
         let comes_round = self.comes_round(block, &known, unit);
         let course = if comes_round { Course::Stride } else { self.ahead().fault(page, now) };
+        // Where it goes on in the block in which it was, that is a course too.
+        let jumped = course == Course::Unknown && !known.goes_on_at(unit);
         let units = self.choose_and_gather(&mut known, block, unit, course);
         // Where the program has the page already, it is woken once that is settled.
         let to_wake = if known.state == State::Fresh { units } else { units & self.table.closed(&known) };
-        let served = self.open(block, &mut known, units, now, Why::Wanted { page, touch, began });
+        let served = self.open(block, &mut known, units, now, Why::Wanted { page, touch, began, jumped });
         drop(known);
         if !comes_round {
             self.look_ahead(self.layout().spans(block, units).next().map_or(page, Span::end));

@@ -6,6 +6,7 @@ use rampart_memory::Timestamp;
 
 use crate::accesses::{Access, Touch};
 use crate::ahead::Course;
+use crate::cap::Wait;
 use crate::counts::Counter;
 use crate::engine::{Engine, Frames};
 use crate::layout::{BlockIndex, PageIndex, Span};
@@ -19,8 +20,8 @@ use super::{Guard, Ordering, Served};
 /// Why units are opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Why {
-    /// The program waits for this page of them, to read or write it, since then.
-    Wanted { page: PageIndex, touch: Touch, began: Instant },
+    /// The program waits for this page of them, to read or write it, since then; it may have jumped there.
+    Wanted { page: PageIndex, touch: Touch, began: Instant, jumped: bool },
     /// It may want them soon.
     Ahead,
 }
@@ -205,8 +206,8 @@ impl<E: Engine> Guard<'_, E> {
         self.counts.add(Counter::Open, self.layout().pages_of(new.units));
         let mut openings = self.openings();
         let touch = match why {
-            Why::Wanted { touch, began, .. } => {
-                openings.opened(new, now, was_used.then(|| began.elapsed()));
+            Why::Wanted { touch, began, jumped, .. } => {
+                openings.opened(new, now, was_used.then(|| Wait { time: began.elapsed(), jumped }));
                 touch
             }
             Why::Ahead => {
