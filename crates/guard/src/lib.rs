@@ -23,6 +23,7 @@
 //! | `backoff` | how long to wait before what was refused is tried again |
 //! | [`bad_frames`] | which frames the program is not to get |
 //! | [`stock`] | how much tested memory is kept ready |
+//! | [`probation`] | when a frame on which a page was wrong is tested again |
 //! | [`counts`] | what was done |
 //! | [`server`] | how a guard knows that somebody reads what it tells |
 //! | [`samples`], [`accesses`] | when it was done, and to what |
@@ -50,6 +51,7 @@ pub mod layout;
 #[cfg(test)]
 mod made_up;
 pub mod openings;
+pub mod probation;
 pub mod protect;
 pub mod rounds;
 pub mod samples;
@@ -68,6 +70,7 @@ pub use guard::renewal::{Renewal, Round};
 pub use guard::{Guard, Served};
 pub use knobs::{Knobs, Method, OnError};
 pub use layout::{BlockIndex, Layout, PageIndex, PageSet, Span};
+pub use probation::Probation;
 pub use protect::{Protect, ProtectError};
 pub use stock::Stock;
 pub use units::Units;

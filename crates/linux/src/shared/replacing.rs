@@ -8,8 +8,8 @@
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use rustix::io::{Errno, Result};
-use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::io::{Errno, Result, read};
+use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, tee};
 
 use super::{SharedRange, guarded};
 use crate::{Error, PAGE_BYTES};
@@ -17,8 +17,22 @@ use crate::{Error, PAGE_BYTES};
 /// A frame that is nobody's page any more, and that nobody gets as long as this lives.
 #[derive(Debug)]
 pub struct HeldFrame {
-    /// The end of a pipe that is never read from.
-    _pipe: OwnedFd,
+    /// The end of a pipe that is never emptied.
+    pipe: OwnedFd,
+}
+
+impl HeldFrame {
+    /// Reads what the frame holds now. It can be written no more.
+    ///
+    /// # Errors
+    /// Of the kernel, as without open files to spare.
+    pub fn read(&self, content: &mut [u8; PAGE_BYTES]) -> Result<()> {
+        let (out, into) = pipe_with(PipeFlags::CLOEXEC)?;
+        // Another pipe refers to the frame for a moment: to read from a pipe takes the page out of it.
+        let shared = tee(&self.pipe, &into, PAGE_BYTES, SpliceFlags::NONBLOCK)?;
+        let whole = shared == PAGE_BYTES && read(&out, content)? == PAGE_BYTES;
+        if whole { Ok(()) } else { Err(Errno::IO) }
+    }
 }
 
 impl SharedRange {
@@ -37,10 +51,10 @@ impl SharedRange {
     fn hold(&self, page: u64) -> Result<HeldFrame> {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
         let lent = libc::iovec { iov_base: self.behind(page).as_ptr().cast(), iov_len: PAGE_BYTES };
-        // SAFETY: the page lies behind, readable, and the pipe is never read from.
+        // SAFETY: the page lies behind, readable, and the pipe is never emptied.
         let spliced = unsafe { libc::vmsplice(write.as_raw_fd(), &raw const lent, 1, 0) };
         match usize::try_from(spliced) {
-            Ok(PAGE_BYTES) => Ok(HeldFrame { _pipe: read }),
+            Ok(PAGE_BYTES) => Ok(HeldFrame { pipe: read }),
             Ok(_) => Err(Errno::IO),
             Err(_) => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
         }

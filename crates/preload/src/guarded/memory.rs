@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 use rampart_guard::accesses::Touch;
 use rampart_guard::{Knobs, Method, PageIndex, Served, Span};
@@ -317,14 +318,13 @@ impl Memory {
     pub fn engine(
         &'static self,
         pool: Option<&'static Pool>,
-        shared: &'static Shared,
         known: &'static Known,
-    ) -> Result<AnyEngine, String> {
-        let suspects = Suspects::from_environment(shared, known)?;
-        Ok(match self {
+        suspects: Arc<Suspects>,
+    ) -> AnyEngine {
+        match self {
             Self::Moved(vault) => AnyEngine::Moved(VaultEngine::new(vault, pool, known, suspects)),
             Self::Shared(range) => AnyEngine::Shared(MinorEngine::new(range, suspects)),
             Self::Protected(range, _) => AnyEngine::Protected(ProtectEngine::new(range, suspects)),
-        })
+        }
     }
 }

@@ -89,11 +89,15 @@ impl Engine for MinorEngine {
         self.range.wake(as_vault(span)).expect("who waits in a range of ours is woken");
     }
 
-    /// The frame is tested where it is, since only there can it be written. A page of the pool of huge pages stays, if its frame is good.
+    /// The frame is tested where it is, since only there can it be written; while it is under suspicion it holds what it was wrong with. A
+    /// page of the pool of huge pages stays, if its frame is good.
     fn replace(&self, page: PageIndex, content: &PageData) -> Result<(), Refusal> {
         let place = self.range.behind(page.0);
+        let frame = self.suspects.frame(place);
         // SAFETY: the page lies behind, which can be written, and nobody else uses it while the guard holds its block's lock.
         let is_bad = unsafe { self.suspects.is_bad(place) };
+        // SAFETY: as above.
+        unsafe { self.suspects.write(place, content) };
         let replaced = match self.range.is_huge() {
             true if is_bad => Err(Refusal::Kernel("a huge page of the pool holds a bad frame".to_owned())),
             true => Ok(None),
@@ -101,8 +105,10 @@ impl Engine for MinorEngine {
         };
         // SAFETY: as above.
         unsafe { self.suspects.write(place, content) };
-        if let (Some(held), true) = (replaced?, is_bad) {
-            self.suspects.hold(Holder::Pipe(held));
+        match replaced? {
+            Some(held) if is_bad => self.suspects.hold(Holder::Pipe(held)),
+            Some(held) => self.suspects.watch_pipe(held, frame, content),
+            None => {}
         }
         Ok(())
     }

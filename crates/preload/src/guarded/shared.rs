@@ -101,9 +101,16 @@ impl Shared {
         self.tell(&format!("{{\"event\":\"{name}\",\"at\":{at}{frame},\"bits\":{bits},\"evidence\":{seen}}}\n"));
     }
 
-    /// A page was wrong in this frame once more, though it passed its test.
+    /// A page was wrong in this frame once more, though it passed its test, or nobody can show that it is good.
     pub fn erring(&self, frame: Frame) {
         self.tell(&format!("{{\"event\":\"erring\",\"at\":{},\"frame\":{}}}\n", now(), frame.number()));
+    }
+
+    /// A page was wrong in this frame, which passed a test since, and is tested again until it is `settled`: it passed all tests. One that
+    /// fails, or is not to be trusted for another reason, is told as such instead.
+    pub fn suspects(&self, frame: Frame, settled: bool) {
+        let event = if settled { "cleared" } else { "suspect" };
+        self.tell(&format!("{{\"event\":\"{event}\",\"at\":{},\"frame\":{}}}\n", now(), frame.number()));
     }
 
     /// The program does not go on: it wanted a page that is beyond correction. `held`: as soon as somebody saved what can be saved.

@@ -1,12 +1,14 @@
 //! Frames on which a page was wrong, and those that take their place.
 //!
 //! **Problem.** A bit that memory changed once is right again when it is written; a cell that is stuck is not, and what is written there
-//! looks right as long as it is in a cache. **Idea.** A page that was wrong goes to another frame, which is tested first, and its old frame is
-//! tested as soon as it is nobody's: by the march test of all frames, on the spot, since errors are rare and a page takes a tenth of
-//! a millisecond. **Why this way.** Nothing waits for a verdict, so none is lost when the process ends.
+//! looks right as long as it is in a cache, or for some milliseconds. **Idea.** A page that was wrong goes to another frame, which is
+//! tested first, and its old frame is tested as soon as it is nobody's: by the march test of all frames, on the spot, and again after
+//! rests ([`rampart_guard::probation`]). **Why this way.** Errors are rare and a page takes a tenth of a millisecond, so the first
+//! verdict costs nothing; for the others only the frame waits, which the maintenance thread looks after.
 //!
-//! A frame that fails its test is held until the process ends. One that passes did err, but not for good as far as a test
-//! sees: it goes back to the kernel the first time, and is held from the second error on.
+//! A frame that fails a test is held until the process ends. One that passes all of them did err, but not for good as far as tests
+//! see: it goes back to the kernel the first time, and is held from the second error on. One that cannot be tested to the end is held
+//! too, and is told as erring; where the process ends before that, whoever reads what it told knows which frames had no verdict.
 
 #![allow(unsafe_code, reason = "memory under test is reached by its addresses")]
 
@@ -17,11 +19,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use rampart_codes::PageData;
+use rampart_guard::probation::{Probation, rests_at_one};
 use rampart_guard::{Counter, FrameKnobs, Refusal};
 use rampart_linux::shared::HeldFrame;
-use rampart_linux::{Block, PageKind, Pagemap, Pinning, Roots, SystemClock};
-use rampart_memory::fault_map::Origin;
-use rampart_memory::{Bytes, Clock, FRAME_BYTES, Frame};
+use rampart_linux::{Block, PageKind, Pagemap, Pinning, Roots, SteadyClock, SystemClock};
+use rampart_memory::fault_map::{Evidence, Origin};
+use rampart_memory::{Bytes, Clock, FRAME_BYTES, Frame, LineData, Timestamp};
 
 use super::frames::{FrameTest, Known};
 use super::lost;
@@ -39,7 +42,16 @@ const USUAL_TEST: &str = "test=March C-";
 /// Whoever holds a frame.
 pub enum Holder {
     Block(Block),
-    Pipe(#[expect(dead_code, reason = "it holds a frame until it is dropped")] HeldFrame),
+    Pipe(HeldFrame),
+}
+
+/// A frame that passed its first test.
+struct Suspect {
+    holder: Holder,
+    /// Where the kernel says.
+    frame: Option<Frame>,
+    /// What it holds for good where it can be written no more; else it holds what the next test wants.
+    content: Option<Box<PageData>>,
 }
 
 /// What tests such frames, and holds those that are bad.
@@ -50,6 +62,8 @@ pub struct Suspects {
     pagemap: Option<Pagemap>,
     /// Frames that passed their test, and how often a page was wrong there. `None`: errors are made up, and say nothing of frames.
     erred: Option<Mutex<BTreeMap<Frame, u32>>>,
+    probation: Mutex<Probation<Suspect>>,
+    clock: SteadyClock,
     held: Mutex<Vec<Holder>>,
 }
 
@@ -64,6 +78,8 @@ impl Suspects {
             known,
             pagemap: Pagemap::open(&Roots::default()).ok(),
             erred: env::var_os("RAMPART_GUARD_INJECT").is_none().then(Mutex::default),
+            probation: Mutex::default(),
+            clock: SteadyClock::default(),
             held: Mutex::default(),
         }))
     }
@@ -82,12 +98,115 @@ impl Suspects {
         Err(Refusal::Kernel("no frame holds what is written to it".to_owned()))
     }
 
-    /// A page was wrong that was in this block: its frame is held if it is bad, and given back else.
-    pub fn judge(&self, block: Block) {
+    /// A page was wrong that was in this block: its frame is held if it is bad, and tested again else.
+    pub fn judge(&self, mut block: Block) {
+        let frame = self.frame(block.base());
         // SAFETY: as in `fresh`.
         if unsafe { self.is_bad(block.base()) } {
             self.hold(Holder::Block(block));
+            return;
         }
+        // So that the page stays where it is. Where a process may lock no more, it is seen if it does not.
+        let _ = block.pin_by(Pinning::Locked);
+        // SAFETY: as in `fresh`.
+        unsafe { self.test.begin_rest(block.base(), rests_at_one(0), SystemClock.now()) };
+        self.suspect(Suspect { holder: Holder::Block(block), frame, content: None });
+    }
+
+    /// A page was wrong that was in this frame, which passed its test, can be written no more and holds this.
+    pub fn watch_pipe(&self, held: HeldFrame, frame: Option<Frame>, content: &PageData) {
+        self.suspect(Suspect { holder: Holder::Pipe(held), frame, content: Some(Box::new(content.clone())) });
+    }
+
+    fn suspect(&self, suspect: Suspect) {
+        if self.erred.is_none() {
+            return;
+        }
+        // Before anybody can end its probation.
+        if let Some(frame) = suspect.frame {
+            self.shared.suspects(frame, false);
+        }
+        let crowded_out = self.probation().admit(suspect, self.clock.now());
+        crowded_out.into_iter().for_each(|suspect| self.condemn(suspect));
+    }
+
+    /// Tests what has rested for long enough. In the maintenance thread.
+    pub fn look(&self) {
+        loop {
+            let due = self.probation().due(self.clock.now());
+            let Some((suspect, passed)) = due else { return };
+            self.test_again(suspect, passed);
+        }
+    }
+
+    fn test_again(&self, suspect: Suspect, passed: usize) {
+        if !self.is_where_it_was(&suspect) {
+            self.condemn(suspect);
+            return;
+        }
+        match self.keeps(&suspect, passed) {
+            Ok(None) => {}
+            Ok(Some(seen)) => {
+                self.fail(suspect.frame, &seen);
+                self.hold(suspect.holder);
+                return;
+            }
+            Err(()) => {
+                self.condemn(suspect);
+                return;
+            }
+        }
+        let trusted = self.probation().passed(suspect, passed + 1, self.clock.now());
+        if let Some(frame) = trusted.and_then(|trusted| trusted.frame) {
+            self.shared.suspects(frame, true);
+        }
+    }
+
+    /// Whether a frame that has rested holds what was written to it, and passes its test again. What was seen if not. Begins its next
+    /// rest.
+    fn keeps(&self, suspect: &Suspect, passed: usize) -> Result<Option<Evidence>, ()> {
+        let at = SystemClock.now();
+        match (&suspect.holder, &suspect.content) {
+            (Holder::Block(block), _) => {
+                let page = block.base();
+                // SAFETY: as in `fresh`.
+                let seen = unsafe {
+                    let rested = self.test.end_rest(page, rests_at_one(passed), at);
+                    let seen = rested.or_else(|| self.test.run_page(page, None, at));
+                    self.test.begin_rest(page, rests_at_one(passed + 1), at);
+                    seen
+                };
+                self.shared.counts.add(Counter::Tested, 1);
+                Ok(seen)
+            }
+            (Holder::Pipe(held), Some(content)) => {
+                let mut found = [0; FRAME_BYTES as usize];
+                held.read(&mut found).map_err(|_| ())?;
+                Ok(difference(content, &found, at))
+            }
+            (Holder::Pipe(_), None) => Err(()),
+        }
+    }
+
+    /// `false`: the kernel moved the page, and the frame is somebody else's.
+    fn is_where_it_was(&self, suspect: &Suspect) -> bool {
+        match &suspect.holder {
+            Holder::Block(block) => suspect.frame.is_none() || self.frame(block.base()) == suspect.frame,
+            Holder::Pipe(_) => true,
+        }
+    }
+
+    /// Nobody can show that this frame is good.
+    fn condemn(&self, suspect: Suspect) {
+        if let Some(frame) = suspect.frame {
+            self.shared.erring(frame);
+            self.shared.counts.add(Counter::Retired, 1);
+        }
+        self.hold(suspect.holder);
+    }
+
+    fn probation(&self) -> MutexGuard<'_, Probation<Suspect>> {
+        self.probation.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the frame below a page that was wrong is bad. Leaves zeros in the page.
@@ -128,11 +247,15 @@ impl Suspects {
         counts.add(Counter::Tested, 1);
         counts.add_time(Counter::TestNanos, began.elapsed());
         if let Some(seen) = &seen {
-            // In this order: the process may end at any moment, and what is counted was told.
-            self.shared.failed(frame.filter(|_| frame == self.frame(page)), Origin::Real, seen);
-            counts.add(Counter::Retired, 1);
+            self.fail(frame.filter(|_| frame == self.frame(page)), seen);
         }
         seen.is_some()
+    }
+
+    fn fail(&self, frame: Option<Frame>, seen: &Evidence) {
+        // In this order: the process may end at any moment, and what is counted was told.
+        self.shared.failed(frame, Origin::Real, seen);
+        self.shared.counts.add(Counter::Retired, 1);
     }
 
     fn errs_again(&self, frame: Frame) -> bool {
@@ -149,9 +272,48 @@ impl Suspects {
         again
     }
 
-    fn frame(&self, page: NonNull<u8>) -> Option<Frame> {
+    /// The frame that a page is on, where the kernel says.
+    pub fn frame(&self, page: NonNull<u8>) -> Option<Frame> {
         let (pagemap, mut frames) = (self.pagemap.as_ref()?, Vec::new());
         pagemap.frames_of(page, 1, &mut frames).ok()?;
         frames.first().copied().flatten().and_then(lost::own)
+    }
+}
+
+/// The first line in which a page is not what it should be after a rest.
+fn difference(content: &PageData, found: &[u8; FRAME_BYTES as usize], at: Timestamp) -> Option<Evidence> {
+    let found = found.chunks_exact(size_of::<LineData>()).map(|line| {
+        let (words, _) = line.as_chunks();
+        LineData(std::array::from_fn(|word| u64::from_ne_bytes(words[word])))
+    });
+    let mut lines = (0..).zip(content.lines.iter().zip(found));
+    let (line, (&expected, found)) = lines.find(|(_, (expected, found))| *expected != found)?;
+    Some(Evidence {
+        at,
+        line,
+        expected,
+        found,
+        // There is no second way to what is in a pipe.
+        reread: found,
+        test: "{⇕(w0); Del; ⇕(r0)}".to_owned(),
+        element: 2,
+        background: "the page's own content".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_changed_is_told_by_its_first_wrong_line() {
+        let content = PageData::from_seed(3);
+        let mut found: [u8; 4096] = content.to_bytes().try_into().unwrap();
+        assert_eq!(difference(&content, &found, Timestamp::default()), None);
+        found[5 * 64 + 9] ^= 4;
+        found[900] ^= 1;
+        let seen = difference(&content, &found, Timestamp::default()).unwrap();
+        assert_eq!((seen.line, seen.expected), (5, content.lines[5]));
+        assert_eq!(seen.found.0[1] ^ seen.expected.0[1], 4 << 8);
     }
 }

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::channel;
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
@@ -34,6 +34,7 @@ use super::memory::Memory;
 use super::recorder::Recorder;
 use super::server::Server;
 use super::shared::Shared;
+use super::suspects::Suspects;
 use super::uncounted::Uncounted;
 use super::wanted::Wanted;
 
@@ -54,6 +55,7 @@ pub struct Live {
     pub(super) guard: Guard<'static, AnyEngine>,
     pub(super) shared: &'static Shared,
     pub(super) known: &'static Known,
+    suspects: Arc<Suspects>,
     pub(super) recorder: Mutex<Recorder>,
     pub(super) memory: &'static Memory,
     pub(super) clock: SteadyClock,
@@ -102,11 +104,14 @@ impl Live {
         let pool = memory.pool(shared, known)?;
         shared.is_of(memory);
         let clock = SteadyClock::default();
-        let guard = Guard::new(memory.engine(pool, shared, known)?, layout, knobs, shared.counts, shared, clock.now());
+        let suspects = Suspects::from_environment(shared, known)?;
+        let engine = memory.engine(pool, known, Arc::clone(&suspects));
+        let guard = Guard::new(engine, layout, knobs, shared.counts, shared, clock.now());
         let live: &'static Self = Box::leak(Box::new(Self {
             guard,
             shared,
             known,
+            suspects,
             recorder: Mutex::new(Recorder::from_environment(clock.now())),
             memory,
             clock,
@@ -195,6 +200,7 @@ impl Live {
         while !self.held.load(Ordering::Acquire) {
             self.look_at(&mut server);
             self.desk.serve(|request| self.grant(request));
+            self.suspects.look();
             let idle = match self.paused.load(Ordering::Acquire) {
                 0 => self.guard.keep(self.clock.now()).unwrap_or(NAP),
                 _ => NAP,

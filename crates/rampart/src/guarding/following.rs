@@ -4,7 +4,7 @@
 //! person reads what happened. **Idea.** The guards add lines to files; whoever started the program reads on where it stopped, writes to the
 //! store, and only then speaks. **Why this way.** The guard may not wait for a disk, and a process that ends has told all before.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
@@ -27,6 +27,9 @@ const MADE_UP: &str = "it was made up: its frame does not go on the map";
 /// What is said of a frame in which a page was wrong twice.
 const ERRING: &str = "memory changed a second time in a frame that passes its test";
 
+/// What is said of a frame in which a page was wrong, and which no test could clear before its process ended.
+const UNJUDGED: &str = "memory changed in a frame whose tests had not ended when the process did";
+
 /// Follows the guards of one run.
 pub struct Follower {
     folder: PathBuf,
@@ -44,6 +47,8 @@ pub struct Follower {
     waiting: Option<File>,
     /// Bad frames that are still somebody's; `None`: nothing is retired.
     retiring: Option<Retiring>,
+    /// Frames that are under suspicion, and the process that tests each.
+    suspects: BTreeSet<(u32, u64)>,
 }
 
 impl Follower {
@@ -65,6 +70,7 @@ impl Follower {
             running: None,
             waiting,
             retiring: None,
+            suspects: BTreeSet::new(),
         })
     }
 
@@ -76,7 +82,16 @@ impl Follower {
 
     /// Keeps and says what is new, and runs what is to be run.
     pub fn look(&mut self) {
-        let news = self.news();
+        self.look_for(has_ended);
+    }
+
+    /// The same; what a process left unjudged that `has_ended` is bad.
+    fn look_for(&mut self, has_ended: impl Fn(u32) -> bool) {
+        // Asked before what they told is read: what they tell last counts.
+        let ended: Vec<_> = self.testers().filter(|process| has_ended(*process)).collect();
+        let mut news = self.news();
+        self.note_suspects(&news);
+        news.extend(self.unjudged(&ended));
         let kept = self.keep(&news);
         self.note_for_retirement(&news, &kept);
         for (process, event) in &news {
@@ -87,6 +102,7 @@ impl Follower {
                 "given_up" => eprintln!("rampart: {}; {}", given_up(*process, event), self.is_kept(event, &kept)),
                 "failed" => eprintln!("rampart: {}; {}", failed(event), self.is_on_the_map(event, &kept)),
                 "erring" => eprintln!("rampart: {}; {}", ERRING, self.is_kept(event, &kept)),
+                "unjudged" => eprintln!("rampart: {}; {}", UNJUDGED, self.is_kept(event, &kept)),
                 "stopped" => eprintln!("rampart: {}", stopped(*process, event)),
                 "guard_failed" => eprintln!("rampart: {}", guard_failed(*process, event)),
                 "held" => self.run_command(*process, event),
@@ -103,11 +119,36 @@ impl Follower {
     /// The program has ended: says the rest, and waits for what still runs.
     pub fn end(mut self) {
         self.look();
+        // Nobody hears of a process that runs on.
+        self.look_for(|_| true);
         if let Some(Ok(status)) = self.running.as_mut().map(Child::wait) {
             self.has_run(status);
         }
         let retired = self.retiring.as_mut().map(Retiring::end);
         self.keep_retirements(&retired.unwrap_or_default());
+    }
+
+    /// Processes that test frames under suspicion.
+    fn testers(&self) -> impl Iterator<Item = u32> {
+        self.suspects.iter().map(|(process, _)| *process)
+    }
+
+    fn note_suspects(&mut self, news: &[(u32, Event)]) {
+        for (process, event) in news {
+            let Some(frame) = event.frame else { continue };
+            match event.event.as_str() {
+                "suspect" => drop(self.suspects.insert((*process, frame))),
+                "cleared" | "failed" | "erring" => drop(self.suspects.remove(&(*process, frame))),
+                _ => {}
+            }
+        }
+    }
+
+    /// What these processes had under suspicion, as events.
+    fn unjudged(&mut self, ended: &[u32]) -> Vec<(u32, Event)> {
+        let left = self.suspects.extract_if(.., |(process, _)| ended.contains(process));
+        let event = |frame| Event { event: "unjudged".to_owned(), frame: Some(frame), ..Event::default() };
+        left.map(|(process, frame)| (process, event(frame))).collect()
     }
 
     /// Those of the frames that these news condemn, and that are on the map.
@@ -162,7 +203,7 @@ impl Follower {
             ("uncorrectable", _) if !self.made_up && !self.told.contains(&place(process, event)) => {
                 Some(FailedFrame::spoilt(frame, now))
             }
-            ("erring", _) if !self.made_up => Some(FailedFrame::spoilt(frame, now)),
+            ("erring" | "unjudged", _) if !self.made_up => Some(FailedFrame::spoilt(frame, now)),
             ("failed", Some(seen)) => Some(FaultMap::new(Origin::Real).record(frame, seen.clone()).clone()),
             _ => None,
         }
@@ -386,6 +427,32 @@ mod tests {
             known(),
             [Retirement::Offlined, Retirement::Offlined, Retirement::Refused("it is in use".to_owned())]
         );
+    }
+
+    #[test]
+    fn a_frame_that_was_under_suspicion_when_its_process_ended_is_bad_and_one_that_was_cleared_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        let (ended, lives) = (u32::MAX, std::process::id());
+        let told = |name: &str, frame: u64| format!("{{\"event\":\"{name}\",\"frame\":{frame}}}\n");
+        let write = |process: u32, events: &[String]| {
+            fs::write(folder.path().join(format!("{process}.jsonl")), events.concat()).unwrap();
+        };
+        let [first, last] = [told("suspect", 16), told("cleared", 16)];
+        write(ended, &[first.clone(), told("suspect", 17), last.clone(), told("suspect", 20), told("erring", 20)]);
+        write(lives, &[told("suspect", 18), told("suspect", 19)]);
+        let mut follower = Follower::new(folder.path(), Some(path.clone()), false, None).unwrap();
+        let bad = || {
+            let map = store::open(Some(path.clone()), Timestamp::default()).unwrap().failures(Origin::Real).unwrap();
+            (16..21).filter(|&number| map.get(Frame::new(number).unwrap()).is_some()).collect::<Vec<_>>()
+        };
+        follower.look();
+        assert_eq!(bad(), [20], "who has just told it may tell more");
+        follower.look();
+        assert_eq!(bad(), [17, 20]);
+        write(lives, &[told("suspect", 18), told("suspect", 19), told("cleared", 19)]);
+        follower.end();
+        assert_eq!(bad(), [17, 18, 20], "nobody hears of the process that runs on");
     }
 
     #[test]

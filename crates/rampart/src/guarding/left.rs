@@ -11,10 +11,11 @@ use serde::{Deserialize, Serialize};
 use super::folder;
 
 /// Something that a guard told, a line of JSON.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// What happened: `corrected`, `transient`, `codes_wrong`, `uncorrectable`, `lost`, `held`, `stopped`; `given_up`: the hardware
-    /// reported the page lost; `failed`, or `failed_emulated`: a frame failed its test; `erring`: it passed, but is no better; `guard_failed`.
+    /// reported the page lost; `failed`, or `failed_emulated`: a frame failed its test; `erring`: it passed, but is no better;
+    /// `suspect`, `cleared`: it is tested until it is trusted; `guard_failed`.
     pub event: String,
     /// When, in microseconds since 1970.
     pub at: Option<u64>,

@@ -13,7 +13,7 @@ use rampart_guard::FrameKnobs;
 use rampart_linux::Block;
 use rampart_linux::cpu::{Scheduling, schedule_as};
 use rampart_march::execute::{Engine, Executor, Mismatch, Region, Settings, Watch};
-use rampart_march::{Fidelity, Order, Pass, Plan};
+use rampart_march::{Aim, Background, Fidelity, Order, Part, Pass, Plan};
 use rampart_memory::fault::{Emulator, PlacedFault};
 use rampart_memory::fault_map::Evidence;
 use rampart_memory::{FRAME_BYTES, LINES_PER_FRAME, Timestamp};
@@ -27,6 +27,8 @@ const ZEROS: [u8; PAGE] = [0; PAGE];
 pub struct FrameTest {
     executor: Executor,
     plan: Plan,
+    /// Whether cells keep 0, and whether they keep 1, while the page rests.
+    rests: [Pass; 2],
 }
 
 impl FrameTest {
@@ -35,6 +37,12 @@ impl FrameTest {
         Self {
             executor: Executor { engine: Engine::detect(), settings: Settings::new(knobs.method) },
             plan: Plan::new(knobs.test.test.clone(), Fidelity::MIN, &[Order::Sequential], 0),
+            rests: ["{⇕(w0); Del; ⇕(r0)}", "{⇕(w1); Del; ⇕(r1)}"].map(|test| Pass {
+                test: test.parse().expect("a march test"),
+                background: Background::solid(),
+                order: Order::Sequential,
+                aim: Aim::BetweenLines,
+            }),
         }
     }
 
@@ -93,6 +101,34 @@ impl FrameTest {
         }
         // SAFETY: the caller's promise.
         unsafe { address.cast::<[u8; PAGE]>().write(ZEROS) };
+        failed.pop_first().map(|(_, evidence)| evidence)
+    }
+
+    /// Writes 0 or 1 to all cells of a page, which is to rest then.
+    ///
+    /// # Safety
+    /// As of [`FrameTest::run_page`].
+    pub unsafe fn begin_rest(&self, address: NonNull<u8>, one: bool, at: Timestamp) {
+        // SAFETY: the caller's promise.
+        let seen = unsafe { self.run_element(address, one, 0, at) };
+        assert_eq!(seen, None, "what is written is not compared");
+    }
+
+    /// Reads a page that has rested. What was seen if it failed.
+    ///
+    /// # Safety
+    /// As of [`FrameTest::run_page`].
+    pub unsafe fn end_rest(&self, address: NonNull<u8>, one: bool, at: Timestamp) -> Option<Evidence> {
+        // SAFETY: the caller's promise.
+        unsafe { self.run_element(address, one, 2, at) }
+    }
+
+    unsafe fn run_element(&self, address: NonNull<u8>, one: bool, element: usize, at: Timestamp) -> Option<Evidence> {
+        let (pass, mut failed) = (&self.rests[usize::from(one)], BTreeMap::new());
+        let part = Part { pass, elements: element..element + 1, rested: element > 0 };
+        // SAFETY: the caller's promise.
+        let mut region = unsafe { Region::from_raw(address, LINES_PER_FRAME) };
+        self.executor.run_part(&mut region, &part, None, &mut Failing { pass, at, failed: &mut failed });
         failed.pop_first().map(|(_, evidence)| evidence)
     }
 
