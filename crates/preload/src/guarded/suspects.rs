@@ -18,7 +18,7 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use rampart_codes::PageData;
+use rampart_codes::{PAGE_BYTES, PageData};
 use rampart_guard::probation::{Probation, rests_at_one};
 use rampart_guard::{Counter, FrameKnobs, Refusal};
 use rampart_linux::shared::HeldFrame;
@@ -180,7 +180,7 @@ impl Suspects {
                 Ok(seen)
             }
             (Holder::Pipe(held), Some(content)) => {
-                let mut found = [0; FRAME_BYTES as usize];
+                let mut found = [0; PAGE_BYTES];
                 held.read(&mut found).map_err(|_| ())?;
                 Ok(difference(content, &found, at))
             }
@@ -281,7 +281,7 @@ impl Suspects {
 }
 
 /// The first line in which a page is not what it should be after a rest.
-fn difference(content: &PageData, found: &[u8; FRAME_BYTES as usize], at: Timestamp) -> Option<Evidence> {
+fn difference(content: &PageData, found: &[u8; PAGE_BYTES], at: Timestamp) -> Option<Evidence> {
     let found = found.chunks_exact(size_of::<LineData>()).map(|line| {
         let (words, _) = line.as_chunks();
         LineData(std::array::from_fn(|word| u64::from_ne_bytes(words[word])))
