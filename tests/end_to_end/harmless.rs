@@ -334,6 +334,26 @@ fn where_nothing_is_guarded_that_is_a_warning_or_refused() {
     assert!(report(&rampart)["unguarded"].is_null() && !said.err.contains("warning"), "{}", said.err);
 }
 
+/// As on a full disk: files can be made, and nothing can be written to them.
+#[test]
+fn without_room_for_counts_a_program_is_guarded_and_nothing_says_that_it_was_not() {
+    let rampart = Rampart::new();
+    let temporary = Temporary::new(&rampart);
+    for engine in engines(&rampart).filter(|&engine| engine != "minor") {
+        let set_up = format!(
+            "exec 2>&1; (ulimit -f 0; shift 4; exec {} run --test none --engine {engine} --require-guard \"$@\") | cat",
+            env!("CARGO_BIN_EXE_rampart")
+        );
+        let said = temporary.run_below(&rampart, &set_up, "exit 0");
+        assert!(
+            said.out.contains("rampart: warning: guarded 1 process, but nothing is known"),
+            "{engine}: {}",
+            said.out
+        );
+        assert!(!said.out.contains("nothing was guarded") && temporary.is_empty(), "{engine}: {}", said.out);
+    }
+}
+
 #[test]
 fn what_ends_soon_after_its_program_does_not_run_on() {
     let rampart = Rampart::new();

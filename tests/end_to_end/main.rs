@@ -4,6 +4,7 @@
 
 mod children;
 mod corruption;
+mod dumps;
 mod emulated;
 mod errors;
 mod given_up;

@@ -61,6 +61,12 @@ unsafe impl GlobalAlloc for OneLineAtTheEnd {
     }
 }
 
+/// How long the first thread's stack may become, in bytes; `None`: as long as there is room.
+#[must_use]
+pub fn stack_limit() -> Option<u64> {
+    getrlimit(Resource::Stack).current
+}
+
 /// From now on this process, and the children that it starts, may have so much memory that nobody else can use, and no more.
 ///
 /// # Errors

@@ -174,6 +174,11 @@ impl ProgramRange {
         self.areas().map(Area::addresses).collect()
     }
 
+    /// From now on core dumps have these pages.
+    pub(crate) fn dump(&self, span: Span) -> Result<()> {
+        self.pieces(span).try_for_each(|piece| self.advise(piece, Advice::LinuxDoDump))
+    }
+
     /// Tells the kernel something about pages that lie in one piece.
     pub(crate) fn advise(&self, span: Span, advice: Advice) -> Result<()> {
         let area = self.area(span);

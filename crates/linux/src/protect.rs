@@ -135,6 +135,15 @@ impl Protected {
         self.program.mlock().map_err(guarded("lock into RAM"))
     }
 
+    /// From now on core dumps have these pages of the program, locked or not. What was never used is in none: the
+    /// kernel would look at each page of it.
+    ///
+    /// # Errors
+    /// [`Error::Guarded`] if the kernel refuses.
+    pub fn dump(&self, span: Span) -> Result<(), Error> {
+        self.program.dump(span).map_err(guarded("dump"))
+    }
+
     /// Where its memory lies.
     #[must_use]
     pub fn places(&self) -> Vec<Range<usize>> {

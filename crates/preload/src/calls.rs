@@ -79,6 +79,28 @@ fn is_held(file: c_int) -> bool {
     GROUND.faults_are_signals() || GROUND.misses_devices() && without_errno(is_direct)
 }
 
+/// Where the program leaves the memory to the C library, that takes it from the heap and hands it to the kernel: so
+/// it is taken here.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn getcwd(to: *mut c_char, length: usize) -> *mut c_char {
+    // SAFETY: the signature is that of getcwd(3).
+    static NEXT: Next<unsafe extern "C" fn(*mut c_char, usize) -> *mut c_char> = unsafe { Next::named(c"getcwd") };
+    // SAFETY: the caller's promise; what is taken here is as long, and is given back where it is not handed out.
+    unsafe {
+        if !to.is_null() || !GROUND.faults_are_signals() {
+            let _held = Held::new(&[bytes(to, length)]);
+            return NEXT.get()(to, length);
+        }
+        let room = if length > 0 { length } else { libc::PATH_MAX.unsigned_abs() as usize };
+        let taken: *mut c_char = libc::malloc(room).cast();
+        if taken.is_null() || !getcwd(taken, room).is_null() {
+            return taken;
+        }
+        without_errno(|| libc::free(taken.cast()));
+        ptr::null_mut()
+    }
+}
+
 /// What a call of ours does to `errno` is not the program's.
 fn without_errno<R>(work: impl FnOnce() -> R) -> R {
     // SAFETY: it is this thread's own variable.
@@ -121,7 +143,7 @@ macro_rules! wrapped {
             unsafe extern "C-unwind" fn $name($($argument: $kind),*) -> $returned {
                 // SAFETY: the caller's promise, of each argument.
                 unsafe {
-                    let _held = Held::when($when, &[$($piece),*]);
+                    let _held = Held::when(|| $when, &[$($piece),*]);
                     $table::$name.get()($($argument),*)
                 }
             }
@@ -195,7 +217,6 @@ wrapped! {
     statx(folder: c_int, path: *const c_char, flags: c_int, mask: c_uint, to: *mut libc::statx) -> c_int [Piece::Text(path), one(to)];
     access(path: *const c_char, mode: c_int) -> c_int [Piece::Text(path)];
     readlink(path: *const c_char, to: *mut c_char, length: usize) -> isize [Piece::Text(path), bytes(to, length)];
-    getcwd(to: *mut c_char, length: usize) -> *mut c_char [bytes(to, length)];
     chdir(path: *const c_char) -> c_int [Piece::Text(path)];
     mkdir(path: *const c_char, mode: mode_t) -> c_int [Piece::Text(path)];
     rmdir(path: *const c_char) -> c_int [Piece::Text(path)];

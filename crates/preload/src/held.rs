@@ -24,18 +24,21 @@ impl Held {
     /// Each is as the function's caller promises the kernel.
     pub(crate) unsafe fn new(pieces: &[Piece]) -> Self {
         // SAFETY: the caller's promise.
-        unsafe { Self::when(GROUND.faults_are_signals(), pieces) }
+        unsafe { Self::when(|| GROUND.faults_are_signals(), pieces) }
     }
 
-    /// As [`Held::new`], and only if they are to be held.
+    /// As [`Held::new`], and only if they are to be held, which is asked only where one of them is guarded: the
+    /// answer may take a system call, which a program's own filter (seccomp(2)) may not allow.
     ///
     /// # Safety
     /// As of [`Held::new`].
-    pub(crate) unsafe fn when(is_to_be: bool, pieces: &[Piece]) -> Self {
+    pub(crate) unsafe fn when(is_to_be: impl FnOnce() -> bool, pieces: &[Piece]) -> Self {
         let mut held = Self { spans: [const { None }; Self::INLINE], more: Vec::new() };
-        if is_to_be {
-            // SAFETY: the caller's promise.
-            pieces.iter().for_each(|piece| unsafe { piece.hold(&mut held) });
+        // SAFETY: the caller's promise.
+        unsafe {
+            if pieces.iter().any(|piece| piece.is_guarded()) && is_to_be() {
+                pieces.iter().for_each(|piece| piece.hold(&mut held));
+            }
         }
         held
     }
@@ -69,6 +72,31 @@ pub(crate) enum Piece {
 }
 
 impl Piece {
+    /// Whether any of it is.
+    ///
+    /// # Safety
+    /// As of [`Piece::hold`].
+    unsafe fn is_guarded(self) -> bool {
+        let owns = |address: *const c_void| GROUND.owns(address.addr());
+        match self {
+            Self::Bytes(address, _) => owns(address),
+            Self::Text(text) => owns(text.cast()),
+            Self::Vector(vector, count) if !vector.is_null() => {
+                // SAFETY: the caller's promise.
+                owns(vector.cast()) || (0..count).any(|index| owns(unsafe { (*vector.add(index)).iov_base }))
+            }
+            Self::Message(message) if !message.is_null() => {
+                // SAFETY: the caller's promise, here and of its parts.
+                unsafe {
+                    let parts = *message;
+                    [message.cast(), parts.msg_name.cast_const(), parts.msg_control.cast_const()].into_iter().any(owns)
+                        || Self::Vector(parts.msg_iov, parts.msg_iovlen).is_guarded()
+                }
+            }
+            _ => false,
+        }
+    }
+
     /// # Safety
     /// It is as the kernel expects it.
     unsafe fn hold(self, held: &mut Held) {

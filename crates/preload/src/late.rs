@@ -10,6 +10,9 @@
 //! The filter stays with the programs that this one executes. A user who may not set it for others gives up that these gain rights, as
 //! `sudo` does (`PR_SET_NO_NEW_PRIVS`).
 //!
+//! A process with a filter cannot enter seccomp's strict mode (prctl(2)), and where faults are signals it could not
+//! be served there. A program that asks for it relies on that, so it is stopped with a line.
+//!
 //! POSIX' asynchronous requests are threads of the C library; their buffers are left to the program.
 
 #![allow(unsafe_code, reason = "system calls, and the C interface")]
@@ -87,6 +90,29 @@ fn set_filter() -> bool {
 
 fn filter(code: c_uint, if_so: u8, else_: u8, value: u32) -> sock_filter {
     sock_filter { code: u16::try_from(code).expect("an instruction has 16 bits"), jt: if_so, jf: else_, k: value }
+}
+
+/// How a process ends that cannot go on under guard.
+const STOPPED: c_int = 86;
+
+/// The arguments behind the first are variable ones for the C library, which are passed alike.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int {
+    type Control = unsafe extern "C" fn(c_int, c_ulong, c_ulong, c_ulong, c_ulong) -> c_int;
+    // SAFETY: the signature is that of prctl(2).
+    static NEXT: Next<Control> = unsafe { Next::named(c"prctl") };
+    let is_strict = option == libc::PR_SET_SECCOMP && a == c_ulong::from(libc::SECCOMP_MODE_STRICT);
+    if is_strict && GROUND.misses_devices() && GROUND.is_live() {
+        let process = std::process::id();
+        say(&format!(
+            "rampart: process {process} is stopped: it asks for seccomp's strict mode, in which this engine cannot work; \
+             --engine move can\n"
+        ));
+        // SAFETY: it ends the process and runs nothing of the program's.
+        unsafe { libc::_exit(STOPPED) }
+    }
+    // SAFETY: the caller's promise.
+    unsafe { NEXT.get()(option, a, b, c, d) }
 }
 
 /// A request's buffer stays with the program.

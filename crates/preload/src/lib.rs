@@ -23,9 +23,11 @@
 //! | `signals`, `calls`, `held`, `streams`, `next` | what is interposed where faults are signals and system calls do not wait for them |
 //! | `forks` | children that are made without fork(3) |
 //! | `by_number`, `kernel` | system calls by syscall(2), and those that this library makes |
+//! | `spawning` | what new threads touch before they take signals |
 //! | `late` | what goes on after a system call, where devices go unseen |
 //! | `foreign` | allocations that are not ours |
 //! | `executing` | programs that do not bear this library, which are executed without it |
+//! | `traced` | a debugger's child, before it executes its program |
 //! | `users` | a program that changes its user |
 //! | `exports` | the C interface |
 //!
@@ -102,9 +104,13 @@ mod report;
 mod signals;
 pub mod sites;
 mod spans;
+#[cfg(not(test))]
+mod spawning;
 mod start;
 #[cfg(not(test))]
 mod streams;
+#[cfg(not(test))]
+mod traced;
 #[cfg(not(test))]
 mod users;
 

@@ -72,6 +72,9 @@ fn begin(library: &'static Path) {
     if GROUND.reads_what_may_be_lost() {
         signals::losses::install();
     }
+    if GROUND.hides_what_is_locked() {
+        signals::dumps::install();
+    }
     if GROUND.misses_devices() {
         late::refuse();
     }

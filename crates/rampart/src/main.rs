@@ -44,7 +44,24 @@ use crate::error::Error;
 #[global_allocator]
 static ALLOCATOR: OneLineAtTheEnd = OneLineAtTheEnd;
 
+/// What this program wants of a stack, and a little more: a debug build parses its arguments in large frames.
+const STACK: usize = 2 << 20;
+
+/// Where the stack may not be so large (`ulimit -s`), all is done on another. If there can be none, it is tried with
+/// what there is.
 fn main() -> ExitCode {
+    let has_room = rampart_linux::own_memory::stack_limit().is_none_or(|limit| limit >= STACK as u64);
+    let on_another = || std::thread::Builder::new().stack_size(STACK).spawn(begin).ok();
+    let ended = if has_room { None } else { on_another() }.map(std::thread::JoinHandle::join);
+    match ended {
+        Some(Ok(code)) => code,
+        // It has said why.
+        Some(Err(_)) => ExitCode::from(101),
+        None => begin(),
+    }
+}
+
+fn begin() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return refuse_arguments(&error),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
@@ -58,6 +58,15 @@ pub fn heed_children() -> Result<bool, Error> {
         flag::register(SIGCHLD, Arc::default()).map_err(Error::Signal)?;
     }
     Ok(was_ignored)
+}
+
+/// From now on a write beyond `ulimit -f` fails, as one to a full disk does, and does not end this process by
+/// SIGXFSZ. A program that we start has its default again, since a handler is not inherited.
+pub fn outlive_file_limit() -> Result<(), Error> {
+    if ignored_here() >> (SIGXFSZ - 1) & 1 == 0 {
+        flag::register(SIGXFSZ, Arc::default()).map_err(Error::Signal)?;
+    }
+    Ok(())
 }
 
 fn ignored_here() -> u64 {

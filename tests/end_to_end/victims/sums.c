@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <locale.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -182,6 +184,36 @@ static void thread(void *(*work)(void *), size_t threads)
         pthread_join(all[i], 0);
 }
 
+static void *end_late(void *unused)
+{
+    rest(60);
+    return unused;
+}
+
+/* So that what is allocated between two of these lies in blocks of its own. */
+static void keep_apart(void)
+{
+    for (size_t size = 256; size <= 4096; size += 128)
+        for (int times = 0; times < 100; times++)
+            must(malloc(size) != 0, "malloc");
+}
+
+/* Threads that begin and end while their locale and what the C library keeps of them are locked. */
+static void localized(void)
+{
+    thread(check_share, 1);
+    keep_apart();
+    setlocale(LC_ALL, "C.UTF-8");
+    keep_apart();
+    for (int round = 0; round < 12; round++) {
+        pthread_t second;
+        check();
+        rest(40);
+        must(pthread_create(&second, 0, end_late, 0) == 0 && pthread_detach(second) == 0, "pthread_create");
+    }
+    rest(100);
+}
+
 static void daemonize(void)
 {
     int ends[2];
@@ -248,6 +280,15 @@ static void strict(void)
     syscall(SYS_exit, 0);
 }
 
+/* It may not ask for its number, and its thread ends. */
+static void strict_kills(void)
+{
+    must(prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) == 0, "seccomp");
+    check();
+    say("right\n");
+    syscall(SYS_getpid);
+}
+
 static void limit(int which, rlim_t soft, rlim_t hard)
 {
     struct rlimit limit = { soft, hard };
@@ -300,6 +341,25 @@ static void executed(char *const *arguments)
     wait_for(pid, 0);
 }
 
+/* As a debugger starts a program: from the first line on, each signal stops the child for its parent. */
+static void traced(char *const *arguments)
+{
+    int status;
+    rest(60);
+    pid_t pid = vfork();
+    if (pid == 0) {
+        ptrace(PTRACE_TRACEME, 0, 0, 0);
+        check();
+        execv(self, arguments);
+        _exit(8);
+    }
+    while (must(waitpid(pid, &status, 0) == pid, "wait"), WIFSTOPPED(status)) {
+        long signal = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
+        must(ptrace(PTRACE_CONT, pid, 0, signal) == 0, "ptrace");
+    }
+    must(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the traced child");
+}
+
 static int is(const char *way, const char *name)
 {
     return strcmp(way, name) == 0;
@@ -319,6 +379,8 @@ static int makes_children(const char *way)
         parent_of(raw_clone3());
     else if (is(way, "vfork"))
         executed(again);
+    else if (is(way, "traced"))
+        traced(again);
     else if (is(way, "spawn")) {
         must(posix_spawn(&pid, self, 0, 0, again, environ) == 0, "posix_spawn");
         wait_for(pid, 0);
@@ -357,6 +419,8 @@ static int signalled(const char *way)
         check_blocked(0);
     else if (is(way, "blocked-thread"))
         thread(check_blocked, 1);
+    else if (is(way, "localized"))
+        localized();
     else if (is(way, "own-stack")) {
         stack_t stack = { .ss_sp = malloc(1 << 16), .ss_size = 1 << 16 };
         must(sigaltstack(&stack, 0) == 0, "sigaltstack");
@@ -375,8 +439,15 @@ static int signalled(const char *way)
         kill(getpid(), SIGKILL);
     else if (is(way, "aborts"))
         abort();
+    else if (is(way, "crashes"))
+        *(volatile char *)16 = 1;
     else if (is(way, "exit-7"))
         _exit(7);
+    else if (is(way, "thread-ends")) {
+        check();
+        say("right\n");
+        syscall(SYS_exit, 7);
+    }
     else
         return 0;
     return 1;
@@ -422,6 +493,8 @@ static int sandboxed(const char *way)
 {
     if (is(way, "strict"))
         strict();
+    else if (is(way, "strict-kills"))
+        strict_kills();
     else if (is(way, "filter-errors"))
         filter(SECCOMP_RET_ERRNO | EPERM);
     else if (is(way, "filter-kills"))

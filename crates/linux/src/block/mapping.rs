@@ -43,10 +43,13 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// As [`Mapping::anonymous`], of addresses that may be far more than there is memory; copied to children, and in
-    /// core dumps.
+    /// As [`Mapping::anonymous`], of addresses that may be far more than there is memory; copied to children. Core
+    /// dumps leave it out until a part is used (`MADV_DODUMP`): the kernel looks at each page of what it dumps, and a
+    /// TiB has 2^28 of them.
     pub(crate) fn reserved(bytes: usize) -> Result<Self> {
-        Self::aligned(bytes, MapFlags::PRIVATE | MapFlags::NORESERVE)
+        let mapping = Self::aligned(bytes, MapFlags::PRIVATE | MapFlags::NORESERVE)?;
+        mapping.advise(0..bytes, Advice::LinuxDontDump)?;
+        Ok(mapping)
     }
 
     fn aligned(bytes: usize, flags: MapFlags) -> Result<Self> {

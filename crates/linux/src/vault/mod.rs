@@ -345,6 +345,15 @@ impl Vault {
         self.advise(side, span, Advice::LinuxDontNeed).map_err(guarded("discard"))
     }
 
+    /// From now on core dumps have these pages of the program, as far as they are unlocked. What was never used is in
+    /// none: the kernel would look at each page of it.
+    ///
+    /// # Errors
+    /// [`Error::Guarded`] if the kernel refuses.
+    pub fn dump(&self, span: Span) -> Result<(), Error> {
+        self.program.dump(span).map_err(guarded("dump"))
+    }
+
     /// Makes pages that are not there fail for good, as if the hardware had given them up: an access gets SIGBUS, a system call
     /// EFAULT. For pages whose content is lost. [`Vault::discard`] ends it.
     ///

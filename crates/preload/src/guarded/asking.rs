@@ -5,7 +5,7 @@
 use std::num::NonZero;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rampart_guard::{Counter, PageIndex, Served, Span};
 use rampart_linux::vault;
@@ -18,6 +18,9 @@ use super::threads::Live;
 
 /// Why a process ends rather than that a child of it might read zeros.
 const KEPT: &str = "the memory under guard cannot be kept from children";
+
+/// How long nothing is locked for a child that is about to execute a program.
+const WHILE: Duration = Duration::from_secs(5);
 
 impl Live {
     /// In the keeper's thread, which has the files that this may want.
@@ -39,6 +42,16 @@ impl Live {
                 }
                 self.guard.waited(began.elapsed());
                 served
+            }
+            // A page beyond correction stays locked, and does not keep the process from ending as it does.
+            Request::OpenForDump => {
+                self.paused.fetch_add(1, Ordering::AcqRel);
+                self.guard.open_all(now);
+                Served::GoesOn
+            }
+            Request::OpenForAWhile => {
+                *self.rests_until.lock().expect("no panic") = Some(Instant::now() + WHILE);
+                self.guard.open_all(now)
             }
             Request::Zero(span) => self.guard.zero(span, now),
             Request::Leave(span) => self.guard.leave(span, now),
@@ -82,6 +95,23 @@ impl Live {
         if self.memory.give_to_children(&self.pages_at(left)).is_err() {
             self.ask(Request::End("a child cannot be given the memory under guard"));
         }
+    }
+
+    /// Opens everything that is good before a core dump is written, and locks nothing more.
+    pub fn unlock_for_dump(&self) {
+        self.ask(Request::OpenForDump);
+    }
+
+    /// Opens everything for a child that is about to execute a program, and locks nothing until it will have.
+    pub fn unlock_for_a_while(&self) {
+        self.ask(Request::OpenForAWhile);
+    }
+
+    /// In the keeper's thread: whether nothing is to be locked now.
+    pub(super) fn rests(&self) -> bool {
+        let mut until = self.rests_until.lock().expect("no panic");
+        *until = until.filter(|until| *until > Instant::now());
+        until.is_some() || self.paused.load(Ordering::Acquire) > 0
     }
 
     /// Ends what [`Live::open_all`] began.

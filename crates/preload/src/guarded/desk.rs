@@ -11,6 +11,10 @@ use rampart_guard::Span;
 pub enum Request {
     /// Open everything, and lock nothing until it is told otherwise.
     OpenAll,
+    /// Open everything for good: the process ends with a core dump.
+    OpenForDump,
+    /// Open everything, and lock nothing for a while.
+    OpenForAWhile,
     /// These pages read as zeros from now on.
     Zero(Span),
     /// These stay open for good.

@@ -113,6 +113,16 @@ impl Memory {
         })
     }
 
+    /// From now on core dumps have these pages.
+    pub fn dump(&self, first: u64, pages: u64) {
+        // What the kernel refuses is missing in a core dump, which is no reason to fail.
+        let _ = vault::Span::new(first, pages).map(|span| match self {
+            Self::Moved(vault) => vault.dump(span),
+            Self::Shared(range) => range.dump(span),
+            Self::Protected(range, _) => range.dump(span),
+        });
+    }
+
     /// From now on the first touch of a page is a fault; `used` bytes from the start on are there already.
     pub fn arm(&self, used: Bytes, left: &[Span]) -> Result<(), Error> {
         let left: Vec<_> = left.iter().map(|span| as_vault(*span)).collect();
@@ -193,6 +203,11 @@ impl Memory {
     /// Whether a page that a device uses is locked like any other.
     pub fn misses_devices(&self) -> bool {
         !matches!(self, Self::Moved(_))
+    }
+
+    /// Whether a locked page is not where the program knows it, for whoever reads its memory without a fault.
+    pub fn hides_what_is_locked(&self) -> bool {
+        !matches!(self, Self::Protected(..))
     }
 
     /// Before a fork, after all was opened: a child gets a copy of everything. Ends with [`Memory::unsplit`].

@@ -15,6 +15,8 @@ mod asking;
 mod beside;
 mod blocked;
 mod desk;
+mod dump;
+mod ended;
 mod ending;
 mod engine;
 mod files;
@@ -52,6 +54,7 @@ use rustix::io::Errno;
 use crate::Error;
 use crate::ground::{Ground, Plain, Span, length};
 use crate::heap::LEAST_RANGE;
+use crate::private::is_private;
 use crate::start::say;
 
 use self::mark::Mark;
@@ -356,6 +359,24 @@ impl Guarded {
         self.memory().is_some_and(|memory| memory.mailbox().is_none())
     }
 
+    /// Whether locked pages are elsewhere, and a core dump has zeros in their place.
+    pub fn hides_what_is_locked(&self) -> bool {
+        self.memory().is_some_and(Memory::hides_what_is_locked)
+    }
+
+    /// The process is about to end with a core dump, if one is written: what is locked is unlocked, and stays so.
+    /// Called by signal handlers: a thread that asks the guard for something has all signals blocked meanwhile.
+    pub fn unlock_for_dump(&self) {
+        if self.hides_what_is_locked() && !is_private() && !self.is_borrowed() && dump::is_written() {
+            self.live().into_iter().for_each(Live::unlock_for_dump);
+        }
+    }
+
+    /// Everything is unlocked, and nothing is locked for some seconds.
+    pub fn unlock_for_a_while(&self) {
+        self.live().into_iter().for_each(Live::unlock_for_a_while);
+    }
+
     /// A thread of the guard reads memory at this address just now that the hardware gave up. `true`: it may go on reading.
     pub fn lost(&self, address: usize) -> bool {
         self.live().is_some_and(|live| live.lost(address))
@@ -426,7 +447,11 @@ impl Ground for Guarded {
     }
 
     fn open(&self, span: Span) -> bool {
-        self.memory().is_some() || Plain.open(span)
+        let Some(memory) = self.memory() else { return Plain.open(span) };
+        if let Some(first) = memory.find(span.start.addr().get()) {
+            memory.dump(first, span.bytes.frames());
+        }
+        true
     }
 
     fn forget(&self, span: Span) -> bool {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::{self, Thread};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rampart_guard::{Guard, Knobs, Layout, PageIndex, Served, Span};
 use rampart_linux::SteadyClock;
@@ -25,6 +25,7 @@ use super::any::AnyEngine;
 use super::beside::Beside;
 use super::blocked::Signals;
 use super::desk::Desk;
+use super::ended::Program;
 use super::ending;
 use super::engine::as_vault;
 use super::files;
@@ -65,6 +66,8 @@ pub struct Live {
     pub(super) desk: Desk,
     /// While it is not 0, nothing is locked.
     pub(super) paused: AtomicU32,
+    /// And until then.
+    pub(super) rests_until: Mutex<Option<Instant>>,
     /// The program wanted a page beyond correction, and waits until it is saved.
     pub(super) held: AtomicBool,
     /// The page, where that is known.
@@ -120,17 +123,19 @@ impl Live {
             keeper_id: OnceLock::new(),
             desk: Desk::default(),
             paused: AtomicU32::new(0),
+            rests_until: Mutex::default(),
             held: AtomicBool::new(false),
             wanted: Mutex::new(None),
         }));
         // Not in the keeper's thread: a program may bring a `getenv` of its own, which looks into the heap.
         let (errors, server) = (MadeUp::from_environment(), Server::from_environment(shared.folder()));
+        let program = Program::of_this_process(if pool.is_some() { 3 } else { 2 });
         // A new thread allocates before it can say that it is the guard's; only then may memory be taken away.
         let (ready, readiness) = channel();
         let keeper = spawn("rampart-keeper", move || {
             Beside::is_keeper(&live.keeper_id);
             ready.send(()).expect("somebody waits");
-            live.keep(errors, server);
+            live.keep(errors, server, program);
         })?;
         readiness.recv().map_err(|_| "its thread ended".to_owned())?;
         live.keeper.set(keeper).expect("there is one keeper");
@@ -196,16 +201,15 @@ impl Live {
     }
 
     /// Does what it is asked, and locks what is due, until the process ends.
-    fn keep(&self, mut errors: Option<MadeUp>, mut server: Server) {
+    fn keep(&self, mut errors: Option<MadeUp>, mut server: Server, mut program: Program) {
         while !self.held.load(Ordering::Acquire) {
             self.look_at(&mut server);
+            self.look_at_program(&mut program);
             self.desk.serve(|request| self.grant(request));
             self.suspects.look();
-            let idle = match self.paused.load(Ordering::Acquire) {
-                0 => self.guard.keep(self.clock.now()).unwrap_or(NAP),
-                _ => NAP,
-            };
-            if let Some(errors) = errors.as_mut().filter(|_| self.paused.load(Ordering::Acquire) == 0) {
+            let rests = self.rests();
+            let idle = if rests { NAP } else { self.guard.keep(self.clock.now()).unwrap_or(NAP) };
+            if let Some(errors) = errors.as_mut().filter(|_| !rests) {
                 errors.err(&self.guard);
             }
             self.recorder().step(

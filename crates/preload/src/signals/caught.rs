@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use libc::{SIG_DFL, SIG_IGN, sigaction as Action, siginfo_t, sigset_t};
 
 use super::{PTHREAD_SIGMASK, SIGACTION, plain, wants_faults, without_faults};
+use crate::GROUND;
 
 /// What the kernel calls.
 pub type Handler = extern "C-unwind" fn(c_int, *mut siginfo_t, *mut c_void);
@@ -79,6 +80,7 @@ impl Caught {
         match action.sa_sigaction {
             SIG_IGN if was_sent => {}
             SIG_DFL | SIG_IGN => {
+                GROUND.unlock_for_dump();
                 let default = plain();
                 // SAFETY: the place is ours. A fault comes again when this handler returns, a signal that was sent now.
                 unsafe {

@@ -16,10 +16,12 @@
 //! | [`mod@caught`] | a signal that is caught, and what the program wants done about it |
 //! | [`faults`] | SIGSEGV: a touch of a locked page |
 //! | [`losses`] | SIGBUS: a page that the hardware gave up |
+//! | [`dumps`] | other signals that end a process with a core dump |
 
 #![allow(unsafe_code, reason = "signal handlers and the C interface")]
 
 mod caught;
+pub(crate) mod dumps;
 pub(crate) mod faults;
 pub(crate) mod losses;
 
@@ -97,8 +99,11 @@ unsafe extern "C" fn sigaction(signal: c_int, new: *const Action, old: *mut Acti
     } else {
         let less = |new: Action| Action { sa_mask: without_faults(&new.sa_mask), ..new };
         let new = new.map(|new| if wants_faults() { less(new) } else { new });
+        let new = new.map(|new| dumps::for_kernel(signal, new));
         // SAFETY: the action is as the caller promises, and the place for the old one is ours.
-        unsafe { SIGACTION.get()(signal, pointer(new.as_ref()), &raw mut before) }
+        let done = unsafe { SIGACTION.get()(signal, pointer(new.as_ref()), &raw mut before) };
+        before = dumps::for_program(before);
+        done
     };
     if done == 0 && !old.is_null() {
         // SAFETY: the caller's promise.
@@ -110,16 +115,16 @@ unsafe extern "C" fn sigaction(signal: c_int, new: *const Action, old: *mut Acti
 /// As glibc has it: what was interrupted is begun again.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn signal(signal: c_int, handler: usize) -> usize {
-    let Some(caught) = caught(signal).filter(|_| handler != SIG_ERR) else {
+    if handler == SIG_ERR || caught(signal).is_none() && !dumps::is_caught(signal) {
         // SAFETY: the caller's promise.
         return unsafe { SIGNAL.get()(signal, handler) };
-    };
-    let before = caught.programs().sa_sigaction;
-    let mut action = plain();
+    }
+    let (mut action, mut before) = (plain(), plain());
     action.sa_sigaction = handler;
     action.sa_flags = libc::SA_RESTART;
-    caught.set_programs(&action);
-    before
+    // SAFETY: both are places of ours, and the handler is as the caller promises.
+    let done = unsafe { sigaction(signal, &raw const action, &raw mut before) };
+    if done == 0 { before.sa_sigaction } else { SIG_ERR }
 }
 
 #[unsafe(no_mangle)]

@@ -28,6 +28,7 @@ use crate::guarding::recorded::Recorded;
 use crate::guarding::server::Server;
 use crate::output::Output;
 use crate::program::{Program, code};
+use crate::signals::outlive_file_limit;
 use crate::store;
 
 /// How often it is looked what the guards have told.
@@ -44,6 +45,7 @@ pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error>
     if !may_open(OPEN_FILES) {
         return Err(Error::FewFiles);
     }
+    outlive_file_limit()?;
     let outputs = Outputs::prepare(arguments)?;
     let left_alone = left_alone(&arguments.program[0]);
     let choice = choice::choose(arguments.engine.map(Into::into), choice::why_not)?;
@@ -71,7 +73,7 @@ pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error>
     follower.end();
     let seconds = start.elapsed().as_secs_f64();
     let mut left = Left::read(server.folder());
-    if left.processes == 0 {
+    if left.processes + left.uncounted == 0 {
         left.unguarded = Some(server.why_nothing(left_alone));
     }
     let recorded = Recorded::read(server.folder());

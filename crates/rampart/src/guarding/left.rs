@@ -57,6 +57,8 @@ pub struct Left {
     pub schema: &'static str,
     /// Processes that were guarded.
     pub processes: usize,
+    /// Processes that were guarded too, whose counts had no room where guards write.
+    pub uncounted: usize,
     /// Why none was.
     pub unguarded: Option<String>,
     /// The part of the heap that was locked, on time average and over all processes.
@@ -92,11 +94,14 @@ impl Left {
     }
 
     fn add_counts(&mut self, path: &Path) {
-        match folder::read(path).ok().and_then(|bytes| Snapshot::from_bytes(&bytes)) {
+        let bytes = folder::read(path);
+        match bytes.as_ref().ok().and_then(|bytes| Snapshot::from_bytes(bytes)) {
             Some(counts) => {
                 self.counts = self.counts.plus(&counts);
                 self.processes += 1;
             }
+            // A guard makes the file first, and then asks for its room.
+            None if bytes.is_ok_and(|bytes| bytes.is_empty()) => self.uncounted += 1,
             None => self.unreadable += 1,
         }
     }
@@ -126,6 +131,24 @@ impl Left {
 
     /// The summary for people: one line.
     pub fn line(&self) -> String {
+        let of_counted = self.line_of_counted();
+        let plural = if self.uncounted == 1 { "" } else { "es" };
+        match (self.uncounted, self.processes) {
+            (0, _) => of_counted,
+            (uncounted, 0) => format!(
+                "warning: guarded {uncounted} process{plural}, but nothing is known of what was found there: there was no \
+                 room for the counts in the folder for temporary files"
+            ),
+            (uncounted, _) => {
+                format!(
+                    "{of_counted}; not counted: {uncounted} process{plural}, for want of room in the folder for temporary \
+                     files"
+                )
+            }
+        }
+    }
+
+    fn line_of_counted(&self) -> String {
         if self.processes == 0 {
             let why = self.unguarded.as_deref().unwrap_or("nobody knows why");
             return format!("warning: nothing was guarded: {why}");
@@ -203,6 +226,23 @@ mod tests {
         fs::write(folder.path().join("1.jsonl"), told.concat()).unwrap();
         let left = Left::read(folder.path());
         assert_eq!([Counter::Retired, Counter::Corrected].map(|counter| left.counts.get(counter)), [2, 5]);
+    }
+
+    #[test]
+    fn a_guard_without_room_for_its_counts_is_told_from_none() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("1.counts"), "").unwrap();
+        let left = Left::read(folder.path());
+        assert_eq!((left.processes, left.uncounted, left.unreadable), (0, 1, 0));
+        assert!(left.line().starts_with("warning: guarded 1 process, but nothing is known"), "{}", left.line());
+        fs::write(folder.path().join("2.counts"), vec![0; rampart_guard::Counts::BYTES]).unwrap();
+        let left = Left::read(folder.path());
+        assert_eq!((left.processes, left.uncounted), (1, 1));
+        assert!(
+            left.line().contains("in 1 process:") && left.line().contains("; not counted: 1 process"),
+            "{}",
+            left.line()
+        );
     }
 
     #[test]
