@@ -26,6 +26,7 @@ pub const SETTINGS: &[Setting] = &[
     // Nothing hostile: what the others are compared with.
     works("nothing", "$RUN $SUMS plain"),
     works("8 threads", "$RUN $SUMS threads"),
+    works("threads in a locale", "$RUN $SUMS localized"),
     // Limits, from the start.
     works("ulimit -n 64", "ulimit -n 64; $RUN $SUMS plain"),
     works("ulimit -n 1024", "ulimit -n 1024; $RUN $SUMS fork"),
@@ -38,7 +39,7 @@ pub const SETTINGS: &[Setting] = &[
     works("ulimit -l 0", "ulimit -l 0; $RUN $SUMS plain"),
     works("ulimit -s 256", "ulimit -s 256; $RUN $SUMS plain"),
     works("ulimit -s unlimited", "ulimit -s unlimited; $RUN $SUMS plain"),
-    may_refuse("ulimit -f 0", "ulimit -f 0; $RUN $SUMS plain | cat"),
+    may_refuse("ulimit -f 0", "exec > >(cat) 2> >(cat >&2); ulimit -f 0; $RUN $SUMS plain"),
     works("ulimit -c 0", "ulimit -c 0; $RUN $SUMS plain"),
     works(
         "ulimit -c unlimited, aborted",
@@ -78,6 +79,7 @@ pub const SETTINGS: &[Setting] = &[
     works("all blocked in a thread", "$RUN $SUMS blocked-thread"),
     works("all blocked by the parent", "env --block-signal $RUN $SUMS plain"),
     works("all ignored by the parent", "env --ignore-signal $RUN $SUMS plain"),
+    works("SIGCHLD ignored by the parent", "trap '' CHLD; $RUN $SUMS exit-7"),
     works("SIGSEGV and SIGBUS ignored", "$RUN $SUMS ignored"),
     works("all handlers set to their defaults", "$RUN $SUMS defaults"),
     works("sigaltstack in the heap", "$RUN $SUMS own-stack"),
@@ -86,6 +88,7 @@ pub const SETTINGS: &[Setting] = &[
     works("ended by SIGKILL", "$RUN $SUMS killed"),
     works("ended by abort", "cd \"$TMPDIR/..\"; ulimit -c 0; $RUN $SUMS aborts"),
     works("exit code 7", "$RUN $SUMS exit-7"),
+    works("the last thread ends by itself", "$RUN $SUMS thread-ends"),
     Setting {
         name: "rampart run is killed",
         script: "end() { [[ -z $RUN ]] || kill -9 $2; while kill -0 $1 2>/dev/null; do sleep 0.1; done; }; beside end 2>/dev/null; true",
@@ -102,12 +105,14 @@ pub const SETTINGS: &[Setting] = &[
     works("a daemon by two forks", "$RUN $SUMS daemon"),
     works("exec of itself", "$RUN $SUMS exec"),
     works("a child with setuid", "$RUN $SUMS setuid-child"),
+    works("a child that is traced", "$RUN $SUMS traced"),
     works("a script with #!", "printf '#!/bin/bash\\nexec %s plain\\n' $SUMS >script; chmod +x script; $RUN ./script"),
     works("a shell with a pipe", "$RUN bash -c \"$SUMS plain | cat\""),
     works("rampart run in rampart run", "$RUN $RUN $SUMS plain"),
     works("two at once", "$RUN $SUMS plain >one & $RUN $SUMS plain >two; wait; cat one two"),
     // Sandboxes.
     may_refuse("seccomp, strict", "$RUN $SUMS strict"),
+    may_refuse("seccomp, strict, ended by the kernel", "$RUN $SUMS strict-kills"),
     works("seccomp, a filter that answers EPERM", "$RUN $SUMS filter-errors"),
     works("seccomp, a filter that kills", "$RUN $SUMS filter-kills"),
     works("no_new_privs, set by the program", "$RUN $SUMS no-new-privileges"),
@@ -170,7 +175,20 @@ pub const SETTINGS: &[Setting] = &[
     // Other users and other programs.
     may_refuse("as nobody", "nobody $RUN $SUMS plain"),
     works("strace -f", "need strace; strace -f -o /dev/null $RUN $SUMS plain"),
-    works("gdb", "need gdb; $RUN gdb -q -batch -ex run --args $SUMS plain 2>&1 | grep '^right'"),
+    works(
+        "gdb",
+        "need gdb; gdb -q -batch -ex 'handle SIGSEGV nostop noprint pass' -ex 'set follow-fork-mode child' -ex run \
+         --args ${RUN:-env} $SUMS plain </dev/null 2>&1 | grep '^right'",
+    ),
+    works(
+        "gdb, itself under guard",
+        "need gdb; $RUN gdb -q -batch -ex 'handle SIGSEGV nostop noprint pass' -ex run --args $SUMS plain </dev/null \
+         2>&1 | grep '^right'",
+    ),
+    works(
+        "gdb, attached",
+        "need gdb; attach() { gdb -q -batch -p $1 -ex bt -ex detach >gdb.out 2>&1; }; beside attach",
+    ),
     works("a static program", "there $SUMS-static; $RUN $SUMS-static plain"),
     works("a program linked against musl", "there $SUMS-musl; $RUN $SUMS-musl plain"),
     works("a static program linked against musl", "there $SUMS-static-musl; $RUN $SUMS-static-musl plain"),
