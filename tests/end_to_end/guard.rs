@@ -208,7 +208,8 @@ fn ranks_that_jump_through_their_memory_fault_less_and_less() {
     let Some(jumps) = victim(&rampart, "jumps") else { return };
     // 2 ranks, 2 * 2000 turns, 64 updates each: 512,000.
     for engine in engines(&rampart) {
-        let options = ["--engine", engine, "--cap", "4MiB", "--block", "64KiB", "--test", "none", "--report", "report.json"];
+        let options =
+            ["--engine", engine, "--cap", "4MiB", "--block", "64KiB", "--test", "none", "--report", "report.json"];
         let said = run(&rampart, &[&options[..], &["--", &jumps, "64", "2000"]].concat());
         assert_eq!((said.code, said.out.as_str()), (Some(0), "right\n"), "{engine}: {}", said.err);
         let report = report(&rampart);
