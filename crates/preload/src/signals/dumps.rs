@@ -6,7 +6,7 @@
 //! once more, with the default action. **Why this way.** There is no state: the default action and our handler stand
 //! for each other, and what the program sets or asks for is translated on its way.
 //!
-//! SIGSEGV and SIGBUS are caught anyway ([`super::caught`]). A stack without room for a signal frame, and a program
+//! SIGSEGV and SIGBUS are caught anyway (`caught`). A stack without room for a signal frame, and a program
 //! that sets its actions without the C library, have a dump with zeros.
 //!
 //! Source: signal(7) for the signals whose default is a core dump, core(5) for when there is one.
