@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use rampart_memory::fault_map::export::{BootTable, Entry, Firmware};
+use rampart_memory::fault_map::export::{BootTable, Entry, Firmware, Purpose};
 
 use crate::Roots;
 use crate::roots::{numbered, text};
@@ -23,8 +23,13 @@ pub fn boot_table(roots: &Roots) -> BootTable {
 
 fn entry(folder: &Path) -> Option<Entry> {
     let address = |name| u64::from_str_radix(text(&folder.join(name)).ok()?.trim().strip_prefix("0x")?, 16).ok();
-    let usable = text(&folder.join("type")).ok()?.trim() == "System RAM";
-    Some(Entry { first: address("start")?, last: address("end")?, usable })
+    // The names are those of `e820_type_to_string` in Linux' arch/x86/kernel/e820.c.
+    let purpose = match text(&folder.join("type")).ok()?.trim() {
+        "System RAM" => Purpose::Memory,
+        "Unusable memory" => Purpose::LeftOut,
+        _ => Purpose::Other,
+    };
+    Some(Entry { first: address("start")?, last: address("end")?, purpose })
 }
 
 #[cfg(test)]
@@ -47,12 +52,18 @@ mod tests {
 
     #[test]
     fn the_table_is_read_entry_by_entry() {
-        let (_folder, roots) = machine(&[("0x0", "0x9fbff", "System RAM"), ("0xf0000", "0xfffff", "Reserved")]);
-        let ram = Entry { first: 0, last: 0x9_fbff, usable: true };
-        let reserved = Entry { first: 0xf_0000, last: 0xf_ffff, usable: false };
-        assert_eq!(boot_table(&roots), BootTable::new(vec![ram, reserved], Firmware::Bios));
+        let (_folder, roots) = machine(&[
+            ("0x0", "0x9fbff", "System RAM"),
+            ("0xf0000", "0xfffff", "Reserved"),
+            ("0xc000000", "0xc000fff", "Unusable memory"),
+        ]);
+        let ram = Entry { first: 0, last: 0x9_fbff, purpose: Purpose::Memory };
+        let reserved = Entry { first: 0xf_0000, last: 0xf_ffff, purpose: Purpose::Other };
+        let left_out = Entry { first: 0xc00_0000, last: 0xc00_0fff, purpose: Purpose::LeftOut };
+        let entries = vec![ram, reserved, left_out];
+        assert_eq!(boot_table(&roots), BootTable::new(entries.clone(), Firmware::Bios));
         fs::create_dir_all(roots.sys("firmware/efi")).unwrap();
-        assert_eq!(boot_table(&roots), BootTable::new(vec![ram, reserved], Firmware::Efi));
+        assert_eq!(boot_table(&roots), BootTable::new(entries, Firmware::Efi));
     }
 
     #[test]

@@ -23,7 +23,7 @@ use super::{Cause, FaultMap, Origin, Retirement};
 use crate::{FRAME_BYTES, Frame, FrameRange, Timestamp};
 
 pub use badram::{AddressMask, BadRam};
-pub use boot_table::{BootTable, Entry, Firmware};
+pub use boot_table::{BootTable, Entry, Firmware, Purpose};
 pub use memmap::Memmap;
 
 /// How many bytes the kernel keeps of its command line: `COMMAND_LINE_SIZE` on x86, less the final zero byte.

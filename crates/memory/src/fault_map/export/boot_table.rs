@@ -23,8 +23,19 @@ pub struct Entry {
     pub first: u64,
     /// The physical address of its last byte.
     pub last: u64,
-    /// Whether the kernel may use it.
-    pub usable: bool,
+    /// What it is for.
+    pub purpose: Purpose,
+}
+
+/// What an entry of the table is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// The kernel may use it.
+    Memory,
+    /// Memory that is not to be used: what GRUB left out at the last boot, under UEFI.
+    LeftOut,
+    /// Anything else.
+    Other,
 }
 
 /// The table, as it was at the last boot.
@@ -55,28 +66,49 @@ impl BootTable {
     /// A table that cannot be read: any frame may be memory.
     #[must_use]
     pub fn unread(firmware: Firmware) -> Self {
-        let all = Entry { first: 0, last: u64::MAX, usable: true };
+        let all = Entry { first: 0, last: u64::MAX, purpose: Purpose::Memory };
         Self { entries: vec![all], firmware, unread: Self::ASSUMED - 1 }
     }
 
     /// How many entries it has once GRUB leaves these ranges out. They ascend and have gaps between them.
     #[must_use]
     pub fn entries_without(&self, ranges: &[FrameRange]) -> usize {
-        let split: usize = self.entries.iter().map(|entry| self.pieces(*entry, ranges)).sum();
+        let split: usize = self.before_grub(ranges).into_iter().map(|entry| self.pieces(entry, ranges)).sum();
         let hook = if self.firmware == Firmware::Bios { Self::HOOK } else { 0 };
         self.unread + split + hook
     }
 
+    /// The table as firmware hands it to GRUB: what was left out at the last boot and will be again is memory there, one
+    /// with what lies around it.
+    fn before_grub(&self, ranges: &[FrameRange]) -> Vec<Entry> {
+        let mut table: Vec<Entry> = Vec::new();
+        let mut goes_on = false;
+        for &entry in &self.entries {
+            let was_split = entry.purpose == Purpose::LeftOut && ranges.iter().any(|range| covers(*range, entry));
+            let is_memory = was_split || entry.purpose == Purpose::Memory;
+            let before = table.last_mut().filter(|before| {
+                let touches = before.last.checked_add(1) == Some(entry.first);
+                touches && is_memory && (was_split || goes_on) && before.purpose == Purpose::Memory
+            });
+            match before {
+                Some(before) => before.last = entry.last,
+                None if was_split => table.push(Entry { purpose: Purpose::Memory, ..entry }),
+                None => table.push(entry),
+            }
+            goes_on = was_split;
+        }
+        table
+    }
+
     /// What becomes of one entry.
     fn pieces(&self, entry: Entry, ranges: &[FrameRange]) -> usize {
-        if !entry.usable {
+        if entry.purpose != Purpose::Memory {
             return 1;
         }
         let mut pieces = 0;
         let mut next = Some(entry.first);
         for range in ranges {
-            let first = range.start().address();
-            let last = range.last().address() + (FRAME_BYTES - 1);
+            let (first, last) = (range.start().address(), last_byte(*range));
             if first > entry.last || last < entry.first {
                 continue;
             }
@@ -86,6 +118,14 @@ impl BootTable {
         }
         pieces + usize::from(next.is_some())
     }
+}
+
+fn last_byte(range: FrameRange) -> u64 {
+    range.last().address() + (FRAME_BYTES - 1)
+}
+
+fn covers(range: FrameRange, entry: Entry) -> bool {
+    range.start().address() <= entry.first && entry.last <= last_byte(range)
 }
 
 #[cfg(test)]
@@ -98,10 +138,14 @@ mod tests {
     }
 
     fn table(firmware: Firmware) -> BootTable {
-        let entry = |first, last, usable| Entry { first, last, usable };
-        let entries =
-            vec![entry(0, 0x9_fbff, true), entry(0x9_fc00, 0xf_ffff, false), entry(0x10_0000, 0x1fff_ffff, true)];
-        BootTable::new(entries, firmware)
+        let ram = entry(0x10_0000, 0x1fff_ffff, Purpose::Memory);
+        BootTable::new([FIRST_MIB.to_vec(), vec![ram]].concat(), firmware)
+    }
+
+    const FIRST_MIB: [Entry; 2] = [entry(0, 0x9_fbff, Purpose::Memory), entry(0x9_fc00, 0xf_ffff, Purpose::Other)];
+
+    const fn entry(first: u64, last: u64, purpose: Purpose) -> Entry {
+        Entry { first, last, purpose }
     }
 
     #[test]
@@ -124,6 +168,24 @@ mod tests {
         assert_eq!(efi.entries_without(&[range(0x200, 1)]), 5);
         assert_eq!(efi.entries_without(&[range(0x100, 1), range(0x1_ffff, 1)]), 5);
         assert_eq!(efi.entries_without(&[range(0x100, 0x1_ff00)]), 3);
+    }
+
+    #[test]
+    fn what_the_last_boot_left_out_is_not_counted_twice() {
+        let split = [
+            entry(0x10_0000, 0x1f_ffff, Purpose::Memory),
+            entry(0x20_0000, 0x20_0fff, Purpose::LeftOut),
+            entry(0x20_1000, 0x1fff_ffff, Purpose::Memory),
+        ];
+        let booted = BootTable::new([FIRST_MIB.to_vec(), split.to_vec()].concat(), Firmware::Efi);
+        for (ranges, what) in [
+            (vec![range(0x200, 1)], "the same frame"),
+            (vec![range(0x200, 2)], "its neighbour too"),
+            (vec![range(0x1ff, 2), range(0x300, 1)], "and another"),
+        ] {
+            assert_eq!(booted.entries_without(&ranges), table(Firmware::Efi).entries_without(&ranges), "{what}");
+        }
+        assert_eq!(booted.entries_without(&[]), 5, "what is no more on the list may be firmware's own");
     }
 
     #[test]

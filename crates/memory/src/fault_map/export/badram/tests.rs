@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use proptest::collection::btree_set;
 use proptest::prelude::*;
 
-use super::super::{Entry, Firmware};
+use super::super::{Entry, Firmware, Purpose};
 use super::*;
 use crate::fault_map::{FailedFrame, Origin};
 use crate::{Frame, Timestamp};
@@ -90,7 +90,7 @@ fn a_mask_with_bit_63_hangs_grub_below_any_region() {
 
 #[test]
 fn more_than_the_boot_table_or_a_word_of_grub_holds_is_refused_with_the_count() {
-    let memory = Entry { first: 0, last: 0xffff_ffff, usable: true };
+    let memory = Entry { first: 0, last: 0xffff_ffff, purpose: Purpose::Memory };
     let table = BootTable::new(vec![memory; 1], Firmware::Bios);
     // One entry and the hook's two: 125 more fit.
     let sparse = |ranges: u64| badram((0..ranges).map(|n| 0x8000 + 2 * n));
