@@ -56,7 +56,11 @@ measure() {
   shift 3
   "$@" >/tmp/report 2>&1 &
   process=$!
-  spoil "$kind" 4 $process "$least"
+  spoil "$kind" 4 $process "$least" || {
+    kill $process 2>/dev/null
+    wait $process
+    return
+  }
   start=$(uptime_tenths)
   end=$((start + seconds * 10))
   last=$start found=
