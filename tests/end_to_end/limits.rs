@@ -79,7 +79,7 @@ fn a_program_has_room_where_it_may_have_twice_the_addresses_that_it_uses() {
     let rampart = Rampart::new();
     let Some(limits) = victim(&rampart, "limits") else { return };
     for engine in engines(&rampart) {
-        for (kib, name) in [("530000", "pieces"), ("300000", "nothing"), ("300000", "allocates-all")] {
+        for (kib, name) in [("530000", "pieces"), ("138000", "nothing"), ("300000", "allocates-all")] {
             let script = format!("ulimit -v {kib}; exec {limits} {name}");
             let options = ["--engine", engine, "--cap", "4MiB", "--report", "report.json", "--", "sh", "-c", &script];
             let said = run(&rampart, &options);

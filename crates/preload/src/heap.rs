@@ -87,6 +87,9 @@ pub struct Usage {
     pub outside: u64,
 }
 
+/// Bytes of an allocation for which an arena may ask for addresses of its own.
+const LARGE: usize = 1 << 20;
+
 const NEW: u8 = 0;
 const STARTING: u8 = 1;
 const READY: u8 = 2;
@@ -208,6 +211,7 @@ impl Heap {
     /// `malloc`.
     #[inline]
     pub fn allocate(&'static self, size: usize) -> *mut c_void {
+        self.prepare(size);
         // SAFETY: any size may be asked for.
         let pointer = unsafe { je::malloc(size) };
         if self.owns(pointer) { pointer } else { self.settle(pointer, size, 0) }
@@ -216,6 +220,7 @@ impl Heap {
     /// `calloc` of one object.
     #[inline]
     pub fn allocate_zeroed(&'static self, size: usize) -> *mut c_void {
+        self.prepare(size);
         // SAFETY: any size may be asked for.
         let pointer = unsafe { je::calloc(1, size) };
         if self.owns(pointer) { pointer } else { self.settle(pointer, size, je::MALLOCX_ZERO) }
@@ -224,6 +229,7 @@ impl Heap {
     /// `aligned_alloc`; the alignment is a power of two.
     pub fn allocate_aligned(&'static self, alignment: usize, size: usize) -> *mut c_void {
         debug_assert!(alignment.is_power_of_two(), "the entry points see to it");
+        self.prepare(size);
         let flags = je::MALLOCX_ALIGN(alignment);
         // SAFETY: the size is not zero and the alignment a power of two.
         let pointer = unsafe { je::mallocx(size.max(1), flags) };
@@ -266,6 +272,7 @@ impl Heap {
             return unsafe { foreign::resize(pointer, size) };
         }
         if self.owns(pointer) {
+            self.prepare(size);
             // SAFETY: the caller's promise.
             let resized = unsafe { je::realloc(pointer, size) };
             if resized.is_null() && self.overflows.load(Ordering::Relaxed) {
@@ -327,6 +334,27 @@ impl Heap {
     /// The content of unused memory in the range is not needed.
     pub(crate) fn forget(&self, span: Span) -> bool {
         self.ground.forget(span)
+    }
+
+    /// Before an allocation of this size: a thread that is not bound yet would get it from the guard's own arena, which
+    /// keeps its addresses when [`Heap::settle`] gives it back. Where addresses are few, a large allocation has no room
+    /// twice.
+    #[inline]
+    fn prepare(&'static self, size: usize) {
+        if size >= LARGE {
+            self.bind();
+        }
+    }
+
+    #[cold]
+    fn bind(&'static self) {
+        if self.is_new() {
+            start::start(self);
+        }
+        if !is_private() && self.state.load(Ordering::Acquire) == READY {
+            // Without an arena the allocation is settled, or fails, as any other.
+            let _ = self.arena_of_this_thread();
+        }
     }
 
     /// What to do with an allocation that is not in the range, or failed: keep it if it belongs outside, or else make
