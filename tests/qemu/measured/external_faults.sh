@@ -21,7 +21,9 @@ found_by() {
       awk -v half=$(((16777216 - 4080) / 16 * 8)) '
         FILENAME ~ /offsets/ { seen[$1]; next }
         FILENAME ~ /frames/ { page[$1] = $3 - 1; page[$2] = $3; next }
-        { for (offset in seen) {
+        { for (key in seen) {
+            # A subscript is text, which would be compared as text.
+            offset = key + 0
             start = page[$2] * 4096
             if ((offset >= start && offset < start + 4096) || (offset + half >= start && offset + half < start + 4096))
               found[$1] } }
@@ -54,6 +56,7 @@ uptime_tenths() {
 measure() {
   tester=$1 kind=$2 least=$3
   shift 3
+  case ,${testers:-$tester}, in *,$tester,*) ;; *) return ;; esac
   "$@" >/tmp/report 2>&1 &
   process=$!
   spoil "$kind" 4 $process "$least" || {
@@ -86,6 +89,8 @@ measure() {
 
 seconds=$(sed -n 's/.*seconds=\([0-9]*\).*/\1/p' /proc/cmdline)
 : "${seconds:=120}"
+# Only these, if any are named.
+testers=$(sed -n 's/.*testers=\([a-z,]*\).*/\1/p' /proc/cmdline)
 
 for kind in stuck-at transition coupling-in coupling-id address aliased-frames intermittent retention; do
   measure test $kind 15 rampart test --memory 16MiB --for 1h
