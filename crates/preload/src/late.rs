@@ -23,6 +23,7 @@ use std::io;
 use libc::{aiocb, sigevent, sock_filter, sock_fprog};
 
 use crate::GROUND;
+use crate::guarded::STOPPED;
 use crate::mapping;
 use crate::next::Next;
 use crate::start::say;
@@ -91,9 +92,6 @@ fn set_filter() -> bool {
 fn filter(code: c_uint, if_so: u8, else_: u8, value: u32) -> sock_filter {
     sock_filter { code: u16::try_from(code).expect("an instruction has 16 bits"), jt: if_so, jf: else_, k: value }
 }
-
-/// How a process ends that cannot go on under guard.
-const STOPPED: c_int = 86;
 
 /// The arguments behind the first are variable ones for the C library, which are passed alike.
 #[unsafe(no_mangle)]

@@ -13,8 +13,8 @@ use super::files;
 use super::threads::{Live, NAP};
 use super::wanted::Wanted;
 
-/// How the process ends if a page is beyond correction.
-const STOPPED: i32 = 86;
+/// The exit code of a process that is stopped: a page is beyond correction, or the guard cannot go on.
+pub const STOPPED: i32 = 86;
 
 /// A thread of the guard panicked, outside of what it holds: ends the process.
 pub(super) fn failed(thread: &str, why: &(dyn Any + Send)) -> ! {

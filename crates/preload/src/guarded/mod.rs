@@ -62,6 +62,8 @@ use self::memory::Memory;
 use self::threads::{Live, Used};
 
 pub(crate) use self::blocked::Signals;
+#[cfg(not(test))]
+pub(crate) use self::ending::STOPPED;
 pub use self::mailbox::Answer;
 
 /// Memory behind a guard if the environment asks for one, ordinary memory otherwise.

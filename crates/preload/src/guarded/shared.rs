@@ -106,8 +106,8 @@ impl Shared {
         self.tell(&format!("{{\"event\":\"erring\",\"at\":{},\"frame\":{}}}\n", now(), frame.number()));
     }
 
-    /// A page was wrong in this frame, which passed a test since, and is tested again until it is `settled`: it passed all tests. One that
-    /// fails, or is not to be trusted for another reason, is told as such instead.
+    /// A page was wrong in this frame. It has passed a test since, and is tested again until it is `settled`: it passed
+    /// all tests. A frame that fails, or that cannot be trusted for another reason, has an event of its own.
     pub fn suspects(&self, frame: Frame, settled: bool) {
         let event = if settled { "cleared" } else { "suspect" };
         self.tell(&format!("{{\"event\":\"{event}\",\"at\":{},\"frame\":{}}}\n", now(), frame.number()));

@@ -8,7 +8,7 @@
 //!
 //! A frame that fails a test is held until the process ends. One that passes all of them did err, but not for good as far as tests
 //! see: it goes back to the kernel the first time, and is held from the second error on. One that cannot be tested to the end is held
-//! too, and is told as erring; where the process ends before that, whoever reads what it told knows which frames had no verdict.
+//! too, and reported as erring. If the process ends before that, its events show which frames had no verdict.
 
 #![allow(unsafe_code, reason = "memory under test is reached by its addresses")]
 
@@ -253,7 +253,7 @@ impl Suspects {
     }
 
     fn fail(&self, frame: Option<Frame>, seen: &Evidence) {
-        // In this order: the process may end at any moment, and what is counted was told.
+        // In this order: the process may end at any moment, and what is counted was reported.
         self.shared.failed(frame, Origin::Real, seen);
         self.shared.counts.add(Counter::Retired, 1);
     }

@@ -48,12 +48,12 @@ pub(super) fn is_caught(signal: c_int) -> bool {
     ARE_CAUGHT.load(Ordering::Acquire) && DUMPING.contains(&signal)
 }
 
-/// What the kernel is told where the program sets this.
+/// The action for the kernel, if the program sets this one.
 pub(super) fn for_kernel(signal: c_int, action: Action) -> Action {
     if action.sa_sigaction == SIG_DFL && is_caught(signal) { ours() } else { action }
 }
 
-/// What the program is told where the kernel has this.
+/// The action that the program sees, if the kernel has this one.
 pub(super) fn for_program(action: Action) -> Action {
     if action.sa_sigaction == handler() { plain() } else { action }
 }
