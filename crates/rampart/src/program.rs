@@ -2,13 +2,17 @@
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, ExitStatus};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rampart_linux::process::{Process, ignore_in_program};
 use signal_hook::consts::SIGCHLD;
 
 use crate::error::Error;
 use crate::signals::{Relayed, heed_children};
+
+/// Between two looks it rests for so many times as long as the first took, but no longer than this.
+const PART: u32 = 20;
+const LONGEST: Duration = Duration::from_secs(1);
 
 /// A program that was started. Ctrl-C reaches it from the terminal; signals that others send to us are passed on.
 pub struct Program {
@@ -33,12 +37,15 @@ impl Program {
         Ok(Self { process: Process::find(child.id())?, child, signals })
     }
 
-    /// Waits for its end, and calls `look` after each pause.
+    /// Waits for its end, and calls `look` after each pause. Where that takes long, pauses are longer: it takes a twentieth of a CPU at most.
     ///
     /// A signal ends a pause, or is passed on after one if it came in the moment before.
     pub fn wait(mut self, pause: Duration, mut look: impl FnMut()) -> Result<ExitStatus, Error> {
-        while !self.process.has_ended(pause) {
+        let mut now = pause;
+        while !self.process.has_ended(now) {
+            let began = Instant::now();
             look();
+            now = (began.elapsed() * PART).clamp(pause, pause.max(LONGEST));
             self.signals.pending().for_each(|signal| self.process.pass_on(signal));
         }
         self.child.wait().map_err(Error::Waiting)

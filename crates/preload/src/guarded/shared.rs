@@ -28,7 +28,7 @@ use super::files::say;
 use super::memory::Memory;
 
 use super::recorder;
-use super::state::{self, created};
+use super::state::{self, created, locked};
 use super::wanted::{Wanted, site};
 
 /// Where counts and events go.
@@ -55,8 +55,9 @@ impl Shared {
     pub fn new() -> Self {
         let folder = state::folder();
         let pid = std::process::id();
+        // First, since its lock keeps both.
+        let events = folder.as_ref().and_then(|folder| locked(&folder.join(format!("{pid}.jsonl")), OFlags::APPEND));
         let shared = folder.as_ref().and_then(|folder| mapped(&folder.join(format!("{pid}.counts"))));
-        let events = folder.as_ref().and_then(|folder| created(&folder.join(format!("{pid}.jsonl")), OFlags::APPEND));
         let counts = shared.unwrap_or_else(|| Box::leak(Box::default()));
         // Of the program that this process executed before: its counts go on, its memory is gone.
         counts.set(Counter::Pages, 0);

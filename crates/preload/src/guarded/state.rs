@@ -8,9 +8,11 @@ use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
 
 use rustix::fd::OwnedFd;
-use rustix::fs::{FileType, Mode, OFlags, fchmod, fstat, open};
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags, fchmod, flock, fstat, open};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
@@ -18,6 +20,10 @@ use crate::start::say;
 
 /// The variable that names it. Empty: what there is to say was said by a process that this one descends from.
 pub const VARIABLE: &str = "RAMPART_GUARD_STATE";
+
+/// How often a file is opened that is just being taken away, which takes `rampart run` some microseconds.
+const TRIES: usize = 1000;
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// Ours, and nobody else's.
 const OURS: Mode = Mode::RUSR.union(Mode::WUSR);
@@ -56,11 +62,27 @@ pub fn created(path: &Path, flags: OFlags) -> Option<OwnedFd> {
     }
 }
 
+/// The same, locked for as long as this process has it open: `rampart run` takes the files of processes that have ended, and this process
+/// may have the number of one of them.
+pub fn locked(path: &Path, flags: OFlags) -> Option<OwnedFd> {
+    for _ in 0..TRIES {
+        let file = created(path, flags)?;
+        match flock(&file, FlockOperation::NonBlockingLockShared) {
+            Ok(()) if fstat(&file).is_ok_and(|found| found.st_nlink == 1) => return Some(file),
+            Ok(()) | Err(Errno::WOULDBLOCK) => sleep(PAUSE),
+            // A file system or a sandbox without locks.
+            Err(_) => return Some(file),
+        }
+    }
+    created(path, flags)
+}
+
+/// One name, or none if `rampart run` has just taken it.
 fn is_our_file(file: &OwnedFd) -> bool {
     let is_ours = |found: rustix::fs::Stat| {
         FileType::from_raw_mode(found.st_mode) == FileType::RegularFile
             && found.st_uid == geteuid().as_raw()
-            && found.st_nlink == 1
+            && found.st_nlink <= 1
     };
     fstat(file).is_ok_and(is_ours)
 }
@@ -91,6 +113,35 @@ mod tests {
 
     use std::fs::Permissions;
     use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+
+    #[test]
+    fn a_file_that_is_just_being_taken_away_is_made_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("1.jsonl");
+        fs::write(&path, "of an ended process").unwrap();
+        let reader = fs::File::open(&path).unwrap();
+        reader.try_lock().unwrap();
+        let writes = || rustix::io::write(locked(&path, OFlags::APPEND).expect("a file"), b"new");
+        std::thread::scope(|threads| {
+            let writer = threads.spawn(writes);
+            sleep(20 * PAUSE);
+            fs::remove_file(&path).unwrap();
+            drop(reader);
+            assert_eq!(writer.join().unwrap(), Ok(3));
+        });
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_file_that_is_written_is_not_taken_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("1.jsonl");
+        let writer = locked(&path, OFlags::APPEND).expect("a file");
+        let reader = fs::File::open(&path).unwrap();
+        assert!(reader.try_lock().is_err());
+        drop(writer);
+        assert!(reader.try_lock().is_ok());
+    }
 
     #[test]
     fn only_a_folder_that_nobody_else_may_enter_is_ours() {

@@ -70,9 +70,9 @@ pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error>
         follower.look();
         server.look();
     })?;
-    follower.end();
+    let ended_before = follower.end();
     let seconds = start.elapsed().as_secs_f64();
-    let mut left = Left::read(server.folder());
+    let mut left = ended_before.and(server.folder());
     if left.processes + left.uncounted == 0 {
         left.unguarded = Some(server.why_nothing(left_alone));
     }

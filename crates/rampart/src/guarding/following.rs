@@ -3,6 +3,9 @@
 //! **Problem.** A page beyond correction ends the program, or it goes on with what is wrong; either way its frame must never be forgotten, and a
 //! person reads what happened. **Idea.** The guards add lines to files; whoever started the program reads on where it stopped, writes to the
 //! store, and only then speaks. **Why this way.** The guard may not wait for a disk, and a process that ends has told all before.
+//!
+//! A build runs a hundred thousand processes. What one that has ended left behind is added up and taken away, so that no more files are looked
+//! through than processes live, and none fill a disk.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -16,7 +19,7 @@ use rampart_memory::fault_map::{FailedFrame, FaultMap, Origin, Retirement};
 use rampart_memory::{Clock as _, Frame, Timestamp};
 
 use super::folder;
-use super::left::Event;
+use super::left::{Event, Left};
 use super::retiring::{Retire, Retiring, has_ended, said};
 use crate::error::Error;
 use crate::store;
@@ -49,6 +52,10 @@ pub struct Follower {
     retiring: Option<Retiring>,
     /// Frames that are under suspicion, and the process that tests each.
     suspects: BTreeSet<(u32, u64)>,
+    /// What processes left that have ended.
+    ended: Left,
+    /// Their numbers, until all that they told was heeded.
+    taken: Vec<u32>,
 }
 
 impl Follower {
@@ -71,6 +78,8 @@ impl Follower {
             waiting,
             retiring: None,
             suspects: BTreeSet::new(),
+            ended: Left::default(),
+            taken: Vec::new(),
         })
     }
 
@@ -89,7 +98,7 @@ impl Follower {
     fn look_for(&mut self, has_ended: impl Fn(u32) -> bool) {
         // Asked before what they told is read: what they tell last counts.
         let ended: Vec<_> = self.testers().filter(|process| has_ended(*process)).collect();
-        let mut news = self.news();
+        let mut news = self.news(super::retiring::has_ended);
         self.note_suspects(&news);
         news.extend(self.unjudged(&ended));
         let kept = self.keep(&news);
@@ -112,12 +121,15 @@ impl Follower {
         if let Some(Ok(Some(status))) = self.running.as_mut().map(Child::try_wait) {
             self.has_run(status);
         }
+        // Another process may have its number from now on.
+        let taken = std::mem::take(&mut self.taken);
+        self.told.retain(|(process, _)| !taken.contains(process));
         let retired = self.retiring.as_mut().map(|retiring| retiring.look(has_ended));
         self.keep_retirements(&retired.unwrap_or_default());
     }
 
-    /// The program has ended: says the rest, and waits for what still runs.
-    pub fn end(mut self) {
+    /// The program has ended: says the rest, and waits for what still runs. Returns what was taken from the folder.
+    pub fn end(mut self) -> Left {
         self.look();
         // Nobody hears of a process that runs on.
         self.look_for(|_| true);
@@ -126,6 +138,7 @@ impl Follower {
         }
         let retired = self.retiring.as_mut().map(Retiring::end);
         self.keep_retirements(&retired.unwrap_or_default());
+        self.ended
     }
 
     /// Processes that test frames under suspicion.
@@ -244,30 +257,47 @@ impl Follower {
         told.filter(|told| told.event == "uncorrectable" && told.page == event.page).find_map(|told| told.frame)
     }
 
-    /// Whole lines that were not read yet, and whose they are.
-    fn news(&mut self) -> Vec<(u32, Event)> {
+    /// Whole lines that were not read yet, and whose they are. What an ended process left is taken away.
+    fn news(&mut self, has_ended: impl Fn(u32) -> bool) -> Vec<(u32, Event)> {
         let mut news = Vec::new();
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let path = entry.path();
             let process = path.file_stem().and_then(OsStr::to_str).and_then(|name| name.parse().ok());
             let (Some(process), Some("jsonl")) = (process, path.extension().and_then(OsStr::to_str)) else { continue };
+            let Ok(mut file) = folder::open(&path) else { continue };
+            // Who writes has it locked, and who is about to waits for us.
+            let is_last = file.try_lock().is_ok() && has_ended(process);
             let place = self.read.entry(path.clone()).or_default();
-            let Some(text) = from(&path, *place) else { continue };
+            let text = from(&mut file, *place).unwrap_or_default();
             let whole = text.rfind('\n').map_or(0, |end| end + 1);
             *place += whole as u64;
             // What is no event is counted when the run has ended.
             let events = text[..whole].lines().filter_map(|line| serde_json::from_str::<Event>(line).ok());
             // Asked after the lines were read: who wrote them had our rights if it has them still.
-            let is_trusted = !folder::gave_up_rights(process);
+            let is_trusted = whole == 0 || !folder::gave_up_rights(process);
             news.extend(events.map(|event| (process, if is_trusted { event } else { Event { frame: None, ..event } })));
+            if is_last {
+                self.take(process, &path);
+            }
         }
         news
+    }
+
+    /// Adds up what a process left, and removes it.
+    fn take(&mut self, process: u32, events: &Path) {
+        let counts = events.with_extension("counts");
+        self.ended.add(&counts, events);
+        self.read.remove(events);
+        self.taken.push(process);
+        for path in [&counts, events] {
+            // What cannot be removed would be counted again; nobody but us may enter the folder.
+            let _ = fs::remove_file(path);
+        }
     }
 }
 
 /// The rest of a file.
-fn from(path: &Path, place: u64) -> Option<String> {
-    let mut file = folder::open(path).ok()?;
+fn from(file: &mut File, place: u64) -> Option<String> {
     if file.metadata().ok()?.len() == place {
         return None;
     }
@@ -349,15 +379,44 @@ mod tests {
         fs::write(folder.path().join("7.counts"), "not mine").unwrap();
         let first = "{\"event\":\"corrected\",\"page\":1}\n";
         write(&format!("{first}nonsense\n{{\"event\":\"stop"));
-        let news = follower.news();
+        let news = follower.news(|_| false);
         assert_eq!((news.len(), news[0].0, news[0].1.page), (1, 7, Some(1)));
         write(&format!("{first}nonsense\n{{\"event\":\"stopped\",\"code\":\"a+0x1\",\"thread\":8}}\n"));
-        let news = follower.news();
+        let news = follower.news(|_| false);
         assert_eq!(
             stopped(news[0].0, &news[0].1),
             "process 7 was stopped before it used the page: thread 8 wanted it, at a+0x1"
         );
-        assert!(follower.news().is_empty());
+        assert!(follower.news(|_| false).is_empty());
+    }
+
+    #[test]
+    fn what_ended_processes_left_is_added_up_and_taken_away_and_what_somebody_writes_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let file = |number: u32, events: &str| {
+            let mut counts = vec![0; rampart_guard::Counts::BYTES];
+            counts[..8].copy_from_slice(&u64::from(number).to_ne_bytes());
+            fs::write(path(&format!("{number}.counts")), counts).unwrap();
+            fs::write(path(&format!("{number}.jsonl")), events).unwrap();
+            File::open(path(&format!("{number}.jsonl"))).unwrap()
+        };
+        file(1, "{\"event\":\"corrected\"}\n{\"event\":\"corr");
+        let writes = file(2, "");
+        writes.try_lock_shared().unwrap();
+        file(3, "");
+        let mut follower = Follower::new(folder.path(), None, false, None).unwrap();
+        // The third is about to lock its file.
+        assert_eq!(follower.news(|process| process != 3).len(), 1);
+        assert!(!path("1.counts").exists() && !path("1.jsonl").exists());
+        assert!(["2.counts", "2.jsonl", "3.counts", "3.jsonl"].iter().all(|name| path(name).exists()));
+        drop(writes);
+        file(1, "{\"event\":\"corrected\"}\n");
+        assert_eq!(follower.news(|process| process != 3).len(), 1, "another process has the number");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+        let left = follower.ended.and(folder.path());
+        let faults = left.counts.get(rampart_guard::Counter::Faults);
+        assert_eq!((left.processes, faults, left.events.len(), left.unreadable), (4, 1 + 2 + 1 + 3, 2, 1));
     }
 
     #[test]
@@ -487,7 +546,7 @@ mod tests {
             fs::write(folder.path().join(format!("{process}.jsonl")), event).unwrap();
         }
         let frames: HashMap<u32, Option<u64>> =
-            follower.news().into_iter().map(|(process, event)| (process, event.frame)).collect();
+            follower.news(|_| false).into_iter().map(|(process, event)| (process, event.frame)).collect();
         assert_eq!(frames, HashMap::from([(lowered.id(), None), (std::process::id(), Some(19))]));
         lowered.kill().unwrap();
         lowered.wait().unwrap();

@@ -74,9 +74,9 @@ pub struct Left {
 }
 
 impl Left {
-    /// Reads a folder. What cannot be read counts as unreadable.
-    pub fn read(folder: &Path) -> Self {
-        let mut left = Self { schema: "rampart.run/1", ..Self::default() };
+    /// Adds what is in a folder to what ended processes left, and is all. What cannot be read counts as unreadable.
+    pub fn and(self, folder: &Path) -> Self {
+        let mut left = Self { schema: "rampart.run/1", ..self };
         let mut paths: Vec<_> =
             fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
         paths.sort();
@@ -91,6 +91,15 @@ impl Left {
         left.locked_share = left.counts.locked_share();
         left.overhead = left.counts.overhead();
         left
+    }
+
+    /// Adds what a process has left that has ended.
+    pub fn add(&mut self, counts: &Path, events: &Path) {
+        // Without room for a file, there is none.
+        if counts.exists() {
+            self.add_counts(counts);
+        }
+        self.add_events(events);
     }
 
     fn add_counts(&mut self, path: &Path) {
@@ -224,7 +233,7 @@ mod tests {
         fs::write(folder.path().join("1.counts"), counts).unwrap();
         let told = ["failed", "failed_emulated", "corrected"].map(|name| format!("{{\"event\":\"{name}\"}}\n"));
         fs::write(folder.path().join("1.jsonl"), told.concat()).unwrap();
-        let left = Left::read(folder.path());
+        let left = Left::default().and(folder.path());
         assert_eq!([Counter::Retired, Counter::Corrected].map(|counter| left.counts.get(counter)), [2, 5]);
     }
 
@@ -232,11 +241,11 @@ mod tests {
     fn a_guard_without_room_for_its_counts_is_told_from_none() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("1.counts"), "").unwrap();
-        let left = Left::read(folder.path());
+        let left = Left::default().and(folder.path());
         assert_eq!((left.processes, left.uncounted, left.unreadable), (0, 1, 0));
         assert!(left.line().starts_with("warning: guarded 1 process, but nothing is known"), "{}", left.line());
         fs::write(folder.path().join("2.counts"), vec![0; rampart_guard::Counts::BYTES]).unwrap();
-        let left = Left::read(folder.path());
+        let left = Left::default().and(folder.path());
         assert_eq!((left.processes, left.uncounted), (1, 1));
         assert!(
             left.line().contains("in 1 process:") && left.line().contains("; not counted: 1 process"),
@@ -258,7 +267,7 @@ mod tests {
         fs::write(folder.path().join("3.counts"), "short").unwrap();
         let event = "{\"event\":\"uncorrectable\",\"page\":3,\"offset\":12288,\"frame\":16}\nnonsense\n";
         fs::write(folder.path().join("1.jsonl"), event).unwrap();
-        let left = Left::read(folder.path());
+        let left = Left::default().and(folder.path());
         assert_eq!((left.processes, left.unreadable, left.counts.get(Counter::Faults)), (2, 2, 7));
         assert_eq!(left.events[0].frame, Some(16));
         assert!(left.line().contains("in 2 processes") && left.line().ends_with("7 faults"), "{}", left.line());
@@ -266,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_program_that_nobody_guarded_is_said_to_be_so() {
-        let nothing = Left { unguarded: Some("why".to_owned()), ..Left::read(Path::new("/nowhere")) };
+        let nothing = Left { unguarded: Some("why".to_owned()), ..Left::default().and(Path::new("/nowhere")) };
         assert_eq!(nothing.line(), "warning: nothing was guarded: why");
     }
 }
