@@ -10,8 +10,8 @@ fn each_child_has_the_heap(name: &str, also: impl Fn(&Said, &Value)) {
     let rampart = Rampart::new();
     let Some(children) = victim(&rampart, "children") else { return };
     for engine in engines(&rampart) {
-        for block in ["2MiB", "64KiB"] {
-            let options = ["--engine", engine, "--cap", "4MiB", "--block", block];
+        for (block, cap) in [("2MiB", "4MiB"), ("64KiB", "1MiB")] {
+            let options = ["--engine", engine, "--cap", cap, "--block", block];
             let (said, report) = passes_trap(&rampart, &options, &[&children, name]);
             also(&said, &report);
         }

@@ -77,7 +77,7 @@ impl Rampart {
             std::os::unix::fs::chown(self.folder(), Some(NOBODY), Some(NOBODY)).expect("root may");
             // The binary may lie where an ordinary user cannot go.
             let copy = self.folder().join("rampart");
-            std::fs::copy(env!("CARGO_BIN_EXE_rampart"), &copy).expect("the binary is copied");
+            copy_of_the_binary(&copy);
             command = Command::new(copy);
             command.args(arguments).env("RAMPART_STORE", self.store()).stdin(Stdio::null());
             command.uid(NOBODY).gid(NOBODY);
@@ -89,6 +89,13 @@ impl Rampart {
     pub fn start(&self, arguments: &[&str]) -> Child {
         self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs")
     }
+}
+
+/// Copies the binary, in another process: while one of ours could write to a file, a child of another test could keep it from being
+/// executed (ETXTBSY).
+pub fn copy_of_the_binary(to: &Path) {
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_rampart")).arg(to).status();
+    assert!(copied.expect("cp runs").success());
 }
 
 /// Waits for a child and gathers what it said.

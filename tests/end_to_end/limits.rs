@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::guarded::{count, engines, library, passes_trap, run, victim};
+use crate::guarded::{all_right, count, engines, library, passes_trap, run, victim, victim_with};
 use crate::harness::{Rampart, Said};
 
 fn goes_on(names: &[&str]) {
@@ -48,11 +48,11 @@ fn sixty_four_open_files_are_enough_and_with_fewer_it_is_said_that_nothing_is_gu
     for engine in engines(&rampart) {
         let options = ["--engine", engine, "--cap", "4MiB", "--", &limits, "nothing"];
         let said = run_below(&rampart, "ulimit -n 64", &options);
-        assert_eq!((said.code, said.out.as_str()), (Some(0), "16384 pages are right\n"), "{engine}: {}", said.err);
+        assert_eq!((said.code, said.out.as_str()), (Some(0), all_right().as_str()), "{engine}: {}", said.err);
         assert!(!said.err.contains("is not guarded"), "{engine}: {}", said.err);
         let alone = format!("ulimit -n 6; exec {limits} nothing");
         let said = run(&rampart, &["--engine", engine, "--cap", "4MiB", "--", "sh", "-c", &alone]);
-        assert_eq!((said.code, said.out.as_str()), (Some(0), "16384 pages are right\n"), "{engine}: {}", said.err);
+        assert_eq!((said.code, said.out.as_str()), (Some(0), all_right().as_str()), "{engine}: {}", said.err);
         assert!(said.err.contains("is not guarded"), "{engine}: {}", said.err);
         for files in [6, 10] {
             let said = run_below(&rampart, &format!("ulimit -n {files}"), &options);
@@ -77,7 +77,7 @@ fn a_guard_that_cannot_go_on_ends_the_program_and_says_why() {
 #[test]
 fn a_program_has_room_where_it_may_have_twice_the_addresses_that_it_uses() {
     let rampart = Rampart::new();
-    let Some(limits) = victim(&rampart, "limits") else { return };
+    let Some(limits) = victim_with(&rampart, "limits", &[]) else { return };
     for engine in engines(&rampart) {
         for (kib, name) in [("530000", "pieces"), ("138000", "nothing"), ("300000", "allocates-all")] {
             let script = format!("ulimit -v {kib}; exec {limits} {name}");
@@ -123,7 +123,7 @@ impl Drop for Group {
 fn a_program_has_room_where_its_group_may_have_a_quarter_more_memory_than_it_uses() {
     const PLAIN: u64 = 258 << 20;
     let rampart = Rampart::new();
-    let Some(limits) = victim(&rampart, "limits") else { return };
+    let Some(limits) = victim_with(&rampart, "limits", &[]) else { return };
     let Some(group) = Group::new(PLAIN + PLAIN / 4) else {
         println!("skipped: no control group can be made");
         return;

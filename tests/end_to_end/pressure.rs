@@ -6,8 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::guarded::{engines, library, victim};
+use crate::guarded::{engines, library, victim_with};
 use crate::harness::{Rampart, Said, is_root};
+
+/// How often it is tried again where the kernel ends what it could have swapped.
+const TURNS: usize = 5;
 
 /// A file that the kernel swaps to; no more when this is dropped.
 struct Swap(PathBuf);
@@ -63,7 +66,7 @@ fn swapped_out() -> u64 {
 #[test]
 fn what_is_swapped_out_comes_back_as_it_was_locked_or_not() {
     let rampart = Rampart::new();
-    let Some(traps) = victim(&rampart, "traps") else { return };
+    let Some(traps) = victim_with(&rampart, "traps", &[]) else { return };
     if !is_root() {
         println!("skipped: to swap wants root");
         return;
@@ -73,7 +76,7 @@ fn what_is_swapped_out_comes_back_as_it_was_locked_or_not() {
         return;
     };
     for engine in engines(&rampart) {
-        let swapped = ["heap", "mmap", "bss"].map(|memory| {
+        let is_swapped = |memory: &str| {
             let before = swapped_out();
             let mut command = Command::new("sh");
             command.args(["-c", "echo $$ > \"$1/cgroup.procs\"; shift; exec \"$@\"", "sh"]).arg(&group.0);
@@ -96,7 +99,10 @@ fn what_is_swapped_out_comes_back_as_it_was_locked_or_not() {
             // The kernel may end who wants memory faster than it can swap.
             assert!(right || said.code == Some(128 + 9), "{engine} {memory}: {:?} {}", said.code, said.err);
             right && swapped_out() > before
-        });
-        assert!(swapped.contains(&true), "{engine}: 64 MiB did not fit into 60, and were swapped");
+        };
+        let swapped = ["heap", "mmap", "bss"].map(is_swapped);
+        // On a busy machine the kernel may have ended all three.
+        let was_swapped = swapped.contains(&true) || (0..TURNS).any(|_| is_swapped("heap"));
+        assert!(was_swapped, "{engine}: 64 MiB did not fit into 60, and were swapped");
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::harness::{Rampart, Said, is_root};
+use crate::harness::{Rampart, Said, copy_of_the_binary, is_root};
 
 /// Runs a command of the binary where the store's folder is mounted read-only, as root or as nobody; `None` where this
 /// process may not mount.
@@ -14,7 +14,7 @@ fn run_read_only(rampart: &Rampart, arguments: &str, as_root: bool) -> Option<Sa
     }
     // Others may not go where the binary lies.
     let binary = rampart.folder().join("rampart");
-    std::fs::copy(env!("CARGO_BIN_EXE_rampart"), &binary).expect("the binary is copied");
+    copy_of_the_binary(&binary);
     let user = if as_root { "" } else { "setpriv --reuid 65534 --regid 65534 --clear-groups" };
     let script = format!(
         "mount --bind {folder} {folder} && mount -o remount,bind,ro {folder} || exit 99

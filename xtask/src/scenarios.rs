@@ -54,8 +54,8 @@ pub fn table(root: &Path) -> Result<(), Error> {
 /// All scenarios on each kernel, whatever fails, the table, and the tests of which every day has only a part.
 pub fn nightly(root: &Path) -> Result<(), Error> {
     let mut traps = cargo(root);
-    traps.args(["test", "--package", "rampart-cli", "--test", "end_to_end", "protect::"]);
-    let traps = run(traps.env("RAMPART_TEST_EVERY_TRAP", "1"));
+    traps.args(["test", "--package", "rampart-cli", "--test", "end_to_end"]);
+    let traps = run(traps.env("RAMPART_TEST_WHOLE", "1"));
     build(root, &["--release"])?;
     let all = |kernel| run(Command::new(root.join(RUN)).env("KERNEL", kernel).current_dir(root));
     let outcomes = KERNELS.map(all);

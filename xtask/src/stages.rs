@@ -3,7 +3,9 @@
 //! One profile serves all stages, so each dependency is compiled at most twice: once to check, once to run.
 
 use std::fmt;
+use std::num::NonZero;
 use std::path::Path;
+use std::thread::available_parallelism;
 use std::time::Instant;
 
 use crate::error::Error;
@@ -52,7 +54,11 @@ fn documents(root: &Path) -> Result<(), Error> {
 
 fn tests(root: &Path) -> Result<(), Error> {
     let mut total = Tally::default();
-    let outcome = run_watched(cargo(root).args(["test", "--workspace", "--no-fail-fast"]), |line| {
+    let mut tests = cargo(root);
+    // Many wait, for what a guard does in the background: one more at once than there are CPUs.
+    let at_once = available_parallelism().map_or(2, NonZero::get) + 1;
+    tests.args(["test", "--workspace", "--no-fail-fast"]).env("RUST_TEST_THREADS", at_once.to_string());
+    let outcome = run_watched(&mut tests, |line| {
         total += Tally::of(line).unwrap_or_default();
     });
     // What the scenarios are built from compiles where the tests do.

@@ -15,7 +15,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, PAGES = 16384, STACK = 1 << 16 };
+#ifndef HEAP_PAGES
+#define HEAP_PAGES 16384
+#endif
+
+enum { PAGE = 4096, PAGES = HEAP_PAGES, STACK = 1 << 16 };
 
 extern char **environ;
 extern pid_t _Fork(void);

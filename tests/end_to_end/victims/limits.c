@@ -14,7 +14,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, PAGES = 16384 };
+#ifndef HEAP_PAGES
+#define HEAP_PAGES 16384
+#endif
+
+enum { PAGE = 4096, PAGES = HEAP_PAGES };
 
 static unsigned char *heap;
 

@@ -19,7 +19,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, PAGES = 16384 };
+#ifndef HEAP_PAGES
+#define HEAP_PAGES 16384
+#endif
+
+enum { PAGE = 4096, PAGES = HEAP_PAGES };
 
 static unsigned char *heap;
 
@@ -304,7 +308,7 @@ static void shares(void) {
         char *const arguments[] = {"true", NULL};
         pid_t child = vfork();
         if (child == 0) {
-            if (!right((size_t)i * 777)) _exit(4);
+            if (!right((size_t)i * 777 % PAGES)) _exit(4);
             execvp("true", arguments);
             _exit(5);
         }
@@ -315,7 +319,7 @@ static void shares(void) {
 
 /* A buffer that the kernel holds for io_uring (IORING_REGISTER_BUFFERS pins its pages) is written by it long afterwards. */
 static void fixed_buffers(void) {
-    enum { COUNT = 64 };
+    enum { COUNT = 64, APART = PAGES / 80 };
     static unsigned char content[PAGE];
     int file = open("victim.fixed", O_RDWR | O_CREAT | O_TRUNC, 0600);
     memset(content, 0x5a, PAGE);
@@ -334,7 +338,7 @@ static void fixed_buffers(void) {
     if (queue == MAP_FAILED || entries == MAP_FAILED) exit(4);
     settle();
     struct iovec buffers[COUNT];
-    for (size_t i = 0; i < COUNT; i++) buffers[i] = (struct iovec){heap + i * 200 * PAGE, PAGE};
+    for (size_t i = 0; i < COUNT; i++) buffers[i] = (struct iovec){heap + i * APART * PAGE, PAGE};
     if (syscall(SYS_io_uring_register, ring, IORING_REGISTER_BUFFERS, buffers, COUNT)) { /* too little may be locked */
         fputs("without a ring\n", stderr);
         return;
@@ -350,8 +354,8 @@ static void fixed_buffers(void) {
     }
     settle();
     for (size_t i = 0; i < COUNT; i++) {
-        if (memcmp(heap + i * 200 * PAGE, content, PAGE)) exit(6);
-        fill_page(i * 200);
+        if (memcmp(heap + i * APART * PAGE, content, PAGE)) exit(6);
+        fill_page(i * APART);
     }
     close(ring);
 }
@@ -390,7 +394,7 @@ static void own_faults_are_its_own(void) {
     if (count_right() != PAGES) exit(6);
     sigprocmask(SIG_SETMASK, &before, NULL);
     for (volatile int i = 0; i < 20; i++) {
-        settle();
+        if (i % 5 == 0) settle();
         if (sigsetjmp(back, 1) == 0) *(volatile unsigned char *)(i % 2 ? in_heap : elsewhere) = 1;
     }
     if (own_faults != 20 || mprotect(in_heap, PAGE, PROT_READ | PROT_WRITE)) exit(7);
@@ -404,7 +408,7 @@ static void own_losses_are_its_own(void) {
     if (file < 0 || beyond == MAP_FAILED) exit(3);
     if (sigaction(SIGBUS, &action, NULL) || sigaction(SIGBUS, NULL, &set) || set.sa_sigaction != jump_on_loss) exit(4);
     for (volatile int i = 0; i < 20; i++) {
-        settle();
+        if (i % 5 == 0) settle();
         if (sigsetjmp(back, 1) == 0) {
             if (i % 2) kill(getpid(), SIGBUS);
             else exit(5 + *(volatile unsigned char *)beyond);
