@@ -179,10 +179,14 @@ impl Cap {
     }
 
     fn grow(&mut self, now: Timestamp) {
+        let more = (self.now + self.now.div_ceil(STEP)).min(self.used.max(self.now));
+        if more == self.now {
+            return;
+        }
         if std::mem::take(&mut self.shrunk) {
             self.rest = (2 * self.rest).min(MOST_REST);
         }
-        self.now = (self.now + self.now.div_ceil(STEP)).min(self.used.max(self.now));
+        self.now = more;
         self.grown = self.grown.saturating_add(1);
         self.changed = now;
     }
@@ -247,6 +251,26 @@ mod tests {
         assert!(grown > 64, "{grown} after 0.8 s");
         periods(&mut cap, now, 400, 0.0, false);
         assert_eq!(cap.units(), 4);
+    }
+
+    #[test]
+    fn nothing_grows_beyond_what_the_program_uses() {
+        let mut cap = Cap::new(4, 4, Target::Cap);
+        cap.uses(10);
+        periods(&mut cap, 0, 400, 0.9, true);
+        // 4, 5, 7, 9, 10.
+        assert_eq!((cap.units(), cap.grown()), (10, 4));
+    }
+
+    #[test]
+    fn it_is_thought_about_once_in_a_period() {
+        let mut cap = Cap::new(4, 4, Target::Cap);
+        cap.uses(usize::MAX / 2);
+        for millis in 0..1000 {
+            cap.think(at(millis));
+            cap.opened(true, on_course(Duration::from_millis(1)));
+        }
+        assert!((30..=50).contains(&cap.grown()), "{} times in 50 periods", cap.grown());
     }
 
     #[test]
