@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::*;
+use crate::PAGE_BYTES;
 use crate::userfaultfd::{FORKS, Wake};
 
 mod watched;
@@ -84,6 +85,26 @@ fn fill_with(range: &SharedRange, pages: u64, value: u64) {
 fn behind(range: &SharedRange, page: u64) -> u64 {
     // SAFETY: the page is the mapping's behind the range.
     unsafe { range.behind(page).cast::<u64>().read_volatile() }
+}
+
+#[test]
+fn the_frame_of_a_page_that_was_replaced_is_held_and_can_be_read_again_and_again() {
+    let _no_forks = FORKS.read();
+    served(PageKind::Base, |range| {
+        fill_with(range, 8, 77);
+        range.lock(span(0, 8)).unwrap();
+        let held = range.replace(3).unwrap();
+        assert_eq!(behind(range, 3), 0, "it is on another frame, of zeros");
+        // SAFETY: nobody else has the page now.
+        unsafe { range.behind(3).cast::<u64>().write_volatile(5) };
+        for _ in 0..2 {
+            let mut content = [1; PAGE_BYTES];
+            held.read(&mut content).unwrap();
+            assert_eq!(content[..8], 77_u64.to_ne_bytes());
+            assert!(content[8..].iter().all(|&byte| byte == 0));
+        }
+        assert_eq!([2, 3, 4].map(|page| behind(range, page)), [77, 5, 77]);
+    });
 }
 
 #[test]
