@@ -220,7 +220,7 @@ fn pages_that_may_not_be_swapped_are_locked_split_and_given_back_too() {
     served(PageKind::Base, |range| {
         fill_with(range, 8, 9);
         // SAFETY: it changes neither content nor addresses.
-        if unsafe { libc::mlock(range.base().as_ptr().cast(), 8 * crate::PAGE_BYTES) } != 0 {
+        if unsafe { libc::mlock(range.base().as_ptr().cast(), 8 * PAGE_BYTES) } != 0 {
             eprintln!("skipped: {}", io::Error::last_os_error());
             return;
         }
