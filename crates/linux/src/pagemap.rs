@@ -16,19 +16,19 @@ use rampart_memory::Frame;
 
 use crate::{Error, FlagTable, PAGE_BYTES, Roots, check_page_size};
 
-const ENTRY_BYTES: usize = size_of::<u64>();
+pub(crate) const ENTRY_BYTES: usize = size_of::<u64>();
 
 /// Entries read by one call: those of 32 MiB, in a buffer of 64 KiB.
 const CHUNK: usize = 8192;
 
 /// Bit 63 of an entry: the page has a frame.
-const PRESENT: u64 = 1 << 63;
+pub(crate) const PRESENT: u64 = 1 << 63;
 
 /// Bits 0 to 54 of an entry: the frame number, if the page has one and the reader may know it.
 const NUMBER: u64 = (1 << 55) - 1;
 
 /// Bit 62 of an entry: the page table has something else than a frame there.
-const SWAPPED: u64 = 1 << 62;
+pub(crate) const SWAPPED: u64 = 1 << 62;
 
 /// Bit 56 of an entry: the frame is this page's alone. The kernel's shared frame of zeros is nobody's, and has no such mark.
 const EXCLUSIVE: u64 = 1 << 56;

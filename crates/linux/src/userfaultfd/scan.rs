@@ -3,20 +3,25 @@
 //! **Problem.** Which pages are there, and which were written since they were write-protected, is asked of thousands of
 //! pages and many times a second. **Idea.** One request walks the page table and returns runs, and may write-protect
 //! what it finds in the same walk. **Why this way.** `/proc/self/pagemap` answers with 8 bytes a page and does not know
-//! of userfaultfd's write protection.
+//! of userfaultfd's write protection. It is read on older kernels, which lack the request: it does know which pages are
+//! there.
 
 #![expect(unsafe_code, reason = "the kernel is told where to write")]
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{Mode, OFlags};
-use rustix::io::Result;
+use rustix::io::{Errno, Result, pread};
 
 use super::{Area, abi};
-use crate::{Error, Roots, check_page_size};
+use crate::{Error, PAGE_BYTES, Roots, check_page_size, pagemap};
 
 /// Runs that one request returns at most.
 const BATCH: usize = 32;
+
+/// Entries of the page map that are read at once, where the kernel lacks the request: those of 2 MiB.
+const ENTRIES: usize = 512;
 
 const WRITTEN: u64 = 1 << 1;
 const PRESENT: u64 = 1 << 3;
@@ -28,6 +33,8 @@ const HUGE: u64 = 1 << 6;
 #[derive(Debug)]
 pub struct PageScan {
     file: OwnedFd,
+    /// Whether the kernel has the request, as far as is known.
+    has_request: AtomicBool,
 }
 
 /// Which pages are looked for.
@@ -50,7 +57,8 @@ pub struct PageRun {
     pub state: PageState,
 }
 
-/// What is known of a page that is there.
+/// What is known of a page that is there. A kernel without the request does not tell: all pages count as written, and none as zero
+/// or huge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageState {
     /// It was written since it was write-protected, or never was protected.
@@ -72,10 +80,12 @@ impl PageScan {
         check_page_size()?;
         let path = roots.proc("self/pagemap");
         let opened = rustix::fs::open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
-        opened.map(|file| Self { file }).map_err(|errno| Error::Read { path, cause: errno.into() })
+        let opened = opened.map(|file| Self { file, has_request: AtomicBool::new(true) });
+        opened.map_err(|errno| Error::Read { path, cause: errno.into() })
     }
 
-    /// The runs of an area, by ascending address. An area that changes meanwhile is seen at different times.
+    /// The runs of an area, by ascending address. An area that changes meanwhile is seen at different times. A kernel before 6.7
+    /// answers only for [`Wanted::Present`], and with ENOTTY for others.
     #[must_use]
     pub fn runs(&self, area: Area, wanted: Wanted) -> Runs<'_> {
         let start = area.start.addr().get() as u64;
@@ -93,6 +103,47 @@ impl PageScan {
         let mut runs = self.runs(area, Wanted::Present);
         runs.scan.flags = abi::SCAN_PROTECT | abi::SCAN_CHECK_ASYNC;
         runs.try_for_each(|run| run.map(drop))
+    }
+
+    /// The next regions, of which there are 0 at the end of what is asked for; from where on the next are to be asked for.
+    fn find(&self, scan: &mut abi::Scan, regions: &mut [abi::Region; BATCH]) -> Result<(usize, u64)> {
+        if self.has_request.load(Ordering::Relaxed) {
+            scan.regions = regions.as_mut_ptr().expose_provenance() as u64;
+            scan.regions_length = BATCH as u64;
+            match self.ask(scan) {
+                Err(Errno::NOTTY) => self.has_request.store(false, Ordering::Relaxed),
+                found => return Ok((found?, scan.walk_end)),
+            }
+        }
+        if scan.all_of == 0 && scan.flags == 0 { self.read(scan, regions) } else { Err(Errno::NOTTY) }
+    }
+
+    /// As [`PageScan::find`], from entries of the page map.
+    fn read(&self, scan: &abi::Scan, regions: &mut [abi::Region; BATCH]) -> Result<(usize, u64)> {
+        let page = PAGE_BYTES as u64;
+        let mut bytes = [0; ENTRIES * pagemap::ENTRY_BYTES];
+        let pages = usize::try_from((scan.end - scan.start) / page).expect("pages of a process").min(ENTRIES);
+        let bytes = &mut bytes[..pages * pagemap::ENTRY_BYTES];
+        let read = pread(&self.file, &mut *bytes, scan.start / page * pagemap::ENTRY_BYTES as u64)?;
+        let (mut found, mut next) = (0, scan.start);
+        for entry in bytes[..read].as_chunks().0 {
+            let entry = u64::from_le_bytes(*entry);
+            let swapped = if entry & pagemap::SWAPPED == 0 { 0 } else { SWAPPED };
+            let there = swapped | if entry & pagemap::PRESENT == 0 { 0 } else { PRESENT };
+            if there != 0 {
+                let categories = there | WRITTEN;
+                match regions[..found].last_mut() {
+                    Some(last) if last.end == next && last.categories == categories => last.end += page,
+                    _ if found == BATCH => return Ok((found, next)),
+                    _ => {
+                        regions[found] = abi::Region { start: next, end: next + page, categories };
+                        found += 1;
+                    }
+                }
+            }
+            next += page;
+        }
+        if next == scan.start { Err(Errno::IO) } else { Ok((found, next)) }
     }
 
     fn ask(&self, scan: &mut abi::Scan) -> Result<usize> {
@@ -128,13 +179,11 @@ pub struct Runs<'a> {
 
 impl Runs<'_> {
     fn refill(&mut self) -> Result<()> {
-        self.scan.regions = self.regions.as_mut_ptr().expose_provenance() as u64;
-        self.scan.regions_length = BATCH as u64;
         (self.given, self.found) = (0, 0);
-        let found = self.page_table.ask(&mut self.scan);
+        let found = self.page_table.find(&mut self.scan, &mut self.regions);
         // On an error there is no telling where the walk would go on.
-        self.scan.start = if found.is_ok() { self.scan.walk_end } else { self.scan.end };
-        self.found = found?;
+        self.scan.start = found.as_ref().map_or(self.scan.end, |(_, next)| *next);
+        self.found = found?.0;
         Ok(())
     }
 }
@@ -163,5 +212,54 @@ impl PageRun {
         let is = |category| region.categories & category != 0;
         let state = PageState { written: is(WRITTEN), zero: is(ZERO), huge: is(HUGE), swapped: is(SWAPPED) };
         Self { start: address(region.start), bytes: address(region.end - region.start), state }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::mm::{Advice, madvise};
+
+    use super::*;
+    use crate::block::mapping::Mapping;
+
+    /// The addresses of pages that are there, by page.
+    fn present(scan: &PageScan, area: Area) -> Vec<usize> {
+        let runs = scan.runs(area, Wanted::Present).map(Result::unwrap);
+        runs.flat_map(|run| (run.start..run.start + run.bytes).step_by(PAGE_BYTES)).collect()
+    }
+
+    #[test]
+    fn a_kernel_without_the_request_tells_the_same_pages_and_nothing_of_writes() {
+        // Longer than what is read at once, and with more runs than one answer holds.
+        let pages = 3 * ENTRIES + 7;
+        let memory = Mapping::reserved(pages * PAGE_BYTES).unwrap();
+        let area = Area { start: memory.base(), bytes: memory.bytes() };
+        // SAFETY: it changes no content.
+        unsafe { madvise(area.start.as_ptr().cast(), area.bytes, Advice::LinuxNoHugepage) }.unwrap();
+        let there = |page: usize| page % 5 == 1 || (600..700).contains(&page) || page + 1 == pages;
+        for page in (0..pages).filter(|page| there(*page)) {
+            // SAFETY: the page is mapped, and no reference to it exists.
+            unsafe { area.start.add(page * PAGE_BYTES).write_volatile(1) };
+        }
+        let addresses = |page| area.start.addr().get() + page * PAGE_BYTES;
+        let expected: Vec<usize> = (0..pages).filter(|page| there(*page)).map(addresses).collect();
+        let scan = PageScan::open(&Roots::default()).unwrap();
+        assert_eq!(present(&scan, area), expected);
+        scan.has_request.store(false, Ordering::Relaxed);
+        assert_eq!(present(&scan, area), expected);
+        assert!(scan.runs(area, Wanted::Present).all(|run| run.unwrap().state.written));
+    }
+
+    #[test]
+    fn what_only_the_request_tells_is_refused_without_it() {
+        let scan = PageScan::open(&Roots::default()).unwrap();
+        let memory = Mapping::reserved(PAGE_BYTES).unwrap();
+        let area = Area { start: memory.base(), bytes: memory.bytes() };
+        // SAFETY: the page is mapped, and no reference to it exists.
+        unsafe { area.start.write_volatile(1) };
+        scan.has_request.store(false, Ordering::Relaxed);
+        let written: Vec<_> = scan.runs(area, Wanted::Written).collect();
+        assert_eq!(written, [Err(Errno::NOTTY)]);
+        assert_eq!(scan.protect(area), Err(Errno::NOTTY));
     }
 }

@@ -164,8 +164,14 @@ impl Left {
         }
         let of = |counter| self.counts.get(counter);
         let plural = if self.processes == 1 { "" } else { "es" };
-        let locked =
-            self.locked_share.map_or_else(String::new, |share| format!("{:.1} % locked on average, ", 100.0 * share));
+        let locked = match (of(Counter::Locked), of(Counter::Pinned)) {
+            (0, refused @ 1..) => {
+                format!("NOTHING was locked, {} attempts were refused; ", crate::show::count(refused))
+            }
+            _ => self
+                .locked_share
+                .map_or_else(String::new, |share| format!("{:.1} % locked on average, ", 100.0 * share)),
+        };
         let alone = self.alone();
         let overhead = self.overhead.map_or_else(String::new, |part| format!(", overhead about {:.1} %", 100.0 * part));
         let tested = match (of(Counter::Tested), of(Counter::Retired)) {
@@ -271,6 +277,26 @@ mod tests {
         assert_eq!((left.processes, left.unreadable, left.counts.get(Counter::Faults)), (2, 2, 7));
         assert_eq!(left.events[0].frame, Some(16));
         assert!(left.line().contains("in 2 processes") && left.line().ends_with("7 faults"), "{}", left.line());
+    }
+
+    #[test]
+    fn a_guard_that_could_lock_nothing_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let counted = |counts: &[(Counter, u64)]| {
+            let mut bytes = vec![0; rampart_guard::Counts::BYTES];
+            for (counter, count) in counts {
+                bytes[*counter as usize * 8..][..8].copy_from_slice(&count.to_ne_bytes());
+            }
+            fs::write(folder.path().join("1.counts"), bytes).unwrap();
+            Left::default().and(folder.path()).line()
+        };
+        let nothing = "in 1 process: NOTHING was locked, 77 attempts were refused; 0 B verified";
+        let line = counted(&[(Counter::Pinned, 77)]);
+        assert!(line.contains(nothing), "{line}");
+        for counts in [&[][..], &[(Counter::Pinned, 77), (Counter::Locked, 1)]] {
+            let line = counted(counts);
+            assert!(!line.contains("NOTHING"), "{line}");
+        }
     }
 
     #[test]
