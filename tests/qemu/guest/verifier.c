@@ -1,6 +1,7 @@
 /* Fills memory and says so, waits to be told to go on, then round by round reads all of it again and writes the next
- * round's content. A word that is not what was written last ends it with 4: what a guarded program must never see.
- * The first word of page P in round R is RAM (in ASCII), SALT, P, R: whoever looks into the machine's RAM finds the page. */
+ * round's content. It names each page that is not as it was written last, which a guarded program must never see, and
+ * after that round ends with 4. The first word of page P in round R is RAM (in ASCII), SALT, P, R, by which
+ * others find the page in the machine's RAM. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,20 +24,23 @@ int main(int count, char **arguments) {
     volatile uint64_t *memory = aligned_alloc(PAGE, pages * PAGE);
     if (!memory) return 3;
     for (uint64_t at = 0; at < pages * WORDS; at++) memory[at] = content(at / WORDS, at % WORDS, 0);
-    printf("filled %d\n", (int)getpid());
+    printf("filled %d %#lx\n", (int)getpid(), (unsigned long)memory);
     fflush(stdout);
     while (access("/tmp/go", F_OK)) usleep(100000);
-    for (uint64_t round = 0; round < rounds; round++) {
+    int is_wrong = 0;
+    for (uint64_t round = 0; round < rounds && !is_wrong; round++) {
+        uint64_t named = pages;
         for (uint64_t at = 0; at < pages * WORDS; at++) {
             uint64_t expected = content(at / WORDS, at % WORDS, round), found = memory[at];
-            if (found != expected) {
+            if (found != expected && named != at / WORDS) {
                 printf("wrong in round %d, page %d, word %d: %016llx, not %016llx\n", (int)round, (int)(at / WORDS),
                        (int)(at % WORDS), (unsigned long long)found, (unsigned long long)expected);
-                return 4;
+                named = at / WORDS;
+                is_wrong = 1;
             }
             memory[at] = content(at / WORDS, at % WORDS, round + 1);
         }
     }
-    puts("right");
-    return 0;
+    puts(is_wrong ? "wrong" : "right");
+    return is_wrong ? 4 : 0;
 }

@@ -1,14 +1,18 @@
 //! All faults of one RAM: which are awake, how often each acted, and the commands of a scenario.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use rampart_linux::SharedWords;
-use rampart_memory::LINE_WORDS;
+use rampart_memory::{Frame, LINE_WORDS};
+use rampart_trials::corruption::{Class, Donors, PAGE_BYTES, Page};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 use crate::effect::{Watcher, Words};
 use crate::spec::{self, Problem, Spec};
+
+const FRAME_WORDS: usize = PAGE_BYTES / size_of::<u64>();
 
 /// `find` names at most so many places.
 const MOST_FOUND: usize = 64;
@@ -171,7 +175,11 @@ impl<W: Words> Injector<W> {
             "acted" => self.faults.iter().fold("acted".to_owned(), |line, fault| format!("{line} {}", fault.acted)),
             "bit" => self.bit(rest),
             "find" => self.find(rest),
-            _ => "error: commands are add, clear, sleep, wake, acted, bit, find".to_owned(),
+            "corrupt" => match self.corrupt(rest) {
+                Ok(()) => "done".to_owned(),
+                Err(problem) => format!("error: {problem}"),
+            },
+            _ => "error: commands are add, clear, sleep, wake, acted, bit, find, corrupt".to_owned(),
         }
     }
 
@@ -205,6 +213,40 @@ impl<W: Words> Injector<W> {
         };
         let places = (0..self.ram.count()).filter(|&place| self.ram.load(place) == wanted).take(MOST_FOUND);
         places.fold("found".to_owned(), |line, place| format!("{line} {:#x}", place * size_of::<u64>()))
+    }
+
+    /// Changes a frame once, in the way that a class of corruption does: FRAME OTHER-FRAME SEED CLASS. The guest must not use the
+    /// frame meanwhile. A page has no older content here, but zeros.
+    fn corrupt(&self, text: &str) -> Result<(), Problem> {
+        let mut parts = text.splitn(4, ' ');
+        let mut part = || parts.next().ok_or(Problem::Corruption);
+        let (frame, other, seed, name) = (part()?, part()?, part()?, part()?);
+        let frame: Frame = frame.parse().map_err(|_| Problem::Corruption)?;
+        let other: Frame = other.parse().map_err(|_| Problem::Corruption)?;
+        let seed = seed.parse().map_err(|_| Problem::Corruption)?;
+        let class = Class::named(name).ok_or(Problem::Corruption)?;
+        let donors = Donors { other: &self.page(other)?, older: &[0; PAGE_BYTES] };
+        let corrupted = class.corrupted(&self.page(frame)?, &donors, seed);
+        for (word, bytes) in self.words(frame)?.zip(corrupted.as_chunks().0) {
+            self.ram.store(word, u64::from_le_bytes(*bytes));
+        }
+        Ok(())
+    }
+
+    fn page(&self, frame: Frame) -> Result<Page, Problem> {
+        let mut page = [0; PAGE_BYTES];
+        for (word, bytes) in self.words(frame)?.zip(page.as_chunks_mut().0) {
+            *bytes = self.ram.load(word).to_le_bytes();
+        }
+        Ok(page)
+    }
+
+    /// The words of a frame, by number.
+    fn words(&self, frame: Frame) -> Result<Range<usize>, Problem> {
+        let number = usize::try_from(frame.number()).map_err(|_| Problem::Outside)?;
+        let first = number.checked_mul(FRAME_WORDS).ok_or(Problem::Outside)?;
+        let end = first.checked_add(FRAME_WORDS).filter(|end| *end <= self.ram.count());
+        Ok(first..end.ok_or(Problem::Outside)?)
     }
 
     /// What each fault did, a line each, and how fast they were polled.

@@ -46,7 +46,8 @@ Makes the RAM in FILE bad until standard input ends. A FAULT is
   retention@CELL=VALUE           (the value that is lost)
 and options behind commas: intermittent=0.1, retention=300ms, from=2s, until=10s. A CELL is FRAME/LINE/BIT, as 0x5000/3/65.
 Lines on standard input are commands, each answered by one line:
-  add FAULT...    clear    sleep [N]    wake [N]    acted    bit CELL    find WORD";
+  add FAULT...    clear    sleep [N]    wake [N]    acted    bit CELL    find WORD
+  corrupt FRAME OTHER-FRAME SEED CLASS    (once; the classes of docs/corruption.md, as \"a line of zeros\")";
 
 /// How long the emulator may take to make the file.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -40,6 +40,8 @@ pub enum Problem {
     Option,
     /// the RAM ends below this place
     Outside,
+    /// write FRAME OTHER-FRAME SEED CLASS; a class is named as in docs/corruption.md
+    Corruption,
 }
 
 impl Spec {

@@ -99,6 +99,12 @@ impl Class {
         }
     }
 
+    /// The class of pages with this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::OF_PAGES.into_iter().find(|class| class.name() == name)
+    }
+
     /// Whether the stored codes are hit and not the page.
     #[must_use]
     pub fn is_of_codes(self) -> bool {

@@ -14,6 +14,7 @@ use std::fmt;
 use serde_json::Value;
 
 pub use class::{Class, Donors};
+pub use content::{PAGE_BYTES, Page};
 use content::{below, mix};
 use victim::{Answer, PAGES, Victim};
 

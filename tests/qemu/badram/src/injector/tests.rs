@@ -70,7 +70,12 @@ fn commands_are_answered_by_one_line_each() {
         ("find deadbeef", "found 0x1008 0x2000"),
         ("find 1", "found"),
         ("find x", "error: a word is up to 16 hexadecimal digits"),
-        ("jump", "error: commands are add, clear, sleep, wake, acted, bit, find"),
+        ("corrupt 4 1 7 a line of zeros", "error: the RAM ends below this place"),
+        (
+            "corrupt 1 2 7 a line of ones",
+            "error: write FRAME OTHER-FRAME SEED CLASS; a class is named as in docs/corruption.md",
+        ),
+        ("jump", "error: commands are add, clear, sleep, wake, acted, bit, find, corrupt"),
     ] {
         assert_eq!(injector.obey(command, seconds(0)), answer, "{command}");
     }
@@ -99,4 +104,21 @@ fn polls_that_come_late_are_told_and_pauses_without_a_fault_are_not() {
         injector.poll(Duration::from_micros(micros));
     }
     assert_eq!(injector.report(seconds(4)).last().unwrap(), "4 polls in 4.0 s; late for 0.0 s, 5.0 ms at the most");
+}
+
+#[test]
+fn a_frame_is_corrupted_as_its_class_says_and_no_other_is() {
+    let mut injector = injector(&[]);
+    (0..2048).for_each(|word| injector.ram.store(word, 0x0101_0101 * (word as u64 + 1)));
+    let before: Vec<u64> = (0..2048).map(|word| injector.ram.load(word)).collect();
+    let changed = |injector: &Injector<Ram>| -> Vec<usize> {
+        (0..2048).filter(|&word| injector.ram.load(word) != before[word]).collect()
+    };
+    assert_eq!(injector.obey("corrupt 2 3 7 a line of zeros", seconds(0)), "done");
+    let line = changed(&injector);
+    assert_eq!(line.len(), 8);
+    assert!(line.iter().all(|&word| word / 8 == line[0] / 8 && word / 512 == 2 && injector.ram.load(word) == 0));
+    assert_eq!(injector.obey("corrupt 1 3 7 the content of another page", seconds(0)), "done");
+    assert!((0..512).all(|word| injector.ram.load(512 + word) == before[1536 + word]));
+    assert_eq!(changed(&injector).len(), 512 + 8);
 }
