@@ -27,6 +27,12 @@ fn a_program_that_may_have_no_more_addresses_goes_on_under_guard() {
     goes_on(&["addresses"]);
 }
 
+/// Where a locked page does not count as data, the guard lets go of all memory before, and says so.
+#[test]
+fn a_program_that_may_have_no_more_data_goes_on_with_what_it_has() {
+    goes_on(&["data", "data-by-number"]);
+}
+
 #[test]
 fn a_program_that_has_all_mappings_that_it_may_goes_on_under_guard() {
     goes_on(&["mappings"]);

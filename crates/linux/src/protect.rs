@@ -109,16 +109,16 @@ impl Protected {
         // Another thread may have held it, which the child does not have; the parent's is here too.
         let reserve = self.reserve.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         self.reserve = Mutex::new(reserve);
-        self.unlock_around(kept)
+        self.unlock_first(self.pages(), kept)
     }
 
-    /// Gives all pages to the program, but for spans that keep the rights that they have.
+    /// Gives the first pages to the program, but for spans that keep the rights that they have.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
-    pub fn unlock_around(&self, kept: &[Span]) -> Result<(), Error> {
-        let all = Span::new(0, self.pages()).expect("a range has pages");
-        all.around(kept).filter(|(_, is_kept)| !is_kept).try_for_each(|(part, _)| self.unlock(part))
+    pub fn unlock_first(&self, pages: u64, kept: &[Span]) -> Result<(), Error> {
+        let Some(first) = Span::new(0, pages) else { return Ok(()) };
+        first.around(kept).filter(|(_, is_kept)| !is_kept).try_for_each(|(part, _)| self.unlock(part))
     }
 
     /// The first byte; good as long as the range lives.

@@ -19,9 +19,11 @@
 
 use std::arch::naked_asm;
 use std::ffi::{c_int, c_long};
+use std::ptr;
 
 use crate::forks::copied;
 use crate::kernel::{ask, failed};
+use crate::limits::limit;
 use crate::mapping::{Request, at};
 use crate::mlocked::{lock, lock_all, lock_by_flags, unlock, unlock_all};
 use crate::remapping::{advise, advise_process, change_rights, change_rights_by_key, remap, unmap};
@@ -37,7 +39,7 @@ pub(crate) fn word(word: c_long) -> usize {
     usize::try_from(word.cast_unsigned()).expect("a word has 64 bits here")
 }
 
-/// A system call about memory.
+/// A system call about memory, or about how much of it there may be.
 unsafe extern "C" fn memory(
     number: c_long,
     a: c_long,
@@ -67,6 +69,8 @@ unsafe extern "C" fn memory(
             libc::SYS_munlock => unlock(address, length).into(),
             libc::SYS_mlockall => lock_all(int(a)).into(),
             libc::SYS_munlockall => unlock_all().into(),
+            libc::SYS_setrlimit => limit(0, int(a).cast_unsigned(), at(word(b)).cast(), ptr::null_mut()).into(),
+            libc::SYS_prlimit64 => limit(int(a), int(b).cast_unsigned(), at(word(c)).cast(), at(word(d)).cast()).into(),
             other => ask(other, [a, b, c, d, e, f].map(word)),
         }
     }
@@ -119,6 +123,10 @@ unsafe extern "C" fn syscall(
         "je 7f",
         "cmp rdi, {munlockall}",
         "je 7f",
+        "cmp rdi, {setrlimit}",
+        "je 7f",
+        "cmp rdi, {prlimit}",
+        "je 7f",
         "5: mov rax, rdi",
         "mov rdi, rsi",
         "mov rsi, rdx",
@@ -162,6 +170,8 @@ unsafe extern "C" fn syscall(
         munlock = const libc::SYS_munlock,
         mlockall = const libc::SYS_mlockall,
         munlockall = const libc::SYS_munlockall,
+        setrlimit = const libc::SYS_setrlimit,
+        prlimit = const libc::SYS_prlimit64,
         shares = const libc::CLONE_VM,
         failed = sym failed,
         memory = sym memory,
@@ -210,6 +220,10 @@ unsafe extern "C" fn syscall(
         "b.eq 7f",
         "cmp x0, {munlockall}",
         "b.eq 7f",
+        "cmp x0, {setrlimit}",
+        "b.eq 7f",
+        "cmp x0, {prlimit}",
+        "b.eq 7f",
         "5: mov x8, x0",
         "mov x0, x1",
         "mov x1, x2",
@@ -250,6 +264,8 @@ unsafe extern "C" fn syscall(
         munlock = const libc::SYS_munlock,
         mlockall = const libc::SYS_mlockall,
         munlockall = const libc::SYS_munlockall,
+        setrlimit = const libc::SYS_setrlimit,
+        prlimit = const libc::SYS_prlimit64,
         shares = const libc::CLONE_VM,
         failed = sym failed,
         memory = sym memory,

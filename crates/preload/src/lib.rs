@@ -87,6 +87,8 @@ mod kernel;
 #[cfg(not(test))]
 mod late;
 #[cfg(not(test))]
+mod limits;
+#[cfg(not(test))]
 mod mapping;
 mod mappings;
 #[cfg(not(test))]

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,6 +148,36 @@ static void addresses(void) {
     use_heap();
 }
 
+/* What the process has stays usable, by its children too; more data it may have or not. */
+static void data_by(int is_by_number) {
+    static const struct rlimit none;
+    unsigned char *untouched = malloc(3 << 20);
+    if (!untouched) exit(21);
+    settle();
+    if (is_by_number ? syscall(SYS_prlimit64, 0, RLIMIT_DATA, &none, NULL) : setrlimit(RLIMIT_DATA, &none)) exit(22);
+    use_heap();
+    memset(untouched, 1, 3 << 20);
+    free(untouched);
+    unsigned char *more = malloc(64 << 20);
+    if (!more && errno != ENOMEM) exit(23);
+    if (more) memset(more, 1, 64 << 20);
+    free(more);
+    for (int made_by_fork = 0; made_by_fork < 2; made_by_fork++) {
+        pid_t child = made_by_fork ? fork() : (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+        if (child == 0) {
+            memset(heap, 0, 3 * PAGE);
+            for (size_t page = 0; page < 3; page++) fill_page(page);
+            _exit(count_right() != PAGES);
+        }
+        int status;
+        if (child < 0 || waitpid(child, &status, 0) != child || status) exit(24);
+    }
+    use_heap();
+}
+
+static void data(void) { data_by(0); }
+static void data_by_number(void) { data_by(1); }
+
 /* The program makes as many mappings as it may have. */
 static void mappings(void) {
     settle();
@@ -172,6 +203,7 @@ int main(int count, char **arguments) {
     static const struct { const char *name; void (*trap)(void); } traps[] = {
         {"nothing", nothing},           {"no-files", no_files},         {"one-file", one_file},
         {"soft-files", soft_files},     {"from-outside", from_outside}, {"allocates-all", allocates_all},
+        {"data", data},                 {"data-by-number", data_by_number},
         {"addresses", addresses},       {"mappings", mappings},         {"no-poll", no_poll},         {"pieces", pieces},
     };
     alarm(120);

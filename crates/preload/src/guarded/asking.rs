@@ -49,6 +49,10 @@ impl Live {
                 self.guard.open_all(now);
                 Served::GoesOn
             }
+            Request::OpenForGood => {
+                self.paused.fetch_add(1, Ordering::AcqRel);
+                self.guard.open_all(now)
+            }
             Request::OpenForAWhile => {
                 *self.rests_until.lock().expect("no panic") = Some(Instant::now() + WHILE);
                 self.guard.open_all(now)
@@ -102,6 +106,11 @@ impl Live {
         self.ask(Request::OpenForDump);
     }
 
+    /// Opens everything, and locks nothing more.
+    pub fn unlock_for_good(&self) {
+        self.ask(Request::OpenForGood);
+    }
+
     /// Opens everything for a child that is about to execute a program, and locks nothing until it will have.
     pub fn unlock_for_a_while(&self) {
         self.ask(Request::OpenForAWhile);
@@ -120,7 +129,6 @@ impl Live {
         if self.memory.keep_from_children(&self.pages_at(left)).is_err() {
             self.ask(Request::End(KEPT));
         }
-        self.memory.unsplit();
         self.paused.fetch_sub(1, Ordering::AcqRel);
         self.wake_keeper();
     }

@@ -13,6 +13,8 @@ pub enum Request {
     OpenAll,
     /// Open everything for good: the process ends with a core dump.
     OpenForDump,
+    /// Open everything for good, and go on.
+    OpenForGood,
     /// Open everything, and lock nothing for a while.
     OpenForAWhile,
     /// These pages read as zeros from now on.

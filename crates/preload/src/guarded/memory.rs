@@ -91,7 +91,30 @@ impl Memory {
         match self {
             // What was never used is memory that no userfaultfd knows of in this process.
             Self::Moved(_) | Self::Shared(_) => Ok(()),
-            Self::Protected(range, _) => range.unlock_around(left),
+            Self::Protected(range, _) => range.unlock_first(range.pages(), left),
+        }
+    }
+
+    /// Whether the kernel counts what is locked as data of the process: private memory that may be written.
+    pub fn locks_data(&self) -> bool {
+        matches!(self, Self::Moved(_))
+    }
+
+    /// After all was opened: what is locked by permissions, or of a file, is ordinary memory, of the first `used` bytes even
+    /// what the program never touched.
+    pub fn let_go(&self, used: Bytes, left: &[vault::Span]) -> Result<(), Error> {
+        match self {
+            Self::Moved(_) => Ok(()),
+            Self::Shared(range) => range.split(),
+            Self::Protected(range, _) => range.unlock_first(used.frames(), left),
+        }
+    }
+
+    /// Where pages are locked by permissions: gives the program pages that it never had. `false`: the kernel does not.
+    pub fn give(&self, first: u64, pages: u64) -> bool {
+        match self {
+            Self::Moved(_) | Self::Shared(_) => true,
+            Self::Protected(range, _) => vault::Span::new(first, pages).is_some_and(|span| range.unlock(span).is_ok()),
         }
     }
 

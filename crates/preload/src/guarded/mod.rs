@@ -39,10 +39,11 @@ mod uncounted;
 mod wanted;
 
 use std::env;
+use std::fs;
 use std::num::NonZero;
 use std::ops::Range;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use rampart_guard::accesses::Touch;
 use rampart_guard::server::UNGUARDED;
@@ -75,6 +76,8 @@ pub struct Guarded {
     live: AtomicPtr<Live>,
     /// The process that it is of.
     process: AtomicU32,
+    /// Whether nothing is locked any more, and all that is used is ordinary memory; in children too.
+    is_let_go: AtomicBool,
     /// Tells a child that has a copy of all this, and no guard.
     mark: Mark,
     /// Bytes of static data that are guarded, and that are not.
@@ -89,6 +92,7 @@ impl Guarded {
             memory: AtomicPtr::new(ptr::null_mut()),
             live: AtomicPtr::new(ptr::null_mut()),
             process: AtomicU32::new(0),
+            is_let_go: AtomicBool::new(false),
             mark: Mark::new(),
             data: AtomicUsize::new(0),
             left_data: AtomicUsize::new(0),
@@ -176,7 +180,10 @@ impl Guarded {
 
     /// The guard goes on.
     pub fn after_fork_in_parent(&self, left: &[Range<usize>]) {
-        if let Some(live) = self.live() {
+        if let (Some(live), Some(memory)) = (self.live(), self.memory()) {
+            if !self.is_let_go() {
+                memory.unsplit();
+            }
             live.go_on(left);
         }
     }
@@ -185,7 +192,7 @@ impl Guarded {
     /// child does not have.
     pub fn stay_alone_in_child(&self, left: &[Range<usize>]) {
         self.live.store(ptr::null_mut(), Ordering::Release);
-        let Some(memory) = self.memory() else { return };
+        let Some(memory) = self.memory().filter(|_| !self.is_let_go()) else { return };
         let left: Vec<_> = left.iter().filter_map(|left| memory.pages_at(left.clone())).collect();
         if memory.stay_alone(&left).is_err() {
             say("rampart: the kernel refuses a child the memory that was under guard\n");
@@ -208,7 +215,7 @@ impl Guarded {
 
     /// The child's own guard begins. What was `left` to the program is left again.
     pub fn after_fork_in_child(&'static self, used: Option<Span>, left: &[Range<usize>]) {
-        if self.live.swap(ptr::null_mut(), Ordering::AcqRel).is_null() {
+        if self.live.swap(ptr::null_mut(), Ordering::AcqRel).is_null() || self.is_let_go() {
             return;
         }
         // SAFETY: the memory is there, since there was a guard. A child has one thread, this one, and it uses no reference to it
@@ -246,12 +253,41 @@ impl Guarded {
     /// Whole blocks are the guard's again, whatever the program did to them: they read as zeros from now on.
     pub fn take_back(&self, address: usize, length: usize) {
         let (Some(memory), Some(span)) = (self.memory(), self.pages(address, length)) else { return };
-        match self.live() {
+        match self.live().filter(|_| !self.is_let_go()) {
             Some(live) => live.take_back(span),
             None => {
                 memory.forget(span.first.0, span.count.get());
             }
         }
+    }
+
+    /// The program is about to limit its data to so many bytes, as setrlimit(2) counts it. Where locked pages do not count and all
+    /// that is used would be more, it is let go, but for what was `left` to the program.
+    pub fn limit_data(&self, most: u64, used: Option<Span>, left: &[Range<usize>]) {
+        let (Some(live), Some(memory)) = (self.live(), self.memory()) else { return };
+        if memory.locks_data() || self.is_borrowed() || self.is_let_go() {
+            return;
+        }
+        let used = used.map_or(Bytes::ZERO, |used| used.bytes);
+        if data_in_use().is_some_and(|now| now.saturating_add(used.get()) <= most) {
+            return;
+        }
+        self.is_let_go.store(true, Ordering::Release);
+        live.unlock_for_good();
+        let left: Vec<_> = left.iter().filter_map(|left| memory.pages_at(left.clone())).collect();
+        match memory.let_go(used, &left) {
+            Ok(()) => say(
+                "rampart: the program limits its data (RLIMIT_DATA) to less than it has: the kernel would refuse to give it \
+                 its locked pages, so nothing is locked from now on\n",
+            ),
+            Err(why) => {
+                say(&format!("rampart: not all memory can be unlocked before the program limits its data: {why}\n"))
+            }
+        }
+    }
+
+    fn is_let_go(&self) -> bool {
+        self.is_let_go.load(Ordering::Acquire)
     }
 
     /// Whether an address is of guarded memory.
@@ -412,6 +448,13 @@ fn say_once(text: &str) {
     state::say_once(UNGUARDED, text);
 }
 
+/// Bytes that the kernel counts as data of this process, its stack included; `None` where it does not say.
+fn data_in_use() -> Option<u64> {
+    // Pages: all, in memory, shared, code, 0, data (proc(5)).
+    let statm = fs::read_to_string("/proc/self/statm").ok()?;
+    Some(statm.split(' ').nth(5)?.parse::<u64>().ok()? * 4096)
+}
+
 /// What the environment asks for.
 fn knobs() -> Result<Knobs, String> {
     let text = env::var("RAMPART_GUARD").map_err(|error| error.to_string())?;
@@ -452,6 +495,7 @@ impl Ground for Guarded {
         let Some(memory) = self.memory() else { return Plain.open(span) };
         if let Some(first) = memory.find(span.start.addr().get()) {
             memory.dump(first, span.bytes.frames());
+            return !self.is_let_go() || memory.give(first, span.bytes.frames());
         }
         true
     }
@@ -459,7 +503,7 @@ impl Ground for Guarded {
     fn forget(&self, span: Span) -> bool {
         let Some(memory) = self.memory() else { return Plain.forget(span) };
         let Some(first) = memory.find(span.start.addr().get()) else { return false };
-        match self.live() {
+        match self.live().filter(|_| !self.is_let_go()) {
             Some(live) => live.forget(first, span.bytes.frames()),
             // All that is used is the program's.
             None => memory.forget(first, span.bytes.frames()),
