@@ -31,8 +31,10 @@ program_ended_by_itself() {
   [ "$1" = 0 ] && grep -qx right /tmp/said
 }
 
+# From the kernel's command line: one engine alone.
+only=$(sed -n 's/.*only=\([^ ]*\).*/\1/p' /proc/cmdline)
 salt=0
-for engine in move minor mprotect; do
+for engine in ${only:-move minor mprotect}; do
   salt=$((salt + 1))
   rm -f /tmp/go /tmp/said /tmp/told
   RAMPART_GUARD_LIBRARY=/bin/librampart_preload.so rampart run --engine $engine --cap 4MiB -- \
