@@ -80,25 +80,26 @@ reported() {
     sprintf("0x%x", $2) in told { print $1 }' /tmp/report "$placed"
 }
 
-# Sets $seldom to how many faults have acted less than often, and of which the report says nothing. What is reported is not
+# Sets $seldom to how many faults have acted less than $1 times, and of which the report says nothing. What is reported is not
 # tested again and may never act often.
 count_seldom() {
   badram acted
   reported >/tmp/reported
   seldom=0 number=0
   for count in ${answer#acted}; do
-    [ "$count" -ge "$often" ] || grep -qx $number /tmp/reported || seldom=$((seldom + 1))
+    [ "$count" -ge "$1" ] || grep -qx $number /tmp/reported || seldom=$((seldom + 1))
     number=$((number + 1))
   done
 }
 
-# Waits until every fault acted often or is reported, as long as process $1 runs and at most so many seconds, and ends it.
+# Waits until every fault acted often, or $2 times, or is reported, as long as process $1 runs and at most $3 seconds (as many as
+# the kernel's command line says), and ends it.
 let_act() {
-  patience=$seconds
+  patience=${3:-$seconds}
   while [ "$patience" -gt 0 ] && kill -0 "$1" 2>/dev/null; do
     sleep 1
     patience=$((patience - 1))
-    count_seldom
+    count_seldom "${2:-$often}"
     [ $seldom -gt 0 ] || break
   done
   # What acted last is read, too.
