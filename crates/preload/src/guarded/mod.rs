@@ -281,7 +281,7 @@ impl Guarded {
                  its locked pages, so nothing is locked from now on\n",
             ),
             Err(why) => {
-                say(&format!("rampart: not all memory can be unlocked before the program limits its data: {why}\n"))
+                say(&format!("rampart: not all memory can be unlocked before the program limits its data: {why}\n"));
             }
         }
     }
