@@ -78,8 +78,8 @@ pub fn run_short(root: &Path) -> Result<Tally, Error> {
         println!("scenarios are skipped: apt-get install qemu-system-x86 to run them");
         return Ok(Tally::default());
     }
-    // Packages alone would have other features than the tests had, and most would be compiled once more.
-    run(cargo(root).args(["build", "--workspace"]))?;
+    // As the tests were built: with other features, which their packages alone would have, most would be compiled once more.
+    run(cargo(root).args(["build", "--workspace", "--lib", "--bins", "--tests"]))?;
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |folder| root.join(folder));
     let mut total = Tally::default();
     let end = Instant::now() + SHORT_LIMIT;
