@@ -5,57 +5,39 @@
 //! and receiving; a discrete-event simulation under the LogGOPS model says when each is done. **Why this way.** It is the
 //! paper's own tool chain (LogGOPSim), so that its figures can be repeated.
 //!
-//! | module | owns |
+//! A room names only rooms below it:
+//!
+//! | room | owns |
 //! |---|---|
+//! | [`answer`] | what errors cost a workload on a system ([`project`](mod@project)), and any program ([`slowdown`](mod@slowdown)) |
+//! | [`simulator`] | the simulation, event by event ([`engine`]), or round by round, skipping what repeats ([`lockstep`]) |
+//! | [`programs`] | where operations come from: [`schedule`]s, [`goal`] files, programs expanded as they run ([`rounds`]), [`collective`]s, [`pattern`]s, the nine workloads ([`workload`]), recorded programs ([`trace`]) |
+//! | [`model`] | what a rank does ([`operation`]), the [`network`] and its [`calibration`], the [`system`]s, [`detour`]s and recorded [`noise`] |
+//! | [`statistics`] | parallel runs ([`parallel_runs`]), and confidence intervals ([`confidence`]) |
+//! | `encoding` | LEB128 |
+//! | [`error`] | why there is no answer |
 //! | [`time`] | simulated time and prices per byte, exact |
-//! | [`calibration`] | these parameters of a real network, from measured times |
-//! | [`network`] | the parameters of a network |
-//! | [`operation`] | what a rank does |
-//! | [`schedule`] | where operations come from |
-//! | [`goal`] | schedules as graphs, and the format GOAL |
-//! | `numbers` | numbers of files in as few bytes as they need |
-//! | [`rounds`] | programs that are expanded as they run |
-//! | [`collective`] | collectives as messages, by the algorithms of real libraries |
-//! | [`trace`] | programs as they were recorded, on more ranks |
-//! | [`slowdown`](mod@slowdown) | what errors cost a program |
-//! | [`system`] | the systems of the paper's table II |
-//! | [`pattern`] | a stencil and a sweep |
-//! | [`engine`] | the simulation, event by event |
-//! | [`workload`] | the paper's nine programs, as skeletons |
-//! | [`lockstep`] | such programs simulated round by round, skipping what repeats itself |
-//! | [`project`](mod@project) | what errors cost a workload on a system, and how frequent ones it bears |
-//! | [`workshop`] | runs on several threads |
-//! | [`confidence`] | how sure a mean is |
-//! | [`detour`] | times at which a node's CPU is taken away |
-//! | [`noise`] | such times as they were recorded on a machine |
 //!
 //! Libraries: `displaydoc` and `thiserror` (an error's doc comment is its message), `libm` (a logarithm that is the same on every machine).
 
 #![forbid(unsafe_code)]
 
-pub mod calibration;
-pub mod collective;
-pub mod confidence;
-pub mod detour;
-pub mod engine;
+pub mod answer;
+mod encoding;
 pub mod error;
-pub mod goal;
-pub mod lockstep;
-pub mod network;
-pub mod noise;
-mod numbers;
-pub mod operation;
-pub mod pattern;
-pub mod project;
-pub mod rounds;
-pub mod schedule;
-pub mod slowdown;
-pub mod system;
+pub mod model;
+pub mod programs;
+pub mod simulator;
+pub mod statistics;
 pub mod time;
-pub mod trace;
-pub mod workload;
-pub mod workshop;
 
+pub use answer::{project, slowdown};
+pub use model::{calibration, detour, network, noise, operation, system};
+pub use programs::{collective, goal, pattern, rounds, schedule, trace, workload};
+pub use simulator::{engine, lockstep};
+pub use statistics::{confidence, parallel_runs};
+
+pub use answer::slowdown::{Slowdown, slowdown};
 pub use collective::Collective;
 pub use detour::{Detours, Undisturbed};
 pub use engine::{Outcome, simulate, simulate_until};
@@ -65,9 +47,8 @@ pub use network::LogGops;
 pub use operation::{Action, OpId, Operation, Rank, Tag};
 pub use rounds::{Program, Rounds, Step};
 pub use schedule::Schedule;
-pub use slowdown::{Slowdown, slowdown};
+pub use statistics::parallel_runs::Workshop;
 pub use system::{Reporting, System};
 pub use time::{PerByte, Time};
 pub use trace::Trace;
 pub use workload::Workload;
-pub use workshop::Workshop;

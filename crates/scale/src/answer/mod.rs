@@ -1,0 +1,4 @@
+//! What errors cost a program on a system.
+
+pub mod project;
+pub mod slowdown;

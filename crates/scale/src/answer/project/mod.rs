@@ -1,0 +1,154 @@
+//! What memory errors cost a program on a system: the question, and the answer.
+//!
+//! **Problem.** A slowdown is a mean over random errors: too few of them, and it says nothing; too many, and it is not done today.
+//! **Idea.** The program is run for so long that a wanted number of errors is expected, once for each of some seeds; the interval
+//! comes from how far the seeds are apart. **Why this way.** Cycles without errors cost nothing ([`lockstep`](crate::simulator::lockstep)), so a run
+//! costs about what its errors cost, whether they are a second or a day apart.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`advice`] | what to do, from what errors cost |
+//! | [`claims`] | what the paper says of its figures, and whether it holds |
+//! | [`figure`] | the paper's figures 3 to 7, as questions |
+//! | `search` | the most frequent errors that a program bears |
+
+pub mod advice;
+pub mod claims;
+pub mod figure;
+mod search;
+
+use rampart_memory::Bytes;
+
+use crate::answer::slowdown::{MOST_DRAWN, Slowdown};
+use crate::error::Error;
+use crate::model::detour::{CorrectedErrors, Nodes, Rows, Undisturbed};
+use crate::model::network::LogGops;
+use crate::programs::rounds::Program;
+use crate::programs::workload::Running;
+use crate::simulator::lockstep::Lockstep;
+use crate::statistics::parallel_runs::Workshop;
+use crate::time::Time;
+
+pub use search::{BEARABLE, Bearable, bearable};
+
+/// Errors that a run should meet, as a rule; eight runs leave a standard error of a twentieth of the cost.
+pub const ERRORS_A_RUN: u64 = 32;
+
+/// Cycles that a run has at least: the first differ, as ranks start in step.
+const LEAST_CYCLES: u64 = 6;
+
+/// A run is no longer than this, in undisturbed time: 20 days, so that a slowdown of ten still ends within [`Time::MAX`].
+const LONGEST: Time = Time::from_picos(20 * 86_400 * 1_000_000_000_000);
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Projection {
+    /// With errors and without.
+    pub slowdown: Slowdown,
+    /// Cycles of each run.
+    pub cycles: u64,
+    /// Errors expected in each run's undisturbed time.
+    pub expected: f64,
+}
+
+impl Projection {
+    /// How much longer the program takes, on average: 0.1 is a tenth.
+    #[must_use]
+    pub fn cost(&self) -> f64 {
+        self.slowdown.mean() - 1.0
+    }
+
+    /// Half of the interval that holds [`Self::cost`] with 95 %; infinite with one run.
+    #[must_use]
+    pub fn uncertainty(&self) -> f64 {
+        self.slowdown.interval()
+    }
+
+    /// Whether so few errors are met that the interval says little: fewer than 20 in all runs.
+    #[must_use]
+    pub fn is_vague(&self) -> bool {
+        #[expect(clippy::cast_precision_loss, reason = "a count of runs")]
+        let runs = self.slowdown.disturbed.len() as f64;
+        self.expected * runs < 20.0
+    }
+}
+
+/// A program worked out, to be asked about many errors.
+#[derive(Debug)]
+pub struct Prepared {
+    lockstep: Lockstep,
+    nodes: u32,
+}
+
+impl Prepared {
+    /// Works the program out.
+    ///
+    /// # Errors
+    /// Those of a run.
+    pub fn new(program: &Running, network: &LogGops) -> Result<Self, Error> {
+        Ok(Self { lockstep: Lockstep::new(program, network)?, nodes: program.ranks() })
+    }
+
+    /// On how many nodes it runs.
+    #[must_use]
+    pub fn nodes(&self) -> u32 {
+        self.nodes
+    }
+
+    /// One cycle of the program, without errors.
+    #[must_use]
+    pub fn cycle(&self) -> Time {
+        self.lockstep.cycle()
+    }
+
+    /// Runs the program with errors, and without.
+    ///
+    /// # Errors
+    /// Those of a run; if these errors leave no time for a program, or are more than can be drawn.
+    pub fn ask(
+        &self,
+        errors: &CorrectedErrors,
+        runs: u64,
+        wanted: u64,
+        workshop: &Workshop,
+    ) -> Result<Projection, Error> {
+        // Refused before anything takes long.
+        Rows::new(errors.clone())?;
+        let (cycles, expected) = self.length(errors, wanted)?;
+        let undisturbed = self.lockstep.run(cycles, &Undisturbed, workshop.stop)?.makespan;
+        let run = |number: u64| {
+            let errors = CorrectedErrors { seed: errors.seed.wrapping_add(number), ..errors.clone() };
+            Ok(self.lockstep.run(cycles, &Rows::new(errors)?, workshop.stop)?.makespan)
+        };
+        let disturbed = workshop.make(runs, &run)?;
+        Ok(Projection { slowdown: Slowdown { undisturbed, disturbed }, cycles, expected })
+    }
+
+    /// How many cycles a run has, and how many errors are expected in them.
+    fn length(&self, errors: &CorrectedErrors, wanted: u64) -> Result<(u64, f64), Error> {
+        #[expect(clippy::cast_precision_loss, reason = "a count of errors")]
+        let (wanted, burst) = (wanted as f64, errors.burst.errors as f64);
+        let nodes = match errors.nodes {
+            Nodes::All => f64::from(self.nodes),
+            Nodes::One(_) => 1.0,
+        };
+        let apart = errors.mean.as_secs_f64() / nodes / burst;
+        let long = Time::from_secs_f64(wanted * apart).min(LONGEST);
+        let cycles = long.picos().div_ceil(self.cycle().picos().max(1)).max(LEAST_CYCLES);
+        #[expect(clippy::cast_precision_loss, reason = "a count of cycles")]
+        let expected = cycles as f64 * self.cycle().as_secs_f64() / apart;
+        if expected * errors.drawn_for_each() > MOST_DRAWN {
+            return Err(Error::TooManyErrors { apart: errors.mean });
+        }
+        Ok((cycles, expected))
+    }
+}
+
+/// Memory that a run of a workload takes: its messages, worked out, and for each thread the times of its ranks.
+#[must_use]
+pub fn memory(program: &Running, threads: usize) -> Bytes {
+    Bytes::new(Lockstep::bytes_a_rank(program, threads) * u64::from(program.ranks()))
+}
+
+#[cfg(test)]
+mod tests;

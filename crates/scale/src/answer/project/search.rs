@@ -1,0 +1,73 @@
+//! The most frequent errors that a program bears.
+
+use super::Prepared;
+use crate::error::Error;
+use crate::model::detour::CorrectedErrors;
+use crate::statistics::parallel_runs::Workshop;
+use crate::time::Time;
+
+/// What a program bears: the paper's limit of 10 % (004_c4a115d9f0ebac82.txt, IV-B to IV-D).
+pub const BEARABLE: f64 = 0.10;
+
+/// How near the answer is: within a fifth, which is about as near as so few errors tell.
+const NEAR: f64 = 1.2;
+
+/// Means are looked for up to this: the largest that can be simulated, 213 days in whole seconds.
+const RAREST: f64 = 18_446_744.0;
+
+/// The most frequent errors that a program bears.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bearable {
+    /// As frequent as this, and no more frequent.
+    From(Time),
+    /// Even as frequent as this; more frequent ones are more than can be simulated.
+    Below(Time),
+    /// None at all: not even one of a node in the longest time that can be simulated, 213 days.
+    None,
+}
+
+/// The lowest mean time between errors of a node that costs at most [`BEARABLE`], within a fifth; each guess is one of `runs` runs.
+///
+/// # Errors
+/// Those of a run.
+pub fn bearable(
+    prepared: &Prepared,
+    errors: &CorrectedErrors,
+    runs: u64,
+    wanted: u64,
+    workshop: &Workshop,
+) -> Result<Bearable, Error> {
+    let bears = |mean: f64| -> Result<Option<bool>, Error> {
+        let errors = CorrectedErrors { mean: Time::from_secs_f64(mean), ..errors.clone() };
+        match prepared.ask(&errors, runs, wanted, workshop) {
+            Ok(projection) => Ok(Some(projection.cost() <= BEARABLE)),
+            Err(Error::NoTimeLeft { .. } | Error::TooLong) => Ok(Some(false)),
+            Err(Error::TooManyErrors { .. } | Error::NoSuchErrors) => Ok(None),
+            Err(error) => Err(error),
+        }
+    };
+    // A node alone loses cost / mean of its time: below ten times the cost no program bears them.
+    let mut low = (errors.cost.mean_secs() * errors.burst_size() / BEARABLE).max(1e-6);
+    if low >= RAREST {
+        return Ok(Bearable::None);
+    }
+    let mut high = errors.mean.as_secs_f64().max(low).min(RAREST);
+    loop {
+        match bears(high)? {
+            Some(true) => break,
+            // Too many to be drawn, or too frequent: rarer ones then.
+            Some(false) | None if high < RAREST => (low, high) = (high, (high * 4.0).min(RAREST)),
+            _ => return Ok(Bearable::None),
+        }
+    }
+    while high / low > NEAR {
+        // Near the top first: below it, errors are frequent and each guess takes longer.
+        let middle = (low * high).sqrt().max(high / 4.0);
+        match bears(middle)? {
+            Some(true) => high = middle,
+            Some(false) => low = middle,
+            None => return Ok(Bearable::Below(Time::from_secs_f64(high))),
+        }
+    }
+    Ok(Bearable::From(Time::from_secs_f64(high)))
+}

@@ -1,0 +1,73 @@
+use std::sync::atomic::AtomicBool;
+
+use super::*;
+use crate::model::detour::{Burst, Overlap};
+use crate::model::operation::Rank;
+use crate::model::system::Reporting;
+use crate::programs::workload::Workload;
+
+const NODES: u32 = 64;
+
+fn errors(secs: f64, reporting: Reporting, nodes: Nodes) -> CorrectedErrors {
+    let (mean, burst, overlap) = (Time::from_secs_f64(secs), Burst::SINGLE, Overlap::Queued);
+    CorrectedErrors { nodes, mean, burst, cost: reporting.cost(), overlap, seed: 1 }
+}
+
+fn in_workshop<T>(threads: usize, work: impl Fn(&Workshop) -> T) -> T {
+    work(&Workshop { threads, stop: &AtomicBool::new(false), done: &|_| {} })
+}
+
+fn prepared(name: &str) -> Prepared {
+    let network = LogGops::cray_xc40();
+    Prepared::new(&Workload::named(name).unwrap().on(NODES, 1), &network).unwrap()
+}
+
+fn asked(name: &str, errors: &CorrectedErrors, threads: usize) -> Projection {
+    in_workshop(threads, |workshop| prepared(name).ask(errors, 6, ERRORS_A_RUN, workshop).unwrap())
+}
+
+#[test]
+fn a_seed_is_one_answer_on_any_number_of_threads() {
+    let errors = errors(100.0, Reporting::Firmware, Nodes::All);
+    assert_eq!(asked("lulesh", &errors, 1), asked("lulesh", &errors, 3));
+}
+
+/// Where ranks wait for each other all the time, the program goes on only while no node is in a detour: that share of time is
+/// exp(-nodes · cost / mean).
+#[test]
+fn a_program_in_tight_step_costs_what_theory_says() {
+    let errors = errors(64.0, Reporting::Firmware, Nodes::All);
+    let projection = asked("lammps-crack", &errors, 2);
+    let theory = 0.133_f64.exp() - 1.0;
+    assert!((projection.cost() / theory - 1.0).abs() < 0.15, "{} {theory}", projection.cost());
+    assert!(projection.uncertainty() < 0.5 * theory && !projection.is_vague());
+}
+
+#[test]
+fn errors_of_one_node_cost_its_share() {
+    let projection = asked("lulesh", &errors(1.0, Reporting::Software, Nodes::One(Rank(31))), 2);
+    assert!((projection.cost() / 775e-6 - 1.0).abs() < 0.5, "{}", projection.cost());
+}
+
+#[test]
+fn what_is_borne_costs_at_most_a_tenth_and_a_little_more_does_not() {
+    let (prepared, errors) = (prepared("lulesh"), errors(1.0, Reporting::Firmware, Nodes::All));
+    let ask = |mean: Time| {
+        let errors = CorrectedErrors { mean, ..errors.clone() };
+        in_workshop(2, |workshop| prepared.ask(&errors, 4, 32, workshop).unwrap().cost())
+    };
+    let found = in_workshop(2, |workshop| bearable(&prepared, &errors, 4, 32, workshop).unwrap());
+    let Bearable::From(mean) = found else { panic!("{found:?}") };
+    assert!(ask(mean) <= BEARABLE);
+    assert!(ask(Time::from_picos(mean.picos() / 2)) > BEARABLE);
+}
+
+#[test]
+fn errors_that_cost_next_to_nothing_are_borne_as_far_as_they_can_be_drawn() {
+    let (prepared, errors) = (prepared("hpcg"), errors(1.0, Reporting::Hardware, Nodes::All));
+    let found = in_workshop(2, |workshop| bearable(&prepared, &errors, 2, 8, workshop).unwrap());
+    assert!(
+        matches!(found, Bearable::From(mean) | Bearable::Below(mean) if mean < Time::from_secs_f64(0.01)),
+        "{found:?}"
+    );
+}

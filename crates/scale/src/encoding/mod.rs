@@ -1,0 +1,3 @@
+//! Numbers in files.
+
+pub mod leb128;

@@ -1,0 +1,333 @@
+//! What a machine takes from programs by itself: detours that were recorded, what they come to, and the file that keeps them.
+//!
+//! **Problem.** What errors cost is told from what they add to the noise that is there anyway (004_c4a115d9f0ebac82.txt, III-B, figure 2),
+//! and noise that was measured should be something to compute with. **Idea.** A record is each detour's start and length, CPU by
+//! CPU, with how long each CPU was watched. **Why this way.** So rates and shares follow from the record alone, and a program can be
+//! simulated on nodes that lose their time as this one did: as often, and each time as long as one of those that were seen.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use crate::error::Error;
+use crate::model::detour::Cost;
+use crate::time::Time;
+
+/// A stretch of time that a CPU took from its program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Detour {
+    /// When it began, since the record began.
+    pub start: Time,
+    /// How long it was.
+    pub length: Time,
+}
+
+/// The record of one CPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OfCpu {
+    /// By the kernel's number.
+    pub cpu: u32,
+    /// How long it was watched.
+    pub watched: Time,
+    /// What was seen, in order of time.
+    pub detours: Vec<Detour>,
+    /// How many more came when there was no room left for them.
+    pub beyond: u64,
+    /// What those took.
+    pub beyond_took: Time,
+}
+
+/// A record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Noise {
+    /// Shorter detours are not in it.
+    pub threshold: Time,
+    /// A record of each CPU that was watched.
+    pub cpus: Vec<OfCpu>,
+}
+
+/// What detours come to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Summary {
+    /// How many.
+    pub count: u64,
+    /// So many in a second of one CPU.
+    pub per_second: f64,
+    /// The share of time that they took, 0 to 1.
+    pub share: f64,
+    /// The shortest, the middle one, the one that 1 % are longer than, and the longest; `None` if there were none.
+    pub lengths: Option<[Time; 4]>,
+}
+
+impl Summary {
+    /// Of these CPUs together.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "a rate need not be exact")]
+    pub fn of<'a>(cpus: impl IntoIterator<Item = &'a OfCpu>) -> Self {
+        let (mut lengths, mut beyond, mut watched, mut took) = (Vec::new(), 0_u64, 0.0, 0.0);
+        for of in cpus {
+            lengths.extend(of.detours.iter().map(|detour| detour.length));
+            // A file may say anything.
+            beyond = beyond.saturating_add(of.beyond);
+            watched += of.watched.as_secs_f64();
+            took += of.beyond_took.as_secs_f64();
+        }
+        took += lengths.iter().map(|length| length.as_secs_f64()).sum::<f64>();
+        lengths.sort_unstable();
+        let count = beyond.saturating_add(lengths.len() as u64);
+        let each = |of: f64| if watched > 0.0 { of / watched } else { 0.0 };
+        // The nearest rank: at least so many of a hundred are no longer.
+        let percentile = |percent: usize| lengths[(lengths.len() * percent).div_ceil(100).max(1) - 1];
+        let lengths = (!lengths.is_empty()).then(|| [lengths[0], percentile(50), percentile(99), percentile(100)]);
+        Self { count, per_second: each(count as f64), share: each(took), lengths }
+    }
+}
+
+/// What each of these moments brought: the longest detour that began on any CPU within so long of it. An error may take the time of one
+/// CPU, or of all at once.
+#[must_use]
+pub fn brought(cpus: &[OfCpu], moments: &[Time], within: Time) -> Vec<Time> {
+    let longest = |&moment: &Time| {
+        let end = moment.plus(within);
+        let after = |of: &OfCpu| {
+            let first = of.detours.partition_point(|detour| detour.start < moment);
+            of.detours[first..].iter().take_while(|detour| detour.start < end).map(|detour| detour.length).max()
+        };
+        cpus.iter().filter_map(after).max().unwrap_or_default()
+    };
+    moments.iter().map(longest).collect()
+}
+
+impl Noise {
+    /// As errors of a node with one CPU like these: the mean time from one detour to the next, and lengths to draw from.
+    ///
+    /// # Errors
+    /// If nothing was recorded, or so little in so long a time that it cannot be simulated.
+    pub fn as_errors(&self) -> Result<(Time, Cost), Error> {
+        let all = Summary::of(&self.cpus);
+        let lengths: Vec<Time> = self.cpus.iter().flat_map(|of| &of.detours).map(|detour| detour.length).collect();
+        if lengths.is_empty() {
+            return Err(Error::NoDetours);
+        }
+        let seconds = 1.0 / all.per_second;
+        let mean = Time::checked_secs_f64(seconds).ok_or(Error::RareDetours { seconds })?;
+        Ok((mean, Cost::Recorded(lengths)))
+    }
+
+    /// As a file: comments that say what was watched, then a line for each detour, in whole nanoseconds.
+    #[must_use]
+    pub fn csv(&self) -> String {
+        let mut text = format!("# threshold_ns,{}\n", self.threshold.nanos());
+        for OfCpu { cpu, watched, beyond, beyond_took, .. } in &self.cpus {
+            let _ = writeln!(
+                text,
+                "# cpu,{cpu},watched_ns,{},beyond,{beyond},beyond_took_ns,{}",
+                watched.nanos(),
+                beyond_took.nanos()
+            );
+        }
+        text.push_str("cpu,start_ns,length_ns\n");
+        for (cpu, detour) in self.cpus.iter().flat_map(|of| of.detours.iter().map(move |detour| (of.cpu, detour))) {
+            let _ = writeln!(text, "{cpu},{},{}", detour.start.nanos(), detour.length.nanos());
+        }
+        text
+    }
+
+    /// Reads such a file.
+    ///
+    /// # Errors
+    /// [`Error::Syntax`] with the first line that is none of such a file.
+    pub fn read_csv(text: &str) -> Result<Self, Error> {
+        let (mut noise, mut places) = (Self::default(), HashMap::new());
+        for (line, words) in (1..).zip(text.lines()) {
+            let refused = |expected: &'static str| Error::Syntax { line, expected, found: shortened(words) };
+            match (line, words.strip_prefix("# ")) {
+                (1, Some(comment)) => {
+                    let nanos = numbers(comment, ["threshold_ns"]).ok_or(refused("# threshold_ns,N"))?;
+                    noise.threshold = Time::checked_nanos(nanos[0]).ok_or(refused(TIME))?;
+                }
+                (1, None) => return Err(refused("# threshold_ns,N")),
+                (_, Some(comment)) => {
+                    let of = of_cpu(comment)
+                        .ok_or(refused("# cpu,N,watched_ns,N,beyond,N,beyond_took_ns,N of another CPU"))?;
+                    places.entry(of.cpu).or_insert(noise.cpus.len());
+                    noise.cpus.push(of);
+                }
+                (_, None) if words == HEAD => {}
+                (_, None) => noise.add(words, &places).ok_or(refused(DETOUR))?,
+            }
+        }
+        let mut numbers: Vec<u32> = noise.cpus.iter().map(|of| of.cpu).collect();
+        numbers.sort_unstable();
+        if text.is_empty() || numbers.windows(2).any(|pair| pair[0] == pair[1]) {
+            let found = if text.is_empty() { "nothing" } else { "a CPU twice" };
+            return Err(Error::Syntax {
+                line: 1,
+                expected: "the record of `rampart noise --csv`",
+                found: found.to_owned(),
+            });
+        }
+        Ok(noise)
+    }
+
+    /// The detour of a line, to that of its CPU.
+    fn add(&mut self, line: &str, places: &HashMap<u32, usize>) -> Option<()> {
+        let mut fields = line.split(',');
+        let cpu: u32 = fields.next()?.parse().ok()?;
+        let start = Time::checked_nanos(fields.next()?.parse().ok()?)?;
+        let length = Time::checked_nanos(fields.next()?.parse().ok()?)?;
+        if fields.next().is_some() {
+            return None;
+        }
+        let of = &mut self.cpus[*places.get(&cpu)?];
+        of.detours.push(Detour { start, length });
+        Some(())
+    }
+}
+
+const HEAD: &str = "cpu,start_ns,length_ns";
+
+/// What is expected, with the largest time that fits.
+const TIME: &str = "at most 18446744073709551 ns";
+const DETOUR: &str = "a CPU that was watched, nanoseconds, nanoseconds (at most 18446744073709551)";
+
+fn of_cpu(comment: &str) -> Option<OfCpu> {
+    let [cpu, watched, beyond, took] = numbers(comment, ["cpu", "watched_ns", "beyond", "beyond_took_ns"])?;
+    Some(OfCpu {
+        cpu: u32::try_from(cpu).ok()?,
+        watched: Time::checked_nanos(watched)?,
+        detours: Vec::new(),
+        beyond,
+        beyond_took: Time::checked_nanos(took)?,
+    })
+}
+
+/// The numbers after these names, and nothing else.
+fn numbers<const N: usize>(comment: &str, names: [&str; N]) -> Option<[u64; N]> {
+    let mut fields = comment.split(',');
+    let mut found = [0; N];
+    for (number, name) in found.iter_mut().zip(names) {
+        if fields.next()? != name {
+            return None;
+        }
+        *number = fields.next()?.parse().ok()?;
+    }
+    fields.next().is_none().then_some(found)
+}
+
+fn shortened(line: &str) -> String {
+    format!("{:?}", line.chars().take(40).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn detour(start: u64, length: u64) -> Detour {
+        Detour { start: Time::from_nanos(start), length: Time::from_nanos(length) }
+    }
+
+    fn of_cpu(cpu: u32, watched: u64, detours: Vec<Detour>) -> OfCpu {
+        OfCpu { cpu, watched: Time::from_nanos(watched), detours, ..OfCpu::default() }
+    }
+
+    #[test]
+    fn what_detours_come_to_is_counted_over_all_cpus() {
+        let first = (1..=100).map(|number| detour(number * 1_000_000, number * 1000)).collect();
+        let cpus = [
+            of_cpu(0, 1_000_000_000, first),
+            OfCpu { beyond: 100, beyond_took: Time::from_nanos(4_950_000), ..of_cpu(3, 1_000_000_000, Vec::new()) },
+        ];
+        let all = Summary::of(&cpus);
+        assert_eq!(all.count, 200);
+        assert!((all.per_second - 100.0).abs() < 1e-9 && (all.share - 0.005).abs() < 1e-9, "{all:?}");
+        assert_eq!(all.lengths, Some([1000, 50_000, 99_000, 100_000].map(Time::from_nanos)));
+        assert_eq!(Summary::of(&cpus[1..]).lengths, None);
+        assert_eq!(Summary::of([]), Summary { count: 0, per_second: 0.0, share: 0.0, lengths: None });
+    }
+
+    #[test]
+    fn what_a_moment_brought_is_the_longest_detour_soon_after_it_on_any_cpu() {
+        let cpus = [
+            of_cpu(0, 100, vec![detour(5, 50), detour(10, 3), detour(19, 4), detour(20, 60)]),
+            of_cpu(1, 100, vec![detour(12, 9)]),
+            of_cpu(2, 100, Vec::new()),
+        ];
+        let nanos = |list: &[u64]| list.iter().copied().map(Time::from_nanos).collect::<Vec<_>>();
+        assert_eq!(brought(&cpus, &nanos(&[10, 13, 70]), Time::from_nanos(10)), nanos(&[9, 60, 0]));
+        assert_eq!(brought(&cpus[..1], &nanos(&[10]), Time::from_nanos(10)), nanos(&[4]));
+    }
+
+    #[test]
+    fn a_record_is_errors_as_frequent_and_as_long() {
+        let noise = Noise {
+            threshold: Time::from_nanos(150),
+            cpus: vec![of_cpu(0, 1_000_000, vec![detour(1, 200), detour(500, 400)]), of_cpu(1, 1_000_000, Vec::new())],
+        };
+        let lengths = vec![Time::from_nanos(200), Time::from_nanos(400)];
+        assert_eq!(noise.as_errors(), Ok((Time::from_nanos(1_000_000), Cost::Recorded(lengths))));
+        assert_eq!(Noise::default().as_errors(), Err(Error::NoDetours));
+        // Two CPUs watched for 200 days each, and one detour: 400 days are beyond the end of time. Nor is a rate known if nothing was watched.
+        for (days, seconds) in [(200, 34_560_000.0), (0, f64::INFINITY)] {
+            let watched = days * 86_400_000_000_000;
+            let cpus = vec![of_cpu(0, watched, vec![detour(1, 200)]), of_cpu(1, watched, Vec::new())];
+            let rare = Noise { threshold: Time::ZERO, cpus }.as_errors();
+            assert_eq!(rare, Err(Error::RareDetours { seconds }));
+        }
+    }
+
+    #[test]
+    fn what_is_no_record_is_refused_with_its_line() {
+        let head = "# threshold_ns,150\n# cpu,0,watched_ns,9,beyond,0,beyond_took_ns,0\ncpu,start_ns,length_ns\n";
+        for (text, line) in [
+            (String::new(), 1),
+            ("cpu,start_ns,length_ns\n".to_owned(), 1),
+            ("# threshold_ns,x\n".to_owned(), 1),
+            (format!("{head}0,1\n"), 4),
+            (format!("{head}0,1,2\n0,1,2,3\n"), 5),
+            (format!("{head}1,1,2\n"), 4),
+            (format!("{head}0,-1,2\n"), 4),
+            // A nanosecond more than fits.
+            (format!("{head}0,18446744073709552,2\n"), 4),
+            (format!("{head}0,1,18446744073709552\n"), 4),
+            (head.replace("threshold_ns,150", "threshold_ns,18446744073709552"), 1),
+            (head.replace("watched_ns,9", "watched_ns,18446744073709552"), 2),
+            (head.replace("took_ns,0", "took_ns,18446744073709552"), 2),
+            (format!("{head}# cpu,0,watched_ns,9\n"), 4),
+        ] {
+            let error = Noise::read_csv(&text).unwrap_err();
+            assert!(matches!(error, Error::Syntax { line: found, .. } if found == line), "{text}: {error}");
+        }
+        let twice = format!("{head}# cpu,0,watched_ns,9,beyond,0,beyond_took_ns,0\n");
+        assert!(Noise::read_csv(&twice).unwrap_err().to_string().contains("a CPU twice"));
+    }
+
+    fn any_noise() -> impl Strategy<Value = Noise> {
+        let detours = || prop::collection::vec((0..u64::MAX / 1000, 0..u64::MAX / 1000), 0..20);
+        let of = (any::<u32>(), 0..u64::MAX / 1000, detours(), any::<u64>());
+        (0..1000_u64, prop::collection::btree_map(any::<u32>(), of, 0..4)).prop_map(|(threshold, cpus)| Noise {
+            threshold: Time::from_nanos(threshold),
+            cpus: cpus
+                .into_iter()
+                .map(|(cpu, (_, watched, detours, beyond))| OfCpu {
+                    beyond,
+                    ..of_cpu(cpu, watched, detours.into_iter().map(|(start, length)| detour(start, length)).collect())
+                })
+                .collect(),
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_record_comes_back_from_its_file(noise in any_noise()) {
+            prop_assert_eq!(Noise::read_csv(&noise.csv()), Ok(noise));
+        }
+
+        #[test]
+        fn no_text_makes_the_reader_panic(text in "(# (threshold_ns|cpu),)?[0-9a-z,# \n]{0,60}") {
+            if let Err(error) = Noise::read_csv(&text) {
+                prop_assert_eq!(error.to_string().lines().count(), 1);
+            }
+        }
+    }
+}

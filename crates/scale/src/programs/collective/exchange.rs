@@ -1,0 +1,196 @@
+//! Among all: barrier, allreduce, allgather, scan.
+//!
+//! Where partners must be a power of two, of the first 2·r ranks each even one hands its part to the odd one after it and gets the
+//! result from it in the end, r being the ranks above the power; the others are numbered anew without it (Thakur et al., 4.5).
+
+use super::Part;
+use crate::model::operation::Rank;
+
+pub(super) fn dissemination(part: &mut Part, round: u32) -> bool {
+    if round >= part.doublings() {
+        return false;
+    }
+    part.send(part.after(1 << round), 0);
+    part.recv(part.before(1 << round), 0);
+    true
+}
+
+/// What a rank is where partners are a power of two.
+enum Role {
+    /// Hands its part to the next rank, and waits for the result.
+    Idle,
+    /// Has a number among the power of two.
+    Active(u32),
+}
+
+fn power(part: &Part) -> u32 {
+    1 << part.ranks.ilog2()
+}
+
+fn role(part: &Part) -> Role {
+    let above = part.ranks - power(part);
+    match part.me {
+        me if me >= 2 * above => Role::Active(me - above),
+        me if me % 2 == 0 => Role::Idle,
+        me => Role::Active(me / 2),
+    }
+}
+
+/// The rank with a number among the power of two.
+fn active(part: &Part, number: u32) -> u32 {
+    let above = part.ranks - power(part);
+    if number < above { 2 * number + 1 } else { number + above }
+}
+
+/// What idle ranks give before all else, and the ranks that take it.
+fn fold_in(part: &mut Part) {
+    match role(part) {
+        Role::Idle => part.send(part.me + 1, part.bytes),
+        Role::Active(_) if is_paired(part) => part.recv(part.me - 1, part.bytes),
+        Role::Active(_) => {}
+    }
+}
+
+/// What idle ranks get after all else.
+fn fold_out(part: &mut Part) {
+    match role(part) {
+        Role::Idle => part.recv(part.me + 1, part.bytes),
+        Role::Active(_) if is_paired(part) => part.send(part.me - 1, part.bytes),
+        Role::Active(_) => {}
+    }
+}
+
+fn is_paired(part: &Part) -> bool {
+    part.me < 2 * (part.ranks - power(part))
+}
+
+fn swap(part: &mut Part, partner: u32, bytes: u64) {
+    part.send(partner, bytes);
+    part.recv(partner, bytes);
+}
+
+/// Recursive doubling.
+pub(super) fn allreduce(part: &mut Part, round: u32) -> bool {
+    let doublings = part.ranks.ilog2();
+    match (round, role(part)) {
+        (0, _) => fold_in(part),
+        (round, Role::Active(number)) if round <= doublings => {
+            swap(part, active(part, number ^ (1 << (round - 1))), part.bytes);
+        }
+        (round, _) if round == doublings + 1 => fold_out(part),
+        _ => {}
+    }
+    round <= doublings
+}
+
+/// Recursive halving, then recursive doubling the same way back.
+pub(super) fn rabenseifner(part: &mut Part, round: u32) -> bool {
+    let doublings = part.ranks.ilog2();
+    match (round, role(part)) {
+        (0, _) => fold_in(part),
+        (round, Role::Active(number)) if round <= doublings => halve(part, number, round - 1),
+        (round, Role::Active(number)) if round <= 2 * doublings => halve(part, number, 2 * doublings - round),
+        (round, _) if round == 2 * doublings + 1 => fold_out(part),
+        _ => {}
+    }
+    round <= 2 * doublings
+}
+
+/// A swap over bit `level`; the nearer, the less of the whole is at stake later on, so the first is of half of it.
+fn halve(part: &mut Part, number: u32, level: u32) {
+    let bytes = part.bytes.div_ceil(2 << level);
+    swap(part, active(part, number ^ (1 << level)), bytes);
+}
+
+/// Recursive halving, then a gather of the parts to the root, which must be an active rank: an idle one gets them from its pair.
+pub(super) fn reduce(part: &mut Part, root: Rank, round: u32) -> bool {
+    let doublings = part.ranks.ilog2();
+    let root_is_idle = is_idle(part, root.0);
+    let head = if root_is_idle { root.0 + 1 } else { root.0 };
+    match (round, role(part)) {
+        (0, _) => fold_in(part),
+        (round, Role::Active(number)) if round <= doublings => halve(part, number, round - 1),
+        (round, Role::Active(number)) if round <= 2 * doublings => {
+            collect(part, number ^ number_of(part, head), number, 2 * doublings - round);
+        }
+        (round, _) if round == 2 * doublings + 1 && root_is_idle => {
+            if part.me == root.0 {
+                part.recv(head, part.bytes);
+            } else if part.me == head {
+                part.send(root.0, part.bytes);
+            }
+        }
+        _ => {}
+    }
+    round <= 2 * doublings
+}
+
+/// One of two gives its part to the other, which is nearer to the head. Levels come from the highest down, so that a part that was
+/// given away is complete below.
+fn collect(part: &mut Part, from_head: u32, number: u32, level: u32) {
+    let bytes = part.bytes.div_ceil(2 << level);
+    let partner = active(part, number ^ (1 << level));
+    if from_head >> level == 1 {
+        part.send(partner, bytes);
+    } else if from_head >> level == 0 {
+        part.recv(partner, bytes);
+    }
+}
+
+fn is_idle(part: &Part, rank: u32) -> bool {
+    rank < 2 * (part.ranks - power(part)) && rank.is_multiple_of(2)
+}
+
+/// The number of an active rank.
+fn number_of(part: &Part, rank: u32) -> u32 {
+    let above = part.ranks - power(part);
+    if rank < 2 * above { rank / 2 } else { rank - above }
+}
+
+/// A reduce-scatter and an allgather, both round the ring.
+pub(super) fn allreduce_ring(part: &mut Part, round: u32) -> bool {
+    part.bytes = part.bytes.div_ceil(part.ranks.into());
+    let once = part.ranks - 1;
+    allgather_ring(part, if round < once { round } else { round - once }) && round < 2 * once
+}
+
+pub(super) fn allgather_ring(part: &mut Part, round: u32) -> bool {
+    if round + 1 >= part.ranks {
+        return false;
+    }
+    part.send(part.after(1), part.bytes);
+    part.recv(part.before(1), part.bytes);
+    true
+}
+
+/// Only where ranks are a power of two.
+pub(super) fn allgather_doubling(part: &mut Part, round: u32) -> bool {
+    if round >= part.doublings() {
+        return false;
+    }
+    swap(part, part.me ^ (1 << round), part.bytes.saturating_mul(1 << round));
+    true
+}
+
+pub(super) fn allgather_bruck(part: &mut Part, round: u32) -> bool {
+    if round >= part.doublings() {
+        return false;
+    }
+    let hop = 1 << round;
+    let bytes = part.bytes.saturating_mul(u64::from(hop.min(part.ranks - hop)));
+    part.send(part.before(hop), bytes);
+    part.recv(part.after(hop), bytes);
+    true
+}
+
+/// Partners exchange what they have of all before them.
+pub(super) fn scan(part: &mut Part, round: u32) -> bool {
+    if round >= part.doublings() {
+        return false;
+    }
+    let partner = part.me ^ (1 << round);
+    if partner < part.ranks {
+        swap(part, partner, part.bytes);
+    }
+    true
+}

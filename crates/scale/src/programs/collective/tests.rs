@@ -1,0 +1,185 @@
+//! Collectives, run by a twin that knows nothing of time: ranks take their rounds in any order in which messages allow it, and a
+//! message carries what its sender knew when it was sent.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use proptest::prelude::*;
+use rampart_memory::Bytes;
+
+use super::{Algorithm, Collective, Kind};
+use crate::model::operation::{Action, Operation, Rank};
+
+/// Messages on their way: bytes, and what the sender knew.
+type Wire = VecDeque<(u64, BTreeSet<u32>)>;
+
+/// Whose contributions each rank knows in the end, and all bytes sent.
+fn knowledge(collective: Collective, ranks: u32, knows: impl Fn(u32) -> bool) -> (Vec<BTreeSet<u32>>, u64) {
+    let mut known: Vec<BTreeSet<u32>> =
+        (0..ranks).map(|rank| (0..ranks).filter(|one| *one == rank && knows(rank)).collect()).collect();
+    let mut rounds: Vec<VecDeque<Vec<Operation>>> = (0..ranks).map(|rank| rounds_of(collective, rank, ranks)).collect();
+    let mut wires: HashMap<(u32, u32), Wire> = HashMap::new();
+    let (mut sent, mut total) = (vec![false; ranks as usize], 0);
+    let mut moved = true;
+    while std::mem::take(&mut moved) {
+        for me in 0..ranks {
+            let (index, Some(round)) = (me as usize, rounds[me as usize].front()) else { continue };
+            if !std::mem::replace(&mut sent[index], true) {
+                for (to, bytes) in sends(round) {
+                    total += bytes;
+                    wires.entry((me, to)).or_default().push_back((bytes, known[index].clone()));
+                }
+                moved = true;
+            }
+            if recvs(round).all(|(from, _)| wires.get(&(from, me)).is_some_and(|wire| !wire.is_empty())) {
+                for (from, bytes) in recvs(round) {
+                    let (carried, knew) = wires.get_mut(&(from, me)).unwrap().pop_front().expect("one from each");
+                    assert_eq!(carried, bytes, "{collective:?}: {me} of {ranks} from {from}");
+                    known[index].extend(knew);
+                }
+                rounds[index].pop_front();
+                sent[index] = false;
+                moved = true;
+            }
+        }
+    }
+    assert!(rounds.iter().all(VecDeque::is_empty), "{collective:?} of {ranks} does not end");
+    assert!(wires.values().all(VecDeque::is_empty), "{collective:?} of {ranks} leaves messages");
+    (known, total)
+}
+
+fn rounds_of(collective: Collective, rank: u32, ranks: u32) -> VecDeque<Vec<Operation>> {
+    let mut rounds = VecDeque::new();
+    for number in 0.. {
+        let mut round = Vec::new();
+        let more = collective.round(Rank(rank), ranks, number, &mut round);
+        rounds.push_back(round);
+        if !more {
+            break;
+        }
+    }
+    rounds
+}
+
+fn sends(round: &[Operation]) -> impl Iterator<Item = (u32, u64)> {
+    round.iter().filter_map(|operation| match operation.action() {
+        Action::Send { to, bytes, .. } => Some((to.0, bytes.get())),
+        _ => None,
+    })
+}
+
+fn recvs(round: &[Operation]) -> impl Iterator<Item = (u32, u64)> {
+    round.iter().filter_map(|operation| match operation.action() {
+        Action::Recv { from, bytes, .. } => Some((from.expect("named").0, bytes.get())),
+        _ => None,
+    })
+}
+
+const ALGORITHMS: [Algorithm; 9] = [
+    Algorithm::Dissemination,
+    Algorithm::Binomial,
+    Algorithm::ScatterAllgather,
+    Algorithm::RecursiveDoubling,
+    Algorithm::Rabenseifner,
+    Algorithm::Ring,
+    Algorithm::Bruck,
+    Algorithm::Pairwise,
+    Algorithm::Scattered,
+];
+
+fn all_of(kind: Kind, bytes: u64, ranks: u32) -> impl Iterator<Item = Collective> {
+    ALGORITHMS.into_iter().filter_map(move |algorithm| Collective::by(algorithm, kind, Bytes::new(bytes), ranks))
+}
+
+#[test]
+fn everyone_learns_of_everyone_where_the_collective_says_so() {
+    for ranks in (1..=20).chain([31, 32, 33, 64, 70]) {
+        let everyone: BTreeSet<u32> = (0..ranks).collect();
+        for kind in [Kind::Barrier, Kind::Allreduce, Kind::Allgather, Kind::Alltoall] {
+            for collective in all_of(kind, 1000, ranks) {
+                let (known, _) = knowledge(collective, ranks, |_| true);
+                assert!(known.iter().all(|known| *known == everyone), "{collective:?} of {ranks}: {known:?}");
+            }
+        }
+        for collective in all_of(Kind::Scan, 8, ranks) {
+            let (known, _) = knowledge(collective, ranks, |_| true);
+            assert!((0..ranks).all(|rank| (0..=rank).all(|below| known[rank as usize].contains(&below))), "{ranks}");
+        }
+    }
+}
+
+#[test]
+fn the_root_learns_of_all_and_all_of_the_root() {
+    for ranks in (1..=20).chain([32, 33]) {
+        for root in (0..ranks).map(Rank) {
+            for collective in
+                [Kind::Reduce(root), Kind::Gather(root)].into_iter().flat_map(|kind| all_of(kind, 4096, ranks))
+            {
+                let (known, _) = knowledge(collective, ranks, |_| true);
+                assert_eq!(known[root.index()].len(), ranks as usize, "{collective:?} of {ranks}");
+            }
+            for collective in
+                [Kind::Broadcast(root), Kind::Scatter(root)].into_iter().flat_map(|kind| all_of(kind, 4096, ranks))
+            {
+                let (known, _) = knowledge(collective, ranks, |rank| rank == root.0);
+                assert!(known.iter().all(|known| known.contains(&root.0)), "{collective:?} of {ranks}");
+            }
+        }
+    }
+}
+
+#[test]
+fn they_send_what_the_literature_says_they_send() {
+    let sent = |algorithm, kind, bytes, ranks| {
+        let collective = Collective::by(algorithm, kind, Bytes::new(bytes), ranks).unwrap();
+        knowledge(collective, ranks, |_| true).1
+    };
+    let root = Rank(0);
+    assert_eq!(sent(Algorithm::Binomial, Kind::Broadcast(root), 100, 13), 12 * 100);
+    assert_eq!(sent(Algorithm::RecursiveDoubling, Kind::Allreduce, 8, 16), 16 * 4 * 8);
+    // 2 (p - 1) / p of the data from each.
+    assert_eq!(sent(Algorithm::Rabenseifner, Kind::Allreduce, 1600, 16), 16 * 2 * 1500);
+    assert_eq!(sent(Algorithm::Ring, Kind::Allreduce, 1500, 15), 15 * 2 * 1400);
+    assert_eq!(sent(Algorithm::Rabenseifner, Kind::Reduce(root), 1600, 16), 16 * 1500 + 4 * 800);
+    // p - 1 contributions for each.
+    for algorithm in [Algorithm::Bruck, Algorithm::Ring] {
+        assert_eq!(sent(algorithm, Kind::Allgather, 10, 13), 13 * 12 * 10);
+    }
+    assert_eq!(sent(Algorithm::Pairwise, Kind::Alltoall, 10, 13), 13 * 12 * 10);
+    assert_eq!(sent(Algorithm::Scattered, Kind::Alltoall, 10, 40), 40 * 39 * 10);
+    // A block travels as many hops as its distance has bits: over 16 ranks 32 of 64.
+    assert_eq!(sent(Algorithm::Bruck, Kind::Alltoall, 10, 16), 16 * 32 * 10);
+    assert_eq!(sent(Algorithm::Binomial, Kind::Gather(root), 10, 8), (4 + 2 + 4 + 2) * 10);
+}
+
+#[test]
+fn the_algorithm_is_the_one_that_mpich_picks() {
+    use Algorithm as A;
+    let picked = |kind, bytes, ranks| Collective::new(kind, Bytes::new(bytes), ranks).algorithm();
+    for (kind, bytes, ranks, algorithm) in [
+        (Kind::Allreduce, 2048, 1000, A::RecursiveDoubling),
+        (Kind::Allreduce, 2049, 1000, A::Rabenseifner),
+        (Kind::Broadcast(Rank(0)), 12_287, 64, A::Binomial),
+        (Kind::Broadcast(Rank(0)), 12_288, 64, A::ScatterAllgather),
+        (Kind::Broadcast(Rank(0)), 1 << 20, 7, A::Binomial),
+        (Kind::Allgather, 1000, 64, A::RecursiveDoubling),
+        (Kind::Allgather, 1000, 63, A::Bruck),
+        (Kind::Allgather, 10_000, 63, A::Ring),
+        (Kind::Alltoall, 256, 8, A::Bruck),
+        (Kind::Alltoall, 256, 7, A::Scattered),
+        (Kind::Alltoall, 32_769, 8, A::Pairwise),
+    ] {
+        assert_eq!(picked(kind, bytes, ranks), algorithm, "{kind:?} {bytes} {ranks}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_picked_ends_and_leaves_no_message(which in 0..9_usize, bytes in 0..1_000_000_u64, ranks in 1..50_u32, root: u32) {
+        let root = Rank(root % ranks);
+        let kinds = [
+            Kind::Barrier, Kind::Broadcast(root), Kind::Reduce(root), Kind::Gather(root), Kind::Scatter(root), Kind::Allreduce,
+            Kind::Allgather, Kind::Alltoall, Kind::Scan,
+        ];
+        knowledge(Collective::new(kinds[which], Bytes::new(bytes), ranks), ranks, |_| true);
+    }
+}

@@ -1,0 +1,196 @@
+//! GOAL in a fifth of the bytes.
+//!
+//! **Problem.** A trace as text is gigabytes, and reading it takes longer than running it. **Idea.** The same graph as a row of
+//! numbers, each in as few bytes as it needs. **Format**, version 1: the eight bytes `RAMPGOAL`, then numbers, each as LEB128
+//! (seven bits a byte, lowest first, the top bit set on all but the last byte):
+//!
+//! ```text
+//! file       := version ranks rank*
+//! rank       := operations operation* edges*          edges: one for each operation
+//! operation  := kind [cpu nic] size [peer tag]        kind: 0 send, 1 recv, 2 calc; +4: cpu and nic follow
+//! edges      := starts (2 × distance + sign)*  ends (2 × distance + sign)*
+//! ```
+//!
+//! `size` is bytes, or picoseconds of a calc. `peer` and `tag` are plus one; 0 is any. An edge is the distance from the operation
+//! waited for to the one that waits; its lowest bit is set if that one comes earlier.
+
+use rampart_memory::Bytes;
+
+use super::graph::{After, Builder, RankGraph};
+use super::{Goal, MOST_RANKS};
+use crate::encoding::leb128::{Numbers, put};
+use crate::error::Error;
+use crate::model::operation::{ANY, Kind, OpId, Operation, Rank, Tag};
+use crate::time::Time;
+
+const MAGIC: &[u8; 8] = b"RAMPGOAL";
+const VERSION: u64 = 1;
+const ELSEWHERE: u64 = 4;
+
+/// Writes a schedule.
+#[must_use]
+pub fn write(goal: &Goal) -> Vec<u8> {
+    let mut out = MAGIC.to_vec();
+    put(&mut out, VERSION);
+    put(&mut out, goal.graphs().len() as u64);
+    for graph in goal.graphs() {
+        write_rank(&mut out, graph);
+    }
+    out
+}
+
+fn write_rank(out: &mut Vec<u8>, graph: &RankGraph) {
+    put(out, graph.operations().len() as u64);
+    for operation in graph.operations() {
+        let elsewhere = operation.cpu > 0 || operation.nic > 0;
+        put(out, operation.kind as u64 + if elsewhere { ELSEWHERE } else { 0 });
+        if elsewhere {
+            put(out, operation.cpu.into());
+            put(out, operation.nic.into());
+        }
+        put(out, operation.size);
+        if operation.kind != Kind::Calc {
+            put(out, operation.peer.wrapping_add(1).into());
+            put(out, operation.tag.wrapping_add(1).into());
+        }
+    }
+    for operation in graph.operations() {
+        for waiting in [graph.after_start(operation.id), graph.after_end(operation.id)] {
+            put(out, waiting.len() as u64);
+            for &other in waiting {
+                put(out, 2 * u64::from(other.abs_diff(operation.id.0)) + u64::from(other < operation.id.0));
+            }
+        }
+    }
+}
+
+/// Reads what [`write()`] wrote.
+///
+/// # Errors
+/// If it is not that, was cut off, or is no schedule that could be run.
+pub fn read(bytes: &[u8]) -> Result<Goal, Error> {
+    let rest = bytes.strip_prefix(MAGIC).ok_or(Error::Damaged { at: 0 })?;
+    let mut reader = Reader(Numbers::new(rest, MAGIC.len()));
+    let found = reader.number()?;
+    if found != VERSION {
+        return Err(Error::OtherFormat { found, known: VERSION });
+    }
+    let ranks: u32 = reader.small()?;
+    if ranks > MOST_RANKS {
+        return Err(Error::TooManyRanks { ranks });
+    }
+    let graphs: Result<Vec<RankGraph>, Error> = (0..ranks).map(|rank| reader.rank(Rank(rank))).collect();
+    if reader.0.rest().is_empty() { Goal::new(graphs?) } else { graphs.and(Err(reader.damaged())) }
+}
+
+struct Reader<'a>(Numbers<'a>);
+
+impl Reader<'_> {
+    fn damaged(&self) -> Error {
+        Error::Damaged { at: self.0.at() }
+    }
+
+    fn number(&mut self) -> Result<u64, Error> {
+        self.0.number().map_err(|_| self.damaged())
+    }
+
+    fn small<T: TryFrom<u64>>(&mut self) -> Result<T, Error> {
+        self.0.small().map_err(|_| self.damaged())
+    }
+
+    fn rank(&mut self, rank: Rank) -> Result<RankGraph, Error> {
+        let mut builder = Builder::default();
+        let operations: u32 = self.small()?;
+        for _ in 0..operations {
+            builder.add(self.operation()?);
+        }
+        for number in 0..operations {
+            for after in [After::Start, After::End] {
+                let edges: u32 = self.small()?;
+                for _ in 0..edges {
+                    let waiting = self.other(number, operations)?;
+                    builder.wait(waiting, after, OpId(number));
+                }
+            }
+        }
+        builder.finish(rank)
+    }
+
+    fn operation(&mut self) -> Result<Operation, Error> {
+        let kind = self.number()?;
+        // The counts of CPUs and NICs are bytes, so their numbers end at 254.
+        let (cpu, nic): (u8, u8) = if kind & ELSEWHERE == 0 { (0, 0) } else { (self.small()?, self.small()?) };
+        if cpu == u8::MAX || nic == u8::MAX {
+            return Err(self.damaged());
+        }
+        let size = self.number()?;
+        let bytes = Bytes::new(size);
+        let operation = match kind & !ELSEWHERE {
+            0 => {
+                let (to, tag) = self.peer_and_tag()?;
+                let (Some(to), Some(tag)) = (to, tag) else { return Err(self.damaged()) };
+                Operation::send(Rank(to), bytes, Tag(tag))
+            }
+            1 => {
+                let (from, tag) = self.peer_and_tag()?;
+                Operation::recv(from.map(Rank), bytes, tag.map(Tag))
+            }
+            2 => Operation::calc(Time::from_picos(size)),
+            _ => return Err(self.damaged()),
+        };
+        Ok(operation.on(cpu, nic))
+    }
+
+    fn peer_and_tag(&mut self) -> Result<(Option<u32>, Option<u32>), Error> {
+        let (peer, tag): (u32, u32) = (self.small()?, self.small()?);
+        Ok((peer.checked_sub(1).filter(|peer| *peer != ANY), tag.checked_sub(1)))
+    }
+
+    fn other(&mut self, number: u32, operations: u32) -> Result<OpId, Error> {
+        let coded = self.number()?;
+        let distance = u32::try_from(coded / 2).map_err(|_| self.damaged())?;
+        let other = if coded % 2 == 0 { number.checked_add(distance) } else { number.checked_sub(distance) };
+        other.filter(|other| *other < operations).map(OpId).ok_or_else(|| self.damaged())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::text::{self, tests::any_goal};
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_is_no_schedule_is_refused() {
+        assert_eq!(read(b""), Err(Error::Damaged { at: 0 }));
+        assert_eq!(read(b"num_ranks 1"), Err(Error::Damaged { at: 0 }));
+        assert_eq!(read(b"RAMPGOAL\x02\x01"), Err(Error::OtherFormat { found: 2, known: 1 }));
+        assert!(matches!(read(b"RAMPGOAL\x01\xff\xff\xff\xff\x0f"), Err(Error::TooManyRanks { .. })));
+    }
+
+    proptest! {
+        #[test]
+        fn a_schedule_comes_back_from_bytes(goal in any_goal()) {
+            prop_assert_eq!(read(&write(&goal)), Ok(goal));
+        }
+
+        #[test]
+        fn a_schedule_that_is_cut_off_is_refused(goal in any_goal(), cut in 0.0..1.0) {
+            let bytes = write(&goal);
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a test")]
+            let kept = (bytes.len() as f64 * cut) as usize;
+            let at = read(&bytes[..kept]);
+            prop_assert!(matches!(at, Err(Error::Damaged { .. })), "{at:?}");
+        }
+
+        #[test]
+        fn a_byte_more_or_another_byte_never_panics(goal in any_goal(), place: usize, value: u8) {
+            let mut bytes = write(&goal);
+            let place = place % bytes.len();
+            bytes[place] = value;
+            if let Ok(read) = read(&bytes) {
+                prop_assert_eq!(text::read(&text::write(&read)), Ok(read));
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The graph of one rank.
+
+use crate::error::Error;
+use crate::model::operation::{OpId, Operation, Rank};
+
+/// The most operations, and the most edges, of a rank.
+const MOST: usize = 1 << 30;
+
+/// When an operation that waits for another becomes free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// When the other started (`irequires`).
+    Start,
+    /// When the other is done (`requires`).
+    End,
+}
+
+/// Operations of one rank, and what each waits for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RankGraph {
+    operations: Vec<Operation>,
+    /// How many edges lead to each operation.
+    waits: Vec<u32>,
+    /// Those that wait for each operation's start, then those that wait for its end, operation by operation.
+    successors: Vec<u32>,
+    /// Where in `successors` the two runs of an operation begin; the next operation's beginning ends them.
+    bounds: Vec<u32>,
+}
+
+impl RankGraph {
+    /// The operations, in their order.
+    #[must_use]
+    pub fn operations(&self) -> &[Operation] {
+        &self.operations
+    }
+
+    /// One of them.
+    #[must_use]
+    pub(super) fn operation(&self, number: u32) -> Operation {
+        self.operations[number as usize]
+    }
+
+    /// How many edges lead to an operation.
+    pub(super) fn waits(&self, number: u32) -> u32 {
+        self.waits[number as usize]
+    }
+
+    /// What waits for nothing.
+    pub(super) fn roots(&self) -> impl Iterator<Item = Operation> {
+        self.operations.iter().zip(&self.waits).filter(|(_, waits)| **waits == 0).map(|(operation, _)| *operation)
+    }
+
+    /// What waits for the start of an operation, in the order of the file.
+    #[must_use]
+    pub fn after_start(&self, operation: OpId) -> &[u32] {
+        self.run(2 * operation.0 as usize)
+    }
+
+    /// What waits for the end of an operation, in the order of the file.
+    #[must_use]
+    pub fn after_end(&self, operation: OpId) -> &[u32] {
+        self.run(2 * operation.0 as usize + 1)
+    }
+
+    fn run(&self, number: usize) -> &[u32] {
+        &self.successors[self.bounds[number] as usize..self.bounds[number + 1] as usize]
+    }
+
+    /// An operation from which no order of execution leads on, if the edges make a circle.
+    fn in_a_circle(&self) -> Option<u32> {
+        let mut waits = self.waits.clone();
+        let mut free: Vec<u32> = self.roots().map(|operation| operation.id.0).collect();
+        while let Some(number) = free.pop() {
+            for &next in self.after_start(OpId(number)).iter().chain(self.after_end(OpId(number))) {
+                waits[next as usize] -= 1;
+                if waits[next as usize] == 0 {
+                    free.push(next);
+                }
+            }
+        }
+        waits.iter().zip(0..).find(|(waits, _)| **waits > 0).map(|(_, number)| number)
+    }
+}
+
+/// Collects the graph of one rank.
+#[derive(Clone, Debug, Default)]
+pub struct Builder {
+    operations: Vec<Operation>,
+    /// Who is waited for, when, and who waits.
+    edges: Vec<(OpId, After, OpId)>,
+}
+
+impl Builder {
+    /// The next operation, and the number that it has from now on.
+    pub fn add(&mut self, operation: Operation) -> OpId {
+        let id = OpId(u32::try_from(self.operations.len()).unwrap_or(u32::MAX));
+        self.operations.push(operation.named(id));
+        id
+    }
+
+    /// `waiting` is not free before `other` started or is done. Both are numbers that [`Self::add`] gave.
+    pub fn wait(&mut self, waiting: OpId, after: After, other: OpId) {
+        self.edges.push((other, after, waiting));
+    }
+
+    /// The graph.
+    ///
+    /// # Errors
+    /// If it is too large, or if operations wait for each other in a circle; `rank` is named then.
+    pub fn finish(self, rank: Rank) -> Result<RankGraph, Error> {
+        if self.operations.len() > MOST || self.edges.len() > MOST {
+            return Err(Error::TooLarge { rank: rank.0 });
+        }
+        let mut graph = RankGraph {
+            waits: vec![0; self.operations.len()],
+            successors: vec![0; self.edges.len()],
+            bounds: vec![0; 2 * self.operations.len() + 1],
+            operations: self.operations,
+        };
+        let run = |other: OpId, after: After| 2 * other.0 as usize + usize::from(after == After::End);
+        // Counted one place ahead, the sums are where the runs begin.
+        for &(other, after, waiting) in &self.edges {
+            graph.bounds[run(other, after) + 1] += 1;
+            graph.waits[waiting.0 as usize] += 1;
+        }
+        let mut sum = 0;
+        for bound in &mut graph.bounds {
+            sum += *bound;
+            *bound = sum;
+        }
+        let mut next: Vec<u32> = graph.bounds.clone();
+        for &(other, after, waiting) in &self.edges {
+            let place = &mut next[run(other, after)];
+            graph.successors[*place as usize] = waiting.0;
+            *place += 1;
+        }
+        match graph.in_a_circle() {
+            Some(operation) => Err(Error::Circle { rank: rank.0, operation }),
+            None => Ok(graph),
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Schedules as graphs: the GOAL format of LogGOPSim.
+//!
+//! **Problem.** A traced program is a graph for each rank: operations, and what each waits for. **Idea.** Operations in the order
+//! of the file; the edges of each as one run of successors; a count of what each waits for. All of it is read-only, so that many
+//! ranks and many runs share it, and what a run counts down is a window over the operations in flight. **Why this way.** A
+//! trace is millions of operations long, but a rank is never more than some dozens ahead of its oldest.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`graph`] | the graph of one rank, how it is built and checked |
+//! | [`window`] | what is still waited for, of the operations in flight |
+//! | [`text`] | GOAL as text: read and written |
+//! | `words` | the words of such a text |
+//! | [`binary`] | the same in a fifth of the bytes |
+
+pub mod binary;
+pub mod graph;
+pub mod text;
+pub mod window;
+mod words;
+
+use crate::error::Error;
+use crate::model::operation::{OpId, Operation, Rank};
+use crate::programs::schedule::Schedule;
+use crate::time::Time;
+use graph::RankGraph;
+use window::Window;
+
+/// The most ranks that a schedule may have: what a bad file claims is not believed.
+pub const MOST_RANKS: u32 = 1 << 24;
+
+/// A graph for each rank.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Goal {
+    ranks: Vec<RankGraph>,
+    /// Whether all operations are on CPU 0 and NIC 0.
+    usual: bool,
+}
+
+impl Goal {
+    /// A schedule of these graphs, the first is rank 0's.
+    ///
+    /// # Errors
+    /// If there are too many ranks, or an operation names a rank that is not there.
+    pub fn new(ranks: Vec<RankGraph>) -> Result<Self, Error> {
+        let count = u32::try_from(ranks.len()).unwrap_or(u32::MAX);
+        if count > MOST_RANKS {
+            return Err(Error::TooManyRanks { ranks: count });
+        }
+        let operations = || ranks.iter().flat_map(RankGraph::operations);
+        if let Some(stray) = operations().filter_map(|operation| operation.peer()).find(|peer| peer.0 >= count) {
+            return Err(Error::NoSuchRank { rank: stray.0, ranks: count });
+        }
+        let usual = operations().all(|operation| operation.is_usual());
+        Ok(Self { ranks, usual })
+    }
+
+    /// The graph of each rank.
+    #[must_use]
+    pub fn graphs(&self) -> &[RankGraph] {
+        &self.ranks
+    }
+}
+
+impl Schedule for Goal {
+    type Progress = Window;
+
+    fn ranks(&self) -> u32 {
+        u32::try_from(self.ranks.len()).expect("checked when it was made")
+    }
+
+    fn elsewhere(&self) -> impl Iterator<Item = (Rank, Operation)> {
+        let ranks: &[RankGraph] = if self.usual { &[] } else { &self.ranks };
+        (0..).map(Rank).zip(ranks).flat_map(|(rank, graph)| {
+            let elsewhere = graph.operations().iter().filter(|operation| !operation.is_usual());
+            elsewhere.map(move |operation| (rank, *operation))
+        })
+    }
+
+    fn begin(&self, rank: Rank, free: &mut Vec<Operation>) -> Window {
+        free.extend(self.ranks[rank.index()].roots());
+        Window::default()
+    }
+
+    fn started(&self, rank: Rank, window: &mut Window, operation: OpId, free: &mut Vec<Operation>) {
+        let graph = &self.ranks[rank.index()];
+        window.count_down(graph, graph.after_start(operation), free);
+    }
+
+    fn done(&self, rank: Rank, window: &mut Window, operation: OpId, end: Time, free: &mut Vec<Operation>) {
+        let graph = &self.ranks[rank.index()];
+        if !self.usual {
+            window.wait_until(graph.after_end(operation), end);
+        }
+        window.count_down(graph, graph.after_end(operation), free);
+    }
+
+    fn ready(&self, window: &mut Window, operation: OpId) -> Time {
+        if self.usual { Time::ZERO } else { window.ready(operation) }
+    }
+}

@@ -1,0 +1,200 @@
+//! What is left of a run that was cut off.
+//!
+//! **Problem.** A program was killed, and each rank's file ends elsewhere: one sent what another's file does not show as received, and
+//! some are in a collective where others are not. **Idea.** The calls are gone through without times, each rank as far as it comes with
+//! what the others did; there it ends. **Why this way.** What is left is a program that runs to its end.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::{Call, Communicator, Request};
+use crate::model::operation::{Kind, Operation, Rank};
+
+/// Messages of one rank to another by one tag: they come in order.
+type Line = (u32, u32, u32);
+
+/// Shortens the calls of all ranks to what they did together. `communicators` are those after [`Communicator::WORLD`].
+pub(super) fn cut(ranks: &mut [Vec<Call>], communicators: &[Vec<Rank>]) {
+    let (ends, _) = ends(ranks, communicators);
+    for (calls, end) in ranks.iter_mut().zip(ends) {
+        calls.truncate(end);
+    }
+    leave_out_unmatched(ranks);
+}
+
+/// How far each rank comes with what the others do, and how often ranks were looked at.
+fn ends(ranks: &[Vec<Call>], communicators: &[Vec<Rank>]) -> (Vec<usize>, u64) {
+    let mut lines = Lines::default();
+    let mut arrived: HashMap<(Communicator, u64), usize> = HashMap::new();
+    let mut walkers: Vec<Walker> = (0..).zip(ranks).map(|(rank, calls)| Walker::new(rank, calls)).collect();
+    let world: Vec<Rank> = (0..).map(Rank).take(ranks.len()).collect();
+    let members = |communicator: Communicator| match communicator {
+        Communicator::WORLD => world.as_slice(),
+        Communicator(number) => communicators[number as usize - 1].as_slice(),
+    };
+    // Whoever may go on: all at first, then those whom others sent to or came into a collective with.
+    let mut awake: VecDeque<Rank> = world.iter().copied().collect();
+    let mut is_awake = vec![true; ranks.len()];
+    let (mut woken, mut looks) = (Vec::new(), 0);
+    while let Some(rank) = awake.pop_front() {
+        is_awake[rank.index()] = false;
+        looks += 1;
+        walkers[rank.index()].go_on(&mut lines, &mut arrived, &members, &mut woken);
+        for rank in woken.drain(..) {
+            // A message may be to a rank that is not there: that is refused later.
+            if is_awake.get_mut(rank.index()).is_some_and(|awake| !std::mem::replace(awake, true)) {
+                awake.push_back(rank);
+            }
+        }
+    }
+    (walkers.iter().map(|walker| walker.next).collect(), looks)
+}
+
+/// How many messages were sent and asked for.
+#[derive(Default)]
+struct Lines {
+    sent: HashMap<Line, u64>,
+    asked: HashMap<Line, u64>,
+}
+
+impl Lines {
+    fn send(&mut self, line: Line) {
+        *self.sent.entry(line).or_default() += 1;
+    }
+
+    fn ask(&mut self, line: Line) -> (Line, u64) {
+        let asked = self.asked.entry(line).or_default();
+        *asked += 1;
+        (line, *asked)
+    }
+
+    fn is_there(&self, (line, number): (Line, u64)) -> bool {
+        self.sent.get(&line).is_some_and(|sent| *sent >= number)
+    }
+}
+
+fn line(rank: u32, operation: Operation) -> Line {
+    match operation.kind {
+        Kind::Send => (rank, operation.peer, operation.tag),
+        _ => (operation.peer, rank, operation.tag),
+    }
+}
+
+/// How far one rank is.
+struct Walker<'a> {
+    rank: u32,
+    calls: &'a [Call],
+    next: usize,
+    /// It has told that it came to the next call, and waits there.
+    waits: Option<(Line, u64)>,
+    came: bool,
+    receives: HashMap<Request, (Line, u64)>,
+    collectives: HashMap<Communicator, u64>,
+}
+
+impl<'a> Walker<'a> {
+    fn new(rank: u32, calls: &'a [Call]) -> Self {
+        Self { rank, calls, next: 0, waits: None, came: false, receives: HashMap::new(), collectives: HashMap::new() }
+    }
+
+    /// Goes as far as it can; ranks that may go on by that are appended to `woken`.
+    fn go_on<'b>(
+        &mut self,
+        lines: &mut Lines,
+        arrived: &mut HashMap<(Communicator, u64), usize>,
+        members: &impl Fn(Communicator) -> &'b [Rank],
+        woken: &mut Vec<Rank>,
+    ) {
+        while let Some(call) = self.calls.get(self.next) {
+            let first = !self.came;
+            self.came = true;
+            let goes = match *call {
+                Call::Blocking(operation) if operation.kind == Kind::Recv => {
+                    if first {
+                        self.waits = Some(lines.ask(line(self.rank, operation)));
+                    }
+                    self.waits.is_some_and(|asked| lines.is_there(asked))
+                }
+                Call::Blocking(operation) | Call::Begin(operation, _) if operation.kind == Kind::Send => {
+                    lines.send(line(self.rank, operation));
+                    woken.push(Rank(operation.peer));
+                    true
+                }
+                Call::Begin(operation, request) => {
+                    self.receives.insert(request, lines.ask(line(self.rank, operation)));
+                    true
+                }
+                Call::Blocking(_) => true,
+                Call::Wait(request) => self.receives.get(&request).is_none_or(|asked| lines.is_there(*asked)),
+                Call::Collective(_, _, communicator) => {
+                    let number = *self.collectives.entry(communicator).or_default();
+                    let here = arrived.entry((communicator, number)).or_default();
+                    *here += usize::from(first);
+                    let complete = *here == members(communicator).len();
+                    if complete && first {
+                        woken.extend(members(communicator));
+                    }
+                    complete
+                }
+            };
+            if !goes {
+                break;
+            }
+            if let Call::Collective(_, _, communicator) = call {
+                *self.collectives.entry(*communicator).or_default() += 1;
+            }
+            (self.next, self.came, self.waits) = (self.next + 1, false, None);
+        }
+    }
+}
+
+/// Leaves out messages that nobody takes any more, and receives that nothing comes for.
+fn leave_out_unmatched(ranks: &mut [Vec<Call>]) {
+    let mut counts: HashMap<Line, (u64, u64)> = HashMap::new();
+    for (rank, calls) in (0..).zip(ranks.iter()) {
+        for operation in calls.iter().filter_map(message) {
+            let (sent, asked) = counts.entry(line(rank, operation)).or_default();
+            *if operation.kind == Kind::Send { sent } else { asked } += 1;
+        }
+    }
+    let mut seen: HashMap<(Line, Kind), u64> = HashMap::new();
+    for (rank, calls) in (0..).zip(ranks) {
+        calls.retain(|call| {
+            let Some(operation) = message(call) else { return true };
+            let line = line(rank, operation);
+            let (sent, asked) = counts[&line];
+            let number = seen.entry((line, operation.kind)).or_default();
+            *number += 1;
+            *number <= sent.min(asked)
+        });
+    }
+}
+
+fn message(call: &Call) -> Option<Operation> {
+    match call {
+        Call::Blocking(operation) | Call::Begin(operation, _) => Some(*operation).filter(|it| it.kind != Kind::Calc),
+        Call::Wait(_) | Call::Collective(..) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rampart_memory::Bytes;
+
+    use super::*;
+    use crate::model::operation::Tag;
+
+    /// Each rank waits for the next one: looked at in their order, one a time can go on.
+    #[test]
+    fn ranks_that_wait_for_each_other_in_a_row_are_looked_at_as_often_as_something_changes() {
+        let (count, bytes, tag) = (5000_u32, Bytes::new(1), Tag(0));
+        let calls = |rank: u32| {
+            let receive = (rank + 1 < count).then(|| Operation::recv(Some(Rank(rank + 1)), bytes, Some(tag)));
+            let send = (rank > 0).then(|| Operation::send(Rank(rank - 1), bytes, tag));
+            receive.into_iter().chain(send).map(Call::Blocking).collect::<Vec<_>>()
+        };
+        let ranks: Vec<Vec<Call>> = (0..count).map(calls).collect();
+        let (ends, looks) = ends(&ranks, &[]);
+        assert!(ends.iter().zip(&ranks).all(|(end, calls)| *end == calls.len()));
+        assert!(looks <= 2 * u64::from(count), "{looks}");
+    }
+}

@@ -1,0 +1,173 @@
+//! Traces of real programs, as files: `docs/trace-format.md`.
+//!
+//! **Problem.** A run of hours is many calls, and may be killed at any of them. **Idea.** Each rank appends records of some bytes to a
+//! file of its own; the files are put one after the other when the program has ended. **Why this way.** A file that ends anywhere
+//! is a trace of what was before, and no rank waits for another.
+
+use rampart_memory::Bytes;
+
+use super::calls::{Calls, Known};
+use super::record::{NoRecord, Record, Records};
+use super::{Trace, cut, together};
+use crate::encoding::leb128::{Numbers, put};
+use crate::error::Error;
+use crate::model::network::LogGops;
+use crate::programs::goal::MOST_RANKS;
+use crate::time::Time;
+
+/// How a trace begins.
+pub const MAGIC: &[u8; 8] = b"RAMPTRAC";
+const MAGIC_OF_RANK: &[u8; 8] = b"RAMPRANK";
+const VERSION: u64 = 2;
+
+/// A trace and how it came about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// What the ranks called.
+    pub trace: Trace,
+    /// From the end of `MPI_Init` to the begin of `MPI_Finalize`, of the rank for which it was longest; zero if none came so far.
+    pub measured: Time,
+    /// What was written down: calls and completions.
+    pub records: u64,
+    /// Whether each rank came to `MPI_Finalize`. Of one that did not, the trace is what all ranks did together until then.
+    pub complete: bool,
+    /// How many ranks shared how many CPUs, if these were fewer. Then computing is the time of a CPU, and takes longer by as much.
+    pub shared: Option<(u64, u64)>,
+    /// What was called and is not simulated; its time is the program's own.
+    pub others: Vec<String>,
+}
+
+/// One file of the files of all ranks, the first is rank 0's.
+#[must_use]
+pub fn joined(ranks: &[Vec<u8>]) -> Vec<u8> {
+    let mut out = MAGIC.to_vec();
+    put(&mut out, VERSION);
+    put(&mut out, ranks.len() as u64);
+    for rank in ranks {
+        put(&mut out, rank.len() as u64);
+        out.extend_from_slice(rank);
+    }
+    out
+}
+
+/// Whether a file that begins so may be a trace.
+#[must_use]
+pub fn is_begun(begin: &[u8]) -> bool {
+    begin.starts_with(MAGIC)
+}
+
+/// Reads what [`joined`] made, to be simulated over a network: what the network takes of the CPUs is left out of the calls that took it.
+///
+/// # Errors
+/// If it is none, or is no trace of a program.
+pub fn read(bytes: &[u8], network: &LogGops) -> Result<Recorded, Error> {
+    let rest = bytes.strip_prefix(MAGIC).ok_or(Error::NoTrace { at: 0 })?;
+    let mut numbers = Numbers::new(rest, MAGIC.len());
+    let refused = |numbers: &Numbers| Error::NoTrace { at: numbers.at() };
+    known_version(numbers.number().map_err(|_| refused(&numbers))?)?;
+    let count: u32 = numbers.small().map_err(|_| refused(&numbers))?;
+    if count == 0 || count > MOST_RANKS {
+        return Err(Error::TooManyRanks { ranks: count });
+    }
+    // Each has at least a length: what a bad file claims is not believed.
+    if numbers.rest().len() < count as usize {
+        return Err(refused(&numbers));
+    }
+    let (mut known, mut ranks, mut files) = (Known::new(count), Vec::new(), Vec::new());
+    for rank in 0..count {
+        let length = numbers.number().map_err(|_| refused(&numbers))?;
+        let file = numbers.bytes(length).map_err(|_| refused(&numbers))?;
+        let before = numbers.at() - file.len();
+        let file = OfRank { rank, ranks: count, before, network }.read(file, &mut known, &mut ranks)?;
+        files.push(file);
+    }
+    if !numbers.rest().is_empty() {
+        return Err(refused(&numbers));
+    }
+    let complete = files.iter().all(|file| file.wall.is_some());
+    if !complete {
+        cut::cut(&mut ranks, &known.communicators);
+    }
+    together::agree(&mut ranks);
+    Ok(Recorded {
+        trace: Trace::with_communicators(ranks, known.communicators)?,
+        measured: files.iter().filter_map(|file| file.wall).max().unwrap_or_default(),
+        records: files.iter().map(|file| file.records).sum(),
+        complete,
+        shared: files.iter().map(|file| file.share).find(|(ranks, cpus)| ranks > cpus),
+        others: known.others.into_iter().collect(),
+    })
+}
+
+/// Memory that a trace of so many bytes takes when it is read, and simulated on so many ranks, so many runs at once: about; a record of
+/// four bytes is a call of 40, and its computing another. The trace is kept once, the ranks are each run's own.
+#[must_use]
+pub fn memory(bytes: u64, ranks: u32, runs: usize) -> Bytes {
+    Bytes::new(bytes.saturating_mul(20).saturating_add(memory_of_runs(ranks, runs).get()))
+}
+
+/// Memory that so many runs at once take on so many ranks: about.
+#[must_use]
+pub fn memory_of_runs(ranks: u32, runs: usize) -> Bytes {
+    Bytes::new((u64::from(ranks) * 2048).saturating_mul(runs as u64))
+}
+
+fn known_version(found: u64) -> Result<(), Error> {
+    if found == VERSION { Ok(()) } else { Err(Error::OtherFormat { found, known: VERSION }) }
+}
+
+/// One of the files in a file.
+struct OfRank<'a> {
+    network: &'a LogGops,
+    rank: u32,
+    ranks: u32,
+    /// Bytes before it.
+    before: usize,
+}
+
+/// What came of it, besides its calls.
+struct Read {
+    wall: Option<Time>,
+    records: u64,
+    share: (u64, u64),
+}
+
+impl OfRank<'_> {
+    /// Appends the calls of the rank to `ranks`.
+    fn read(&self, bytes: &[u8], known: &mut Known, ranks: &mut Vec<Vec<super::Call>>) -> Result<Read, Error> {
+        if MAGIC_OF_RANK.starts_with(bytes) {
+            // It was killed before it wrote anything.
+            ranks.push(Vec::new());
+            return Ok(Read { wall: None, records: 0, share: (1, 1) });
+        }
+        let rest = bytes.strip_prefix(MAGIC_OF_RANK).ok_or(Error::NoTrace { at: self.before })?;
+        let mut numbers = Numbers::new(rest, self.before + MAGIC_OF_RANK.len());
+        let header: Result<Vec<u64>, _> = (0..5).map(|_| numbers.number()).collect();
+        let refused = Error::NoTrace { at: numbers.at() };
+        let Ok([version, rank, count, longer, shorter]) = header.as_deref().map(|all| all.try_into().unwrap_or([0; 5]))
+        else {
+            return Err(refused);
+        };
+        known_version(version)?;
+        if rank != self.rank.into() || count != self.ranks.into() || longer == 0 || shorter == 0 {
+            return Err(refused);
+        }
+        let mut calls = Calls::new(known, self.network, self.rank, (longer, shorter));
+        let mut records = Records::new(numbers);
+        let mut read = Read { wall: None, records: 0, share: (longer, shorter) };
+        while read.wall.is_none() {
+            let (spent, record) = match records.next() {
+                Ok(next) => next,
+                Err(NoRecord::CutOff) => break,
+                Err(NoRecord::Damaged) => return Err(Error::NoTrace { at: records.at() }),
+            };
+            if let Record::End { wall } = &record {
+                read.wall = Some(*wall);
+            }
+            read.records += 1;
+            calls.tell(spent, record).map_err(|_| Error::NoTrace { at: records.at() })?;
+        }
+        ranks.push(calls.end());
+        Ok(read)
+    }
+}

@@ -1,0 +1,376 @@
+//! The simulation of a schedule, event by event.
+//!
+//! **Problem.** When is each rank done? **Idea.** An operation that is free to start becomes an event; one that starts takes its
+//! CPU and NIC and makes others free; a send makes the event of its message's arrival. **Why this way.** These are LogGOPSim's
+//! rules (Hoefler et al., HPDC 2010), so times equal its times; where they differ, and why:
+//!
+//! - operations that become free at once start sends first, then receives, then computing, and otherwise in the order of the
+//!   schedule (theirs is not stable, and messages of one sender overtake each other);
+//! - *(s - 1) G* of a message without bytes is nothing (theirs wraps around);
+//! - what waits for an operation on another CPU waits until it is done (theirs starts at once).
+//!
+//! A message is handled by the CPU and NIC of the receiver that have the numbers of the sender's. Receiving keeps the CPU until
+//! the last byte is there. A send in rendezvous is done when its message and the receive have met, and not before it has left the CPU.
+//!
+//! **Order.** What is ready for a CPU at the same time goes in the order in which it became known when it would be ready. An operation
+//! joins this order when the last operation that it waits for starts, or, if that one is a receive or a send in rendezvous, when its
+//! message is matched; a message joins it when it is sent. This is LogGOPSim's order, and it is the same however many CPUs a rank has.
+//!
+//! One run is one thread's work, so it is the same on any machine; runs of other seeds are other threads' work.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `event_queue` | what happens next |
+//! | `per_delay_queue` | events that come out in the order in which they went in |
+//! | `matching` | which message is for which receive |
+//! | `resource_queues` | what waits until a CPU or NIC is free |
+//! | `resources` | which CPUs and NICs there are |
+
+mod event_queue;
+mod matching;
+mod per_delay_queue;
+#[cfg(test)]
+mod reference_model;
+mod resource_queues;
+mod resources;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::Error;
+use crate::model::detour::Detours;
+use crate::model::network::LogGops;
+use crate::model::operation::{ANY, Kind, OpId, Operation, Rank};
+use crate::programs::schedule::Schedule;
+use crate::time::Time;
+use event_queue::{Event, Queue, What};
+use matching::{Arrived, Matching};
+use resource_queues::Lines;
+use resources::{Needs, Resources, Use};
+
+/// What came of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// When each rank was done.
+    pub finished: Vec<Time>,
+    /// Operations and messages.
+    pub events: u64,
+}
+
+impl Outcome {
+    /// When the last rank was done.
+    #[must_use]
+    pub fn makespan(&self) -> Time {
+        self.finished.iter().copied().max().unwrap_or_default()
+    }
+}
+
+/// Runs a schedule to its end.
+///
+/// # Errors
+/// If a rank waits for ever, a message is never received, or the end lies beyond [`Time::MAX`].
+pub fn simulate<S: Schedule, D: Detours>(schedule: &S, network: &LogGops, detours: &D) -> Result<Outcome, Error> {
+    simulate_until(schedule, network, detours, &AtomicBool::new(false))
+}
+
+/// Events between two looks at whether to stop: some milliseconds of them.
+const LOOKS: u32 = 1 << 14;
+
+/// Runs a schedule to its end, or until `stop` is set.
+///
+/// # Errors
+/// Those of [`simulate`], and [`Error::Stopped`].
+pub fn simulate_until<S: Schedule, D: Detours>(
+    schedule: &S,
+    network: &LogGops,
+    detours: &D,
+    stop: &AtomicBool,
+) -> Result<Outcome, Error> {
+    let mut engine = Engine::new(schedule, network, detours);
+    let mut handled: u32 = 0;
+    while let Some(event) = engine.queue.pop() {
+        if handled.is_multiple_of(LOOKS) && stop.load(Ordering::Relaxed) {
+            return Err(Error::Stopped);
+        }
+        handled = handled.wrapping_add(1);
+        engine.handle(&event);
+    }
+    engine.outcome()
+}
+
+struct Engine<'a, S: Schedule, D: Detours> {
+    schedule: &'a S,
+    network: &'a LogGops,
+    detours: &'a D,
+    queue: Queue,
+    ranks: Vec<RankState<S::Progress>>,
+    resources: Resources,
+    /// When each CPU, sending NIC and receiving NIC of each rank is free.
+    free_at: Vec<Time>,
+    /// Where each CPU of each rank is among its node's detours.
+    cursors: Vec<D::Cursor>,
+    lines: Lines,
+    /// What became free by the event at hand.
+    free: Vec<Operation>,
+    /// When sends in rendezvous leave the CPU, if their messages arrive before that.
+    leaving: HashMap<(Rank, OpId), Time>,
+    numbers: u64,
+}
+
+struct RankState<P> {
+    progress: P,
+    matching: Matching,
+    /// When the last of its sends in rendezvous met its receive.
+    met: Time,
+}
+
+/// What an event brought about; by default nothing.
+#[derive(Default)]
+struct Brought {
+    /// An operation of the rank started.
+    started: Option<OpId>,
+    /// One in rendezvous met its other side, so its sender is done.
+    met: Option<(Rank, OpId, Time)>,
+    /// An operation of the rank is done, or will be at this time.
+    done: Option<(OpId, Time)>,
+}
+
+impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
+    fn new(schedule: &'a S, network: &'a LogGops, detours: &'a D) -> Self {
+        let ranks = schedule.ranks();
+        let resources = Resources::new(ranks, schedule.elsewhere());
+        let mut engine = Self {
+            schedule,
+            network,
+            detours,
+            queue: Queue::new(),
+            ranks: Vec::with_capacity(ranks as usize),
+            free_at: vec![Time::ZERO; resources.count()],
+            cursors: resources.cursors().map(|rank| detours.begin(rank)).collect(),
+            lines: Lines::new(resources.queues()),
+            resources,
+            free: Vec::new(),
+            leaving: HashMap::new(),
+            numbers: 0,
+        };
+        for rank in (0..ranks).map(Rank) {
+            let progress = schedule.begin(rank, &mut engine.free);
+            engine.ranks.push(RankState { progress, matching: Matching::default(), met: Time::ZERO });
+            engine.release(rank, Time::ZERO);
+        }
+        engine
+    }
+
+    fn handle(&mut self, event: &Event) {
+        let brought = match (event.what, event.operation.kind) {
+            (What::Start, Kind::Calc) => self.calc(event),
+            (What::Start, Kind::Send) => self.send(event),
+            (What::Start, Kind::Recv) => self.post(event),
+            (What::Arrive, _) => self.arrive(event),
+        };
+        self.settle(event.time, event.rank, &brought);
+    }
+
+    fn calc(&mut self, event: &Event) -> Brought {
+        let &Event { time, rank, operation, .. } = event;
+        let (needs, work) = (self.needs(event), Time::from_picos(operation.size));
+        if self.must_wait(event, needs, work) {
+            return Brought::default();
+        }
+        let end = self.work(rank, needs, time, work);
+        self.free_at[needs.cpu] = end;
+        self.went(event, needs);
+        Brought { started: Some(operation.id), met: None, done: Some((operation.id, end)) }
+    }
+
+    fn send(&mut self, event: &Event) -> Brought {
+        let &Event { time, rank, operation, .. } = event;
+        let needs = self.needs(event);
+        if self.must_wait(event, needs, self.network.overhead) {
+            return Brought::default();
+        }
+        let sent = self.work(rank, needs, time, self.network.overhead);
+        let end = self.work(rank, needs, sent, self.network.copy(operation.size));
+        self.free_at[needs.cpu] = end;
+        self.free_at[needs.nic] = time.plus(self.network.gap).plus(self.network.wire(operation.size));
+        self.went(event, needs);
+        let arrival = Operation { peer: rank.0, ..operation };
+        let arrives = sent.plus(self.network.latency);
+        self.push(arrives, Rank(operation.peer), arrival, What::Arrive);
+        let rendezvous = self.rendezvous(operation);
+        if rendezvous && end > arrives {
+            self.leaving.insert((rank, operation.id), end);
+        }
+        Brought { started: Some(operation.id), met: None, done: (!rendezvous).then_some((operation.id, end)) }
+    }
+
+    fn post(&mut self, event: &Event) -> Brought {
+        let &Event { time, rank, operation, .. } = event;
+        let (mut met, mut done) = (None, None);
+        if let Some(Arrived { send, ready }) = self.ranks[rank.index()].matching.post(operation) {
+            met = self.met(send, time);
+            done = Some((operation.id, ready));
+        }
+        Brought { started: Some(operation.id), met, done }
+    }
+
+    fn arrive(&mut self, event: &Event) -> Brought {
+        let &Event { time, rank, operation: send, .. } = event;
+        let needs = self.needs(event);
+        if self.must_wait(event, needs, self.network.overhead) {
+            return Brought::default();
+        }
+        let wire = self.network.wire(send.size);
+        let taken = self.work(rank, needs, time, self.network.overhead);
+        let copied = self.work(rank, needs, taken, self.network.copy(send.size));
+        let ready = copied.max(taken.plus(wire));
+        self.free_at[needs.cpu] = ready;
+        self.free_at[needs.nic] = time.plus(self.network.gap).plus(wire);
+        self.went(event, needs);
+        match self.ranks[rank.index()].matching.arrive(Arrived { send, ready }) {
+            Some(receive) => Brought { started: None, met: self.met(send, time), done: Some((receive.id, ready)) },
+            None => Brought::default(),
+        }
+    }
+
+    fn rendezvous(&self, send: Operation) -> bool {
+        send.size > self.network.eager.get()
+    }
+
+    /// A message, with its sender as the peer, and its receive have met: who is done by that besides the receiver, and when.
+    fn met(&mut self, send: Operation, now: Time) -> Option<(Rank, OpId, Time)> {
+        if !self.rendezvous(send) {
+            return None;
+        }
+        let sender = Rank(send.peer);
+        let end = self.leaving.remove(&(sender, send.id)).map_or(now, |left| left.max(now));
+        let met = &mut self.ranks[sender.index()].met;
+        *met = end.max(*met);
+        Some((sender, send.id, end))
+    }
+
+    /// Whether its CPU, its NIC or a detour keeps an event from starting now; then it waits. What takes no time of the CPU does
+    /// not wait for the end of a detour.
+    fn must_wait(&mut self, event: &Event, needs: Needs, work: Time) -> bool {
+        let mut free = self.free_at[needs.cpu].max(self.free_at[needs.nic]);
+        if free <= event.time && work > Time::ZERO {
+            free = self.detours.free_from(event.rank, &mut self.cursors[needs.cursor], event.time);
+            if free > event.time {
+                self.free_at[needs.cpu] = free;
+            }
+        }
+        if free <= event.time {
+            return false;
+        }
+        if self.lines.wait(needs.queue, event) {
+            self.queue.push(Event { time: free, ..*event });
+        }
+        true
+    }
+
+    /// Calls up the next of the line that this event was in.
+    fn went(&mut self, event: &Event, needs: Needs) {
+        if let Some(next) = self.lines.went(needs.queue, event) {
+            let time = self.free_at[needs.cpu].max(self.free_at[needs.nic]).max(event.time);
+            self.queue.push(Event { time, ..next });
+        }
+    }
+
+    /// When the CPU has done so much work that it starts at a time.
+    fn work(&mut self, rank: Rank, needs: Needs, start: Time, work: Time) -> Time {
+        self.detours.finish(rank, &mut self.cursors[needs.cursor], start, work)
+    }
+
+    /// Sees to what an event brought about, lowest rank first.
+    fn settle(&mut self, now: Time, rank: Rank, &Brought { started, met, done }: &Brought) {
+        let own = match met {
+            Some((sender, send, end)) if sender == rank => Some((send, end)),
+            Some((sender, send, end)) if sender < rank => {
+                self.tell(now, sender, None, [Some((send, end)), None]);
+                None
+            }
+            _ => None,
+        };
+        self.tell(now, rank, started, [own, done]);
+        if let Some((sender, send, end)) = met.filter(|(sender, ..)| *sender > rank) {
+            self.tell(now, sender, None, [Some((send, end)), None]);
+        }
+    }
+
+    /// Tells the schedule what started and what ends when on one rank, and starts what is free by that.
+    fn tell(&mut self, now: Time, rank: Rank, started: Option<OpId>, done: [Option<(OpId, Time)>; 2]) {
+        let progress = &mut self.ranks[rank.index()].progress;
+        if let Some(operation) = started {
+            self.schedule.started(rank, progress, operation, &mut self.free);
+        }
+        for (operation, end) in done.into_iter().flatten() {
+            self.schedule.done(rank, progress, operation, end, &mut self.free);
+        }
+        self.release(rank, now);
+    }
+
+    /// Makes events of what is free: sends first, then receives, then computing.
+    fn release(&mut self, rank: Rank, now: Time) {
+        if self.free.is_empty() {
+            return;
+        }
+        let mut free = std::mem::take(&mut self.free);
+        for kind in [Kind::Send, Kind::Recv, Kind::Calc] {
+            for &operation in free.iter().filter(|operation| operation.kind == kind) {
+                self.start(rank, operation, now);
+            }
+        }
+        free.clear();
+        self.free = free;
+    }
+
+    fn start(&mut self, rank: Rank, operation: Operation, now: Time) {
+        let ready = self.schedule.ready(&mut self.ranks[rank.index()].progress, operation.id);
+        let event = Event { time: now.max(ready), number: self.numbers, operation, rank, what: What::Start };
+        let needs = self.needs(&event);
+        let time = self.free_at[needs.cpu].max(self.free_at[needs.nic]).max(event.time);
+        self.numbers += 1;
+        self.queue.push(Event { time, ..event });
+    }
+
+    fn push(&mut self, time: Time, rank: Rank, operation: Operation, what: What) {
+        self.queue.push(Event { time, number: self.numbers, operation, rank, what });
+        self.numbers += 1;
+    }
+
+    fn needs(&self, event: &Event) -> Needs {
+        let used = match (event.what, event.operation.kind) {
+            (What::Arrive, _) => Use::Arrive,
+            (What::Start, Kind::Send) => Use::Send,
+            (What::Start, _) => Use::Calc,
+        };
+        self.resources.needs(event.rank, used, event.operation)
+    }
+
+    fn outcome(self) -> Result<Outcome, Error> {
+        if self.queue.is_late() {
+            return Err(Error::TooLong);
+        }
+        for (rank, state) in (0..).zip(&self.ranks) {
+            if let Some(receive) = state.matching.first_posted() {
+                let shown =
+                    |kind, any: &str, number| if number == ANY { any.to_owned() } else { format!("{kind} {number}") };
+                let (from, tag) = (shown("rank", "any rank", receive.from), shown("tag", "any tag", receive.tag));
+                return Err(Error::NeverSent { rank, from, tag });
+            }
+            if let Some(Arrived { send, .. }) = state.matching.first_arrived() {
+                return Err(Error::NeverReceived { rank, from: send.peer, tag: send.tag });
+            }
+        }
+        let mut finished: Vec<Time> = self.ranks.iter().map(|state| state.met).collect();
+        for (rank, cpu) in self.resources.cpus() {
+            finished[rank] = finished[rank].max(self.free_at[cpu]);
+        }
+        if finished.contains(&Time::MAX) {
+            return Err(Error::TooLong);
+        }
+        Ok(Outcome { finished, events: self.numbers })
+    }
+}

@@ -1,0 +1,89 @@
+//! Events that come out in the order in which they went in.
+//!
+//! **Problem.** A lane of the queue may hold a hundred thousand events at one time of a run and none at another, when other lanes do.
+//! **Idea.** Its events lie in chunks that come from a pool of all lanes and go back to it. **Why this way.** Memory is that of the
+//! events there are, and the chunk taken next was used last, so it is still in the cache.
+
+use std::collections::VecDeque;
+
+use super::event_queue::Event;
+
+/// Events in a chunk: 3 KiB of them.
+const CHUNK: usize = 64;
+
+/// Chunks without events.
+pub(super) type Pool = Vec<Vec<Event>>;
+
+/// A row of events.
+#[derive(Debug, Default)]
+pub(super) struct Lane {
+    chunks: VecDeque<Vec<Event>>,
+    /// How many of the first chunk were taken: never all.
+    taken: usize,
+}
+
+impl Lane {
+    pub fn push(&mut self, event: Event, pool: &mut Pool) {
+        match self.chunks.back_mut().filter(|chunk| chunk.len() < CHUNK) {
+            Some(chunk) => chunk.push(event),
+            None => {
+                let mut chunk = pool.pop().unwrap_or_else(|| Vec::with_capacity(CHUNK));
+                chunk.push(event);
+                self.chunks.push_back(chunk);
+            }
+        }
+    }
+
+    pub fn pop(&mut self, pool: &mut Pool) -> Option<Event> {
+        let chunk = self.chunks.front_mut()?;
+        let event = chunk[self.taken];
+        self.taken += 1;
+        if self.taken == chunk.len() {
+            chunk.clear();
+            self.taken = 0;
+            pool.extend(self.chunks.pop_front());
+        }
+        Some(event)
+    }
+
+    pub fn first(&self) -> Option<&Event> {
+        self.chunks.front()?.get(self.taken)
+    }
+
+    pub fn last(&self) -> Option<&Event> {
+        self.chunks.back()?.last()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::model::operation::{Operation, Rank};
+    use crate::simulator::engine::event_queue::What;
+    use crate::time::Time;
+
+    proptest! {
+        #[test]
+        fn events_come_out_as_they_went_in(steps in proptest::collection::vec((0..4_usize, 0..100_u64), 1..30)) {
+            let (mut lanes, mut twins, mut pool) = ([Lane::default(), Lane::default()], [VecDeque::new(), VecDeque::new()], Pool::new());
+            let mut number = 0;
+            for (action, times) in steps {
+                let (lane, twin) = (&mut lanes[action % 2], &mut twins[action % 2]);
+                for _ in 0..times {
+                    if action < 2 {
+                        number += 1;
+                        let operation = Operation::calc(Time::ZERO);
+                        let event = Event { time: Time::ZERO, number, operation, rank: Rank(0), what: What::Start };
+                        lane.push(event, &mut pool);
+                        twin.push_back(event);
+                    } else {
+                        prop_assert_eq!(lane.pop(&mut pool), twin.pop_front());
+                    }
+                    prop_assert_eq!((lane.first(), lane.last()), (twin.front(), twin.back()));
+                }
+            }
+        }
+    }
+}
