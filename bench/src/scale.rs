@@ -12,9 +12,9 @@ use std::{env, fs, thread};
 
 use rampart_memory::Bytes;
 use rampart_scale::goal::text;
-use rampart_scale::pattern::{Stencil, Sweep, compared};
+use rampart_scale::pattern::{Stencil, SweepPattern, compared};
 use rampart_scale::trace::file::memory;
-use rampart_scale::{Goal, LogGops, Program, Rounds, Time, Undisturbed, simulate};
+use rampart_scale::{GoalGraph, LogGops, RankProgram, RoundSchedule, Time, Undisturbed, simulate};
 
 /// A program: its name, what it is, and whether a file of it for LogGOPSim has a reasonable size.
 const RUNS: [(&str, &str, bool); 3] = [
@@ -27,13 +27,19 @@ const RUNS: [(&str, &str, bool); 3] = [
 const TARGET: &str =
     "target: 10 M events/s, a fifth of LogGOPSim's memory (50 MB for the stencil), 16 GiB for a million ranks";
 
-fn stencil(grid: [u32; 3], steps: u64) -> Rounds<Stencil> {
+fn stencil(grid: [u32; 3], steps: u64) -> RoundSchedule<Stencil> {
     let (compute, halo, reduced) = (Time::from_nanos(100_000), Bytes::new(1024), Bytes::new(8));
-    Rounds(Stencil { grid, steps, compute, halo, reduced })
+    RoundSchedule(Stencil { grid, steps, compute, halo, reduced })
 }
 
-fn sweep() -> Rounds<Sweep> {
-    Rounds(Sweep { grid: [128, 128], blocks: 100, steps: 1, compute: Time::from_nanos(10_000), face: Bytes::new(1200) })
+fn sweep() -> RoundSchedule<SweepPattern> {
+    RoundSchedule(SweepPattern {
+        grid: [128, 128],
+        blocks: 100,
+        steps: 1,
+        compute: Time::from_nanos(10_000),
+        face: Bytes::new(1200),
+    })
 }
 
 /// `scale [LogGOPSim txt2bin]`.
@@ -149,7 +155,7 @@ fn one_run(name: &str) -> Result<(), String> {
     }
 }
 
-fn measured<P: Program>(program: &Rounds<P>) -> Result<(), String> {
+fn measured<P: RankProgram>(program: &RoundSchedule<P>) -> Result<(), String> {
     let begun = Instant::now();
     let outcome = simulate(program, &LogGops::loggopsim(), &Undisturbed).map_err(|error| error.to_string())?;
     let took = begun.elapsed().as_micros();
@@ -189,7 +195,7 @@ fn high_water(status: &str) -> Option<u64> {
 }
 
 /// What LogGOPSim does with a schedule.
-fn theirs(schedule: &Goal, simulator: &Path, converter: &Path) -> Result<Measured, String> {
+fn theirs(schedule: &GoalGraph, simulator: &Path, converter: &Path) -> Result<Measured, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let (goal, binary) = (folder.path().join("schedule.goal"), folder.path().join("schedule.bin"));
     fs::write(&goal, text::write(schedule)).map_err(|error| error.to_string())?;

@@ -3,12 +3,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rampart_scale::noise::{Noise, Summary};
+use rampart_scale::noise::{Noise, DetourSummary};
 
 fuzz_target!(|input: &str| {
     match Noise::read_csv(input) {
         Ok(noise) => {
-            let _ = Summary::of(&noise.cpus);
+            let _ = DetourSummary::of(&noise.cpus);
             let _ = noise.as_errors();
             assert_eq!(Noise::read_csv(&noise.csv()), Ok(noise), "a record comes back");
         }

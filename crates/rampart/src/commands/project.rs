@@ -7,14 +7,14 @@ use std::thread;
 
 use rampart_linux::{MemoryState, Roots, own_memory};
 use rampart_memory::Bytes;
-use rampart_scale::detour::{CorrectedErrors, Cost, Nodes};
+use rampart_scale::detour::{CorrectedErrors, ErrorCost, Nodes};
 use rampart_scale::network::NETWORKS;
 use rampart_scale::noise::Noise;
-use rampart_scale::project::{Prepared, Projection, bearable, memory};
+use rampart_scale::project::{PreparedProgram, Projection, bearable, memory};
 use rampart_scale::system::SYSTEMS;
 use rampart_scale::time::Time;
-use rampart_scale::workload::{Running, WORKLOADS};
-use rampart_scale::{LogGops, Program, Reporting, Workload, Workshop};
+use rampart_scale::workload::{WORKLOADS, WorkloadRun};
+use rampart_scale::{LogGops, ParallelRuns, RankProgram, Reporting, Workload};
 use serde_json::json;
 
 use crate::error::Error;
@@ -73,7 +73,7 @@ fn ask(question: &QuestionArguments) -> Result<(), Error> {
 }
 
 /// How often recorded detours came, and how long they were.
-fn recorded(path: &Path) -> Result<(Time, Cost), Error> {
+fn recorded(path: &Path) -> Result<(Time, ErrorCost), Error> {
     let refused = |why: String| Error::Record { path: path.to_owned(), why };
     let length = input::length(path).map_err(refused)?;
     input::fits(Bytes::new(length.saturating_mul(RECORD_BYTES_A_BYTE)), "record for a shorter time")
@@ -88,7 +88,7 @@ pub fn threads() -> usize {
 }
 
 /// The program on about so many nodes, unless it would not fit into this machine's memory.
-pub fn program(workload: &Workload, extrapolated: bool, nodes: u32) -> Result<Running, Error> {
+pub fn program(workload: &Workload, extrapolated: bool, nodes: u32) -> Result<WorkloadRun, Error> {
     let on = |nodes| if extrapolated { workload.extrapolated(nodes, 1) } else { workload.on(nodes, 1) };
     let memory = |nodes| memory(&on(nodes), threads());
     let available = MemoryState::read(&Roots::default())?.available();
@@ -114,8 +114,8 @@ fn of_workload(
         let done = done.fetch_add(runs, Ordering::Relaxed) + runs;
         steps.at(usize::try_from(done.min(all)).unwrap_or(0), usize::try_from(all).unwrap_or(0));
     };
-    let workshop = Workshop { threads: threads(), stop: &stop, done: &told };
-    let prepared = Prepared::new(&program, network)?;
+    let workshop = ParallelRuns { threads: threads(), stop: &stop, done: &told };
+    let prepared = PreparedProgram::new(&program, network)?;
     let wanted = rampart_scale::project::ERRORS_A_RUN;
     let projection = prepared.ask(&errors, question.seeds, wanted, &workshop)?;
     let reporting = Reporting::from(question.reporting);
@@ -142,12 +142,12 @@ fn of_workload(
 
 /// What errors would cost by firmware and by the kernel; not where a cost of one's own is asked about.
 fn by_path(
-    prepared: &Prepared,
+    prepared: &PreparedProgram,
     errors: &CorrectedErrors,
     reporting: Reporting,
     projection: &Projection,
     question: &QuestionArguments,
-    workshop: &Workshop,
+    workshop: &ParallelRuns,
 ) -> Result<Option<(f64, f64)>, Error> {
     let own_cost = question.cost.is_some() || question.two_level || question.detours.is_some();
     if own_cost || question.from_errors.is_some() {

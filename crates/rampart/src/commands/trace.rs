@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use rampart_scale::goal::text;
-use rampart_scale::trace::file::{self, Recorded};
+use rampart_scale::trace::file::{self, RecordedTrace};
 use serde_json::{Value, json};
 
 use crate::error::Error;
@@ -55,7 +55,7 @@ fn start(arguments: &TraceArguments, library: &Path, folder: &Path) -> Result<Pr
     Program::start(command)
 }
 
-fn tell(arguments: &TraceArguments, recorded: &Recorded, bytes: usize) {
+fn tell(arguments: &TraceArguments, recorded: &RecordedTrace, bytes: usize) {
     if arguments.json {
         eprintln!("{:#}", document(recorded, bytes));
         return;
@@ -81,7 +81,7 @@ fn tell(arguments: &TraceArguments, recorded: &Recorded, bytes: usize) {
     }
 }
 
-fn document(recorded: &Recorded, bytes: usize) -> Value {
+fn document(recorded: &RecordedTrace, bytes: usize) -> Value {
     json!({
         "schema": "rampart.trace/1",
         "ranks": recorded.trace.ranks(),

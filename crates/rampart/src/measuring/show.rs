@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use rampart_linux::State;
-use rampart_scale::noise::{Noise, OfCpu, Summary};
+use rampart_scale::noise::{DetourSummary, Noise, OfCpu};
 use rampart_scale::time::Time;
 use serde_json::{Value, json};
 
@@ -29,18 +29,18 @@ pub struct Measured {
 }
 
 /// The rows of the table: each CPU, and all of them.
-fn rows(noise: &Noise) -> Vec<(String, Summary)> {
-    let mut rows: Vec<(String, Summary)> =
-        noise.cpus.iter().map(|of| (of.cpu.to_string(), Summary::of([of]))).collect();
+fn rows(noise: &Noise) -> Vec<(String, DetourSummary)> {
+    let mut rows: Vec<(String, DetourSummary)> =
+        noise.cpus.iter().map(|of| (of.cpu.to_string(), DetourSummary::of([of]))).collect();
     if rows.len() > 1 {
-        rows.push(("all".to_owned(), Summary::of(&noise.cpus)));
+        rows.push(("all".to_owned(), DetourSummary::of(&noise.cpus)));
     }
     rows
 }
 
 const HEADS: [&str; 8] = ["CPU", "detours", "a second", "of the time", "shortest", "median", "99 %", "longest"];
 
-fn cells((name, summary): &(String, Summary)) -> [String; 8] {
+fn cells((name, summary): &(String, DetourSummary)) -> [String; 8] {
     let length = |place: usize| summary.lengths.map_or_else(|| "-".to_owned(), |lengths| micros(lengths[place]));
     let (count, rate) = (show::count(summary.count), format!("{:.1}", summary.per_second));
     let share = format!("{:.4} %", 100.0 * summary.share);
@@ -97,7 +97,7 @@ impl Measured {
 
     /// For programs.
     pub fn document(&self) -> Value {
-        let of = |(name, summary): &(String, Summary)| {
+        let of = |(name, summary): &(String, DetourSummary)| {
             let lengths = summary.lengths.map(|lengths| lengths.map(Time::nanos));
             json!({
                 "cpu": name, "detours": summary.count, "per_second": summary.per_second, "share": summary.share,
@@ -133,7 +133,7 @@ impl Measured {
         body.push_str("\n</table></div>\n");
         let end = |of: &OfCpu| of.detours.last().map_or(of.watched, |last| of.watched.max(last.start));
         let seconds = self.noise.cpus.iter().map(end).max().unwrap_or_default().as_secs_f64().max(1e-6);
-        let longest = Summary::of(&self.noise.cpus).lengths.map_or(Time::ZERO, |lengths| lengths[3]);
+        let longest = DetourSummary::of(&self.noise.cpus).lengths.map_or(Time::ZERO, |lengths| lengths[3]);
         let errors: Vec<Time> = self.made.iter().flat_map(Made::moments).collect();
         for of in &self.noise.cpus {
             let drawing = chart::svg(of, &errors, seconds, self.noise.threshold, longest);

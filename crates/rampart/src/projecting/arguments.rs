@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use rampart_scale::Reporting;
-use rampart_scale::detour::{Burst, CorrectedErrors, Cost, Nodes, Overlap};
+use rampart_scale::detour::{Burst, CorrectedErrors, ErrorCost, Nodes, Overlap};
 use rampart_scale::operation::Rank;
 use rampart_scale::system::System;
 use rampart_scale::time::Time;
@@ -199,7 +199,7 @@ pub fn simulated_time(text: &str) -> Result<Duration, String> {
 
 impl QuestionArguments {
     /// The nodes, and the errors on them; `observed` are a DIMM's mean time between errors, or recorded detours with their lengths.
-    pub fn errors(&self, observed: Option<(Time, Option<Cost>)>) -> Result<(u32, CorrectedErrors), Error> {
+    pub fn errors(&self, observed: Option<(Time, Option<ErrorCost>)>) -> Result<(u32, CorrectedErrors), Error> {
         let system = self.system.as_deref().map(System::named).transpose()?;
         let nodes = self.nodes.or(system.and_then(|system| system.simulated)).unwrap_or(NODES);
         let of_system = system.map(|system| Time::from_secs_f64(system.mtbce_secs));
@@ -208,8 +208,8 @@ impl QuestionArguments {
         let of_one = self.one_node || self.from_errors.is_some();
         let cost = match (recorded, self.cost, self.two_level) {
             (Some(recorded), _, _) => recorded,
-            (None, Some(cost), _) => Cost::Fixed(time(cost)),
-            (None, None, true) => Cost::firmware_two_level(),
+            (None, Some(cost), _) => ErrorCost::Fixed(time(cost)),
+            (None, None, true) => ErrorCost::firmware_two_level(),
             (None, None, false) => Reporting::from(self.reporting).cost(),
         };
         let overlap = if self.dropped { Overlap::Dropped } else { Overlap::Queued };

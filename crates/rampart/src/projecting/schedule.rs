@@ -9,7 +9,7 @@ use rampart_scale::goal::{binary, text};
 use rampart_scale::operation::Rank;
 use rampart_scale::project::Projection;
 use rampart_scale::trace::file::memory_of_runs;
-use rampart_scale::{Goal, LogGops, Schedule, Workshop, slowdown};
+use rampart_scale::{GoalGraph, LogGops, ParallelRuns, Schedule, slowdown};
 
 use super::arguments::QuestionArguments;
 use super::show::Answer;
@@ -79,7 +79,7 @@ pub fn ask<S: Schedule + Sync>(
         let done = done.fetch_add(runs, Ordering::Relaxed) + runs;
         steps.at(usize::try_from(done).unwrap_or(all), all);
     };
-    let workshop = Workshop { threads: threads(), stop, done: &told };
+    let workshop = ParallelRuns { threads: threads(), stop, done: &told };
     let slowdown = slowdown(schedule, network, &errors, question.seeds, &workshop)?;
     steps.end();
     let with_errors = if errors.nodes == Nodes::All { f64::from(nodes) } else { 1.0 };
@@ -99,7 +99,7 @@ pub fn ask<S: Schedule + Sync>(
     })
 }
 
-fn goal(bytes: &[u8]) -> Result<Goal, String> {
+fn goal(bytes: &[u8]) -> Result<GoalGraph, String> {
     if bytes.starts_with(b"RAMPGOAL") {
         return binary::read(bytes).map_err(|error| error.to_string());
     }

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use rampart_scale::Reporting;
-use rampart_scale::detour::{CorrectedErrors, Cost, Nodes, Overlap};
-use rampart_scale::project::advice::{Dimm, Logging};
+use rampart_scale::detour::{CorrectedErrors, ErrorCost, Nodes, Overlap};
+use rampart_scale::project::advice::{DimmAdvice, Logging};
 use rampart_scale::project::{Bearable, Projection};
 use rampart_scale::time::Time;
 use serde_json::{Value, json};
@@ -51,11 +51,11 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-fn cost(cost: &Cost) -> String {
+fn cost(cost: &ErrorCost) -> String {
     match cost {
-        Cost::Fixed(time) => format!("{time} each"),
-        Cost::EveryNth { each, nth, logged } => format!("{each} each, {logged} each {nth}th"),
-        Cost::Recorded(times) => format!("one of {} recorded times each", times.len()),
+        ErrorCost::Fixed(time) => format!("{time} each"),
+        ErrorCost::EveryNth { each, nth, logged } => format!("{each} each, {logged} each {nth}th"),
+        ErrorCost::Recorded(times) => format!("one of {} recorded times each", times.len()),
     }
 }
 
@@ -78,10 +78,12 @@ impl Answer {
         if let Some((label, history)) = &self.dimm {
             let seen =
                 format!("{} corrected errors in {:.1} days", count(history.corrected), history.seconds / 86_400.0);
-            return match Dimm::of(projection.cost(), projection.uncertainty()) {
-                Dimm::Leave => format!("leave {label}: {seen} cost this program at most 10 %"),
-                Dimm::Replace => format!("replace {label}: {seen} cost this program more than 10 %"),
-                Dimm::Unclear => format!("{label} is near the limit of 10 % with {seen}: ask again with more --seeds"),
+            return match DimmAdvice::of(projection.cost(), projection.uncertainty()) {
+                DimmAdvice::Leave => format!("leave {label}: {seen} cost this program at most 10 %"),
+                DimmAdvice::Replace => format!("replace {label}: {seen} cost this program more than 10 %"),
+                DimmAdvice::Unclear => {
+                    format!("{label} is near the limit of 10 % with {seen}: ask again with more --seeds")
+                }
             };
         }
         match self.paths.map(|(firmware, software)| (Logging::of(firmware, software), firmware, software)) {

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 use std::fs;
 
-use rampart_scale::Workshop;
-use rampart_scale::project::claims::Claim;
-use rampart_scale::project::figure::{Figure, Setting};
-use rampart_scale::project::{Prepared, Projection};
+use rampart_scale::ParallelRuns;
+use rampart_scale::project::claims::FigureClaim;
+use rampart_scale::project::figure::{Figure, FigureSetting};
+use rampart_scale::project::{PreparedProgram, Projection};
 use rampart_scale::workload::Workload;
 use rampart_scale::{Error as ScaleError, LogGops};
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ pub struct Bar {
 /// A group of bars.
 pub struct Group {
     /// What is asked.
-    pub setting: Setting,
+    pub setting: FigureSetting,
     /// A bar for each workload.
     pub bars: Vec<Bar>,
 }
@@ -69,20 +69,20 @@ impl Drawn {
         let figure = Figure::new(arguments.figure)?;
         let settings = figure.settings(arguments.seed)?;
         let stop = signals::stop_flag()?;
-        let workshop = Workshop { threads: threads(), stop: &stop, done: &|_| {} };
+        let workshop = ParallelRuns { threads: threads(), stop: &stop, done: &|_| {} };
         let mut groups: Vec<Group> = settings.into_iter().map(|setting| Group { setting, bars: Vec::new() }).collect();
         let workloads = asked(&arguments.workload)?;
         let (steps, mut done, all) = (Steps::new(), 0, groups.len() * workloads.len());
         // A program is worked out once for each number of nodes.
         for workload in workloads {
-            let mut prepared: Option<(u32, Prepared)> = None;
+            let mut prepared: Option<(u32, PreparedProgram)> = None;
             for group in &mut groups {
                 let nodes = group.setting.nodes;
                 let ready = match prepared.take() {
                     Some((of, ready)) if of == nodes => ready,
                     _ => {
                         let program = program(&workload, !arguments.whole, nodes)?;
-                        Prepared::new(&program, &LogGops::cray_xc40())?
+                        PreparedProgram::new(&program, &LogGops::cray_xc40())?
                     }
                 };
                 let cost = match ready.ask(&group.setting.errors, arguments.seeds, arguments.errors, &workshop) {
@@ -110,7 +110,7 @@ impl Drawn {
     }
 
     /// What was found of a claim: the least and the most, and whether it holds.
-    fn judged(&self, claim: &Claim) -> Option<(f64, f64, bool)> {
+    fn judged(&self, claim: &FigureClaim) -> Option<(f64, f64, bool)> {
         let groups = self.groups.iter().filter(|group| claim.is_of(&group.setting.panel, &group.setting.path));
         let bars = groups.flat_map(|group| &group.bars).filter(|bar| claim.is_of_workload(bar.workload));
         claim.judged(bars.map(|bar| bar.cost.map_or(f64::INFINITY, |(cost, _)| cost)))
@@ -146,7 +146,7 @@ impl Drawn {
             for bar in bars {
                 let (cost, half) = bar.cost.unwrap_or((f64::INFINITY, f64::NAN));
                 let mean = setting.errors.mean.as_secs_f64();
-                let (Setting { panel, path, .. }, Bar { workload, nodes, .. }) = (setting, bar);
+                let (FigureSetting { panel, path, .. }, Bar { workload, nodes, .. }) = (setting, bar);
                 let _ = writeln!(text, "{panel},{path},{nodes},{mean},{workload},{cost},{half}");
             }
         }
@@ -159,13 +159,13 @@ impl Drawn {
             json!({ "workload": bar.workload, "nodes": bar.nodes, "slowdown": cost, "uncertainty": half })
         };
         let group = |group: &Group| {
-            let Setting { panel, path, errors, .. } = &group.setting;
+            let FigureSetting { panel, path, errors, .. } = &group.setting;
             json!({
                 "panel": panel, "path": path, "mtbce_seconds": errors.mean.as_secs_f64(),
                 "bars": group.bars.iter().map(bar).collect::<Vec<_>>(),
             })
         };
-        let claim = |claim: &Claim| {
+        let claim = |claim: &FigureClaim| {
             let judged = self.judged(claim);
             json!({ "words": claim.words, "least": judged.map(|of| of.0), "most": judged.map(|of| of.1), "holds": judged.map(|of| of.2) })
         };

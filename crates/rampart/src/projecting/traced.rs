@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use rampart_memory::Bytes;
 use rampart_scale::detour::{CorrectedErrors, Undisturbed};
 use rampart_scale::engine::simulate_until;
-use rampart_scale::trace::file::{self, Recorded};
+use rampart_scale::trace::file::{self, RecordedTrace};
 use rampart_scale::{LogGops, Time};
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ const FAR: f64 = -0.1;
 
 /// What is known of a trace without errors.
 pub struct Traced {
-    recorded: Recorded,
+    recorded: RecordedTrace,
     /// Its ranks, simulated.
     same_size: Time,
     /// What is asked of it takes so much at most.
@@ -160,14 +160,14 @@ pub fn undisturbed(question: &QuestionArguments, path: &Path, network: &LogGops)
 
 #[cfg(test)]
 mod tests {
-    use rampart_scale::trace::Trace;
+    use rampart_scale::trace::MpiTrace;
 
     use super::*;
 
     fn traced(ranks: usize, simulated_secs: f64, shared: Option<(u64, u64)>) -> Traced {
-        let trace = Trace::new(vec![Vec::new(); ranks]).unwrap();
+        let trace = MpiTrace::new(vec![Vec::new(); ranks]).unwrap();
         let measured = Time::from_secs_f64(1.0);
-        let recorded = Recorded { trace, measured, records: 0, complete: true, shared, others: Vec::new() };
+        let recorded = RecordedTrace { trace, measured, records: 0, complete: true, shared, others: Vec::new() };
         Traced { recorded, same_size: Time::from_secs_f64(simulated_secs), memory: Bytes::new(0) }
     }
 

@@ -5,12 +5,12 @@
 //! result is the same on any number of threads.
 
 use crate::error::Error;
-use crate::model::detour::{CorrectedErrors, Nodes, Rows, Undisturbed};
+use crate::model::detour::{CorrectedErrors, NodeArrivals, Nodes, Undisturbed};
 use crate::model::network::LogGops;
 use crate::programs::schedule::Schedule;
 use crate::simulator::engine::simulate_until;
 use crate::statistics::confidence::student;
-use crate::statistics::parallel_runs::Workshop;
+use crate::statistics::parallel_runs::ParallelRuns;
 use crate::time::Time;
 
 /// Makespans with and without errors.
@@ -74,7 +74,7 @@ pub fn slowdown<S>(
     network: &LogGops,
     errors: &CorrectedErrors,
     runs: u64,
-    workshop: &Workshop,
+    workshop: &ParallelRuns,
 ) -> Result<Slowdown, Error>
 where
     S: Schedule + Sync,
@@ -83,13 +83,13 @@ where
     (workshop.done)(1);
     let nodes = if errors.nodes == Nodes::All { f64::from(schedule.ranks()) } else { 1.0 };
     // Refused before anything takes long.
-    Rows::new(errors.clone())?;
+    NodeArrivals::new(errors.clone())?;
     if undisturbed.as_secs_f64() / errors.mean.as_secs_f64() * nodes * errors.drawn_for_each() > MOST_DRAWN {
         return Err(Error::TooManyErrors { apart: errors.mean });
     }
     let run = |number: u64| {
         let errors = CorrectedErrors { seed: errors.seed.wrapping_add(number), ..errors.clone() };
-        Ok(simulate_until(schedule, network, &Rows::new(errors)?, workshop.stop)?.makespan())
+        Ok(simulate_until(schedule, network, &NodeArrivals::new(errors)?, workshop.stop)?.makespan())
     };
     Ok(Slowdown { undisturbed, disturbed: workshop.make(runs, &run)? })
 }
@@ -105,12 +105,12 @@ mod tests {
     use crate::model::operation::Rank;
     use crate::model::system::Reporting;
     use crate::programs::pattern::Stencil;
-    use crate::programs::rounds::Rounds;
+    use crate::programs::rounds::RoundSchedule;
 
     /// Ten seconds on 27 nodes, a step of 10 ms at a time.
-    fn program() -> Rounds<Stencil> {
+    fn program() -> RoundSchedule<Stencil> {
         let compute = Time::from_nanos(10_000_000);
-        Rounds(Stencil { grid: [3, 3, 3], steps: 1000, compute, halo: Bytes::new(4096), reduced: Bytes::new(8) })
+        RoundSchedule(Stencil { grid: [3, 3, 3], steps: 1000, compute, halo: Bytes::new(4096), reduced: Bytes::new(8) })
     }
 
     fn errors(nodes: Nodes, mean: Time, reporting: Reporting) -> CorrectedErrors {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     fn measured(errors: &CorrectedErrors, threads: usize) -> Slowdown {
-        let workshop = Workshop { threads, stop: &AtomicBool::new(false), done: &|_| {} };
+        let workshop = ParallelRuns { threads, stop: &AtomicBool::new(false), done: &|_| {} };
         slowdown(&program(), &LogGops::loggopsim(), errors, 4, &workshop).unwrap()
     }
 

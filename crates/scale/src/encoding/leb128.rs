@@ -13,7 +13,7 @@ pub(crate) fn put(out: &mut Vec<u8>, mut number: u64) {
 
 /// Why there is no number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoNumber {
+pub(crate) enum NoLeb128 {
     /// The bytes end.
     Ended,
     /// It is larger than 64 bits, or than what it stands for.
@@ -22,12 +22,12 @@ pub(crate) enum NoNumber {
 
 /// Reads numbers one after the other.
 #[derive(Clone, Debug)]
-pub(crate) struct Numbers<'a> {
+pub(crate) struct Leb128Reader<'a> {
     length: usize,
     rest: &'a [u8],
 }
 
-impl<'a> Numbers<'a> {
+impl<'a> Leb128Reader<'a> {
     /// From the first of these bytes on, `before` others having been read.
     pub fn new(rest: &'a [u8], before: usize) -> Self {
         Self { length: before + rest.len(), rest }
@@ -44,13 +44,13 @@ impl<'a> Numbers<'a> {
     }
 
     /// The next number; the place stays where it is if there is none.
-    pub fn number(&mut self) -> Result<u64, NoNumber> {
+    pub fn number(&mut self) -> Result<u64, NoLeb128> {
         let mut number = 0;
         for (place, shift) in (0..64).step_by(7).enumerate() {
-            let byte = *self.rest.get(place).ok_or(NoNumber::Ended)?;
+            let byte = *self.rest.get(place).ok_or(NoLeb128::Ended)?;
             let bits = u64::from(byte & 127);
             if bits << shift >> shift != bits {
-                return Err(NoNumber::TooLarge);
+                return Err(NoLeb128::TooLarge);
             }
             number |= bits << shift;
             if byte < 128 {
@@ -58,18 +58,18 @@ impl<'a> Numbers<'a> {
                 return Ok(number);
             }
         }
-        Err(NoNumber::TooLarge)
+        Err(NoLeb128::TooLarge)
     }
 
     /// The next number, if it fits.
-    pub fn small<T: TryFrom<u64>>(&mut self) -> Result<T, NoNumber> {
-        T::try_from(self.number()?).map_err(|_| NoNumber::TooLarge)
+    pub fn small<T: TryFrom<u64>>(&mut self) -> Result<T, NoLeb128> {
+        T::try_from(self.number()?).map_err(|_| NoLeb128::TooLarge)
     }
 
     /// So many bytes as they are.
-    pub fn bytes(&mut self, count: u64) -> Result<&'a [u8], NoNumber> {
-        let count = usize::try_from(count).map_err(|_| NoNumber::Ended)?;
-        let (bytes, rest) = self.rest.split_at_checked(count).ok_or(NoNumber::Ended)?;
+    pub fn bytes(&mut self, count: u64) -> Result<&'a [u8], NoLeb128> {
+        let count = usize::try_from(count).map_err(|_| NoLeb128::Ended)?;
+        let (bytes, rest) = self.rest.split_at_checked(count).ok_or(NoLeb128::Ended)?;
         self.rest = rest;
         Ok(bytes)
     }
@@ -82,10 +82,10 @@ mod tests {
 
     #[test]
     fn what_is_no_number_is_told_from_what_is_cut_off() {
-        assert_eq!(Numbers::new(&[128, 128], 0).number(), Err(NoNumber::Ended));
-        assert_eq!(Numbers::new(&[255; 10], 0).number(), Err(NoNumber::TooLarge));
-        assert_eq!(Numbers::new(&[128, 2], 0).small::<u8>(), Err(NoNumber::TooLarge));
-        assert_eq!(Numbers::new(&[1, 2], 0).bytes(3), Err(NoNumber::Ended));
+        assert_eq!(Leb128Reader::new(&[128, 128], 0).number(), Err(NoLeb128::Ended));
+        assert_eq!(Leb128Reader::new(&[255; 10], 0).number(), Err(NoLeb128::TooLarge));
+        assert_eq!(Leb128Reader::new(&[128, 2], 0).small::<u8>(), Err(NoLeb128::TooLarge));
+        assert_eq!(Leb128Reader::new(&[1, 2], 0).bytes(3), Err(NoLeb128::Ended));
     }
 
     proptest! {
@@ -93,7 +93,7 @@ mod tests {
         fn numbers_come_back_in_their_order(all: Vec<u64>) {
             let mut bytes = Vec::new();
             all.iter().for_each(|number| put(&mut bytes, *number));
-            let mut numbers = Numbers::new(&bytes, 0);
+            let mut numbers = Leb128Reader::new(&bytes, 0);
             for number in all {
                 prop_assert_eq!(numbers.number(), Ok(number));
             }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use crate::error::Error;
-use crate::model::detour::Cost;
+use crate::model::detour::ErrorCost;
 use crate::time::Time;
 
 /// A stretch of time that a CPU took from its program.
@@ -47,7 +47,7 @@ pub struct Noise {
 
 /// What detours come to.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Summary {
+pub struct DetourSummary {
     /// How many.
     pub count: u64,
     /// So many in a second of one CPU.
@@ -58,7 +58,7 @@ pub struct Summary {
     pub lengths: Option<[Time; 4]>,
 }
 
-impl Summary {
+impl DetourSummary {
     /// Of these CPUs together.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a rate need not be exact")]
@@ -102,15 +102,15 @@ impl Noise {
     ///
     /// # Errors
     /// If nothing was recorded, or so little in so long a time that it cannot be simulated.
-    pub fn as_errors(&self) -> Result<(Time, Cost), Error> {
-        let all = Summary::of(&self.cpus);
+    pub fn as_errors(&self) -> Result<(Time, ErrorCost), Error> {
+        let all = DetourSummary::of(&self.cpus);
         let lengths: Vec<Time> = self.cpus.iter().flat_map(|of| &of.detours).map(|detour| detour.length).collect();
         if lengths.is_empty() {
             return Err(Error::NoDetours);
         }
         let seconds = 1.0 / all.per_second;
         let mean = Time::checked_secs_f64(seconds).ok_or(Error::RareDetours { seconds })?;
-        Ok((mean, Cost::Recorded(lengths)))
+        Ok((mean, ErrorCost::Recorded(lengths)))
     }
 
     /// As a file: comments that say what was watched, then a line for each detour, in whole nanoseconds.
@@ -238,12 +238,12 @@ mod tests {
             of_cpu(0, 1_000_000_000, first),
             OfCpu { beyond: 100, beyond_took: Time::from_nanos(4_950_000), ..of_cpu(3, 1_000_000_000, Vec::new()) },
         ];
-        let all = Summary::of(&cpus);
+        let all = DetourSummary::of(&cpus);
         assert_eq!(all.count, 200);
         assert!((all.per_second - 100.0).abs() < 1e-9 && (all.share - 0.005).abs() < 1e-9, "{all:?}");
         assert_eq!(all.lengths, Some([1000, 50_000, 99_000, 100_000].map(Time::from_nanos)));
-        assert_eq!(Summary::of(&cpus[1..]).lengths, None);
-        assert_eq!(Summary::of([]), Summary { count: 0, per_second: 0.0, share: 0.0, lengths: None });
+        assert_eq!(DetourSummary::of(&cpus[1..]).lengths, None);
+        assert_eq!(DetourSummary::of([]), DetourSummary { count: 0, per_second: 0.0, share: 0.0, lengths: None });
     }
 
     #[test]
@@ -265,7 +265,7 @@ mod tests {
             cpus: vec![of_cpu(0, 1_000_000, vec![detour(1, 200), detour(500, 400)]), of_cpu(1, 1_000_000, Vec::new())],
         };
         let lengths = vec![Time::from_nanos(200), Time::from_nanos(400)];
-        assert_eq!(noise.as_errors(), Ok((Time::from_nanos(1_000_000), Cost::Recorded(lengths))));
+        assert_eq!(noise.as_errors(), Ok((Time::from_nanos(1_000_000), ErrorCost::Recorded(lengths))));
         assert_eq!(Noise::default().as_errors(), Err(Error::NoDetours));
         // Two CPUs watched for 200 days each, and one detour: 400 days are beyond the end of time. Nor is a rate known if nothing was watched.
         for (days, seconds) in [(200, 34_560_000.0), (0, f64::INFINITY)] {

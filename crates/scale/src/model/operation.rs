@@ -51,7 +51,7 @@ pub enum Action {
 
 /// Sends first, then receives, then computing: operations that become free at once start in this order, as in LogGOPSim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Kind {
+pub(crate) enum OperationKind {
     Send,
     Recv,
     Calc,
@@ -72,7 +72,7 @@ pub struct Operation {
     pub(crate) peer: u32,
     pub(crate) tag: u32,
     pub(crate) id: OpId,
-    pub(crate) kind: Kind,
+    pub(crate) kind: OperationKind,
     pub(crate) cpu: u8,
     pub(crate) nic: u8,
 }
@@ -81,22 +81,22 @@ impl Operation {
     /// Computes for so long.
     #[must_use]
     pub const fn calc(time: Time) -> Self {
-        Self::new(Kind::Calc, time.picos(), 0, 0)
+        Self::new(OperationKind::Calc, time.picos(), 0, 0)
     }
 
     /// Sends so many bytes.
     #[must_use]
     pub const fn send(to: Rank, bytes: Bytes, tag: Tag) -> Self {
-        Self::new(Kind::Send, bytes.get(), to.0, tag.0)
+        Self::new(OperationKind::Send, bytes.get(), to.0, tag.0)
     }
 
     /// Receives; `None` is any sender, any tag.
     #[must_use]
     pub fn recv(from: Option<Rank>, bytes: Bytes, tag: Option<Tag>) -> Self {
-        Self::new(Kind::Recv, bytes.get(), from.map_or(ANY, |rank| rank.0), tag.map_or(ANY, |tag| tag.0))
+        Self::new(OperationKind::Recv, bytes.get(), from.map_or(ANY, |rank| rank.0), tag.map_or(ANY, |tag| tag.0))
     }
 
-    const fn new(kind: Kind, size: u64, peer: u32, tag: u32) -> Self {
+    const fn new(kind: OperationKind, size: u64, peer: u32, tag: u32) -> Self {
         Self { size, peer, tag, id: OpId(0), kind, cpu: 0, nic: 0 }
     }
 
@@ -115,7 +115,11 @@ impl Operation {
     /// The same with a peer so much further on; anyone stays anyone.
     #[must_use]
     pub(crate) const fn shifted(self, by: u32) -> Self {
-        if self.peer == ANY || matches!(self.kind, Kind::Calc) { self } else { Self { peer: self.peer + by, ..self } }
+        if self.peer == ANY || matches!(self.kind, OperationKind::Calc) {
+            self
+        } else {
+            Self { peer: self.peer + by, ..self }
+        }
     }
 
     /// Whether it is on CPU 0 and NIC 0.
@@ -125,7 +129,7 @@ impl Operation {
 
     /// The other rank, if it names one.
     pub(crate) fn peer(self) -> Option<Rank> {
-        (self.kind != Kind::Calc && self.peer != ANY).then_some(Rank(self.peer))
+        (self.kind != OperationKind::Calc && self.peer != ANY).then_some(Rank(self.peer))
     }
 
     /// Its number.
@@ -152,9 +156,9 @@ impl Operation {
         let bytes = Bytes::new(self.size);
         let unless_any = |number| (number != ANY).then_some(number);
         match self.kind {
-            Kind::Calc => Action::Calc(Time::from_picos(self.size)),
-            Kind::Send => Action::Send { to: Rank(self.peer), bytes, tag: Tag(self.tag) },
-            Kind::Recv => {
+            OperationKind::Calc => Action::Calc(Time::from_picos(self.size)),
+            OperationKind::Send => Action::Send { to: Rank(self.peer), bytes, tag: Tag(self.tag) },
+            OperationKind::Recv => {
                 Action::Recv { from: unless_any(self.peer).map(Rank), bytes, tag: unless_any(self.tag).map(Tag) }
             }
         }

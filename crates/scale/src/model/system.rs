@@ -4,7 +4,7 @@
 //! rates to the last percent (11,480 errors a year are 2,749 s apart and not 3,024 s), and the paper computes with them.
 
 use crate::error::Error;
-use crate::model::detour::Cost;
+use crate::model::detour::ErrorCost;
 use crate::time::Time;
 
 /// A system, measured or hypothesized.
@@ -97,12 +97,12 @@ impl Reporting {
 
     /// What each error takes of the CPU, each as much.
     #[must_use]
-    pub const fn cost(self) -> Cost {
-        Cost::Fixed(self.time())
+    pub const fn cost(self) -> ErrorCost {
+        ErrorCost::Fixed(self.time())
     }
 }
 
-impl Cost {
+impl ErrorCost {
     /// What firmware takes, not spread: 7 ms for each error, and 500 ms for each tenth (004_c4a115d9f0ebac82.txt, IV-A, figure 2d).
     #[must_use]
     pub const fn firmware_two_level() -> Self {

@@ -8,14 +8,14 @@
 use crate::error::Error;
 use crate::model::operation::{OpId, Operation, Rank};
 use crate::programs::collective::Collective;
-use crate::programs::goal::Goal;
+use crate::programs::goal::GoalGraph;
 use crate::programs::goal::graph::{After, Builder, RankGraph};
 use crate::programs::schedule::Schedule;
 use crate::time::Time;
 
 /// What a rank does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum RankStep {
     /// The operations that were appended; none is a step that takes no time.
     Round,
     /// All ranks do this together.
@@ -25,22 +25,22 @@ pub enum Step {
 }
 
 /// A program, step by step.
-pub trait Program {
+pub trait RankProgram {
     /// How many ranks run it.
     fn ranks(&self) -> u32;
 
-    /// The step of a rank with this number, 0 first; the operations of a [`Step::Round`] are appended to `round`. What is between
+    /// The step of a rank with this number, 0 first; the operations of a [`RankStep::Round`] are appended to `round`. What is between
     /// two ranks must be in the same order with both.
-    fn step(&self, rank: Rank, number: u64, round: &mut Vec<Operation>) -> Step;
+    fn step(&self, rank: Rank, number: u64, round: &mut Vec<Operation>) -> RankStep;
 }
 
 /// The schedule of a program.
 #[derive(Clone, Debug)]
-pub struct Rounds<P>(pub P);
+pub struct RoundSchedule<P>(pub P);
 
 /// How far one rank is.
 #[derive(Clone, Debug, Default)]
-pub struct Progress {
+pub struct RoundsProgress {
     /// The next step.
     step: u64,
     /// The collective that it is in, and the next round of that.
@@ -49,9 +49,9 @@ pub struct Progress {
     left: usize,
 }
 
-impl<P: Program> Rounds<P> {
+impl<P: RankProgram> RoundSchedule<P> {
     /// The next round in which there is something to do.
-    fn next(&self, rank: Rank, progress: &mut Progress, free: &mut Vec<Operation>) {
+    fn next(&self, rank: Rank, progress: &mut RoundsProgress, free: &mut Vec<Operation>) {
         let before = free.len();
         while free.len() == before {
             if let Some((collective, round)) = progress.collective {
@@ -60,9 +60,9 @@ impl<P: Program> Rounds<P> {
                 continue;
             }
             match self.0.step(rank, progress.step, free) {
-                Step::Round => {}
-                Step::Collective(collective) => progress.collective = Some((collective, 0)),
-                Step::End => return,
+                RankStep::Round => {}
+                RankStep::Collective(collective) => progress.collective = Some((collective, 0)),
+                RankStep::End => return,
             }
             progress.step += 1;
         }
@@ -70,14 +70,14 @@ impl<P: Program> Rounds<P> {
     }
 }
 
-impl<P: Program> Rounds<P> {
+impl<P: RankProgram> RoundSchedule<P> {
     /// All of it as graphs, for those who read GOAL.
     ///
     /// # Errors
     /// If it is too large for that.
-    pub fn written_out(&self) -> Result<Goal, Error> {
+    pub fn written_out(&self) -> Result<GoalGraph, Error> {
         let ranks: Result<Vec<RankGraph>, Error> = (0..self.0.ranks()).map(|rank| self.graph(Rank(rank))).collect();
-        Goal::new(ranks?)
+        GoalGraph::new(ranks?)
     }
 
     fn graph(&self, rank: Rank) -> Result<RankGraph, Error> {
@@ -95,22 +95,22 @@ impl<P: Program> Rounds<P> {
     }
 }
 
-impl<P: Program> Schedule for Rounds<P> {
-    type Progress = Progress;
+impl<P: RankProgram> Schedule for RoundSchedule<P> {
+    type Progress = RoundsProgress;
 
     fn ranks(&self) -> u32 {
         self.0.ranks()
     }
 
-    fn begin(&self, rank: Rank, free: &mut Vec<Operation>) -> Progress {
-        let mut progress = Progress::default();
+    fn begin(&self, rank: Rank, free: &mut Vec<Operation>) -> RoundsProgress {
+        let mut progress = RoundsProgress::default();
         self.next(rank, &mut progress, free);
         progress
     }
 
-    fn started(&self, _: Rank, _: &mut Progress, _: OpId, _: &mut Vec<Operation>) {}
+    fn started(&self, _: Rank, _: &mut RoundsProgress, _: OpId, _: &mut Vec<Operation>) {}
 
-    fn done(&self, rank: Rank, progress: &mut Progress, _: OpId, _: Time, free: &mut Vec<Operation>) {
+    fn done(&self, rank: Rank, progress: &mut RoundsProgress, _: OpId, _: Time, free: &mut Vec<Operation>) {
         progress.left -= 1;
         if progress.left == 0 {
             self.next(rank, progress, free);
@@ -123,22 +123,22 @@ mod tests {
     use rampart_memory::Bytes;
 
     use super::*;
-    use crate::model::detour::{Burst, CorrectedErrors, Cost, Nodes, Overlap, Rows, Undisturbed};
-    use crate::programs::pattern::{Stencil, Sweep};
+    use crate::model::detour::{Burst, CorrectedErrors, ErrorCost, NodeArrivals, Nodes, Overlap, Undisturbed};
+    use crate::programs::pattern::{Stencil, SweepPattern};
     use crate::{LogGops, simulate};
 
-    fn same_as_written_out<P: Program>(program: P) {
-        let (network, rounds) = (LogGops::loggopsim(), Rounds(program));
+    fn same_as_written_out<P: RankProgram>(program: P) {
+        let (network, rounds) = (LogGops::loggopsim(), RoundSchedule(program));
         let goal = rounds.written_out().unwrap();
         let errors = CorrectedErrors {
             nodes: Nodes::All,
             mean: Time::from_nanos(100_000),
             burst: Burst::SINGLE,
-            cost: Cost::Fixed(Time::from_nanos(20_000)),
+            cost: ErrorCost::Fixed(Time::from_nanos(20_000)),
             overlap: Overlap::Queued,
             seed: 7,
         };
-        let disturbed = Rows::new(errors).unwrap();
+        let disturbed = NodeArrivals::new(errors).unwrap();
         let quiet = simulate(&rounds, &network, &Undisturbed).unwrap();
         let noisy = simulate(&rounds, &network, &disturbed).unwrap();
         assert_eq!(simulate(&goal, &network, &Undisturbed).unwrap(), quiet);
@@ -157,7 +157,7 @@ mod tests {
                 reduced: Bytes::new(halo),
             });
         }
-        same_as_written_out(Sweep {
+        same_as_written_out(SweepPattern {
             grid: [4, 3],
             blocks: 5,
             steps: 2,
@@ -168,9 +168,11 @@ mod tests {
 
     #[test]
     fn a_sweep_runs_through_the_plane_as_a_wave() {
-        let sweep = |grid| Sweep { grid, blocks: 1, steps: 1, compute: Time::from_nanos(10_000), face: Bytes::new(1) };
-        let time =
-            |grid| simulate(&Rounds(sweep(grid)), &LogGops::loggopsim(), &Undisturbed).unwrap().makespan().nanos();
+        let sweep =
+            |grid| SweepPattern { grid, blocks: 1, steps: 1, compute: Time::from_nanos(10_000), face: Bytes::new(1) };
+        let time = |grid| {
+            simulate(&RoundSchedule(sweep(grid)), &LogGops::loggopsim(), &Undisturbed).unwrap().makespan().nanos()
+        };
         // Four corners, each a wave along the line: computing, and o + L + o to the next.
         assert_eq!(time([1, 1]), 4 * 10_000);
         assert!(time([8, 1]) >= 2 * 8 * 10_000, "there and back cannot overlap");

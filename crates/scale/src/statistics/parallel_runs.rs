@@ -9,7 +9,7 @@ use crate::error::Error;
 
 /// Threads, whether to stop, and whom to tell how many runs are done.
 #[derive(Clone, Copy)]
-pub struct Workshop<'a> {
+pub struct ParallelRuns<'a> {
     /// How many runs at once.
     pub threads: usize,
     /// Set to give up.
@@ -18,7 +18,7 @@ pub struct Workshop<'a> {
     pub done: &'a (dyn Fn(u64) + Sync),
 }
 
-impl Workshop<'_> {
+impl ParallelRuns<'_> {
     /// Makes the runs from 0 to `runs` - 1, and returns what came of them in their order.
     ///
     /// # Errors
@@ -54,7 +54,7 @@ mod tests {
             let done = |runs| {
                 counted.fetch_add(runs, Ordering::Relaxed);
             };
-            let workshop = Workshop { threads, stop: &AtomicBool::new(false), done: &done };
+            let workshop = ParallelRuns { threads, stop: &AtomicBool::new(false), done: &done };
             assert_eq!(
                 workshop.make(20, &|number| Ok(number * 2)).unwrap(),
                 (0..20).map(|n| n * 2).collect::<Vec<_>>()

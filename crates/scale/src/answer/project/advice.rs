@@ -27,7 +27,7 @@ impl Logging {
 
 /// What to do with a DIMM that errs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dimm {
+pub enum DimmAdvice {
     /// Its errors cost too much.
     Replace,
     /// They cost little. Errors that are corrected do not foretell others (004_c4a115d9f0ebac82.txt, note 8).
@@ -36,7 +36,7 @@ pub enum Dimm {
     Unclear,
 }
 
-impl Dimm {
+impl DimmAdvice {
     /// From what its errors cost, and half of the interval of that.
     #[must_use]
     pub fn of(cost: f64, uncertainty: f64) -> Self {
@@ -63,9 +63,9 @@ mod tests {
 
     #[test]
     fn a_dimm_is_replaced_only_where_that_is_sure() {
-        assert_eq!(Dimm::of(0.2, 0.05), Dimm::Replace);
-        assert_eq!(Dimm::of(0.02, 0.05), Dimm::Leave);
-        assert_eq!(Dimm::of(0.09, 0.05), Dimm::Unclear);
-        assert_eq!(Dimm::of(0.02, f64::INFINITY), Dimm::Unclear);
+        assert_eq!(DimmAdvice::of(0.2, 0.05), DimmAdvice::Replace);
+        assert_eq!(DimmAdvice::of(0.02, 0.05), DimmAdvice::Leave);
+        assert_eq!(DimmAdvice::of(0.09, 0.05), DimmAdvice::Unclear);
+        assert_eq!(DimmAdvice::of(0.02, f64::INFINITY), DimmAdvice::Unclear);
     }
 }

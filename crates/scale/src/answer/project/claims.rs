@@ -4,7 +4,7 @@
 
 /// A statement about some bars: what they cost lies between two limits.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Claim {
+pub struct FigureClaim {
     /// Of which figure.
     pub figure: u8,
     /// The statement.
@@ -31,8 +31,8 @@ const fn claim(
     path: Option<&'static str>,
     workloads: &'static [&'static str],
     range: (f64, f64),
-) -> Claim {
-    Claim { figure, words, panels, path, workloads, range }
+) -> FigureClaim {
+    FigureClaim { figure, words, panels, path, workloads, range }
 }
 
 const HARDWARE: Option<&str> = Some("hardware");
@@ -40,7 +40,7 @@ const SOFTWARE: Option<&str> = Some("software");
 const FIRMWARE: Option<&str> = Some("firmware");
 
 /// All of them.
-pub const ALL: [Claim; 17] = [
+pub const ALL: [FigureClaim; 17] = [
     claim(3, "corrected by hardware only: below 1 %", &[], HARDWARE, &[], (0.0, 0.01)),
     claim(3, "logged by software: below 10 % down to 10 ms on one node", &[], SOFTWARE, &[], (0.0, 0.1)),
     claim(3, "logged by firmware: below 10 % down to 1 s on one node", &["1 s", "10 s"], FIRMWARE, &[], (0.0, 0.1)),
@@ -81,7 +81,7 @@ pub const ALL: [Claim; 17] = [
     claim(7, "133 ms every 0.2 s: no progress to speak of", &["200 ms"], Some("133 ms"), &[], (10.0, ANY)),
 ];
 
-impl Claim {
+impl FigureClaim {
     /// Whether it is about the bars of this panel and path.
     #[must_use]
     pub fn is_of(&self, panel: &str, path: &str) -> bool {

@@ -2,9 +2,9 @@
 //!
 //! The paper prints its results as bars, without numbers; what it says of them in words is in [`claims`].
 
-use super::claims::{self, Claim};
+use super::claims::{self, FigureClaim};
 use crate::error::Error;
-use crate::model::detour::{Burst, CorrectedErrors, Cost, Nodes, Overlap};
+use crate::model::detour::{Burst, CorrectedErrors, ErrorCost, Nodes, Overlap};
 use crate::model::operation::Rank;
 use crate::model::system::{Reporting, System};
 use crate::programs::workload::{WORKLOADS, Workload};
@@ -15,7 +15,7 @@ const NODES: u32 = 16_384;
 
 /// A group of bars: one setting, a bar for each workload.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Setting {
+pub struct FigureSetting {
     /// What is varied beside the cost: a system, or a mean time between errors.
     pub panel: String,
     /// Who logs, or how long an error takes.
@@ -61,17 +61,17 @@ impl Figure {
     ///
     /// # Errors
     /// None: all systems named here are known.
-    pub fn settings(self, seed: u64) -> Result<Vec<Setting>, Error> {
+    pub fn settings(self, seed: u64) -> Result<Vec<FigureSetting>, Error> {
         let errors = |secs: f64, cost: Time, nodes: Nodes| CorrectedErrors {
             nodes,
             mean: Time::from_secs_f64(secs),
             burst: Burst::SINGLE,
-            cost: Cost::Fixed(cost),
+            cost: ErrorCost::Fixed(cost),
             overlap: Overlap::Queued,
             seed,
         };
-        let by_path = |panel: &str, nodes: u32, secs: f64, where_: Nodes, paths: &[Reporting]| -> Vec<Setting> {
-            let setting = |path: &Reporting| Setting {
+        let by_path = |panel: &str, nodes: u32, secs: f64, where_: Nodes, paths: &[Reporting]| -> Vec<FigureSetting> {
+            let setting = |path: &Reporting| FigureSetting {
                 panel: panel.to_owned(),
                 path: path.name().to_owned(),
                 nodes,
@@ -80,7 +80,7 @@ impl Figure {
             paths.iter().map(setting).collect()
         };
         let apart = |secs: f64| Time::from_secs_f64(secs).to_string();
-        let systems = |names: &[&str]| -> Result<Vec<Setting>, Error> {
+        let systems = |names: &[&str]| -> Result<Vec<FigureSetting>, Error> {
             let of = |name: &&str| {
                 let system = System::named(name)?;
                 let nodes = system.simulated.unwrap_or(NODES);
@@ -108,7 +108,7 @@ impl Figure {
             _ => {
                 let costs = [150, 10_000, 100_000, 775_000, 10_000_000, 133_000_000].map(Time::from_nanos);
                 let of = |secs: f64| {
-                    costs.map(|cost| Setting {
+                    costs.map(|cost| FigureSetting {
                         panel: apart(secs),
                         path: cost.to_string(),
                         nodes: NODES,
@@ -128,7 +128,7 @@ impl Figure {
 
     /// What the paper says of it.
     #[must_use]
-    pub fn claims(self) -> Vec<Claim> {
+    pub fn claims(self) -> Vec<FigureClaim> {
         claims::ALL.into_iter().filter(|claim| claim.figure == self.0).collect()
     }
 }

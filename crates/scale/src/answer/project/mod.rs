@@ -21,12 +21,12 @@ use rampart_memory::Bytes;
 
 use crate::answer::slowdown::{MOST_DRAWN, Slowdown};
 use crate::error::Error;
-use crate::model::detour::{CorrectedErrors, Nodes, Rows, Undisturbed};
+use crate::model::detour::{CorrectedErrors, NodeArrivals, Nodes, Undisturbed};
 use crate::model::network::LogGops;
-use crate::programs::rounds::Program;
-use crate::programs::workload::Running;
+use crate::programs::rounds::RankProgram;
+use crate::programs::workload::WorkloadRun;
 use crate::simulator::lockstep::Lockstep;
-use crate::statistics::parallel_runs::Workshop;
+use crate::statistics::parallel_runs::ParallelRuns;
 use crate::time::Time;
 
 pub use search::{BEARABLE, Bearable, bearable};
@@ -75,17 +75,17 @@ impl Projection {
 
 /// A program worked out, to be asked about many errors.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedProgram {
     lockstep: Lockstep,
     nodes: u32,
 }
 
-impl Prepared {
+impl PreparedProgram {
     /// Works the program out.
     ///
     /// # Errors
     /// Those of a run.
-    pub fn new(program: &Running, network: &LogGops) -> Result<Self, Error> {
+    pub fn new(program: &WorkloadRun, network: &LogGops) -> Result<Self, Error> {
         Ok(Self { lockstep: Lockstep::new(program, network)?, nodes: program.ranks() })
     }
 
@@ -110,15 +110,15 @@ impl Prepared {
         errors: &CorrectedErrors,
         runs: u64,
         wanted: u64,
-        workshop: &Workshop,
+        workshop: &ParallelRuns,
     ) -> Result<Projection, Error> {
         // Refused before anything takes long.
-        Rows::new(errors.clone())?;
+        NodeArrivals::new(errors.clone())?;
         let (cycles, expected) = self.length(errors, wanted)?;
         let undisturbed = self.lockstep.run(cycles, &Undisturbed, workshop.stop)?.makespan;
         let run = |number: u64| {
             let errors = CorrectedErrors { seed: errors.seed.wrapping_add(number), ..errors.clone() };
-            Ok(self.lockstep.run(cycles, &Rows::new(errors)?, workshop.stop)?.makespan)
+            Ok(self.lockstep.run(cycles, &NodeArrivals::new(errors)?, workshop.stop)?.makespan)
         };
         let disturbed = workshop.make(runs, &run)?;
         Ok(Projection { slowdown: Slowdown { undisturbed, disturbed }, cycles, expected })
@@ -146,7 +146,7 @@ impl Prepared {
 
 /// Memory that a run of a workload takes: its messages, worked out, and for each thread the times of its ranks.
 #[must_use]
-pub fn memory(program: &Running, threads: usize) -> Bytes {
+pub fn memory(program: &WorkloadRun, threads: usize) -> Bytes {
     Bytes::new(Lockstep::bytes_a_rank(program, threads) * u64::from(program.ranks()))
 }
 

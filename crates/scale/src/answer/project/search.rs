@@ -1,9 +1,9 @@
 //! The most frequent errors that a program bears.
 
-use super::Prepared;
+use super::PreparedProgram;
 use crate::error::Error;
 use crate::model::detour::CorrectedErrors;
-use crate::statistics::parallel_runs::Workshop;
+use crate::statistics::parallel_runs::ParallelRuns;
 use crate::time::Time;
 
 /// What a program bears: the paper's limit of 10 % (004_c4a115d9f0ebac82.txt, IV-B to IV-D).
@@ -31,11 +31,11 @@ pub enum Bearable {
 /// # Errors
 /// Those of a run.
 pub fn bearable(
-    prepared: &Prepared,
+    prepared: &PreparedProgram,
     errors: &CorrectedErrors,
     runs: u64,
     wanted: u64,
-    workshop: &Workshop,
+    workshop: &ParallelRuns,
 ) -> Result<Bearable, Error> {
     let bears = |mean: f64| -> Result<Option<bool>, Error> {
         let errors = CorrectedErrors { mean: Time::from_secs_f64(mean), ..errors.clone() };

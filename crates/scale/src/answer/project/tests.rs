@@ -13,13 +13,13 @@ fn errors(secs: f64, reporting: Reporting, nodes: Nodes) -> CorrectedErrors {
     CorrectedErrors { nodes, mean, burst, cost: reporting.cost(), overlap, seed: 1 }
 }
 
-fn in_workshop<T>(threads: usize, work: impl Fn(&Workshop) -> T) -> T {
-    work(&Workshop { threads, stop: &AtomicBool::new(false), done: &|_| {} })
+fn in_workshop<T>(threads: usize, work: impl Fn(&ParallelRuns) -> T) -> T {
+    work(&ParallelRuns { threads, stop: &AtomicBool::new(false), done: &|_| {} })
 }
 
-fn prepared(name: &str) -> Prepared {
+fn prepared(name: &str) -> PreparedProgram {
     let network = LogGops::cray_xc40();
-    Prepared::new(&Workload::named(name).unwrap().on(NODES, 1), &network).unwrap()
+    PreparedProgram::new(&Workload::named(name).unwrap().on(NODES, 1), &network).unwrap()
 }
 
 fn asked(name: &str, errors: &CorrectedErrors, threads: usize) -> Projection {

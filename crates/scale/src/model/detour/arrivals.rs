@@ -21,7 +21,7 @@ pub enum Overlap {
 
 /// How long an error takes the CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cost {
+pub enum ErrorCost {
     /// Each as long: 150 ns corrected by hardware only, 775 µs logged by the kernel (004_c4a115d9f0ebac82.txt, IV-C, figure 4).
     Fixed(Time),
     /// Each `nth` another time: firmware takes 7 ms, and 500 ms for each tenth, which it logs (IV-A, figure 2d).
@@ -37,7 +37,7 @@ pub enum Cost {
     Recorded(Vec<Time>),
 }
 
-impl Cost {
+impl ErrorCost {
     /// The mean of many, in seconds.
     pub(crate) fn mean_secs(&self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "a mean need not be exact")]
@@ -103,7 +103,7 @@ pub struct CorrectedErrors {
     /// How many come at once.
     pub burst: Burst,
     /// What each takes.
-    pub cost: Cost,
+    pub cost: ErrorCost,
     /// What becomes of one that comes during another.
     pub overlap: Overlap,
     /// Another seed, other errors.
@@ -133,11 +133,11 @@ const SHORTEST: Time = Time::from_nanos(1000);
 
 /// The rows of all nodes.
 #[derive(Clone, Debug)]
-pub struct Rows {
+pub struct NodeArrivals {
     errors: CorrectedErrors,
 }
 
-impl Rows {
+impl NodeArrivals {
     /// Rows of such errors.
     ///
     /// # Errors
@@ -145,9 +145,9 @@ impl Rows {
     pub fn new(errors: CorrectedErrors) -> Result<Self, Error> {
         let CorrectedErrors { mean, burst, .. } = errors;
         let nothing = match &errors.cost {
-            Cost::Fixed(_) => false,
-            Cost::EveryNth { nth, .. } => *nth == 0,
-            Cost::Recorded(times) => times.is_empty(),
+            ErrorCost::Fixed(_) => false,
+            ErrorCost::EveryNth { nth, .. } => *nth == 0,
+            ErrorCost::Recorded(times) => times.is_empty(),
         };
         if mean < SHORTEST || burst.errors == 0 || nothing {
             return Err(Error::NoSuchErrors);
@@ -182,7 +182,7 @@ impl Rows {
     }
 
     /// Moves on to the next detour.
-    fn advance(&self, rank: Rank, place: &mut Place) {
+    fn advance(&self, rank: Rank, place: &mut ArrivalCursor) {
         let taken_until = place.end;
         loop {
             place.arrival = place.arrival.plus(self.gap(rank, place.number));
@@ -201,7 +201,7 @@ impl Rows {
 
 /// Where a CPU is in the row of its node: the detour that it is in or comes to next.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct ArrivalCursor {
     start: Time,
     end: Time,
     /// When the last error that was drawn arrived.
@@ -212,18 +212,18 @@ pub struct Place {
     handled: u64,
 }
 
-impl Detours for Rows {
-    type Cursor = Place;
+impl Detours for NodeArrivals {
+    type Cursor = ArrivalCursor;
 
-    fn begin(&self, rank: Rank) -> Place {
-        let mut place = Place { start: Time::MAX, end: Time::ZERO, arrival: Time::ZERO, number: 0, handled: 0 };
+    fn begin(&self, rank: Rank) -> ArrivalCursor {
+        let mut place = ArrivalCursor { start: Time::MAX, end: Time::ZERO, arrival: Time::ZERO, number: 0, handled: 0 };
         if matches!(self.errors.nodes, Nodes::All) || self.errors.nodes == Nodes::One(rank) {
             self.advance(rank, &mut place);
         }
         place
     }
 
-    fn free_from(&self, rank: Rank, place: &mut Place, mut now: Time) -> Time {
+    fn free_from(&self, rank: Rank, place: &mut ArrivalCursor, mut now: Time) -> Time {
         while now >= place.start && now < Time::MAX {
             now = now.max(place.end);
             self.advance(rank, place);
@@ -231,11 +231,11 @@ impl Detours for Rows {
         now
     }
 
-    fn quiet_until(&self, place: &Place) -> Time {
+    fn quiet_until(&self, place: &ArrivalCursor) -> Time {
         place.start
     }
 
-    fn finish(&self, rank: Rank, place: &mut Place, start: Time, work: Time) -> Time {
+    fn finish(&self, rank: Rank, place: &mut ArrivalCursor, start: Time, work: Time) -> Time {
         if work == Time::ZERO {
             return start;
         }
@@ -260,24 +260,24 @@ mod tests {
     use super::*;
     use crate::programs::goal::graph::{After, Builder};
     use crate::simulator::engine::simulate;
-    use crate::{Goal, LogGops, Operation};
+    use crate::{GoalGraph, LogGops, Operation};
     use proptest::prelude::*;
 
     fn errors(mean_ns: u64, cost_ns: u64, overlap: Overlap) -> CorrectedErrors {
-        let (mean, cost) = (Time::from_nanos(mean_ns), Cost::Fixed(Time::from_nanos(cost_ns)));
+        let (mean, cost) = (Time::from_nanos(mean_ns), ErrorCost::Fixed(Time::from_nanos(cost_ns)));
         CorrectedErrors { nodes: Nodes::All, mean, burst: Burst::SINGLE, cost, overlap, seed: 1 }
     }
 
     fn any_errors() -> impl Strategy<Value = CorrectedErrors> {
         let cost = prop_oneof![
-            (0..3000_u64).prop_map(|nanos| Cost::Fixed(Time::from_nanos(nanos))),
-            (0..500_u64, 1..5_u64, 0..5000_u64).prop_map(|(each, nth, logged)| Cost::EveryNth {
+            (0..3000_u64).prop_map(|nanos| ErrorCost::Fixed(Time::from_nanos(nanos))),
+            (0..500_u64, 1..5_u64, 0..5000_u64).prop_map(|(each, nth, logged)| ErrorCost::EveryNth {
                 each: Time::from_nanos(each),
                 nth,
                 logged: Time::from_nanos(logged)
             }),
             prop::collection::vec(0..2000_u64, 1..4)
-                .prop_map(|times| Cost::Recorded(times.into_iter().map(Time::from_nanos).collect())),
+                .prop_map(|times| ErrorCost::Recorded(times.into_iter().map(Time::from_nanos).collect())),
         ];
         (cost, 1000..9000_u64, 1..4_u64, 0..500_u64, any::<bool>(), any::<u64>()).prop_map(
             |(cost, mean, errors, apart, queued, seed)| CorrectedErrors {
@@ -292,7 +292,7 @@ mod tests {
     }
 
     /// The slow twin: all errors first, then what each takes, in a list.
-    fn listed(rows: &Rows, rank: Rank, count: u64) -> Vec<(Time, Time)> {
+    fn listed(rows: &NodeArrivals, rank: Rank, count: u64) -> Vec<(Time, Time)> {
         let arrivals = (0..count).scan(Time::ZERO, |at, number| {
             *at = at.plus(rows.gap(rank, number));
             Some((number, *at))
@@ -324,16 +324,16 @@ mod tests {
         at.plus(left)
     }
 
-    fn calcs(pieces: &[u64]) -> Goal {
+    fn calcs(pieces: &[u64]) -> GoalGraph {
         let mut builder = Builder::default();
         let ids: Vec<_> = pieces.iter().map(|nanos| builder.add(Operation::calc(Time::from_nanos(*nanos)))).collect();
         ids.windows(2).for_each(|pair| builder.wait(pair[1], After::End, pair[0]));
-        Goal::new(vec![builder.finish(Rank(0)).unwrap()]).unwrap()
+        GoalGraph::new(vec![builder.finish(Rank(0)).unwrap()]).unwrap()
     }
 
     fn slowdown(errors: CorrectedErrors, seconds: u64) -> f64 {
         let work = calcs(&[seconds * 1_000_000_000]);
-        let run = simulate(&work, &LogGops::loggopsim(), &Rows::new(errors).unwrap()).unwrap();
+        let run = simulate(&work, &LogGops::loggopsim(), &NodeArrivals::new(errors).unwrap()).unwrap();
         #[expect(clippy::cast_precision_loss, reason = "a ratio")]
         let ratio = run.makespan().as_secs_f64() / seconds as f64;
         ratio
@@ -351,17 +351,20 @@ mod tests {
 
     #[test]
     fn firmware_that_logs_each_tenth_costs_its_mean() {
-        let cost = Cost::EveryNth { each: Time::from_nanos(7_000_000), nth: 10, logged: Time::from_nanos(500_000_000) };
+        let cost =
+            ErrorCost::EveryNth { each: Time::from_nanos(7_000_000), nth: 10, logged: Time::from_nanos(500_000_000) };
         let slow = slowdown(CorrectedErrors { cost, ..errors(1_000_000_000, 0, Overlap::Dropped) }, 50_000);
         assert!((slow / 1.0563 - 1.0).abs() < 0.01, "{slow}");
     }
 
     #[test]
     fn errors_on_one_node_leave_the_others_alone() {
-        let two = Goal::new([calcs(&[10_000]), calcs(&[10_000])].iter().map(|one| one.graphs()[0].clone()).collect())
-            .unwrap();
+        let two =
+            GoalGraph::new([calcs(&[10_000]), calcs(&[10_000])].iter().map(|one| one.graphs()[0].clone()).collect())
+                .unwrap();
         let rows =
-            Rows::new(CorrectedErrors { nodes: Nodes::One(Rank(1)), ..errors(1000, 500, Overlap::Dropped) }).unwrap();
+            NodeArrivals::new(CorrectedErrors { nodes: Nodes::One(Rank(1)), ..errors(1000, 500, Overlap::Dropped) })
+                .unwrap();
         let finished = simulate(&two, &LogGops::loggopsim(), &rows).unwrap().finished;
         assert_eq!(finished[0], Time::from_nanos(10_000));
         assert!(finished[1] > finished[0]);
@@ -369,19 +372,19 @@ mod tests {
 
     #[test]
     fn errors_that_leave_no_time_are_refused() {
-        let refused = Rows::new(errors(100_000_000, 133_000_000, Overlap::Queued)).unwrap_err();
+        let refused = NodeArrivals::new(errors(100_000_000, 133_000_000, Overlap::Queued)).unwrap_err();
         assert!(
             refused.to_string().starts_with("errors that take 133 ms each, one every 100 ms, leave no time"),
             "{refused}"
         );
-        assert!(Rows::new(errors(100_000_000, 133_000_000, Overlap::Dropped)).is_ok());
-        assert_eq!(Rows::new(errors(0, 1, Overlap::Dropped)).unwrap_err(), Error::NoSuchErrors);
+        assert!(NodeArrivals::new(errors(100_000_000, 133_000_000, Overlap::Dropped)).is_ok());
+        assert_eq!(NodeArrivals::new(errors(0, 1, Overlap::Dropped)).unwrap_err(), Error::NoSuchErrors);
     }
 
     proptest! {
         #[test]
         fn a_row_is_that_of_the_naive_list(errors in any_errors(), work in prop::collection::vec((0..4000_u64, 0..4000_u64), 1..12)) {
-            let Ok(rows) = Rows::new(errors) else { return Ok(()) };
+            let Ok(rows) = NodeArrivals::new(errors) else { return Ok(()) };
             let list = listed(&rows, Rank(3), 4000);
             let (mut place, mut now) = (rows.begin(Rank(3)), Time::ZERO);
             for (idle, work) in work {
@@ -398,7 +401,7 @@ mod tests {
         fn what_a_program_loses_does_not_depend_on_how_its_work_is_cut(
             errors in any_errors(), pieces in prop::collection::vec(0..5000_u64, 1..20),
         ) {
-            let Ok(rows) = Rows::new(errors) else { return Ok(()) };
+            let Ok(rows) = NodeArrivals::new(errors) else { return Ok(()) };
             let run = |goal| simulate(&goal, &LogGops::loggopsim(), &rows).unwrap().makespan();
             prop_assert_eq!(run(calcs(&pieces)), run(calcs(&[pieces.iter().sum()])));
         }

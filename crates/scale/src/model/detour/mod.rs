@@ -10,7 +10,7 @@ mod arrivals;
 use crate::model::operation::Rank;
 use crate::time::Time;
 
-pub use arrivals::{Burst, CorrectedErrors, Cost, Nodes, Overlap, Place, Rows};
+pub use arrivals::{ArrivalCursor, Burst, CorrectedErrors, ErrorCost, NodeArrivals, Nodes, Overlap};
 
 /// The detours of all nodes; one rank runs on each. All CPUs of a rank are taken at once.
 pub trait Detours {

@@ -1,12 +1,12 @@
 //! From each to each.
 
-use super::Part;
+use super::RankPart;
 
 /// Messages that are on their way at once in the scattered algorithm: MPICH's `MPIR_CVAR_ALLTOALL_THROTTLE`.
 pub const AT_ONCE: u32 = 32;
 
 /// Bruck: in round j, all that has to go a distance with bit j goes 2^j on.
-pub(super) fn bruck(part: &mut Part, round: u32) -> bool {
+pub(super) fn bruck(part: &mut RankPart, round: u32) -> bool {
     if round >= part.doublings() {
         return false;
     }
@@ -21,7 +21,7 @@ pub(super) fn bruck(part: &mut Part, round: u32) -> bool {
 }
 
 /// Each in turn, so many at once.
-pub(super) fn pairwise(part: &mut Part, round: u32, at_once: u32) -> bool {
+pub(super) fn pairwise(part: &mut RankPart, round: u32, at_once: u32) -> bool {
     let first = round.saturating_mul(at_once).saturating_add(1);
     for distance in first..part.ranks.min(first.saturating_add(at_once)) {
         part.send(part.after(distance), part.bytes);

@@ -3,10 +3,10 @@
 //! Where partners must be a power of two, of the first 2·r ranks each even one hands its part to the odd one after it and gets the
 //! result from it in the end, r being the ranks above the power; the others are numbered anew without it (Thakur et al., 4.5).
 
-use super::Part;
+use super::RankPart;
 use crate::model::operation::Rank;
 
-pub(super) fn dissemination(part: &mut Part, round: u32) -> bool {
+pub(super) fn dissemination(part: &mut RankPart, round: u32) -> bool {
     if round >= part.doublings() {
         return false;
     }
@@ -23,11 +23,11 @@ enum Role {
     Active(u32),
 }
 
-fn power(part: &Part) -> u32 {
+fn power(part: &RankPart) -> u32 {
     1 << part.ranks.ilog2()
 }
 
-fn role(part: &Part) -> Role {
+fn role(part: &RankPart) -> Role {
     let above = part.ranks - power(part);
     match part.me {
         me if me >= 2 * above => Role::Active(me - above),
@@ -37,13 +37,13 @@ fn role(part: &Part) -> Role {
 }
 
 /// The rank with a number among the power of two.
-fn active(part: &Part, number: u32) -> u32 {
+fn active(part: &RankPart, number: u32) -> u32 {
     let above = part.ranks - power(part);
     if number < above { 2 * number + 1 } else { number + above }
 }
 
 /// What idle ranks give before all else, and the ranks that take it.
-fn fold_in(part: &mut Part) {
+fn fold_in(part: &mut RankPart) {
     match role(part) {
         Role::Idle => part.send(part.me + 1, part.bytes),
         Role::Active(_) if is_paired(part) => part.recv(part.me - 1, part.bytes),
@@ -52,7 +52,7 @@ fn fold_in(part: &mut Part) {
 }
 
 /// What idle ranks get after all else.
-fn fold_out(part: &mut Part) {
+fn fold_out(part: &mut RankPart) {
     match role(part) {
         Role::Idle => part.recv(part.me + 1, part.bytes),
         Role::Active(_) if is_paired(part) => part.send(part.me - 1, part.bytes),
@@ -60,17 +60,17 @@ fn fold_out(part: &mut Part) {
     }
 }
 
-fn is_paired(part: &Part) -> bool {
+fn is_paired(part: &RankPart) -> bool {
     part.me < 2 * (part.ranks - power(part))
 }
 
-fn swap(part: &mut Part, partner: u32, bytes: u64) {
+fn swap(part: &mut RankPart, partner: u32, bytes: u64) {
     part.send(partner, bytes);
     part.recv(partner, bytes);
 }
 
 /// Recursive doubling.
-pub(super) fn allreduce(part: &mut Part, round: u32) -> bool {
+pub(super) fn allreduce(part: &mut RankPart, round: u32) -> bool {
     let doublings = part.ranks.ilog2();
     match (round, role(part)) {
         (0, _) => fold_in(part),
@@ -84,7 +84,7 @@ pub(super) fn allreduce(part: &mut Part, round: u32) -> bool {
 }
 
 /// Recursive halving, then recursive doubling the same way back.
-pub(super) fn rabenseifner(part: &mut Part, round: u32) -> bool {
+pub(super) fn rabenseifner(part: &mut RankPart, round: u32) -> bool {
     let doublings = part.ranks.ilog2();
     match (round, role(part)) {
         (0, _) => fold_in(part),
@@ -97,13 +97,13 @@ pub(super) fn rabenseifner(part: &mut Part, round: u32) -> bool {
 }
 
 /// A swap over bit `level`; the nearer, the less of the whole is at stake later on, so the first is of half of it.
-fn halve(part: &mut Part, number: u32, level: u32) {
+fn halve(part: &mut RankPart, number: u32, level: u32) {
     let bytes = part.bytes.div_ceil(2 << level);
     swap(part, active(part, number ^ (1 << level)), bytes);
 }
 
 /// Recursive halving, then a gather of the parts to the root, which must be an active rank: an idle one gets them from its pair.
-pub(super) fn reduce(part: &mut Part, root: Rank, round: u32) -> bool {
+pub(super) fn reduce(part: &mut RankPart, root: Rank, round: u32) -> bool {
     let doublings = part.ranks.ilog2();
     let root_is_idle = is_idle(part, root.0);
     let head = if root_is_idle { root.0 + 1 } else { root.0 };
@@ -127,7 +127,7 @@ pub(super) fn reduce(part: &mut Part, root: Rank, round: u32) -> bool {
 
 /// One of two gives its part to the other, which is nearer to the head. Levels come from the highest down, so that a part that was
 /// given away is complete below.
-fn collect(part: &mut Part, from_head: u32, number: u32, level: u32) {
+fn collect(part: &mut RankPart, from_head: u32, number: u32, level: u32) {
     let bytes = part.bytes.div_ceil(2 << level);
     let partner = active(part, number ^ (1 << level));
     if from_head >> level == 1 {
@@ -137,24 +137,24 @@ fn collect(part: &mut Part, from_head: u32, number: u32, level: u32) {
     }
 }
 
-fn is_idle(part: &Part, rank: u32) -> bool {
+fn is_idle(part: &RankPart, rank: u32) -> bool {
     rank < 2 * (part.ranks - power(part)) && rank.is_multiple_of(2)
 }
 
 /// The number of an active rank.
-fn number_of(part: &Part, rank: u32) -> u32 {
+fn number_of(part: &RankPart, rank: u32) -> u32 {
     let above = part.ranks - power(part);
     if rank < 2 * above { rank / 2 } else { rank - above }
 }
 
 /// A reduce-scatter and an allgather, both round the ring.
-pub(super) fn allreduce_ring(part: &mut Part, round: u32) -> bool {
+pub(super) fn allreduce_ring(part: &mut RankPart, round: u32) -> bool {
     part.bytes = part.bytes.div_ceil(part.ranks.into());
     let once = part.ranks - 1;
     allgather_ring(part, if round < once { round } else { round - once }) && round < 2 * once
 }
 
-pub(super) fn allgather_ring(part: &mut Part, round: u32) -> bool {
+pub(super) fn allgather_ring(part: &mut RankPart, round: u32) -> bool {
     if round + 1 >= part.ranks {
         return false;
     }
@@ -164,7 +164,7 @@ pub(super) fn allgather_ring(part: &mut Part, round: u32) -> bool {
 }
 
 /// Only where ranks are a power of two.
-pub(super) fn allgather_doubling(part: &mut Part, round: u32) -> bool {
+pub(super) fn allgather_doubling(part: &mut RankPart, round: u32) -> bool {
     if round >= part.doublings() {
         return false;
     }
@@ -172,7 +172,7 @@ pub(super) fn allgather_doubling(part: &mut Part, round: u32) -> bool {
     true
 }
 
-pub(super) fn allgather_bruck(part: &mut Part, round: u32) -> bool {
+pub(super) fn allgather_bruck(part: &mut RankPart, round: u32) -> bool {
     if round >= part.doublings() {
         return false;
     }
@@ -184,7 +184,7 @@ pub(super) fn allgather_bruck(part: &mut Part, round: u32) -> bool {
 }
 
 /// Partners exchange what they have of all before them.
-pub(super) fn scan(part: &mut Part, round: u32) -> bool {
+pub(super) fn scan(part: &mut RankPart, round: u32) -> bool {
     if round >= part.doublings() {
         return false;
     }

@@ -28,7 +28,7 @@ use crate::model::operation::{COLLECTIVES, Operation, Rank};
 /// What a collective does. Bytes are those of one rank's contribution: of `MPI_Allgather`, what each gives; of `MPI_Alltoall`, what
 /// each gives to each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum CollectiveKind {
     /// `MPI_Barrier`.
     Barrier,
     /// `MPI_Bcast`.
@@ -49,7 +49,7 @@ pub enum Kind {
     Scan,
 }
 
-impl Kind {
+impl CollectiveKind {
     /// The rank that is unlike the others.
     pub(crate) fn root(self) -> Option<Rank> {
         match self {
@@ -85,7 +85,7 @@ pub enum Algorithm {
 /// A collective of all ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Collective {
-    kind: Kind,
+    kind: CollectiveKind,
     algorithm: Algorithm,
     bytes: u64,
 }
@@ -93,44 +93,44 @@ pub struct Collective {
 impl Collective {
     /// By the algorithm that MPICH picks for this size and number of ranks.
     #[must_use]
-    pub fn new(kind: Kind, bytes: Bytes, ranks: u32) -> Self {
+    pub fn new(kind: CollectiveKind, bytes: Bytes, ranks: u32) -> Self {
         let (bytes, count) = (bytes.get(), u64::from(ranks));
         let algorithm = match kind {
-            Kind::Barrier => Algorithm::Dissemination,
-            Kind::Gather(_) | Kind::Scatter(_) => Algorithm::Binomial,
-            Kind::Scan => Algorithm::RecursiveDoubling,
-            Kind::Broadcast(_) if bytes < 12_288 || ranks < 8 => Algorithm::Binomial,
-            Kind::Broadcast(_) => Algorithm::ScatterAllgather,
-            Kind::Reduce(_) if bytes <= 2048 => Algorithm::Binomial,
-            Kind::Allreduce if bytes <= 2048 => Algorithm::RecursiveDoubling,
-            Kind::Reduce(_) | Kind::Allreduce => Algorithm::Rabenseifner,
-            Kind::Allgather if ranks.is_power_of_two() && bytes.saturating_mul(count) < 524_288 => {
+            CollectiveKind::Barrier => Algorithm::Dissemination,
+            CollectiveKind::Gather(_) | CollectiveKind::Scatter(_) => Algorithm::Binomial,
+            CollectiveKind::Scan => Algorithm::RecursiveDoubling,
+            CollectiveKind::Broadcast(_) if bytes < 12_288 || ranks < 8 => Algorithm::Binomial,
+            CollectiveKind::Broadcast(_) => Algorithm::ScatterAllgather,
+            CollectiveKind::Reduce(_) if bytes <= 2048 => Algorithm::Binomial,
+            CollectiveKind::Allreduce if bytes <= 2048 => Algorithm::RecursiveDoubling,
+            CollectiveKind::Reduce(_) | CollectiveKind::Allreduce => Algorithm::Rabenseifner,
+            CollectiveKind::Allgather if ranks.is_power_of_two() && bytes.saturating_mul(count) < 524_288 => {
                 Algorithm::RecursiveDoubling
             }
-            Kind::Allgather if bytes.saturating_mul(count) < 81_920 => Algorithm::Bruck,
-            Kind::Allgather => Algorithm::Ring,
-            Kind::Alltoall if bytes <= 256 && ranks >= 8 => Algorithm::Bruck,
-            Kind::Alltoall if bytes <= 32_768 => Algorithm::Scattered,
-            Kind::Alltoall => Algorithm::Pairwise,
+            CollectiveKind::Allgather if bytes.saturating_mul(count) < 81_920 => Algorithm::Bruck,
+            CollectiveKind::Allgather => Algorithm::Ring,
+            CollectiveKind::Alltoall if bytes <= 256 && ranks >= 8 => Algorithm::Bruck,
+            CollectiveKind::Alltoall if bytes <= 32_768 => Algorithm::Scattered,
+            CollectiveKind::Alltoall => Algorithm::Pairwise,
         };
         Self { kind, algorithm, bytes }
     }
 
     /// By this algorithm; `None` if it cannot do that with so many ranks.
     #[must_use]
-    pub fn by(algorithm: Algorithm, kind: Kind, bytes: Bytes, ranks: u32) -> Option<Self> {
+    pub fn by(algorithm: Algorithm, kind: CollectiveKind, bytes: Bytes, ranks: u32) -> Option<Self> {
         use Algorithm as A;
         let can = match kind {
-            Kind::Barrier => algorithm == A::Dissemination,
-            Kind::Gather(_) | Kind::Scatter(_) => algorithm == A::Binomial,
-            Kind::Scan => algorithm == A::RecursiveDoubling,
-            Kind::Broadcast(_) => matches!(algorithm, A::Binomial | A::ScatterAllgather),
-            Kind::Reduce(_) => matches!(algorithm, A::Binomial | A::Rabenseifner),
-            Kind::Allreduce => matches!(algorithm, A::RecursiveDoubling | A::Rabenseifner | A::Ring),
-            Kind::Allgather => {
+            CollectiveKind::Barrier => algorithm == A::Dissemination,
+            CollectiveKind::Gather(_) | CollectiveKind::Scatter(_) => algorithm == A::Binomial,
+            CollectiveKind::Scan => algorithm == A::RecursiveDoubling,
+            CollectiveKind::Broadcast(_) => matches!(algorithm, A::Binomial | A::ScatterAllgather),
+            CollectiveKind::Reduce(_) => matches!(algorithm, A::Binomial | A::Rabenseifner),
+            CollectiveKind::Allreduce => matches!(algorithm, A::RecursiveDoubling | A::Rabenseifner | A::Ring),
+            CollectiveKind::Allgather => {
                 matches!(algorithm, A::Bruck | A::Ring) || algorithm == A::RecursiveDoubling && ranks.is_power_of_two()
             }
-            Kind::Alltoall => matches!(algorithm, A::Bruck | A::Pairwise | A::Scattered),
+            CollectiveKind::Alltoall => matches!(algorithm, A::Bruck | A::Pairwise | A::Scattered),
         };
         can.then_some(Self { kind, algorithm, bytes: bytes.get() })
     }
@@ -143,39 +143,39 @@ impl Collective {
 
     /// Appends what a rank does in a round, 0 first, perhaps nothing; whether a later round may follow.
     pub(crate) fn round(&self, rank: Rank, ranks: u32, round: u32, out: &mut Vec<Operation>) -> bool {
-        let mut part = Part { me: rank.0, ranks, bytes: self.bytes, out };
+        let mut part = RankPart { me: rank.0, ranks, bytes: self.bytes, out };
         match (self.kind, self.algorithm) {
-            (Kind::Barrier, _) => exchange::dissemination(&mut part, round),
-            (Kind::Broadcast(root), Algorithm::Binomial) => tree::broadcast(&mut part, root, round),
-            (Kind::Broadcast(root), _) => tree::scatter_allgather(&mut part, root, round),
-            (Kind::Reduce(root), Algorithm::Binomial) => tree::reduce(&mut part, root, round),
-            (Kind::Reduce(root), _) => exchange::reduce(&mut part, root, round),
-            (Kind::Gather(root), _) => tree::gather(&mut part, root, round),
-            (Kind::Scatter(root), _) => tree::scatter(&mut part, root, round),
-            (Kind::Allreduce, Algorithm::RecursiveDoubling) => exchange::allreduce(&mut part, round),
-            (Kind::Allreduce, Algorithm::Ring) => exchange::allreduce_ring(&mut part, round),
-            (Kind::Allreduce, _) => exchange::rabenseifner(&mut part, round),
-            (Kind::Allgather, Algorithm::RecursiveDoubling) => exchange::allgather_doubling(&mut part, round),
-            (Kind::Allgather, Algorithm::Bruck) => exchange::allgather_bruck(&mut part, round),
-            (Kind::Allgather, _) => exchange::allgather_ring(&mut part, round),
-            (Kind::Alltoall, Algorithm::Bruck) => alltoall::bruck(&mut part, round),
-            (Kind::Alltoall, Algorithm::Scattered) => alltoall::pairwise(&mut part, round, alltoall::AT_ONCE),
-            (Kind::Alltoall, _) => alltoall::pairwise(&mut part, round, 1),
-            (Kind::Scan, _) => exchange::scan(&mut part, round),
+            (CollectiveKind::Barrier, _) => exchange::dissemination(&mut part, round),
+            (CollectiveKind::Broadcast(root), Algorithm::Binomial) => tree::broadcast(&mut part, root, round),
+            (CollectiveKind::Broadcast(root), _) => tree::scatter_allgather(&mut part, root, round),
+            (CollectiveKind::Reduce(root), Algorithm::Binomial) => tree::reduce(&mut part, root, round),
+            (CollectiveKind::Reduce(root), _) => exchange::reduce(&mut part, root, round),
+            (CollectiveKind::Gather(root), _) => tree::gather(&mut part, root, round),
+            (CollectiveKind::Scatter(root), _) => tree::scatter(&mut part, root, round),
+            (CollectiveKind::Allreduce, Algorithm::RecursiveDoubling) => exchange::allreduce(&mut part, round),
+            (CollectiveKind::Allreduce, Algorithm::Ring) => exchange::allreduce_ring(&mut part, round),
+            (CollectiveKind::Allreduce, _) => exchange::rabenseifner(&mut part, round),
+            (CollectiveKind::Allgather, Algorithm::RecursiveDoubling) => exchange::allgather_doubling(&mut part, round),
+            (CollectiveKind::Allgather, Algorithm::Bruck) => exchange::allgather_bruck(&mut part, round),
+            (CollectiveKind::Allgather, _) => exchange::allgather_ring(&mut part, round),
+            (CollectiveKind::Alltoall, Algorithm::Bruck) => alltoall::bruck(&mut part, round),
+            (CollectiveKind::Alltoall, Algorithm::Scattered) => alltoall::pairwise(&mut part, round, alltoall::AT_ONCE),
+            (CollectiveKind::Alltoall, _) => alltoall::pairwise(&mut part, round, 1),
+            (CollectiveKind::Scan, _) => exchange::scan(&mut part, round),
         }
     }
 }
 
 /// One rank's part in a collective.
 #[derive(Debug)]
-pub struct Part<'a> {
+pub struct RankPart<'a> {
     me: u32,
     ranks: u32,
     bytes: u64,
     out: &'a mut Vec<Operation>,
 }
 
-impl Part<'_> {
+impl RankPart<'_> {
     fn send(&mut self, to: u32, bytes: u64) {
         self.out.push(Operation::send(Rank(to), Bytes::new(bytes), COLLECTIVES));
     }

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use proptest::prelude::*;
 use rampart_memory::Bytes;
 
-use super::{Algorithm, Collective, Kind};
+use super::{Algorithm, Collective, CollectiveKind};
 use crate::model::operation::{Action, Operation, Rank};
 
 /// Messages on their way: bytes, and what the sender knew.
@@ -86,7 +86,7 @@ const ALGORITHMS: [Algorithm; 9] = [
     Algorithm::Scattered,
 ];
 
-fn all_of(kind: Kind, bytes: u64, ranks: u32) -> impl Iterator<Item = Collective> {
+fn all_of(kind: CollectiveKind, bytes: u64, ranks: u32) -> impl Iterator<Item = Collective> {
     ALGORITHMS.into_iter().filter_map(move |algorithm| Collective::by(algorithm, kind, Bytes::new(bytes), ranks))
 }
 
@@ -94,13 +94,15 @@ fn all_of(kind: Kind, bytes: u64, ranks: u32) -> impl Iterator<Item = Collective
 fn everyone_learns_of_everyone_where_the_collective_says_so() {
     for ranks in (1..=20).chain([31, 32, 33, 64, 70]) {
         let everyone: BTreeSet<u32> = (0..ranks).collect();
-        for kind in [Kind::Barrier, Kind::Allreduce, Kind::Allgather, Kind::Alltoall] {
+        for kind in
+            [CollectiveKind::Barrier, CollectiveKind::Allreduce, CollectiveKind::Allgather, CollectiveKind::Alltoall]
+        {
             for collective in all_of(kind, 1000, ranks) {
                 let (known, _) = knowledge(collective, ranks, |_| true);
                 assert!(known.iter().all(|known| *known == everyone), "{collective:?} of {ranks}: {known:?}");
             }
         }
-        for collective in all_of(Kind::Scan, 8, ranks) {
+        for collective in all_of(CollectiveKind::Scan, 8, ranks) {
             let (known, _) = knowledge(collective, ranks, |_| true);
             assert!((0..ranks).all(|rank| (0..=rank).all(|below| known[rank as usize].contains(&below))), "{ranks}");
         }
@@ -111,14 +113,16 @@ fn everyone_learns_of_everyone_where_the_collective_says_so() {
 fn the_root_learns_of_all_and_all_of_the_root() {
     for ranks in (1..=20).chain([32, 33]) {
         for root in (0..ranks).map(Rank) {
-            for collective in
-                [Kind::Reduce(root), Kind::Gather(root)].into_iter().flat_map(|kind| all_of(kind, 4096, ranks))
+            for collective in [CollectiveKind::Reduce(root), CollectiveKind::Gather(root)]
+                .into_iter()
+                .flat_map(|kind| all_of(kind, 4096, ranks))
             {
                 let (known, _) = knowledge(collective, ranks, |_| true);
                 assert_eq!(known[root.index()].len(), ranks as usize, "{collective:?} of {ranks}");
             }
-            for collective in
-                [Kind::Broadcast(root), Kind::Scatter(root)].into_iter().flat_map(|kind| all_of(kind, 4096, ranks))
+            for collective in [CollectiveKind::Broadcast(root), CollectiveKind::Scatter(root)]
+                .into_iter()
+                .flat_map(|kind| all_of(kind, 4096, ranks))
             {
                 let (known, _) = knowledge(collective, ranks, |rank| rank == root.0);
                 assert!(known.iter().all(|known| known.contains(&root.0)), "{collective:?} of {ranks}");
@@ -134,21 +138,21 @@ fn they_send_what_the_literature_says_they_send() {
         knowledge(collective, ranks, |_| true).1
     };
     let root = Rank(0);
-    assert_eq!(sent(Algorithm::Binomial, Kind::Broadcast(root), 100, 13), 12 * 100);
-    assert_eq!(sent(Algorithm::RecursiveDoubling, Kind::Allreduce, 8, 16), 16 * 4 * 8);
+    assert_eq!(sent(Algorithm::Binomial, CollectiveKind::Broadcast(root), 100, 13), 12 * 100);
+    assert_eq!(sent(Algorithm::RecursiveDoubling, CollectiveKind::Allreduce, 8, 16), 16 * 4 * 8);
     // 2 (p - 1) / p of the data from each.
-    assert_eq!(sent(Algorithm::Rabenseifner, Kind::Allreduce, 1600, 16), 16 * 2 * 1500);
-    assert_eq!(sent(Algorithm::Ring, Kind::Allreduce, 1500, 15), 15 * 2 * 1400);
-    assert_eq!(sent(Algorithm::Rabenseifner, Kind::Reduce(root), 1600, 16), 16 * 1500 + 4 * 800);
+    assert_eq!(sent(Algorithm::Rabenseifner, CollectiveKind::Allreduce, 1600, 16), 16 * 2 * 1500);
+    assert_eq!(sent(Algorithm::Ring, CollectiveKind::Allreduce, 1500, 15), 15 * 2 * 1400);
+    assert_eq!(sent(Algorithm::Rabenseifner, CollectiveKind::Reduce(root), 1600, 16), 16 * 1500 + 4 * 800);
     // p - 1 contributions for each.
     for algorithm in [Algorithm::Bruck, Algorithm::Ring] {
-        assert_eq!(sent(algorithm, Kind::Allgather, 10, 13), 13 * 12 * 10);
+        assert_eq!(sent(algorithm, CollectiveKind::Allgather, 10, 13), 13 * 12 * 10);
     }
-    assert_eq!(sent(Algorithm::Pairwise, Kind::Alltoall, 10, 13), 13 * 12 * 10);
-    assert_eq!(sent(Algorithm::Scattered, Kind::Alltoall, 10, 40), 40 * 39 * 10);
+    assert_eq!(sent(Algorithm::Pairwise, CollectiveKind::Alltoall, 10, 13), 13 * 12 * 10);
+    assert_eq!(sent(Algorithm::Scattered, CollectiveKind::Alltoall, 10, 40), 40 * 39 * 10);
     // A block travels as many hops as its distance has bits: over 16 ranks 32 of 64.
-    assert_eq!(sent(Algorithm::Bruck, Kind::Alltoall, 10, 16), 16 * 32 * 10);
-    assert_eq!(sent(Algorithm::Binomial, Kind::Gather(root), 10, 8), (4 + 2 + 4 + 2) * 10);
+    assert_eq!(sent(Algorithm::Bruck, CollectiveKind::Alltoall, 10, 16), 16 * 32 * 10);
+    assert_eq!(sent(Algorithm::Binomial, CollectiveKind::Gather(root), 10, 8), (4 + 2 + 4 + 2) * 10);
 }
 
 #[test]
@@ -156,17 +160,17 @@ fn the_algorithm_is_the_one_that_mpich_picks() {
     use Algorithm as A;
     let picked = |kind, bytes, ranks| Collective::new(kind, Bytes::new(bytes), ranks).algorithm();
     for (kind, bytes, ranks, algorithm) in [
-        (Kind::Allreduce, 2048, 1000, A::RecursiveDoubling),
-        (Kind::Allreduce, 2049, 1000, A::Rabenseifner),
-        (Kind::Broadcast(Rank(0)), 12_287, 64, A::Binomial),
-        (Kind::Broadcast(Rank(0)), 12_288, 64, A::ScatterAllgather),
-        (Kind::Broadcast(Rank(0)), 1 << 20, 7, A::Binomial),
-        (Kind::Allgather, 1000, 64, A::RecursiveDoubling),
-        (Kind::Allgather, 1000, 63, A::Bruck),
-        (Kind::Allgather, 10_000, 63, A::Ring),
-        (Kind::Alltoall, 256, 8, A::Bruck),
-        (Kind::Alltoall, 256, 7, A::Scattered),
-        (Kind::Alltoall, 32_769, 8, A::Pairwise),
+        (CollectiveKind::Allreduce, 2048, 1000, A::RecursiveDoubling),
+        (CollectiveKind::Allreduce, 2049, 1000, A::Rabenseifner),
+        (CollectiveKind::Broadcast(Rank(0)), 12_287, 64, A::Binomial),
+        (CollectiveKind::Broadcast(Rank(0)), 12_288, 64, A::ScatterAllgather),
+        (CollectiveKind::Broadcast(Rank(0)), 1 << 20, 7, A::Binomial),
+        (CollectiveKind::Allgather, 1000, 64, A::RecursiveDoubling),
+        (CollectiveKind::Allgather, 1000, 63, A::Bruck),
+        (CollectiveKind::Allgather, 10_000, 63, A::Ring),
+        (CollectiveKind::Alltoall, 256, 8, A::Bruck),
+        (CollectiveKind::Alltoall, 256, 7, A::Scattered),
+        (CollectiveKind::Alltoall, 32_769, 8, A::Pairwise),
     ] {
         assert_eq!(picked(kind, bytes, ranks), algorithm, "{kind:?} {bytes} {ranks}");
     }
@@ -177,8 +181,8 @@ proptest! {
     fn whatever_is_picked_ends_and_leaves_no_message(which in 0..9_usize, bytes in 0..1_000_000_u64, ranks in 1..50_u32, root: u32) {
         let root = Rank(root % ranks);
         let kinds = [
-            Kind::Barrier, Kind::Broadcast(root), Kind::Reduce(root), Kind::Gather(root), Kind::Scatter(root), Kind::Allreduce,
-            Kind::Allgather, Kind::Alltoall, Kind::Scan,
+            CollectiveKind::Barrier, CollectiveKind::Broadcast(root), CollectiveKind::Reduce(root), CollectiveKind::Gather(root), CollectiveKind::Scatter(root), CollectiveKind::Allreduce,
+            CollectiveKind::Allgather, CollectiveKind::Alltoall, CollectiveKind::Scan,
         ];
         knowledge(Collective::new(kinds[which], Bytes::new(bytes), ranks), ranks, |_| true);
     }

@@ -1,6 +1,6 @@
 //! Along a binomial tree: the parent of a rank is that without its lowest bit, counted from the root.
 
-use super::{Part, exchange};
+use super::{RankPart, exchange};
 use crate::model::operation::Rank;
 
 /// A rank's place in the tree.
@@ -12,7 +12,7 @@ struct Place {
 }
 
 impl Place {
-    fn of(part: &Part, root: Rank) -> Self {
+    fn of(part: &RankPart, root: Rank) -> Self {
         Self { number: part.before(root.0), root: root.0, ranks: part.ranks }
     }
 
@@ -41,16 +41,16 @@ impl Place {
 }
 
 /// In the first round from the parent, in the second to all children, the largest subtree first.
-pub(super) fn broadcast(part: &mut Part, root: Rank, round: u32) -> bool {
+pub(super) fn broadcast(part: &mut RankPart, root: Rank, round: u32) -> bool {
     down(part, root, round, |part, _| part.bytes)
 }
 
 /// As a broadcast; each message is what its subtree needs.
-pub(super) fn scatter(part: &mut Part, root: Rank, round: u32) -> bool {
+pub(super) fn scatter(part: &mut RankPart, root: Rank, round: u32) -> bool {
     down(part, root, round, |part, subtree| part.bytes.saturating_mul(subtree))
 }
 
-fn down(part: &mut Part, root: Rank, round: u32, bytes: impl Fn(&Part, u64) -> u64) -> bool {
+fn down(part: &mut RankPart, root: Rank, round: u32, bytes: impl Fn(&RankPart, u64) -> u64) -> bool {
     let place = Place::of(part, root);
     if round == 0 {
         if let Some(parent) = place.parent() {
@@ -67,16 +67,16 @@ fn down(part: &mut Part, root: Rank, round: u32, bytes: impl Fn(&Part, u64) -> u
 }
 
 /// A round for each bit: from the child over it, or to the parent at last.
-pub(super) fn reduce(part: &mut Part, root: Rank, round: u32) -> bool {
+pub(super) fn reduce(part: &mut RankPart, root: Rank, round: u32) -> bool {
     up(part, root, round, |part, _| part.bytes)
 }
 
 /// As a reduce; each message is what its subtree has.
-pub(super) fn gather(part: &mut Part, root: Rank, round: u32) -> bool {
+pub(super) fn gather(part: &mut RankPart, root: Rank, round: u32) -> bool {
     up(part, root, round, |part, subtree| part.bytes.saturating_mul(subtree))
 }
 
-fn up(part: &mut Part, root: Rank, round: u32, bytes: impl Fn(&Part, u64) -> u64) -> bool {
+fn up(part: &mut RankPart, root: Rank, round: u32, bytes: impl Fn(&RankPart, u64) -> u64) -> bool {
     let place = Place::of(part, root);
     if round >= part.doublings() {
         return false;
@@ -91,7 +91,7 @@ fn up(part: &mut Part, root: Rank, round: u32, bytes: impl Fn(&Part, u64) -> u64
 }
 
 /// A scatter of parts, then an allgather of them.
-pub(super) fn scatter_allgather(part: &mut Part, root: Rank, round: u32) -> bool {
+pub(super) fn scatter_allgather(part: &mut RankPart, root: Rank, round: u32) -> bool {
     part.bytes = part.bytes.div_ceil(part.ranks.into());
     if round < 2 {
         scatter(part, root, round);

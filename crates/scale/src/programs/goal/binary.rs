@@ -17,10 +17,10 @@
 use rampart_memory::Bytes;
 
 use super::graph::{After, Builder, RankGraph};
-use super::{Goal, MOST_RANKS};
-use crate::encoding::leb128::{Numbers, put};
+use super::{GoalGraph, MOST_RANKS};
+use crate::encoding::leb128::{Leb128Reader, put};
 use crate::error::Error;
-use crate::model::operation::{ANY, Kind, OpId, Operation, Rank, Tag};
+use crate::model::operation::{ANY, OpId, Operation, OperationKind, Rank, Tag};
 use crate::time::Time;
 
 const MAGIC: &[u8; 8] = b"RAMPGOAL";
@@ -29,7 +29,7 @@ const ELSEWHERE: u64 = 4;
 
 /// Writes a schedule.
 #[must_use]
-pub fn write(goal: &Goal) -> Vec<u8> {
+pub fn write(goal: &GoalGraph) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
     put(&mut out, VERSION);
     put(&mut out, goal.graphs().len() as u64);
@@ -49,7 +49,7 @@ fn write_rank(out: &mut Vec<u8>, graph: &RankGraph) {
             put(out, operation.nic.into());
         }
         put(out, operation.size);
-        if operation.kind != Kind::Calc {
+        if operation.kind != OperationKind::Calc {
             put(out, operation.peer.wrapping_add(1).into());
             put(out, operation.tag.wrapping_add(1).into());
         }
@@ -68,9 +68,9 @@ fn write_rank(out: &mut Vec<u8>, graph: &RankGraph) {
 ///
 /// # Errors
 /// If it is not that, was cut off, or is no schedule that could be run.
-pub fn read(bytes: &[u8]) -> Result<Goal, Error> {
+pub fn read(bytes: &[u8]) -> Result<GoalGraph, Error> {
     let rest = bytes.strip_prefix(MAGIC).ok_or(Error::Damaged { at: 0 })?;
-    let mut reader = Reader(Numbers::new(rest, MAGIC.len()));
+    let mut reader = Reader(Leb128Reader::new(rest, MAGIC.len()));
     let found = reader.number()?;
     if found != VERSION {
         return Err(Error::OtherFormat { found, known: VERSION });
@@ -80,10 +80,10 @@ pub fn read(bytes: &[u8]) -> Result<Goal, Error> {
         return Err(Error::TooManyRanks { ranks });
     }
     let graphs: Result<Vec<RankGraph>, Error> = (0..ranks).map(|rank| reader.rank(Rank(rank))).collect();
-    if reader.0.rest().is_empty() { Goal::new(graphs?) } else { graphs.and(Err(reader.damaged())) }
+    if reader.0.rest().is_empty() { GoalGraph::new(graphs?) } else { graphs.and(Err(reader.damaged())) }
 }
 
-struct Reader<'a>(Numbers<'a>);
+struct Reader<'a>(Leb128Reader<'a>);
 
 impl Reader<'_> {
     fn damaged(&self) -> Error {

@@ -24,20 +24,20 @@ use crate::model::operation::{OpId, Operation, Rank};
 use crate::programs::schedule::Schedule;
 use crate::time::Time;
 use graph::RankGraph;
-use window::Window;
+use window::GraphWindow;
 
 /// The most ranks that a schedule may have: what a bad file claims is not believed.
 pub const MOST_RANKS: u32 = 1 << 24;
 
 /// A graph for each rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Goal {
+pub struct GoalGraph {
     ranks: Vec<RankGraph>,
     /// Whether all operations are on CPU 0 and NIC 0.
     usual: bool,
 }
 
-impl Goal {
+impl GoalGraph {
     /// A schedule of these graphs, the first is rank 0's.
     ///
     /// # Errors
@@ -62,8 +62,8 @@ impl Goal {
     }
 }
 
-impl Schedule for Goal {
-    type Progress = Window;
+impl Schedule for GoalGraph {
+    type Progress = GraphWindow;
 
     fn ranks(&self) -> u32 {
         u32::try_from(self.ranks.len()).expect("checked when it was made")
@@ -77,17 +77,17 @@ impl Schedule for Goal {
         })
     }
 
-    fn begin(&self, rank: Rank, free: &mut Vec<Operation>) -> Window {
+    fn begin(&self, rank: Rank, free: &mut Vec<Operation>) -> GraphWindow {
         free.extend(self.ranks[rank.index()].roots());
-        Window::default()
+        GraphWindow::default()
     }
 
-    fn started(&self, rank: Rank, window: &mut Window, operation: OpId, free: &mut Vec<Operation>) {
+    fn started(&self, rank: Rank, window: &mut GraphWindow, operation: OpId, free: &mut Vec<Operation>) {
         let graph = &self.ranks[rank.index()];
         window.count_down(graph, graph.after_start(operation), free);
     }
 
-    fn done(&self, rank: Rank, window: &mut Window, operation: OpId, end: Time, free: &mut Vec<Operation>) {
+    fn done(&self, rank: Rank, window: &mut GraphWindow, operation: OpId, end: Time, free: &mut Vec<Operation>) {
         let graph = &self.ranks[rank.index()];
         if !self.usual {
             window.wait_until(graph.after_end(operation), end);
@@ -95,7 +95,7 @@ impl Schedule for Goal {
         window.count_down(graph, graph.after_end(operation), free);
     }
 
-    fn ready(&self, window: &mut Window, operation: OpId) -> Time {
+    fn ready(&self, window: &mut GraphWindow, operation: OpId) -> Time {
         if self.usual { Time::ZERO } else { window.ready(operation) }
     }
 }

@@ -20,8 +20,8 @@ use std::fmt::Write as _;
 use rampart_memory::Bytes;
 
 use super::graph::{After, Builder, RankGraph};
-use super::words::{Token, Words};
-use super::{Goal, MOST_RANKS};
+use super::words::{TextCursor, Token};
+use super::{GoalGraph, MOST_RANKS};
 use crate::error::Error;
 use crate::model::operation::{ANY, Action, OpId, Operation, Rank, Tag};
 use crate::time::Time;
@@ -30,8 +30,8 @@ use crate::time::Time;
 ///
 /// # Errors
 /// With the line, if the text is not GOAL; if the schedule is not one that could be run.
-pub fn read(text: &str) -> Result<Goal, Error> {
-    let mut words = Words::new(text);
+pub fn read(text: &str) -> Result<GoalGraph, Error> {
+    let mut words = TextCursor::new(text);
     words.skip_ends();
     words.expect(&Token::Word("num_ranks"), "num_ranks")?;
     let ranks = words.number::<u32>("the number of ranks")?;
@@ -55,13 +55,13 @@ pub fn read(text: &str) -> Result<Goal, Error> {
     }
     // Each must be there: else a line of text could ask for gigabytes.
     let graph_of = |rank| graphs.remove(&rank).ok_or(Error::RankMissing { rank });
-    Goal::new((0..ranks).map(graph_of).collect::<Result<_, _>>()?)
+    GoalGraph::new((0..ranks).map(graph_of).collect::<Result<_, _>>()?)
 }
 
 /// An edge as it stands in the text: who waits, when, for whom, and the line.
 type Edge<'a> = (&'a str, After, &'a str, usize);
 
-fn read_rank(words: &mut Words, rank: Rank) -> Result<RankGraph, Error> {
+fn read_rank(words: &mut TextCursor, rank: Rank) -> Result<RankGraph, Error> {
     words.expect(&Token::Sign('{'), "{")?;
     let mut builder = Builder::default();
     let mut labels = HashMap::new();
@@ -95,7 +95,7 @@ fn read_rank(words: &mut Words, rank: Rank) -> Result<RankGraph, Error> {
     builder.finish(rank)
 }
 
-fn read_operation(words: &mut Words, kind: &str) -> Result<Operation, Error> {
+fn read_operation(words: &mut TextCursor, kind: &str) -> Result<Operation, Error> {
     let operation = match kind {
         "calc" => Operation::calc(words.time()?),
         "send" => {
@@ -117,7 +117,7 @@ fn read_operation(words: &mut Words, kind: &str) -> Result<Operation, Error> {
     Ok(operation.on(cpu, nic))
 }
 
-fn read_bytes(words: &mut Words, preposition: &'static str) -> Result<Bytes, Error> {
+fn read_bytes(words: &mut TextCursor, preposition: &'static str) -> Result<Bytes, Error> {
     let bytes = words.number("a number of bytes")?;
     words.expect(&Token::Word("b"), "b, for bytes,")?;
     words.expect(&Token::Word(preposition), preposition)?;
@@ -125,7 +125,7 @@ fn read_bytes(words: &mut Words, preposition: &'static str) -> Result<Bytes, Err
 }
 
 /// Tag, CPU and NIC.
-fn read_rest(words: &mut Words) -> Result<(Option<Tag>, u8, u8), Error> {
+fn read_rest(words: &mut TextCursor) -> Result<(Option<Tag>, u8, u8), Error> {
     let (mut tag, mut cpu, mut nic) = (Some(Tag(0)), 0, 0);
     loop {
         match words.peek() {
@@ -148,7 +148,7 @@ fn read_rest(words: &mut Words) -> Result<(Option<Tag>, u8, u8), Error> {
 
 /// Writes a schedule.
 #[must_use]
-pub fn write(goal: &Goal) -> String {
+pub fn write(goal: &GoalGraph) -> String {
     let mut out = format!("num_ranks {}\n", goal.graphs().len());
     for (rank, graph) in goal.graphs().iter().enumerate() {
         write_rank(&mut out, rank, graph).expect("a string takes all");
@@ -203,13 +203,13 @@ pub(crate) mod tests {
     use proptest::prelude::*;
 
     /// Any schedule of up to four ranks; edges lead forwards, so there is no circle.
-    pub fn any_goal() -> impl Strategy<Value = Goal> {
+    pub fn any_goal() -> impl Strategy<Value = GoalGraph> {
         let operation =
             (0..3_u8, any::<u64>(), 0..4_u32, prop_oneof![Just(None), (0..5_u32).prop_map(Some)], 0..3_u8, 0..2_u8);
         let edges = proptest::collection::vec((0..8_u32, any::<bool>(), 0..8_u32), 0..12);
         let rank = (proptest::collection::vec(operation, 0..8), edges);
         proptest::collection::vec(rank, 4).prop_map(|ranks| {
-            Goal::new(ranks.into_iter().map(|(operations, edges)| graph(operations, edges)).collect()).unwrap()
+            GoalGraph::new(ranks.into_iter().map(|(operations, edges)| graph(operations, edges)).collect()).unwrap()
         })
     }
 

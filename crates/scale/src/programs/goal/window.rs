@@ -12,7 +12,7 @@ use crate::time::Time;
 
 /// How far one rank is.
 #[derive(Clone, Debug, Default)]
-pub struct Window {
+pub struct GraphWindow {
     /// The number of the first operation in the window.
     first: u32,
     /// What each operation in the window still waits for.
@@ -25,7 +25,7 @@ pub struct Window {
 #[derive(Clone, Debug, Default)]
 struct Ready(HashMap<u32, Time>);
 
-impl Window {
+impl GraphWindow {
     /// What these wait for ends then.
     pub(super) fn wait_until(&mut self, waiting: &[u32], end: Time) {
         if waiting.is_empty() {

@@ -22,14 +22,14 @@ pub enum Token<'a> {
 
 /// A text, read from the front.
 #[derive(Debug)]
-pub struct Words<'a> {
+pub struct TextCursor<'a> {
     rest: &'a str,
     next: Token<'a>,
     /// The line of `next`, and of what was taken last.
     lines: (usize, usize),
 }
 
-impl<'a> Words<'a> {
+impl<'a> TextCursor<'a> {
     /// All of a text.
     pub fn new(text: &'a str) -> Self {
         let mut words = Self { rest: text, next: Token::Nothing, lines: (1, 1) };

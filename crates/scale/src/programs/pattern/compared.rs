@@ -7,29 +7,29 @@
 
 use rampart_memory::Bytes;
 
-use super::{Stencil, Sweep};
+use super::{Stencil, SweepPattern};
 use crate::error::Error;
 use crate::model::operation::{OpId, Operation, Rank, Tag};
-use crate::programs::collective::{Algorithm, Collective, Kind};
-use crate::programs::goal::Goal;
+use crate::programs::collective::{Algorithm, Collective, CollectiveKind};
+use crate::programs::goal::GoalGraph;
 use crate::programs::goal::graph::{After, Builder};
-use crate::programs::rounds::{Program, Rounds, Step};
+use crate::programs::rounds::{RankProgram, RankStep, RoundSchedule};
 use crate::time::Time;
 
 /// All of them, by name.
 ///
 /// # Errors
 /// None: all are well formed.
-pub fn all() -> Result<Vec<(&'static str, Goal)>, Error> {
+pub fn all() -> Result<Vec<(&'static str, GoalGraph)>, Error> {
     Ok(vec![
         ("tree", tree(32)?),
         ("dissemination", dissemination(100, 1)?),
-        ("binomial", repeated(Algorithm::Binomial, Kind::Broadcast(Rank(3)), 4096, 100)?),
-        ("doubling", repeated(Algorithm::RecursiveDoubling, Kind::Allreduce, 8, 256)?),
-        ("ring", repeated(Algorithm::Ring, Kind::Allgather, 3000, 50)?),
-        ("ring-large", repeated(Algorithm::Ring, Kind::Allreduce, 4_000_000, 24)?),
-        ("pairwise", repeated(Algorithm::Pairwise, Kind::Alltoall, 70_000, 32)?),
-        ("scattered", repeated(Algorithm::Scattered, Kind::Alltoall, 1000, 70)?),
+        ("binomial", repeated(Algorithm::Binomial, CollectiveKind::Broadcast(Rank(3)), 4096, 100)?),
+        ("doubling", repeated(Algorithm::RecursiveDoubling, CollectiveKind::Allreduce, 8, 256)?),
+        ("ring", repeated(Algorithm::Ring, CollectiveKind::Allgather, 3000, 50)?),
+        ("ring-large", repeated(Algorithm::Ring, CollectiveKind::Allreduce, 4_000_000, 24)?),
+        ("pairwise", repeated(Algorithm::Pairwise, CollectiveKind::Alltoall, 70_000, 32)?),
+        ("scattered", repeated(Algorithm::Scattered, CollectiveKind::Alltoall, 1000, 70)?),
         ("stencil", stencil()?),
         ("wavefront", wavefront()?),
         ("random-small", random(64, 20, 1000, 1)?),
@@ -39,7 +39,7 @@ pub fn all() -> Result<Vec<(&'static str, Goal)>, Error> {
 }
 
 /// A binomial tree, the nearest child first, as in LogGOPSim's sample `binary_tree_32`.
-fn tree(ranks: u32) -> Result<Goal, Error> {
+fn tree(ranks: u32) -> Result<GoalGraph, Error> {
     let of_rank = |rank: u32| {
         let mut builder = Builder::default();
         let from = rank.checked_ilog2().map(|bit| Rank(rank - (1 << bit)));
@@ -51,7 +51,7 @@ fn tree(ranks: u32) -> Result<Goal, Error> {
         }
         builder.finish(Rank(rank))
     };
-    Goal::new((0..ranks).map(of_rank).collect::<Result<_, _>>()?)
+    GoalGraph::new((0..ranks).map(of_rank).collect::<Result<_, _>>()?)
 }
 
 /// A collective, three times, with computing before each that differs from rank to rank.
@@ -60,26 +60,26 @@ struct Repeated {
     ranks: u32,
 }
 
-impl Program for Repeated {
+impl RankProgram for Repeated {
     fn ranks(&self) -> u32 {
         self.ranks
     }
 
-    fn step(&self, rank: Rank, number: u64, round: &mut Vec<Operation>) -> Step {
+    fn step(&self, rank: Rank, number: u64, round: &mut Vec<Operation>) -> RankStep {
         match number {
-            6.. => Step::End,
-            _ if number % 2 == 1 => Step::Collective(self.collective),
+            6.. => RankStep::End,
+            _ if number % 2 == 1 => RankStep::Collective(self.collective),
             _ => {
                 round.push(Operation::calc(Time::from_nanos(1000 + 37 * u64::from(rank.0))));
-                Step::Round
+                RankStep::Round
             }
         }
     }
 }
 
-fn repeated(algorithm: Algorithm, kind: Kind, bytes: u64, ranks: u32) -> Result<Goal, Error> {
+fn repeated(algorithm: Algorithm, kind: CollectiveKind, bytes: u64, ranks: u32) -> Result<GoalGraph, Error> {
     let collective = Collective::by(algorithm, kind, Bytes::new(bytes), ranks).expect("chosen so that it can");
-    Rounds(Repeated { collective, ranks }).written_out()
+    RoundSchedule(Repeated { collective, ranks }).written_out()
 }
 
 /// A barrier by dissemination, three times, with messages that may have bytes; computing before each as in [`Repeated`].
@@ -88,15 +88,15 @@ struct Dissemination {
     bytes: Bytes,
 }
 
-impl Program for Dissemination {
+impl RankProgram for Dissemination {
     fn ranks(&self) -> u32 {
         self.ranks
     }
 
-    fn step(&self, rank: Rank, number: u64, round: &mut Vec<Operation>) -> Step {
+    fn step(&self, rank: Rank, number: u64, round: &mut Vec<Operation>) -> RankStep {
         let rounds = u64::from(self.ranks.next_power_of_two().ilog2());
         if number >= 3 * (rounds + 1) {
-            return Step::End;
+            return RankStep::End;
         }
         match number % (rounds + 1) {
             0 => round.push(Operation::calc(Time::from_nanos(1000 + 37 * u64::from(rank.0)))),
@@ -107,27 +107,27 @@ impl Program for Dissemination {
                 round.push(Operation::recv(Some(Rank(from)), self.bytes, Some(Tag(0))));
             }
         }
-        Step::Round
+        RankStep::Round
     }
 }
 
-fn dissemination(ranks: u32, bytes: u64) -> Result<Goal, Error> {
-    Rounds(Dissemination { ranks, bytes: Bytes::new(bytes) }).written_out()
+fn dissemination(ranks: u32, bytes: u64) -> Result<GoalGraph, Error> {
+    RoundSchedule(Dissemination { ranks, bytes: Bytes::new(bytes) }).written_out()
 }
 
-fn stencil() -> Result<Goal, Error> {
+fn stencil() -> Result<GoalGraph, Error> {
     let (compute, halo, reduced) = (Time::from_nanos(20_000), Bytes::new(2000), Bytes::new(64));
-    Rounds(Stencil { grid: [5, 4, 3], steps: 4, compute, halo, reduced }).written_out()
+    RoundSchedule(Stencil { grid: [5, 4, 3], steps: 4, compute, halo, reduced }).written_out()
 }
 
-fn wavefront() -> Result<Goal, Error> {
+fn wavefront() -> Result<GoalGraph, Error> {
     let (compute, face) = (Time::from_nanos(10_000), Bytes::new(1200));
-    Rounds(Sweep { grid: [8, 6], blocks: 6, steps: 2, compute, face }).written_out()
+    RoundSchedule(SweepPattern { grid: [8, 6], blocks: 6, steps: 2, compute, face }).written_out()
 }
 
 /// Rounds in which each rank sends to another and receives from a third, of sizes up to `most`; large ones are rendezvous. Each CPU of a
 /// rank goes through rounds of its own, and all share one NIC.
-fn random(ranks: u32, rounds: u32, most: u64, cpus: u8) -> Result<Goal, Error> {
+fn random(ranks: u32, rounds: u32, most: u64, cpus: u8) -> Result<GoalGraph, Error> {
     let draw = |round: u32, rank: u32| mix(u64::from(round) << 32 | u64::from(rank));
     let first = |cpu: u8| 3 * rounds * u32::from(cpu);
     // Of each CPU, a row of ranks in random order for each round: each sends to the next in it.
@@ -161,7 +161,7 @@ fn random(ranks: u32, rounds: u32, most: u64, cpus: u8) -> Result<Goal, Error> {
         }
         builder.finish(Rank(rank))
     };
-    Goal::new((0..ranks).map(of_rank).collect::<Result<_, _>>()?)
+    GoalGraph::new((0..ranks).map(of_rank).collect::<Result<_, _>>()?)
 }
 
 /// The finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), one step on.
@@ -195,7 +195,7 @@ mod tests {
         ("random-cpus", 878_107),
     ];
 
-    fn makespan(goal: &Goal) -> u64 {
+    fn makespan(goal: &GoalGraph) -> u64 {
         simulate(goal, &LogGops::loggopsim(), &Undisturbed).unwrap().makespan().nanos()
     }
 

@@ -9,8 +9,8 @@ pub mod compared;
 use rampart_memory::Bytes;
 
 use crate::model::operation::{Operation, Rank, Tag};
-use crate::programs::collective::{Collective, Kind};
-use crate::programs::rounds::{Program, Step};
+use crate::programs::collective::{Collective, CollectiveKind};
+use crate::programs::rounds::{RankProgram, RankStep};
 use crate::time::Time;
 
 /// Each rank computes, exchanges its halo with up to six neighbours, and all reduce a value.
@@ -41,14 +41,14 @@ impl Stencil {
     }
 }
 
-impl Program for Stencil {
+impl RankProgram for Stencil {
     fn ranks(&self) -> u32 {
         self.grid.iter().product()
     }
 
-    fn step(&self, rank: Rank, number: u64, round: &mut Vec<Operation>) -> Step {
+    fn step(&self, rank: Rank, number: u64, round: &mut Vec<Operation>) -> RankStep {
         if number / 3 >= self.steps {
-            return Step::End;
+            return RankStep::End;
         }
         match number % 3 {
             0 => round.push(Operation::calc(self.compute)),
@@ -58,15 +58,15 @@ impl Program for Stencil {
                     round.push(Operation::recv(Some(neighbour), self.halo, Some(Tag(0))));
                 }
             }
-            _ => return Step::Collective(Collective::new(Kind::Allreduce, self.reduced, self.ranks())),
+            _ => return RankStep::Collective(Collective::new(CollectiveKind::Allreduce, self.reduced, self.ranks())),
         }
-        Step::Round
+        RankStep::Round
     }
 }
 
 /// From each corner of a plane in turn, blocks of work go from rank to rank, as in Sweep3D.
 #[derive(Clone, Copy, Debug)]
-pub struct Sweep {
+pub struct SweepPattern {
     /// Ranks along each axis.
     pub grid: [u32; 2],
     /// How many blocks start from each corner.
@@ -79,7 +79,7 @@ pub struct Sweep {
     pub face: Bytes,
 }
 
-impl Sweep {
+impl SweepPattern {
     /// Where blocks come from and go to along one axis, if they go upwards.
     fn along(rank: Rank, stride: u32, length: u32, upwards: bool) -> (Option<Rank>, Option<Rank>) {
         let place = rank.0 / stride % length;
@@ -89,16 +89,16 @@ impl Sweep {
     }
 }
 
-impl Program for Sweep {
+impl RankProgram for SweepPattern {
     fn ranks(&self) -> u32 {
         self.grid.iter().product()
     }
 
-    fn step(&self, rank: Rank, number: u64, round: &mut Vec<Operation>) -> Step {
+    fn step(&self, rank: Rank, number: u64, round: &mut Vec<Operation>) -> RankStep {
         let turn = number / 3 / self.blocks.max(1);
         let corner = turn % 4;
         if turn >= self.steps * 4 {
-            return Step::End;
+            return RankStep::End;
         }
         let along_x = Self::along(rank, 1, self.grid[0], corner & 1 == 0);
         let along_y = Self::along(rank, self.grid[0], self.grid[1], corner & 2 == 0);
@@ -113,6 +113,6 @@ impl Program for Sweep {
             _ => round
                 .extend([along_x.1, along_y.1].into_iter().flatten().map(|to| Operation::send(to, self.face, Tag(0)))),
         }
-        Step::Round
+        RankStep::Round
     }
 }

@@ -19,11 +19,11 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use rampart_memory::Bytes;
 
-use super::record::{Done, Handle, Message, Peer, Record, Spent, Which};
-use super::{Call, Communicator, Request};
+use super::record::{CollectiveCode, Done, Handle, Peer, Record, RecordedMessage, Spent};
+use super::{Call, Communicator, MpiRequest};
 use crate::model::network::LogGops;
 use crate::model::operation::{Operation, Rank, Tag};
-use crate::programs::collective::Kind;
+use crate::programs::collective::CollectiveKind;
 use crate::time::Time;
 
 /// A record that contradicts what was before it.
@@ -32,7 +32,7 @@ pub(super) struct Contradiction;
 
 /// What is known of all ranks together.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct KnownRanks {
     ranks: u32,
     /// Those after [`Communicator::WORLD`].
     pub communicators: Vec<Vec<Rank>>,
@@ -43,7 +43,7 @@ pub(super) struct Known {
     pub others: BTreeSet<String>,
 }
 
-impl Known {
+impl KnownRanks {
     pub fn new(ranks: u32) -> Self {
         let world = ((0..ranks).collect(), 0);
         Self { ranks, numbers: HashMap::from([(world, Communicator::WORLD)]), ..Self::default() }
@@ -105,22 +105,22 @@ struct Open {
 enum Asked {
     /// There is no message.
     Nothing,
-    Sent(Request),
+    Sent(MpiRequest),
     /// Begun by the call at this place, in this communicator.
-    Received(Request, usize, Communicator, Message),
+    Received(MpiRequest, usize, Communicator, RecordedMessage),
 }
 
 /// What a persistent request begins again and again.
 #[derive(Clone, Copy, Debug)]
 enum Template {
-    Send(Message),
-    Recv(Message),
+    Send(RecordedMessage),
+    Recv(RecordedMessage),
 }
 
 /// The calls of one rank, as its records are told one by one.
 #[derive(Debug)]
 pub(super) struct Calls<'a> {
-    known: &'a mut Known,
+    known: &'a mut KnownRanks,
     network: &'a LogGops,
     rank: u32,
     /// Its CPUs' time and its own: with more ranks than CPUs on a node, computing takes longer by this.
@@ -136,7 +136,7 @@ pub(super) struct Calls<'a> {
 }
 
 impl<'a> Calls<'a> {
-    pub fn new(known: &'a mut Known, network: &'a LogGops, rank: u32, share: (u64, u64)) -> Self {
+    pub fn new(known: &'a mut KnownRanks, network: &'a LogGops, rank: u32, share: (u64, u64)) -> Self {
         Self {
             known,
             network,
@@ -229,18 +229,22 @@ impl<'a> Calls<'a> {
         self.calls.push(Some(call));
     }
 
-    fn request(&mut self) -> Request {
+    fn request(&mut self) -> MpiRequest {
         self.requests += 1;
-        Request(self.requests - 1)
+        MpiRequest(self.requests - 1)
     }
 
     /// The communicator of a message; one that is not recorded is none.
-    fn of(&self, message: Message) -> Option<Communicator> {
+    fn of(&self, message: RecordedMessage) -> Option<Communicator> {
         self.communicators.get(&message.communicator).copied()
     }
 
     /// Whose message, and by which tag; `None` where there is none.
-    fn resolve(&mut self, communicator: Communicator, message: Message) -> Result<Option<(Rank, Tag)>, Contradiction> {
+    fn resolve(
+        &mut self,
+        communicator: Communicator,
+        message: RecordedMessage,
+    ) -> Result<Option<(Rank, Tag)>, Contradiction> {
         match (message.peer, message.tag) {
             (Peer::Nobody, _) => Ok(None),
             (Peer::Number(number), Some(tag)) => {
@@ -251,23 +255,27 @@ impl<'a> Calls<'a> {
         }
     }
 
-    fn send(&mut self, message: Message) -> Result<Option<Operation>, Contradiction> {
+    fn send(&mut self, message: RecordedMessage) -> Result<Option<Operation>, Contradiction> {
         let Some(communicator) = self.of(message) else { return Ok(None) };
         let resolved = self.resolve(communicator, message)?;
         Ok(resolved.map(|(to, tag)| Operation::send(to, Bytes::new(message.bytes), tag)))
     }
 
-    fn receive(&mut self, message: Message) -> Result<Option<Operation>, Contradiction> {
+    fn receive(&mut self, message: RecordedMessage) -> Result<Option<Operation>, Contradiction> {
         self.of(message).map_or(Ok(None), |communicator| self.receive_in(communicator, message))
     }
 
-    fn receive_in(&mut self, communicator: Communicator, message: Message) -> Result<Option<Operation>, Contradiction> {
+    fn receive_in(
+        &mut self,
+        communicator: Communicator,
+        message: RecordedMessage,
+    ) -> Result<Option<Operation>, Contradiction> {
         let resolved = self.resolve(communicator, message)?;
         Ok(resolved.map(|(from, tag)| Operation::recv(Some(from), Bytes::new(message.bytes), Some(tag))))
     }
 
     /// It may have been found by looking, before.
-    fn received(&mut self, message: Message, library: Time) -> Result<(), Contradiction> {
+    fn received(&mut self, message: RecordedMessage, library: Time) -> Result<(), Contradiction> {
         let operation = self.receive(message)?;
         if let Some(operation) = operation {
             self.call(Call::Blocking(operation));
@@ -278,7 +286,7 @@ impl<'a> Calls<'a> {
     }
 
     /// The message is on its way when the call is over.
-    fn begin_send(&mut self, message: Message, handle: Handle, library: Time) -> Result<(), Contradiction> {
+    fn begin_send(&mut self, message: RecordedMessage, handle: Handle, library: Time) -> Result<(), Contradiction> {
         let operation = self.send(message)?;
         let network = operation.map_or(Time::ZERO, |_| self.network.sending(message.bytes));
         let network = self.compute_beyond(library, network);
@@ -292,7 +300,7 @@ impl<'a> Calls<'a> {
     }
 
     /// What it receives is known when it is done; until then its place is kept.
-    fn begin_receive(&mut self, message: Message, handle: Handle, library: Time) {
+    fn begin_receive(&mut self, message: RecordedMessage, handle: Handle, library: Time) {
         let communicator = self.of(message).filter(|_| message.peer != Peer::Nobody);
         let network = communicator.map_or(Time::ZERO, |_| self.network.receiving(message.bytes));
         let network = self.compute_beyond(library, network);
@@ -312,9 +320,9 @@ impl<'a> Calls<'a> {
         Ok(())
     }
 
-    fn exchange(&mut self, sent: Message, received: Message) -> Result<(), Contradiction> {
+    fn exchange(&mut self, sent: RecordedMessage, received: RecordedMessage) -> Result<(), Contradiction> {
         let (receive, send) = (self.receive(received)?, self.send(sent)?);
-        let begun: Vec<(Operation, Request)> =
+        let begun: Vec<(Operation, MpiRequest)> =
             [receive, send].into_iter().flatten().map(|operation| (operation, self.request())).collect();
         begun.iter().for_each(|(operation, request)| self.call(Call::Begin(*operation, *request)));
         begun.iter().for_each(|(_, request)| self.call(Call::Wait(*request)));
@@ -328,7 +336,7 @@ impl<'a> Calls<'a> {
             Asked::Sent(request) => self.call(Call::Wait(request)),
             Asked::Received(request, place, communicator, asked) if !done.cancelled => {
                 let peer = done.source.map_or(asked.peer, Peer::Number);
-                let took = Message { peer, tag: done.tag.or(asked.tag), ..asked };
+                let took = RecordedMessage { peer, tag: done.tag.or(asked.tag), ..asked };
                 self.calls[place] =
                     self.receive_in(communicator, took)?.map(|operation| Call::Begin(operation, request));
                 self.call(Call::Wait(request));
@@ -356,7 +364,7 @@ impl<'a> Calls<'a> {
         }
     }
 
-    fn collective(&mut self, communicator: Communicator, which: Which, root: u32, bytes: u64) {
+    fn collective(&mut self, communicator: Communicator, which: CollectiveCode, root: u32, bytes: u64) {
         let count = self.known.members(communicator).count() as u64;
         if count == 1 {
             return;
@@ -364,18 +372,20 @@ impl<'a> Calls<'a> {
         let (root, part) = (Rank(root), Bytes::new(bytes.div_ceil(count)));
         let bytes = Bytes::new(bytes);
         let kind = match which {
-            Which::Barrier => Kind::Barrier,
-            Which::Broadcast => Kind::Broadcast(root),
-            Which::Reduce => Kind::Reduce(root),
-            Which::Gather => Kind::Gather(root),
-            Which::Scatter => Kind::Scatter(root),
-            Which::Allreduce => Kind::Allreduce,
-            Which::Allgather => Kind::Allgather,
-            Which::Alltoall => return self.call(Call::Collective(Kind::Alltoall, part, communicator)),
-            Which::Scan => Kind::Scan,
-            Which::ReduceScatter => {
-                self.call(Call::Collective(Kind::Reduce(Rank(0)), bytes, communicator));
-                return self.call(Call::Collective(Kind::Scatter(Rank(0)), part, communicator));
+            CollectiveCode::Barrier => CollectiveKind::Barrier,
+            CollectiveCode::Broadcast => CollectiveKind::Broadcast(root),
+            CollectiveCode::Reduce => CollectiveKind::Reduce(root),
+            CollectiveCode::Gather => CollectiveKind::Gather(root),
+            CollectiveCode::Scatter => CollectiveKind::Scatter(root),
+            CollectiveCode::Allreduce => CollectiveKind::Allreduce,
+            CollectiveCode::Allgather => CollectiveKind::Allgather,
+            CollectiveCode::Alltoall => {
+                return self.call(Call::Collective(CollectiveKind::Alltoall, part, communicator));
+            }
+            CollectiveCode::Scan => CollectiveKind::Scan,
+            CollectiveCode::ReduceScatter => {
+                self.call(Call::Collective(CollectiveKind::Reduce(Rank(0)), bytes, communicator));
+                return self.call(Call::Collective(CollectiveKind::Scatter(Rank(0)), part, communicator));
             }
         };
         self.call(Call::Collective(kind, bytes, communicator));
@@ -392,7 +402,7 @@ impl<'a> Calls<'a> {
         let first = self.communicators.is_empty();
         self.communicators.insert(handle, communicator);
         if !first {
-            self.collective(communicator, Which::Allreduce, 0, 8);
+            self.collective(communicator, CollectiveCode::Allreduce, 0, 8);
         }
         Ok(())
     }

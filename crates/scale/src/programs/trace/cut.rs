@@ -6,8 +6,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::{Call, Communicator, Request};
-use crate::model::operation::{Kind, Operation, Rank};
+use super::{Call, Communicator, MpiRequest};
+use crate::model::operation::{Operation, OperationKind, Rank};
 
 /// Messages of one rank to another by one tag: they come in order.
 type Line = (u32, u32, u32);
@@ -74,7 +74,7 @@ impl Lines {
 
 fn line(rank: u32, operation: Operation) -> Line {
     match operation.kind {
-        Kind::Send => (rank, operation.peer, operation.tag),
+        OperationKind::Send => (rank, operation.peer, operation.tag),
         _ => (operation.peer, rank, operation.tag),
     }
 }
@@ -87,7 +87,7 @@ struct Walker<'a> {
     /// It has told that it came to the next call, and waits there.
     waits: Option<(Line, u64)>,
     came: bool,
-    receives: HashMap<Request, (Line, u64)>,
+    receives: HashMap<MpiRequest, (Line, u64)>,
     collectives: HashMap<Communicator, u64>,
 }
 
@@ -108,13 +108,13 @@ impl<'a> Walker<'a> {
             let first = !self.came;
             self.came = true;
             let goes = match *call {
-                Call::Blocking(operation) if operation.kind == Kind::Recv => {
+                Call::Blocking(operation) if operation.kind == OperationKind::Recv => {
                     if first {
                         self.waits = Some(lines.ask(line(self.rank, operation)));
                     }
                     self.waits.is_some_and(|asked| lines.is_there(asked))
                 }
-                Call::Blocking(operation) | Call::Begin(operation, _) if operation.kind == Kind::Send => {
+                Call::Blocking(operation) | Call::Begin(operation, _) if operation.kind == OperationKind::Send => {
                     lines.send(line(self.rank, operation));
                     woken.push(Rank(operation.peer));
                     true
@@ -153,10 +153,10 @@ fn leave_out_unmatched(ranks: &mut [Vec<Call>]) {
     for (rank, calls) in (0..).zip(ranks.iter()) {
         for operation in calls.iter().filter_map(message) {
             let (sent, asked) = counts.entry(line(rank, operation)).or_default();
-            *if operation.kind == Kind::Send { sent } else { asked } += 1;
+            *if operation.kind == OperationKind::Send { sent } else { asked } += 1;
         }
     }
-    let mut seen: HashMap<(Line, Kind), u64> = HashMap::new();
+    let mut seen: HashMap<(Line, OperationKind), u64> = HashMap::new();
     for (rank, calls) in (0..).zip(ranks) {
         calls.retain(|call| {
             let Some(operation) = message(call) else { return true };
@@ -171,7 +171,9 @@ fn leave_out_unmatched(ranks: &mut [Vec<Call>]) {
 
 fn message(call: &Call) -> Option<Operation> {
     match call {
-        Call::Blocking(operation) | Call::Begin(operation, _) => Some(*operation).filter(|it| it.kind != Kind::Calc),
+        Call::Blocking(operation) | Call::Begin(operation, _) => {
+            Some(*operation).filter(|it| it.kind != OperationKind::Calc)
+        }
         Call::Wait(_) | Call::Collective(..) => None,
     }
 }

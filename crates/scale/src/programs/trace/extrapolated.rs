@@ -7,16 +7,16 @@ use std::collections::VecDeque;
 
 use rampart_memory::Bytes;
 
-use super::{Call, Communicator, Members, Request, Trace};
+use super::{Call, Communicator, Members, MpiRequest, MpiTrace};
 use crate::model::operation::{OpId, Operation, Rank};
-use crate::programs::collective::{Collective, Kind};
+use crate::programs::collective::{Collective, CollectiveKind};
 use crate::programs::schedule::Schedule;
 use crate::time::Time;
 
 /// A trace on a multiple of its ranks.
 #[derive(Clone, Copy, Debug)]
 pub struct Extrapolated<'a> {
-    pub(super) trace: &'a Trace,
+    pub(super) trace: &'a MpiTrace,
     ranks: u32,
 }
 
@@ -25,7 +25,7 @@ const BLOCKING: OpId = OpId(u32::MAX);
 
 /// How far one rank is.
 #[derive(Clone, Debug, Default)]
-pub struct Progress {
+pub struct TraceProgress {
     /// The next call.
     call: u32,
     /// What it goes on after.
@@ -36,7 +36,7 @@ pub struct Progress {
     open: VecDeque<OpId>,
 }
 
-impl Progress {
+impl TraceProgress {
     fn begin(&mut self, request: OpId) {
         match self.open.back() {
             Some(last) if *last > request => {
@@ -56,7 +56,7 @@ enum Until {
     /// So many operations without a request are done.
     Done(u32),
     /// A request is done.
-    Request(OpId),
+    MpiRequest(OpId),
     /// What began last has started.
     Started,
 }
@@ -71,7 +71,7 @@ pub(super) struct Within {
 }
 
 impl<'a> Extrapolated<'a> {
-    pub(super) fn new(trace: &'a Trace, ranks: u32) -> Self {
+    pub(super) fn new(trace: &'a MpiTrace, ranks: u32) -> Self {
         Self { trace, ranks }
     }
 
@@ -83,7 +83,7 @@ impl<'a> Extrapolated<'a> {
     }
 
     /// The begin of a collective; where there is one rank only, there is nothing to do.
-    pub(super) fn enter(&self, kind: Kind, bytes: Bytes, communicator: Communicator) -> Option<Within> {
+    pub(super) fn enter(&self, kind: CollectiveKind, bytes: Bytes, communicator: Communicator) -> Option<Within> {
         let ranks = self.members(communicator).1;
         let collective = Collective::new(kind, bytes, ranks);
         (ranks > 1).then_some(Within { collective, communicator, round: 0 })
@@ -109,7 +109,7 @@ impl<'a> Extrapolated<'a> {
     }
 
     /// Goes on to where the rank has to wait.
-    fn go_on(&self, rank: Rank, progress: &mut Progress, free: &mut Vec<Operation>) {
+    fn go_on(&self, rank: Rank, progress: &mut TraceProgress, free: &mut Vec<Operation>) {
         let of_trace = self.trace.ranks();
         let (block, calls) = (rank.0 / of_trace * of_trace, self.trace.calls(Rank(rank.0 % of_trace)));
         loop {
@@ -133,14 +133,14 @@ impl<'a> Extrapolated<'a> {
                     progress.until = Until::Done(1);
                     return;
                 }
-                Call::Begin(operation, Request(request)) => {
+                Call::Begin(operation, MpiRequest(request)) => {
                     free.push(operation.shifted(block).named(OpId(request)));
                     progress.begin(OpId(request));
                     progress.until = Until::Started;
                     return;
                 }
-                Call::Wait(Request(request)) if progress.open.binary_search(&OpId(request)).is_ok() => {
-                    progress.until = Until::Request(OpId(request));
+                Call::Wait(MpiRequest(request)) if progress.open.binary_search(&OpId(request)).is_ok() => {
+                    progress.until = Until::MpiRequest(OpId(request));
                     return;
                 }
                 Call::Wait(_) => {}
@@ -153,26 +153,26 @@ impl<'a> Extrapolated<'a> {
 }
 
 impl Schedule for Extrapolated<'_> {
-    type Progress = Progress;
+    type Progress = TraceProgress;
 
     fn ranks(&self) -> u32 {
         self.ranks
     }
 
-    fn begin(&self, rank: Rank, free: &mut Vec<Operation>) -> Progress {
-        let mut progress = Progress::default();
+    fn begin(&self, rank: Rank, free: &mut Vec<Operation>) -> TraceProgress {
+        let mut progress = TraceProgress::default();
         self.go_on(rank, &mut progress, free);
         progress
     }
 
-    fn started(&self, rank: Rank, progress: &mut Progress, _: OpId, free: &mut Vec<Operation>) {
+    fn started(&self, rank: Rank, progress: &mut TraceProgress, _: OpId, free: &mut Vec<Operation>) {
         // Only what begins is waited for so, and what was before it has started long since.
         if progress.until == Until::Started {
             self.go_on(rank, progress, free);
         }
     }
 
-    fn done(&self, rank: Rank, progress: &mut Progress, operation: OpId, _: Time, free: &mut Vec<Operation>) {
+    fn done(&self, rank: Rank, progress: &mut TraceProgress, operation: OpId, _: Time, free: &mut Vec<Operation>) {
         // What was done without a request is not among them: its number is that of no request.
         if let Ok(place) = progress.open.binary_search(&operation) {
             progress.open.remove(place);
@@ -180,7 +180,7 @@ impl Schedule for Extrapolated<'_> {
         match progress.until {
             Until::Done(left) if operation == BLOCKING && left > 1 => progress.until = Until::Done(left - 1),
             Until::Done(_) if operation == BLOCKING => self.go_on(rank, progress, free),
-            Until::Request(request) if operation == request => self.go_on(rank, progress, free),
+            Until::MpiRequest(request) if operation == request => self.go_on(rank, progress, free),
             _ => {}
         }
     }
@@ -195,7 +195,7 @@ mod tests {
 
     const TO_ALL: Bytes = Bytes::new(8);
 
-    fn makespans(trace: &Trace, factor: u32) -> Vec<u64> {
+    fn makespans(trace: &MpiTrace, factor: u32) -> Vec<u64> {
         let run = simulate(&trace.extrapolated(factor).unwrap(), &LogGops::loggopsim(), &Undisturbed).unwrap();
         run.finished.iter().map(|time| time.nanos()).collect()
     }
@@ -206,10 +206,10 @@ mod tests {
             let partner = Rank(1 - me);
             vec![
                 Call::Blocking(Operation::calc(Time::from_nanos(compute[me as usize]))),
-                Call::Begin(Operation::recv(Some(partner), Bytes::new(100), Some(Tag(3))), Request(5)),
-                Call::Begin(Operation::send(partner, Bytes::new(100), Tag(3)), Request(6)),
-                Call::Wait(Request(6)),
-                Call::Wait(Request(5)),
+                Call::Begin(Operation::recv(Some(partner), Bytes::new(100), Some(Tag(3))), MpiRequest(5)),
+                Call::Begin(Operation::send(partner, Bytes::new(100), Tag(3)), MpiRequest(6)),
+                Call::Wait(MpiRequest(6)),
+                Call::Wait(MpiRequest(5)),
             ]
         };
         vec![calls(0), calls(1)]
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_trace_takes_as_long_as_the_graph_that_it_means() {
-        let trace = Trace::new(partners([1000, 50_000])).unwrap();
+        let trace = MpiTrace::new(partners([1000, 50_000])).unwrap();
         let rank = |me: u32, compute: u64| {
             let partner = 1 - me;
             format!(
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn blocks_of_a_larger_run_do_what_the_trace_did() {
-        let trace = Trace::new(partners([1000, 50_000])).unwrap();
+        let trace = MpiTrace::new(partners([1000, 50_000])).unwrap();
         let once = makespans(&trace, 1);
         assert_eq!(makespans(&trace, 3), [once.clone(), once.clone(), once].concat());
     }
@@ -241,8 +241,10 @@ mod tests {
     #[test]
     fn collectives_join_all_ranks_of_a_larger_run() {
         let mut calls = partners([1000, 50_000]);
-        calls.iter_mut().for_each(|calls| calls.push(Call::Collective(Kind::Allreduce, TO_ALL, Communicator::WORLD)));
-        let trace = Trace::new(calls).unwrap();
+        calls
+            .iter_mut()
+            .for_each(|calls| calls.push(Call::Collective(CollectiveKind::Allreduce, TO_ALL, Communicator::WORLD)));
+        let trace = MpiTrace::new(calls).unwrap();
         // A round more for each doubling: o + L + o.
         let last = |factor| makespans(&trace, factor).into_iter().max().unwrap();
         assert_eq!(last(2) - last(1), last(4) - last(2));
@@ -252,31 +254,34 @@ mod tests {
     #[test]
     fn a_receive_from_anyone_never_takes_the_message_of_a_collective() {
         // Rank 1 is in the barrier long before rank 0 receives from anyone what rank 1 sends after it.
-        let barrier = Call::Collective(Kind::Barrier, Bytes::ZERO, Communicator::WORLD);
+        let barrier = Call::Collective(CollectiveKind::Barrier, Bytes::ZERO, Communicator::WORLD);
         let zero = vec![
-            Call::Begin(Operation::recv(None, Bytes::new(1), None), Request(0)),
+            Call::Begin(Operation::recv(None, Bytes::new(1), None), MpiRequest(0)),
             Call::Blocking(Operation::calc(Time::from_nanos(100_000))),
             barrier,
-            Call::Wait(Request(0)),
+            Call::Wait(MpiRequest(0)),
         ];
         let one = vec![barrier, Call::Blocking(Operation::send(Rank(0), Bytes::new(1), Tag(0)))];
-        assert_eq!(makespans(&Trace::new(vec![zero, one]).unwrap(), 1).len(), 2);
+        assert_eq!(makespans(&MpiTrace::new(vec![zero, one]).unwrap(), 1).len(), 2);
     }
 
     #[test]
     fn a_trace_that_cannot_be_run_is_refused() {
         let send = Operation::send(Rank(1), Bytes::new(1), Tag(0));
-        let of_one = |calls| Trace::new(vec![calls]).unwrap_err();
+        let of_one = |calls| MpiTrace::new(vec![calls]).unwrap_err();
         assert_eq!(of_one(vec![Call::Blocking(send)]), Error::NoSuchRank { rank: 1, ranks: 1 });
         assert_eq!(
-            of_one(vec![Call::Collective(Kind::Reduce(Rank(9)), TO_ALL, Communicator::WORLD)]),
+            of_one(vec![Call::Collective(CollectiveKind::Reduce(Rank(9)), TO_ALL, Communicator::WORLD)]),
             Error::NoSuchRank { rank: 9, ranks: 1 }
         );
-        let twice = Call::Begin(Operation::recv(None, Bytes::new(1), None), Request(2));
+        let twice = Call::Begin(Operation::recv(None, Bytes::new(1), None), MpiRequest(2));
         assert_eq!(of_one(vec![twice, twice]), Error::RequestTwice { rank: 0, request: 2 });
-        let apart = Trace::new(vec![vec![Call::Collective(Kind::Barrier, Bytes::ZERO, Communicator::WORLD)], vec![]])
-            .unwrap_err();
+        let apart = MpiTrace::new(vec![
+            vec![Call::Collective(CollectiveKind::Barrier, Bytes::ZERO, Communicator::WORLD)],
+            vec![],
+        ])
+        .unwrap_err();
         assert_eq!(apart, Error::Apart { rank: 1 });
-        assert!(Trace::new(vec![vec![]]).unwrap().extrapolated(1 << 25).is_err());
+        assert!(MpiTrace::new(vec![vec![]]).unwrap().extrapolated(1 << 25).is_err());
     }
 }

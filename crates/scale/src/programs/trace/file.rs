@@ -6,10 +6,10 @@
 
 use rampart_memory::Bytes;
 
-use super::calls::{Calls, Known};
+use super::calls::{Calls, KnownRanks};
 use super::record::{NoRecord, Record, Records};
-use super::{Trace, cut, together};
-use crate::encoding::leb128::{Numbers, put};
+use super::{MpiTrace, cut, together};
+use crate::encoding::leb128::{Leb128Reader, put};
 use crate::error::Error;
 use crate::model::network::LogGops;
 use crate::programs::goal::MOST_RANKS;
@@ -22,9 +22,9 @@ const VERSION: u64 = 2;
 
 /// A trace and how it came about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recorded {
+pub struct RecordedTrace {
     /// What the ranks called.
-    pub trace: Trace,
+    pub trace: MpiTrace,
     /// From the end of `MPI_Init` to the begin of `MPI_Finalize`, of the rank for which it was longest; zero if none came so far.
     pub measured: Time,
     /// What was written down: calls and completions.
@@ -60,10 +60,10 @@ pub fn is_begun(begin: &[u8]) -> bool {
 ///
 /// # Errors
 /// If it is none, or is no trace of a program.
-pub fn read(bytes: &[u8], network: &LogGops) -> Result<Recorded, Error> {
+pub fn read(bytes: &[u8], network: &LogGops) -> Result<RecordedTrace, Error> {
     let rest = bytes.strip_prefix(MAGIC).ok_or(Error::NoTrace { at: 0 })?;
-    let mut numbers = Numbers::new(rest, MAGIC.len());
-    let refused = |numbers: &Numbers| Error::NoTrace { at: numbers.at() };
+    let mut numbers = Leb128Reader::new(rest, MAGIC.len());
+    let refused = |numbers: &Leb128Reader| Error::NoTrace { at: numbers.at() };
     known_version(numbers.number().map_err(|_| refused(&numbers))?)?;
     let count: u32 = numbers.small().map_err(|_| refused(&numbers))?;
     if count == 0 || count > MOST_RANKS {
@@ -73,7 +73,7 @@ pub fn read(bytes: &[u8], network: &LogGops) -> Result<Recorded, Error> {
     if numbers.rest().len() < count as usize {
         return Err(refused(&numbers));
     }
-    let (mut known, mut ranks, mut files) = (Known::new(count), Vec::new(), Vec::new());
+    let (mut known, mut ranks, mut files) = (KnownRanks::new(count), Vec::new(), Vec::new());
     for rank in 0..count {
         let length = numbers.number().map_err(|_| refused(&numbers))?;
         let file = numbers.bytes(length).map_err(|_| refused(&numbers))?;
@@ -89,8 +89,8 @@ pub fn read(bytes: &[u8], network: &LogGops) -> Result<Recorded, Error> {
         cut::cut(&mut ranks, &known.communicators);
     }
     together::agree(&mut ranks);
-    Ok(Recorded {
-        trace: Trace::with_communicators(ranks, known.communicators)?,
+    Ok(RecordedTrace {
+        trace: MpiTrace::with_communicators(ranks, known.communicators)?,
         measured: files.iter().filter_map(|file| file.wall).max().unwrap_or_default(),
         records: files.iter().map(|file| file.records).sum(),
         complete,
@@ -134,14 +134,14 @@ struct Read {
 
 impl OfRank<'_> {
     /// Appends the calls of the rank to `ranks`.
-    fn read(&self, bytes: &[u8], known: &mut Known, ranks: &mut Vec<Vec<super::Call>>) -> Result<Read, Error> {
+    fn read(&self, bytes: &[u8], known: &mut KnownRanks, ranks: &mut Vec<Vec<super::Call>>) -> Result<Read, Error> {
         if MAGIC_OF_RANK.starts_with(bytes) {
             // It was killed before it wrote anything.
             ranks.push(Vec::new());
             return Ok(Read { wall: None, records: 0, share: (1, 1) });
         }
         let rest = bytes.strip_prefix(MAGIC_OF_RANK).ok_or(Error::NoTrace { at: self.before })?;
-        let mut numbers = Numbers::new(rest, self.before + MAGIC_OF_RANK.len());
+        let mut numbers = Leb128Reader::new(rest, self.before + MAGIC_OF_RANK.len());
         let header: Result<Vec<u64>, _> = (0..5).map(|_| numbers.number()).collect();
         let refused = Error::NoTrace { at: numbers.at() };
         let Ok([version, rank, count, longer, shorter]) = header.as_deref().map(|all| all.try_into().unwrap_or([0; 5]))

@@ -31,13 +31,13 @@ use rampart_memory::Bytes;
 
 use crate::error::Error;
 use crate::model::operation::{Operation, Rank};
-use crate::programs::collective::Kind;
+use crate::programs::collective::CollectiveKind;
 use crate::programs::goal::MOST_RANKS;
 pub use extrapolated::Extrapolated;
 
 /// A request of a rank, by a number that is free again when it was waited for; below 2^32 - 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Request(pub u32);
+pub struct MpiRequest(pub u32);
 
 /// Ranks that do collectives together, by a number that the trace gave them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,11 +54,11 @@ pub enum Call {
     /// It computed, sent or received, and went on when that was done.
     Blocking(Operation),
     /// It began to send or to receive, and went on at once.
-    Begin(Operation, Request),
+    Begin(Operation, MpiRequest),
     /// It waited until that was done.
-    Wait(Request),
+    Wait(MpiRequest),
     /// All ranks of a communicator did this together. A root is named by its number in the communicator.
-    Collective(Kind, Bytes, Communicator),
+    Collective(CollectiveKind, Bytes, Communicator),
 }
 
 /// The ranks of a communicator, in their order there.
@@ -84,12 +84,12 @@ impl Members {
 
 /// What each rank called, in its order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Trace {
+pub struct MpiTrace {
     ranks: Vec<Vec<Call>>,
     communicators: Vec<Members>,
 }
 
-impl Trace {
+impl MpiTrace {
     /// A trace of these ranks, the first is rank 0; collectives are of all of them.
     ///
     /// # Errors
@@ -149,7 +149,7 @@ impl Trace {
 }
 
 fn check(calls: &[Call], rank: u32, ranks: u32, communicators: &[Members]) -> Result<(), Error> {
-    let mut open: HashSet<Request> = HashSet::new();
+    let mut open: HashSet<MpiRequest> = HashSet::new();
     for call in calls {
         let (named, below) = match call {
             Call::Blocking(operation) => (operation.peer(), ranks),

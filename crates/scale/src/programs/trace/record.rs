@@ -2,7 +2,7 @@
 //!
 //! Nothing is resolved here: a communicator or a request is whatever the library named it by.
 
-use crate::encoding::leb128::{NoNumber, Numbers};
+use crate::encoding::leb128::{Leb128Reader, NoLeb128};
 use crate::time::Time;
 
 /// The most bytes of a call: 512 GiB. A collective of all ranks that there may be moves fewer than 2^64 bytes then, so no size overflows.
@@ -25,7 +25,7 @@ pub(super) enum Peer {
 
 /// A message, or what is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Message {
+pub(super) struct RecordedMessage {
     pub communicator: Handle,
     pub peer: Peer,
     /// `None`: any.
@@ -45,7 +45,7 @@ pub(super) struct Done {
 
 /// Which collective. The numbers are those of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Which {
+pub(super) enum CollectiveCode {
     Barrier = 0,
     Broadcast = 1,
     Reduce = 2,
@@ -58,7 +58,7 @@ pub(super) enum Which {
     ReduceScatter = 9,
 }
 
-impl Which {
+impl CollectiveCode {
     const ALL: [Self; 10] = [
         Self::Barrier,
         Self::Broadcast,
@@ -75,17 +75,17 @@ impl Which {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Record {
-    Send(Message),
-    Recv(Message),
-    Isend(Message, Handle),
-    Irecv(Message, Handle),
-    Sendrecv { sent: Message, received: Message },
+    Send(RecordedMessage),
+    Recv(RecordedMessage),
+    Isend(RecordedMessage, Handle),
+    Irecv(RecordedMessage, Handle),
+    Sendrecv { sent: RecordedMessage, received: RecordedMessage },
     Done(Done),
-    SendInit(Message, Handle),
-    RecvInit(Message, Handle),
+    SendInit(RecordedMessage, Handle),
+    RecvInit(RecordedMessage, Handle),
     Start(Handle),
     Free(Handle),
-    Collective { communicator: Handle, which: Which, root: u32, bytes: u64 },
+    Collective { communicator: Handle, which: CollectiveCode, root: u32, bytes: u64 },
     Communicator { communicator: Handle, members: Vec<u32> },
     Other(String),
     End { wall: Time },
@@ -109,24 +109,24 @@ pub(super) enum NoRecord {
     Damaged,
 }
 
-impl From<NoNumber> for NoRecord {
-    fn from(why: NoNumber) -> Self {
+impl From<NoLeb128> for NoRecord {
+    fn from(why: NoLeb128) -> Self {
         match why {
-            NoNumber::Ended => Self::CutOff,
-            NoNumber::TooLarge => Self::Damaged,
+            NoLeb128::Ended => Self::CutOff,
+            NoLeb128::TooLarge => Self::Damaged,
         }
     }
 }
 
 /// Reads the records of one rank.
 pub(super) struct Records<'a> {
-    numbers: Numbers<'a>,
+    numbers: Leb128Reader<'a>,
     communicator: Handle,
     request: Handle,
 }
 
 impl<'a> Records<'a> {
-    pub fn new(numbers: Numbers<'a>) -> Self {
+    pub fn new(numbers: Leb128Reader<'a>) -> Self {
         Self { numbers, communicator: Handle::default(), request: Handle::default() }
     }
 
@@ -167,14 +167,14 @@ impl<'a> Records<'a> {
         Some(self.numbers.number()?).filter(|bytes| *bytes <= MOST_BYTES).ok_or(NoRecord::Damaged)
     }
 
-    fn message(&mut self) -> Result<Message, NoRecord> {
+    fn message(&mut self) -> Result<RecordedMessage, NoRecord> {
         let communicator = self.communicator()?;
         let peer = match self.numbers.small::<u32>()? {
             0 => Peer::Nobody,
             1 => Peer::Anybody,
             number => Peer::Number(number - 2),
         };
-        Ok(Message { communicator, peer, tag: self.less_one()?, bytes: self.bytes()? })
+        Ok(RecordedMessage { communicator, peer, tag: self.less_one()?, bytes: self.bytes()? })
     }
 
     fn done(&mut self) -> Result<Done, NoRecord> {
@@ -184,7 +184,7 @@ impl<'a> Records<'a> {
 
     fn collective(&mut self) -> Result<Record, NoRecord> {
         let communicator = self.communicator()?;
-        let which = Which::ALL.get(self.numbers.small::<usize>()?).copied().ok_or(NoRecord::Damaged)?;
+        let which = CollectiveCode::ALL.get(self.numbers.small::<usize>()?).copied().ok_or(NoRecord::Damaged)?;
         Ok(Record::Collective { communicator, which, root: self.numbers.small()?, bytes: self.bytes()? })
     }
 

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::file::{self, Recorded, joined};
+use super::file::{self, RecordedTrace, joined};
 use super::*;
 use crate::encoding::leb128::put;
 use crate::model::operation::Tag;
@@ -10,7 +10,7 @@ use crate::programs::goal::text;
 use crate::{LogGops, PerByte, Time, Undisturbed, simulate};
 
 /// Over a network that takes no time of the CPUs.
-fn read(bytes: &[u8]) -> Result<Recorded, Error> {
+fn read(bytes: &[u8]) -> Result<RecordedTrace, Error> {
     file::read(bytes, &LogGops { overhead: Time::ZERO, gap_per_byte: PerByte::ZERO, ..LogGops::loggopsim() })
 }
 
@@ -70,15 +70,15 @@ fn a_receive_from_anyone_takes_what_it_took() {
     let bytes = Bytes::new(80);
     let sent = Call::Blocking(Operation::send(Rank(1), bytes, Tag(0)));
     assert_eq!(recorded.trace.calls(Rank(0)), [calc(1000), sent, calc(7)]);
-    let begun = Call::Begin(Operation::recv(Some(Rank(0)), bytes, Some(Tag(0))), Request(0));
-    assert_eq!(recorded.trace.calls(Rank(1)), [calc(300), begun, calc(400), Call::Wait(Request(0)), calc(7)]);
+    let begun = Call::Begin(Operation::recv(Some(Rank(0)), bytes, Some(Tag(0))), MpiRequest(0));
+    assert_eq!(recorded.trace.calls(Rank(1)), [calc(300), begun, calc(400), Call::Wait(MpiRequest(0)), calc(7)]);
 }
 
 /// Computing of a rank but that at its end, in nanoseconds.
-fn computed(recorded: &Recorded, rank: Rank) -> u64 {
+fn computed(recorded: &RecordedTrace, rank: Rank) -> u64 {
     let calls = recorded.trace.calls(rank).iter();
     let of_call = |call: &Call| match call {
-        Call::Blocking(operation) if operation.kind == crate::model::operation::Kind::Calc => {
+        Call::Blocking(operation) if operation.kind == crate::model::operation::OperationKind::Calc => {
             Time::from_picos(operation.size).nanos()
         }
         _ => 0,
@@ -94,8 +94,8 @@ fn a_call_takes_the_cpu_before_the_message_is_sent_and_after_it_is_found() {
     let network = LogGops { gap_per_byte: PerByte::ZERO, ..LogGops::loggopsim() };
     let recorded = file::read(&joined(&[zero.end(), one.end()]), &network).unwrap();
     let (bytes, tag) = (Bytes::new(80), Tag(0));
-    let begun = |operation| Call::Begin(operation, Request(0));
-    let waited = Call::Wait(Request(0));
+    let begun = |operation| Call::Begin(operation, MpiRequest(0));
+    let waited = Call::Wait(MpiRequest(0));
     let sent = begun(Operation::send(Rank(1), bytes, tag));
     assert_eq!(recorded.trace.calls(Rank(0)), [calc(100), sent, waited, calc(40), calc(7)]);
     let received = begun(Operation::recv(Some(Rank(0)), bytes, Some(tag)));
@@ -156,9 +156,9 @@ fn a_communicator_is_known_by_its_members_and_its_turn() {
     let [even, odd] = [Communicator(1), Communicator(2)];
     let of_half = |part, half| {
         vec![
-            Call::Collective(Kind::Allreduce, Bytes::new(8), half),
-            Call::Collective(Kind::Broadcast(Rank(0)), Bytes::new(64), half),
-            Call::Collective(Kind::Gather(Rank(1)), Bytes::new(part), half),
+            Call::Collective(CollectiveKind::Allreduce, Bytes::new(8), half),
+            Call::Collective(CollectiveKind::Broadcast(Rank(0)), Bytes::new(64), half),
+            Call::Collective(CollectiveKind::Gather(Rank(1)), Bytes::new(part), half),
         ]
     };
     assert_eq!(
@@ -323,7 +323,7 @@ fn each_run_has_ranks_of_its_own_and_all_share_the_trace() {
 fn a_run_that_ended_is_kept_whole() {
     let recorded = read(&joined(&rounds())).unwrap();
     assert!(recorded.complete);
-    let sends = |call: &&Call| matches!(call, Call::Begin(operation, _) if operation.kind == crate::model::operation::Kind::Send);
+    let sends = |call: &&Call| matches!(call, Call::Begin(operation, _) if operation.kind == crate::model::operation::OperationKind::Send);
     assert_eq!(recorded.trace.calls(Rank(1)).iter().filter(sends).count(), 8);
     simulate(&recorded.trace.extrapolated(1).unwrap(), &LogGops::loggopsim(), &Undisturbed).unwrap();
 }
@@ -364,14 +364,14 @@ fn requests_may_be_numbered_and_waited_for_in_any_order() {
             } else {
                 Operation::recv(Some(Rank(0)), bytes, Some(tag))
             };
-            Call::Begin(operation, Request(number))
+            Call::Begin(operation, MpiRequest(number))
         })
     };
     let calls = |send: bool, waited: [u32; 4]| -> Vec<Call> {
-        begun(send).into_iter().chain(waited.map(|number| Call::Wait(Request(number)))).chain([calc(100)]).collect()
+        begun(send).into_iter().chain(waited.map(|number| Call::Wait(MpiRequest(number)))).chain([calc(100)]).collect()
     };
     let last = |waited| {
-        let trace = Trace::new(vec![calls(true, waited), calls(false, waited)]).unwrap();
+        let trace = MpiTrace::new(vec![calls(true, waited), calls(false, waited)]).unwrap();
         let run = simulate(&trace.extrapolated(1).unwrap(), &LogGops::loggopsim(), &Undisturbed).unwrap();
         run.finished.iter().map(|time| time.nanos()).collect::<Vec<_>>()
     };

@@ -11,11 +11,11 @@ use rampart_memory::Bytes;
 use super::{Call, Communicator, Members};
 use crate::error::Error;
 use crate::model::operation::Rank;
-use crate::programs::collective::Kind;
+use crate::programs::collective::CollectiveKind;
 
 /// Refuses ranks that are not in the same collectives of a communicator.
 pub(super) fn check(ranks: &[Vec<Call>], communicators: &[Members]) -> Result<(), Error> {
-    let mut first: Vec<Vec<(Kind, Bytes)>> = vec![Vec::new(); communicators.len()];
+    let mut first: Vec<Vec<(CollectiveKind, Bytes)>> = vec![Vec::new(); communicators.len()];
     let mut counts: Vec<HashMap<Communicator, usize>> = Vec::new();
     for (rank, calls) in (0..).zip(ranks) {
         let mut seen: HashMap<Communicator, usize> = HashMap::new();
@@ -56,10 +56,17 @@ impl Given {
     }
 
     /// Where each rank gives a part of its own, the mean of them, so that the whole is as large as it was.
-    fn each(self, kind: Kind) -> Bytes {
+    fn each(self, kind: CollectiveKind) -> Bytes {
         Bytes::new(match kind {
-            Kind::Gather(_) | Kind::Scatter(_) | Kind::Allgather | Kind::Alltoall => self.sum.div_ceil(self.ranks),
-            Kind::Barrier | Kind::Broadcast(_) | Kind::Reduce(_) | Kind::Allreduce | Kind::Scan => self.most,
+            CollectiveKind::Gather(_)
+            | CollectiveKind::Scatter(_)
+            | CollectiveKind::Allgather
+            | CollectiveKind::Alltoall => self.sum.div_ceil(self.ranks),
+            CollectiveKind::Barrier
+            | CollectiveKind::Broadcast(_)
+            | CollectiveKind::Reduce(_)
+            | CollectiveKind::Allreduce
+            | CollectiveKind::Scan => self.most,
         })
     }
 }
@@ -74,7 +81,7 @@ pub(super) fn agree(ranks: &mut [Vec<Call>]) {
     each(ranks, |place, kind, bytes| *bytes = given[&place].each(kind));
 }
 
-fn each(ranks: &mut [Vec<Call>], mut tell: impl FnMut((Communicator, usize), Kind, &mut Bytes)) {
+fn each(ranks: &mut [Vec<Call>], mut tell: impl FnMut((Communicator, usize), CollectiveKind, &mut Bytes)) {
     for calls in ranks {
         let mut seen: HashMap<Communicator, usize> = HashMap::new();
         for call in calls {

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::{Call, Extrapolated, Request};
+use super::{Call, Extrapolated, MpiRequest};
 use crate::error::Error;
 use crate::model::operation::{OpId, Operation, Rank, Tag};
-use crate::programs::goal::Goal;
+use crate::programs::goal::GoalGraph;
 use crate::programs::goal::graph::{After, Builder, RankGraph};
 use crate::programs::schedule::Schedule as _;
 
@@ -14,7 +14,7 @@ impl Extrapolated<'_> {
     ///
     /// # Errors
     /// If it is too large for that.
-    pub fn written_out(&self) -> Result<Goal, Error> {
+    pub fn written_out(&self) -> Result<GoalGraph, Error> {
         // Messages of collectives have a tag that no other message has, small enough for every reader of GOAL.
         let all = (0..self.trace.ranks()).flat_map(|rank| self.trace.calls(Rank(rank)));
         let last = all.filter_map(|call| match call {
@@ -24,7 +24,7 @@ impl Extrapolated<'_> {
         let free = Tag(last.max().map_or(0, |last| last + 1));
         let graphs: Result<Vec<RankGraph>, Error> =
             (0..self.ranks()).map(|rank| self.graph(Rank(rank), free)).collect();
-        Goal::new(graphs?)
+        GoalGraph::new(graphs?)
     }
 
     fn graph(&self, rank: Rank, of_collectives: Tag) -> Result<RankGraph, Error> {
@@ -57,7 +57,7 @@ impl Extrapolated<'_> {
 struct Line {
     builder: Builder,
     before: Vec<(OpId, After)>,
-    begun: HashMap<Request, OpId>,
+    begun: HashMap<MpiRequest, OpId>,
 }
 
 impl Line {
@@ -76,13 +76,13 @@ impl Line {
         }
     }
 
-    fn begin(&mut self, operation: Operation, request: Request) {
+    fn begin(&mut self, operation: Operation, request: MpiRequest) {
         let added = self.add(operation);
         self.begun.insert(request, added);
         self.before = vec![(added, After::Start)];
     }
 
-    fn wait(&mut self, request: Request) {
+    fn wait(&mut self, request: MpiRequest) {
         self.before.extend(self.begun.remove(&request).map(|begun| (begun, After::End)));
     }
 }

@@ -20,8 +20,8 @@ use rampart_memory::Bytes;
 
 use crate::error::Error;
 use crate::model::operation::{Operation, Rank, Tag};
-use crate::programs::collective::{Collective, Kind};
-use crate::programs::rounds::{Program, Step};
+use crate::programs::collective::{Collective, CollectiveKind};
+use crate::programs::rounds::{RankProgram, RankStep};
 use crate::time::Time;
 use grid::{AXES, Grid};
 
@@ -49,7 +49,7 @@ pub enum Phase {
 
 /// Phases that are repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct RepeatedPhases {
     /// How often.
     pub times: u32,
     /// What.
@@ -72,7 +72,7 @@ pub struct Workload {
     /// Whether the grid is closed.
     pub periodic: bool,
     /// What it repeats until it ends.
-    pub cycle: &'static [Part],
+    pub cycle: &'static [RepeatedPhases],
 }
 
 impl Workload {
@@ -106,18 +106,23 @@ impl Workload {
 
     /// On so many ranks, for so many cycles.
     #[must_use]
-    pub fn on(&self, ranks: u32, cycles: u64) -> Running {
-        Running { grid: Grid::new(ranks, self.axes, self.periodic), copies: 1, phases: self.phases().collect(), cycles }
+    pub fn on(&self, ranks: u32, cycles: u64) -> WorkloadRun {
+        WorkloadRun {
+            grid: Grid::new(ranks, self.axes, self.periodic),
+            copies: 1,
+            phases: self.phases().collect(),
+            cycles,
+        }
     }
 
     /// As the paper extrapolates its trace to about so many ranks, for so many cycles: copies of the traced ranks, each with its messages
     /// to itself, and collectives among all (004_c4a115d9f0ebac82.txt, III-C). The number of copies is the nearest power of two (table II).
     #[must_use]
-    pub fn extrapolated(&self, ranks: u32, cycles: u64) -> Running {
+    pub fn extrapolated(&self, ranks: u32, cycles: u64) -> WorkloadRun {
         let times = (ranks / self.traced).max(1);
         let (below, above) = (1 << times.ilog2(), 2 << times.ilog2());
         let copies = if times - below <= above - times { below } else { above };
-        Running { copies, ..self.on(self.traced, cycles) }
+        WorkloadRun { copies, ..self.on(self.traced, cycles) }
     }
 }
 
@@ -126,7 +131,7 @@ const WITH_NEIGHBOURS: u32 = 5;
 
 /// A workload on ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Running {
+pub struct WorkloadRun {
     grid: Grid,
     /// How many such grids there are, one after the other.
     copies: u32,
@@ -134,7 +139,7 @@ pub struct Running {
     cycles: u64,
 }
 
-impl Running {
+impl WorkloadRun {
     /// The phases of a cycle.
     #[must_use]
     pub fn phases(&self) -> &[Phase] {
@@ -201,32 +206,36 @@ impl Running {
     }
 }
 
-impl Program for Running {
+impl RankProgram for WorkloadRun {
     fn ranks(&self) -> u32 {
         self.grid.ranks() * self.copies
     }
 
-    fn step(&self, rank: Rank, number: u64, round: &mut Vec<Operation>) -> Step {
+    fn step(&self, rank: Rank, number: u64, round: &mut Vec<Operation>) -> RankStep {
         let length = self.phases.len() as u64;
         if number >= length.saturating_mul(self.cycles) {
-            return Step::End;
+            return RankStep::End;
         }
         let phase = self.phases[usize::try_from(number % length).expect("below the length")];
         match phase {
             Phase::Compute(time) => round.push(Operation::calc(time)),
             Phase::Allreduce(bytes) => {
-                return Step::Collective(Collective::new(Kind::Allreduce, Bytes::new(bytes), self.ranks()));
+                return RankStep::Collective(Collective::new(
+                    CollectiveKind::Allreduce,
+                    Bytes::new(bytes),
+                    self.ranks(),
+                ));
             }
             Phase::Exchange(_) | Phase::Shift { .. } => self.messages(rank, phase, round),
         }
-        Step::Round
+        RankStep::Round
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LogGops, Rounds, Undisturbed, simulate};
+    use crate::{LogGops, RoundSchedule, Undisturbed, simulate};
 
     #[test]
     fn a_workload_is_found_by_its_name_or_the_names_are_told() {
@@ -239,7 +248,7 @@ mod tests {
     fn every_workload_runs_to_its_end_on_any_number_of_ranks() {
         for workload in WORKLOADS {
             for ranks in [1, 2, 7, 12, 27] {
-                let rounds = Rounds(workload.on(ranks, 1));
+                let rounds = RoundSchedule(workload.on(ranks, 1));
                 let run = simulate(&rounds, &LogGops::cray_xc40(), &Undisturbed);
                 let run = run.unwrap_or_else(|error| panic!("{} on {ranks}: {error}", workload.name));
                 assert!(run.makespan() >= workload.computing(), "{}", workload.name);
@@ -275,7 +284,7 @@ mod tests {
     #[test]
     fn a_workload_computes_most_of_its_time() {
         for workload in WORKLOADS {
-            let rounds = Rounds(workload.on(64, 2));
+            let rounds = RoundSchedule(workload.on(64, 2));
             let run = simulate(&rounds, &LogGops::cray_xc40(), &Undisturbed).unwrap();
             let share = 2.0 * workload.computing().as_secs_f64() / run.makespan().as_secs_f64();
             let least = if workload.name == "lammps-crack" { 0.2 } else { 0.8 };

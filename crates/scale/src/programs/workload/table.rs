@@ -6,15 +6,15 @@
 //! A computing rate of 0.607 GFlop/s is that of one core of a Cray XC40: Trinity's 0.1826 PFlop/s in HPCG on 301,056 cores (HPCG list,
 //! November 2015).
 
-use super::{Part, Phase, Workload};
+use super::{Phase, RepeatedPhases, Workload};
 use crate::time::Time;
 
 const fn micros(micros: u64) -> Phase {
     Phase::Compute(Time::from_nanos(micros * 1000))
 }
 
-const fn once(phases: &'static [Phase]) -> Part {
-    Part { times: 1, phases }
+const fn once(phases: &'static [Phase]) -> RepeatedPhases {
+    RepeatedPhases { times: 1, phases }
 }
 
 const fn shift(axis: usize, up: bool, bytes: u64) -> Phase {
@@ -51,7 +51,7 @@ const LJ: Workload = Workload {
     axes: 3,
     periodic: true,
     cycle: &[
-        Part { times: 100, phases: &LJ_STEP },
+        RepeatedPhases { times: 100, phases: &LJ_STEP },
         once(&[Phase::Allreduce(8), Phase::Allreduce(8), Phase::Allreduce(8), Phase::Allreduce(48)]),
     ],
 };
@@ -216,7 +216,7 @@ const SPARC: Workload = Workload {
     periodic: false,
     cycle: &[
         once(&[Phase::Exchange([40_960, 1280, 40]), micros(400_000), Phase::Allreduce(40)]),
-        Part { times: 10, phases: &SPARC_SWEEP },
+        RepeatedPhases { times: 10, phases: &SPARC_SWEEP },
         once(&[Phase::Allreduce(40)]),
     ],
 };

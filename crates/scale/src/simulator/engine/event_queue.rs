@@ -12,7 +12,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::per_delay_queue::{Lane, Pool};
+use super::per_delay_queue::{ChunkPool, PerDelayQueue};
 use crate::model::operation::{Operation, Rank};
 use crate::time::Time;
 
@@ -27,7 +27,7 @@ pub(super) enum What {
 
 /// Something that happens to a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Event {
+pub(super) struct SimulationEvent {
     pub time: Time,
     /// In which order events were made; kept when one is put off.
     pub number: u64,
@@ -36,20 +36,20 @@ pub(super) struct Event {
     pub what: What,
 }
 
-impl Event {
+impl SimulationEvent {
     /// By what events are in order; no two have the same.
     fn key(&self) -> (Time, u64) {
         (self.time, self.number)
     }
 }
 
-impl PartialOrd for Event {
+impl PartialOrd for SimulationEvent {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Event {
+impl Ord for SimulationEvent {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.key().cmp(&other.key())
     }
@@ -67,16 +67,16 @@ const NEVER: (Time, u64) = (Time::MAX, u64::MAX);
 
 /// Events by time, then by number.
 #[derive(Debug)]
-pub(super) struct Queue {
+pub(super) struct EventQueue {
     /// The time last taken.
     now: Time,
     /// The highest number that there was.
     newest: u64,
-    lanes: [Lane; LANES],
+    lanes: [PerDelayQueue; LANES],
     /// How long ahead the events of each lane were made.
     lengths: [Length; LANES],
-    pool: Pool,
-    strays: BinaryHeap<Reverse<Event>>,
+    pool: ChunkPool,
+    strays: BinaryHeap<Reverse<SimulationEvent>>,
     /// When the first of each lane and of the strays is due, and its number; [`NEVER`] if there is none.
     due: [Time; LANES + 1],
     number: [u64; LANES + 1],
@@ -91,14 +91,14 @@ struct Length {
     again: bool,
 }
 
-impl Queue {
+impl EventQueue {
     pub fn new() -> Self {
         Self {
             now: Time::ZERO,
             newest: 0,
-            lanes: std::array::from_fn(|_| Lane::default()),
+            lanes: std::array::from_fn(|_| PerDelayQueue::default()),
             lengths: [Length::default(); LANES],
-            pool: Pool::new(),
+            pool: ChunkPool::new(),
             strays: BinaryHeap::new(),
             due: [NEVER.0; LANES + 1],
             number: [NEVER.1; LANES + 1],
@@ -107,7 +107,7 @@ impl Queue {
     }
 
     /// Adds an event, which is not before the last that was taken.
-    pub fn push(&mut self, event: Event) {
+    pub fn push(&mut self, event: SimulationEvent) {
         debug_assert!(event.time >= self.now, "time goes on");
         let length = Length { ahead: event.time.since(self.now).picos(), again: event.number < self.newest };
         self.newest = self.newest.max(event.number);
@@ -123,7 +123,7 @@ impl Queue {
     }
 
     /// The lane of a length, or an empty one; none if the event would not be in order there.
-    fn lane(&self, length: Length, event: &Event) -> Option<usize> {
+    fn lane(&self, length: Length, event: &SimulationEvent) -> Option<usize> {
         /// 2^64 by the golden ratio: spreads lengths over the lanes (Knuth, TAOCP 3, 6.4).
         const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
         let hash = (length.ahead << 1 | u64::from(length.again)).wrapping_mul(SPREAD);
@@ -140,7 +140,7 @@ impl Queue {
     }
 
     /// The next event; none if nothing is due before [`Time::MAX`].
-    pub fn pop(&mut self) -> Option<Event> {
+    pub fn pop(&mut self) -> Option<SimulationEvent> {
         if self.present == 0 {
             self.advance();
         }
@@ -151,7 +151,7 @@ impl Queue {
             return event.map(|Reverse(event)| event);
         }
         let event = self.lanes[place].pop(&mut self.pool);
-        let first = self.lanes[place].first().map_or(NEVER, Event::key);
+        let first = self.lanes[place].first().map_or(NEVER, SimulationEvent::key);
         self.note_first(place, first);
         event
     }
@@ -205,21 +205,27 @@ mod tests {
 
     /// Pushes, so far ahead, and takes, beside a list that is searched. Every third that is taken is put off, with its number.
     fn is_as_its_twin(steps: impl IntoIterator<Item = (u64, bool)>) -> Result<(), TestCaseError> {
-        let (mut queue, mut twin, mut now, mut number) = (Queue::new(), Vec::new(), 0, 0);
+        let (mut queue, mut twin, mut now, mut number) = (EventQueue::new(), Vec::new(), 0, 0);
         for (ahead, taking) in steps {
             if taking {
-                twin.sort_by_key(|event: &Event| (event.time, event.number));
+                twin.sort_by_key(|event: &SimulationEvent| (event.time, event.number));
                 let due = if twin.is_empty() { None } else { Some(twin.remove(0)) };
                 prop_assert_eq!(queue.pop(), due);
                 now = due.map_or(now, |event| event.time.picos());
                 if let Some(event) = due.filter(|event| event.number % 3 == 0) {
-                    let put_off = Event { time: Time::from_picos(now + ahead), ..event };
+                    let put_off = SimulationEvent { time: Time::from_picos(now + ahead), ..event };
                     queue.push(put_off);
                     twin.push(put_off);
                 }
             } else {
                 let time = Time::from_picos(now + ahead);
-                let event = Event { time, number, operation: Operation::calc(time), rank: Rank(0), what: What::Start };
+                let event = SimulationEvent {
+                    time,
+                    number,
+                    operation: Operation::calc(time),
+                    rank: Rank(0),
+                    what: What::Start,
+                };
                 number += 1;
                 queue.push(event);
                 twin.push(event);

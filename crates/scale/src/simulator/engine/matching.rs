@@ -28,8 +28,8 @@ type Pattern = (u32, u32);
 /// The two lists of a rank. One of them has nothing that would fit the other.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Matching {
-    posted: posted::List,
-    arrived: arrived::List,
+    posted: posted::PostedReceives,
+    arrived: arrived::ArrivedMessages,
 }
 
 impl Matching {

@@ -42,24 +42,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::error::Error;
 use crate::model::detour::Detours;
 use crate::model::network::LogGops;
-use crate::model::operation::{ANY, Kind, OpId, Operation, Rank};
+use crate::model::operation::{ANY, OpId, Operation, OperationKind, Rank};
 use crate::programs::schedule::Schedule;
 use crate::time::Time;
-use event_queue::{Event, Queue, What};
+use event_queue::{EventQueue, SimulationEvent, What};
 use matching::{Arrived, Matching};
-use resource_queues::Lines;
+use resource_queues::ResourceQueues;
 use resources::{Needs, Resources, Use};
 
 /// What came of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct SimulationOutcome {
     /// When each rank was done.
     pub finished: Vec<Time>,
     /// Operations and messages.
     pub events: u64,
 }
 
-impl Outcome {
+impl SimulationOutcome {
     /// When the last rank was done.
     #[must_use]
     pub fn makespan(&self) -> Time {
@@ -71,7 +71,11 @@ impl Outcome {
 ///
 /// # Errors
 /// If a rank waits for ever, a message is never received, or the end lies beyond [`Time::MAX`].
-pub fn simulate<S: Schedule, D: Detours>(schedule: &S, network: &LogGops, detours: &D) -> Result<Outcome, Error> {
+pub fn simulate<S: Schedule, D: Detours>(
+    schedule: &S,
+    network: &LogGops,
+    detours: &D,
+) -> Result<SimulationOutcome, Error> {
     simulate_until(schedule, network, detours, &AtomicBool::new(false))
 }
 
@@ -87,7 +91,7 @@ pub fn simulate_until<S: Schedule, D: Detours>(
     network: &LogGops,
     detours: &D,
     stop: &AtomicBool,
-) -> Result<Outcome, Error> {
+) -> Result<SimulationOutcome, Error> {
     let mut engine = Engine::new(schedule, network, detours);
     let mut handled: u32 = 0;
     while let Some(event) = engine.queue.pop() {
@@ -104,14 +108,14 @@ struct Engine<'a, S: Schedule, D: Detours> {
     schedule: &'a S,
     network: &'a LogGops,
     detours: &'a D,
-    queue: Queue,
+    queue: EventQueue,
     ranks: Vec<RankState<S::Progress>>,
     resources: Resources,
     /// When each CPU, sending NIC and receiving NIC of each rank is free.
     free_at: Vec<Time>,
     /// Where each CPU of each rank is among its node's detours.
     cursors: Vec<D::Cursor>,
-    lines: Lines,
+    lines: ResourceQueues,
     /// What became free by the event at hand.
     free: Vec<Operation>,
     /// When sends in rendezvous leave the CPU, if their messages arrive before that.
@@ -145,11 +149,11 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
             schedule,
             network,
             detours,
-            queue: Queue::new(),
+            queue: EventQueue::new(),
             ranks: Vec::with_capacity(ranks as usize),
             free_at: vec![Time::ZERO; resources.count()],
             cursors: resources.cursors().map(|rank| detours.begin(rank)).collect(),
-            lines: Lines::new(resources.queues()),
+            lines: ResourceQueues::new(resources.queues()),
             resources,
             free: Vec::new(),
             leaving: HashMap::new(),
@@ -163,18 +167,18 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
         engine
     }
 
-    fn handle(&mut self, event: &Event) {
+    fn handle(&mut self, event: &SimulationEvent) {
         let brought = match (event.what, event.operation.kind) {
-            (What::Start, Kind::Calc) => self.calc(event),
-            (What::Start, Kind::Send) => self.send(event),
-            (What::Start, Kind::Recv) => self.post(event),
+            (What::Start, OperationKind::Calc) => self.calc(event),
+            (What::Start, OperationKind::Send) => self.send(event),
+            (What::Start, OperationKind::Recv) => self.post(event),
             (What::Arrive, _) => self.arrive(event),
         };
         self.settle(event.time, event.rank, &brought);
     }
 
-    fn calc(&mut self, event: &Event) -> Brought {
-        let &Event { time, rank, operation, .. } = event;
+    fn calc(&mut self, event: &SimulationEvent) -> Brought {
+        let &SimulationEvent { time, rank, operation, .. } = event;
         let (needs, work) = (self.needs(event), Time::from_picos(operation.size));
         if self.must_wait(event, needs, work) {
             return Brought::default();
@@ -185,8 +189,8 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
         Brought { started: Some(operation.id), met: None, done: Some((operation.id, end)) }
     }
 
-    fn send(&mut self, event: &Event) -> Brought {
-        let &Event { time, rank, operation, .. } = event;
+    fn send(&mut self, event: &SimulationEvent) -> Brought {
+        let &SimulationEvent { time, rank, operation, .. } = event;
         let needs = self.needs(event);
         if self.must_wait(event, needs, self.network.overhead) {
             return Brought::default();
@@ -206,8 +210,8 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
         Brought { started: Some(operation.id), met: None, done: (!rendezvous).then_some((operation.id, end)) }
     }
 
-    fn post(&mut self, event: &Event) -> Brought {
-        let &Event { time, rank, operation, .. } = event;
+    fn post(&mut self, event: &SimulationEvent) -> Brought {
+        let &SimulationEvent { time, rank, operation, .. } = event;
         let (mut met, mut done) = (None, None);
         if let Some(Arrived { send, ready }) = self.ranks[rank.index()].matching.post(operation) {
             met = self.met(send, time);
@@ -216,8 +220,8 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
         Brought { started: Some(operation.id), met, done }
     }
 
-    fn arrive(&mut self, event: &Event) -> Brought {
-        let &Event { time, rank, operation: send, .. } = event;
+    fn arrive(&mut self, event: &SimulationEvent) -> Brought {
+        let &SimulationEvent { time, rank, operation: send, .. } = event;
         let needs = self.needs(event);
         if self.must_wait(event, needs, self.network.overhead) {
             return Brought::default();
@@ -253,7 +257,7 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
 
     /// Whether its CPU, its NIC or a detour keeps an event from starting now; then it waits. What takes no time of the CPU does
     /// not wait for the end of a detour.
-    fn must_wait(&mut self, event: &Event, needs: Needs, work: Time) -> bool {
+    fn must_wait(&mut self, event: &SimulationEvent, needs: Needs, work: Time) -> bool {
         let mut free = self.free_at[needs.cpu].max(self.free_at[needs.nic]);
         if free <= event.time && work > Time::ZERO {
             free = self.detours.free_from(event.rank, &mut self.cursors[needs.cursor], event.time);
@@ -265,16 +269,16 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
             return false;
         }
         if self.lines.wait(needs.queue, event) {
-            self.queue.push(Event { time: free, ..*event });
+            self.queue.push(SimulationEvent { time: free, ..*event });
         }
         true
     }
 
     /// Calls up the next of the line that this event was in.
-    fn went(&mut self, event: &Event, needs: Needs) {
+    fn went(&mut self, event: &SimulationEvent, needs: Needs) {
         if let Some(next) = self.lines.went(needs.queue, event) {
             let time = self.free_at[needs.cpu].max(self.free_at[needs.nic]).max(event.time);
-            self.queue.push(Event { time, ..next });
+            self.queue.push(SimulationEvent { time, ..next });
         }
     }
 
@@ -317,7 +321,7 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
             return;
         }
         let mut free = std::mem::take(&mut self.free);
-        for kind in [Kind::Send, Kind::Recv, Kind::Calc] {
+        for kind in [OperationKind::Send, OperationKind::Recv, OperationKind::Calc] {
             for &operation in free.iter().filter(|operation| operation.kind == kind) {
                 self.start(rank, operation, now);
             }
@@ -328,28 +332,28 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
 
     fn start(&mut self, rank: Rank, operation: Operation, now: Time) {
         let ready = self.schedule.ready(&mut self.ranks[rank.index()].progress, operation.id);
-        let event = Event { time: now.max(ready), number: self.numbers, operation, rank, what: What::Start };
+        let event = SimulationEvent { time: now.max(ready), number: self.numbers, operation, rank, what: What::Start };
         let needs = self.needs(&event);
         let time = self.free_at[needs.cpu].max(self.free_at[needs.nic]).max(event.time);
         self.numbers += 1;
-        self.queue.push(Event { time, ..event });
+        self.queue.push(SimulationEvent { time, ..event });
     }
 
     fn push(&mut self, time: Time, rank: Rank, operation: Operation, what: What) {
-        self.queue.push(Event { time, number: self.numbers, operation, rank, what });
+        self.queue.push(SimulationEvent { time, number: self.numbers, operation, rank, what });
         self.numbers += 1;
     }
 
-    fn needs(&self, event: &Event) -> Needs {
+    fn needs(&self, event: &SimulationEvent) -> Needs {
         let used = match (event.what, event.operation.kind) {
             (What::Arrive, _) => Use::Arrive,
-            (What::Start, Kind::Send) => Use::Send,
+            (What::Start, OperationKind::Send) => Use::Send,
             (What::Start, _) => Use::Calc,
         };
         self.resources.needs(event.rank, used, event.operation)
     }
 
-    fn outcome(self) -> Result<Outcome, Error> {
+    fn outcome(self) -> Result<SimulationOutcome, Error> {
         if self.queue.is_late() {
             return Err(Error::TooLong);
         }
@@ -371,6 +375,6 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
         if finished.contains(&Time::MAX) {
             return Err(Error::TooLong);
         }
-        Ok(Outcome { finished, events: self.numbers })
+        Ok(SimulationOutcome { finished, events: self.numbers })
     }
 }

@@ -6,24 +6,24 @@
 
 use std::collections::VecDeque;
 
-use super::event_queue::Event;
+use super::event_queue::SimulationEvent;
 
 /// Events in a chunk: 3 KiB of them.
 const CHUNK: usize = 64;
 
 /// Chunks without events.
-pub(super) type Pool = Vec<Vec<Event>>;
+pub(super) type ChunkPool = Vec<Vec<SimulationEvent>>;
 
 /// A row of events.
 #[derive(Debug, Default)]
-pub(super) struct Lane {
-    chunks: VecDeque<Vec<Event>>,
+pub(super) struct PerDelayQueue {
+    chunks: VecDeque<Vec<SimulationEvent>>,
     /// How many of the first chunk were taken: never all.
     taken: usize,
 }
 
-impl Lane {
-    pub fn push(&mut self, event: Event, pool: &mut Pool) {
+impl PerDelayQueue {
+    pub fn push(&mut self, event: SimulationEvent, pool: &mut ChunkPool) {
         match self.chunks.back_mut().filter(|chunk| chunk.len() < CHUNK) {
             Some(chunk) => chunk.push(event),
             None => {
@@ -34,7 +34,7 @@ impl Lane {
         }
     }
 
-    pub fn pop(&mut self, pool: &mut Pool) -> Option<Event> {
+    pub fn pop(&mut self, pool: &mut ChunkPool) -> Option<SimulationEvent> {
         let chunk = self.chunks.front_mut()?;
         let event = chunk[self.taken];
         self.taken += 1;
@@ -46,11 +46,11 @@ impl Lane {
         Some(event)
     }
 
-    pub fn first(&self) -> Option<&Event> {
+    pub fn first(&self) -> Option<&SimulationEvent> {
         self.chunks.front()?.get(self.taken)
     }
 
-    pub fn last(&self) -> Option<&Event> {
+    pub fn last(&self) -> Option<&SimulationEvent> {
         self.chunks.back()?.last()
     }
 }
@@ -67,7 +67,7 @@ mod tests {
     proptest! {
         #[test]
         fn events_come_out_as_they_went_in(steps in proptest::collection::vec((0..4_usize, 0..100_u64), 1..30)) {
-            let (mut lanes, mut twins, mut pool) = ([Lane::default(), Lane::default()], [VecDeque::new(), VecDeque::new()], Pool::new());
+            let (mut lanes, mut twins, mut pool) = ([PerDelayQueue::default(), PerDelayQueue::default()], [VecDeque::new(), VecDeque::new()], ChunkPool::new());
             let mut number = 0;
             for (action, times) in steps {
                 let (lane, twin) = (&mut lanes[action % 2], &mut twins[action % 2]);
@@ -75,7 +75,7 @@ mod tests {
                     if action < 2 {
                         number += 1;
                         let operation = Operation::calc(Time::ZERO);
-                        let event = Event { time: Time::ZERO, number, operation, rank: Rank(0), what: What::Start };
+                        let event = SimulationEvent { time: Time::ZERO, number, operation, rank: Rank(0), what: What::Start };
                         lane.push(event, &mut pool);
                         twin.push_back(event);
                     } else {

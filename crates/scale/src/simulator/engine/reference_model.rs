@@ -11,7 +11,7 @@ use crate::model::detour::{Detours, Undisturbed};
 use crate::model::network::LogGops;
 use crate::model::operation::{Action, OpId, Operation, Rank, Tag};
 use crate::programs::goal::graph::{After, Builder, RankGraph};
-use crate::{Goal, PerByte, Time};
+use crate::{GoalGraph, PerByte, Time};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Resource {
@@ -27,7 +27,7 @@ enum Happening {
 }
 
 struct Twin<'a, D: Detours> {
-    goal: &'a Goal,
+    goal: &'a GoalGraph,
     network: LogGops,
     detours: &'a D,
     cursors: HashMap<(u32, u8), D::Cursor>,
@@ -48,7 +48,7 @@ struct Twin<'a, D: Detours> {
 }
 
 /// Makespan of each rank and number of events; `None` if the program does not end.
-fn twin<D: Detours>(goal: &Goal, network: &LogGops, detours: &D) -> Option<(Vec<Time>, u64)> {
+fn twin<D: Detours>(goal: &GoalGraph, network: &LogGops, detours: &D) -> Option<(Vec<Time>, u64)> {
     let twin = run(goal, network, detours)?;
     let finished = |rank: u32| {
         let of_rank = twin.ends.iter().filter(|((of, _), _)| *of == rank);
@@ -58,7 +58,7 @@ fn twin<D: Detours>(goal: &Goal, network: &LogGops, detours: &D) -> Option<(Vec<
 }
 
 /// The twin at the end of its run.
-fn run<'a, D: Detours>(goal: &'a Goal, network: &LogGops, detours: &'a D) -> Option<Twin<'a, D>> {
+fn run<'a, D: Detours>(goal: &'a GoalGraph, network: &LogGops, detours: &'a D) -> Option<Twin<'a, D>> {
     let ranks = goal.graphs().len();
     let mut twin = Twin {
         goal,
@@ -281,14 +281,14 @@ fn fits(receive: Operation, from: u32, send: Operation) -> bool {
 type Piece = (u8, u64, u32, u32, u32, u8, u8, (bool, bool));
 
 /// Programs in which each send has its receive. Whether they end depends on the order of their operations.
-fn program(cpus: u8) -> impl Strategy<Value = Goal> {
+fn program(cpus: u8) -> impl Strategy<Value = GoalGraph> {
     let wild = (prop::bool::weighted(0.2), prop::bool::weighted(0.2));
     let piece = (0..4_u8, 0..40_u64, 0..4_u32, 0..4_u32, 0..3_u32, 0..cpus, 0..cpus, wild);
     let edges = prop::collection::vec((0..4_usize, 0..20_u32, any::<bool>(), 1..4_u32), 0..25);
     (prop::collection::vec(piece, 0..25), edges).prop_map(|(pieces, edges)| goal(&pieces, &edges))
 }
 
-fn goal(pieces: &[Piece], edges: &[(usize, u32, bool, u32)]) -> Goal {
+fn goal(pieces: &[Piece], edges: &[(usize, u32, bool, u32)]) -> GoalGraph {
     let mut builders = vec![Builder::default(); 4];
     let mut counts = [0_u32; 4];
     let mut add = |rank: u32, operation| {
@@ -314,12 +314,12 @@ fn goal(pieces: &[Piece], edges: &[(usize, u32, bool, u32)]) -> Goal {
     finished(builders)
 }
 
-fn finished(builders: Vec<Builder>) -> Goal {
-    Goal::new(builders.into_iter().map(|builder| builder.finish(Rank(0)).unwrap()).collect()).unwrap()
+fn finished(builders: Vec<Builder>) -> GoalGraph {
+    GoalGraph::new(builders.into_iter().map(|builder| builder.finish(Rank(0)).unwrap()).collect()).unwrap()
 }
 
 /// The same program, with an operation more on some ranks that takes no time and that nothing waits for.
-fn with_unrelated(goal: &Goal, ranks: u32, cpu: u8) -> Goal {
+fn with_unrelated(goal: &GoalGraph, ranks: u32, cpu: u8) -> GoalGraph {
     let with = |(rank, graph): (u32, &RankGraph)| {
         let mut builder = Builder::default();
         for operation in graph.operations() {
@@ -338,7 +338,7 @@ fn with_unrelated(goal: &Goal, ranks: u32, cpu: u8) -> Goal {
 }
 
 /// When each operation of `goal` is done where `other` runs, which begins with the same operations.
-fn ends(goal: &Goal, other: &Goal, network: &LogGops) -> Option<Vec<Option<Time>>> {
+fn ends(goal: &GoalGraph, other: &GoalGraph, network: &LogGops) -> Option<Vec<Option<Time>>> {
     let twin = run(other, network, &Undisturbed)?;
     let operations = (0..)
         .zip(goal.graphs())

@@ -9,21 +9,21 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::event_queue::Event;
+use super::event_queue::SimulationEvent;
 
 const NONE: u32 = u32::MAX;
 
 /// Lines of waiting events, by number.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(super) struct ResourceQueues {
     /// Which of `used` is the line of this number, or [`NONE`]: few lines are in use at a time.
     of: Vec<u32>,
-    used: Vec<Line>,
+    used: Vec<ResourceQueue>,
     unused: Vec<u32>,
 }
 
 #[derive(Debug, Default)]
-struct Line {
+struct ResourceQueue {
     /// The number of the event that is in the queue for all of them.
     head: u64,
     behind: BinaryHeap<Reverse<ByNumber>>,
@@ -31,7 +31,7 @@ struct Line {
 
 /// An event, in order of its number.
 #[derive(Debug)]
-struct ByNumber(Event);
+struct ByNumber(SimulationEvent);
 
 impl PartialEq for ByNumber {
     fn eq(&self, other: &Self) -> bool {
@@ -53,16 +53,16 @@ impl Ord for ByNumber {
     }
 }
 
-impl Lines {
+impl ResourceQueues {
     pub fn new(count: usize) -> Self {
         Self { of: vec![NONE; count], used: Vec::new(), unused: Vec::new() }
     }
 
     /// An event could not go. Whether it is to be put into the queue, at the time that its line waits for.
-    pub fn wait(&mut self, line: usize, event: &Event) -> bool {
+    pub fn wait(&mut self, line: usize, event: &SimulationEvent) -> bool {
         if !self.is_used(line) {
             let place = self.unused.pop().unwrap_or_else(|| {
-                self.used.push(Line::default());
+                self.used.push(ResourceQueue::default());
                 u32::try_from(self.used.len() - 1).expect("fewer than 2^32 lines")
             });
             self.of[line] = place;
@@ -85,7 +85,7 @@ impl Lines {
     }
 
     /// An event went. The next of its line is given back if it is to be put into the queue.
-    pub fn went(&mut self, line: usize, event: &Event) -> Option<Event> {
+    pub fn went(&mut self, line: usize, event: &SimulationEvent) -> Option<SimulationEvent> {
         if !self.is_used(line) {
             return None;
         }

@@ -5,7 +5,7 @@
 //! What a rank uses besides stands in one sorted list, which is searched. **Why this way.** Memory follows the operations that there
 //! are, and the usual rank costs no search.
 
-use crate::model::operation::{Kind, Operation, Rank};
+use crate::model::operation::{Operation, OperationKind, Rank};
 
 /// What an event takes, as places in the engine's lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl Resources {
         let mut keys: Vec<Key> = Vec::new();
         for (rank, operation) in elsewhere {
             let (cpu, nic) = (operation.cpu, operation.nic);
-            if operation.kind == Kind::Send {
+            if operation.kind == OperationKind::Send {
                 keys.push((rank.0, Use::Send, cpu, nic));
                 keys.push((operation.peer, Use::Arrive, cpu, nic));
             } else if cpu > 0 {

@@ -19,18 +19,18 @@ mod tests;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::Error;
-use crate::model::detour::{Detours, Place};
+use crate::model::detour::{ArrivalCursor, Detours};
 use crate::model::network::LogGops;
 use crate::model::operation::Rank;
-use crate::programs::rounds::Program;
-use crate::programs::workload::Running;
+use crate::programs::rounds::RankProgram;
+use crate::programs::workload::WorkloadRun;
 use crate::time::Time;
-use plan::{Peers, Plan, Round, Wait};
+use plan::{LockstepPlan, LockstepRound, Peers, RoundWait};
 
 /// A program, worked out for a network; many runs share it.
 #[derive(Clone, Debug)]
 pub struct Lockstep {
-    plan: Plan,
+    plan: LockstepPlan,
     /// How long a cycle takes if nothing disturbs it.
     cycle: Time,
     ranks: u32,
@@ -38,7 +38,7 @@ pub struct Lockstep {
 
 /// What came of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct LockstepOutcome {
     /// When the last rank was done.
     pub makespan: Time,
     /// Cycles that were worked out round by round; in the others no detour was due.
@@ -50,8 +50,8 @@ impl Lockstep {
     ///
     /// # Errors
     /// Those of a run: a round that takes longer than [`Time::MAX`].
-    pub fn new(program: &Running, network: &LogGops) -> Result<Self, Error> {
-        let plan = Plan::new(program, network)?;
+    pub fn new(program: &WorkloadRun, network: &LogGops) -> Result<Self, Error> {
+        let plan = LockstepPlan::new(program, network)?;
         Ok(Self { cycle: plan.length(), plan, ranks: program.ranks() })
     }
 
@@ -63,12 +63,12 @@ impl Lockstep {
 
     /// Memory for each rank of a run, in bytes: whom it waits for, and its times for each thread. Working out a collective takes about as
     /// much as its messages, once.
-    pub(crate) fn bytes_a_rank(program: &Running, threads: usize) -> u64 {
+    pub(crate) fn bytes_a_rank(program: &WorkloadRun, threads: usize) -> u64 {
         /// A message on its way in the engine, with the state of its rank: 420 B of each were measured with 1,048,576 ranks of `milc`.
         const WORKED_OUT: u64 = 512;
         // The rank in the middle has most neighbours.
         let peers = program.distinct_messages(Rank(program.ranks() / 2)) as u64 * size_of::<u32>() as u64;
-        let of_thread = (3 * size_of::<Time>() + size_of::<Place>()) as u64;
+        let of_thread = (3 * size_of::<Time>() + size_of::<ArrivalCursor>()) as u64;
         peers + (of_thread * threads as u64).max(WORKED_OUT)
     }
 
@@ -76,7 +76,7 @@ impl Lockstep {
     ///
     /// # Errors
     /// [`Error::Stopped`] if `stop` was set meanwhile, [`Error::TooLong`] if the end lies beyond [`Time::MAX`].
-    pub fn run<D: Detours>(&self, cycles: u64, detours: &D, stop: &AtomicBool) -> Result<Outcome, Error> {
+    pub fn run<D: Detours>(&self, cycles: u64, detours: &D, stop: &AtomicBool) -> Result<LockstepOutcome, Error> {
         let mut state = State::new(self, detours);
         let (mut left, mut worked_out) = (cycles, 0);
         while left > 0 {
@@ -93,7 +93,7 @@ impl Lockstep {
                 return Err(Error::TooLong);
             }
         }
-        Ok(Outcome { makespan: state.last(), worked_out })
+        Ok(LockstepOutcome { makespan: state.last(), worked_out })
     }
 }
 
@@ -156,11 +156,11 @@ impl<'a, D: Detours> State<'a, D> {
         self.calm = Some(room.since(time));
     }
 
-    fn round(&mut self, number: usize, round: &Round) {
+    fn round(&mut self, number: usize, round: &LockstepRound) {
         match &round.wait {
-            Wait::Nobody => {}
-            Wait::Some(peers) => self.wait_for(number, peers),
-            Wait::All => self.wait_for_all(),
+            RoundWait::Nobody => {}
+            RoundWait::Some(peers) => self.wait_for(number, peers),
+            RoundWait::All => self.wait_for_all(),
         }
         match self.calm.filter(|room| round.takes <= *room) {
             Some(room) => self.pass(round.takes, room),

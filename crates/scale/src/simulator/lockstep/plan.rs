@@ -4,21 +4,21 @@ use crate::error::Error;
 use crate::model::detour::Undisturbed;
 use crate::model::network::LogGops;
 use crate::model::operation::{Action, Operation, Rank};
-use crate::programs::rounds::{Program, Rounds};
-use crate::programs::workload::{Phase, Running};
+use crate::programs::rounds::{RankProgram, RoundSchedule};
+use crate::programs::workload::{Phase, WorkloadRun};
 use crate::simulator::engine::simulate;
 use crate::time::Time;
 
 /// What all ranks do in one round: they wait, and then each takes so long.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Round {
-    pub wait: Wait,
+pub(super) struct LockstepRound {
+    pub wait: RoundWait,
     pub takes: Time,
 }
 
 /// How far others must have come before a rank goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Wait {
+pub(super) enum RoundWait {
     /// It waits for nobody.
     Nobody,
     /// For some.
@@ -38,20 +38,20 @@ pub(super) struct Peers {
 
 /// A cycle: rounds that are all different, and in which order they come.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
-    rounds: Vec<Round>,
+pub(super) struct LockstepPlan {
+    rounds: Vec<LockstepRound>,
     /// Indices of `rounds`.
     order: Vec<u32>,
 }
 
-impl Plan {
-    pub fn new(program: &Running, network: &LogGops) -> Result<Self, Error> {
+impl LockstepPlan {
+    pub fn new(program: &WorkloadRun, network: &LogGops) -> Result<Self, Error> {
         let mut plan = Self { rounds: Vec::new(), order: Vec::new() };
         let mut known: Vec<Phase> = Vec::new();
         for phase in program.phases() {
             let place = known.iter().position(|other| other == phase);
             if place.is_none() {
-                plan.rounds.push(Round::new(program, *phase, network)?);
+                plan.rounds.push(LockstepRound::new(program, *phase, network)?);
                 known.push(*phase);
             }
             plan.order.push(u32::try_from(place.unwrap_or(known.len() - 1)).expect("a cycle is short"));
@@ -60,13 +60,13 @@ impl Plan {
     }
 
     /// The rounds of a cycle, one after the other, each with its number among those that differ.
-    pub fn in_order(&self) -> impl Iterator<Item = (usize, &Round)> {
+    pub fn in_order(&self) -> impl Iterator<Item = (usize, &LockstepRound)> {
         self.order.iter().map(|round| (*round as usize, &self.rounds[*round as usize]))
     }
 
     /// Of the rounds that differ, whether a rank waits for some others in it.
     pub fn with_peers(&self) -> Vec<bool> {
-        self.rounds.iter().map(|round| matches!(round.wait, Wait::Some(_))).collect()
+        self.rounds.iter().map(|round| matches!(round.wait, RoundWait::Some(_))).collect()
     }
 
     /// How long a cycle takes.
@@ -75,20 +75,20 @@ impl Plan {
     }
 }
 
-impl Round {
-    fn new(program: &Running, phase: Phase, network: &LogGops) -> Result<Self, Error> {
+impl LockstepRound {
+    fn new(program: &WorkloadRun, phase: Phase, network: &LogGops) -> Result<Self, Error> {
         let wait = match phase {
-            Phase::Compute(takes) => return Ok(Self { wait: Wait::Nobody, takes }),
-            Phase::Exchange(_) | Phase::Shift { .. } => Wait::Some(Peers::new(program, phase, network)),
-            Phase::Allreduce(_) => Wait::All,
+            Phase::Compute(takes) => return Ok(Self { wait: RoundWait::Nobody, takes }),
+            Phase::Exchange(_) | Phase::Shift { .. } => RoundWait::Some(Peers::new(program, phase, network)),
+            Phase::Allreduce(_) => RoundWait::All,
         };
-        let takes = simulate(&Rounds(program.only(phase)), network, &Undisturbed)?.makespan();
+        let takes = simulate(&RoundSchedule(program.only(phase)), network, &Undisturbed)?.makespan();
         Ok(Self { wait, takes })
     }
 }
 
 impl Peers {
-    fn new(program: &Running, phase: Phase, network: &LogGops) -> Self {
+    fn new(program: &WorkloadRun, phase: Phase, network: &LogGops) -> Self {
         let (mut these, mut round, mut waited) = (Self::default(), Vec::new(), Vec::new());
         let place = |length: usize| u32::try_from(length).expect("fewer than 2^32 messages in a round");
         for rank in (0..program.ranks()).map(Rank) {

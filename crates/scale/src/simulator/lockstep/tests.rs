@@ -1,21 +1,21 @@
 //! Beside the engine that goes event by event, which is the reference, and beside a run without a shortcut.
 
 use super::*;
-use crate::model::detour::{Burst, CorrectedErrors, Cost, Nodes, Overlap, Rows, Undisturbed};
+use crate::model::detour::{Burst, CorrectedErrors, ErrorCost, NodeArrivals, Nodes, Overlap, Undisturbed};
 use crate::programs::workload::WORKLOADS;
-use crate::{Rounds, Workload, simulate};
+use crate::{RoundSchedule, Workload, simulate};
 use proptest::prelude::*;
 
-fn errors(mean: Time, cost: Time, seed: u64) -> Rows {
+fn errors(mean: Time, cost: Time, seed: u64) -> NodeArrivals {
     let (nodes, burst, overlap) = (Nodes::All, Burst::SINGLE, Overlap::Queued);
-    Rows::new(CorrectedErrors { nodes, mean, burst, cost: Cost::Fixed(cost), overlap, seed }).unwrap()
+    NodeArrivals::new(CorrectedErrors { nodes, mean, burst, cost: ErrorCost::Fixed(cost), overlap, seed }).unwrap()
 }
 
 fn lockstep(workload: &Workload, ranks: u32) -> Lockstep {
     lockstep_of(&workload.on(ranks, 1))
 }
 
-fn lockstep_of(program: &Running) -> Lockstep {
+fn lockstep_of(program: &WorkloadRun) -> Lockstep {
     Lockstep::new(program, &LogGops::cray_xc40()).unwrap()
 }
 
@@ -23,8 +23,8 @@ fn of_rounds<D: Detours>(lockstep: &Lockstep, cycles: u64, detours: &D) -> Time 
     lockstep.run(cycles, detours, &AtomicBool::new(false)).unwrap().makespan
 }
 
-fn of_events<D: Detours>(program: Running, detours: &D) -> Time {
-    simulate(&Rounds(program), &LogGops::cray_xc40(), detours).unwrap().makespan()
+fn of_events<D: Detours>(program: WorkloadRun, detours: &D) -> Time {
+    simulate(&RoundSchedule(program), &LogGops::cray_xc40(), detours).unwrap().makespan()
 }
 
 fn in_lockstep<D: Detours>(workload: &Workload, ranks: u32, cycles: u64, detours: &D) -> Time {
@@ -99,7 +99,7 @@ fn errors_cost_an_extrapolated_trace_what_they_cost_event_by_event() {
 fn cycles_that_nothing_disturbs_are_skipped() {
     let lulesh = lockstep(&Workload::named("lulesh").unwrap(), 64);
     let run = lulesh.run(1_000_000, &Undisturbed, &AtomicBool::new(false)).unwrap();
-    assert_eq!(run, Outcome { makespan: Time::from_picos(lulesh.cycle().picos() * 1_000_000), worked_out: 0 });
+    assert_eq!(run, LockstepOutcome { makespan: Time::from_picos(lulesh.cycle().picos() * 1_000_000), worked_out: 0 });
 }
 
 #[test]
@@ -116,9 +116,11 @@ fn without_a_shortcut<D: Detours>(lockstep: &Lockstep, cycles: u64, detours: &D)
     for (_, round) in (0..cycles).flat_map(|_| lockstep.plan.in_order()) {
         let last = |of: &[u32]| of.iter().map(|peer| at[*peer as usize]).max().unwrap_or_default();
         let waited: Vec<Time> = match &round.wait {
-            Wait::Nobody => at.clone(),
-            Wait::Some(peers) => at.iter().zip(peers.of_ranks()).map(|(own, peers)| last(peers).max(*own)).collect(),
-            Wait::All => vec![at.iter().copied().max().unwrap(); ranks],
+            RoundWait::Nobody => at.clone(),
+            RoundWait::Some(peers) => {
+                at.iter().zip(peers.of_ranks()).map(|(own, peers)| last(peers).max(*own)).collect()
+            }
+            RoundWait::All => vec![at.iter().copied().max().unwrap(); ranks],
         };
         for rank in 0..ranks {
             at[rank] = detours.finish(name(rank), &mut cursors[rank], waited[rank], round.takes);

@@ -17,7 +17,7 @@ pub(in crate::simulator::engine) struct Arrived {
 
 /// Messages in the order in which they came.
 #[derive(Clone, Debug, Default)]
-pub(super) struct List {
+pub(super) struct ArrivedMessages {
     kept: Kept,
     #[cfg(test)]
     pub looked_at: u64,
@@ -46,7 +46,7 @@ struct Queues {
     next: u64,
 }
 
-impl List {
+impl ArrivedMessages {
     pub fn add(&mut self, message: Arrived) {
         match &mut self.kept {
             Kept::Short(list) if list.len() < SHORT => list.push(message),

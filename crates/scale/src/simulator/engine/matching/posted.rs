@@ -15,7 +15,7 @@ pub(in crate::simulator::engine) struct Posted {
 
 /// Receives in the order in which they were posted.
 #[derive(Clone, Debug, Default)]
-pub(super) struct List {
+pub(super) struct PostedReceives {
     kept: Kept,
     #[cfg(test)]
     pub looked_at: u64,
@@ -45,7 +45,7 @@ struct Queues {
     next: u64,
 }
 
-impl List {
+impl PostedReceives {
     pub fn add(&mut self, receive: Posted) {
         match &mut self.kept {
             Kept::Short(list) if list.len() < SHORT => list.push(receive),
