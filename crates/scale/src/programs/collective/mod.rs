@@ -82,11 +82,61 @@ pub enum Algorithm {
     Scattered,
 }
 
+/// A kind and an algorithm that can do it: one function generates the rounds of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Expansion {
+    BarrierDissemination,
+    BroadcastBinomial(Rank),
+    BroadcastScatterAllgather(Rank),
+    ReduceBinomial(Rank),
+    ReduceRabenseifner(Rank),
+    GatherBinomial(Rank),
+    ScatterBinomial(Rank),
+    AllreduceRecursiveDoubling,
+    AllreduceRabenseifner,
+    AllreduceRing,
+    AllgatherRecursiveDoubling,
+    AllgatherBruck,
+    AllgatherRing,
+    AlltoallBruck,
+    AlltoallPairwise,
+    AlltoallScattered,
+    ScanRecursiveDoubling,
+}
+
+impl Expansion {
+    /// `None` if the algorithm cannot do this kind with so many ranks.
+    fn of(kind: CollectiveKind, algorithm: Algorithm, ranks: u32) -> Option<Self> {
+        use Algorithm as A;
+        use CollectiveKind as K;
+        match (kind, algorithm) {
+            (K::Barrier, A::Dissemination) => Some(Self::BarrierDissemination),
+            (K::Broadcast(root), A::Binomial) => Some(Self::BroadcastBinomial(root)),
+            (K::Broadcast(root), A::ScatterAllgather) => Some(Self::BroadcastScatterAllgather(root)),
+            (K::Reduce(root), A::Binomial) => Some(Self::ReduceBinomial(root)),
+            (K::Reduce(root), A::Rabenseifner) => Some(Self::ReduceRabenseifner(root)),
+            (K::Gather(root), A::Binomial) => Some(Self::GatherBinomial(root)),
+            (K::Scatter(root), A::Binomial) => Some(Self::ScatterBinomial(root)),
+            (K::Allreduce, A::RecursiveDoubling) => Some(Self::AllreduceRecursiveDoubling),
+            (K::Allreduce, A::Rabenseifner) => Some(Self::AllreduceRabenseifner),
+            (K::Allreduce, A::Ring) => Some(Self::AllreduceRing),
+            (K::Allgather, A::RecursiveDoubling) => ranks.is_power_of_two().then_some(Self::AllgatherRecursiveDoubling),
+            (K::Allgather, A::Bruck) => Some(Self::AllgatherBruck),
+            (K::Allgather, A::Ring) => Some(Self::AllgatherRing),
+            (K::Alltoall, A::Bruck) => Some(Self::AlltoallBruck),
+            (K::Alltoall, A::Pairwise) => Some(Self::AlltoallPairwise),
+            (K::Alltoall, A::Scattered) => Some(Self::AlltoallScattered),
+            (K::Scan, A::RecursiveDoubling) => Some(Self::ScanRecursiveDoubling),
+            _ => None,
+        }
+    }
+}
+
 /// A collective of all ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Collective {
-    kind: CollectiveKind,
     algorithm: Algorithm,
+    expansion: Expansion,
     bytes: u64,
 }
 
@@ -94,45 +144,32 @@ impl Collective {
     /// By the algorithm that MPICH picks for this size and number of ranks.
     #[must_use]
     pub fn new(kind: CollectiveKind, bytes: Bytes, ranks: u32) -> Self {
-        let (bytes, count) = (bytes.get(), u64::from(ranks));
+        let (size, count) = (bytes.get(), u64::from(ranks));
         let algorithm = match kind {
             CollectiveKind::Barrier => Algorithm::Dissemination,
             CollectiveKind::Gather(_) | CollectiveKind::Scatter(_) => Algorithm::Binomial,
             CollectiveKind::Scan => Algorithm::RecursiveDoubling,
-            CollectiveKind::Broadcast(_) if bytes < 12_288 || ranks < 8 => Algorithm::Binomial,
+            CollectiveKind::Broadcast(_) if size < 12_288 || ranks < 8 => Algorithm::Binomial,
             CollectiveKind::Broadcast(_) => Algorithm::ScatterAllgather,
-            CollectiveKind::Reduce(_) if bytes <= 2048 => Algorithm::Binomial,
-            CollectiveKind::Allreduce if bytes <= 2048 => Algorithm::RecursiveDoubling,
+            CollectiveKind::Reduce(_) if size <= 2048 => Algorithm::Binomial,
+            CollectiveKind::Allreduce if size <= 2048 => Algorithm::RecursiveDoubling,
             CollectiveKind::Reduce(_) | CollectiveKind::Allreduce => Algorithm::Rabenseifner,
-            CollectiveKind::Allgather if ranks.is_power_of_two() && bytes.saturating_mul(count) < 524_288 => {
+            CollectiveKind::Allgather if ranks.is_power_of_two() && size.saturating_mul(count) < 524_288 => {
                 Algorithm::RecursiveDoubling
             }
-            CollectiveKind::Allgather if bytes.saturating_mul(count) < 81_920 => Algorithm::Bruck,
+            CollectiveKind::Allgather if size.saturating_mul(count) < 81_920 => Algorithm::Bruck,
             CollectiveKind::Allgather => Algorithm::Ring,
-            CollectiveKind::Alltoall if bytes <= 256 && ranks >= 8 => Algorithm::Bruck,
-            CollectiveKind::Alltoall if bytes <= 32_768 => Algorithm::Scattered,
+            CollectiveKind::Alltoall if size <= 256 && ranks >= 8 => Algorithm::Bruck,
+            CollectiveKind::Alltoall if size <= 32_768 => Algorithm::Scattered,
             CollectiveKind::Alltoall => Algorithm::Pairwise,
         };
-        Self { kind, algorithm, bytes }
+        Self::by(algorithm, kind, bytes, ranks).expect("an algorithm of this kind")
     }
 
     /// By this algorithm; `None` if it cannot do that with so many ranks.
     #[must_use]
     pub fn by(algorithm: Algorithm, kind: CollectiveKind, bytes: Bytes, ranks: u32) -> Option<Self> {
-        use Algorithm as A;
-        let can = match kind {
-            CollectiveKind::Barrier => algorithm == A::Dissemination,
-            CollectiveKind::Gather(_) | CollectiveKind::Scatter(_) => algorithm == A::Binomial,
-            CollectiveKind::Scan => algorithm == A::RecursiveDoubling,
-            CollectiveKind::Broadcast(_) => matches!(algorithm, A::Binomial | A::ScatterAllgather),
-            CollectiveKind::Reduce(_) => matches!(algorithm, A::Binomial | A::Rabenseifner),
-            CollectiveKind::Allreduce => matches!(algorithm, A::RecursiveDoubling | A::Rabenseifner | A::Ring),
-            CollectiveKind::Allgather => {
-                matches!(algorithm, A::Bruck | A::Ring) || algorithm == A::RecursiveDoubling && ranks.is_power_of_two()
-            }
-            CollectiveKind::Alltoall => matches!(algorithm, A::Bruck | A::Pairwise | A::Scattered),
-        };
-        can.then_some(Self { kind, algorithm, bytes: bytes.get() })
+        Expansion::of(kind, algorithm, ranks).map(|expansion| Self { algorithm, expansion, bytes: bytes.get() })
     }
 
     /// The algorithm.
@@ -141,27 +178,27 @@ impl Collective {
         self.algorithm
     }
 
-    /// Appends what a rank does in a round, 0 first, perhaps nothing; whether a later round may follow.
+    /// Appends the operations of a rank in a round, 0 first; there may be none. Returns whether a later round may follow.
     pub(crate) fn round(&self, rank: Rank, ranks: u32, round: u32, out: &mut Vec<Operation>) -> bool {
         let mut part = RankPart { me: rank.0, ranks, bytes: self.bytes, out };
-        match (self.kind, self.algorithm) {
-            (CollectiveKind::Barrier, _) => exchange::dissemination(&mut part, round),
-            (CollectiveKind::Broadcast(root), Algorithm::Binomial) => tree::broadcast(&mut part, root, round),
-            (CollectiveKind::Broadcast(root), _) => tree::scatter_allgather(&mut part, root, round),
-            (CollectiveKind::Reduce(root), Algorithm::Binomial) => tree::reduce(&mut part, root, round),
-            (CollectiveKind::Reduce(root), _) => exchange::reduce(&mut part, root, round),
-            (CollectiveKind::Gather(root), _) => tree::gather(&mut part, root, round),
-            (CollectiveKind::Scatter(root), _) => tree::scatter(&mut part, root, round),
-            (CollectiveKind::Allreduce, Algorithm::RecursiveDoubling) => exchange::allreduce(&mut part, round),
-            (CollectiveKind::Allreduce, Algorithm::Ring) => exchange::allreduce_ring(&mut part, round),
-            (CollectiveKind::Allreduce, _) => exchange::rabenseifner(&mut part, round),
-            (CollectiveKind::Allgather, Algorithm::RecursiveDoubling) => exchange::allgather_doubling(&mut part, round),
-            (CollectiveKind::Allgather, Algorithm::Bruck) => exchange::allgather_bruck(&mut part, round),
-            (CollectiveKind::Allgather, _) => exchange::allgather_ring(&mut part, round),
-            (CollectiveKind::Alltoall, Algorithm::Bruck) => alltoall::bruck(&mut part, round),
-            (CollectiveKind::Alltoall, Algorithm::Scattered) => alltoall::pairwise(&mut part, round, alltoall::AT_ONCE),
-            (CollectiveKind::Alltoall, _) => alltoall::pairwise(&mut part, round, 1),
-            (CollectiveKind::Scan, _) => exchange::scan(&mut part, round),
+        match self.expansion {
+            Expansion::BarrierDissemination => exchange::dissemination(&mut part, round),
+            Expansion::BroadcastBinomial(root) => tree::broadcast(&mut part, root, round),
+            Expansion::BroadcastScatterAllgather(root) => tree::scatter_allgather(&mut part, root, round),
+            Expansion::ReduceBinomial(root) => tree::reduce(&mut part, root, round),
+            Expansion::ReduceRabenseifner(root) => exchange::reduce(&mut part, root, round),
+            Expansion::GatherBinomial(root) => tree::gather(&mut part, root, round),
+            Expansion::ScatterBinomial(root) => tree::scatter(&mut part, root, round),
+            Expansion::AllreduceRecursiveDoubling => exchange::allreduce(&mut part, round),
+            Expansion::AllreduceRabenseifner => exchange::rabenseifner(&mut part, round),
+            Expansion::AllreduceRing => exchange::allreduce_ring(&mut part, round),
+            Expansion::AllgatherRecursiveDoubling => exchange::allgather_doubling(&mut part, round),
+            Expansion::AllgatherBruck => exchange::allgather_bruck(&mut part, round),
+            Expansion::AllgatherRing => exchange::allgather_ring(&mut part, round),
+            Expansion::AlltoallBruck => alltoall::bruck(&mut part, round),
+            Expansion::AlltoallPairwise => alltoall::pairwise(&mut part, round, 1),
+            Expansion::AlltoallScattered => alltoall::pairwise(&mut part, round, alltoall::AT_ONCE),
+            Expansion::ScanRecursiveDoubling => exchange::scan(&mut part, round),
         }
     }
 }

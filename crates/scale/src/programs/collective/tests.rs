@@ -187,3 +187,48 @@ proptest! {
         knowledge(Collective::new(kinds[which], Bytes::new(bytes), ranks), ranks, |_| true);
     }
 }
+
+/// On 8 ranks with 800 bytes each: messages, bytes, and the rounds in which rank 0 (the root, if there is one) sends or receives. The
+/// numbers follow from Thakur et al., section 4, by hand.
+#[test]
+fn each_pair_of_kind_and_algorithm_generates_its_own_rounds_and_no_other_pair_exists() {
+    use Algorithm as A;
+    use CollectiveKind as K;
+    const RANKS: u32 = 8;
+    let root = Rank(0);
+    let pairs = [
+        (K::Barrier, A::Dissemination, (24, 0, 3)),
+        (K::Broadcast(root), A::Binomial, (7, 5_600, 1)),
+        (K::Broadcast(root), A::ScatterAllgather, (31, 6_800, 4)),
+        (K::Reduce(root), A::Binomial, (7, 5_600, 3)),
+        (K::Reduce(root), A::Rabenseifner, (31, 6_800, 6)),
+        (K::Gather(root), A::Binomial, (7, 9_600, 3)),
+        (K::Scatter(root), A::Binomial, (7, 9_600, 1)),
+        (K::Allreduce, A::RecursiveDoubling, (24, 19_200, 3)),
+        (K::Allreduce, A::Rabenseifner, (48, 11_200, 6)),
+        (K::Allreduce, A::Ring, (112, 11_200, 14)),
+        (K::Allgather, A::RecursiveDoubling, (24, 44_800, 3)),
+        (K::Allgather, A::Bruck, (24, 44_800, 3)),
+        (K::Allgather, A::Ring, (56, 44_800, 7)),
+        (K::Alltoall, A::Bruck, (24, 76_800, 3)),
+        (K::Alltoall, A::Pairwise, (56, 44_800, 7)),
+        (K::Alltoall, A::Scattered, (56, 44_800, 1)),
+        (K::Scan, A::RecursiveDoubling, (24, 19_200, 3)),
+    ];
+    let kinds = pairs.iter().fold(Vec::new(), |mut kinds, (kind, ..)| {
+        if !kinds.contains(kind) {
+            kinds.push(*kind);
+        }
+        kinds
+    });
+    for (kind, algorithm) in kinds.iter().flat_map(|kind| ALGORITHMS.map(|algorithm| (*kind, algorithm))) {
+        let expected = pairs.iter().find(|(k, a, _)| (*k, *a) == (kind, algorithm)).map(|(.., numbers)| *numbers);
+        let generated = Collective::by(algorithm, kind, Bytes::new(800), RANKS).map(|collective| {
+            let rounds: Vec<_> = (0..RANKS).map(|rank| rounds_of(collective, rank, RANKS)).collect();
+            let sent: Vec<u64> =
+                rounds.iter().flatten().flat_map(|round| sends(round)).map(|(_, bytes)| bytes).collect();
+            (sent.len(), sent.iter().sum::<u64>(), rounds[0].iter().filter(|round| !round.is_empty()).count())
+        });
+        assert_eq!(generated, expected, "{kind:?} by {algorithm:?}");
+    }
+}
