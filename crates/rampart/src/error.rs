@@ -57,7 +57,7 @@ pub enum Error {
         cause: io::Error,
     },
     /// {0}
-    Configuration(#[from] crate::watching::config::Error),
+    Configuration(String),
     /// process {0} watches already, with the same store: stop it first, or name another store
     Watched(u32),
     /// the state cannot be kept in {0} ({1}): make its folder writable
@@ -109,15 +109,8 @@ pub enum Error {
         /// Why not.
         why: String,
     },
-    /// there is no {0:?}: install the development files of the program's MPI (libopenmpi-dev, libmpich-dev), or name its compiler by --mpicc
-    NoMpi(std::ffi::OsString),
-    /// {name:?} cannot build the library that records: {why}
-    MpiCompiler {
-        /// As it was named.
-        name: std::ffi::OsString,
-        /// Its first complaint.
-        why: String,
-    },
+    /// {0}
+    MpiBuild(#[from] rampart_mpi_build::Error),
     /// too few files may be open at once to follow a program: raise the limit to 64 (`ulimit -n 64`)
     FewFiles,
     /// cannot wait for the program: {0}

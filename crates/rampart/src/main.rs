@@ -12,25 +12,17 @@
 /// As the standard library's, but where standard error is closed or full nothing is said: a panic would leave the folder of the guards
 /// behind, and change how a program under guard ends.
 macro_rules! eprintln {
-    ($($said:tt)*) => { $crate::show::complain(format_args!($($said)*)) };
+    ($($said:tt)*) => { $crate::output::text::complain(format_args!($($said)*)) };
 }
 
-mod args;
+mod cli;
 mod commands;
 mod error;
-mod guarding;
-mod input;
-mod measuring;
+mod guards;
+mod inputs;
 mod output;
-mod plot;
-mod program;
-mod progress;
-mod projecting;
-mod show;
-mod signals;
-mod store;
-mod tracing;
-mod watching;
+mod parsing;
+mod process;
 
 use std::process::ExitCode;
 
@@ -38,7 +30,7 @@ use clap::Parser;
 use clap::error::ErrorKind;
 use rampart_linux::own_memory::OneLineAtTheEnd;
 
-use crate::args::{Arguments, Command};
+use crate::cli::{Arguments, Command};
 use crate::error::Error;
 
 #[global_allocator]

@@ -27,7 +27,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
         ],
     ),
     ("parts", &["crates/march", "crates/codes", "crates/buddy", "crates/sim"]),
-    ("platform", &["crates/linux", "crates/store"]),
+    ("platform", &["crates/linux", "crates/mpi-build", "crates/store"]),
     ("words", &["crates/memory"]),
 ];
 

@@ -2,16 +2,31 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::path::PathBuf;
 
+use clap::Args;
 use rampart_guard::accesses::Touch;
 use rampart_memory::{Bytes, FRAME_BYTES};
 use serde_json::json;
 
-use crate::args::AccessArguments;
 use crate::error::Error;
-use crate::guarding::page;
-use crate::guarding::recorded::{Trace, traces};
-use crate::show;
+use crate::guards::pictures::pictures;
+use crate::guards::recorded::{Trace, traces};
+use crate::output::html::{document, escape};
+use crate::output::text;
+
+/// Options of `rampart access`.
+#[derive(Debug, Args)]
+pub struct AccessArguments {
+    /// The file
+    pub file: PathBuf,
+    /// Draw it, as a page
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// One JSON document on standard output
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// Says what is in a file of traces, and draws it.
 pub fn run(arguments: &AccessArguments) -> Result<u8, Error> {
@@ -20,18 +35,25 @@ pub fn run(arguments: &AccessArguments) -> Result<u8, Error> {
     let traces = traces(&bytes).map_err(|error| refused(error.to_string()))?;
     let summaries: Vec<Summary> = traces.iter().map(Summary::of).collect();
     if arguments.json {
-        show::print_json(&json!({
+        text::print_json(&json!({
             "schema": "rampart.access/1",
             "processes": summaries.iter().map(Summary::document).collect::<Vec<_>>(),
         }))?;
     } else {
-        show::print(&summaries.iter().map(Summary::line).collect::<String>())?;
+        text::print(&summaries.iter().map(Summary::line).collect::<String>())?;
     }
     if let Some(path) = &arguments.html {
-        let drawn = page::of_traces(&arguments.file.to_string_lossy(), &traces);
+        let drawn = page(&arguments.file.to_string_lossy(), &traces);
         fs::write(path, drawn).map_err(|cause| Error::Plot { path: path.clone(), cause })?;
     }
     Ok(0)
+}
+
+/// The page of a file of traces.
+fn page(name: &str, traces: &[Trace]) -> String {
+    let mut body = format!("<h1>What was unlocked when: <code>{}</code></h1>\n", escape(name));
+    pictures(&mut body, traces);
+    document(name, &body)
 }
 
 /// A trace in numbers.
@@ -65,12 +87,12 @@ impl Summary {
 
     fn line(&self) -> String {
         let Self { process, seconds, reads, writes, ahead, lost, heap } = self;
-        let [reads, writes, ahead] = [reads, writes, ahead].map(|number| show::count(*number as u64));
+        let [reads, writes, ahead] = [reads, writes, ahead].map(|number| text::count(*number as u64));
         let mut line = format!(
             "process {process}: unlocked in {heap} of heap in {seconds:.3} s: {reads} for a read, {writes} for a write, {ahead} ahead"
         );
         if *lost > 0 {
-            let _ = write!(line, "; {} more had no room", show::count(*lost));
+            let _ = write!(line, "; {} more had no room", text::count(*lost));
         }
         line + "\n"
     }

@@ -4,16 +4,27 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use clap::Args;
 use rampart_linux::capabilities::{self, Feature};
 use rampart_linux::errors::Controller;
 use rampart_linux::{ErrorCounts, Roots, State};
 use rampart_store::rasdaemon::DEFAULT_PATH;
 use serde_json::json;
 
-use crate::args::ErrorsArguments;
 use crate::error::Error;
-use crate::projecting::dimm::{self, History};
-use crate::show;
+use crate::inputs::dimm::{self, History};
+use crate::output::text;
+
+/// Options of `rampart errors`.
+#[derive(Debug, Args)]
+pub struct ErrorsArguments {
+    /// A database of rasdaemon [default: rasdaemon's own, where there is one]
+    #[arg(long, value_name = "FILE")]
+    pub database: Option<PathBuf>,
+    /// One JSON document on standard output
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// Shows all that is known; 1 if memory erred.
 pub fn run(arguments: &ErrorsArguments) -> Result<u8, Error> {
@@ -27,7 +38,7 @@ pub fn run(arguments: &ErrorsArguments) -> Result<u8, Error> {
     let histories = || recorded.iter().flat_map(|recorded| recorded.dimms.values());
     let erred = counted > 0 || histories().any(|history| history.corrected + history.uncorrected > 0);
     if arguments.json {
-        show::print_json(&json!({
+        text::print_json(&json!({
             "schema": "rampart.errors/1",
             "counters": counters.as_ref().ok(),
             "counters_absent": counters.as_ref().err().map(ToString::to_string),
@@ -57,7 +68,7 @@ pub fn run(arguments: &ErrorsArguments) -> Result<u8, Error> {
         State::Absent(absence) => format!("none: {absence}"),
     };
     let _ = writeln!(text, "live        {live}");
-    show::print(&text)?;
+    text::print(&text)?;
     Ok(u8::from(erred))
 }
 
@@ -79,12 +90,12 @@ fn of_controller(text: &mut String, controller: &Controller) {
     let _ = writeln!(
         text,
         "counters    controller {number}: {} corrected, {} uncorrected since its driver was loaded, {} of no known DIMM",
-        show::count(errors.corrected),
-        show::count(errors.uncorrected),
-        show::count(unplaced.corrected + unplaced.uncorrected)
+        text::count(errors.corrected),
+        text::count(errors.uncorrected),
+        text::count(unplaced.corrected + unplaced.uncorrected)
     );
     for dimm in dimms.iter().filter(|dimm| dimm.errors.corrected + dimm.errors.uncorrected > 0) {
-        let (corrected, uncorrected) = (show::count(dimm.errors.corrected), show::count(dimm.errors.uncorrected));
+        let (corrected, uncorrected) = (text::count(dimm.errors.corrected), text::count(dimm.errors.uncorrected));
         let _ = writeln!(text, "            {}: {corrected} corrected, {uncorrected} uncorrected", dimm.label);
     }
 }
@@ -95,13 +106,13 @@ fn of_dimm(text: &mut String, label: &str, history: &History) {
     let _ = write!(
         text,
         "recorded    {label}: {} corrected, {} uncorrected in {:.1} days",
-        show::count(*corrected),
-        show::count(*uncorrected),
+        text::count(*corrected),
+        text::count(*uncorrected),
         seconds / 86_400.0
     );
     if let Some(mean) = mtbce_seconds {
-        let most = most.map_or_else(|| "any".to_owned(), show::long);
-        let _ = write!(text, "; one corrected every {} ({} to {most}, 95 %)", show::long(*mean), show::long(*least));
+        let most = most.map_or_else(|| "any".to_owned(), text::long);
+        let _ = write!(text, "; one corrected every {} ({} to {most}, 95 %)", text::long(*mean), text::long(*least));
     }
     text.push('\n');
 }

@@ -2,12 +2,23 @@
 
 use std::fmt::Write as _;
 
+use clap::Subcommand;
 use rampart_memory::fault::{FaultClass, InjectionSpec};
 use serde_json::json;
 
-use crate::args::InjectCommand;
 use crate::error::Error;
-use crate::show;
+use crate::output::text;
+
+/// Commands of `rampart inject`.
+#[derive(Debug, Subcommand)]
+pub enum InjectCommand {
+    /// Every kind of fault by its name, and how one is planted: `rampart test --inject 'stuck-at:100,seed=7'`
+    List {
+        /// One JSON document on standard output
+        #[arg(long)]
+        json: bool,
+    },
+}
 
 /// Does one of its commands.
 pub fn run(command: &InjectCommand) -> Result<u8, Error> {
@@ -15,7 +26,7 @@ pub fn run(command: &InjectCommand) -> Result<u8, Error> {
     if *json {
         let kind = |(name, class): (&str, FaultClass)| json!({ "name": name, "meaning": class.meaning() });
         let option = |(option, meaning)| json!({ "option": option, "meaning": meaning });
-        show::print_json(&json!({
+        text::print_json(&json!({
             "kinds": FaultClass::ALL.map(kind),
             "options": InjectionSpec::OPTIONS.map(option),
         }))?;
@@ -30,6 +41,6 @@ pub fn run(command: &InjectCommand) -> Result<u8, Error> {
         let _ = writeln!(text, "  {option:<26} {meaning}");
     }
     text.push_str("as in `rampart test --memory 64MiB --inject 'stuck-at:100,coupling:20,seed=7'`\n");
-    show::print(&text)?;
+    text::print(&text)?;
     Ok(0)
 }

@@ -2,14 +2,41 @@
 
 use std::fmt::Write as _;
 
+use clap::Subcommand;
 use rampart_march::named::NAMED;
 use rampart_march::simulator::{CoverageTable, Kind, prove};
 use rampart_march::{MarchChoice, MarchTest, NamedTest};
 use serde_json::json;
 
-use crate::args::MarchCommand;
 use crate::error::Error;
-use crate::show;
+use crate::output::text;
+
+/// Commands of `rampart march`.
+#[derive(Debug, Subcommand)]
+pub enum MarchCommand {
+    /// The named tests
+    List {
+        /// One JSON document on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// One test in full
+    Show {
+        /// A name, or a notation
+        test: MarchChoice,
+        /// One JSON document on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// What tests find, computed by the fault simulator
+    Prove {
+        /// A name, or a notation [default: all named tests]
+        test: Option<MarchChoice>,
+        /// One JSON document on standard output
+        #[arg(long)]
+        json: bool,
+    },
+}
 
 /// Does one of its commands.
 pub fn run(command: MarchCommand) -> Result<u8, Error> {
@@ -30,13 +57,13 @@ pub fn run(command: MarchCommand) -> Result<u8, Error> {
 fn list(json: bool) -> Result<(), Error> {
     if json {
         let tests: Vec<_> = NAMED.iter().map(|named| describe(Some(named), &named.test())).collect();
-        return show::print_json(&tests);
+        return text::print_json(&tests);
     }
     let mut text = String::new();
     for named in &NAMED {
         let _ = writeln!(text, "{:<10} {:>2}n  {}", named.name, named.test().length(), named.notation);
     }
-    show::print(&text)
+    text::print(&text)
 }
 
 fn describe(named: Option<&NamedTest>, test: &MarchTest) -> serde_json::Value {
@@ -55,7 +82,7 @@ fn describe(named: Option<&NamedTest>, test: &MarchTest) -> serde_json::Value {
 fn show_one(choice: &MarchChoice, json: bool) -> Result<(), Error> {
     let test = &choice.test;
     if json {
-        return show::print_json(&describe(choice.named, test));
+        return text::print_json(&describe(choice.named, test));
     }
     let mut text = String::new();
     if let Some(named) = choice.named {
@@ -77,7 +104,7 @@ fn show_one(choice: &MarchChoice, json: bool) -> Result<(), Error> {
     );
     text.push_str("finds\n");
     in_full(&mut text, &prove(test));
-    show::print(&text)
+    text::print(&text)
 }
 
 /// Kind by kind, with what each is.
@@ -117,7 +144,7 @@ fn prove_all(tests: &[MarchChoice], json: bool) -> Result<(), Error> {
             .iter()
             .map(|(choice, table)| json!({ "test": describe(choice.named, &choice.test), "coverage": table }))
             .collect();
-        return show::print_json(&documents);
+        return text::print_json(&documents);
     }
     let mut text = String::from("% of faults found: 4 cells, from every initial state, in both directions of each ⇕\n");
     if let [(_, table)] = proofs.as_slice() {
@@ -125,7 +152,7 @@ fn prove_all(tests: &[MarchChoice], json: bool) -> Result<(), Error> {
     } else {
         summary(&mut text, &proofs);
     }
-    show::print(&text)
+    text::print(&text)
 }
 
 fn summary(text: &mut String, proofs: &[(&MarchChoice, CoverageTable)]) {

@@ -1,4 +1,4 @@
-//! One module a command.
+//! One module a command; none names another one.
 
 pub mod access;
 pub mod errors;

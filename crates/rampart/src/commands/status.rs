@@ -17,8 +17,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::Error;
-use crate::watching::live::{self, Live};
-use crate::{show, store, watching};
+use crate::inputs::daemon::{self, Live};
+use crate::inputs::store;
+use crate::output::{daemon as daemon_text, text};
 
 /// Tests shown.
 const HISTORY: usize = 5;
@@ -68,16 +69,16 @@ pub fn run(json: bool, path: Option<PathBuf>) -> Result<u8, Error> {
         store: store.path().to_owned(),
     };
     if json {
-        show::print_json(&status)?;
+        text::print_json(&status)?;
     } else {
-        show::print(&text(&status, &history))?;
+        text::print(&text(&status, &history))?;
     }
     Ok(0)
 }
 
 /// What the daemon says of itself; says so if it ended without a word.
 fn live(store: &rampart_store::Store) -> Option<Box<WatchState>> {
-    match live::beside(store.path()) {
+    match daemon::beside(store.path()) {
         Live::Watching(state) => Some(state),
         Live::Stale(pid) => {
             eprintln!("rampart: process {pid} watched and ended without a word: start `rampart watch` again");
@@ -125,7 +126,7 @@ fn text(status: &Status, tests: &[TestRecord]) -> String {
         let _ = writeln!(text, "{:<3} {:<22} {detail}", sign, capability.feature.to_string());
     }
     match &status.watch {
-        Some(state) => text.push_str(&watching::show::page(state)),
+        Some(state) => text.push_str(&daemon_text::page(state)),
         None => text.push_str("watching    nobody: `rampart watch`\n"),
     }
     let _ = writeln!(text, "bad frames  {} (`rampart map show`){}", status.bad_frames, now(&status.bad_frames_now));

@@ -1,0 +1,89 @@
+//! The compiler of the MPI that a program is started with.
+//!
+//! **Problem.** A machine has several MPI libraries, and what is built for one does not run with another. **Idea.** The launcher and the
+//! compiler of a library are named alike: `mpirun.mpich` and `mpicc.mpich`, and lie beside each other. **Why this way.** It needs no
+//! knowledge of any library; where it fails, the compiler is named by hand.
+
+use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::error::Error;
+
+/// What launchers are called, but for an ending.
+const LAUNCHERS: [&str; 3] = ["mpirun", "mpiexec", "orterun"];
+
+/// What compilers are called, but for the same ending.
+const COMPILER: &str = "mpicc";
+
+/// The C compiler of one MPI.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compiler(OsString);
+
+impl Compiler {
+    /// The compiler that was named, or that of the library whose launcher is in this command line, or whatever `mpicc` is.
+    ///
+    /// # Errors
+    /// [`Error::NoCompiler`] if it cannot be run.
+    pub fn find(named: Option<&OsStr>, program: &[OsString]) -> Result<Self, Error> {
+        if let Some(named) = named {
+            return if runs(named) { Ok(Self(named.to_owned())) } else { Err(Error::NoCompiler(named.to_owned())) };
+        }
+        let beside = program.iter().find_map(|word| beside(Path::new(word)));
+        let found = beside.into_iter().chain([OsString::from(COMPILER)]).find(|name| runs(name));
+        found.map(Self).ok_or_else(|| Error::NoCompiler(COMPILER.into()))
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub fn name(&self) -> &OsStr {
+        &self.0
+    }
+
+    /// What the compiler prints as it builds `what`; its first complaint if it fails.
+    pub(crate) fn run(&self, what: &'static str, arguments: &[&OsStr]) -> Result<String, Error> {
+        let refused = |why: String| Error::Compiler { name: self.0.clone(), what, why };
+        let output = Command::new(&self.0).args(arguments).output().map_err(|error| refused(error.to_string()))?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        let first = said.lines().find(|line| line.contains("error")).or_else(|| said.lines().next());
+        Err(refused(first.unwrap_or("it says nothing").trim().to_owned()))
+    }
+}
+
+fn beside(launcher: &Path) -> Option<OsString> {
+    let name = launcher.file_name()?.to_str()?;
+    let ending = LAUNCHERS.iter().find_map(|known| name.strip_prefix(known))?;
+    Some(launcher.with_file_name(format!("{COMPILER}{ending}")).into_os_string())
+}
+
+fn runs(compiler: &OsStr) -> bool {
+    let tried = Command::new(compiler).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    !matches!(tried, Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_compiler_is_named_as_the_launcher_is() {
+        let beside = |word: &str| beside(Path::new(word)).and_then(|name| name.into_string().ok());
+        assert_eq!(beside("mpirun.mpich").as_deref(), Some("mpicc.mpich"));
+        assert_eq!(beside("/opt/mpi/bin/mpiexec").as_deref(), Some("/opt/mpi/bin/mpicc"));
+        assert_eq!(beside("lmp"), None);
+    }
+
+    #[test]
+    fn a_compiler_that_is_not_there_is_refused_and_the_first_error_of_one_is_kept() {
+        let named = |name: &str| Compiler::find(Some(OsStr::new(name)), &[]);
+        assert!(named("no-such-mpicc").unwrap_err().to_string().contains("libopenmpi-dev"));
+        let shell = named("sh").unwrap();
+        let why = shell.run("the library", &["-c".as_ref(), "echo a warning >&2; echo an error >&2; exit 1".as_ref()]);
+        assert_eq!(why.unwrap_err().to_string(), "\"sh\" cannot build the library: an error");
+        assert_eq!(shell.run("the library", &["-c".as_ref(), "echo built".as_ref()]).unwrap(), "built\n");
+    }
+}

@@ -1,0 +1,35 @@
+//! What can keep a library from being built.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why nothing was built. Each message is one line and says what to do.
+#[derive(Debug, displaydoc::Display, thiserror::Error)]
+pub enum Error {
+    /// there is no {0:?}: install the development files of the program's MPI (libopenmpi-dev, libmpich-dev), or name its compiler by --mpicc
+    NoCompiler(OsString),
+    /// {name:?} cannot build {what}: {why}
+    Compiler {
+        /// As it was named.
+        name: OsString,
+        /// Which library or program was to be built.
+        what: &'static str,
+        /// Its first complaint.
+        why: String,
+    },
+    /// the sources cannot be written to {path}: {cause}
+    Sources {
+        /// The folder.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        cause: io::Error,
+    },
+}
+
+impl Error {
+    pub(crate) fn unwritten(folder: &Path) -> impl Fn(io::Error) -> Self {
+        |cause| Self::Sources { path: folder.to_owned(), cause }
+    }
+}

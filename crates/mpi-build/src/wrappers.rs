@@ -1,0 +1,265 @@
+//! The wrappers around MPI's functions, generated from the `mpi.h` at hand.
+//!
+//! **Problem.** MPI has 400 functions, declared by each library in its own words, and each has two entries, for C and for Fortran.
+//! **Idea.** What is recorded of a call is written by hand (`mpi/trace/calls.h`: `after_Send` of `MPI_Send`); all that is the
+//! same for every function is made of its declaration: hand the call on, then tell `after_Send` the arguments that it asks for, by
+//! their names. **Why this way.** The C compiler checks what comes out against the very `mpi.h` that the program was built with.
+//!
+//! Functions that talk to other ranks and that nobody records are named when they are first called; all others stay untouched.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use crate::header::{Function, Parameter, functions};
+
+/// Functions that talk to other ranks and are not simulated: their names, or how these begin where a `*` ends them.
+const OTHERS: [&str; 51] = [
+    "Accumulate",
+    "Alltoallw",
+    "Allgather_init",
+    "Allgatherv_init",
+    "Allreduce_init",
+    "Alltoall_init",
+    "Alltoallv_init",
+    "Alltoallw_init",
+    "Barrier_init",
+    "Bcast_init",
+    "Comm_accept",
+    "Comm_connect",
+    "Comm_idup*",
+    "Comm_join",
+    "Comm_spawn*",
+    "Compare_and_swap",
+    "Exscan_init",
+    "Fetch_and_op",
+    "File_*",
+    "Gather_init",
+    "Gatherv_init",
+    "Get",
+    "Get_accumulate",
+    "Iallgather*",
+    "Iallreduce",
+    "Ialltoall*",
+    "Ibarrier",
+    "Ibcast",
+    "Iexscan",
+    "Igather*",
+    "Improbe",
+    "Imrecv",
+    "Ineighbor_*",
+    "Intercomm_*",
+    "Ireduce*",
+    "Iscan",
+    "Iscatter*",
+    "Isendrecv*",
+    "Mprobe",
+    "Mrecv",
+    "Neighbor_*",
+    "Precv_init",
+    "Psend_init",
+    "Put",
+    "Raccumulate",
+    "Reduce_init",
+    "Rget*",
+    "Rput",
+    "Scan_init",
+    "Scatter_init",
+    "Win_*",
+];
+
+/// Types of handles, and how Fortran's become C's.
+const HANDLES: [(&str, &str); 5] = [
+    ("MPI_Comm", "PMPI_Comm_f2c"),
+    ("MPI_Datatype", "PMPI_Type_f2c"),
+    ("MPI_Group", "PMPI_Group_f2c"),
+    ("MPI_Op", "PMPI_Op_f2c"),
+    ("MPI_Request", "PMPI_Request_f2c"),
+];
+
+/// The wrappers of all functions of a preprocessed `mpi.h`, of which `calls` (the text of `calls.h`) says which are recorded.
+pub fn generate(header: &str, calls: &str) -> String {
+    let mut out =
+        String::from("/* Generated from mpi.h by rampart. */\n#include \"calls.h\"\n#include \"fortran.h\"\n");
+    out.push_str("#include \"record.h\"\n");
+    let recorded = recorded(calls);
+    for Function { name, parameters } in functions(header, "int", "MPI_") {
+        if let Some((after, asked)) = recorded.get(&name) {
+            let asked: Option<Vec<&Parameter>> = asked.iter().map(|asked| argument(asked, &parameters)).collect();
+            let Some(asked) = asked else { continue };
+            in_c(&mut out, &name, &parameters, after, &asked);
+            in_fortran(&mut out, &name, &parameters, after, &asked);
+        } else if is_other(&name) {
+            other(&mut out, &name, &parameters);
+        }
+    }
+    out
+}
+
+fn is_other(name: &str) -> bool {
+    OTHERS.iter().any(|other| match other.strip_suffix('*') {
+        Some(begin) => name.starts_with(begin),
+        None => name == *other || name.strip_suffix("_c") == Some(other),
+    })
+}
+
+/// By the name of the function: what is called after it, and with which arguments.
+fn recorded(calls: &str) -> BTreeMap<String, (String, Vec<Parameter>)> {
+    let written: BTreeMap<String, Vec<Parameter>> =
+        functions(calls, "void", "after_").map(|one| (one.name, one.parameters)).collect();
+    let same = calls.lines().filter_map(|line| {
+        let (name, as_of) = line.strip_prefix("#define after_")?.split_once(" after_")?;
+        Some((name.to_owned(), as_of.to_owned()))
+    });
+    let own = written.keys().map(|name| (name.clone(), name.clone()));
+    own.chain(same).filter_map(|(name, after)| Some((name, (after.clone(), written.get(&after)?.clone())))).collect()
+}
+
+/// The argument of this name, or the only one of its type.
+fn argument<'a>(asked: &Parameter, given: &'a [Parameter]) -> Option<&'a Parameter> {
+    let named = given.iter().find(|one| one.name == asked.name);
+    named.or_else(|| {
+        let mut alike = given.iter().filter(|one| one.kind == asked.kind);
+        alike.next().filter(|_| alike.next().is_none())
+    })
+}
+
+fn listed<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
+    let listed: Vec<&str> = parts.into_iter().collect();
+    if listed.is_empty() { "void".to_owned() } else { listed.join(", ") }
+}
+
+fn names(parameters: &[Parameter]) -> String {
+    parameters.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+const STATUS: &str = "MPI_Status *";
+
+fn in_c(out: &mut String, name: &str, parameters: &[Parameter], after: &str, asked: &[&Parameter]) {
+    let declared = listed(parameters.iter().map(|one| one.declared.as_str()));
+    let asked = asked.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ");
+    let _ = writeln!(out, "\nint MPI_{name}({declared})\n{{\n    bool own = enter();");
+    for status in parameters.iter().filter(|one| one.kind == STATUS) {
+        let status = &status.name;
+        let _ = writeln!(out, "    MPI_Status mine;\n    {status} = {status} == MPI_STATUS_IGNORE ? &mine : {status};");
+    }
+    let _ = writeln!(out, "    int result = PMPI_{name}({});", names(parameters));
+    let _ = writeln!(out, "    if (own && result == MPI_SUCCESS)\n        after_{after}({asked});");
+    let _ = writeln!(out, "    leave();\n    return result;\n}}");
+}
+
+/// How Fortran hands an argument over: all by their addresses.
+fn declared_in_fortran(parameter: &Parameter) -> String {
+    let kind = if parameter.kind.contains("void") { "void" } else { "MPI_Fint" };
+    format!("{kind} *{}", parameter.name)
+}
+
+/// The head of a wrapper for Fortran, up to where arguments are looked at.
+fn fortran_head(out: &mut String, name: &str, parameters: &[Parameter]) {
+    let (small, large) = (name.to_ascii_lowercase(), name.to_ascii_uppercase());
+    let mut declared: Vec<String> = parameters.iter().map(declared_in_fortran).collect();
+    declared.push("MPI_Fint *error".to_owned());
+    let _ = writeln!(out, "\nFORTRAN(mpi_{small}, MPI_{large}, ({}))\n{{", declared.join(", "));
+}
+
+fn fortran_call(out: &mut String, name: &str, parameters: &[Parameter]) {
+    let mut handed: Vec<&str> = parameters.iter().map(|one| one.name.as_str()).collect();
+    handed.push("error");
+    let _ = writeln!(out, "    pmpi_{}_({});", name.to_ascii_lowercase(), handed.join(", "));
+}
+
+fn in_fortran(out: &mut String, name: &str, parameters: &[Parameter], after: &str, asked: &[&Parameter]) {
+    fortran_head(out, name, parameters);
+    out.push_str("    bool own = enter();\n");
+    for status in parameters.iter().filter(|one| one.kind == STATUS) {
+        let status = &status.name;
+        let _ = writeln!(out, "    MPI_Fint mine[FORTRAN_STATUS];");
+        let _ = writeln!(out, "    {status} = {status} == MPI_F_STATUS_IGNORE ? mine : {status};");
+    }
+    fortran_call(out, name, parameters);
+    out.push_str("    if (own && *error == MPI_SUCCESS) {\n");
+    let handed: Vec<String> = asked.iter().map(|one| in_c_again(out, one)).collect();
+    let _ = writeln!(out, "        after_{after}({});\n    }}\n    leave();\n}}", handed.join(", "));
+}
+
+/// An argument of Fortran's as C has it; what takes a line of its own is written first.
+fn in_c_again(out: &mut String, parameter: &Parameter) -> String {
+    let Parameter { kind, name, .. } = parameter;
+    if kind == STATUS {
+        let _ = writeln!(out, "        MPI_Status {name}_of_c;\n        PMPI_Status_f2c({name}, &{name}_of_c);");
+        return format!("&{name}_of_c");
+    }
+    for (handle, convert) in HANDLES {
+        if kind == handle {
+            return format!("{convert}(*{name})");
+        }
+        if kind.strip_suffix(" *") == Some(handle) {
+            let _ = writeln!(out, "        {handle} {name}_of_c = {convert}(*{name});");
+            return format!("&{name}_of_c");
+        }
+    }
+    if kind == "int" { format!("*{name}") } else { name.clone() }
+}
+
+/// Names the function when it is first called. Fortran's texts have lengths that mpi.h does not show: such are left alone.
+fn other(out: &mut String, name: &str, parameters: &[Parameter]) {
+    let declared = listed(parameters.iter().map(|one| one.declared.as_str()));
+    let tell = format!(
+        "    static bool told;\n    if (!told) {{\n        told = true;\n        after_other(\"MPI_{name}\");\n    }}\n"
+    );
+    let _ = writeln!(out, "\nint MPI_{name}({declared})\n{{\n{tell}    return PMPI_{name}({});\n}}", names(parameters));
+    let for_fortran = |one: &Parameter| !one.kind.contains("char") && !one.kind.contains("function");
+    if !name.ends_with("_c") && parameters.iter().all(for_fortran) {
+        fortran_head(out, name, parameters);
+        out.push_str(&tell);
+        fortran_call(out, name, parameters);
+        out.push_str("}\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CALLS: &str = "void after_Recv(int count, MPI_Datatype datatype, MPI_Status *status);\n\
+        void after_Comm_dup(MPI_Comm *newcomm);\n#define after_Cart_create after_Comm_dup\n";
+
+    #[test]
+    fn a_recorded_function_hands_on_and_tells_what_is_asked_for() {
+        let header =
+            "__attribute__((x)) int MPI_Recv(void *buf, int count,\n   MPI_Datatype datatype, MPI_Status *status);";
+        let made = generate(header, CALLS);
+        let c = "int MPI_Recv(void *buf, int count, MPI_Datatype datatype, MPI_Status *status)\n{\n    bool own = enter();\n    \
+            MPI_Status mine;\n    status = status == MPI_STATUS_IGNORE ? &mine : status;\n    \
+            int result = PMPI_Recv(buf, count, datatype, status);\n    if (own && result == MPI_SUCCESS)\n        \
+            after_Recv(count, datatype, status);\n    leave();\n    return result;\n}\n";
+        assert!(made.contains(c), "{made}");
+        assert!(made.contains("pmpi_recv_(buf, count, datatype, status, error);"), "{made}");
+        assert!(made.contains("after_Recv(*count, PMPI_Type_f2c(*datatype), &status_of_c);"), "{made}");
+    }
+
+    #[test]
+    fn an_argument_of_another_name_is_known_by_its_type() {
+        let made = generate("int MPI_Cart_create(MPI_Comm old, const int dims[], MPI_Comm *comm_cart);", CALLS);
+        assert!(made.contains("        after_Comm_dup(comm_cart);\n"), "{made}");
+        assert!(made.contains("MPI_Comm comm_cart_of_c = PMPI_Comm_f2c(*comm_cart);"), "{made}");
+    }
+
+    #[test]
+    fn what_is_not_recorded_is_named_or_left_alone() {
+        let header = "int MPI_Put(const void *a, int n); int MPI_Comm_rank(MPI_Comm comm, int *rank);\
+            int MPI_File_open(MPI_Comm comm, const char *name); extern int MPI_F; typedef int (MPI_X)(int);";
+        let made = generate(header, CALLS);
+        assert!(made.contains("after_other(\"MPI_Put\");") && made.contains("pmpi_put_(a, n, error);"), "{made}");
+        assert!(made.contains("after_other(\"MPI_File_open\");") && !made.contains("pmpi_file_open_"), "{made}");
+        assert!(!made.contains("Comm_rank") && !made.contains("MPI_X"), "{made}");
+    }
+
+    #[test]
+    fn no_text_makes_the_generator_panic() {
+        for header in
+            ["int MPI_", "int MPI_X(", "int MPI_X(int", "int MPI_Put()", "int MPI_Put(,)", "void after_(", "int MPI_é("]
+        {
+            generate(header, header);
+        }
+    }
+}

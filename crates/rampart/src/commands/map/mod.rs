@@ -1,0 +1,235 @@
+//! `rampart map`: the bad frames that are known.
+
+pub mod arguments;
+
+use std::fmt::Write as _;
+use std::num::NonZero;
+use std::path::PathBuf;
+
+use rampart_diagnostic::Machine;
+use rampart_diagnostic::report::BadFrame;
+use rampart_linux::FrameUses;
+use rampart_memory::FaultMap;
+use rampart_memory::Frame;
+use rampart_memory::fault_map::export::{BadRam, Document, Memmap, Obstacle};
+use rampart_memory::fault_map::{FailedFrame, FrameUse, Origin, Retirement};
+use rampart_store::Store;
+use serde::Serialize;
+
+use self::arguments::{ExportFormat, MapCommand};
+use crate::error::Error;
+use crate::inputs::store;
+use crate::output::text;
+
+#[derive(Serialize)]
+struct Map {
+    schema: &'static str,
+    origin: Origin,
+    frames: Vec<KnownFrame>,
+}
+
+/// A frame of the map, and what is so of it now.
+#[derive(Serialize)]
+struct KnownFrame {
+    #[serde(flatten)]
+    bad: BadFrame,
+    /// `None` for an emulated one: it was never bad.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    now: Option<FrameUse>,
+}
+
+impl KnownFrame {
+    fn of(bad: BadFrame, uses: &FrameUses) -> Self {
+        let now = bad.frame.filter(|_| bad.origin == Origin::Real).map(|frame| uses.of(frame));
+        Self { bad, now }
+    }
+
+    fn is_out_of_use(&self) -> bool {
+        self.now.is_some_and(FrameUse::is_out_of_use)
+    }
+
+    fn line(&self) -> String {
+        text::known_frame(&self.bad, self.now.unwrap_or(FrameUse::Unknown))
+    }
+}
+
+/// Does one of its commands. `show` is 1 if there are bad frames, `restore` 2 if one is still in use.
+pub fn run(command: &MapCommand, path: Option<PathBuf>) -> Result<u8, Error> {
+    let machine = Machine::this();
+    let now = machine.clock.now();
+    match *command {
+        MapCommand::Show { emulated, json } => {
+            let origin = if emulated { Origin::Emulated } else { Origin::Real };
+            show_map(&store::open_to_read(path, now)?, &machine, origin, json)
+        }
+        MapCommand::Export { format, ranges } => {
+            export_map(&store::open_to_read(path, now)?, &machine, format, ranges).map(|()| 0)
+        }
+        MapCommand::Restore { json } => restore(&mut store::open_to_read(path, now)?, &machine, json),
+        MapCommand::Add { frame, json } => add(&mut store::open(path, now)?, &machine, frame, json),
+        MapCommand::Forget { frame, json } => forget(&mut store::open(path, now)?, &machine, frame, json),
+    }
+}
+
+fn show_map(store: &Store, machine: &Machine, origin: Origin, json: bool) -> Result<u8, Error> {
+    let (map, uses) = (store.failures(origin)?, machine.frame_uses());
+    let frames: Vec<KnownFrame> =
+        map.iter().map(|failed| KnownFrame::of(BadFrame::of_frame(origin, failed), &uses)).collect();
+    let code = u8::from(!frames.is_empty() && origin == Origin::Real);
+    if json {
+        text::print_json(&Map { schema: "rampart.map/1", origin, frames })?;
+        return Ok(code);
+    }
+    let mut text = String::new();
+    if frames.is_empty() {
+        text.push_str("no bad frames are known\n");
+    }
+    for known in &frames {
+        let _ = writeln!(text, "{}, last seen {}", known.line(), text::moment(known.bad.last_seen));
+    }
+    text::print(&text)?;
+    Ok(code)
+}
+
+/// The lines themselves on standard output, what stands in their way on standard error. A list that the next boot cannot
+/// hold is an error.
+fn export_map(
+    store: &Store,
+    machine: &Machine,
+    format: ExportFormat,
+    ranges: Option<NonZero<usize>>,
+) -> Result<(), Error> {
+    let map = store.failures(Origin::Real)?;
+    if ranges.is_some() && format != ExportFormat::Memmap {
+        return Err(Error::RangesOfMemmap);
+    }
+    match format {
+        ExportFormat::Memmap => export_memmap(&map, ranges),
+        ExportFormat::Badram => {
+            let badram = BadRam::new(&map)?;
+            badram.check(&rampart_linux::boot_table(machine.roots()))?;
+            warn(&badram.obstacles());
+            text::print(&lines(&[badram.grub_default()]))
+        }
+        ExportFormat::Json => text::print_json(&Document::new(&map)?),
+    }
+}
+
+fn export_memmap(map: &FaultMap, ranges: Option<NonZero<usize>>) -> Result<(), Error> {
+    let mut memmap = Memmap::new(map)?;
+    if let Some(most) = ranges {
+        memmap = memmap.coarser(most);
+        eprintln!("rampart: {} frames that did not fail are given up with the others", memmap.sound_frames());
+    }
+    let running = std::fs::read_to_string("/proc/cmdline").unwrap_or_default();
+    memmap.check(other_arguments(&running))?;
+    warn(&memmap.obstacles());
+    if memmap.ranges().is_empty() {
+        return Ok(());
+    }
+    text::print(&lines(&[
+        "# for the kernel's command line:".to_owned(),
+        memmap.kernel_argument(),
+        "# for /etc/default/grub, then update-grub:".to_owned(),
+        memmap.grub_default(),
+    ]))
+}
+
+/// The bytes of the running kernel's command line without the ranges that it reserves: the exported ones replace those.
+fn other_arguments(running: &str) -> usize {
+    let stays = |word: &&str| !(word.starts_with("memmap=") && word.contains('$'));
+    running.split_whitespace().filter(stays).map(|word| word.len() + 1).sum::<usize>().saturating_sub(1)
+}
+
+fn warn(obstacles: &[Obstacle]) {
+    obstacles.iter().for_each(|obstacle| eprintln!("rampart: {obstacle}"));
+}
+
+fn lines(lines: &[String]) -> String {
+    lines.iter().filter(|line| !line.is_empty()).map(|line| format!("{line}\n")).collect()
+}
+
+/// Takes every frame of the map out of use again, where it is not: a kernel forgets at each boot.
+fn restore(store: &mut Store, machine: &Machine, json: bool) -> Result<u8, Error> {
+    if let Some(why) = store.read_only() {
+        eprintln!("rampart: what becomes of the frames cannot be recorded: {why}");
+    }
+    let known = store.failures(Origin::Real)?;
+    let before = machine.frame_uses();
+    let mut restored = Vec::new();
+    for failed in known.iter() {
+        let frame = failed.frame;
+        let tried = if before.of(frame).is_out_of_use() { None } else { Some(machine.retire(frame)) };
+        let known = record(store, failed, tried.as_ref())?;
+        let mut known = KnownFrame::of(BadFrame::of_frame(Origin::Real, &known), &before);
+        match tried {
+            // Where the mark cannot be read, the kernel's word counts.
+            Some(Retirement::Offlined) => known.now = Some(FrameUse::Retired),
+            Some(_) => known.now = Some(machine.frame_uses().of(frame)),
+            None => {}
+        }
+        restored.push(known);
+    }
+    let refused = restored.iter().filter(|known| !known.is_out_of_use()).count();
+    let mut text: String = restored.iter().map(|known| format!("{}\n", known.line())).collect();
+    let _ = writeln!(text, "{} of {} bad frames are out of use", restored.len() - refused, restored.len());
+    if json {
+        text::print_json(&Map { schema: "rampart.map/1", origin: Origin::Real, frames: restored })?;
+    } else {
+        text::print(&text)?;
+    }
+    Ok(if refused == 0 { 0 } else { 2 })
+}
+
+/// What is known of a frame once it was tried to retire it, written down where the store can be written.
+fn record(store: &mut Store, failed: &FailedFrame, tried: Option<&Retirement>) -> Result<FailedFrame, Error> {
+    match tried {
+        Some(tried) if store.read_only().is_none() => {
+            store.keep_retirement(failed.frame, tried)?.ok_or(Error::NotOnTheMap(failed.frame))
+        }
+        Some(tried) => Ok(FailedFrame { retirement: tried.clone(), ..failed.clone() }),
+        None => Ok(failed.clone()),
+    }
+}
+
+fn add(store: &mut Store, machine: &Machine, frame: Frame, json: bool) -> Result<u8, Error> {
+    if machine.is_zero_page(frame) {
+        return Err(Error::ZeroPage(frame));
+    }
+    store.keep_failure(None, Origin::Real, &FailedFrame::condemned(frame, machine.clock.now()))?;
+    let known = store.failures(Origin::Real)?;
+    let known = BadFrame::of_frame(Origin::Real, known.get(frame).ok_or(Error::NotOnTheMap(frame))?);
+    if json {
+        text::print_json(&known)?;
+    } else {
+        text::print(&format!("{}\n`rampart map restore` retires it\n", text::bad_frame(&known)))?;
+    }
+    Ok(0)
+}
+
+fn forget(store: &mut Store, machine: &Machine, frame: Frame, json: bool) -> Result<u8, Error> {
+    let known = store.forget(frame, machine.clock.now())?.ok_or(Error::NotOnTheMap(frame))?;
+    let known = BadFrame::of_frame(Origin::Real, &known);
+    if json {
+        text::print_json(&known)?;
+    } else {
+        let until = match known.retirement {
+            Retirement::Offlined => "; the kernel uses it again from the next boot on",
+            Retirement::Pending | Retirement::Refused(_) => "",
+        };
+        text::print(&format!("frame {frame} is off the map{until}\n"))?;
+    }
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_that_are_reserved_already_take_no_room_from_those_that_replace_them() {
+        assert_eq!(other_arguments("quiet memmap=4K$0x1000,4K$0x3000 ro\n"), "quiet ro".len());
+        assert_eq!(other_arguments("memmap=exactmap memmap=1G@0 ro"), "memmap=exactmap memmap=1G@0 ro".len());
+        assert_eq!(other_arguments(""), 0);
+    }
+}

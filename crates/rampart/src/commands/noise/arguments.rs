@@ -1,0 +1,61 @@
+//! Options of `rampart noise`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use rampart_linux::Cpu;
+use rampart_linux::topology::parse_cpus;
+
+use crate::parsing::simulated_time;
+
+/// Options of `rampart noise`.
+#[derive(Debug, Args)]
+pub struct NoiseArguments {
+    /// How long to watch
+    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = simulated_time)]
+    pub duration: Duration,
+    /// What is longer is a detour
+    #[arg(long, value_name = "TIME", default_value = "150ns", value_parser = simulated_time)]
+    pub threshold: Duration,
+    /// The CPUs to watch, such as 0-1,4; each is kept busy [default: all that this process may use]
+    #[arg(long, value_name = "CPUS", value_parser = some_cpus)]
+    pub cores: Option<Cpus>,
+    /// Have the firmware make a corrected memory error so often (EINJ), and tell what each takes
+    #[arg(long, value_name = "TIME", value_parser = simulated_time)]
+    pub errors_every: Option<Duration>,
+    /// Prepare each of these errors, and make none: what that takes is not the errors' doing
+    #[arg(long, requires = "errors_every")]
+    pub dry_run: bool,
+    /// Draw it, as a page
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// All detours, for `rampart project --detours`
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// One JSON document on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A list of CPUs, at least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cpus(pub Vec<Cpu>);
+
+fn some_cpus(text: &str) -> Result<Cpus, String> {
+    let list = parse_cpus(text).filter(|list| !list.is_empty());
+    list.map(Cpus).ok_or_else(|| "no list of CPUs: write one such as 0-3,8, in ascending order".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpus_are_a_list_of_at_least_one() {
+        assert_eq!(some_cpus("0-1,4"), Ok(Cpus([0, 1, 4].map(Cpu).to_vec())));
+        for bad in ["", "x", "1-0", "4,1"] {
+            assert!(some_cpus(bad).unwrap_err().contains("such as 0-3,8"), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What was measured: a table for people, JSON for programs, a page.
+
+use std::fmt::Write as _;
+
+use rampart_linux::State;
+use rampart_scale::noise::{DetourSummary, Noise, OfCpu};
+use rampart_scale::time::Time;
+use serde_json::{Value, json};
+
+use super::chart;
+use super::errors::Made;
+use crate::output::html;
+use crate::output::text;
+
+/// A measurement.
+pub struct Measured {
+    /// What was seen.
+    pub noise: Noise,
+    /// Ticks of the counter in a second.
+    pub ticks_per_second: f64,
+    /// Where that is from.
+    pub source: &'static str,
+    /// Whether errors could be injected here.
+    pub injection: State,
+    /// The errors that were made meanwhile, if any were asked for.
+    pub made: Option<Made>,
+    /// Whether it was stopped early.
+    pub stopped: bool,
+}
+
+/// The rows of the table: each CPU, and all of them.
+fn rows(noise: &Noise) -> Vec<(String, DetourSummary)> {
+    let mut rows: Vec<(String, DetourSummary)> =
+        noise.cpus.iter().map(|of| (of.cpu.to_string(), DetourSummary::of([of]))).collect();
+    if rows.len() > 1 {
+        rows.push(("all".to_owned(), DetourSummary::of(&noise.cpus)));
+    }
+    rows
+}
+
+const HEADS: [&str; 8] = ["CPU", "detours", "a second", "of the time", "shortest", "median", "99 %", "longest"];
+
+fn cells((name, summary): &(String, DetourSummary)) -> [String; 8] {
+    let length = |place: usize| summary.lengths.map_or_else(|| "-".to_owned(), |lengths| micros(lengths[place]));
+    let (count, rate) = (text::count(summary.count), format!("{:.1}", summary.per_second));
+    let share = format!("{:.4} %", 100.0 * summary.share);
+    [name.clone(), count, rate, share, length(0), length(1), length(2), length(3)]
+}
+
+fn micros(time: Time) -> String {
+    format!("{:.2} µs", time.as_secs_f64() * 1e6)
+}
+
+impl Measured {
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        let mut row = |cells: &[String; 8]| {
+            let _ = write!(text, "{:<4}", cells[0]);
+            let rest: String = cells[1..].iter().map(|cell| format!(" {cell:>13}")).collect();
+            let _ = writeln!(text, "{rest}");
+        };
+        row(&HEADS.map(str::to_owned));
+        rows(&self.noise).iter().for_each(|of| row(&cells(of)));
+        for line in self.remarks() {
+            let _ = writeln!(text, "{line}");
+        }
+        text
+    }
+
+    /// What there is to say besides.
+    fn remarks(&self) -> Vec<String> {
+        let watched = self.noise.cpus.iter().map(|of| of.watched).max().unwrap_or_default();
+        let stopped = if self.stopped { ", until it was stopped" } else { "" };
+        let mut lines = vec![
+            format!("watched     {watched} each{stopped}; a detour is longer than {}", self.noise.threshold),
+            format!("counter     {:.6} GHz, invariant; its rate was {}", self.ticks_per_second / 1e9, self.source),
+        ];
+        match (&self.made, &self.injection) {
+            (Some(made), _) => lines.extend(made.lines(&self.noise)),
+            (None, State::Available { detail }) => {
+                lines.push(format!("injection   --errors-every tells what a corrected error takes: {detail}"));
+            }
+            (None, State::Absent(absence)) => {
+                lines.push(format!("injection   no error can be injected here: {absence}"));
+            }
+        }
+        let beyond: u64 = self.noise.cpus.iter().map(|of| of.beyond).sum();
+        if beyond > 0 {
+            lines.push(format!(
+                "not kept    {} more were counted, but not one by one: raise --threshold",
+                text::count(beyond)
+            ));
+        }
+        lines
+    }
+
+    /// For programs.
+    pub fn document(&self) -> Value {
+        let of = |(name, summary): &(String, DetourSummary)| {
+            let lengths = summary.lengths.map(|lengths| lengths.map(Time::nanos));
+            json!({
+                "cpu": name, "detours": summary.count, "per_second": summary.per_second, "share": summary.share,
+                "shortest_ns": lengths.map(|of| of[0]), "median_ns": lengths.map(|of| of[1]),
+                "p99_ns": lengths.map(|of| of[2]), "longest_ns": lengths.map(|of| of[3]),
+            })
+        };
+        json!({
+            "schema": "rampart.noise/1",
+            "threshold_ns": self.noise.threshold.nanos(),
+            "watched_seconds": self.noise.cpus.iter().map(|of| of.watched.as_secs_f64()).fold(0.0, f64::max),
+            "stopped": self.stopped,
+            "counter": { "ticks_per_second": self.ticks_per_second, "invariant": true, "source": self.source },
+            "injection": self.injection,
+            "errors": self.made.as_ref().map(|made| made.document(&self.noise)),
+            "cpus": rows(&self.noise).iter().map(of).collect::<Vec<_>>(),
+        })
+    }
+
+    /// As a page with a drawing of each CPU.
+    pub fn page(&self) -> String {
+        let title = "What takes this machine's CPUs from programs";
+        let mut body = format!("<h1>{title}</h1>\n");
+        for line in self.remarks() {
+            let _ = writeln!(body, "<p class=soft>{}</p>", html::escape(&line));
+        }
+        body.push_str("<div class=table><table>\n<tr>");
+        body.extend(HEADS.map(|head| format!("<th class=number>{head}")));
+        for row in rows(&self.noise) {
+            body.push_str("\n<tr>");
+            body.extend(cells(&row).map(|cell| format!("<td class=number>{cell}")));
+        }
+        body.push_str("\n</table></div>\n");
+        let end = |of: &OfCpu| of.detours.last().map_or(of.watched, |last| of.watched.max(last.start));
+        let seconds = self.noise.cpus.iter().map(end).max().unwrap_or_default().as_secs_f64().max(1e-6);
+        let longest = DetourSummary::of(&self.noise.cpus).lengths.map_or(Time::ZERO, |lengths| lengths[3]);
+        let errors: Vec<Time> = self.made.iter().flat_map(Made::moments).collect();
+        for of in &self.noise.cpus {
+            let drawing = chart::svg(of, &errors, seconds, self.noise.threshold, longest);
+            let _ = writeln!(body, "<h2>CPU {}</h2>\n<figure>\n{drawing}\n</figure>", of.cpu);
+        }
+        html::document(title, &body)
+    }
+}

@@ -1,0 +1,199 @@
+//! Options of `rampart project`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use rampart_scale::Reporting;
+use rampart_scale::detour::{Burst, CorrectedErrors, ErrorCost, Nodes, Overlap};
+use rampart_scale::operation::Rank;
+use rampart_scale::system::System;
+use rampart_scale::time::Time;
+
+use crate::error::Error;
+use crate::parsing::{simulated_time, time};
+
+/// Options of `rampart project`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct ProjectArguments {
+    /// Something else than one question
+    #[command(subcommand)]
+    pub command: Option<ProjectCommand>,
+    /// The one question
+    #[command(flatten)]
+    pub question: QuestionArguments,
+}
+
+/// Commands of `rampart project`.
+#[derive(Debug, Subcommand)]
+pub enum ProjectCommand {
+    /// A figure of the paper, ours beside its words
+    Sweep(SweepArguments),
+    /// Measure the network of this machine's MPI between two ranks, for `--network`
+    Calibrate(CalibrateArguments),
+}
+
+/// Options of one question.
+#[derive(Debug, Args)]
+pub struct QuestionArguments {
+    /// List systems, workloads and networks
+    #[arg(long)]
+    pub list: bool,
+    /// A system by name: its nodes and its errors
+    #[arg(long, value_name = "NAME")]
+    pub system: Option<String>,
+    /// A program by name
+    #[arg(long, value_name = "NAME", default_value = "lulesh", conflicts_with = "goal")]
+    pub workload: String,
+    /// A program as a GOAL schedule, text or binary, instead
+    #[arg(long, value_name = "FILE", conflicts_with = "nodes")]
+    pub goal: Option<PathBuf>,
+    /// A program as `rampart trace` recorded it, instead; on its own ranks, or on a multiple of them by --nodes
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "goal", "system"])]
+    pub trace: Option<PathBuf>,
+    /// The program as the paper extrapolates its traces: copies of some hundred ranks, which only collectives hold together [default:
+    /// one grid of all ranks]
+    #[arg(long, conflicts_with_all = ["goal", "trace"])]
+    pub extrapolated: bool,
+    /// Who logs errors
+    #[arg(long, value_enum, default_value_t = Path::Software)]
+    pub reporting: Path,
+    /// How many nodes, one rank on each [default: the system's, or 16,384]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16_777_216))]
+    pub nodes: Option<u32>,
+    /// Mean time between corrected errors of a node, such as 720s [default: the system's]
+    #[arg(long, value_name = "TIME", value_parser = simulated_time, conflicts_with_all = ["system", "from_errors"])]
+    pub mtbce: Option<Duration>,
+    /// How long an error takes the CPU, such as 775us [default: by --reporting]
+    #[arg(long, value_name = "TIME", value_parser = simulated_time)]
+    pub cost: Option<Duration>,
+    /// Firmware's cost as it was measured: 7 ms for each error, 500 ms for each tenth
+    #[arg(long, conflicts_with = "cost")]
+    pub two_level: bool,
+    /// Instead of errors, detours as `rampart noise --csv` recorded them: as frequent on each node, and as long
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["system", "mtbce", "cost", "two_level", "reporting", "from_errors"])]
+    pub detours: Option<PathBuf>,
+    /// Only one node has errors
+    #[arg(long)]
+    pub one_node: bool,
+    /// An error that arrives during another waits for it (the default)
+    #[arg(long, conflicts_with = "dropped")]
+    pub queued: bool,
+    /// An error that arrives during another is lost
+    #[arg(long)]
+    pub dropped: bool,
+    /// The network, or a file of `rampart project calibrate`
+    #[arg(long, value_name = "NAME", default_value = "cray-xc40")]
+    pub network: String,
+    /// A DIMM's errors from rasdaemon's database: replace it, or leave it?
+    #[arg(long, value_name = "FILE", requires = "dimm", conflicts_with = "system")]
+    pub from_errors: Option<PathBuf>,
+    /// Which DIMM, by its label
+    #[arg(long, value_name = "LABEL", requires = "from_errors")]
+    pub dimm: Option<String>,
+    /// How many runs, each of other errors
+    #[arg(long, value_name = "K", default_value_t = 8, value_parser = clap::value_parser!(u64).range(2..=1000))]
+    pub seeds: u64,
+    /// What errors are drawn from
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub seed: u64,
+    /// One JSON document on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `rampart project calibrate`.
+#[derive(Debug, Args)]
+pub struct CalibrateArguments {
+    /// Write the parameters to this file
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// The C compiler of the MPI [default: the one that is named as the launcher is]
+    #[arg(long, value_name = "NAME")]
+    pub mpicc: Option<OsString>,
+    /// One JSON document on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// What starts two ranks [default: mpirun -n 2]
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "LAUNCHER")]
+    pub launcher: Vec<OsString>,
+}
+
+/// Options of `rampart project sweep`.
+#[derive(Debug, Args)]
+pub struct SweepArguments {
+    /// Which, 3 to 7
+    #[arg(long, value_name = "N")]
+    pub figure: u8,
+    /// Draw it, as a page
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// The numbers behind it
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Only this workload, and others that are named so [default: all nine]
+    #[arg(long, value_name = "NAME")]
+    pub workload: Vec<String>,
+    /// One grid of all ranks, as the programs are [default: copies of traced ranks, as the paper extrapolates its traces]
+    #[arg(long)]
+    pub whole: bool,
+    /// How many runs for each bar
+    #[arg(long, value_name = "K", default_value_t = 8, value_parser = clap::value_parser!(u64).range(2..=1000))]
+    pub seeds: u64,
+    /// Errors that each run should meet
+    #[arg(long, value_name = "N", default_value_t = rampart_scale::project::ERRORS_A_RUN, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub errors: u64,
+    /// What errors are drawn from
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub seed: u64,
+    /// One JSON document on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Who logs errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Path {
+    /// Nobody: 150 ns an error
+    Hardware,
+    /// The kernel: 775 us
+    Software,
+    /// The firmware: 133 ms
+    Firmware,
+}
+
+impl From<Path> for Reporting {
+    fn from(path: Path) -> Self {
+        match path {
+            Path::Hardware => Self::Hardware,
+            Path::Software => Self::Software,
+            Path::Firmware => Self::Firmware,
+        }
+    }
+}
+
+/// Nodes where neither they nor a system are named.
+const NODES: u32 = 16_384;
+
+impl QuestionArguments {
+    /// The nodes, and the errors on them; `observed` are a DIMM's mean time between errors, or recorded detours with their lengths.
+    pub fn errors(&self, observed: Option<(Time, Option<ErrorCost>)>) -> Result<(u32, CorrectedErrors), Error> {
+        let system = self.system.as_deref().map(System::named).transpose()?;
+        let nodes = self.nodes.or(system.and_then(|system| system.simulated)).unwrap_or(NODES);
+        let of_system = system.map(|system| Time::from_secs_f64(system.mtbce_secs));
+        let (observed, recorded) = observed.map_or((None, None), |(mean, recorded)| (Some(mean), recorded));
+        let mean = observed.or(self.mtbce.map(time)).or(of_system).ok_or(Error::NoErrorsNamed)?;
+        let of_one = self.one_node || self.from_errors.is_some();
+        let cost = match (recorded, self.cost, self.two_level) {
+            (Some(recorded), _, _) => recorded,
+            (None, Some(cost), _) => ErrorCost::Fixed(time(cost)),
+            (None, None, true) => ErrorCost::firmware_two_level(),
+            (None, None, false) => Reporting::from(self.reporting).cost(),
+        };
+        let overlap = if self.dropped { Overlap::Dropped } else { Overlap::Queued };
+        let place = if of_one { Nodes::One(Rank(nodes / 2)) } else { Nodes::All };
+        Ok((nodes, CorrectedErrors { nodes: place, mean, burst: Burst::SINGLE, cost, overlap, seed: self.seed }))
+    }
+}

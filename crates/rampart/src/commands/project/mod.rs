@@ -1,0 +1,192 @@
+//! `rampart project`: what memory errors cost a program on many nodes.
+
+pub mod arguments;
+mod calibrate;
+mod chart;
+mod program;
+mod schedule;
+mod show;
+mod sweep;
+mod traced;
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rampart_linux::{MemoryState, Roots, own_memory};
+use rampart_memory::Bytes;
+use rampart_scale::detour::{CorrectedErrors, ErrorCost, Nodes};
+use rampart_scale::network::NETWORKS;
+use rampart_scale::noise::Noise;
+use rampart_scale::project::{PreparedProgram, Projection, bearable, memory};
+use rampart_scale::system::SYSTEMS;
+use rampart_scale::time::Time;
+use rampart_scale::workload::WORKLOADS;
+use rampart_scale::{LogGops, ParallelRuns, RankProgram, Reporting, Workload};
+use serde_json::json;
+
+use self::arguments::{ProjectArguments, ProjectCommand, QuestionArguments};
+use self::program::{program, threads};
+use self::show::Answer;
+use crate::error::Error;
+use crate::inputs::files;
+use crate::inputs::{dimm, network};
+use crate::output::progress::Steps;
+use crate::output::text;
+use crate::parsing::RAREST_SECONDS;
+use crate::process::signals;
+
+/// Guesses of the search for what is borne, as a rule; for the progress line only.
+const GUESSES: u64 = 8;
+
+/// Runs and errors of each guess.
+const SEARCH: (u64, u64) = (2, 16);
+
+/// Memory of a record of detours for each byte of its file: a detour of 16 bytes, and its length once more, from six bytes of text.
+const RECORD_BYTES_A_BYTE: u64 = 8;
+
+/// Answers one question, or draws a figure.
+pub fn run(arguments: &ProjectArguments) -> Result<u8, Error> {
+    match &arguments.command {
+        Some(ProjectCommand::Sweep(arguments)) => sweep::run(arguments)?,
+        Some(ProjectCommand::Calibrate(arguments)) => calibrate::run(arguments)?,
+        None if arguments.question.list => list(arguments.question.json)?,
+        None => ask(&arguments.question)?,
+    }
+    Ok(0)
+}
+
+fn ask(question: &QuestionArguments) -> Result<(), Error> {
+    // An estimate may be wrong, and a file may be made to have it wrong: then this process ends, and no other.
+    own_memory::limit(MemoryState::read(&Roots::default())?.available())?;
+    let history = match (&question.from_errors, &question.dimm) {
+        (Some(path), Some(label)) => Some((label.clone(), dimm::history(path, label)?)),
+        _ => None,
+    };
+    let of_dimm = history.as_ref().and_then(|(_, history)| history.mtbce_seconds);
+    let observed = match &question.detours {
+        Some(path) => recorded(path).map(|(mean, cost)| Some((mean, Some(cost))))?,
+        // Rarer errors than fit are taken as the rarest that do, which cost more: the answer says so.
+        None => of_dimm.map(|seconds| (Time::from_secs_f64(seconds.min(RAREST_SECONDS)), None)),
+    };
+    let network = network::named(&question.network)?;
+    let (nodes, errors) = match (question.errors(observed), &question.trace) {
+        (Err(Error::NoErrorsNamed), Some(path)) => return traced::undisturbed(question, path, &network),
+        (errors, _) => errors?,
+    };
+    let mut answer = match (&question.goal, &question.trace) {
+        (Some(path), _) => schedule::of_goal(question, path, errors, &network)?,
+        (None, Some(path)) => traced::ask(question, path, errors, &network)?,
+        (None, None) => of_workload(question, nodes, errors, &network)?,
+    };
+    answer.dimm = history;
+    if question.json { text::print_json(&answer.document()) } else { text::print(&answer.text()) }
+}
+
+/// How often recorded detours came, and how long they were.
+fn recorded(path: &Path) -> Result<(Time, ErrorCost), Error> {
+    let refused = |why: String| Error::Record { path: path.to_owned(), why };
+    let length = files::length(path).map_err(refused)?;
+    files::fits(Bytes::new(length.saturating_mul(RECORD_BYTES_A_BYTE)), "record for a shorter time")
+        .map_err(refused)?;
+    let text = files::read_text(path, Bytes::new(length)).map_err(refused)?;
+    Noise::read_csv(&text).and_then(|noise| noise.as_errors()).map_err(|error| refused(error.to_string()))
+}
+
+fn of_workload(
+    question: &QuestionArguments,
+    nodes: u32,
+    errors: CorrectedErrors,
+    network: &LogGops,
+) -> Result<Answer, Error> {
+    let workload = Workload::named(&question.workload)?;
+    let program = program(&workload, question.extrapolated, nodes)?;
+    let stop = signals::stop_flag()?;
+    let (steps, done) = (Steps::taking(memory(&program, threads())), AtomicU64::new(0));
+    let all = question.seeds * 2 + SEARCH.0 * GUESSES;
+    let told = |runs| {
+        let done = done.fetch_add(runs, Ordering::Relaxed) + runs;
+        steps.at(usize::try_from(done.min(all)).unwrap_or(0), usize::try_from(all).unwrap_or(0));
+    };
+    let workshop = ParallelRuns { threads: threads(), stop: &stop, done: &told };
+    let prepared = PreparedProgram::new(&program, network)?;
+    let wanted = rampart_scale::project::ERRORS_A_RUN;
+    let projection = prepared.ask(&errors, question.seeds, wanted, &workshop)?;
+    let reporting = Reporting::from(question.reporting);
+    let paths = by_path(&prepared, &errors, reporting, &projection, question, &workshop)?;
+    let bearable = match errors.nodes {
+        Nodes::All => Some(bearable(&prepared, &errors, SEARCH.0, SEARCH.1, &workshop)?),
+        Nodes::One(_) => None,
+    };
+    steps.end();
+    Ok(Answer {
+        program: workload.name.to_owned(),
+        nodes: program.ranks(),
+        network: question.network.clone(),
+        cycle: Some(prepared.cycle()),
+        errors,
+        reporting,
+        projection,
+        paths,
+        bearable,
+        dimm: None,
+        traced: None,
+    })
+}
+
+/// What errors would cost by firmware and by the kernel; not where a cost of one's own is asked about.
+fn by_path(
+    prepared: &PreparedProgram,
+    errors: &CorrectedErrors,
+    reporting: Reporting,
+    projection: &Projection,
+    question: &QuestionArguments,
+    workshop: &ParallelRuns,
+) -> Result<Option<(f64, f64)>, Error> {
+    let own_cost = question.cost.is_some() || question.two_level || question.detours.is_some();
+    if own_cost || question.from_errors.is_some() {
+        return Ok(None);
+    }
+    let cost = |path: Reporting| -> Result<f64, Error> {
+        if path == reporting {
+            return Ok(projection.cost());
+        }
+        let errors = CorrectedErrors { cost: path.cost(), ..errors.clone() };
+        match prepared.ask(&errors, question.seeds, rampart_scale::project::ERRORS_A_RUN, workshop) {
+            Ok(projection) => Ok(projection.cost()),
+            // Such errors leave the program no time, or hardly any.
+            Err(rampart_scale::Error::NoTimeLeft { .. } | rampart_scale::Error::TooLong) => Ok(f64::INFINITY),
+            Err(error) => Err(error.into()),
+        }
+    };
+    Ok(Some((cost(Reporting::Firmware)?, cost(Reporting::Software)?)))
+}
+
+fn list(json: bool) -> Result<(), Error> {
+    if json {
+        return text::print_json(&json!({
+            "systems": SYSTEMS.map(|system| json!({
+                "name": system.name, "mtbce_seconds": system.mtbce_secs, "errors_a_year": system.errors_a_year,
+                "nodes": system.nodes, "simulated": system.simulated,
+            })),
+            "workloads": WORKLOADS.map(|workload| json!({
+                "name": workload.name, "what": workload.what, "source": workload.source,
+                "computing_seconds": workload.computing().as_secs_f64(), "collectives": workload.collectives(),
+            })),
+            "networks": NETWORKS.map(|(name, _)| name),
+        }));
+    }
+    let mut text = String::from("systems (--system), by the mean time between corrected errors of a node\n");
+    for system in SYSTEMS {
+        let nodes = system.simulated.map_or_else(String::new, |nodes| format!(", {} nodes", text::count(nodes.into())));
+        let _ = writeln!(text, "  {:<18} {}{nodes}", system.name, Time::from_secs_f64(system.mtbce_secs));
+    }
+    text.push_str("workloads (--workload), by what they compute and reduce in a cycle\n");
+    for workload in WORKLOADS {
+        let (computing, reduced) = (workload.computing(), workload.collectives());
+        let _ = writeln!(text, "  {:<18} {computing}, {reduced} reduced: {}", workload.name, workload.what);
+        let _ = writeln!(text, "  {:<18} {}", "", workload.source);
+    }
+    let _ = writeln!(text, "networks (--network)\n  {}", NETWORKS.map(|(name, _)| name).join(", "));
+    text::print(&text)
+}

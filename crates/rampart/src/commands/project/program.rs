@@ -1,0 +1,27 @@
+//! How many runs fit beside each other into this machine: its CPUs and its memory.
+
+use std::thread;
+
+use rampart_linux::{MemoryState, Roots};
+use rampart_scale::Workload;
+use rampart_scale::project::memory;
+use rampart_scale::workload::WorkloadRun;
+
+use crate::error::Error;
+
+/// CPUs for runs at once.
+pub fn threads() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The program on about so many nodes, unless it would not fit into this machine's memory.
+pub fn program(workload: &Workload, extrapolated: bool, nodes: u32) -> Result<WorkloadRun, Error> {
+    let on = |nodes| if extrapolated { workload.extrapolated(nodes, 1) } else { workload.on(nodes, 1) };
+    let memory = |nodes| memory(&on(nodes), threads());
+    let available = MemoryState::read(&Roots::default())?.available();
+    if memory(nodes) <= available {
+        return Ok(on(nodes));
+    }
+    let fits = (0..nodes.ilog2()).rev().map(|power| 1 << power).find(|fewer| memory(*fewer) <= available);
+    Err(Error::TooLargeToSimulate { nodes, needed: memory(nodes), available, fits: fits.unwrap_or(1) })
+}

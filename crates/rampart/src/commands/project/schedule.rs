@@ -1,0 +1,108 @@
+//! A program as a schedule: of a GOAL file, or as it was traced.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use rampart_memory::Bytes;
+use rampart_scale::detour::{CorrectedErrors, Nodes};
+use rampart_scale::goal::{binary, text};
+use rampart_scale::operation::Rank;
+use rampart_scale::project::Projection;
+use rampart_scale::trace::file::memory_of_runs;
+use rampart_scale::{GoalGraph, LogGops, ParallelRuns, Schedule, slowdown};
+
+use super::arguments::QuestionArguments;
+use super::program::threads;
+use super::show::Answer;
+use crate::error::Error;
+use crate::inputs::files;
+use crate::output::progress::Steps;
+use crate::process::signals;
+
+/// Memory of a GOAL schedule for each byte of its file, read and run: text has 20 bytes an operation, which takes 60 and its waiting.
+const BYTES_A_BYTE: u64 = 16;
+
+/// What a file holds, if there is memory for it: `needed` for so many bytes. Else `remedy` is told.
+pub fn read(path: &Path, needed: impl FnOnce(u64) -> Bytes, remedy: &str) -> Result<Vec<u8>, Error> {
+    let refused = |why: String| Error::Schedule { path: path.to_owned(), why };
+    let length = files::length(path).map_err(refused)?;
+    files::fits(needed(length), remedy).map_err(refused)?;
+    files::read(path, Bytes::new(length)).map_err(refused)
+}
+
+/// Refuses a program that takes more memory than there is, before it is run.
+pub fn fits(path: &Path, needed: Bytes, remedy: &str) -> Result<(), Error> {
+    files::fits(needed, remedy).map_err(|why| Error::Schedule { path: path.to_owned(), why })
+}
+
+/// Runs that are made at once.
+pub fn at_once(question: &QuestionArguments) -> usize {
+    threads().min(usize::try_from(question.seeds).unwrap_or(usize::MAX))
+}
+
+/// What errors cost the program of a GOAL schedule.
+pub fn of_goal(
+    question: &QuestionArguments,
+    path: &Path,
+    errors: CorrectedErrors,
+    network: &LogGops,
+) -> Result<Answer, Error> {
+    let needed = |length: u64| Bytes::new(length.saturating_mul(BYTES_A_BYTE));
+    let bytes = read(path, needed, "use a shorter one")?;
+    let length = bytes.len() as u64;
+    let goal = goal(&bytes).map_err(|why| Error::Schedule { path: path.to_owned(), why })?;
+    drop(bytes);
+    let runs = memory_of_runs(goal.ranks(), at_once(question));
+    fits(path, runs, "use fewer ranks")?;
+    let memory = Bytes::new(needed(length).get().saturating_add(runs.get()));
+    ask(question, path, &goal, errors, network, (&*signals::stop_flag()?, memory))
+}
+
+/// What errors cost a program, that takes so much memory at most.
+pub fn ask<S: Schedule + Sync>(
+    question: &QuestionArguments,
+    path: &Path,
+    schedule: &S,
+    mut errors: CorrectedErrors,
+    network: &LogGops,
+    (stop, memory): (&AtomicBool, Bytes),
+) -> Result<Answer, Error> {
+    let nodes = schedule.ranks();
+    if let Nodes::One(rank) = &mut errors.nodes {
+        *rank = Rank(nodes / 2);
+    }
+    let (steps, done) = (Steps::taking(memory), AtomicU64::new(0));
+    // One is without errors.
+    let all = usize::try_from(question.seeds + 1).unwrap_or(usize::MAX);
+    steps.at(0, all);
+    let told = |runs| {
+        let done = done.fetch_add(runs, Ordering::Relaxed) + runs;
+        steps.at(usize::try_from(done).unwrap_or(all), all);
+    };
+    let workshop = ParallelRuns { threads: threads(), stop, done: &told };
+    let slowdown = slowdown(schedule, network, &errors, question.seeds, &workshop)?;
+    steps.end();
+    let with_errors = if errors.nodes == Nodes::All { f64::from(nodes) } else { 1.0 };
+    let expected = slowdown.undisturbed.as_secs_f64() * with_errors / errors.mean.as_secs_f64();
+    Ok(Answer {
+        program: path.display().to_string(),
+        nodes,
+        network: question.network.clone(),
+        cycle: None,
+        errors,
+        reporting: question.reporting.into(),
+        projection: Projection { slowdown, cycles: 1, expected },
+        paths: None,
+        bearable: None,
+        dimm: None,
+        traced: None,
+    })
+}
+
+fn goal(bytes: &[u8]) -> Result<GoalGraph, String> {
+    if bytes.starts_with(b"RAMPGOAL") {
+        return binary::read(bytes).map_err(|error| error.to_string());
+    }
+    let goal = std::str::from_utf8(bytes).map_err(|_| "it is neither text nor a schedule of Rampart".to_owned())?;
+    text::read(goal).map_err(|error| error.to_string())
+}

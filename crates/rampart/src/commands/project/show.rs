@@ -1,0 +1,199 @@
+//! The views of a projection.
+
+use std::fmt::Write as _;
+
+use rampart_scale::Reporting;
+use rampart_scale::detour::{CorrectedErrors, ErrorCost, Nodes, Overlap};
+use rampart_scale::project::advice::{DimmAdvice, Logging};
+use rampart_scale::project::{Bearable, Projection};
+use rampart_scale::time::Time;
+use serde_json::{Value, json};
+
+use super::traced::Traced;
+use crate::inputs::dimm::History;
+use crate::output::text::{count, long};
+
+/// All that is shown of one question.
+pub struct Answer {
+    /// The program, by name.
+    pub program: String,
+    /// On how many nodes.
+    pub nodes: u32,
+    /// Over which network.
+    pub network: String,
+    /// One cycle without errors; a GOAL schedule has none.
+    pub cycle: Option<Time>,
+    /// With which errors.
+    pub errors: CorrectedErrors,
+    /// Who logs them.
+    pub reporting: Reporting,
+    /// What they cost.
+    pub projection: Projection,
+    /// What they would cost by the two paths that log, firmware first.
+    pub paths: Option<(f64, f64)>,
+    /// The most frequent errors that the program bears.
+    pub bearable: Option<Bearable>,
+    /// The DIMM that they are of.
+    pub dimm: Option<(String, History)>,
+    /// The trace that it is of.
+    pub traced: Option<Traced>,
+}
+
+/// A share as percent, with enough digits.
+pub fn percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    match percent.abs() {
+        size if size.is_infinite() => "all its time".to_owned(),
+        size if size < 0.0005 => "0 %".to_owned(),
+        size if size < 0.1 => format!("{percent:.3} %"),
+        size if size < 100.0 => format!("{percent:.1} %"),
+        _ => format!("{percent:.0} %"),
+    }
+}
+
+fn cost(cost: &ErrorCost) -> String {
+    match cost {
+        ErrorCost::Fixed(time) => format!("{time} each"),
+        ErrorCost::EveryNth { each, nth, logged } => format!("{each} each, {logged} each {nth}th"),
+        ErrorCost::Recorded(times) => format!("one of {} recorded times each", times.len()),
+    }
+}
+
+fn bearable(bearable: Bearable) -> String {
+    match bearable {
+        Bearable::From(mean) => format!("one every {mean} on a node, and no more frequent, costs at most 10 %"),
+        Bearable::Below(mean) => {
+            format!("one every {mean} on a node costs less than 10 %; more are more than can be simulated")
+        }
+        Bearable::None => {
+            "none: one in 213 days on a node, the rarest that can be simulated, costs more than 10 %".to_owned()
+        }
+    }
+}
+
+impl Answer {
+    /// The advice in words.
+    fn advice(&self) -> String {
+        let projection = &self.projection;
+        if let Some((label, history)) = &self.dimm {
+            let seen =
+                format!("{} corrected errors in {:.1} days", count(history.corrected), history.seconds / 86_400.0);
+            return match DimmAdvice::of(projection.cost(), projection.uncertainty()) {
+                DimmAdvice::Leave => format!("leave {label}: {seen} cost this program at most 10 %"),
+                DimmAdvice::Replace => format!("replace {label}: {seen} cost this program more than 10 %"),
+                DimmAdvice::Unclear => {
+                    format!("{label} is near the limit of 10 % with {seen}: ask again with more --seeds")
+                }
+            };
+        }
+        match self.paths.map(|(firmware, software)| (Logging::of(firmware, software), firmware, software)) {
+            None => format!("errors cost {} here", percent(projection.cost())),
+            Some((Logging::Firmware, firmware, _)) => {
+                format!("firmware may log them: that costs {}", percent(firmware))
+            }
+            Some((Logging::Kernel, firmware, software)) => format!(
+                "let the kernel log them, not the firmware: {} instead of {}",
+                percent(software),
+                percent(firmware)
+            ),
+            Some((Logging::Nobody, firmware, software)) => format!(
+                "memory with fewer errors: logging costs {} by the kernel and {} by firmware",
+                percent(software),
+                percent(firmware)
+            ),
+        }
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let (errors, projection) = (&self.errors, &self.projection);
+        let mut text = String::new();
+        let cycle = self.cycle.map(|cycle| format!(", a cycle of {cycle}")).unwrap_or_default();
+        let _ = writeln!(
+            text,
+            "program     {} on {} nodes, {}{cycle}",
+            self.program,
+            count(self.nodes.into()),
+            self.network
+        );
+        if let Some(traced) = &self.traced {
+            text.push_str(&traced.text());
+        }
+        let place = match errors.nodes {
+            Nodes::All => "each node".to_owned(),
+            Nodes::One(rank) => format!("node {} only", rank.0),
+        };
+        let overlap =
+            if errors.overlap == Overlap::Queued { "waiting for each other" } else { "dropped during another" };
+        let _ = writeln!(text, "errors      one every {} on {place}, {}, {overlap}", errors.mean, cost(&errors.cost));
+        if let Some((label, history)) = &self.dimm {
+            if history.is_rare() {
+                let _ = writeln!(text, "            they are rarer than can be simulated: so rare cost less than this");
+            }
+            let most = history.mtbce_interval.1.map_or_else(|| "any".to_owned(), long);
+            let least = long(history.mtbce_interval.0);
+            let _ = writeln!(
+                text,
+                "            of {label}: {} in {:.1} days, so one every {least} to {most} (95 %)",
+                count(history.corrected),
+                history.seconds / 86_400.0
+            );
+        }
+        let runs = projection.slowdown.disturbed.len();
+        let _ = writeln!(
+            text,
+            "runs        {runs} of {}, {:.1} errors expected in each",
+            projection.slowdown.undisturbed, projection.expected
+        );
+        if projection.is_vague() {
+            text.push_str(
+                "            too few errors for the interval to mean much: errors this rare cost next to nothing\n",
+            );
+        }
+        let _ =
+            writeln!(text, "slowdown    {} ± {} (95 %)", percent(projection.cost()), percent(projection.uncertainty()));
+        if let Some((firmware, software)) = self.paths {
+            let _ = writeln!(text, "by path     firmware {}, software {}", percent(firmware), percent(software));
+        }
+        if let Some(found) = self.bearable {
+            let _ = writeln!(text, "bearable    {}", bearable(found));
+        }
+        let _ = writeln!(text, "answer      {}", self.advice());
+        text
+    }
+
+    /// For programs.
+    pub fn document(&self) -> Value {
+        let (errors, projection) = (&self.errors, &self.projection);
+        let found = self.bearable.map(|found| match found {
+            Bearable::From(mean) => json!({ "mtbce_seconds": mean.as_secs_f64(), "exact": true }),
+            Bearable::Below(mean) => json!({ "mtbce_seconds": mean.as_secs_f64(), "exact": false }),
+            Bearable::None => json!({ "mtbce_seconds": null, "exact": false }),
+        });
+        json!({
+            "schema": "rampart.project/1",
+            "program": self.program,
+            "nodes": self.nodes,
+            "network": self.network,
+            "cycle_seconds": self.cycle.map(Time::as_secs_f64),
+            "mtbce_seconds": errors.mean.as_secs_f64(),
+            "nodes_with_errors": if errors.nodes == Nodes::All { "all" } else { "one" },
+            "reporting": self.reporting.name(),
+            "cost": cost(&errors.cost),
+            "overlap": if errors.overlap == Overlap::Queued { "queued" } else { "dropped" },
+            "seed": errors.seed,
+            "seconds": projection.slowdown.undisturbed.as_secs_f64(),
+            "seconds_with_errors": projection.slowdown.disturbed.iter().map(|time| time.as_secs_f64()).collect::<Vec<_>>(),
+            "errors_expected": projection.expected,
+            "vague": projection.is_vague(),
+            "slowdown": projection.cost(),
+            "slowdown_uncertainty": Some(projection.uncertainty()).filter(|half| half.is_finite()),
+            "by_firmware": self.paths.map(|(firmware, _)| firmware),
+            "by_software": self.paths.map(|(_, software)| software),
+            "bearable": found,
+            "dimm": self.dimm.as_ref().map(|(label, history)| json!({ "label": label, "history": history })),
+            "traced": self.traced.as_ref().map(Traced::document),
+            "answer": self.advice(),
+        })
+    }
+}

@@ -1,0 +1,387 @@
+//! Options of `rampart run`.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use rampart_codes::Scheme;
+use rampart_guard::knobs::KnobsError;
+use rampart_guard::layout::MOST_PAGES;
+use rampart_guard::{FrameKnobs, Knobs, Method, OnError, Protect, Untested};
+use rampart_march::MarchChoice;
+use rampart_march::execute;
+use rampart_memory::fault::{InjectionSpec, ParseInjectionError};
+use rampart_memory::{Bytes, FRAME_BYTES};
+
+use crate::error::Error;
+use crate::parsing::{a_test_that_reads, some_time};
+
+/// The unit that is taken if none is asked for.
+const USUAL_UNIT_PAGES: u32 = 16;
+
+/// Options of `rampart run`.
+#[derive(Clone, Debug, Args)]
+pub struct RunArguments {
+    /// How pages are taken away [default: move where the kernel can, else mprotect]
+    #[arg(long, value_enum)]
+    pub engine: Option<EngineChoice>,
+    /// The codes of each page: crc, crc+pq, crc+hamming, crc+secded
+    #[arg(long, value_name = "NAME", default_value = "crc+pq", value_parser = some_scheme)]
+    pub codes: Scheme,
+    /// The most that is unlocked for one access, by a program that goes through its memory: a power of two from 4KiB to 2MiB
+    #[arg(long, value_name = "SIZE", default_value = "2MiB", value_parser = some_size)]
+    pub block: Bytes,
+    /// The least, for a program that is here and there: a power of two, at most a block and at least a 64th of one [default: 64KiB,
+    /// or a block if that is less or of huge pages of the kernel's pool]
+    #[arg(long, value_name = "SIZE", value_parser = some_size)]
+    pub unit: Option<Bytes>,
+    /// At most so much of the heap is unlocked, and of a small heap a twentieth, but four blocks; more if the program cannot go on
+    /// with it
+    #[arg(long, value_name = "SIZE", default_value = "32MiB", value_parser = some_size)]
+    pub cap: Bytes,
+    /// What it may cost, such as 20%, of the program's own time: more is unlocked where it would cost more, and less where it
+    /// costs less [default: as --cap says]
+    #[arg(long, value_name = "PERCENT", value_parser = some_percent)]
+    pub overhead: Option<u32>,
+    /// Lock again what has been unlocked for so long, such as 50ms [default: only what is beyond the cap]
+    #[arg(long, value_name = "TIME", value_parser = some_time)]
+    pub interval: Option<Duration>,
+    /// Verify up to so many blocks ahead of a program that goes through its memory
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    pub ahead: u32,
+    /// What is done about a page that cannot be corrected: stop (the program ends before it sees the page, with exit code 86), continue (it
+    /// goes on with what the memory holds), or checkpoint-command CMD (CMD is run by `sh` with RAMPART_PID, RAMPART_PAGE, RAMPART_OFFSET and
+    /// RAMPART_FRAME; then stop)
+    #[arg(long, num_args = 1..=2, value_names = ["WHAT", "CMD"], default_value = "stop")]
+    pub on_error: Vec<OsString>,
+    /// Test each frame before the program gets it (engine move): a named test (`rampart march list`), one in the field's notation,
+    /// or none [default: March C-]
+    #[arg(long, value_name = "TEST", value_parser = some_test)]
+    pub test: Option<TestChoice>,
+    /// How long a test stays good; then locked pages are put on other frames, and theirs are tested
+    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = some_time)]
+    pub lifetime: Duration,
+    /// What is done when no tested memory lies ready
+    #[arg(long, value_enum, default_value_t = UntestedChoice::Allow)]
+    pub untested: UntestedChoice,
+    /// At most so much tested memory lies ready
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = some_spare)]
+    pub spare: Bytes,
+    /// Make memory err: at a rate, single bits of locked pages flip, such as 'flip:locked:rate=10/s,seed=3', or the hardware gives such pages
+    /// up, 'poison:locked:rate=1/s' (engine move); or faults in the frames below that their tests find, such as 'stuck-at:20,seed=3'
+    #[arg(long, value_name = "FAULTS", value_parser = some_faults)]
+    pub inject: Option<Faults>,
+    /// Stop the program if `rampart run` is killed, which keeps what the guards of its processes find
+    #[arg(long)]
+    pub require_server: bool,
+    /// Exit with code 2 if no process of the program could be guarded, which is a warning otherwise
+    #[arg(long)]
+    pub require_guard: bool,
+    /// What is guarded: heap; bss, the executable's static data; mmap, its anonymous private mappings of at least 1MiB, or mmap=SIZE
+    #[arg(long, value_name = "WHAT", default_value = "heap", value_parser = some_memory)]
+    pub protect: Protect,
+    /// Write what was done to this file: a page with drawings if it ends in .html, else one JSON document
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Write what was unlocked when to this file: `rampart access` draws it
+    #[arg(long, value_name = "FILE")]
+    pub trace_access: Option<PathBuf>,
+    /// Say what was done as one JSON document, on standard error: standard output is the program's
+    #[arg(long)]
+    pub json: bool,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    pub program: Vec<OsString>,
+}
+
+/// How pages are taken away from the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EngineChoice {
+    /// They move to a place that the program does not know (Linux 6.8; as root, or with vm.unprivileged_userfaultfd=1)
+    Move,
+    /// They are those of a file in memory, taken out of the program's page table and put back, with less work for many threads and more
+    /// at a fork (Linux 5.14; as for move). Blocks of 2 MiB are huge pages of the kernel's pool, if it has some
+    Minor,
+    /// The right to use them is taken away: everywhere, but a system call on a locked page that is not wrapped fails
+    Mprotect,
+}
+
+impl From<EngineChoice> for Method {
+    fn from(choice: EngineChoice) -> Self {
+        match choice {
+            EngineChoice::Move => Self::Move,
+            EngineChoice::Minor => Self::Minor,
+            EngineChoice::Mprotect => Self::Mprotect,
+        }
+    }
+}
+
+/// How frames are tested if nothing else is said.
+const USUAL_TEST: &str = "March C-";
+
+/// How frames are tested, if they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TestChoice {
+    /// They are not.
+    None,
+    /// By this test.
+    March(MarchChoice),
+}
+
+/// What is done when no tested memory lies ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum UntestedChoice {
+    /// The program gets memory that was not tested; it is counted, and tested later
+    Allow,
+    /// The program waits for the test
+    Wait,
+}
+
+/// Memory that errs because it is told to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Faults {
+    /// In locked pages.
+    InPages(MadeUp),
+    /// In frames, as `rampart test --inject` has it.
+    InFrames(InjectionSpec),
+}
+
+/// Errors in locked pages.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MadeUp {
+    /// What happens to them.
+    pub error: PageError,
+    /// How long it is from one to the next.
+    pub every: Duration,
+    /// What their places are drawn from.
+    pub seed: u64,
+}
+
+/// What happens to a locked page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageError {
+    /// A bit of it flips.
+    Flip,
+    /// The hardware gives it up.
+    Poison,
+}
+
+impl PageError {
+    /// What it is called, on the command line and for the guard.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Flip => "flip",
+            Self::Poison => "poison",
+        }
+    }
+}
+
+/// As the guard reads it.
+impl fmt::Display for MadeUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{},every={},seed={}", self.error.name(), self.every.as_micros(), self.seed)
+    }
+}
+
+impl RunArguments {
+    /// Whether the report is a page.
+    pub fn wants_page(&self) -> bool {
+        let extension = self.report.as_ref().and_then(|path| path.extension());
+        extension.is_some_and(|extension| extension.eq_ignore_ascii_case("html"))
+    }
+
+    /// What the guard is to write down, as its environment says it.
+    pub fn recorded(&self) -> &'static str {
+        match (self.wants_page(), self.trace_access.is_some()) {
+            (true, _) => "samples,accesses",
+            (false, true) => "accesses",
+            (false, false) => "",
+        }
+    }
+
+    /// What is done about a page that cannot be corrected, and the command for it.
+    ///
+    /// # Errors
+    /// [`Error::Uncorrectable`] if that was not said.
+    pub fn on_error(&self) -> Result<(OnError, Option<OsString>), Error> {
+        let named = |word: &OsString| OnError::ALL.iter().find(|(name, _)| word == name).map(|(_, value)| *value);
+        match &self.on_error[..] {
+            [word] => named(word).filter(|value| *value != OnError::Checkpoint).map(|value| (value, None)),
+            [word, command] => {
+                named(word).filter(|value| *value == OnError::Checkpoint).map(|value| (value, Some(command.clone())))
+            }
+            _ => None,
+        }
+        .ok_or(Error::Uncorrectable)
+    }
+
+    /// The unit if none is asked for: huge pages of the pool are locked whole.
+    fn usual_unit(&self, method: Method, has_huge_pages: bool) -> u32 {
+        let block = pages(self.block);
+        let from_pool = method == Method::Minor && has_huge_pages && block == MOST_PAGES;
+        if from_pool { block } else { USUAL_UNIT_PAGES.min(block) }
+    }
+
+    /// The guard's knobs, for a method that was chosen, where the kernel's pool has huge pages or not.
+    ///
+    /// # Errors
+    /// What does not make sense together.
+    pub fn knobs(&self, method: Method, has_huge_pages: bool) -> Result<Knobs, Error> {
+        let knobs = Knobs {
+            method,
+            scheme: self.codes,
+            block_pages: pages(self.block),
+            unit_pages: self.unit.map_or_else(|| self.usual_unit(method, has_huge_pages), pages),
+            interval: self.interval,
+            cap: self.cap,
+            ahead: self.ahead,
+            overhead: self.overhead,
+            on_error: self.on_error()?.0,
+            protect: self.protect,
+        };
+        let in_frames = matches!(self.inject, Some(Faults::InFrames(_)));
+        if in_frames && (self.test == Some(TestChoice::None) || method != Method::Move) {
+            return Err(KnobsError::NothingTested.into());
+        }
+        let is_lost = |errors: &MadeUp| errors.error == PageError::Poison;
+        if method != Method::Move && matches!(&self.inject, Some(Faults::InPages(errors)) if is_lost(errors)) {
+            return Err(KnobsError::NothingLost.into());
+        }
+        Ok(knobs.checked()?)
+    }
+
+    /// Whether an option says that frames must be tested.
+    pub fn asks_for_tests(&self) -> bool {
+        let is_named = matches!(self.test, Some(TestChoice::March(_)));
+        is_named || self.untested == UntestedChoice::Wait || matches!(self.inject, Some(Faults::InFrames(_)))
+    }
+
+    /// The knobs about frames, if they are to be tested and the method that guards the program can; `reach` says how tests
+    /// reach the DRAM, if they do.
+    ///
+    /// # Errors
+    /// Those of `reach`.
+    pub fn frame_knobs(
+        &self,
+        method: Method,
+        reach: impl FnOnce() -> Result<Option<execute::Method>, Error>,
+    ) -> Result<Option<FrameKnobs>, Error> {
+        let test = match &self.test {
+            Some(TestChoice::None) => return Ok(None),
+            Some(TestChoice::March(test)) => test.clone(),
+            None => USUAL_TEST.parse().expect("it is a named test"),
+        };
+        if method != Method::Move {
+            return Ok(None);
+        }
+        Ok(reach()?.map(|reach| FrameKnobs {
+            test,
+            method: reach,
+            untested: match self.untested {
+                UntestedChoice::Allow => Untested::Allow,
+                UntestedChoice::Wait => Untested::Wait,
+            },
+            lifetime: self.lifetime,
+            spare: self.spare,
+        }))
+    }
+}
+
+/// So many pages; 0 if they are not whole.
+fn pages(size: Bytes) -> u32 {
+    let whole = size.get().is_multiple_of(FRAME_BYTES);
+    if whole { u32::try_from(size.get() / FRAME_BYTES).unwrap_or(u32::MAX) } else { 0 }
+}
+
+fn some_test(text: &str) -> Result<TestChoice, String> {
+    if text == "none" { Ok(TestChoice::None) } else { a_test_that_reads(text).map(TestChoice::March) }
+}
+
+/// None, or at least one huge page.
+fn some_spare(text: &str) -> Result<Bytes, String> {
+    if text == "0" {
+        return Ok(Bytes::ZERO);
+    }
+    let spare = some_size(text)?;
+    if spare < Bytes::from_mib(2) { Err("say 0, or 2MiB or more".to_owned()) } else { Ok(spare) }
+}
+
+fn some_percent(text: &str) -> Result<u32, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).parse().ok();
+    number
+        .filter(|percent| (1..=1000).contains(percent))
+        .ok_or_else(|| "say a whole number of per cent from 1 to 1000, such as 20%".to_owned())
+}
+
+fn some_scheme(text: &str) -> Result<Scheme, String> {
+    text.parse().map_err(|error: rampart_codes::UnknownScheme| error.to_string())
+}
+
+fn some_memory(text: &str) -> Result<Protect, String> {
+    text.parse().map_err(|error: rampart_guard::ProtectError| error.to_string())
+}
+
+fn some_size(text: &str) -> Result<Bytes, String> {
+    text.parse().map_err(|error: rampart_memory::ParseSizeError| error.to_string())
+}
+
+fn some_faults(text: &str) -> Result<Faults, String> {
+    for error in [PageError::Flip, PageError::Poison] {
+        if let Some(rest) = text.strip_prefix(error.name()) {
+            return made_up(error, rest).map(Faults::InPages);
+        }
+    }
+    let wrong = |error: ParseInjectionError| format!("{error}; or write flips such as 'flip:locked:rate=10/s,seed=3'");
+    text.parse().map(Faults::InFrames).map_err(wrong)
+}
+
+/// What follows the name of an error: `:locked:rate=R/s` and a seed.
+fn made_up(error: PageError, text: &str) -> Result<MadeUp, String> {
+    let name = error.name();
+    let wrong = || format!("'{name}{text}' is no such fault: write '{name}:locked:rate=10/s,seed=3'");
+    let settings = text.strip_prefix(":locked:").ok_or_else(wrong)?;
+    let mut made_up = MadeUp { error, every: Duration::ZERO, seed: 1 };
+    for setting in settings.split(',') {
+        match setting.split_once('=') {
+            Some(("rate", rate)) => {
+                let rate: f64 = rate.strip_suffix("/s").and_then(|rate| rate.parse().ok()).ok_or_else(wrong)?;
+                let seconds = 1.0 / rate;
+                if !(1e-6..=1e9).contains(&seconds) {
+                    return Err("a rate is from 1e-9/s to 1e6/s".to_owned());
+                }
+                made_up.every = Duration::from_secs_f64(seconds);
+            }
+            Some(("seed", seed)) => made_up.seed = seed.parse().map_err(|_| wrong())?,
+            _ => return Err(wrong()),
+        }
+    }
+    if made_up.every.is_zero() { Err(wrong()) } else { Ok(made_up) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn in_pages(text: &str) -> Option<MadeUp> {
+        match some_faults(text) {
+            Ok(Faults::InPages(made_up)) => Some(made_up),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_rate_of_errors_is_read_and_what_is_none_is_refused() {
+        let flips = in_pages("flip:locked:rate=1e-3/s,seed=3").unwrap();
+        assert_eq!(flips, MadeUp { error: PageError::Flip, every: Duration::from_secs(1000), seed: 3 });
+        let lost = in_pages("poison:locked:rate=20/s").unwrap();
+        assert_eq!(lost.to_string(), "poison,every=50000,seed=1");
+        for bad in
+            ["flip", "flip:locked:", "flip:locked:seed=3", "flip:locked:rate=1", "poison:locked:rate=-1/s", "poison:20"]
+        {
+            assert_eq!(in_pages(bad), None, "{bad}");
+        }
+        assert_eq!(in_pages("flip:locked:rate=1e9/s").or(in_pages("flip:locked:rate=NaN/s")), None);
+    }
+}

@@ -1,0 +1,205 @@
+//! The report of a run as a page: one HTML document with all its drawings in it, which asks nothing of a network.
+//!
+//! **Problem.** A line tells what a guard did in the end; how it did it over time, and to which memory, wants pictures. **Idea.** A
+//! document without a script: drawings as SVG, whose colours the style replaces where the reader prefers dark. **Why this way.** It can be
+//! kept beside the program's results, mailed, and opened in twenty years.
+//!
+//! Whatever comes from outside, such as the program's name and arguments, goes through [`escape`].
+
+use std::fmt::Write as _;
+
+use rampart_guard::{Counter, Snapshot};
+use rampart_memory::{Bytes, FRAME_BYTES, Timestamp};
+
+use crate::guards::left::{Event, Left};
+use crate::guards::pictures::pictures;
+use crate::guards::recorded::{Recorded, Timeline};
+use crate::output::chart::Chart;
+use crate::output::html::{document, escape, figure};
+use crate::output::text;
+
+/// Parts into which the time is cut.
+const PARTS: usize = 180;
+
+/// Events that the table lists; all are in the JSON.
+const EVENTS_SHOWN: usize = 200;
+
+/// A run that has ended.
+pub struct Run<'a> {
+    /// The program and its arguments.
+    pub program: String,
+    /// How it ended.
+    pub ended: String,
+    /// The guard's settings.
+    pub settings: String,
+    /// When it began, and how long it took in seconds.
+    pub began: Timestamp,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+    /// What its guards left.
+    pub left: &'a Left,
+    /// What they wrote down.
+    pub recorded: &'a Recorded,
+}
+
+/// The page of a run.
+pub fn of_run(run: &Run<'_>) -> String {
+    let Run { program, ended, settings, left, recorded, .. } = run;
+    let mut body = format!("<h1>Under guard: <code>{}</code></h1>\n", escape(program));
+    let began = text::moment(run.began);
+    let _ = writeln!(
+        body,
+        "<p class=soft>{began}, {:.2} s, {}; settings <code>{}</code></p>",
+        run.seconds,
+        escape(ended),
+        escape(settings)
+    );
+    body.push_str(&verdict(left));
+    tiles(&mut body, left);
+    over_time(&mut body, &recorded.timeline);
+    pictures(&mut body, &recorded.traces);
+    events(&mut body, &left.events);
+    counts(&mut body, &left.counts);
+    for line in &recorded.unreadable {
+        let _ = writeln!(body, "<p class=bad>{}</p>", escape(line));
+    }
+    body.push_str(ESTIMATE);
+    document(program, &body)
+}
+
+const ESTIMATE: &str = "<h2>How the overhead is estimated</h2>
+<p>The time in which the guard served faults, from when it heard of one until the page was there, and in which it opened everything before
+a fork; over the rest of the time, as if the whole program waited. Not in it are the microseconds that each fault takes to reach the guard and
+its answer to reach the program, and what the program loses where the guard uses caches and memory too; a program of which other threads go on
+meanwhile loses less. Run it without a guard to know.</p>
+";
+
+fn verdict(left: &Left) -> String {
+    let of = |counter| left.counts.get(counter);
+    let (class, text) = match (of(Counter::Uncorrectable), of(Counter::Corrected) + of(Counter::CodesWrong)) {
+        _ if left.processes == 0 => ("bad", "Nothing was guarded.".to_owned()),
+        (0, 0) => ("good", "No memory error.".to_owned()),
+        (0, corrected) => ("good", format!("Memory erred, and every page was corrected: {}.", text::count(corrected))),
+        (beyond, _) => ("bad", format!("Memory changed beyond correction in {} pages.", text::count(beyond))),
+    };
+    format!("<p class={class}>{text}</p>\n")
+}
+
+fn tiles(body: &mut String, left: &Left) {
+    let of = |counter| left.counts.get(counter);
+    let percent = |share: Option<f64>| share.map_or_else(|| "–".to_owned(), |share| format!("{:.1} %", 100.0 * share));
+    let pages = |counter| Bytes::new(of(counter).saturating_mul(FRAME_BYTES)).to_string();
+    let tiles = [
+        (percent(left.overhead), "overhead, estimated"),
+        (percent(left.locked_share), "of the heap locked, on average"),
+        (pages(Counter::MostPages), "of heap guarded"),
+        (pages(Counter::Verified), "verified"),
+        (text::count(of(Counter::Faults)), "faults"),
+        (text::count(of(Counter::Corrected)), "pages corrected"),
+        (text::count(of(Counter::Uncorrectable)), "beyond correction"),
+        (text::count(left.processes as u64), "processes"),
+    ];
+    body.push_str("<div class=tiles>\n");
+    for (value, label) in tiles {
+        let _ = writeln!(body, "<div class=tile><b>{}</b><span>{label}</span></div>", escape(&value));
+    }
+    body.push_str("</div>\n");
+}
+
+fn over_time(body: &mut String, timeline: &Timeline) {
+    let Some((first, last)) = timeline.span() else { return };
+    let seconds = last.since(first).as_secs_f64();
+    let part = seconds / PARTS as f64;
+    let of = |counter| timeline.growth(counter, PARTS);
+    let ratio = |over: &[f64], under: &[f64]| -> Vec<f64> {
+        over.iter().zip(under).map(|(over, under)| if *under > 0.0 { 100.0 * over / under } else { 0.0 }).collect()
+    };
+    let scaled = |values: &[f64], by: f64| -> Vec<f64> { values.iter().map(|value| value * by).collect() };
+    let (pages, open) = (of(Counter::PageMicros), of(Counter::OpenMicros));
+    let locked: Vec<f64> = ratio(&open, &pages).iter().map(|open| 100.0 - open).collect();
+    let mebibytes = FRAME_BYTES as f64 / f64::from(1 << 20) / (part * 1e6);
+    let gigabytes = FRAME_BYTES as f64 / 1e9 / part;
+    let part_of_time = |counter| ratio(&scaled(&of(counter), 1e-3), &of(Counter::Micros));
+    let drawings = [
+        ("The heap over time", "% of the heap locked", Some(100.0), vec![("locked", locked)]),
+        ("", "MiB", None, vec![("in use", scaled(&pages, mebibytes)), ("unlocked", scaled(&open, mebibytes))]),
+        (
+            "What it cost",
+            "% of the time",
+            None,
+            vec![
+                ("the guard served faults", part_of_time(Counter::ServeNanos)),
+                ("the program was interrupted", part_of_time(Counter::InterruptNanos)),
+            ],
+        ),
+        (
+            "",
+            "per second",
+            None,
+            vec![
+                ("faults", scaled(&of(Counter::Faults), 1.0 / part)),
+                ("blocks verified ahead", scaled(&of(Counter::Ahead), 1.0 / part)),
+            ],
+        ),
+        (
+            "",
+            "GB per second",
+            None,
+            vec![
+                ("verified", scaled(&of(Counter::Verified), gigabytes)),
+                ("codes made", scaled(&of(Counter::Encoded), gigabytes)),
+            ],
+        ),
+    ];
+    for (title, measure, most, lines) in drawings {
+        if !title.is_empty() {
+            let _ = writeln!(body, "<h2>{title}</h2>");
+        }
+        let names: Vec<_> = lines.iter().map(|(name, _)| *name).collect();
+        figure(body, &names, &Chart { measure, seconds, most, lines }.svg(), "");
+    }
+}
+
+fn events(body: &mut String, events: &[Event]) {
+    if events.is_empty() {
+        return;
+    }
+    body.push_str("<h2>Events</h2>\n<div class=table><table>\n<tr><th>when<th>what<th class=number>page<th class=number>offset<th class=number>address<th class=number>frame<th class=number>bits<th>allocated at<th>wanted by\n");
+    let cell = |value: Option<String>| format!("<td class=number>{}", value.unwrap_or_else(|| "–".to_owned()));
+    for Event { event, at, page, offset, address, frame, bits, evidence: _, site, thread, code, why } in
+        events.iter().take(EVENTS_SHOWN)
+    {
+        let hexadecimal = |number: &u64| format!("{number:#x}");
+        let cells = [
+            cell(page.as_ref().map(u64::to_string)),
+            cell(offset.as_ref().map(hexadecimal)),
+            cell(address.as_ref().map(hexadecimal)),
+            cell(frame.as_ref().map(hexadecimal)),
+            cell(bits.as_ref().map(u32::to_string)),
+        ];
+        let when = at.map_or_else(|| "–".to_owned(), |at| text::moment(Timestamp::from_micros(at)));
+        let site = site.as_deref().unwrap_or("–");
+        let known = [thread.map(|thread| format!("thread {thread}")), code.clone(), why.clone()];
+        let known = known.into_iter().flatten().collect::<Vec<_>>().join(", ");
+        let _ = writeln!(
+            body,
+            "<tr><td>{when}<td>{}{}<td>{}<td>{}",
+            escape(event),
+            cells.concat(),
+            escape(site),
+            escape(&known)
+        );
+    }
+    body.push_str("</table></div>\n");
+    if events.len() > EVENTS_SHOWN {
+        let _ = writeln!(body, "<p class=soft>{} more are in the JSON report.</p>", events.len() - EVENTS_SHOWN);
+    }
+}
+
+fn counts(body: &mut String, counts: &Snapshot) {
+    body.push_str("<h2>Counts</h2>\n<div class=table><table>\n");
+    for counter in Counter::ALL {
+        let _ = writeln!(body, "<tr><td>{}<td class=number>{}", counter.name(), text::count(counts.get(counter)));
+    }
+    body.push_str("</table></div>\n");
+}

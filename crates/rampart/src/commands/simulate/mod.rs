@@ -1,0 +1,48 @@
+//! `rampart simulate`: an experiment of the thesis on the simulated machine.
+
+pub mod arguments;
+mod plot;
+
+use std::fmt::Write as _;
+use std::fs;
+
+use rampart_diagnostic::experiment::{self, Effort, Experiment};
+
+use self::arguments::SimulateArguments;
+use crate::error::Error;
+use crate::output::progress::Steps;
+use crate::output::text;
+
+/// Lists the experiments, or runs one.
+pub fn run(arguments: &SimulateArguments) -> Result<u8, Error> {
+    let Some(name) = arguments.name.as_deref().filter(|_| !arguments.list) else {
+        list(arguments.json)?;
+        return Ok(0);
+    };
+    let experiment = experiment::find(name).ok_or_else(|| Error::NoSuchExperiment(name.to_owned()))?;
+    let effort = Effort { seed: arguments.seed, seeds: arguments.seeds, longest: arguments.longest };
+    let steps = Steps::new();
+    let outcome = experiment.run(&effort, &|done, all| steps.at(done, all));
+    steps.end();
+    // The numbers first: they are not lost where the drawing cannot be written.
+    if arguments.json {
+        text::print_json(&outcome)?;
+    } else {
+        text::print(&outcome.to_string())?;
+    }
+    if let Some(path) = &arguments.plot {
+        fs::write(path, plot::svg(&outcome)).map_err(|cause| Error::Plot { path: path.clone(), cause })?;
+    }
+    Ok(0)
+}
+
+fn list(json: bool) -> Result<(), Error> {
+    if json {
+        return text::print_json(&experiment::ALL);
+    }
+    let mut text = String::new();
+    for Experiment { name, shows, source, .. } in &experiment::ALL {
+        let _ = writeln!(text, "{name:<12}{shows} ({source})");
+    }
+    text::print(&text)
+}

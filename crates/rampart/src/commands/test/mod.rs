@@ -1,0 +1,50 @@
+//! `rampart test`.
+
+pub mod arguments;
+
+use std::path::PathBuf;
+
+use rampart_diagnostic::{Machine, Request, session};
+
+use self::arguments::TestArguments;
+use crate::error::Error;
+use crate::inputs::store;
+use crate::output::progress::Line;
+use crate::output::text;
+use crate::process::signals::stop_flag;
+
+/// Tests memory; 0 if all that was asked for is good, 1 if bad frames were found, 2 if not all could be tested.
+pub fn run(arguments: &TestArguments, path: Option<PathBuf>) -> Result<u8, Error> {
+    let request = request(arguments);
+    let machine = Machine::this();
+    let store = store::open(path, machine.clock.now())?;
+    let stop = stop_flag()?;
+    let line = Line::new(arguments.json);
+    let report = session::run(&request, &machine, store, &stop, &line);
+    line.end();
+    let report = report?;
+    if arguments.json {
+        text::print_json(&report)?;
+    } else {
+        text::print(&text::report(&report))?;
+    }
+    Ok(report.verdict.exit_code())
+}
+
+fn request(arguments: &TestArguments) -> Request {
+    Request {
+        memory: arguments.memory,
+        name: arguments.march.named.map(|named| named.name.to_owned()),
+        march: arguments.march.test.clone(),
+        fidelity: arguments.fidelity,
+        orders: arguments.order.list(),
+        threads: arguments.threads,
+        duration: arguments.duration,
+        passes: arguments.passes,
+        delay: arguments.delay,
+        retention: arguments.retention,
+        method: arguments.method.map(Into::into),
+        inject: arguments.inject.clone(),
+        seed: arguments.seed,
+    }
+}

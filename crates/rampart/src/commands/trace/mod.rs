@@ -1,0 +1,98 @@
+//! `rampart trace`: a program of MPI, recorded as it runs.
+
+pub mod arguments;
+mod gathered;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use rampart_mpi_build::{Compiler, Library};
+use rampart_scale::goal::text;
+use rampart_scale::trace::file::{self, RecordedTrace};
+use serde_json::{Value, json};
+
+use self::arguments::TraceArguments;
+use crate::error::Error;
+use crate::inputs::network;
+use crate::output::text::count;
+use crate::process::program::{Program, code};
+
+/// The recording library needs nothing of us meanwhile; so rarely we take time of a CPU from the program.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Runs the program with the library that records, gathers what its ranks left, and exits as the program did.
+pub fn run(arguments: &TraceArguments) -> Result<u8, Error> {
+    let output = &arguments.output;
+    let unwritten = |cause| Error::Traced { path: output.clone(), cause };
+    let network = network::named(&arguments.network)?;
+    let compiler = Compiler::find(arguments.mpicc.as_deref(), &arguments.program)?;
+    // Beside the trace: where that has room, its parts have, and ranks on other nodes reach it where they reach that.
+    let beside = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = tempfile::Builder::new().prefix(".rampart-trace-").tempdir_in(beside).map_err(unwritten)?;
+    let folder_path = folder.path().canonicalize().map_err(unwritten)?;
+    let library = Library::TRACE.build(&compiler, &folder_path)?;
+    let status = start(arguments, &library, &folder_path)?.wait(PAUSE, || {})?;
+    let trace = gathered::gather(&folder_path)?.ok_or_else(|| Error::NothingTraced(compiler.name().to_owned()))?;
+    fs::write(output, &trace).map_err(unwritten)?;
+    let recorded = file::read(&trace, &network)?;
+    if let Some(path) = &arguments.goal {
+        let goal = text::write(&recorded.trace.extrapolated(1)?.written_out()?);
+        fs::write(path, goal).map_err(|cause| Error::Traced { path: path.clone(), cause })?;
+    }
+    tell(arguments, &recorded, trace.len());
+    Ok(code(status))
+}
+
+fn start(arguments: &TraceArguments, library: &Path, folder: &Path) -> Result<Program, Error> {
+    let (name, rest) = arguments.program.split_first().expect("a program is required");
+    let mut preload = library.as_os_str().to_owned();
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        preload.push(OsStr::new(":"));
+        preload.push(others);
+    }
+    let mut command = Command::new(name);
+    command.args(rest).env("LD_PRELOAD", preload).env("RAMPART_TRACE", folder);
+    Program::start(command)
+}
+
+fn tell(arguments: &TraceArguments, recorded: &RecordedTrace, bytes: usize) {
+    if arguments.json {
+        eprintln!("{:#}", document(recorded, bytes));
+        return;
+    }
+    let ranks = recorded.trace.ranks();
+    eprintln!(
+        "rampart: {} of {ranks} {}, {} calls in {}, {} bytes",
+        if recorded.complete {
+            format!("{:.3} s", recorded.measured.as_secs_f64())
+        } else {
+            "a cut-off run".to_owned()
+        },
+        if ranks == 1 { "rank" } else { "ranks" },
+        count(recorded.records),
+        arguments.output.display(),
+        count(bytes as u64)
+    );
+    if !recorded.complete {
+        eprintln!("rampart: the program ended before MPI_Finalize: what all ranks did together until then is kept");
+    }
+    if !recorded.others.is_empty() {
+        eprintln!("rampart: not simulated, but taken for computing: {}", recorded.others.join(", "));
+    }
+}
+
+fn document(recorded: &RecordedTrace, bytes: usize) -> Value {
+    json!({
+        "schema": "rampart.trace/1",
+        "ranks": recorded.trace.ranks(),
+        "seconds": recorded.complete.then(|| recorded.measured.as_secs_f64()),
+        "records": recorded.records,
+        "bytes": bytes,
+        "complete": recorded.complete,
+        "ranks_sharing_cpus": recorded.shared.map(|(ranks, cpus)| json!({ "ranks": ranks, "cpus": cpus })),
+        "not_simulated": recorded.others,
+    })
+}

@@ -1,0 +1,106 @@
+//! Options of `rampart watch`. Those that the configuration file has too are `None` unless given: the command line wins.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use rampart_diagnostic::control::PolicyName;
+use rampart_diagnostic::watch::Share;
+use rampart_march::{Fidelity, MarchChoice};
+use rampart_memory::fault::InjectionSpec;
+
+use crate::parsing::{MethodChoice, Orders, a_test_that_reads, some_rest, some_time};
+
+/// Options of `rampart watch`.
+#[derive(Clone, Debug, Args)]
+pub struct WatchArguments {
+    /// How long a test of a frame stays good; each frame in reach is tested again before [default: 30m]
+    #[arg(long, value_name = "TIME", value_parser = some_time)]
+    pub lifetime: Option<Duration>,
+    /// At most so many CPUs test [default: 1]
+    #[arg(long, value_name = "N")]
+    pub max_cores: Option<u32>,
+    /// At most so much of each one's time [default: 50%]
+    #[arg(long, value_name = "PERCENT", value_parser = some_share)]
+    pub max_share: Option<Share>,
+    /// While programs run, at most so much of it, unless the lifetime needs more [default: 5%]
+    #[arg(long, value_name = "PERCENT", value_parser = some_share)]
+    pub busy_share: Option<Share>,
+    /// How fidelity and CPUs follow demand: comet, fixed, adaptive, fidelity-preserving, error-triggered [default: adaptive]
+    #[arg(long, value_name = "NAME", value_parser = some_policy)]
+    pub policy: Option<PolicyName>,
+    /// The least fidelity [default: 1]
+    #[arg(long, value_name = "N")]
+    pub min_fidelity: Option<Fidelity>,
+    /// The highest fidelity [default: 32]
+    #[arg(long, value_name = "N")]
+    pub max_fidelity: Option<Fidelity>,
+    /// A configuration file (docs/configuration.md), read again on SIGHUP
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Write what happens to this file, a JSON object a line
+    #[arg(long, value_name = "FILE")]
+    pub events: Option<PathBuf>,
+    /// Serve Prometheus metrics on this loopback address, such as 127.0.0.1:9437
+    #[arg(long, value_name = "ADDR:PORT", value_parser = some_loopback)]
+    pub metrics: Option<SocketAddr>,
+    /// Stop after this time, such as 20s, 10m, 2h
+    #[arg(long = "for", value_name = "TIME", value_parser = some_time)]
+    pub duration: Option<Duration>,
+    /// A named test (`rampart march list`), or one in the field's notation
+    #[arg(long, value_name = "TEST", default_value = "March C-", value_parser = a_test_that_reads)]
+    pub march: MarchChoice,
+    /// In which order lines are visited
+    #[arg(long, value_enum, default_value_t = Orders::Both)]
+    pub order: Orders,
+    /// How long a Del element of the test waits
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = some_time)]
+    pub delay: Duration,
+    /// How long what was written rests before it is read once more, for cells that lose their value slowly; 0s: no such read
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = some_rest)]
+    pub retention: Duration,
+    /// How writes reach the DRAM [default: the faster of those that bypass this machine's caches]
+    #[arg(long, value_enum)]
+    pub method: Option<MethodChoice>,
+    /// Memory errors to heed, a JSON object a line or a database of rasdaemon's, in place of those that the kernel reports
+    #[arg(long, value_name = "FILE")]
+    pub errors_file: Option<PathBuf>,
+    /// Emulated faults to plant: 'stuck-at:100,seed=7', or in named frames: 'stuck-at@0x1a2b3'
+    #[arg(long, value_name = "FAULTS")]
+    pub inject: Option<InjectionSpec>,
+    /// What random backgrounds are drawn from
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// One JSON document on standard output, at the end
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A share of a tester's time, such as `50%`.
+pub fn some_share(text: &str) -> Result<Share, String> {
+    let number: Option<f64> = text.strip_suffix('%').and_then(|number| number.trim().parse().ok());
+    let share = number.and_then(|percent| Share::new(percent / 100.0));
+    share.ok_or_else(|| format!("{text:?} is no share: write 0.1% to 100%"))
+}
+
+/// A policy that tests ahead of allocation.
+pub fn some_policy(text: &str) -> Result<PolicyName, String> {
+    match text.parse::<PolicyName>() {
+        Ok(PolicyName::OnDemand) => {
+            Err("on-demand tests when a program allocates, which only a kernel sees: give another policy".to_owned())
+        }
+        Ok(policy) => Ok(policy),
+        Err(_) => {
+            Err(format!("{text:?} is no policy: give comet, fixed, adaptive, fidelity-preserving or error-triggered"))
+        }
+    }
+}
+
+fn some_loopback(text: &str) -> Result<SocketAddr, String> {
+    match text.parse::<SocketAddr>() {
+        Ok(address) if address.ip().is_loopback() => Ok(address),
+        Ok(address) => Err(format!("{} is reached from elsewhere: give 127.0.0.1 or [::1]", address.ip())),
+        Err(_) => Err(format!("{text:?} is no address: write 127.0.0.1:9437")),
+    }
+}

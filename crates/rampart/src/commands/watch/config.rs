@@ -1,0 +1,299 @@
+//! The configuration file: TOML, every knob of the thesis' tables 1 and 6, as `docs/configuration.md` has them.
+//!
+//! What the command line says stands; what the file says comes next; then the defaults. A file with one bad line changes
+//! nothing: it is read whole, checked whole, and then taken.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rampart_diagnostic::control::{Error as SettingsError, Limits, PolicyName, Settings};
+use rampart_diagnostic::watch::{Knobs, Share, Shares};
+use rampart_march::Fidelity;
+use rampart_memory::{Bytes, FRAME_BYTES, TestConfig, TestLifetime};
+use serde::{Deserialize, Deserializer};
+
+use super::arguments::{WatchArguments, some_policy, some_share};
+use crate::parsing::{some_memory, some_time};
+
+/// Why a configuration is not good.
+#[derive(Debug, displaydoc::Display, thiserror::Error)]
+pub enum Error {
+    /// the configuration {0} cannot be read ({1}): name another, or leave --config out
+    Read(PathBuf, String),
+    /// the configuration {0} is not good: {1}
+    Malformed(PathBuf, String),
+    /// delta {delta:?} leaves nothing of the lifetime {lifetime:?}: shorten the one or lengthen the other
+    Delta {
+        /// The time kept in hand.
+        delta: Duration,
+        /// The vulnerability window.
+        lifetime: Duration,
+    },
+    /// {0}
+    Settings(#[from] SettingsError),
+    /// max-cores is {0}, and the process may use {1} CPUs: give at most so many
+    MoreCores(u32, u32),
+}
+
+impl From<Error> for crate::error::Error {
+    fn from(error: Error) -> Self {
+        Self::Configuration(error.to_string())
+    }
+}
+
+/// What a file may say.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+struct File {
+    #[serde(deserialize_with = "time")]
+    lifetime: Option<Duration>,
+    #[serde(deserialize_with = "time")]
+    delta: Option<Duration>,
+    #[serde(deserialize_with = "time")]
+    monitoring: Option<Duration>,
+    #[serde(deserialize_with = "time")]
+    epoch: Option<Duration>,
+    alpha: Option<f64>,
+    alarm: Option<f64>,
+    emergency_fidelity: Option<Fidelity>,
+    emergency_cores: Option<u32>,
+    #[serde(deserialize_with = "enough")]
+    enough: Option<Enough>,
+    #[serde(deserialize_with = "policy")]
+    policy: Option<PolicyName>,
+    min_fidelity: Option<Fidelity>,
+    max_fidelity: Option<Fidelity>,
+    fidelity_step: Option<u32>,
+    max_cores: Option<u32>,
+    #[serde(deserialize_with = "share")]
+    max_share: Option<Share>,
+    #[serde(deserialize_with = "share")]
+    busy_share: Option<Share>,
+    node_local: Option<bool>,
+    error_threshold: Option<u64>,
+    #[serde(deserialize_with = "time")]
+    error_window: Option<Duration>,
+}
+
+/// How much free memory is kept tested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Enough {
+    All,
+    Memory(Bytes),
+}
+
+/// The knobs that the command line and its configuration file ask for, where the process may use so many `cpus`.
+pub fn knobs(arguments: &WatchArguments, cpus: u32) -> Result<Knobs, Error> {
+    let knobs = asked_for(arguments)?;
+    let wanted = knobs.settings.limits.max_cores;
+    if wanted > cpus { Err(Error::MoreCores(wanted, cpus)) } else { Ok(knobs) }
+}
+
+fn asked_for(arguments: &WatchArguments) -> Result<Knobs, Error> {
+    let file = arguments.config.as_deref().map_or_else(|| Ok(File::default()), read)?;
+    let lifetime = arguments.lifetime.or(file.lifetime).unwrap_or(Duration::from_secs(30 * 60));
+    // The thesis' δ (table 1), or a tenth of a lifetime that is shorter than its own.
+    let delta = file.delta.unwrap_or_else(|| Duration::from_secs(10).min(lifetime / 10));
+    let lifetime = TestLifetime::new(lifetime, delta).ok_or(Error::Delta { delta, lifetime })?;
+    let thesis = Settings::thesis();
+    let limits = Limits {
+        min_fidelity: arguments.min_fidelity.or(file.min_fidelity).unwrap_or(thesis.limits.min_fidelity),
+        max_fidelity: arguments.max_fidelity.or(file.max_fidelity).unwrap_or(thesis.limits.max_fidelity),
+        fidelity_step: file.fidelity_step.unwrap_or(thesis.limits.fidelity_step),
+        max_cores: arguments.max_cores.or(file.max_cores).unwrap_or(1),
+    };
+    let settings = Settings {
+        lifetime,
+        monitoring: file.monitoring.unwrap_or(thesis.monitoring),
+        epoch: file.epoch.unwrap_or(thesis.epoch),
+        alpha: file.alpha.unwrap_or(thesis.alpha),
+        alarm: file.alarm.unwrap_or(thesis.alarm),
+        emergency: Some(TestConfig {
+            fidelity: file.emergency_fidelity.unwrap_or(limits.min_fidelity),
+            threads: file.emergency_cores.unwrap_or(limits.max_cores),
+        }),
+        enough: match file.enough {
+            None | Some(Enough::All) => None,
+            Some(Enough::Memory(bytes)) => Some(bytes.get() / FRAME_BYTES),
+        },
+        limits,
+        node_local: file.node_local.unwrap_or(thesis.node_local),
+        ..thesis
+    };
+    Ok(Knobs {
+        settings: settings.checked()?,
+        policy: arguments.policy.or(file.policy).unwrap_or(PolicyName::Adaptive),
+        shares: Shares {
+            most: arguments.max_share.or(file.max_share).unwrap_or(Share::new(0.5).expect("a half")),
+            beside_programs: arguments.busy_share.or(file.busy_share).unwrap_or(Share::new(0.05).expect("a twentieth")),
+        },
+        error_threshold: file.error_threshold.unwrap_or(10),
+        error_window: file.error_window.unwrap_or(Duration::from_secs(86_400)),
+    })
+}
+
+fn read(path: &Path) -> Result<File, Error> {
+    let text = std::fs::read_to_string(path).map_err(|error| Error::Read(path.to_owned(), error.to_string()))?;
+    parse(&text).map_err(|why| Error::Malformed(path.to_owned(), why))
+}
+
+/// One line on what is wrong: the parser's message, and where.
+fn parse(text: &str) -> Result<File, String> {
+    toml::from_str(text).map_err(|error| {
+        let line = error.span().map_or(1, |span| 1 + text[..span.start.min(text.len())].matches('\n').count());
+        format!("line {line}: {}", error.message().replace('\n', " "))
+    })
+}
+
+fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    parsed(from, some_time)
+}
+
+fn enough<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Enough>, D::Error> {
+    parsed(from, some_enough)
+}
+
+/// A share of free memory that is kept tested: all, or a size.
+fn some_enough(text: &str) -> Result<Enough, String> {
+    if text == "all" { Ok(Enough::All) } else { some_memory(text).map(Enough::Memory) }
+}
+
+fn share<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Share>, D::Error> {
+    parsed(from, some_share)
+}
+
+fn policy<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PolicyName>, D::Error> {
+    parsed(from, some_policy)
+}
+
+fn parsed<'de, D: Deserializer<'de>, T>(
+    from: D,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<Option<T>, D::Error> {
+    let text = String::deserialize(from)?;
+    parse(&text).map(Some).map_err(serde::de::Error::custom)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use clap::Parser;
+
+    use crate::cli::{Arguments, Command};
+
+    fn arguments(line: &[&str]) -> WatchArguments {
+        let line = ["rampart", "watch"].iter().chain(line);
+        match Arguments::try_parse_from(line).unwrap().command {
+            Command::Watch(watch) => *watch,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_knob_in_the_documentation_is_read_and_has_the_default_that_it_says() {
+        let text = include_str!("../../../../../docs/configuration.md");
+        let example = text.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("watch.toml");
+        std::fs::write(&path, example).unwrap();
+        let documented = asked_for(&arguments(&["--config", path.to_str().unwrap()])).unwrap();
+        assert_eq!(documented, asked_for(&arguments(&[])).unwrap());
+    }
+
+    /// The keys that [`File`] reads, as serde tells an unknown one.
+    fn keys() -> Vec<String> {
+        let error = parse("no-such-key = 1\n").unwrap_err();
+        let expected = error.split("expected one of").nth(1).expect("serde lists the keys");
+        expected.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+    }
+
+    /// The parameters of the thesis' tables 1 and 6, and the key of each; those that are measured have none, and the
+    /// documentation says so.
+    #[test]
+    fn every_knob_of_tables_1_and_6_has_a_key_and_every_key_is_documented() {
+        let knobs = [
+            ("test_lifetime", Some("lifetime")),
+            ("δ", Some("delta")),
+            ("replenish-δ", Some("monitoring")),
+            ("α", Some("alpha")),
+            ("mem_util", None),
+            ("test_res", Some("max-share")),
+            ("test_latency", None),
+            ("Minimum test rate", None),
+            ("MAX-CORES", Some("max-cores")),
+            ("MIN-FIDELITY", Some("min-fidelity")),
+            ("MAX-FIDELITY", Some("max-fidelity")),
+            ("Alarm Condition", Some("alarm")),
+            ("e_testconfig", Some("emergency-fidelity")),
+            ("e_testconfig", Some("emergency-cores")),
+            ("Policy Timer", Some("epoch")),
+            ("Monitoring Timer", Some("monitoring")),
+        ];
+        let text = include_str!("../../../../../docs/configuration.md");
+        let example = text.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+        let documented: Vec<&str> =
+            example.lines().filter_map(|line| line.split_once(" = ")).map(|(key, _)| key.trim()).collect();
+        assert_eq!(documented.len(), keys().len(), "{documented:?} and {:?}", keys());
+        assert!(keys().iter().all(|key| documented.contains(&key.as_str())), "{documented:?} and {:?}", keys());
+        for (knob, key) in knobs {
+            match key {
+                Some(key) => assert!(documented.contains(&key), "{knob} has no key {key}"),
+                None => assert!(text.contains(&format!("`{knob}`")), "nothing is said of {knob}"),
+            }
+        }
+    }
+
+    #[test]
+    fn enough_is_all_or_a_size() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("watch.toml");
+        let enough = |text: &str| {
+            std::fs::write(&path, format!("enough = {text:?}\n")).unwrap();
+            asked_for(&arguments(&["--config", path.to_str().unwrap()])).map(|knobs| knobs.settings.enough)
+        };
+        assert_eq!(enough("all").unwrap(), None);
+        assert_eq!(enough("1GiB").unwrap(), Some(262_144));
+        assert!(enough("much").unwrap_err().to_string().contains("line 1"));
+    }
+
+    #[test]
+    fn the_command_line_beats_the_file_and_the_file_the_defaults() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("watch.toml");
+        std::fs::write(&path, "lifetime = \"10m\"\nmax-cores = 3\nmax-share = \"20%\"\n").unwrap();
+        let path = path.to_str().unwrap();
+        let taken = asked_for(&arguments(&["--config", path, "--max-cores", "2"])).unwrap();
+        assert_eq!(taken.settings.lifetime.lifetime(), Duration::from_secs(600));
+        assert_eq!(taken.settings.limits.max_cores, 2);
+        assert_eq!((taken.shares.most.get(), taken.policy), (0.2, PolicyName::Adaptive));
+        assert!(matches!(knobs(&arguments(&["--config", path]), 2), Err(Error::MoreCores(3, 2))));
+    }
+
+    #[test]
+    fn a_bad_file_is_one_line_that_names_the_line() {
+        for (text, line, word) in [
+            ("lifetime = \"soon\"\n", 1, "write a time"),
+            ("alpha = 2.0\ncolour = \"red\"\n", 2, "unknown field `colour`"),
+            ("\n\nmax-share = \"200%\"\n", 3, "0.1% to 100%"),
+            ("policy = \"on-demand\"\n", 1, "give another policy"),
+            ("min-fidelity = 0\n", 1, "fidelity"),
+            ("alpha = \n", 1, ""),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.starts_with(&format!("line {line}: ")), "{error}");
+            assert!(error.contains(word) && !error.contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn knobs_that_make_no_sense_together_are_refused() {
+        assert!(matches!(
+            asked_for(&arguments(&["--min-fidelity", "9", "--max-fidelity", "3"])),
+            Err(Error::Settings(_))
+        ));
+        assert!(matches!(asked_for(&arguments(&["--max-cores", "0"])), Err(Error::Settings(_))));
+        let short = asked_for(&arguments(&["--lifetime", "10s"])).unwrap();
+        assert_eq!(short.settings.lifetime.delta(), Duration::from_secs(1));
+    }
+}

@@ -1,0 +1,197 @@
+//! Metrics for Prometheus, on this machine only: `docs/metrics.md` has them all.
+//!
+//! A scrape is answered from the state that was told last, so there is one truth, and a scrape costs the daemon nothing.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::registry::{Registry, Unit};
+use rampart_diagnostic::watch::State;
+use rampart_memory::FRAME_BYTES;
+use tiny_http::{Header, Method, Request, Response, Server};
+
+/// What the text is, for whoever asks (OpenMetrics 1.0, 6.1).
+const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// A server of metrics; it ends when it is dropped.
+pub struct Metrics {
+    latest: Arc<Mutex<Option<State>>>,
+    server: Arc<Server>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Metrics {
+    /// Serves `/metrics` on a loopback address.
+    ///
+    /// # Errors
+    /// In words, if nobody can listen there.
+    pub fn serve(address: SocketAddr) -> Result<Self, String> {
+        assert!(address.ip().is_loopback(), "other addresses are refused as arguments");
+        let server = Arc::new(Server::http(address).map_err(|error| error.to_string())?);
+        let latest = Arc::new(Mutex::new(None));
+        let thread = thread::spawn({
+            let (server, latest) = (Arc::clone(&server), Arc::clone(&latest));
+            move || server.incoming_requests().for_each(|request| answer(request, &latest))
+        });
+        Ok(Self { latest, server, thread: Some(thread) })
+    }
+
+    /// Tells this from now on.
+    pub fn set(&self, state: &State) {
+        *self.latest.lock().expect("no reader panicked") = Some(state.clone());
+    }
+
+    /// Where it listens.
+    #[cfg(test)]
+    fn address(&self) -> SocketAddr {
+        self.server.server_addr().to_ip().expect("it listens on an address")
+    }
+}
+
+impl Drop for Metrics {
+    fn drop(&mut self) {
+        self.server.unblock();
+        if let Some(thread) = self.thread.take() {
+            thread.join().expect("no request makes it panic");
+        }
+    }
+}
+
+fn answer(request: Request, latest: &Mutex<Option<State>>) {
+    let state = latest.lock().expect("no writer panicked").clone();
+    // Whoever asked and went away is none of our concern.
+    let _gone = match (request.method(), request.url(), state) {
+        (Method::Get, "/metrics", Some(state)) => {
+            let kind = Header::from_bytes("Content-Type", CONTENT_TYPE).expect("plain ASCII");
+            request.respond(Response::from_string(text(&state)).with_header(kind))
+        }
+        (Method::Get, "/metrics", None) => request.respond(Response::empty(503)),
+        (Method::Get, ..) => request.respond(Response::from_string("see /metrics\n").with_status_code(404)),
+        _ => request.respond(Response::empty(405)),
+    };
+}
+
+/// The state in Prometheus' words.
+fn text(state: &State) -> String {
+    let mut registry = Registry::with_prefix("rampart_watch");
+    frames(&mut registry, state);
+    gauges(&mut registry, state);
+    counters(&mut registry, state);
+    let mut text = String::new();
+    encode(&mut text, &registry).expect("a string takes everything");
+    text
+}
+
+fn frames(registry: &mut Registry, state: &State) {
+    let frames = Family::<[(&str, &str); 1], Gauge>::default();
+    for (known, count) in
+        [("total", state.frames.total), ("reached", state.frames.reached), ("fresh", state.frames.fresh)]
+    {
+        frames.get_or_create(&[("known", known)]).set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+    registry.register("frames", "Frames of the machine, ever reached, and of these with a good test", frames);
+    let bad = Family::<[(&str, &str); 1], Gauge>::default();
+    for (origin, count) in [("real", state.bad_frames), ("emulated", state.emulated_frames)] {
+        bad.get_or_create(&[("origin", origin)]).set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+    registry.register("bad_frames", "Bad frames found since the start", bad);
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a count of bytes that is shown")]
+fn gauges(registry: &mut Registry, state: &State) {
+    let bytes = |bytes: rampart_memory::Bytes| bytes.get() as f64;
+    let mut unit = |name, help, unit, value: f64| {
+        registry.register_with_unit(name, help, unit, ConstGauge::new(value));
+    };
+    unit("test_lifetime", "How long a test stays good", Unit::Seconds, state.lifetime_seconds);
+    unit("claimed", "Memory claimed for testing now", Unit::Bytes, bytes(state.claimed));
+    unit("own", "Memory that the daemon itself uses", Unit::Bytes, bytes(state.own.unwrap_or_default()));
+    let ratio = || Unit::Other("ratio".to_owned());
+    unit("cpu", "Share of all CPU time in which testers marched", ratio(), state.cost.cpu);
+    unit(
+        "slowdown",
+        "Time of a program that waits for memory alone over its time without testers, at most",
+        ratio(),
+        state.cost.slowdown,
+    );
+    if let Some(age) = state.oldest_seconds {
+        unit("oldest_test_age", "Age of the oldest test that is good", Unit::Seconds, age);
+    }
+    let mut plain = |name, help, value: f64| registry.register(name, help, ConstGauge::new(value));
+    plain("demand_frames_per_second", "Frames a second that should be tested, before alpha", state.demand);
+    plain("tested_frames_per_second", "Frames a second that were tested of late", state.test_rate);
+    plain("traffic_bytes_per_second", "Bytes a second that testers read and wrote of late", state.cost.memory_traffic);
+    plain("fidelity", "Half the number of patterns in force", f64::from(state.config.fidelity.backgrounds()));
+    plain("threads", "Testers in force", f64::from(state.config.threads));
+    plain("sweeping", "1 while a sweep through free memory is under way", f64::from(u8::from(state.sweeping)));
+}
+
+fn counters(registry: &mut Registry, state: &State) {
+    let tested = ConstCounter::new(state.tested.saturating_mul(FRAME_BYTES));
+    registry.register_with_unit("tested", "Memory tested since the start, each time counted", Unit::Bytes, tested);
+    for (name, help, count) in [
+        ("sweeps", "Sweeps through free memory that have ended", state.sweeps),
+        ("pressure", "Seconds in which programs wanted claimed memory back", state.pressure),
+        ("alarms", "Times that demand rose too fast for the epoch to end first", state.alarms),
+        ("memory_error_reports", "Reports of memory errors by the hardware", state.errors),
+    ] {
+        registry.register(name, help, ConstCounter::new(count));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpStream;
+
+    use rampart_memory::Timestamp;
+
+    use crate::inputs::daemon::tests::state;
+
+    fn get(address: SocketAddr, line: &str) -> String {
+        let mut stream = TcpStream::connect(address).unwrap();
+        write!(stream, "{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    #[test]
+    fn a_scrape_tells_the_latest_state_and_nothing_else_is_served() {
+        let metrics = Metrics::serve("127.0.0.1:0".parse().unwrap()).unwrap();
+        assert!(get(metrics.address(), "GET /metrics").starts_with("HTTP/1.1 503"));
+        metrics.set(&state(1, Timestamp::from_micros(5)));
+        let answer = get(metrics.address(), "GET /metrics");
+        assert!(answer.contains("rampart_watch_frames{known=\"fresh\"} 700\n"), "{answer}");
+        assert!(answer.contains("rampart_watch_tested_bytes_total 36864\n"), "{answer}");
+        assert!(answer.contains("rampart_watch_oldest_test_age_seconds 12.5\n"), "{answer}");
+        assert!(get(metrics.address(), "GET /").starts_with("HTTP/1.1 404"));
+        assert!(get(metrics.address(), "POST /metrics").starts_with("HTTP/1.1 405"));
+    }
+
+    #[test]
+    fn the_documentation_names_every_metric_and_no_other() {
+        let documented: Vec<&str> = include_str!("../../../../../docs/metrics.md")
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `")?.split(['`', '{']).next())
+            .collect();
+        let text = text(&state(1, Timestamp::from_micros(5)));
+        let served: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.split([' ', '{']).next().filter(|name| name.starts_with("rampart_")))
+            .collect();
+        for name in &served {
+            assert!(documented.contains(name), "{name} is not documented");
+        }
+        for name in &documented {
+            assert!(served.contains(name), "{name} is not served");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Where everything that the daemon tells goes: terminal, event log, state file, metrics.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, IsTerminal, Write as _};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rampart_diagnostic::report::BadFrame;
+use rampart_diagnostic::watch::{EVENT_SCHEMA, Event, Knobs, Observer, State, Told};
+use rampart_diagnostic::{Progress, Witness};
+use rampart_memory::{Clock, Timestamp};
+
+use super::arguments::WatchArguments;
+use super::config;
+use super::metrics::Metrics;
+use crate::inputs::daemon::LiveFile;
+use crate::output::daemon as daemon_text;
+
+/// The daemon's face while it runs.
+pub struct Face<'a> {
+    arguments: &'a WatchArguments,
+    cpus: u32,
+    reload: Arc<AtomicBool>,
+    bar: ProgressBar,
+    /// `None` without `--events`.
+    events: Option<Mutex<Log>>,
+    live: LiveFile,
+    metrics: Option<Metrics>,
+    in_trouble: AtomicBool,
+}
+
+/// The event log; what could not be written is counted.
+struct Log {
+    file: File,
+    lost: u64,
+}
+
+impl<'a> Face<'a> {
+    /// A face for a daemon that may use so many `cpus`. `reload` is set when the configuration is to be read again.
+    ///
+    /// # Errors
+    /// If the event log cannot be opened.
+    pub fn new(
+        arguments: &'a WatchArguments,
+        cpus: u32,
+        reload: Arc<AtomicBool>,
+        live: LiveFile,
+        metrics: Option<Metrics>,
+    ) -> io::Result<Self> {
+        let bar = ProgressBar::new_spinner();
+        if !io::stderr().is_terminal() {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        bar.set_style(ProgressStyle::with_template("{spinner} {msg}").expect("a fixed template"));
+        let events = arguments.events.as_deref().map(open).transpose()?;
+        let in_trouble = AtomicBool::new(false);
+        Ok(Self { arguments, cpus, reload, bar, events, live, metrics, in_trouble })
+    }
+
+    /// Takes the line away.
+    pub fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn open(path: &Path) -> io::Result<Mutex<Log>> {
+    let file = OpenOptions::new().create(true).append(true).open(path)?;
+    Ok(Mutex::new(Log { file, lost: 0 }))
+}
+
+impl Log {
+    /// One line with one write, so that lines of two daemons do not mix.
+    fn write(&mut self, at: Timestamp, event: &Event) {
+        let told = Told { schema: EVENT_SCHEMA, at, event };
+        let mut line = serde_json::to_string(&told).expect("plain data");
+        line.push('\n');
+        if let Err(error) = self.file.write_all(line.as_bytes()) {
+            if self.lost == 0 {
+                eprintln!("rampart: an event could not be written ({error}): free some space for the log");
+            }
+            self.lost += 1;
+        }
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        if self.lost > 0 {
+            eprintln!("rampart: {} events could not be written", self.lost);
+        }
+    }
+}
+
+impl Witness for Face<'_> {
+    fn said(&self, text: &str) {
+        let print = || if self.arguments.json { Ok(()) } else { crate::output::text::print(&format!("{text}\n")) };
+        // A reader that went away is noticed when the summary is printed.
+        self.bar.suspend(|| drop(print()));
+    }
+
+    fn warned(&self, text: &str) {
+        self.bar.suspend(|| eprintln!("rampart: {text}"));
+    }
+
+    fn bad_frame(&self, bad: &BadFrame) {
+        self.said(&format!("found       {}", crate::output::text::bad_frame(bad)));
+    }
+
+    /// A daemon has no end to be near to.
+    fn progress(&self, _: &Progress) {}
+}
+
+impl Observer for Face<'_> {
+    fn happened(&self, at: Timestamp, event: &Event) {
+        if let Some(events) = &self.events {
+            events.lock().expect("no writer panicked").write(at, event);
+        }
+    }
+
+    fn state(&self, state: &State) {
+        self.bar.set_message(daemon_text::line(state));
+        self.bar.tick();
+        let written = self.live.write(state);
+        let was_in_trouble = self.in_trouble.swap(written.is_err(), Ordering::Relaxed);
+        if let (Err(error), false) = (written, was_in_trouble) {
+            self.warned(&format!("the state for `rampart status` cannot be written ({error}): free some space"));
+        }
+        if let Some(metrics) = &self.metrics {
+            metrics.set(state);
+        }
+    }
+
+    fn reload(&self) -> Option<Knobs> {
+        if !self.reload.swap(false, Ordering::Relaxed) {
+            return None;
+        }
+        match config::knobs(self.arguments, self.cpus) {
+            Ok(knobs) => Some(knobs),
+            Err(error) => {
+                let why = error.to_string();
+                self.warned(&format!("{why}; the old settings stay"));
+                self.happened(rampart_linux::SystemClock.now(), &Event::ReloadRefused { why });
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! What the guards of a program's processes leave behind: counts and events, in a folder, each called by its process.
+
+use std::fs;
+use std::path::Path;
+
+use rampart_guard::{Counter, Snapshot};
+use rampart_memory::fault_map::Evidence;
+use rampart_memory::{Bytes, FRAME_BYTES};
+use serde::{Deserialize, Serialize};
+
+use super::folder;
+
+/// Something that a guard told, a line of JSON.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// What happened: `corrected`, `transient`, `codes_wrong`, `uncorrectable`, `lost`, `held`, `stopped`; `given_up`: the hardware
+    /// reported the page lost; `failed`, or `failed_emulated`: a frame failed its test; `erring`: it passed, but is no better;
+    /// `suspect`, `cleared`: it is tested until it is trusted; `guard_failed`.
+    pub event: String,
+    /// When, in microseconds since 1970.
+    pub at: Option<u64>,
+    /// The page of the heap's range.
+    pub page: Option<u64>,
+    /// Where it begins, in bytes from the start of the range.
+    pub offset: Option<u64>,
+    /// Where the program knows it.
+    pub address: Option<u64>,
+    /// The frame that it is in, where the kernel says.
+    pub frame: Option<u64>,
+    /// Bits that had been flipped.
+    pub bits: Option<u32>,
+    /// What was seen first in a frame that failed its test.
+    pub evidence: Option<Evidence>,
+    /// Where `malloc` was called for the last allocation of 16 KiB or more in the page, as `FILE+0xOFFSET`.
+    pub site: Option<String>,
+    /// The thread that wanted the page, as `gettid(2)` numbers it.
+    pub thread: Option<u32>,
+    /// Where in the program's code it was, as `FILE+0xOFFSET`.
+    pub code: Option<String>,
+    /// Why the guard could not go on.
+    pub why: Option<String>,
+}
+
+/// What is told as it is counted, by the names of its events.
+const TOLD: [(Counter, &[&str]); 5] = [
+    (Counter::Transient, &["transient"]),
+    (Counter::Corrected, &["corrected"]),
+    (Counter::CodesWrong, &["codes_wrong"]),
+    (Counter::Uncorrectable, &["uncorrectable"]),
+    (Counter::Retired, &["failed", "failed_emulated", "erring"]),
+];
+
+/// All of it.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Left {
+    /// Name and version of this document's schema.
+    pub schema: &'static str,
+    /// Processes that were guarded.
+    pub processes: usize,
+    /// Processes that were guarded too, whose counts had no room where guards write.
+    pub uncounted: usize,
+    /// Why none was.
+    pub unguarded: Option<String>,
+    /// The part of the heap that was locked, on time average and over all processes.
+    pub locked_share: Option<f64>,
+    /// What the guards cost, as a part of the time that the program would have taken without; an estimate (docs/run.md).
+    pub overhead: Option<f64>,
+    /// Their counts, added up; those of most pages too.
+    pub counts: Snapshot,
+    /// What they told.
+    pub events: Vec<Event>,
+    /// Lines that are no event.
+    pub unreadable: usize,
+}
+
+impl Left {
+    /// Adds what is in a folder to what ended processes left, and is all. What cannot be read counts as unreadable.
+    pub fn and(self, folder: &Path) -> Self {
+        let mut left = Self { schema: "rampart.run/1", ..self };
+        let mut paths: Vec<_> =
+            fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+        paths.sort();
+        for path in paths {
+            match path.extension().and_then(|extension| extension.to_str()) {
+                Some("counts") => left.add_counts(&path),
+                Some("jsonl") => left.add_events(&path),
+                _ => {}
+            }
+        }
+        left.count_what_was_told();
+        left.locked_share = left.counts.locked_share();
+        left.overhead = left.counts.overhead();
+        left
+    }
+
+    /// Adds what a process has left that has ended.
+    pub fn add(&mut self, counts: &Path, events: &Path) {
+        // Without room for a file, there is none.
+        if counts.exists() {
+            self.add_counts(counts);
+        }
+        self.add_events(events);
+    }
+
+    fn add_counts(&mut self, path: &Path) {
+        let bytes = folder::read(path);
+        match bytes.as_ref().ok().and_then(|bytes| Snapshot::from_bytes(bytes)) {
+            Some(counts) => {
+                self.counts = self.counts.plus(&counts);
+                self.processes += 1;
+            }
+            // A guard makes the file first, and then asks for its room.
+            None if bytes.is_ok_and(|bytes| bytes.is_empty()) => self.uncounted += 1,
+            None => self.unreadable += 1,
+        }
+    }
+
+    fn add_events(&mut self, path: &Path) {
+        let text = folder::read(path).unwrap_or_default();
+        for line in String::from_utf8_lossy(&text).lines() {
+            match serde_json::from_str(line) {
+                Ok(event) => self.events.push(event),
+                Err(_) => self.unreadable += 1,
+            }
+        }
+    }
+
+    /// A process that ended between telling and counting had both happen; one with a full disk could only count.
+    fn count_what_was_told(&mut self) {
+        for (counter, names) in TOLD {
+            let told = self.events.iter().filter(|event| names.contains(&event.event.as_str())).count();
+            self.counts = self.counts.at_least(counter, told as u64);
+        }
+    }
+
+    /// All of it, for programs.
+    pub fn document(&self) -> String {
+        serde_json::to_string_pretty(self).expect("reports are plain data")
+    }
+
+    /// The summary for people: one line.
+    pub fn line(&self) -> String {
+        let of_counted = self.line_of_counted();
+        let plural = if self.uncounted == 1 { "" } else { "es" };
+        match (self.uncounted, self.processes) {
+            (0, _) => of_counted,
+            (uncounted, 0) => format!(
+                "warning: guarded {uncounted} process{plural}, but nothing is known of what was found there: there was no \
+                 room for the counts in the folder for temporary files"
+            ),
+            (uncounted, _) => {
+                format!(
+                    "{of_counted}; not counted: {uncounted} process{plural}, for want of room in the folder for temporary \
+                     files"
+                )
+            }
+        }
+    }
+
+    fn line_of_counted(&self) -> String {
+        if self.processes == 0 {
+            let why = self.unguarded.as_deref().unwrap_or("nobody knows why");
+            return format!("warning: nothing was guarded: {why}");
+        }
+        let of = |counter| self.counts.get(counter);
+        let plural = if self.processes == 1 { "" } else { "es" };
+        let locked = match (of(Counter::Locked), of(Counter::Pinned)) {
+            (0, refused @ 1..) => {
+                format!("NOTHING was locked, {} attempts were refused; ", crate::output::text::count(refused))
+            }
+            _ => self
+                .locked_share
+                .map_or_else(String::new, |share| format!("{:.1} % locked on average, ", 100.0 * share)),
+        };
+        let alone = self.alone();
+        let overhead = self.overhead.map_or_else(String::new, |part| format!(", overhead about {:.1} %", 100.0 * part));
+        let tested = match (of(Counter::Tested), of(Counter::Retired)) {
+            (0, _) => String::new(),
+            (tested, retired) => {
+                let [tested, retired] = [tested, retired].map(crate::output::text::count);
+                format!("; {tested} frames tested, {retired} retired")
+            }
+        };
+        format!(
+            "guarded {} of {} in {} process{plural}: {locked}{} verified, {} pages corrected, {} uncorrectable; {} faults{overhead}{tested}{alone}",
+            pages(of(Counter::MostPages)),
+            self.memory(),
+            self.processes,
+            pages(of(Counter::Verified)),
+            crate::output::text::count(of(Counter::Corrected)),
+            crate::output::text::count(of(Counter::Uncorrectable)),
+            crate::output::text::count(of(Counter::Faults)),
+        )
+    }
+
+    /// What memory was guarded.
+    fn memory(&self) -> String {
+        let of = |counter| pages(self.counts.get(counter));
+        match (of(Counter::MostMapped), of(Counter::Data)) {
+            (Bytes::ZERO, Bytes::ZERO) => "heap".to_owned(),
+            (mapped, Bytes::ZERO) => format!("heap and mappings (up to {mapped} mapped)"),
+            (Bytes::ZERO, data) => format!("heap and static data ({data})"),
+            (mapped, data) => format!("heap, mappings (up to {mapped} mapped) and static data ({data})"),
+        }
+    }
+
+    /// What was to be guarded and could not be.
+    fn alone(&self) -> String {
+        let (mappings, data) = (self.counts.get(Counter::LeftMappings), pages(self.counts.get(Counter::LeftData)));
+        let plural = if mappings == 1 { "" } else { "s" };
+        let mappings = (mappings > 0).then(|| format!("{} mapping{plural}", crate::output::text::count(mappings)));
+        let data = (data > Bytes::ZERO).then(|| format!("{data} of static data"));
+        let children = match self.counts.get(Counter::LeftChildren) {
+            0 => None,
+            1 => Some("1 child made without fork".to_owned()),
+            more => Some(format!("{} children made without fork", crate::output::text::count(more))),
+        };
+        let all: Vec<_> = mappings.into_iter().chain(data).chain(children).collect();
+        if all.is_empty() { String::new() } else { format!("; left alone: {}", all.join(", ")) }
+    }
+}
+
+/// So many pages.
+fn pages(count: u64) -> Bytes {
+    Bytes::new(count * FRAME_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_told_is_counted_also_of_a_process_that_ended_before_it_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut counts = vec![0; rampart_guard::Counts::BYTES];
+        for (counter, count) in [(Counter::Retired, 1_u64), (Counter::Corrected, 5)] {
+            counts[8 * counter as usize..][..8].copy_from_slice(&count.to_ne_bytes());
+        }
+        fs::write(folder.path().join("1.counts"), counts).unwrap();
+        let told = ["failed", "failed_emulated", "corrected"].map(|name| format!("{{\"event\":\"{name}\"}}\n"));
+        fs::write(folder.path().join("1.jsonl"), told.concat()).unwrap();
+        let left = Left::default().and(folder.path());
+        assert_eq!([Counter::Retired, Counter::Corrected].map(|counter| left.counts.get(counter)), [2, 5]);
+    }
+
+    #[test]
+    fn a_guard_without_room_for_its_counts_is_told_from_none() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("1.counts"), "").unwrap();
+        let left = Left::default().and(folder.path());
+        assert_eq!((left.processes, left.uncounted, left.unreadable), (0, 1, 0));
+        assert!(left.line().starts_with("warning: guarded 1 process, but nothing is known"), "{}", left.line());
+        fs::write(folder.path().join("2.counts"), vec![0; rampart_guard::Counts::BYTES]).unwrap();
+        let left = Left::default().and(folder.path());
+        assert_eq!((left.processes, left.uncounted), (1, 1));
+        assert!(
+            left.line().contains("in 1 process:") && left.line().contains("; not counted: 1 process"),
+            "{}",
+            left.line()
+        );
+    }
+
+    #[test]
+    fn counts_are_added_up_and_what_is_unreadable_is_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let counts = |faults: u64| {
+            let mut bytes = vec![0; rampart_guard::Counts::BYTES];
+            bytes[..8].copy_from_slice(&faults.to_ne_bytes());
+            bytes
+        };
+        fs::write(folder.path().join("1.counts"), counts(3)).unwrap();
+        fs::write(folder.path().join("2.counts"), counts(4)).unwrap();
+        fs::write(folder.path().join("3.counts"), "short").unwrap();
+        let event = "{\"event\":\"uncorrectable\",\"page\":3,\"offset\":12288,\"frame\":16}\nnonsense\n";
+        fs::write(folder.path().join("1.jsonl"), event).unwrap();
+        let left = Left::default().and(folder.path());
+        assert_eq!((left.processes, left.unreadable, left.counts.get(Counter::Faults)), (2, 2, 7));
+        assert_eq!(left.events[0].frame, Some(16));
+        assert!(left.line().contains("in 2 processes") && left.line().ends_with("7 faults"), "{}", left.line());
+    }
+
+    #[test]
+    fn a_guard_that_could_lock_nothing_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let counted = |counts: &[(Counter, u64)]| {
+            let mut bytes = vec![0; rampart_guard::Counts::BYTES];
+            for (counter, count) in counts {
+                bytes[*counter as usize * 8..][..8].copy_from_slice(&count.to_ne_bytes());
+            }
+            fs::write(folder.path().join("1.counts"), bytes).unwrap();
+            Left::default().and(folder.path()).line()
+        };
+        let nothing = "in 1 process: NOTHING was locked, 77 attempts were refused; 0 B verified";
+        let line = counted(&[(Counter::Pinned, 77)]);
+        assert!(line.contains(nothing), "{line}");
+        for counts in [&[][..], &[(Counter::Pinned, 77), (Counter::Locked, 1)]] {
+            let line = counted(counts);
+            assert!(!line.contains("NOTHING"), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_nobody_guarded_is_said_to_be_so() {
+        let nothing = Left { unguarded: Some("why".to_owned()), ..Left::default().and(Path::new("/nowhere")) };
+        assert_eq!(nothing.line(), "warning: nothing was guarded: why");
+    }
+}

@@ -1,0 +1,282 @@
+//! What a program unlocked when: its heap over time (002_55d5eb8104b64c01.txt, figure 4.6), and four moments of it (figures 4.1, 4.2).
+//!
+//! **Problem.** There are millions of unlockings, and a picture has thousands of points. **Idea.** They are counted in cells of a grid,
+//! and a cell is drawn the stronger, the more there are, by steps of ten. **Why this way.** A page of a fixed size, in which neither a
+//! single unlocking nor a pattern is lost.
+
+use std::fmt::Write as _;
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use rampart_guard::accesses::{Access, Touch};
+use rampart_memory::FRAME_BYTES;
+
+use super::recorded::Trace;
+use crate::output::chart::{COLOURS, Failure};
+use crate::output::html::figure;
+use crate::output::text;
+
+/// Processes whose accesses are drawn: those that unlocked most.
+const PICTURES: usize = 4;
+
+/// Cells over time, and over addresses.
+const GRID: (usize, usize) = (184, 64);
+
+/// Moments that are drawn, each by itself.
+const MOMENTS: usize = 4;
+
+/// Cells of a moment, in a row and in all.
+const MOMENT_CELLS: (usize, usize) = (64, 64 * 32);
+
+/// A moment is this part of the time.
+const MOMENT_PART: u128 = 40;
+
+/// Appends a drawing of each of the traces with the most accesses.
+pub fn pictures(body: &mut String, traces: &[Trace]) {
+    let mut most: Vec<&Trace> = traces.iter().filter(|trace| !trace.accesses.is_empty()).collect();
+    most.sort_by_key(|trace| std::cmp::Reverse(trace.accesses.len()));
+    let names = ["unlocked for a read", "for a write", "ahead of the program, verified before it asked"];
+    for trace in most.iter().take(PICTURES) {
+        let Some(picture) = Picture::new(&trace.accesses) else { continue };
+        let _ = writeln!(body, "<h2>What process {} unlocked when</h2>", trace.process);
+        let lost = match trace.lost {
+            0 => String::new(),
+            lost => format!(
+                " <span class=bad>{} more are not drawn: there was no room to note them</span>",
+                text::count(lost)
+            ),
+        };
+        let number = format!(". {} times{lost}", text::count(trace.accesses.len() as u64));
+        figure(body, &names, &picture.over_time(), &number);
+        let moments = picture.moments().map(|at| format!("{at:.3} s")).join(", ");
+        let caption =
+            format!("The heap at {moments}: each row goes on where the one below it ends, from the lower left");
+        figure(body, &[], &picture.at_moments(), &caption);
+    }
+    if most.len() > PICTURES {
+        let _ = writeln!(body, "<p class=soft>{} more processes are not drawn.</p>", most.len() - PICTURES);
+    }
+}
+
+/// What is drawn: the unlockings of one process.
+pub struct Picture<'a> {
+    accesses: &'a [Access],
+    /// When it begins, and how many microseconds it takes.
+    begin: u64,
+    micros: u128,
+    pages: u64,
+}
+
+impl<'a> Picture<'a> {
+    /// A picture, unless nothing was unlocked.
+    pub fn new(accesses: &'a [Access]) -> Option<Self> {
+        let times = || accesses.iter().map(|access| access.at.micros());
+        let (begin, end) = times().min().zip(times().max())?;
+        let pages = accesses.iter().map(|access| access.page.0.saturating_add(access.pages.into())).max()?;
+        Some(Self { accesses, begin, micros: u128::from(end - begin) + 1, pages: pages.max(1) })
+    }
+
+    /// When each moment begins, in seconds from the first unlocking.
+    pub fn moments(&self) -> [f64; MOMENTS] {
+        std::array::from_fn(|moment| self.moment(moment).0 as f64 / 1e6)
+    }
+
+    /// When a moment begins and ends, in microseconds from the begin.
+    fn moment(&self, moment: usize) -> (u128, u128) {
+        let middle = self.micros * (2 * moment as u128 + 1) / (2 * MOMENTS as u128);
+        let half = self.micros.div_ceil(2 * MOMENT_PART);
+        (middle.saturating_sub(half), middle + half)
+    }
+
+    /// When an access was, in microseconds from the begin.
+    fn since(&self, access: &Access) -> u128 {
+        u128::from(access.at.micros() - self.begin)
+    }
+
+    /// The first and last cell of `cells` that an access lies in.
+    fn cells(&self, access: &Access, cells: usize) -> std::ops::RangeInclusive<usize> {
+        let cell = |page: u64| {
+            let place = u128::from(page.min(self.pages - 1)) * cells as u128 / u128::from(self.pages);
+            usize::try_from(place).expect("below the number of cells")
+        };
+        cell(access.page.0)..=cell(access.page.0 + u64::from(access.pages.max(1)) - 1)
+    }
+
+    /// The heap over time.
+    pub fn over_time(&self) -> String {
+        let mut text = String::new();
+        self.draw_over_time(&mut text).expect("a drawing into memory succeeds");
+        text
+    }
+
+    fn draw_over_time(&self, text: &mut String) -> Result<(), Failure> {
+        let root = SVGBackend::with_string(text, (920, 420)).into_drawing_area();
+        let (seconds, mebibytes) = (self.micros as f64 / 1e6, (self.pages * FRAME_BYTES) as f64 / f64::from(1 << 20));
+        let mut chart = ChartBuilder::on(&root)
+            .margin(8)
+            .x_label_area_size(40)
+            .y_label_area_size(64)
+            .build_cartesian_2d(0.0..seconds, 0.0..mebibytes)?;
+        chart
+            .configure_mesh()
+            .disable_mesh()
+            .x_desc("seconds")
+            .y_desc("MiB from the start of the heap")
+            .label_style(("sans-serif", 13))
+            .axis_desc_style(("sans-serif", 14))
+            .draw()?;
+        let (width, height) = (seconds / GRID.0 as f64, mebibytes / GRID.1 as f64);
+        let cells = self.grid().into_iter().map(|Run { column, rows, strength, colour }| {
+            let (left, low, high) = (column as f64 * width, rows.0 as f64 * height, rows.1 as f64 * height);
+            Rectangle::new([(left, low), (left + width, high)], COLOURS[colour].mix(strength).filled())
+        });
+        chart.draw_series(cells)?;
+        root.present()?;
+        Ok(())
+    }
+
+    /// Cells in which something was unlocked; those above each other that look the same are one.
+    fn grid(&self) -> Vec<Run> {
+        let mut counts = vec![[0_u64; 3]; GRID.0 * GRID.1];
+        for access in self.accesses {
+            let column = self.since(access) * GRID.0 as u128 / self.micros;
+            let column = usize::try_from(column).expect("below the number of columns");
+            for row in self.cells(access, GRID.1) {
+                counts[column * GRID.1 + row][colour(access.touch)] += 1;
+            }
+        }
+        let mut runs: Vec<Run> = Vec::new();
+        for (index, counts) in counts.iter().enumerate() {
+            let (column, row) = (index / GRID.1, index % GRID.1);
+            let Some((strength, colour)) = look(*counts) else { continue };
+            match runs.last_mut() {
+                Some(last)
+                    if (last.column, last.rows.1, last.colour) == (column, row, colour)
+                        && last.strength.total_cmp(&strength).is_eq() =>
+                {
+                    last.rows.1 = row + 1;
+                }
+                _ => runs.push(Run { column, rows: (row, row + 1), strength, colour }),
+            }
+        }
+        runs
+    }
+
+    /// Four moments: each cell is a part of the heap, the first at the lower left.
+    pub fn at_moments(&self) -> String {
+        let mut text = String::new();
+        self.draw_moments(&mut text).expect("a drawing into memory succeeds");
+        text
+    }
+
+    fn draw_moments(&self, text: &mut String) -> Result<(), Failure> {
+        let root = SVGBackend::with_string(text, (920, 130)).into_drawing_area();
+        for (moment, area) in root.split_evenly((1, MOMENTS)).iter().enumerate() {
+            self.draw_moment(moment, &area.margin(4, 4, 6, 6))?;
+        }
+        root.present()?;
+        Ok(())
+    }
+
+    fn draw_moment(&self, moment: usize, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Result<(), Failure> {
+        let (begin, end) = self.moment(moment);
+        let inside = |access: &&Access| (begin..end).contains(&self.since(access));
+        let mut touched = vec![None; MOMENT_CELLS.1];
+        for access in self.accesses.iter().filter(inside) {
+            for cell in self.cells(access, MOMENT_CELLS.1) {
+                touched[cell] =
+                    Some(touched[cell].map_or(colour(access.touch), |seen: usize| seen.min(colour(access.touch))));
+            }
+        }
+        let (width, height) = area.dim_in_pixel();
+        let (columns, rows) = (MOMENT_CELLS.0, MOMENT_CELLS.1 / MOMENT_CELLS.0);
+        let at =
+            |cell: usize, cells: usize, pixels: u32| i32::try_from(cell * pixels as usize / cells).expect("few pixels");
+        for row in 0..rows {
+            let cells = &touched[row * columns..][..columns];
+            let mut column = 0;
+            for same in cells.chunk_by(|a, b| a == b) {
+                let (left, right) = (at(column, columns, width), at(column + same.len(), columns, width));
+                let (high, low) = (at(rows - 1 - row, rows, height), at(rows - row, rows, height));
+                column += same.len();
+                if let Some(colour) = same[0] {
+                    area.draw(&Rectangle::new([(left, high), (right, low)], COLOURS[colour].filled()))?;
+                }
+            }
+        }
+        let (right, low) = (at(1, 1, width) - 1, at(1, 1, height) - 1);
+        area.draw(&Rectangle::new([(0, 0), (right, low)], BLACK.mix(0.4)))?;
+        Ok(())
+    }
+}
+
+/// Cells above each other.
+struct Run {
+    column: usize,
+    rows: (usize, usize),
+    strength: f64,
+    colour: usize,
+}
+
+/// The number of its colour.
+const fn colour(touch: Touch) -> usize {
+    match touch {
+        Touch::Read => 0,
+        Touch::Write => 1,
+        Touch::Ahead => 2,
+    }
+}
+
+/// How strong a cell is drawn, by how many there are, and in the colour of most of them; `None`: not at all.
+fn look(counts: [u64; 3]) -> Option<(f64, usize)> {
+    let all = counts.iter().sum::<u64>();
+    let most = (0..3).max_by_key(|&colour| (counts[colour], 3 - colour))?;
+    (all > 0).then(|| ([0.45, 0.7, 1.0][all.ilog10().min(2) as usize], most))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use rampart_guard::PageIndex;
+    use rampart_memory::Timestamp;
+
+    fn sweep() -> Vec<Access> {
+        let access = |step: u64| Access {
+            at: Timestamp::from_micros(1_000_000 + 1000 * step),
+            page: PageIndex(4 * step),
+            pages: 4,
+            touch: if step.is_multiple_of(2) { Touch::Read } else { Touch::Ahead },
+        };
+        (0..640).map(access).collect()
+    }
+
+    #[test]
+    fn a_sweep_is_a_diagonal() {
+        let accesses = sweep();
+        let runs = Picture::new(&accesses).unwrap().grid();
+        let off = runs.iter().filter(|run| run.rows.0.abs_diff(run.column * GRID.1 / GRID.0) > 1);
+        assert_eq!((off.count(), runs.iter().map(|run| run.rows.1 - run.rows.0).min()), (0, Some(1)));
+        assert!((0..GRID.0).all(|column| runs.iter().any(|run| run.column == column)), "no column is empty");
+    }
+
+    #[test]
+    fn a_moment_shows_what_was_unlocked_in_it_and_nothing_else() {
+        let accesses = sweep();
+        let picture = Picture::new(&accesses).unwrap();
+        let (begin, end) = picture.moment(0);
+        assert!((end - begin).abs_diff(picture.micros / MOMENT_PART) <= 2);
+        let drawn = picture.at_moments();
+        assert!(drawn.matches("<rect").count() >= 2 * MOMENTS, "a frame and something in it, four times: {drawn}");
+        assert!(drawn.len() < 20_000, "a sweep is short");
+    }
+
+    #[test]
+    fn one_unlocking_anywhere_is_drawn_and_none_is_no_picture() {
+        assert!(Picture::new(&[]).is_none());
+        let alone =
+            Access { at: Timestamp::from_micros(0), page: PageIndex((1 << 48) - 1), pages: 1, touch: Touch::Write };
+        let drawn = Picture::new(&[alone]).unwrap().over_time();
+        assert!(drawn.contains("#D55E00"), "{drawn}");
+    }
+}

@@ -1,0 +1,135 @@
+//! The daemon's state in a small file: for `rampart status`, and so that two do not watch one machine by one store.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rampart_diagnostic::watch::State;
+use rampart_memory::{Clock, Timestamp};
+use std::time::Duration;
+
+/// A state older than this is of a daemon that hangs, or of one whose number another process has now.
+const STALE: Duration = Duration::from_secs(10);
+
+/// Where it is: `/run/rampart/watch.json` beside the store of the machine, else beside the store that was named.
+#[must_use]
+pub fn path(store: &Path) -> PathBuf {
+    if store == Path::new("/var/lib/rampart/rampart.db") {
+        return PathBuf::from("/run/rampart/watch.json");
+    }
+    store.with_file_name("watch.json")
+}
+
+/// What the file tells.
+#[derive(Debug)]
+pub enum Live {
+    /// Nobody watches.
+    Nobody,
+    /// Somebody does.
+    Watching(Box<State>),
+    /// Somebody did, and ended without a word.
+    Stale(u32),
+}
+
+/// Reads it.
+pub fn read(path: &Path, now: Timestamp) -> Live {
+    let Some(state) = fs::read(path).ok().and_then(|text| serde_json::from_slice::<State>(&text).ok()) else {
+        return Live::Nobody;
+    };
+    let alive = Path::new("/proc").join(state.pid.to_string()).exists();
+    if alive && now.since(state.at) <= STALE { Live::Watching(Box::new(state)) } else { Live::Stale(state.pid) }
+}
+
+/// The file of a daemon, removed when it is dropped.
+#[derive(Debug)]
+pub struct LiveFile {
+    path: PathBuf,
+}
+
+impl LiveFile {
+    /// Makes sure that it can be written.
+    ///
+    /// # Errors
+    /// If its folder cannot be made.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        path.parent().map_or(Ok(()), fs::create_dir_all)?;
+        Ok(Self { path: path.to_owned() })
+    }
+
+    /// Replaces what it says, at once: whoever reads sees the one or the other.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(&self, state: &State) -> io::Result<()> {
+        let new = self.path.with_extension("json.new");
+        fs::write(&new, serde_json::to_vec_pretty(state).expect("plain data"))?;
+        fs::rename(&new, &self.path)
+    }
+}
+
+impl Drop for LiveFile {
+    fn drop(&mut self) {
+        // It may never have been written.
+        let _absent = fs::remove_file(&self.path);
+    }
+}
+
+/// What is live beside a store, by the machine's clock.
+pub fn beside(store: &Path) -> Live {
+    read(&path(store), rampart_linux::SystemClock.now())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    use rampart_diagnostic::control::PolicyName;
+    use rampart_diagnostic::watch::{Cost, Frames};
+    use rampart_memory::{Bytes, Fidelity, TestConfig};
+
+    pub fn state(pid: u32, at: Timestamp) -> State {
+        State {
+            schema: rampart_diagnostic::watch::STATE_SCHEMA.to_owned(),
+            pid,
+            started: at,
+            at,
+            sweeping: true,
+            sweeps: 2,
+            lifetime_seconds: 1800.0,
+            policy: PolicyName::Adaptive,
+            frames: Frames { total: 1000, reached: 800, fresh: 700 },
+            oldest_seconds: Some(12.5),
+            claimed: Bytes::from_mib(64),
+            demand: 3.0,
+            config: TestConfig { fidelity: Fidelity::MIN, threads: 1 },
+            tested: 9,
+            test_rate: 4.0,
+            cost: Cost::default(),
+            pressure: 0,
+            alarms: 0,
+            errors: 0,
+            bad_frames: 0,
+            emulated_frames: 0,
+            own: None,
+        }
+    }
+
+    #[test]
+    fn a_state_is_live_while_its_process_is_and_gone_when_it_stops() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = path(&folder.path().join("r.db"));
+        assert_eq!(path, folder.path().join("watch.json"));
+        let now = Timestamp::from_micros(1 << 50);
+        assert!(matches!(read(&path, now), Live::Nobody));
+        let file = LiveFile::create(&path).unwrap();
+        let own = state(std::process::id(), now);
+        file.write(&own).unwrap();
+        let Live::Watching(seen) = read(&path, now) else { panic!("it is live") };
+        assert_eq!(*seen, own);
+        assert!(matches!(read(&path, now.after(Duration::from_secs(11))), Live::Stale(_)));
+        file.write(&state(u32::MAX, now)).unwrap();
+        assert!(matches!(read(&path, now), Live::Stale(u32::MAX)));
+        drop(file);
+        assert!(matches!(read(&path, now), Live::Nobody));
+    }
+}

@@ -1,0 +1,8 @@
+//! What people and programs see: text, JSON, pages, charts, progress, and files that are never left half-written.
+
+pub mod chart;
+pub mod daemon;
+pub mod file;
+pub mod html;
+pub mod progress;
+pub mod text;

@@ -1,0 +1,123 @@
+//! Values of options: how each is written, and which are refused before anything is touched.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+use rampart_march::execute::Method;
+use rampart_march::named::ChoiceError;
+use rampart_march::{MarchChoice, Order};
+use rampart_memory::Bytes;
+use rampart_scale::time::Time;
+
+/// Which visiting orders a test runs in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Orders {
+    /// One after the other: together they leave out no pair of lines of a block
+    Both,
+    /// By address
+    Sequential,
+    /// By columns: each step opens another page
+    Interleaved,
+}
+
+impl Orders {
+    /// The orders, one after the other.
+    pub fn list(self) -> Vec<Order> {
+        match self {
+            Self::Both => vec![Order::Sequential, Order::Interleaved],
+            Self::Sequential => vec![Order::Sequential],
+            Self::Interleaved => vec![Order::Interleaved],
+        }
+    }
+}
+
+/// How writes reach the DRAM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MethodChoice {
+    /// Stores that pass the caches by
+    NonTemporal,
+    /// Plain stores, flushed a little behind
+    FlushBehind,
+}
+
+impl From<MethodChoice> for Method {
+    fn from(choice: MethodChoice) -> Self {
+        match choice {
+            MethodChoice::NonTemporal => Self::NonTemporal,
+            MethodChoice::FlushBehind => Self::FlushBehind,
+        }
+    }
+}
+
+/// As much memory as is worth a test, such as `4GiB`.
+pub fn some_memory(text: &str) -> Result<Bytes, String> {
+    let bytes: Bytes = text.parse().map_err(|error: rampart_memory::ParseSizeError| error.to_string())?;
+    if bytes < rampart_diagnostic::SMALLEST_CLAIM {
+        return Err(format!("{bytes} is too little: give at least {}", rampart_diagnostic::SMALLEST_CLAIM));
+    }
+    Ok(bytes)
+}
+
+/// A march test that can find something.
+pub fn a_test_that_reads(text: &str) -> Result<MarchChoice, String> {
+    let choice: MarchChoice = text.parse().map_err(|error: ChoiceError| error.to_string())?;
+    if choice.test.reads() == 0 {
+        return Err("a test that reads nothing finds nothing: add a read, such as ^(r0)".to_owned());
+    }
+    Ok(choice)
+}
+
+/// A time of up to a year, such as `20s`.
+pub fn some_time(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(Duration::ZERO) => Err("no time at all: give at least 1ms, such as 20s or 10m".to_owned()),
+        Ok(time) if time > Duration::from_secs(366 * 86_400) => Err("more than a year: give at most 366d".to_owned()),
+        Ok(time) => Ok(time),
+        Err(error) => Err(format!("{error}: write a time such as 20s, 10m or 2h")),
+    }
+}
+
+/// A time of up to a minute, or none: so long a tested block may wait.
+pub fn some_rest(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(time) if time > Duration::from_secs(60) => Err("more than a minute: give less".to_owned()),
+        Ok(time) => Ok(time),
+        Err(error) => Err(format!("{error}: write a time such as 300ms or 1s, or 0s for none")),
+    }
+}
+
+/// The longest mean time between errors that can be simulated, in whole seconds: 213 days.
+pub const RAREST_SECONDS: f64 = 18_446_744.0;
+
+/// Simulated time of a length of time; of one that [`simulated_time`] let through, all of it.
+pub fn time(duration: Duration) -> Time {
+    Time::from_nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// A length of time that can be simulated, such as `20s`.
+pub fn simulated_time(text: &str) -> Result<Duration, String> {
+    const LONGEST: Duration = Duration::from_secs(18_446_744);
+    let too_long = || format!("more than can be simulated: give at most {}s", LONGEST.as_secs());
+    // A year is more, and so is a number that is no duration any more.
+    match (some_time(text), humantime::parse_duration(text)) {
+        (_, Ok(time)) if time > LONGEST => Err(too_long()),
+        (_, Err(humantime::DurationError::NumberOverflow)) => Err(too_long()),
+        (time, _) => time,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_that_does_not_fit_is_refused_with_the_longest_that_does() {
+        let longest = simulated_time("18446744s").unwrap();
+        assert_eq!(time(longest).picos(), 18_446_744_000_000_000_000);
+        for text in ["18446745s", "30000000s", "214d", "2years", "99999999999999999999s", "99999999999s"] {
+            let told = simulated_time(text).unwrap_err();
+            assert!(told.ends_with("give at most 18446744s"), "{text}: {told}");
+        }
+        assert!(simulated_time("0s").is_err() && simulated_time("soon").is_err());
+    }
+}
