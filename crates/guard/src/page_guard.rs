@@ -6,10 +6,10 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rampart_codes::{Codec, PageData};
-use rampart_memory::Timestamp;
+use rampart_memory::{Clock, Timestamp};
 
 use crate::engine::Engine;
 use crate::policy::limit::Cap;
@@ -28,7 +28,8 @@ use crate::transitions::unlock::Why;
 use crate::transitions::{Guard, Served};
 
 impl<'a, E: Engine> Guard<'a, E> {
-    /// A guard over a range of which nothing is used yet.
+    /// A guard over a range of which nothing is used yet. It measures by `clock` how long its own work takes; what it decides, it decides
+    /// by the times that its callers hand in.
     #[must_use]
     pub fn new(
         engine: E,
@@ -36,7 +37,7 @@ impl<'a, E: Engine> Guard<'a, E> {
         knobs: Knobs,
         counts: &'a Counts,
         witness: &'a dyn Witness,
-        now: Timestamp,
+        clock: &'a (dyn Clock + Sync),
     ) -> Self {
         let cut = (layout.block_pages(), layout.unit_pages());
         assert_eq!(cut, (knobs.block_pages, knobs.unit_pages), "the range is cut as the knobs say");
@@ -55,10 +56,11 @@ impl<'a, E: Engine> Guard<'a, E> {
             ahead: Mutex::new(Ahead::new(layout, knobs.ahead)),
             rounds: Mutex::default(),
             wanted: Mutex::default(),
-            averaged: Mutex::new(now),
+            averaged: Mutex::new(clock.now()),
             reach: AtomicU64::new(0),
             counts,
             witness,
+            clock,
         }
     }
 
@@ -77,7 +79,7 @@ impl<'a, E: Engine> Guard<'a, E> {
     /// may take the CPU from this thread, what is left to do is done.
     pub fn fault(&self, page: PageIndex, touch: Touch, now: Timestamp, before: impl FnOnce()) -> Served {
         let Some(block) = self.layout().block_of(page) else { return Served::Elsewhere };
-        let began = Instant::now();
+        let began = self.clock.stopwatch();
         self.counts.add(Counter::Faults, 1);
         self.make_room(now);
         let unit = self.layout().unit_of(page);
@@ -95,7 +97,7 @@ impl<'a, E: Engine> Guard<'a, E> {
             self.look_ahead(self.layout().spans(block, units).next().map_or(page, Span::end));
         }
         before();
-        self.waited(began.elapsed());
+        self.waited(self.took(began));
         if served != Served::Stop {
             self.wake(block, to_wake);
         }

@@ -18,6 +18,8 @@ use crate::telemetry::counts::{Counter, Counts};
 use crate::telemetry::observer::{Trouble, Witness};
 use crate::transitions::{Guard, Served};
 
+use super::fake_clock::FakeClock;
+
 const BLOCK: u64 = 512;
 const UNIT: u64 = 16;
 
@@ -26,15 +28,22 @@ const FAULT: u64 = 15_000;
 const STEP: u64 = 20_000;
 const PAGE: u64 = 270;
 
+/// What a move takes of these, and of a fault all that the guard itself can measure: the rest goes by before it hears of the fault, and
+/// after it has answered.
+const MOVE: u64 = 9_000;
+
 /// Memory of zeros, of which it is known where each page is.
 struct Zeros {
     /// Pages that the program has.
     there: Mutex<Vec<bool>>,
     looked_at: Mutex<Vec<PageData>>,
+    /// The guard's, which goes forward by what moves and codes take.
+    clock: &'static FakeClock,
 }
 
 impl Zeros {
     fn set(&self, span: Span, there: bool) {
+        self.clock.advance(MOVE);
         let first = usize::try_from(span.first.0).unwrap();
         self.there.lock().unwrap()[first..first + usize::try_from(span.count.get()).unwrap()].fill(there);
     }
@@ -63,6 +72,7 @@ impl Engine for Zeros {
     fn wake(&self, _: Span) {}
 
     fn with_vault<R>(&self, span: Span, look: impl FnOnce(&mut Pages<'_>) -> R) -> R {
+        self.clock.advance(span.count.get() * PAGE);
         let pages = usize::try_from(span.count.get()).unwrap();
         look(&mut Pages::from(&mut self.looked_at.lock().unwrap()[..pages]))
     }
@@ -127,18 +137,15 @@ struct Simulated<'a> {
 impl<'a> Simulated<'a> {
     /// All of so many blocks was used before.
     fn new(blocks: u64, knobs: Knobs, counts: &'a Counts) -> Self {
-        let pages = usize::try_from(blocks * BLOCK).unwrap();
+        let (pages, clock) = (usize::try_from(blocks * BLOCK).unwrap(), FakeClock::new());
         let engine = Zeros {
             there: Mutex::new(vec![false; pages]),
             looked_at: Mutex::new(vec![PageData::ZERO; usize::try_from(BLOCK).unwrap()]),
+            clock,
         };
         let layout = Layout::new(Bytes::new(blocks * BLOCK * 4096), 512, 16).unwrap();
-        let mut simulated = Self {
-            guard: Guard::new(engine, layout, knobs, counts, &Nobody, Timestamp::from_micros(0)),
-            counts,
-            now: 0,
-            keeper: 0,
-        };
+        let mut simulated =
+            Self { guard: Guard::new(engine, layout, knobs, counts, &Nobody, clock), counts, now: 0, keeper: 0 };
         simulated.run((0..blocks).map(|block| (block * BLOCK, 200_000)));
         simulated
     }

@@ -1,6 +1,7 @@
 //! The guard over memory that a test makes up.
 
 mod access_patterns;
+mod fake_clock;
 mod fake_engine;
 mod stuck_cells;
 
@@ -26,6 +27,7 @@ use crate::telemetry::observer::{Trouble, Witness};
 use crate::transitions::replace::{Renewal, Round};
 use crate::transitions::{Guard, Served};
 
+use self::fake_clock::FakeClock;
 use self::fake_engine::MadeUp;
 
 /// Remembers what it was told.
@@ -59,6 +61,8 @@ fn knobs() -> Knobs {
 /// A guard, and a program on it whose accesses fault and are made again.
 struct World<'a> {
     guard: Guard<'a, MadeUp>,
+    /// By which the guard measures; `time` is handed to it.
+    clock: &'static FakeClock,
     time: u64,
 }
 
@@ -76,7 +80,9 @@ impl<'a> World<'a> {
 
     fn on(engine: MadeUp, knobs: Knobs, counts: &'a Counts, told: &'a Told) -> Self {
         let layout = Layout::new(Bytes::new(PAGES * 4096), knobs.block_pages, knobs.unit_pages).unwrap();
-        Self { guard: Guard::new(engine, layout, knobs, counts, told, at(0)), time: 0 }
+        let clock = FakeClock::new();
+        clock.tick_by(Duration::from_micros(1));
+        Self { guard: Guard::new(engine, layout, knobs, counts, told, clock), clock, time: 0 }
     }
 
     fn fault(&mut self, page: u64) -> Served {
@@ -418,6 +424,36 @@ fn make_ready(world: &World<'_>, block: u64) {
     while world.guard.keep(at(world.time)) == Some(Duration::ZERO) {}
 }
 
+/// How long a fault took decides how much may be unlocked, and only the clock that was handed in says how long that was.
+#[test]
+fn a_program_whose_faults_take_long_by_the_clock_gets_more_room_and_no_other() {
+    for (tick, grows) in [(Duration::from_nanos(100), false), (Duration::from_millis(5), true)] {
+        let (counts, told) = (Counts::default(), Told::default());
+        let mut world = World::new(Knobs { overhead: Some(20), ..knobs() }, &counts, &told);
+        world.clock.tick_by(tick);
+        for page in (0..4 * PAGES).step_by(4) {
+            world.read(page % PAGES);
+            world.time += 20_000;
+            world.keep();
+        }
+        assert_eq!(counts.get(Counter::Grown) > 0, grows, "{tick:?} from one reading to the next");
+        let (faults, served) = (counts.get(Counter::Faults), counts.get(Counter::ServeNanos));
+        assert!(u128::from(served) >= u128::from(faults) * tick.as_nanos(), "{served} ns for {faults} faults");
+    }
+}
+
+#[test]
+fn an_interrupt_counts_for_a_tenth_of_a_millisecond_at_most() {
+    for (tick, counted) in [(Duration::from_micros(7), 7_000), (Duration::from_secs(1), 100_000)] {
+        let (counts, told) = (Counts::default(), Told::default());
+        let mut world = World::new(knobs(), &counts, &told);
+        world.clock.tick_by(tick);
+        world.lock_all_but(0);
+        let locked = counts.get(Counter::Locked);
+        assert_eq!((locked, counts.get(Counter::InterruptNanos)), (1, counted), "{tick:?}");
+    }
+}
+
 #[test]
 fn a_program_is_interrupted_where_something_is_locked_or_opened_ahead_of_it() {
     let (counts, told) = (Counts::default(), Told::default());
@@ -624,7 +660,7 @@ fn no_more_blocks_are_open_than_the_kernel_keeps_apart_however_late_the_keeper_i
     let layout = Layout::new(Bytes::new(PAGES * 4096), knobs.block_pages, knobs.unit_pages).unwrap();
     let mut engine = MadeUp::new(usize::try_from(PAGES).unwrap());
     engine.most_open = 6;
-    let guard = Guard::new(engine, layout, knobs, &counts, &told, at(0));
+    let guard = Guard::new(engine, layout, knobs, &counts, &told, FakeClock::new());
     for page in 0..PAGES {
         assert_eq!(guard.fault(PageIndex(page), Touch::Read, at(page), || ()), Served::GoesOn);
         assert!((0..PAGES).filter(|&page| guard.engine().read(page).is_some()).count() <= 6);

@@ -1,7 +1,7 @@
 //! What was done is counted, and how long it took.
 
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rampart_memory::Timestamp;
 
@@ -16,15 +16,20 @@ use super::Guard;
 const LONGEST_INTERRUPT: Duration = Duration::from_micros(100);
 
 impl<E: Engine> Guard<'_, E> {
+    /// How long it is since the stopwatch read `began`.
+    pub(crate) fn took(&self, began: Duration) -> Duration {
+        self.clock.stopwatch().saturating_sub(began)
+    }
+
     /// The program waited for so long.
     pub fn waited(&self, time: Duration) {
         self.counts.add_time(Counter::ServeNanos, time);
     }
 
-    /// What was asked of the kernel since `began` moved pages while the program ran: the kernel interrupted it, and whoever asked waited
+    /// What was asked of the kernel since the stopwatch read `began` moved pages while the program ran: the kernel interrupted it, and whoever asked waited
     /// for that about as long.
-    pub(crate) fn interrupted(&self, began: Instant) {
-        let time = began.elapsed().min(LONGEST_INTERRUPT);
+    pub(crate) fn interrupted(&self, began: Duration) {
+        let time = self.took(began).min(LONGEST_INTERRUPT);
         self.counts.add_time(Counter::InterruptNanos, time);
         self.openings().interrupted(time);
     }

@@ -1,7 +1,5 @@
 //! Units are locked.
 
-use std::time::Instant;
-
 use rampart_memory::Timestamp;
 
 use crate::engine::{Engine, Frames};
@@ -35,7 +33,7 @@ impl<E: Engine> Guard<'_, E> {
             return;
         }
         let (mut rest, mut refused) = (units, false);
-        let asked = Instant::now();
+        let asked = self.clock.stopwatch();
         for span in self.layout().spans(block, units) {
             if known.holders > 0 {
                 break;

@@ -42,7 +42,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard};
 
 use rampart_codes::Codec;
-use rampart_memory::Timestamp;
+use rampart_memory::{Clock, Timestamp};
 
 use crate::engine::Engine;
 use crate::policy::prefetch::queue::Wanted;
@@ -87,6 +87,7 @@ pub struct Guard<'a, E: Engine> {
     pub(crate) reach: AtomicU64,
     pub(crate) counts: &'a Counts,
     pub(crate) witness: &'a dyn Witness,
+    pub(crate) clock: &'a (dyn Clock + Sync),
 }
 
 impl<E: Engine> Guard<'_, E> {

@@ -1,6 +1,6 @@
 //! Units are opened: how many for a fault, and what becomes of each.
 
-use std::time::Instant;
+use std::time::Duration;
 
 use rampart_memory::Timestamp;
 
@@ -20,8 +20,8 @@ use super::{Guard, Served};
 /// Why units are opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Why {
-    /// The program waits for this page of them, to read or write it, since then; it may have jumped there.
-    Wanted { page: PageIndex, touch: Touch, began: Instant, jumped: bool },
+    /// The program waits for this page of them, to read or write it, since the stopwatch read `began`; it may have jumped there.
+    Wanted { page: PageIndex, touch: Touch, began: Duration, jumped: bool },
     /// It may want them soon.
     Ahead,
 }
@@ -148,7 +148,7 @@ impl<E: Engine> Guard<'_, E> {
         if !stale.is_empty() {
             self.counts.add(Counter::Early, 1);
         }
-        let asked = Instant::now();
+        let asked = self.clock.stopwatch();
         for span in self.layout().spans(block, closed) {
             let opened = if watch { self.open_to_read(known, span) } else { self.engine.open(span) };
             if let Err(refusal) = opened {
@@ -202,7 +202,7 @@ impl<E: Engine> Guard<'_, E> {
         let mut openings = self.openings();
         let touch = match why {
             Why::Wanted { touch, began, jumped, .. } => {
-                openings.opened(new, now, was_used.then(|| Wait { time: began.elapsed(), jumped }));
+                openings.opened(new, now, was_used.then(|| Wait { time: self.took(began), jumped }));
                 touch
             }
             Why::Ahead => {

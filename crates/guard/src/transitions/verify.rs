@@ -1,9 +1,7 @@
 //! Codes are made, and pages are verified by them and put right.
 
-use std::ops::Range;
-use std::time::Instant;
-
 use rampart_codes::{Outcome, Page, PageData};
+use std::ops::Range;
 
 use crate::engine::Engine;
 use crate::settings::pages::OnError;
@@ -40,7 +38,7 @@ impl<E: Engine> Guard<'_, E> {
         if units.is_empty() {
             return;
         }
-        let began = Instant::now();
+        let began = self.clock.stopwatch();
         if known.codes.is_empty() {
             known.codes = vec![0; self.layout().block_pages() as usize * self.codec.scheme.code_bytes()].into();
         }
@@ -52,14 +50,14 @@ impl<E: Engine> Guard<'_, E> {
         let layout = self.layout();
         known.reported.retain(|page| !units.has(Units::run(layout.unit_of(*page), 1)));
         self.counts.add(Counter::Encoded, self.layout().pages_of(units));
-        self.counts.add_time(Counter::EncodeNanos, began.elapsed());
+        self.counts.add_time(Counter::EncodeNanos, self.took(began));
     }
 
     /// Verifies locked units in the vault and puts right what can be.
     pub(crate) fn verify(&self, block: BlockIndex, known: &mut Block, units: Units) -> Verified {
         let mut verified = Verified::Right;
         for span in self.layout().spans(block, units) {
-            let began = Instant::now();
+            let began = self.clock.stopwatch();
             let codes = self.codes_of(block, span);
             let mut wrong = PageSet::NONE;
             self.engine.with_vault(span, |pages| {
@@ -67,7 +65,7 @@ impl<E: Engine> Guard<'_, E> {
                 self.codec.verify_all(pages, &known.codes[codes.clone()], note);
             });
             self.counts.add(Counter::Verified, span.count.get());
-            self.counts.add_time(Counter::VerifyNanos, began.elapsed());
+            self.counts.add_time(Counter::VerifyNanos, self.took(began));
             for page in wrong.iter() {
                 if !self.put_right(block, known, PageIndex(span.first.0 + u64::from(page))) {
                     let goes_on = self.knobs.on_error == OnError::Continue;

@@ -8,8 +8,6 @@
 //!
 //! Source: 002_55d5eb8104b64c01.txt, 4.3: codes are made anew for what was written.
 
-use std::time::Instant;
-
 use crate::engine::{Engine, Refusal, Writes};
 use crate::state::layout::{BlockIndex, PageIndex, Span};
 use crate::state::table::Block;
@@ -24,14 +22,14 @@ impl<E: Engine> Guard<'_, E> {
     /// A thread waits to write to a page that is watched: it goes on.
     pub fn written(&self, page: PageIndex) -> Served {
         let Some(block) = self.layout().block_of(page) else { return Served::Elsewhere };
-        let began = Instant::now();
+        let began = self.clock.stopwatch();
         let mut known = self.table.lock(block);
         known.unwatched = UNWATCHED;
         self.unwatch(block, &mut known, self.layout().all_units());
         // Somebody else may have written to it first, or it is locked by now: its thread tries again.
         self.engine.allow_writes(Span::of_page(page));
         drop(known);
-        self.waited(began.elapsed());
+        self.waited(self.took(began));
         Served::GoesOn
     }
 
