@@ -21,14 +21,9 @@ use serde::Serialize;
 pub use self::scheduling::{Scheduling, schedule_as};
 pub use self::time::{busy, own};
 pub use self::tsc::Tsc;
+pub use crate::cpu_number::Cpu;
 use crate::roots::require;
 use crate::{Error, Roots};
-
-/// A CPU, by the kernel's number: one hardware thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, displaydoc::Display)]
-#[serde(transparent)]
-#[displaydoc("CPU {0}")]
-pub struct Cpu(pub u32);
 
 /// Binds the calling thread to one CPU.
 ///

@@ -88,7 +88,7 @@ impl Span {
     }
 
     /// Of a walk that comes to `found`: what it passes before, if anything. The rest goes on behind.
-    pub(super) fn come_to(rest: &mut Option<Self>, found: Self) -> Option<Self> {
+    pub(crate) fn come_to(rest: &mut Option<Self>, found: Self) -> Option<Self> {
         let (before, from) = rest.map_or((None, None), |rest| rest.split(found.first));
         *rest = from.and_then(|from| from.split(found.end()).1);
         before
