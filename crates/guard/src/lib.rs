@@ -12,7 +12,7 @@
 //! |---|---|
 //! | `page_guard` | what the threads of a guard call |
 //! | `transitions` | how a block goes from state to state: unlock, lock, verify, prepare, replace |
-//! | [`policy`] | how much may be unlocked and what is locked next, what is prepared ahead, how much tested memory lies ready |
+//! | [`policy`] | how much may be unlocked, what is locked next, what is prepared ahead, how many tested frames are kept |
 //! | [`settings`] | what was asked for |
 //! | [`telemetry`] | what the guard makes known |
 //! | [`engine`] | what a guard asks of the machine |

@@ -28,8 +28,8 @@ use crate::transitions::unlock::Why;
 use crate::transitions::{Guard, Served};
 
 impl<'a, E: Engine> Guard<'a, E> {
-    /// A guard over a range of which nothing is used yet. It measures by `clock` how long its own work takes; what it decides, it decides
-    /// by the times that its callers hand in.
+    /// A guard over a range of which nothing is used yet. Its callers hand in the present moment. By `clock` it measures how
+    /// long its own work takes.
     #[must_use]
     pub fn new(
         engine: E,

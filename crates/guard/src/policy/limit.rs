@@ -123,7 +123,8 @@ impl Cap {
         }
     }
 
-    /// The cap that the settings ask for, in units. The kernel keeps at most `most_open` openings apart, and each unit may be one.
+    /// The cap that the settings ask for, in units. The kernel keeps at most `most_open` openings apart, and each unit may
+    /// be one.
     #[must_use]
     pub fn asked_for(settings: &Knobs, most_open: usize) -> Self {
         let target = settings.overhead.map_or(Target::Cap, |percent| Target::Overhead(f64::from(percent) / 100.0));

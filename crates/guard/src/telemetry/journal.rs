@@ -9,7 +9,7 @@
 //!
 //! | word of the header | |
 //! |---|---|
-//! | 0 | the kind, eight letters: `rmp-smpl` for [`crate::telemetry::samples`], `rmp-accs` for [`crate::telemetry::accesses`] |
+//! | 0 | the kind, eight letters: `rmp-smpl` for [`super::samples`], `rmp-accs` for [`super::accesses`] |
 //! | 1 | [`VERSION`] |
 //! | 2 | words of a record |
 //! | 3 | the process |

@@ -1,4 +1,5 @@
-//! What a guard makes known: counts, samples over time, each unlocking, errors that it found, and whether somebody reads them.
+//! A guard reports: counts, samples over time, each unlocking, each error that it found; and it checks that somebody
+//! reads them.
 
 pub mod accesses;
 pub mod counts;

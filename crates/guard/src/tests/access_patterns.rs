@@ -28,8 +28,8 @@ const FAULT: u64 = 15_000;
 const STEP: u64 = 20_000;
 const PAGE: u64 = 270;
 
-/// What a move takes of these, and of a fault all that the guard itself can measure: the rest goes by before it hears of the fault, and
-/// after it has answered.
+/// A move of pages, in nanoseconds. Of a fault, the guard can measure only this and the codes: the rest goes by before it
+/// hears of the fault, and after it has answered.
 const MOVE: u64 = 9_000;
 
 /// Memory of zeros, of which it is known where each page is.

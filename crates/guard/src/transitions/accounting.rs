@@ -26,8 +26,8 @@ impl<E: Engine> Guard<'_, E> {
         self.counts.add_time(Counter::ServeNanos, time);
     }
 
-    /// What was asked of the kernel since the stopwatch read `began` moved pages while the program ran: the kernel interrupted it, and whoever asked waited
-    /// for that about as long.
+    /// The kernel moved pages while the program ran, since the stopwatch read `began`: it interrupted the program, and
+    /// whoever asked waited for that about as long.
     pub(crate) fn interrupted(&self, began: Duration) {
         let time = self.took(began).min(LONGEST_INTERRUPT);
         self.counts.add_time(Counter::InterruptNanos, time);

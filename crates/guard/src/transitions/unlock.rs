@@ -20,7 +20,8 @@ use super::{Guard, Served};
 /// Why units are opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Why {
-    /// The program waits for this page of them, to read or write it, since the stopwatch read `began`; it may have jumped there.
+    /// The program waits for this page of them, to read or write it, since the stopwatch read `began`. It may have jumped
+    /// there.
     Wanted { page: PageIndex, touch: Touch, began: Duration, jumped: bool },
     /// It may want them soon.
     Ahead,

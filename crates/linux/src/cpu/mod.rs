@@ -113,7 +113,7 @@ impl Clock for SteadyClock {
     }
 }
 
-/// By a clock of the kernel that counts from boot: with the time of suspension (`Boottime`), or without it (`Monotonic`).
+/// By a clock of the kernel that counts from boot: `Boottime` counts while the machine is suspended, `Monotonic` does not.
 fn since_boot(clock: ClockId) -> Duration {
     let time = clock_gettime(clock);
     Duration::try_from(time).expect("the time since boot is not negative")

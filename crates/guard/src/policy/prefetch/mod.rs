@@ -1,7 +1,7 @@
-//! What is verified and unlocked ahead of the program.
+//! The prefetcher verifies and unlocks ahead of the program.
 //!
-//! [`streams`] follows the faults of a program and says what it will want next, [`rounds`] says it of a program that comes back to
-//! many blocks in turn, and [`queue`] keeps what is still to be done. This module has the words that they share.
+//! [`streams`] predicts from the faults of a program what it uses next. [`rounds`] does so for a program that comes back to
+//! many blocks in turn. [`queue`] keeps the requests that wait. This module has the types that they share.
 
 pub mod queue;
 pub mod rounds;

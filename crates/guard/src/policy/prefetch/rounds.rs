@@ -1,7 +1,7 @@
 //! Programs that go through many blocks in turn, some units of each, and come back for the next units.
 //!
 //! **Problem.** A transposition or a transformation along the slowest dimension of an array goes from plane to plane, and uses a
-//! little of each; then it begins anew, a little farther in each plane. To [`Ahead`](super::streams::Ahead) each round is a stride of its own,
+//! little of each; then it begins anew, a little farther in each plane. To [`streams`](super::streams) each round is a stride of its own,
 //! which wants all its units at once, while the time of a whole round was left to prepare them. **Idea.** Blocks of which units
 //! are wanted in their order are gathered, some that are wanted one after the other in a group. Of each of the group the next units are
 //! opened for the next round; of the first they are only verified, so the program's fault there, which is short, tells that the next
