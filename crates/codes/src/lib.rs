@@ -56,6 +56,7 @@ mod hsiao;
 mod kernel;
 mod page_data;
 mod scheme;
+mod size;
 #[cfg(test)]
 mod twin;
 
@@ -65,15 +66,6 @@ pub use correct::{Correction, Outcome};
 pub use kernel::{Engine, Page, Pages};
 pub use page_data::PageData;
 pub use scheme::{Scheme, UnknownScheme};
+pub use size::{PAGE_BYTES, PAGE_LINES};
 
-/// Bytes of a page.
-pub const PAGE_BYTES: usize = 4096;
-
-/// Lines of a page.
-pub const PAGE_LINES: usize = 64;
-
-/// Bytes of a line.
-const LINE_BYTES: usize = PAGE_BYTES / PAGE_LINES;
-
-const _: () = assert!(PAGE_BYTES as u64 == rampart_memory::FRAME_BYTES);
-const _: () = assert!(PAGE_LINES as u64 == rampart_memory::LINES_PER_FRAME);
+use size::LINE_BYTES;

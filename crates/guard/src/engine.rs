@@ -3,7 +3,7 @@
 use rampart_codes::{PageData, Pages};
 use rampart_memory::{Frame, Timestamp};
 
-use crate::layout::{PageIndex, Span};
+use crate::state::layout::{PageIndex, Span};
 
 /// Why pages stay where they are.
 #[derive(Clone, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]

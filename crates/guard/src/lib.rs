@@ -6,28 +6,17 @@
 //! made anew if it was written (002_55d5eb8104b64c01.txt, 4.3). **Why this way.** What is verified is what is about to be
 //! used, no more; and what changes while nobody looks is found, however long that was.
 //!
-//! | module | owns |
+//! Rooms, from top to bottom; a room names only those below it.
+//!
+//! | room | what is in it |
 //! |---|---|
-//! | [`layout`] | pages and blocks of the guarded range, by number |
-//! | [`knobs`], [`protect`] | what a user may set, and which memory is guarded |
-//! | [`openings`] | which blocks are unlocked, since when, and which of them are to be locked next |
-//! | [`cap`] | how much may be unlocked, by what locking costs |
-//! | [`ahead`], [`rounds`] | what the program will want next, by what it wanted before |
-//! | [`wanted`] | what waits to be done ahead of it |
-//! | [`units`] | some of the units of a block |
-//! | [`table`] | what is known of each block |
+//! | `page_guard` | what the threads of a guard call |
+//! | `transitions` | how a block goes from state to state: unlock, lock, verify, prepare, replace |
+//! | [`policy`] | how much may be unlocked, what is locked next, what is prepared ahead, how many tested frames are kept |
+//! | [`settings`] | what was asked for |
+//! | [`telemetry`] | what the guard makes known |
 //! | [`engine`] | what a guard asks of the machine |
-//! | [`guard`] | the state machine over these |
-//! | [`witness`] | who is told what it sees |
-//! | [`frames`] | what a user may set about the frames below |
-//! | `backoff` | how long to wait before what was refused is tried again |
-//! | [`bad_frames`] | which frames the program is not to get |
-//! | [`stock`] | how much tested memory is kept ready |
-//! | [`probation`] | when a frame on which a page was wrong is tested again |
-//! | [`counts`] | what was done |
-//! | [`server`] | how a guard knows that somebody reads what it tells |
-//! | [`samples`], [`accesses`] | when it was done, and to what |
-//! | [`journal`] | the files in which these two are |
+//! | [`state`] | the guarded range, and what is known of each block |
 //!
 //! What is decided here is decided by what was seen and by `now`; clock, faults and memory are handed in. So the same guard
 //! runs over made-up memory in a test and under a real program.
@@ -36,42 +25,29 @@
 
 #![forbid(unsafe_code)]
 
-pub mod accesses;
-pub mod ahead;
-mod backoff;
-pub mod bad_frames;
-pub mod cap;
-pub mod counts;
 pub mod engine;
-pub mod frames;
-pub mod guard;
-pub mod journal;
-pub mod knobs;
-pub mod layout;
+mod page_guard;
+pub mod policy;
+pub mod settings;
+pub mod state;
+pub mod telemetry;
 #[cfg(test)]
-mod made_up;
-pub mod openings;
-pub mod probation;
-pub mod protect;
-pub mod rounds;
-pub mod samples;
-pub mod server;
-pub mod stock;
-pub mod table;
-pub mod units;
-pub mod wanted;
-pub mod witness;
+mod tests;
+mod transitions;
 
-pub use bad_frames::BadFrames;
-pub use counts::{Counter, Counts, Snapshot};
 pub use engine::{Engine, Frames, Refusal, Writes};
-pub use frames::{FrameKnobs, Untested};
-pub use guard::renewal::{Renewal, Round};
-pub use guard::{Guard, Served};
-pub use knobs::{Knobs, Method, OnError};
-pub use layout::{BlockIndex, Layout, PageIndex, PageSet, Span};
-pub use probation::Probation;
-pub use protect::{Protect, ProtectError};
-pub use stock::Stock;
-pub use units::Units;
-pub use witness::{Trouble, Witness};
+pub use policy::pool_target::Stock;
+pub use policy::probation::Probation;
+pub use policy::{pool_target as stock, probation};
+pub use settings::bad_frames::BadFrames;
+pub use settings::frames::{FrameKnobs, Untested};
+pub use settings::pages as knobs;
+pub use settings::pages::{Knobs, Method, OnError};
+pub use settings::protect::{Protect, ProtectError};
+pub use state::layout::{self, BlockIndex, Layout, PageIndex, PageSet, Span};
+pub use state::units::Units;
+pub use telemetry::counts::{Counter, Counts, Snapshot};
+pub use telemetry::observer::{Trouble, Witness};
+pub use telemetry::{accesses, journal, liveness as server, samples};
+pub use transitions::replace::{Renewal, Round};
+pub use transitions::{Guard, Served};

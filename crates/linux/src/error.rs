@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use rampart_memory::{Bytes, Frame};
 
 use crate::Absence;
-use crate::cpu::Cpu;
+use crate::cpu_number::Cpu;
 
 /// Why the kernel did not do what was asked. What a machine merely lacks is no error but a [`crate::Absence`].
 #[derive(Debug, displaydoc::Display, thiserror::Error)]

@@ -13,7 +13,6 @@ use std::path::PathBuf;
 use rampart_memory::Frame;
 use serde::Serialize;
 
-use crate::pagemap::entries;
 use crate::{Error, Roots};
 
 const ENTRY_BYTES: usize = size_of::<u64>();
@@ -228,6 +227,12 @@ impl FlagTable {
         let offset = number * ENTRY_BYTES as u64;
         self.file.read_at(buffer, offset).map_err(|cause| Error::Read { path: self.path.clone(), cause })
     }
+}
+
+/// The 64-bit entries that the kernel wrote to a buffer, in this machine's byte order.
+pub(crate) fn entries(buffer: &[u8]) -> impl Iterator<Item = u64> + '_ {
+    let (entries, _) = buffer.as_chunks::<ENTRY_BYTES>();
+    entries.iter().copied().map(u64::from_ne_bytes)
 }
 
 #[cfg(test)]

@@ -44,6 +44,7 @@ pub mod block;
 mod boot_table;
 pub mod capabilities;
 pub mod cpu;
+mod cpu_number;
 mod error;
 pub mod errors;
 pub mod executable;
@@ -52,6 +53,7 @@ mod frame_use;
 pub mod memory_state;
 mod mlocking;
 pub mod own_memory;
+mod page;
 pub mod pagemap;
 pub mod process;
 mod program;
@@ -60,11 +62,10 @@ pub mod retire;
 mod roots;
 pub mod shared;
 mod shared_words;
+mod span;
 pub mod topology;
 pub mod userfaultfd;
 pub mod vault;
-
-use rampart_memory::{Bytes, FRAME_BYTES};
 
 pub use absence::Absence;
 pub use block::{Block, PageKind, PinRefusal, PinReport, Pinning};
@@ -83,17 +84,7 @@ pub use roots::Roots;
 pub use shared_words::SharedWords;
 pub use topology::Topology;
 
-/// Bytes in a page; as many as in a frame.
-const PAGE_BYTES: usize = 4096;
-
-const _: () = assert!(PAGE_BYTES as u64 == FRAME_BYTES);
-
-fn check_page_size() -> Result<(), Error> {
-    match rustix::param::page_size() {
-        PAGE_BYTES => Ok(()),
-        other => Err(Error::PageSize(Bytes::new(other as u64))),
-    }
-}
+use page::{PAGE_BYTES, check_page_size};
 
 /// Whether this process has root's rights over files, which decides where its own are kept.
 #[must_use]

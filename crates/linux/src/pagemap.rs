@@ -14,6 +14,7 @@ use std::ptr::NonNull;
 
 use rampart_memory::Frame;
 
+use crate::frame_flags::entries;
 use crate::{Error, FlagTable, PAGE_BYTES, Roots, check_page_size};
 
 pub(crate) const ENTRY_BYTES: usize = size_of::<u64>();
@@ -131,12 +132,6 @@ impl Pagemap {
         read.map_err(|cause| Error::Read { path: self.path.clone(), cause })?;
         Ok(u64::from_ne_bytes(entry))
     }
-}
-
-/// The 64-bit entries that the kernel wrote to a buffer, in this machine's byte order.
-pub(crate) fn entries(buffer: &[u8]) -> impl Iterator<Item = u64> + '_ {
-    let (entries, _) = buffer.as_chunks::<ENTRY_BYTES>();
-    entries.iter().copied().map(u64::from_ne_bytes)
 }
 
 /// The frame that an entry names. Number 0 means that the reader may not know it: no program ever gets frame 0.

@@ -19,8 +19,8 @@ use rustix::mm::{self, Advice, MapFlags, MremapFlags, ProtFlags};
 use crate::PAGE_BYTES;
 use crate::block::mapping::Mapping;
 use crate::mlocking::{discard_mlocked, mlock, munlock};
+use crate::span::Span;
 use crate::userfaultfd::Area;
-use crate::vault::Span;
 
 /// Pages of a range that lie elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

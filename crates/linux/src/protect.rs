@@ -27,8 +27,8 @@ use rustix::mm::{Advice, MprotectFlags, MremapFlags, mprotect, mremap_fixed};
 use crate::block::mapping::Mapping;
 use crate::program::{ProgramRange, Window};
 use crate::roots::number;
+use crate::span::Span;
 use crate::userfaultfd::Area;
-use crate::vault::Span;
 use crate::{Block, Error, PAGE_BYTES, PageKind, Pagemap, Roots, check_page_size};
 
 /// Runs of pages that are kept for a program that makes as many mappings as it may.

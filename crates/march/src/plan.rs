@@ -16,10 +16,11 @@
 use std::fmt;
 use std::ops::Range;
 
+use rampart_memory::Fidelity;
 use serde::Serialize;
 
 use crate::background::{Background, backgrounds};
-use crate::{Fidelity, MarchTest, Order, named};
+use crate::{MarchTest, Order, named};
 
 /// Which faults a pass is there for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]

@@ -5,15 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Bytes;
-
-/// Bytes in a frame: 4 KiB, the base page of x86-64 and of aarch64 kernels built with 4 KiB granules.
-pub const FRAME_BYTES: u64 = 4096;
-
-/// Lines in a frame.
-pub const LINES_PER_FRAME: u64 = FRAME_BYTES / crate::LINE_BYTES;
-
-const _: () = assert!(LINES_PER_FRAME == 64, "a frame's lines fit one u64 mask");
+use crate::{Bytes, FRAME_BYTES};
 
 /// A physical page, named by its frame number (PFN): its physical address divided by [`FRAME_BYTES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -4,10 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::LINES_PER_FRAME;
-
-/// Bytes in a line.
-pub const LINE_BYTES: u64 = 64;
+use crate::{LINE_BYTES, LINES_PER_FRAME};
 
 /// 64-bit words in a line.
 pub const LINE_WORDS: usize = 8;

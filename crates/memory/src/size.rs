@@ -1,9 +1,20 @@
-//! Counts of bytes, and how people write them.
+//! Counts of bytes, how people write them, and how many a frame and a line have.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+
+/// Bytes in a frame: 4 KiB, the base page of x86-64 and of aarch64 kernels built with 4 KiB granules.
+pub const FRAME_BYTES: u64 = 4096;
+
+/// Bytes in a line.
+pub const LINE_BYTES: u64 = 64;
+
+/// Lines in a frame.
+pub const LINES_PER_FRAME: u64 = FRAME_BYTES / LINE_BYTES;
+
+const _: () = assert!(LINES_PER_FRAME == 64, "a frame's lines fit one u64 mask");
 
 /// A count of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -45,7 +56,7 @@ impl Bytes {
     /// Whole frames that fit.
     #[must_use]
     pub const fn frames(self) -> u64 {
-        self.0 / crate::FRAME_BYTES
+        self.0 / FRAME_BYTES
     }
 
     /// The largest multiple of `granule` that is not above this. `granule` must not be zero.

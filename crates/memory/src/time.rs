@@ -39,4 +39,10 @@ impl Timestamp {
 pub trait Clock {
     /// The present moment.
     fn now(&self) -> Timestamp;
+
+    /// Time since a fixed moment: the difference of two readings is how long something took. A real clock reads to the
+    /// nanosecond, nobody sets this reading back, and it stands still while the machine is suspended.
+    fn stopwatch(&self) -> Duration {
+        Duration::from_micros(self.now().micros())
+    }
 }

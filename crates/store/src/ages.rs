@@ -8,8 +8,8 @@ use rampart_memory::{Frame, FrameRange, Timestamp};
 use rusqlite::{Connection, Row, params};
 
 use crate::Malformed;
-use crate::schema::Fact;
-use crate::sighting::{column, integer, moment, natural};
+use crate::column::{column, integer, moment, natural};
+use crate::fact::Fact;
 
 /// Frames that were tested together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,12 +15,12 @@ use rampart_memory::Timestamp;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::Error;
+use crate::connection::connect;
 use crate::error::At;
+use crate::fact::Fact;
 use crate::history::TestRecord;
 use crate::place::{COMPANIONS, beside, sync};
-use crate::schema::Fact;
 use crate::sighting::Sighting;
-use crate::store::connect;
 
 /// A damaged store that was set aside.
 #[derive(Clone, Debug, PartialEq, Eq)]

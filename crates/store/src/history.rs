@@ -10,8 +10,8 @@ use rampart_memory::{Bytes, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::Malformed;
-use crate::schema::Fact;
-use crate::sighting::{column, integer, json, moment, natural, word};
+use crate::column::{column, integer, json, moment, natural, word};
+use crate::fact::Fact;
 
 /// The number of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -24,8 +24,11 @@
 #![forbid(unsafe_code)]
 
 mod ages;
+mod column;
+mod connection;
 mod damage;
 mod error;
+mod fact;
 mod history;
 mod keeper;
 mod place;
@@ -36,10 +39,11 @@ mod sighting;
 mod store;
 
 pub use ages::Age;
+pub use column::Malformed;
 pub use damage::SetAside;
 pub use error::Error;
 pub use history::{Outcome, TestEnd, TestId, TestRecord, TestStart};
 pub use keeper::{Keeper, Kept};
 pub use place::default_path;
-pub use sighting::{FailureRow, Malformed};
+pub use sighting::FailureRow;
 pub use store::{Forgotten, Opened, Store};

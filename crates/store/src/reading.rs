@@ -15,10 +15,10 @@ use std::process;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::Error;
+use crate::connection::{connect, set_up};
 use crate::error::At;
 use crate::place::{COMPANIONS, beside};
 use crate::schema;
-use crate::store::{connect, set_up};
 
 /// A connection that only reads, and the copy that it reads if there is one.
 pub(crate) fn open(path: &Path) -> Result<(Connection, Option<Copy>), Error> {

@@ -10,11 +10,12 @@ use std::path::Path;
 
 use rusqlite::{Connection, Row, TransactionBehavior};
 
+use crate::Error;
 use crate::ages::Age;
 use crate::error::At;
+use crate::fact::Fact;
 use crate::history::TestRecord;
 use crate::sighting::Sighting;
-use crate::{Error, Malformed};
 
 /// "Ramp" in ASCII; at offset 68 of the file, see <https://sqlite.org/fileformat2.html#database_header>.
 const APPLICATION_ID: i64 = 0x5261_6d70;
@@ -61,20 +62,6 @@ pub(crate) const MIGRATIONS: [&str; 2] = [
     ) STRICT;
 ",
 ];
-
-/// Something that is one row of a table.
-pub(crate) trait Fact: Sized {
-    /// The table.
-    const TABLE: &'static str;
-    /// Its primary key.
-    const KEY: &'static [&'static str];
-
-    /// Checks a row of the table.
-    fn decode(row: &Row<'_>) -> Result<Self, Malformed>;
-
-    /// Writes the row, in place of one with the same key.
-    fn write(&self, connection: &Connection) -> rusqlite::Result<()>;
-}
 
 /// Brings a database to the newest schema, in one transaction.
 ///

@@ -20,11 +20,13 @@ mod steal;
 use rampart_memory::{Frame, FrameBlock, Order};
 
 pub use local::{LOCAL_BATCH, LOCAL_HIGH};
-pub use steal::PAGEBLOCK;
 
 use crate::{Cpu, End, ListName, Mark, Migratetype, Place, Statistics, Watermarks, Zone, ZoneIndex};
 use lists::Lists;
 use state::{Begins, State};
+
+/// A pageblock: the frames that have one migratetype, 2 MiB as on x86-64.
+pub const PAGEBLOCK: Order = Order::new(9).expect("9 is an order");
 
 /// The allocator of one zone. Every block that it is asked about lies in the zone: its owner sees to that.
 pub struct ZoneAllocator<M> {

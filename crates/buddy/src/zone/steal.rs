@@ -5,11 +5,8 @@
 use rampart_memory::Order;
 
 use super::state::Begins;
-use super::{ZoneAllocator, span};
+use super::{PAGEBLOCK, ZoneAllocator, span};
 use crate::{End, Mark, Migratetype};
-
-/// A pageblock: the frames that have one migratetype, 2 MiB as on x86-64.
-pub const PAGEBLOCK: Order = Order::new(9).expect("9 is an order");
 
 impl<M: Mark> ZoneAllocator<M> {
     /// Picks the largest block of another migratetype and claims what goes with it. Says which block, still on its list, from

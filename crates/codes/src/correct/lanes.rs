@@ -5,7 +5,7 @@
 //! the stored parity itself. The page tells the two apart by its CRC: the first guess is line 0, the second the parity,
 //! each in all lanes at once.
 
-use super::line_of;
+use super::syndrome::line_of;
 use crate::PageBits;
 
 /// The number of the parity's line.

@@ -3,7 +3,7 @@
 //! If line `i` alone is wrong, the syndrome of P is what it was changed by, and that of Q is the same times 2^(63-i). So
 //! every byte of the two must tell the same `i`.
 
-use super::line_of;
+use super::syndrome::line_of;
 use crate::gf256::{exponent_between, times_power};
 use crate::{LINE_BYTES, PAGE_LINES, PageBits};
 

@@ -17,12 +17,11 @@
 
 mod lanes;
 mod lines;
+mod syndrome;
 mod words;
 
-use rampart_memory::{LineBits, LineData};
-
 use crate::scheme::Codes;
-use crate::{Codec, LINE_BYTES, Page, PageBits, PageData, Scheme};
+use crate::{Codec, Page, PageBits, PageData, Scheme};
 
 /// What became of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,13 +120,6 @@ fn guess(scheme: Scheme, syndrome: &[u8], number: usize) -> PageBits {
         Scheme::CrcSecded => words::flipped(syndrome),
         Scheme::CrcHamming => lanes::flipped(syndrome, number == 0),
     }
-}
-
-/// Line `index` of a syndrome, as bits.
-fn line_of(syndrome: &[u8], index: usize) -> LineBits {
-    let bytes = &syndrome[index * LINE_BYTES..][..LINE_BYTES];
-    let word = |i: usize| u64::from_le_bytes(bytes[8 * i..][..8].try_into().expect("eight bytes"));
-    LineBits(LineData(std::array::from_fn(word)))
 }
 
 #[cfg(test)]

@@ -9,7 +9,8 @@ use std::arch::aarch64::{
 use std::arch::asm;
 use std::arch::is_aarch64_feature_detected;
 
-use super::pass::{Crc, GROUPS, Job, perform};
+use super::accumulator::{Crc, GROUPS};
+use super::pass::{Job, perform};
 use super::portable::{ByTables, Word};
 use super::transposed::{self, Lanes};
 use super::vector::{Secded, Vector};

@@ -4,7 +4,7 @@
 //! **Idea.** The low three bits of a line's number say where it stands in its group of eight, the high three which group
 //! that is. So each group gives four sums, and the high bits' sums are made at the end, of the groups' sums.
 
-use super::pass::{Check, GROUP_LINES, GROUPS};
+use super::accumulator::{Check, GROUP_LINES, GROUPS};
 use super::vector::Vector;
 use crate::LINE_BYTES;
 

@@ -1,7 +1,7 @@
 //! The inner loops, one set for each generation of processors; all of this crate's `unsafe` is here.
 //!
 //! A code is written once, over what an instruction set provides ([`vector::Vector`], [`transposed::Lanes`],
-//! [`pass::Crc`]). An instruction set is a file that provides it. Pages are read through raw pointers only.
+//! [`accumulator::Crc`]). An instruction set is a file that provides it. Pages are read through raw pointers only.
 
 #[cfg(target_arch = "aarch64")]
 #[path = "aarch64.rs"]
@@ -11,6 +11,7 @@ mod arch;
 mod arch;
 #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
 compile_error!("write the `arch` module of this processor beside theirs; the portable kernel alone is enough");
+mod accumulator;
 mod engine;
 mod hamming;
 mod page;

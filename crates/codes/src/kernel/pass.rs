@@ -14,19 +14,11 @@
 //! finds them in the first cache; and an instruction set has to provide a handful of operations ([`Vector`]) and one
 //! way of computing a CRC ([`Crc`]), not a function for each scheme.
 
+use super::accumulator::{Check, Crc, GROUP_BYTES, GROUP_LINES, GROUPS};
 use super::hamming::Hamming;
 use super::plus_q::PlusQ;
 use super::vector::{Secded, Vector};
-use crate::{LINE_BYTES, PAGE_LINES, Scheme};
-
-/// Lines that are taken at once.
-pub(super) const GROUP_LINES: usize = 8;
-
-/// Bytes that are taken at once.
-pub(super) const GROUP_BYTES: usize = GROUP_LINES * LINE_BYTES;
-
-/// How many times that makes a page.
-pub(super) const GROUPS: usize = PAGE_LINES / GROUP_LINES;
+use crate::{LINE_BYTES, Scheme};
 
 /// What to do with a page.
 #[derive(Clone, Copy, Debug)]
@@ -39,44 +31,6 @@ pub(super) struct Job {
     pub ahead: *const u8,
     /// Where to write what corrects.
     pub check: *mut u8,
-}
-
-/// A CRC in the making, from a state of zero. It may take the page's bytes in any order.
-pub(super) trait Crc {
-    fn begin() -> Self;
-
-    /// Takes one more eighth of the page.
-    ///
-    /// # Safety
-    /// The processor has the instruction set; `page` is a page that may be read, and `group` is less than 8.
-    unsafe fn take(&mut self, page: *const u8, group: usize);
-
-    /// The state after the whole page.
-    ///
-    /// # Safety
-    /// The processor has the instruction set.
-    unsafe fn finish(self) -> u32;
-}
-
-/// What corrects, in the making.
-pub(super) trait Check {
-    /// # Safety
-    /// The processor has the instruction set.
-    unsafe fn begin() -> Self;
-
-    /// Takes eight lines more.
-    ///
-    /// # Safety
-    /// 1. The processor has the instruction set.
-    /// 2. `lines` are the page's lines from `8 * group` on, aligned to 64 bytes, and may be read.
-    /// 3. `check` has room for the bytes of the scheme.
-    unsafe fn take(&mut self, lines: *const u8, group: usize, check: *mut u8);
-
-    /// Writes what is left to write.
-    ///
-    /// # Safety
-    /// The processor has the instruction set, and `check` has room for the bytes of the scheme.
-    unsafe fn finish(self, check: *mut u8);
 }
 
 /// Nothing corrects.

@@ -5,7 +5,7 @@
 //! groups' sums do not wait for one another. **Why this way.** The one product with 2^4 a group costs less than the three
 //! doublings in a row that it takes out of the chain.
 
-use super::pass::{Check, GROUP_LINES};
+use super::accumulator::{Check, GROUP_LINES};
 use super::vector::Vector;
 use crate::LINE_BYTES;
 

@@ -1,6 +1,6 @@
 //! For every processor: eight bytes in a 64-bit register, and tables for the CRC.
 
-use super::pass::{Crc, GROUP_BYTES};
+use super::accumulator::{Crc, GROUP_BYTES};
 use super::vector::{Secded, Vector};
 use crate::crc::TABLES;
 use crate::gf256::POLYNOMIAL;

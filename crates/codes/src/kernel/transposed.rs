@@ -6,7 +6,7 @@
 //! that are turned by five bits are turned by two, joined by those for three, turned by one, joined by those for two, and so
 //! on: five turns of one bit each in all. **Why this way.** Shuffles inside lanes are what every instruction set has.
 
-use super::pass::GROUP_BYTES;
+use super::accumulator::GROUP_BYTES;
 use super::vector::Vector;
 use crate::hsiao::turned_by;
 

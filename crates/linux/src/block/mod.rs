@@ -7,7 +7,9 @@
 //! between two of them; how many to take, and when to give back, is decided above.
 
 pub(crate) mod mapping;
+mod page_kind;
 mod pin;
+mod pinning;
 mod registered;
 
 use std::ops::Range;
@@ -17,34 +19,12 @@ use rampart_memory::{Bytes, FRAME_BYTES, Frame};
 use rustix::io::Errno;
 use rustix::mm::Advice;
 
-use self::mapping::{HUGE_BYTES, Mapping};
+use self::mapping::Mapping;
+pub use self::page_kind::PageKind;
 use self::pin::Pin;
-pub use self::pin::{PinRefusal, PinReport, Pinning};
+pub use self::pinning::{PinRefusal, PinReport, Pinning};
 use crate::pagemap::Pagemap;
 use crate::{Error, PAGE_BYTES, check_page_size};
-
-/// What a block is mapped with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum PageKind {
-    /// Pages of 4 KiB.
-    Base,
-    /// Transparent huge pages of 2 MiB where the kernel has them to give, pages of 4 KiB elsewhere.
-    #[default]
-    Huge,
-    /// Pages of 2 MiB from the pool that the administrator reserved (`vm.nr_hugepages`), or none.
-    HugeTlb,
-}
-
-impl PageKind {
-    /// What the size of a block must be a multiple of.
-    #[must_use]
-    pub const fn granule(self) -> Bytes {
-        match self {
-            Self::Base | Self::Huge => Bytes::new(FRAME_BYTES),
-            Self::HugeTlb => Bytes::new(HUGE_BYTES as u64),
-        }
-    }
-}
 
 /// Memory of this process that is wholly present, at an address that is a multiple of 2 MiB.
 ///

@@ -9,69 +9,10 @@
 //! Where the ring is forbidden, pages of the kernel's huge-page pool are the next best, which compaction leaves alone,
 //! and `mlock` is the last. [`Pinning`] says what was had.
 
-use rustix::io::Errno;
-use serde::Serialize;
-
-use super::PageKind;
 use super::mapping::Mapping;
+use super::page_kind::PageKind;
+use super::pinning::{PinRefusal, Pinning};
 use super::registered::Registration;
-
-/// What holds the pages of a block in their frames, from nothing to the best.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, displaydoc::Display)]
-pub enum Pinning {
-    /// not pinned: pages may move and be swapped out
-    #[default]
-    None,
-    /// locked by mlock: in memory, but pages may move when the kernel compacts memory
-    Locked,
-    /// huge pages of the reserved pool: only offlining of memory moves them
-    HugeTlb,
-    /// registered as buffers of an io_uring: pages do not move
-    Registered,
-}
-
-impl Pinning {
-    /// Whether pages keep their frames while the kernel compacts memory.
-    #[must_use]
-    pub fn holds_frames(self) -> bool {
-        self >= Self::HugeTlb
-    }
-}
-
-/// Why a kind of pin was not had.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
-pub enum PinRefusal {
-    /// no io_uring: {0}
-    Ring(Errno),
-    /// the kernel does not register this much memory: {0}
-    Register(Errno),
-    /// the block is not of the huge-page pool
-    NotOfThePool,
-    /// the kernel does not lock this much memory: {0}
-    Lock(Errno),
-}
-
-impl PinRefusal {
-    /// What to do about it, in one line.
-    #[must_use]
-    pub fn remedy(self) -> &'static str {
-        match self {
-            Self::Ring(Errno::MFILE | Errno::NFILE) => "raise the limit of open files (ulimit -n)",
-            Self::Ring(_) => "sysctl kernel.io_uring_disabled=0; in a container, allow io_uring in its seccomp profile",
-            Self::Register(_) | Self::Lock(_) => "raise the limit of locked memory (ulimit -l), or run as root",
-            Self::NotOfThePool => "sysctl vm.nr_hugepages=N, and claim from the pool",
-        }
-    }
-}
-
-/// What [`super::Block::pin`] obtained, and why nothing better.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PinReport {
-    /// What holds the pages now.
-    pub pinning: Pinning,
-    /// What was tried first and refused, best first; empty if the best was had.
-    pub refusals: Vec<PinRefusal>,
-}
 
 /// A pin that is held; it must be dropped before its mapping.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use io_uring::IoUring;
 use rustix::io::Errno;
 
 use super::mapping::Mapping;
-use super::pin::PinRefusal;
+use super::pinning::PinRefusal;
 
 /// The largest buffer that the kernel registers: 1 GiB (`io_uring_register(2)`, IORING_REGISTER_BUFFERS).
 const BUFFER_BYTES: usize = 1 << 30;

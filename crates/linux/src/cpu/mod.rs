@@ -21,14 +21,9 @@ use serde::Serialize;
 pub use self::scheduling::{Scheduling, schedule_as};
 pub use self::time::{busy, own};
 pub use self::tsc::Tsc;
+pub use crate::cpu_number::Cpu;
 use crate::roots::require;
 use crate::{Error, Roots};
-
-/// A CPU, by the kernel's number: one hardware thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, displaydoc::Display)]
-#[serde(transparent)]
-#[displaydoc("CPU {0}")]
-pub struct Cpu(pub u32);
 
 /// Binds the calling thread to one CPU.
 ///
@@ -88,6 +83,10 @@ impl Clock for SystemClock {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Timestamp::from_micros(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
     }
+
+    fn stopwatch(&self) -> Duration {
+        since_boot(ClockId::Monotonic)
+    }
 }
 
 /// The machine's clock as it was when this was made, carried on by the time since boot: nobody sets it back or forward, and
@@ -100,18 +99,23 @@ pub struct SteadyClock {
 
 impl Default for SteadyClock {
     fn default() -> Self {
-        Self { began: SystemClock.now(), booted: since_boot() }
+        Self { began: SystemClock.now(), booted: since_boot(ClockId::Boottime) }
     }
 }
 
 impl Clock for SteadyClock {
     fn now(&self) -> Timestamp {
-        self.began.after(since_boot().saturating_sub(self.booted))
+        self.began.after(since_boot(ClockId::Boottime).saturating_sub(self.booted))
+    }
+
+    fn stopwatch(&self) -> Duration {
+        since_boot(ClockId::Monotonic)
     }
 }
 
-fn since_boot() -> Duration {
-    let time = clock_gettime(ClockId::Boottime);
+/// By a clock of the kernel that counts from boot: `Boottime` counts while the machine is suspended, `Monotonic` does not.
+fn since_boot(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
     Duration::try_from(time).expect("the time since boot is not negative")
 }
 
@@ -178,6 +182,17 @@ mod tests {
         let clock = SteadyClock::default();
         let (first, machine, second) = (clock.now(), SystemClock.now(), clock.now());
         assert!(first <= second && machine.since(first) < Duration::from_secs(60));
+    }
+
+    #[test]
+    fn a_stopwatch_measures_what_a_thread_sleeps() {
+        let clocks: [&dyn Clock; 2] = [&SystemClock, &SteadyClock::default()];
+        for clock in clocks {
+            let began = clock.stopwatch();
+            thread::sleep(Duration::from_millis(3));
+            let slept = clock.stopwatch().checked_sub(began).expect("it goes forward");
+            assert!((Duration::from_millis(3)..Duration::from_secs(60)).contains(&slept), "{slept:?}");
+        }
     }
 
     #[test]

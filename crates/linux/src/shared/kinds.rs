@@ -13,8 +13,8 @@ use super::{SharedRange, guarded, map_for_us_alone, map_zeros_over};
 use crate::Error;
 use crate::PAGE_BYTES;
 use crate::program::replace;
+use crate::span::Span;
 use crate::userfaultfd::{Modes, Wake};
-use crate::vault::Span;
 
 /// Pages that are made ordinary at once: 64 MiB, twice which is in memory meanwhile. Each time adds a mapping to those that the kernel
 /// allows.

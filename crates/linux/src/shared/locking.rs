@@ -7,8 +7,8 @@ use rustix::mm::Advice;
 
 use super::{SharedRange, guarded, map_for_us_alone};
 use crate::Error;
+use crate::span::Span;
 use crate::userfaultfd::{Wake, Wanted};
-use crate::vault::Span;
 
 /// What becomes of the first write to a page that is given.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::vault::Span;
+use crate::span::Span;
 
 /// Words of 64 pages in a piece.
 const WORDS: usize = 512;

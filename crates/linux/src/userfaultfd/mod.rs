@@ -19,6 +19,7 @@ mod features;
 mod message;
 mod open;
 mod requests;
+mod route;
 mod scan;
 mod stop;
 
@@ -31,8 +32,8 @@ use crate::Error;
 
 pub use features::{Features, Modes};
 pub use message::{Cause, Fault, Message, Messages};
-pub use open::{Reach, Route};
 pub use requests::{Area, MoveError, MoveRefusal, Wake};
+pub use route::{Reach, Route};
 pub use scan::{PageRun, PageScan, PageState, Runs, Wanted};
 pub use stop::Stop;
 

@@ -31,7 +31,6 @@
 
 mod moves;
 mod options;
-mod span;
 mod taking;
 mod unlocking;
 mod writes;
@@ -50,9 +49,9 @@ use crate::program::{ProgramRange, Window};
 use crate::userfaultfd::{Area, Cause, Message, Messages, PageScan, Route, Stop, Userfaultfd, Waited, Wake};
 use crate::{Error, PageKind, Pagemap, Roots, check_page_size};
 
+pub use crate::span::{HUGE_PAGES, Span};
 pub use moves::{Fate, Tally};
 pub use options::{Tracking, VaultOptions};
-pub use span::{HUGE_PAGES, Span};
 
 /// The two places that a page can be in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

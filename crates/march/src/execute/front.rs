@@ -1,4 +1,4 @@
-//! One step over a range of positions: three places that move together.
+//! The steps of an element, each over a range of positions: three places that move together.
 //!
 //! ```text
 //!          flushed              at      at + AHEAD
@@ -14,18 +14,47 @@ use std::ops::{ControlFlow, Range};
 use rampart_memory::fault::LineAccess;
 use rampart_memory::{LINES_PER_FRAME, LineData};
 
+use super::arch;
 use super::ground::Eviction;
 use super::region::Stretch;
 use super::steps::Step;
 use super::sweep::Sweep;
 use super::watch::Log;
-use super::{AHEAD, arch};
+
+/// How many visits ahead lines are prefetched: 1 KiB, which covers the latency of the DRAM.
+const AHEAD: u64 = 16;
 
 /// How far the flush stays behind the visits in a batch, in lines.
 const OPEN_IN_BATCH: u64 = LINES_PER_FRAME;
 
 /// How many lines the inner loop visits before whoever watches may stop it: 256 KiB.
 const MOST_AT_ONCE: u64 = 4096;
+
+impl Sweep<'_> {
+    /// All operations on the lines without emulated faults.
+    pub(super) fn run(&self, log: &mut Log<'_>) -> ControlFlow<()> {
+        let lines = self.ground.region.lines();
+        let batch = if self.in_batches() { self.ground.open } else { lines };
+        let mut start = 0;
+        while start < lines {
+            let end = lines.min(start + batch);
+            for step in self.steps {
+                self.step(step, start..end, log)?;
+            }
+            start = end;
+        }
+        let evicts = self.steps.last().is_some_and(|step| self.ground.eviction(step) != Eviction::None);
+        if evicts && self.walk.is_strided() {
+            self.ground.flush_all();
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// One step on the lines at some positions, except those with emulated faults.
+    pub(super) fn step(&self, step: &Step, positions: Range<u64>, log: &mut Log<'_>) -> ControlFlow<()> {
+        Front::new(self, step, positions).run(log)
+    }
+}
 
 /// How far a step has come in a range of positions: those before `flushed` are out of the caches, those before `at` are
 /// visited.

@@ -65,9 +65,6 @@ use self::watch::Log;
 pub use self::watch::{Mismatch, Outcome, Watch};
 use crate::{Direction, Order, Part, Pass, Visit};
 
-/// How many visits ahead lines are prefetched: 1 KiB, which covers the latency of the DRAM.
-const AHEAD: u64 = 16;
-
 /// How many visits ahead a line may be read at most: by our prefetch, by the prefetcher in the cache (20 lines), and by
 /// the processor that runs ahead of the loop (a reorder buffer of 512 operations holds some 27 visits).
 const READ_AHEAD: u64 = 63;

@@ -13,8 +13,7 @@ use std::ops::{ControlFlow, Range};
 use rampart_memory::fault::Emulator;
 use rampart_memory::{LineData, RegionLine};
 
-use super::front::Front;
-use super::ground::{Eviction, Ground};
+use super::ground::Ground;
 use super::region::Stretch;
 use super::steps::{Read, Step};
 use super::walk::Walk;
@@ -57,33 +56,9 @@ impl Sweep<'_> {
         ControlFlow::Continue(())
     }
 
-    /// All operations on all other lines.
-    pub(super) fn run(&self, log: &mut Log<'_>) -> ControlFlow<()> {
-        let lines = self.ground.region.lines();
-        let batch = if self.in_batches() { self.ground.open } else { lines };
-        let mut start = 0;
-        while start < lines {
-            let end = lines.min(start + batch);
-            for step in self.steps {
-                self.step(step, start..end, log)?;
-            }
-            start = end;
-        }
-        let evicts = self.steps.last().is_some_and(|step| self.ground.eviction(step) != Eviction::None);
-        if evicts && self.walk.is_strided() {
-            self.ground.flush_all();
-        }
-        ControlFlow::Continue(())
-    }
-
     /// Whether each step is done to a batch of lines before the next step.
     pub(super) const fn in_batches(&self) -> bool {
         self.steps.len() > 1
-    }
-
-    /// One step on the lines at some positions, except those with emulated faults.
-    pub(super) fn step(&self, step: &Step, positions: Range<u64>, log: &mut Log<'_>) -> ControlFlow<()> {
-        Front::new(self, step, positions).run(log)
     }
 
     /// Flushes the lines at some positions.

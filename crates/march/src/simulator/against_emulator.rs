@@ -5,7 +5,7 @@ use std::time::Duration;
 use rampart_memory::fault::{self, FaultKind, Idempotent, LineSpan, PlacedFault};
 use rampart_memory::{LineBit, RegionLine};
 
-use super::fault::{AddressFault, CELLS, Cell, Effect, Fault, Floating, Primitive, Sensitizer, Wired};
+use super::fault::{AddressFault, CELLS, Cell, Effect, Fault, Floating, Primitive, Sensitizer, Wired, cells};
 use super::{Kind, list, world};
 use crate::coverage::promises;
 use crate::execute::{Method, Settings};
@@ -75,14 +75,13 @@ fn emulated_address(address: &AddressFault) -> fault::AddressFault {
         Wired::And => fault::Wired::And,
         Wired::Or => fault::Wired::Or,
     };
-    let reaching = |wanted: &dyn Fn(Cell, u8) -> bool| {
-        list::cells().find(|&cell| wanted(cell, address.reaches[usize::from(cell.0)]))
-    };
+    let reaching =
+        |wanted: &dyn Fn(Cell, u8) -> bool| cells().find(|&cell| wanted(cell, address.reaches[usize::from(cell.0)]));
     let none = reaching(&|_, cells| cells == 0);
     let two = reaching(&|_, cells| cells.count_ones() == 2);
     let other_than = |cell: Cell| {
-        let cells = address.reaches[usize::from(cell.0)] & !(1 << cell.0);
-        line(list::cells().find(|other| cells == 1 << other.0).expect("one other cell"))
+        let reached = address.reaches[usize::from(cell.0)] & !(1 << cell.0);
+        line(cells().find(|other| reached == 1 << other.0).expect("one other cell"))
     };
     match (none.map(line), two) {
         (Some(line), None) => fault::AddressFault::NoCell { line, floating },

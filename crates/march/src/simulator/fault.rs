@@ -15,6 +15,16 @@ pub(super) const CELLS: u8 = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Cell(pub(super) u8);
 
+/// All cells.
+pub(super) fn cells() -> impl Iterator<Item = Cell> {
+    (0..CELLS).map(Cell)
+}
+
+/// Every aggressor and victim.
+pub(super) fn cell_pairs() -> impl Iterator<Item = (Cell, Cell)> {
+    cells().flat_map(|a| cells().filter(move |&v| a != v).map(move |v| (a, v)))
+}
+
 /// S: what sets a fault off, on the cell that it is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sensitizer {
@@ -29,6 +39,11 @@ pub(super) enum Sensitizer {
     /// Such a write, and at once a read of the same cell: two operations, so a *dynamic* fault.
     WriteRead(bool, bool),
 }
+
+pub(super) const BITS: [bool; 2] = [false, true];
+pub(super) const TRANSITIONS: [Sensitizer; 2] = [Sensitizer::Write(false, true), Sensitizer::Write(true, false)];
+pub(super) const NON_TRANSITIONS: [Sensitizer; 2] = [Sensitizer::Write(false, false), Sensitizer::Write(true, true)];
+pub(super) const READS: [Sensitizer; 2] = [Sensitizer::Read(false), Sensitizer::Read(true)];
 
 /// F and R: what goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,8 +4,10 @@
 //! static ones follow S. Hamdioui et al., *Linked faults in random access memories*, IEEE Trans. CAD 23(5), 2004.
 
 use super::Kind;
-use super::fault::{Cell, Effect, Primitive, Sensitizer, bad_read, disturb, inversion, transition, write_disturb};
-use super::list::{BITS, NON_TRANSITIONS, READS, TRANSITIONS, cell_pairs, cells};
+use super::fault::{
+    BITS, Cell, Effect, NON_TRANSITIONS, Primitive, READS, Sensitizer, TRANSITIONS, bad_read, cell_pairs, cells,
+    disturb, inversion, transition, write_disturb,
+};
 
 /// Every pair of a linked kind; `None` for the other kinds.
 pub(super) fn pairs(kind: Kind) -> Option<Vec<[Primitive; 2]>> {

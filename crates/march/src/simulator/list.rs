@@ -1,15 +1,12 @@
 //! Every fault of each kind that four cells can have.
 
 use super::fault::{
-    AddressFault, CELLS, Cell, Effect, Fault, Floating, Primitive, Sensitizer, Wired, bad_read, bad_read_after_write,
-    disturb, forced_state_coupling, inversion, retention, state_coupling, stuck_at, transition, write_disturb,
+    AddressFault, BITS, Cell, Effect, Fault, Floating, NON_TRANSITIONS, Primitive, READS, Sensitizer, TRANSITIONS,
+    Wired, bad_read, bad_read_after_write, cell_pairs, cells, disturb, forced_state_coupling, inversion, retention,
+    state_coupling, stuck_at, transition, write_disturb,
 };
 use super::{Kind, linked};
 
-pub(super) const BITS: [bool; 2] = [false, true];
-pub(super) const TRANSITIONS: [Sensitizer; 2] = [Sensitizer::Write(false, true), Sensitizer::Write(true, false)];
-pub(super) const NON_TRANSITIONS: [Sensitizer; 2] = [Sensitizer::Write(false, false), Sensitizer::Write(true, true)];
-pub(super) const READS: [Sensitizer; 2] = [Sensitizer::Read(false), Sensitizer::Read(true)];
 const READ_EFFECTS: [Effect; 3] = [Effect::InvertsAndMisreads, Effect::Inverts, Effect::Misreads];
 
 /// Every fault of a kind.
@@ -62,15 +59,6 @@ pub(super) fn simple(kind: Kind) -> Vec<Primitive> {
         | Kind::LinkedTransitionInversion
         | Kind::LinkedStatic => vec![],
     }
-}
-
-pub(super) fn cells() -> impl Iterator<Item = Cell> {
-    (0..CELLS).map(Cell)
-}
-
-/// Every aggressor and victim.
-pub(super) fn cell_pairs() -> impl Iterator<Item = (Cell, Cell)> {
-    cells().flat_map(|a| cells().filter(move |&v| a != v).map(move |v| (a, v)))
 }
 
 /// What may be written over what.

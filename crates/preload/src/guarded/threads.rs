@@ -106,10 +106,10 @@ impl Live {
         let known: &'static Known = Box::leak(Box::new(Known::begin(shared.folder(), shared.counts)?));
         let pool = memory.pool(shared, known)?;
         shared.is_of(memory);
-        let clock = SteadyClock::default();
+        let clock: &'static SteadyClock = Box::leak(Box::new(SteadyClock::default()));
         let suspects = Suspects::from_environment(shared, known)?;
         let engine = memory.engine(pool, known, Arc::clone(&suspects));
-        let guard = Guard::new(engine, layout, knobs, shared.counts, shared, clock.now());
+        let guard = Guard::new(engine, layout, knobs, shared.counts, shared, clock);
         let live: &'static Self = Box::leak(Box::new(Self {
             guard,
             shared,
@@ -117,7 +117,7 @@ impl Live {
             suspects,
             recorder: Mutex::new(Recorder::from_environment(clock.now())),
             memory,
-            clock,
+            clock: *clock,
             stop: Stop::new().map_err(|error| error.to_string())?,
             keeper: OnceLock::new(),
             keeper_id: OnceLock::new(),

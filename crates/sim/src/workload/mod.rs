@@ -20,7 +20,7 @@ mod mixes;
 mod spec;
 
 pub use mixes::{MIXES, Mix, PAIRS};
-pub use spec::SPEC;
+pub use spec::{SPEC, find};
 
 /// Frames in the 1 GB that table 3 gives shares of.
 const GIGABYTE: f64 = 262_144.0;
@@ -118,19 +118,6 @@ pub struct Rates {
     pub swing: f64,
     /// The share of its time that is memory alone.
     pub memory: f64,
-}
-
-/// The program of this name. Table 7 spells some differently.
-#[must_use]
-pub fn find(name: &str) -> Option<&'static Program> {
-    let known = match name {
-        "libquant" => "libquantum",
-        "cactus" => "cactusADM",
-        "gems" | "GemsFDTD" => "gemsFDTD",
-        "caclulix" => "calculix",
-        other => other,
-    };
-    SPEC.iter().find(|program| program.name == known)
 }
 
 impl Program {

@@ -34,6 +34,19 @@ pub const SPEC: [Program; 28] = [
     program("cactusADM", 2395.7, 98.7, 0.4, Demand::Medium, Intensity::Mixed),
 ];
 
+/// The program of this name. Table 7 spells some differently.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Program> {
+    let known = match name {
+        "libquant" => "libquantum",
+        "cactus" => "cactusADM",
+        "gems" | "GemsFDTD" => "gemsFDTD",
+        "caclulix" => "calculix",
+        other => other,
+    };
+    SPEC.iter().find(|program| program.name == known)
+}
+
 const fn program(
     name: &'static str,
     seconds: f64,

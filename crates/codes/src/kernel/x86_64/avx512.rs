@@ -8,7 +8,7 @@ use std::arch::x86_64::{
     _mm512_unpacklo_epi64, _mm512_xor_si512,
 };
 
-use super::{PAIRS, prefetch};
+use super::sse::{PAIRS, prefetch};
 use crate::gf256::{POLYNOMIAL, TIMES_16};
 use crate::kernel::transposed::{self, Lanes};
 use crate::kernel::vector::{Secded, Vector};

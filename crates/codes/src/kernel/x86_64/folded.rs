@@ -10,7 +10,7 @@ use std::arch::x86_64::{_mm_set_epi64x, _mm512_castsi512_si128};
 use super::streams::{state, state_of};
 use crate::LINE_BYTES;
 use crate::crc::fold_by;
-use crate::kernel::pass::{Crc, GROUP_BYTES};
+use crate::kernel::accumulator::{Crc, GROUP_BYTES};
 
 /// Lines that are folded at once.
 const LINES: usize = 4;

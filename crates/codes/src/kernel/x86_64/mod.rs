@@ -7,8 +7,6 @@ mod gfni;
 mod sse;
 mod streams;
 
-use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-
 use self::avx2::Ymm;
 use self::avx512::Zmm;
 use self::folded::Folded;
@@ -108,13 +106,3 @@ unsafe fn perform_sse42(job: &Job) -> u32 {
     // SAFETY: it is the same contract.
     unsafe { perform::<Streams, Xmm, 4>(job) }
 }
-
-/// Never faults, whatever the address.
-#[inline(always)]
-fn prefetch(line: *const u8) {
-    // SAFETY: every x86-64 has SSE; a prefetch is a hint.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
-}
-
-/// In each lane, the bytes of both words in turn.
-const PAIRS: [u8; 16] = [0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15];

@@ -1,15 +1,25 @@
 //! Registers of 16 bytes, with SSSE3, which every processor with SSE4.2 has.
 
 use std::arch::x86_64::{
-    __m128i, _mm_add_epi8, _mm_and_si128, _mm_cmpgt_epi8, _mm_load_si128, _mm_loadu_si128, _mm_set1_epi8,
-    _mm_setzero_si128, _mm_shuffle_epi8, _mm_srli_epi16, _mm_storeu_si128, _mm_sub_epi8, _mm_unpackhi_epi16,
-    _mm_unpackhi_epi32, _mm_unpackhi_epi64, _mm_unpacklo_epi16, _mm_unpacklo_epi32, _mm_unpacklo_epi64, _mm_xor_si128,
+    __m128i, _MM_HINT_T0, _mm_add_epi8, _mm_and_si128, _mm_cmpgt_epi8, _mm_load_si128, _mm_loadu_si128, _mm_prefetch,
+    _mm_set1_epi8, _mm_setzero_si128, _mm_shuffle_epi8, _mm_srli_epi16, _mm_storeu_si128, _mm_sub_epi8,
+    _mm_unpackhi_epi16, _mm_unpackhi_epi32, _mm_unpackhi_epi64, _mm_unpacklo_epi16, _mm_unpacklo_epi32,
+    _mm_unpacklo_epi64, _mm_xor_si128,
 };
 
-use super::{PAIRS, prefetch};
 use crate::gf256::{POLYNOMIAL, TIMES_16};
 use crate::kernel::transposed::{self, Lanes};
 use crate::kernel::vector::{Secded, Vector};
+
+/// Never faults, whatever the address.
+#[inline(always)]
+pub(super) fn prefetch(line: *const u8) {
+    // SAFETY: every x86-64 has SSE; a prefetch is a hint.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
+}
+
+/// In each lane, the bytes of both words in turn.
+pub(super) const PAIRS: [u8; 16] = [0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15];
 
 #[derive(Clone, Copy)]
 pub(super) struct Xmm(__m128i);

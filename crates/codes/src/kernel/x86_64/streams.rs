@@ -12,7 +12,7 @@ use std::arch::x86_64::{
 };
 
 use crate::crc::{advance_by, fold_by};
-use crate::kernel::pass::{Crc, GROUP_BYTES, GROUPS};
+use crate::kernel::accumulator::{Crc, GROUP_BYTES, GROUPS};
 use crate::{LINE_BYTES, PAGE_BYTES};
 
 const HALF: usize = PAGE_BYTES / 2;

@@ -3,7 +3,7 @@
 //! **Problem.** The frame that the kernel gives for a page may be bad, and to test it takes a hundred times as long as to touch
 //! it. **Idea.** Memory is tested ahead of the program ([`Stock`] says how much); a page that is used for the first time is
 //! *moved* there, and a move carries the frame. Pages that the program keeps are put on tested frames while they are locked, and
-//! the frames that they were on are tested then ([`rampart_guard::guard::renewal`]). A frame that fails stays on the shelf for as
+//! the frames that they were on are tested then ([`rampart_guard::Renewal`]). A frame that fails stays on the shelf for as
 //! long as the process lives. **Why this way.** All tests are of memory that is nobody's, so they may destroy what it holds and
 //! take their time; COMeT takes frames from the kernel's free lists for the same reason (000_fb6e5fb08980d1bc.txt, 3.3).
 //!

@@ -1,0 +1,13 @@
+//! How large a page is, and how many lines it has.
+
+/// Bytes of a page.
+pub const PAGE_BYTES: usize = 4096;
+
+/// Lines of a page.
+pub const PAGE_LINES: usize = 64;
+
+/// Bytes of a line.
+pub(crate) const LINE_BYTES: usize = PAGE_BYTES / PAGE_LINES;
+
+const _: () = assert!(PAGE_BYTES as u64 == rampart_memory::FRAME_BYTES);
+const _: () = assert!(PAGE_LINES as u64 == rampart_memory::LINES_PER_FRAME);

@@ -1,0 +1,227 @@
+//! What the threads of a guard call: [`Guard::fault`], [`Guard::keep`], and what goes over the whole range.
+//!
+//! The *handler* answers faults, the *keeper* locks what was opened, makes its codes and opens ahead of the program
+//! (002_55d5eb8104b64c01.txt, listings 4.3 and 4.4, and 4.4.4 for the second). [`transitions`](crate::transitions)
+//! has the states of a block.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rampart_codes::{Codec, PageData};
+use rampart_memory::{Clock, Timestamp};
+
+use crate::engine::Engine;
+use crate::policy::limit::Cap;
+use crate::policy::prefetch::Course;
+use crate::policy::prefetch::streams::Ahead;
+use crate::policy::unlocked_queue::{Opening, Openings};
+use crate::settings::pages::{Knobs, OnError};
+use crate::state::layout::{BlockIndex, Layout, PageIndex, Span};
+use crate::state::table::{State, Table};
+use crate::state::units::Units;
+use crate::telemetry::accesses::Touch;
+use crate::telemetry::counts::{Counter, Counts};
+use crate::telemetry::observer::Witness;
+use crate::telemetry::samples::Sample;
+use crate::transitions::unlock::Why;
+use crate::transitions::{Guard, Served};
+
+impl<'a, E: Engine> Guard<'a, E> {
+    /// A guard over a range of which nothing is used yet. Its callers hand in the present moment. By `clock` it measures how
+    /// long its own work takes.
+    #[must_use]
+    pub fn new(
+        engine: E,
+        layout: Layout,
+        knobs: Knobs,
+        counts: &'a Counts,
+        witness: &'a dyn Witness,
+        clock: &'a (dyn Clock + Sync),
+    ) -> Self {
+        let cut = (layout.block_pages(), layout.unit_pages());
+        assert_eq!(cut, (knobs.block_pages, knobs.unit_pages), "the range is cut as the knobs say");
+        let most = engine.most_open();
+        let codec = Codec { scheme: knobs.scheme, engine: rampart_codes::Engine::detect() };
+        let mut zero_codes = vec![0; codec.scheme.code_bytes()].into_boxed_slice();
+        codec.encode(&(&mut PageData::ZERO.clone()).into(), &mut zero_codes);
+        Self {
+            engine,
+            most,
+            knobs,
+            codec,
+            zero_codes,
+            table: Table::new(layout),
+            openings: Mutex::new(Openings::new(Cap::asked_for(&knobs, most), knobs.interval)),
+            ahead: Mutex::new(Ahead::new(layout, knobs.ahead)),
+            rounds: Mutex::default(),
+            wanted: Mutex::default(),
+            averaged: Mutex::new(clock.now()),
+            reach: AtomicU64::new(0),
+            counts,
+            witness,
+            clock,
+        }
+    }
+
+    /// What is done about a page that cannot be corrected.
+    #[must_use]
+    pub const fn on_error(&self) -> OnError {
+        self.knobs.on_error
+    }
+
+    /// The machine below.
+    pub const fn engine(&self) -> &E {
+        &self.engine
+    }
+
+    /// Serves a fault of the program that reads or writes a page: afterwards the page is there. `before` the program is woken, which
+    /// may take the CPU from this thread, what is left to do is done.
+    pub fn fault(&self, page: PageIndex, touch: Touch, now: Timestamp, before: impl FnOnce()) -> Served {
+        let Some(block) = self.layout().block_of(page) else { return Served::Elsewhere };
+        let began = self.clock.stopwatch();
+        self.counts.add(Counter::Faults, 1);
+        self.make_room(now);
+        let unit = self.layout().unit_of(page);
+        let mut known = self.table.lock(block);
+        let comes_round = self.comes_round(block, &known, unit);
+        let course = if comes_round { Course::Stride } else { self.ahead().fault(page, now) };
+        // Where it goes on in the block in which it was, that is a course too.
+        let jumped = course == Course::Unknown && !known.goes_on_at(unit);
+        let units = self.choose_and_gather(&mut known, block, unit, course);
+        // Where the program has the page already, it is woken once that is settled.
+        let to_wake = if known.state == State::Fresh { units } else { units & self.table.closed(&known) };
+        let served = self.open(block, &mut known, units, now, Why::Wanted { page, touch, began, jumped });
+        drop(known);
+        if !comes_round {
+            self.look_ahead(self.layout().spans(block, units).next().map_or(page, Span::end));
+        }
+        before();
+        self.waited(self.took(began));
+        if served != Served::Stop {
+            self.wake(block, to_wake);
+        }
+        served
+    }
+
+    /// The program goes on after its last fault, since `now`.
+    pub fn goes_on(&self, now: Timestamp) {
+        self.ahead().goes_on(now);
+    }
+
+    /// Whether the keeper has something to do at once.
+    #[must_use]
+    pub fn is_busy(&self, now: Timestamp) -> bool {
+        let openings = self.openings();
+        openings.is_over() || openings.next(now).is_some_and(|left| left.is_zero()) || !self.wanted().is_empty()
+    }
+
+    /// Does one thing that is due: opens something ahead of the program, or locks something. Returns how long nothing will be
+    /// due unless a fault comes; zero if something is.
+    pub fn keep(&self, now: Timestamp) -> Option<Duration> {
+        self.average(now);
+        let keeps_up = !self.openings().is_far_over();
+        let soon = if keeps_up { self.wanted().next_soon() } else { None };
+        if let Some(want) = soon {
+            if self.is_still_ahead(want) {
+                self.prepare(want, now);
+            }
+            return Some(Duration::ZERO);
+        }
+        let due = self.openings().due(now);
+        if let Some(opening) = due {
+            self.close(opening, now);
+            return Some(Duration::ZERO);
+        }
+        let later = self.wanted().next_later();
+        let Some(want) = later else { return self.openings().next(now) };
+        self.prepare(want, now);
+        Some(Duration::ZERO)
+    }
+
+    /// A block that the program has used since before the guard began, unless it has faulted on it since.
+    pub fn adopt(&self, block: BlockIndex, now: Timestamp) {
+        if self.take_in(block, State::Used) {
+            self.openings().opened_ahead(Opening { block, units: self.layout().all_units() }, now);
+        }
+    }
+
+    /// As [`Guard::adopt`], of the blocks of pages that were left to the program for good.
+    pub fn adopt_left(&self, span: Span) {
+        for (block, _) in self.layout().parts(span) {
+            self.take_in(block, State::Kept);
+        }
+    }
+
+    /// A fresh block is the program's already. `false`: it is not fresh.
+    fn take_in(&self, block: BlockIndex, state: State) -> bool {
+        let mut known = self.table.lock(block);
+        let is_fresh = known.state == State::Fresh;
+        if is_fresh {
+            (known.state, known.open) = (state, self.layout().all_units());
+            self.count_pages(block);
+            self.counts.add(Counter::Open, self.layout().pages_of(known.open));
+        }
+        is_fresh
+    }
+
+    /// Flips bits of a locked page: a memory error that is made up. `false` if the page is not locked.
+    pub fn inject(&self, page: PageIndex, bits: &[u32]) -> bool {
+        self.err(page, || {
+            bits.iter().for_each(|&bit| self.engine.flip(page, bit));
+            true
+        })
+    }
+
+    /// Has the hardware give up a locked page, likewise. `false` if it is not locked, or the engine cannot make that up.
+    pub fn inject_loss(&self, page: PageIndex) -> bool {
+        self.err(page, || self.engine.give_up(page))
+    }
+
+    fn err(&self, page: PageIndex, error: impl FnOnce() -> bool) -> bool {
+        let Some(block) = self.layout().block_of(page) else { return false };
+        let known = self.table.lock(block);
+        let locked = self.table.locked(&known).has(Units::run(self.layout().unit_of(page), 1));
+        let erred = locked && error();
+        self.counts.add(Counter::Injected, u64::from(erred));
+        erred
+    }
+
+    /// Opens all that is locked, as before a fork, and nothing is watched. A block with a page beyond correction stays, and is told, if so it was wished.
+    pub fn open_all(&self, now: Timestamp) -> Served {
+        let mut served = Served::GoesOn;
+        for block in self.table.known() {
+            let mut known = self.table.lock(block);
+            let units = self.table.closed(&known) | known.watched;
+            if !units.is_empty() && self.open_unwatched(block, &mut known, units, now) == Served::Stop {
+                served = Served::Stop;
+            }
+        }
+        served
+    }
+
+    /// Pages up to the last that was ever in use.
+    #[must_use]
+    pub fn used_pages(&self) -> u64 {
+        self.reach.load(Ordering::Relaxed) * u64::from(self.layout().block_pages())
+    }
+
+    /// Verifies all that is locked without opening it, such as before the program's end. Returns how many pages were looked at.
+    pub fn verify_all(&self) -> u64 {
+        let mut pages = 0;
+        for block in self.table.known() {
+            let mut known = self.table.lock(block);
+            let locked = self.table.locked(&known);
+            self.verify(block, &mut known, locked);
+            pages += self.layout().pages_of(locked);
+        }
+        pages
+    }
+
+    /// What was done until now.
+    #[must_use]
+    pub fn sample(&self, now: Timestamp) -> Sample {
+        self.average(now);
+        Sample { at: now, counts: self.counts.snapshot() }
+    }
+}

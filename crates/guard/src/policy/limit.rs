@@ -1,0 +1,376 @@
+//! How much may be unlocked, by what locking costs.
+//!
+//! **Problem.** What may be unlocked at once is protection against overhead: the paper tuned it by hand for each program
+//! (002_55d5eb8104b64c01.txt, 4.3.1 and tables 4.3 to 4.6), and a program changes: it scatters while it builds, sweeps while it computes,
+//! and needs more than any fixed cap for a while. **Idea.** Ask how much of the last moments the program waited for locked
+//! blocks. If that is beyond the target, and more room would have spared it, the cap grows; while it is well below, the cap
+//! shrinks step by step to the least that was asked for. A program that jumps through its memory finds a page open with the
+//! probability cap / memory, under first in, first out as under any policy that does not know the future (W. F. King, Analysis of
+//! Demand Paging Algorithms, IFIP 1971): each part of more room spares it that part of its waits, so it gets room early. A sweep
+//! that is larger than the cap is spared nothing, and gets none. Who names a target spends it: the cap is as small as the target
+//! allows, with what it costs that the kernel interrupts the program to take memory away. Who does not wants a program left
+//! alone whose need does not change: a growth that undoes a shrink makes the next shrink wait twice as long. **Why this way.**
+//! Waiting is what the user feels, and it can be measured where it happens; which blocks are hot cannot be seen without paying
+//! for it.
+
+use std::time::Duration;
+
+use rampart_memory::Timestamp;
+
+use crate::settings::pages::Knobs;
+
+/// How often the cap is thought about.
+const PERIOD: Duration = Duration::from_millis(20);
+
+/// The overhead that is taken for a program that cannot go on, where no other was asked for.
+const USUAL: f64 = 0.2;
+
+/// A program that jumps gets more room at so low an overhead. Of ranks that wait for each other by polling, each waits for its own
+/// guard only a part of the time: of two, half at most, while both stand still. And what a fault takes beside its service is more
+/// than [`AROUND`] on CPUs that are shared.
+const JUMPING: f64 = USUAL / 2.0;
+
+/// A program that waits more than it works gets more room, whether it is seen to help or not.
+const STALLED: f64 = 1.0;
+
+/// What the program waited counts for about so long, in seconds: a burst is no reason to change anything.
+const MEMORY: f64 = 1.0;
+
+/// The cap grows by this part of it each period, and shrinks by a quarter of that.
+const STEP: usize = 4;
+
+/// What a fault costs beside its service: the message, and two threads that are woken. 7 µs in all for a single page.
+const AROUND: Duration = Duration::from_micros(6);
+
+/// Rest after a growth until the next shrink, at first and at most.
+const REST: Duration = Duration::from_millis(200);
+const MOST_REST: Duration = Duration::from_secs(64);
+
+/// So small a part of what the program uses need not be locked: with less, it has no chance to work.
+const PART: usize = 20;
+
+/// So many blocks may be unlocked, however few are used.
+const FEWEST_BLOCKS: usize = 4;
+
+/// What a user wants it to cost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Target {
+    /// The cap is as asked, and grows only for a program that cannot go on with it: which needs somewhat more room than it
+    /// has, or does little but wait.
+    Cap,
+    /// Whatever it takes to keep the overhead below this part of the program's own time.
+    Overhead(f64),
+}
+
+/// The program waited for what was locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// For so long.
+    pub time: Duration,
+    /// Whether it jumped there; else it came by a sweep or a stride.
+    pub jumped: bool,
+}
+
+/// The number of units that may be unlocked.
+#[derive(Clone, Debug)]
+pub struct Cap {
+    target: Target,
+    /// What was asked for, and what of it is asked of a program of this size.
+    asked: usize,
+    fewest: usize,
+    least: usize,
+    now: usize,
+    /// Units that the program uses: there is nothing beyond.
+    used: usize,
+    /// Openings of this period, those of them that twice the room would have spared, those that were jumps, and what the program waited
+    /// for them.
+    seen: usize,
+    met: usize,
+    jumps: usize,
+    waited: Duration,
+    since: Option<Timestamp>,
+    /// The part of its time that the program waited of late.
+    share: f64,
+    rest: Duration,
+    changed: Timestamp,
+    shrunk: bool,
+    grown: u32,
+}
+
+impl Cap {
+    /// At most `asked` units, or what the target makes of it; of a small heap fewer, but not below `fewest`.
+    #[must_use]
+    pub fn new(asked: usize, fewest: usize, target: Target) -> Self {
+        assert!(asked >= 1, "a program needs something to work on");
+        let least = asked.min(fewest);
+        Self {
+            target,
+            asked,
+            fewest,
+            least,
+            now: least,
+            used: least,
+            seen: 0,
+            met: 0,
+            jumps: 0,
+            waited: Duration::ZERO,
+            since: None,
+            share: 0.0,
+            rest: REST,
+            changed: Timestamp::from_micros(0),
+            shrunk: false,
+            grown: 0,
+        }
+    }
+
+    /// The cap that the settings ask for, in units. The kernel keeps at most `most_open` openings apart, and each unit may
+    /// be one.
+    #[must_use]
+    pub fn asked_for(settings: &Knobs, most_open: usize) -> Self {
+        let target = settings.overhead.map_or(Target::Cap, |percent| Target::Overhead(f64::from(percent) / 100.0));
+        let units_of_block = (settings.block_pages / settings.unit_pages) as usize;
+        let units = usize::try_from(settings.cap.frames() / u64::from(settings.unit_pages));
+        let units = units.expect("a cap is less than all addresses");
+        Self::new(units.min(most_open), FEWEST_BLOCKS * units_of_block, target)
+    }
+
+    /// The cap.
+    #[must_use]
+    pub const fn units(&self) -> usize {
+        self.now
+    }
+
+    /// How often it grew because the program waited.
+    #[must_use]
+    pub const fn grown(&self) -> u32 {
+        self.grown
+    }
+
+    /// The program uses so many units in all: of few, fewer may be unlocked.
+    pub fn uses(&mut self, units: usize) {
+        self.least = (units / PART).max(self.fewest).min(self.asked);
+        self.now = self.now.max(self.least);
+        self.used = units;
+    }
+
+    /// The program waited for what was locked; `met`: it would not have, with twice the cap.
+    pub fn opened(&mut self, met: bool, wait: Wait) {
+        self.seen += 1;
+        self.met += usize::from(met);
+        self.jumps += usize::from(wait.jumped);
+        self.waited += wait.time + AROUND;
+    }
+
+    /// The program was interrupted for so long: a cost like waiting, where a cost was named. That room is short, only waiting says.
+    pub fn interrupted(&mut self, time: Duration) {
+        match self.target {
+            Target::Overhead(_) => self.waited += time,
+            Target::Cap => {}
+        }
+    }
+
+    /// Thinks about it, if it is time.
+    pub fn think(&mut self, now: Timestamp) {
+        let since = *self.since.get_or_insert(now);
+        let past = now.since(since);
+        if past < PERIOD {
+            return;
+        }
+        let share = (self.waited.as_secs_f64() / past.as_secs_f64()).min(1.0);
+        self.share += (share - self.share) * (1.0 - (-past.as_secs_f64() / MEMORY).exp());
+        let overhead = overhead_of(self.share);
+        let is_cheap = overhead < USUAL / 2.0 && overhead_of(share) < USUAL / 2.0;
+        // A past that was dear does not make the present so.
+        let still = share >= self.share;
+        match self.target {
+            Target::Cap if still && overhead > USUAL && 2 * self.met > self.seen => self.grow(now),
+            Target::Cap if still && overhead > JUMPING && 2 * self.jumps > self.seen => self.grow(now),
+            Target::Cap if still && overhead > STALLED => self.grow(now),
+            Target::Cap if is_cheap && now.since(self.changed) >= self.rest => self.shrink(now),
+            Target::Overhead(target) if still && overhead > target => self.grow(now),
+            Target::Overhead(target) if overhead < 0.8 * target => self.shrink(now),
+            Target::Cap | Target::Overhead(_) => {}
+        }
+        (self.seen, self.met, self.jumps, self.waited, self.since) = (0, 0, 0, Duration::ZERO, Some(now));
+    }
+
+    fn grow(&mut self, now: Timestamp) {
+        let more = (self.now + self.now.div_ceil(STEP)).min(self.used.max(self.now));
+        if more == self.now {
+            return;
+        }
+        if std::mem::take(&mut self.shrunk) {
+            self.rest = (2 * self.rest).min(MOST_REST);
+        }
+        self.now = more;
+        self.grown = self.grown.saturating_add(1);
+        self.changed = now;
+    }
+
+    /// The next step may follow at once: only what comes after a growth waits.
+    fn shrink(&mut self, now: Timestamp) {
+        if self.now == self.least {
+            return;
+        }
+        self.now = (self.now - self.now.div_ceil(4 * STEP)).max(self.least);
+        self.shrunk = true;
+        if self.now == self.least {
+            self.changed = now;
+        }
+    }
+}
+
+/// What a program that waits such a part of its time loses, as a part of the rest.
+fn overhead_of(share: f64) -> f64 {
+    share / (1.0 - share).max(1e-9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Timestamp {
+        Timestamp::from_micros(millis * 1000)
+    }
+
+    fn on_course(time: Duration) -> Wait {
+        Wait { time, jumped: false }
+    }
+
+    /// Periods in each of which the program waits this part of the time for so many openings.
+    fn periods(cap: &mut Cap, from: u64, count: u64, share: f64, met: bool) -> u64 {
+        for period in 0..count {
+            cap.think(at(from + 20 * period));
+            cap.opened(met, on_course((PERIOD.mul_f64(share)).saturating_sub(AROUND)));
+        }
+        cap.think(at(from + 20 * count));
+        from + 20 * count
+    }
+
+    #[test]
+    fn of_a_small_heap_a_twentieth_may_be_unlocked_but_never_less_than_the_fewest() {
+        let mut cap = Cap::new(16, 4, Target::Cap);
+        assert_eq!(cap.units(), 4);
+        for (uses, least) in [(10, 4), (200, 10), (1000, 16), (100_000, 16)] {
+            cap.uses(uses);
+            assert_eq!(cap.units(), least, "of {uses}");
+        }
+        assert_eq!(Cap::new(2, 4, Target::Cap).units(), 2);
+    }
+
+    #[test]
+    fn a_program_that_waits_gets_more_and_gives_it_back_when_it_does_not() {
+        let mut cap = Cap::new(4, 4, Target::Cap);
+        cap.uses(1000);
+        let now = periods(&mut cap, 0, 40, 0.9, true);
+        let grown = cap.units();
+        assert!(grown > 64, "{grown} after 0.8 s");
+        periods(&mut cap, now, 400, 0.0, false);
+        assert_eq!(cap.units(), 4);
+    }
+
+    #[test]
+    fn nothing_grows_beyond_what_the_program_uses() {
+        let mut cap = Cap::new(4, 4, Target::Cap);
+        cap.uses(10);
+        periods(&mut cap, 0, 400, 0.9, true);
+        // 4, 5, 7, 9, 10.
+        assert_eq!((cap.units(), cap.grown()), (10, 4));
+    }
+
+    #[test]
+    fn it_is_thought_about_once_in_a_period() {
+        let mut cap = Cap::new(4, 4, Target::Cap);
+        cap.uses(usize::MAX / 2);
+        for millis in 0..1000 {
+            cap.think(at(millis));
+            cap.opened(true, on_course(Duration::from_millis(1)));
+        }
+        assert!((30..=50).contains(&cap.grown()), "{} times in 50 periods", cap.grown());
+    }
+
+    #[test]
+    fn a_burst_is_no_reason_to_grow() {
+        let mut cap = Cap::new(4, 4, Target::Cap);
+        cap.uses(1000);
+        for burst in 0..20 {
+            let now = periods(&mut cap, burst * 2000, 5, 1.0, true);
+            periods(&mut cap, now, 95, 0.0, false);
+        }
+        assert_eq!(cap.grown(), 0, "100 ms of each 2 s");
+    }
+
+    #[test]
+    fn more_room_is_not_given_where_it_does_not_help_unless_a_target_was_named() {
+        let grown = |target| {
+            let mut cap = Cap::new(4, 4, target);
+            cap.uses(1_000_000);
+            periods(&mut cap, 0, 100, 0.5, false);
+            cap.grown()
+        };
+        assert_eq!(grown(Target::Cap), 0);
+        assert!(grown(Target::Overhead(0.2)) > 40);
+        assert_eq!(grown(Target::Overhead(1.2)), 0, "half of the time is an overhead of 1");
+    }
+
+    #[test]
+    fn interrupts_are_of_the_overhead_that_was_named_and_no_reason_for_more_room_otherwise() {
+        let grown = |target| {
+            let mut cap = Cap::new(4, 4, target);
+            cap.uses(1_000_000);
+            for period in 0..400 {
+                cap.think(at(20 * period));
+                cap.opened(true, on_course((PERIOD / 10).saturating_sub(AROUND)));
+                cap.interrupted(PERIOD / 10);
+            }
+            cap.grown()
+        };
+        assert!(grown(Target::Overhead(0.2)) > 40, "a tenth and a tenth of the time are an overhead of a quarter");
+        assert_eq!((grown(Target::Overhead(0.3)), grown(Target::Cap)), (0, 0));
+    }
+
+    #[test]
+    fn a_program_that_does_little_but_wait_gets_more_room_wherever_it_goes() {
+        let mut cap = Cap::new(100, 4, Target::Cap);
+        cap.uses(1_000_000);
+        periods(&mut cap, 0, 100, 0.9, false);
+        assert!(cap.units() > 10_000, "{}", cap.units());
+    }
+
+    /// A program that waits the less the more it has: `needs` blocks are what it works on. Returns the part of the time that it
+    /// waited, and the mean cap.
+    fn simulate(cap: &mut Cap, needs: f64, periods: u32) -> (f64, f64) {
+        let (mut waits, mut blocks) = (0.0, 0.0);
+        for period in 0..periods {
+            let size = f64::from(u32::try_from(cap.units()).unwrap());
+            let share = (1.0 - size / needs).clamp(0.0, 0.9);
+            (waits, blocks) = (waits + share, blocks + size);
+            cap.think(at(20 * u64::from(period)));
+            cap.opened(share > 0.0, on_course(PERIOD.mul_f64(share).saturating_sub(AROUND)));
+        }
+        (waits / f64::from(periods), blocks / f64::from(periods))
+    }
+
+    #[test]
+    fn a_target_is_spent_and_kept() {
+        for target in [0.05, 0.2, 0.5] {
+            let mut cap = Cap::new(16, 4, Target::Overhead(target));
+            cap.uses(10_000);
+            let (share, blocks) = simulate(&mut cap, 400.0, 10_000);
+            let overhead = share / (1.0 - share);
+            assert!((0.6 * target..1.2 * target).contains(&overhead), "{overhead} for {target}");
+            assert!((16.0..500.0).contains(&blocks), "{blocks} where 400 spare all of it");
+        }
+    }
+
+    #[test]
+    fn a_program_whose_need_does_not_change_is_left_alone() {
+        let mut cap = Cap::new(16, 4, Target::Cap);
+        cap.uses(1000);
+        simulate(&mut cap, 40.0, 10_000);
+        let grown = cap.grown();
+        let (share, blocks) = simulate(&mut cap, 40.0, 30_000);
+        assert!(share < 0.2 / 1.2 && blocks < 80.0, "{share} {blocks}");
+        assert!(cap.grown() - grown < 100, "{}", cap.grown() - grown);
+    }
+}

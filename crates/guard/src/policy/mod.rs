@@ -1,0 +1,9 @@
+//! Decisions: observations and the time go in, what to do comes out. No policy reads a clock, knows the machine, or holds
+//! a lock.
+
+pub mod backoff;
+pub mod limit;
+pub mod pool_target;
+pub mod prefetch;
+pub mod probation;
+pub mod unlocked_queue;

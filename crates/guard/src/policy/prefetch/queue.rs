@@ -1,0 +1,71 @@
+//! What waits to be done ahead of the program.
+
+use std::collections::VecDeque;
+
+use super::Want;
+
+/// What waits for the next moments, at most: a keeper that is so late opens what the program has passed.
+const MOST_SOON: usize = 64;
+
+/// What waits for the next round, at most.
+const MOST_LATER: usize = 4096;
+
+/// Two queues.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    soon: VecDeque<Want>,
+    later: VecDeque<Want>,
+}
+
+impl Wanted {
+    /// The program may want these in a moment.
+    pub fn soon(&mut self, wants: impl Iterator<Item = Want>) {
+        push(&mut self.soon, wants, MOST_SOON);
+    }
+
+    /// It may want these when it comes back.
+    pub fn later(&mut self, wants: impl Iterator<Item = Want>) {
+        push(&mut self.later, wants, MOST_LATER);
+    }
+
+    /// What to do before all else.
+    pub fn next_soon(&mut self) -> Option<Want> {
+        self.soon.pop_front()
+    }
+
+    /// What to do when nothing else is to be done.
+    pub fn next_later(&mut self) -> Option<Want> {
+        self.later.pop_front()
+    }
+
+    /// Whether nothing waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.soon.is_empty() && self.later.is_empty()
+    }
+}
+
+fn push(queue: &mut VecDeque<Want>, wants: impl Iterator<Item = Want>, most: usize) {
+    queue.extend(wants);
+    let late = queue.len().saturating_sub(most);
+    queue.drain(..late);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Part;
+    use super::*;
+    use crate::state::layout::BlockIndex;
+
+    #[test]
+    fn the_next_moments_come_first_and_who_is_late_forgets_what_is_oldest() {
+        let open = |block| Want::Open(Part::Block(BlockIndex(block)));
+        let mut wanted = Wanted::default();
+        wanted.later([open(1000)].into_iter());
+        wanted.soon((0..70).map(open));
+        assert_eq!(wanted.next_soon(), Some(open(6)));
+        let soon: Vec<_> = std::iter::from_fn(|| wanted.next_soon()).collect();
+        assert_eq!(soon, (7..70).map(open).collect::<Vec<_>>());
+        assert!(!wanted.is_empty() && wanted.next_later() == Some(open(1000)) && wanted.is_empty());
+    }
+}

@@ -1,0 +1,434 @@
+//! What the program will want next, by what it wanted before.
+//!
+//! **Problem.** A program that goes through its memory faults on every block, and each time it waits until the block is
+//! verified. The paper unlocks a number of pages ahead, by hand (002_55d5eb8104b64c01.txt, 4.3.1, figure 4.3): too few are slow, too many
+//! are unlocked for nothing. **Idea.** Follow the streams that faults draw (figure 4.6 shows two interleaved): each goes on
+//! where the last opening of it ended, or by a stride, and opens ahead as far as it has shown that it goes on. A stream that
+//! leaves a block sooner than memory can be read has used only a little of it: it gets units, one a step. One that takes its time is a
+//! sweep, and gets whole blocks. Each time, the first of what is ahead is only verified: the program's fault there is short, and comes while
+//! there still is some open before it, as on the page that Linux marks when it reads a file ahead. **Why this way.** A spare core verifies
+//! what is about to be used, and the program then finds it in the shared cache; a program that jumps draws no stream and pays for none.
+//! What it does between faults cannot be seen; how long it takes can.
+
+use rampart_memory::Timestamp;
+
+use crate::state::layout::{BlockIndex, Layout, PageIndex};
+
+use super::{Course, Part, Want};
+
+/// Streams that are followed at once.
+const STREAMS: usize = 8;
+
+/// A fault so many blocks from the last of a stream may be its next.
+const REACH: i64 = 16;
+
+/// Pages that no program gets through in a microsecond: 16 GiB/s, more than a core reads from DRAM. A program that comes back that soon has
+/// left pages out; and what it does between two steps, and the two faults themselves, make it look slower than it is.
+const FASTEST: i64 = 4;
+
+/// A stream that was faster than that is a stride for so many steps: a program may be kept from its work for a moment, but
+/// never does it sooner than it can.
+const STRIDES: u8 = 4;
+
+/// Of the blocks that may be open, those ahead of one stream are such a part at most, or one.
+const PART: i64 = 6;
+
+/// Units opened ahead of a stride for each block that would be opened ahead of a sweep.
+const UNITS_FOR_A_BLOCK: i64 = 4;
+
+/// What faults have drawn.
+#[derive(Clone, Debug)]
+pub struct Ahead {
+    layout: Layout,
+    /// Blocks opened ahead, at most.
+    most: i64,
+    streams: [Stream; STREAMS],
+    /// The stream of the last fault.
+    last: usize,
+    /// Whether the program waits for it.
+    waits: bool,
+    faults: u64,
+}
+
+/// Places are in pages from the start of the range.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stream {
+    /// Its last fault.
+    at: i64,
+    /// Behind what was opened for that.
+    end: i64,
+    /// From one fault to the next; 0 for a stream of one fault.
+    step: i64,
+    /// So many steps from `at` on were opened ahead.
+    ahead: i64,
+    /// How often it went on as it had.
+    confirmed: u32,
+    sweeps: bool,
+    /// It was too fast for a sweep, so many steps ago at most.
+    strides: u8,
+    /// So many blocks of a sweep were left behind by its last fault.
+    passed: i64,
+    /// The number of its last fault; 0 for none.
+    used: u64,
+    /// When the program had what it wanted.
+    left: Timestamp,
+}
+
+impl Ahead {
+    /// Opens at most so many blocks ahead of a fault, or some units for each; 0 for none.
+    #[must_use]
+    pub fn new(layout: Layout, most: u32) -> Self {
+        Self { layout, most: i64::from(most), streams: [Stream::default(); STREAMS], last: 0, waits: false, faults: 0 }
+    }
+
+    /// A fault on a page, heard at `now`.
+    pub fn fault(&mut self, page: PageIndex, now: Timestamp) -> Course {
+        self.faults += 1;
+        let at = i64::try_from(page.0).expect("a range has fewer pages");
+        self.last = self.follow(at, now);
+        self.waits = true;
+        let stream = &mut self.streams[self.last];
+        stream.used = self.faults;
+        match (stream.confirmed, stream.sweeps) {
+            (0, _) => Course::Unknown,
+            (_, true) => Course::Sweep { up: stream.step > 0 },
+            (_, false) => Course::Stride,
+        }
+    }
+
+    /// The program goes on after that fault, since `now`; or after another, of which nobody was told here.
+    pub fn goes_on(&mut self, now: Timestamp) {
+        if std::mem::take(&mut self.waits) {
+            self.streams[self.last].left = now;
+        }
+    }
+
+    /// What that fault wanted is open up to `end`, and so many blocks may be open in all. Returns what to do next, in this order.
+    pub fn served(&mut self, end: PageIndex, cap: u64) -> impl Iterator<Item = Want> + use<> {
+        let layout = self.layout;
+        let most = self.most.min((i64::try_from(cap).unwrap_or(i64::MAX) / PART).max(1));
+        let stream = &mut self.streams[self.last];
+        stream.end = i64::try_from(end.0).expect("a range has fewer pages");
+        let Stream { at, step, sweeps, ahead, confirmed, .. } = *stream;
+        let most = if sweeps { most } else { most * UNITS_FOR_A_BLOCK };
+        let pages = i64::try_from(layout.blocks()).expect("a range has fewer blocks") * i64::from(layout.block_pages());
+        let room = match step {
+            0 => 0,
+            1.. => (pages - 1 - at) / step,
+            _ => at / -step,
+        };
+        let count = room.min(most).min(2 * i64::from(confirmed));
+        stream.ahead = count.max(ahead);
+        (ahead + 1..=count).map(move |steps| {
+            let page = PageIndex((at + steps * step).unsigned_abs());
+            let part =
+                if sweeps { Part::Block(layout.block_of(page).expect("there is room")) } else { Part::UnitOf(page) };
+            if steps == ahead + 1 && (sweeps || count > steps) { Want::Verify(part) } else { Want::Open(part) }
+        })
+    }
+
+    /// Whether the program is still before this, as far as its faults tell.
+    #[must_use]
+    pub fn is_ahead(&self, page: PageIndex) -> bool {
+        let page = i64::try_from(page.0).expect("a range has fewer pages");
+        self.streams.iter().any(|stream| {
+            let (distance, step) = ((page - stream.at) * stream.step.signum(), stream.step.abs());
+            stream.used > 0 && (1..=stream.ahead * step + step / 2).contains(&distance)
+        })
+    }
+
+    /// Blocks that a sweep has left behind, as that fault tells; not the one that it came from.
+    pub fn passed(&self) -> impl Iterator<Item = BlockIndex> + use<> {
+        let layout = self.layout;
+        let Stream { at, step, passed, .. } = self.streams[self.last];
+        (2..2 + passed).rev().filter_map(move |steps| {
+            let page = u64::try_from(at - steps * step).ok()?;
+            layout.block_of(PageIndex(page))
+        })
+    }
+
+    /// The stream that a fault belongs to, brought up to it.
+    fn follow(&mut self, at: i64, now: Timestamp) -> usize {
+        let block = i64::from(self.layout.block_pages());
+        let unit = i64::from(self.layout.unit_pages());
+        let steps = self.streams.iter().map(|stream| stream.steps_to(at, block, unit));
+        if let Some((index, steps)) = steps.enumerate().find_map(|(index, steps)| Some((index, steps?))) {
+            let stream = &mut self.streams[index];
+            let (before, swept) = (stream.at, stream.sweeps);
+            stream.goes_on(at, steps, now);
+            if stream.sweeps {
+                // From edge to edge, wherever in its first block it began.
+                let up = stream.step > 0;
+                stream.at = if up { at - at % block } else { at - at % block + block - 1 };
+                stream.step = if up { block } else { -block };
+            }
+            stream.passed = if swept && stream.sweeps { (stream.at - before) / stream.step } else { 0 };
+            return index;
+        }
+        let near = |s: &Stream| s.used > 0 && s.at != at && (at - s.at).abs() <= REACH * block;
+        let nearest = (0..STREAMS).filter(|&i| near(&self.streams[i])).min_by_key(|&i| (at - self.streams[i].at).abs());
+        if let Some(index) = nearest {
+            let stream = &mut self.streams[index];
+            *stream = Stream { at, step: at - stream.at, used: stream.used, ..Stream::default() };
+            return index;
+        }
+        let oldest = (0..STREAMS).min_by_key(|&i| self.streams[i].used).expect("there are streams");
+        self.streams[oldest] = Stream { at, ..Stream::default() };
+        oldest
+    }
+}
+
+impl Stream {
+    /// How many steps of it lead to a place, if they do. What was opened ahead may not be there yet, or not any more.
+    fn steps_to(&self, at: i64, block: i64, unit: i64) -> Option<Steps> {
+        if self.used == 0 || at == self.at {
+            return None;
+        }
+        let distance = (at - self.at) * if self.step < 0 { -1 } else { 1 };
+        let step = self.step.abs().max(1);
+        let count = if self.sweeps { distance / step } else { (distance + step / 2) / step };
+        let off = if self.sweeps { block } else { unit };
+        let fits = self.step != 0 && (1..=self.ahead + 1).contains(&count) && (distance - count * step).abs() < off;
+        let onward = at > self.at && (self.end..self.end + unit).contains(&at);
+        match (fits, onward) {
+            (true, _) => Some(Steps::Of(count)),
+            (false, true) => Some(Steps::Onward),
+            (false, false) => None,
+        }
+    }
+
+    fn goes_on(&mut self, at: i64, steps: Steps, now: Timestamp) {
+        let pages = (at - self.at).abs();
+        let micros = i64::try_from(now.since(self.left).as_micros()).unwrap_or(i64::MAX);
+        self.strides = if micros.saturating_mul(FASTEST) < pages { STRIDES } else { self.strides.saturating_sub(1) };
+        let sweeps = self.strides == 0;
+        let (step, ahead) = match steps {
+            Steps::Onward => (at - self.at, 0),
+            Steps::Of(count) => (self.step, self.ahead - count),
+        };
+        // What was opened ahead of another course does not count.
+        self.ahead = if sweeps == self.sweeps { ahead.max(0) } else { 0 };
+        (self.at, self.step, self.sweeps) = (at, step, sweeps);
+        self.confirmed = self.confirmed.saturating_add(1);
+    }
+}
+
+/// How a stream went on.
+#[derive(Clone, Copy, Debug)]
+enum Steps {
+    /// Where its last opening ended.
+    Onward,
+    /// By so many of its steps.
+    Of(i64),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+    use rampart_memory::Bytes;
+
+    const BLOCK: u64 = 512;
+    const UNIT: u64 = 16;
+
+    fn layout() -> Layout {
+        Layout::new(Bytes::from_mib(2 * 4096), 512, 16).unwrap()
+    }
+
+    /// What became of a program: how often it waited for what was not verified, and stopped where that was; how many units were opened
+    /// for it, and of these ahead and never used.
+    #[derive(Debug)]
+    struct Run {
+        faults: u64,
+        stops: u64,
+        opened: usize,
+        unused: usize,
+    }
+
+    /// Runs a program that goes to these pages, each so many microseconds after the one before. Units are opened as a guard does
+    /// it, at once.
+    fn run(wanted: impl IntoIterator<Item = (u64, u64)>, most: u32) -> Run {
+        let mut ahead = Ahead::new(layout(), most);
+        let (mut open, mut ready, mut unused) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        let (mut faults, mut stops, mut micros) = (0, 0, 0);
+        for (page, pause) in wanted {
+            micros += pause;
+            let unit = page / UNIT;
+            unused.remove(&unit);
+            if !open.insert(unit) {
+                continue;
+            }
+            *(if ready.contains(&unit) { &mut stops } else { &mut faults }) += 1;
+            let block = page / BLOCK;
+            let course = ahead.fault(PageIndex(page), Timestamp::from_micros(micros));
+            let end = if course == Course::Stride {
+                (unit + 1) * UNIT
+            } else {
+                open.extend(block * 32..(block + 1) * 32);
+                (block + 1) * BLOCK
+            };
+            micros += 50;
+            let next = ahead.served(PageIndex(end), 96);
+            ahead.goes_on(Timestamp::from_micros(micros));
+            for want in next {
+                let units = match want.part() {
+                    Part::Block(block) => block.0 * 32..(block.0 + 1) * 32,
+                    Part::UnitOf(page) => page.0 / UNIT..page.0 / UNIT + 1,
+                    Part::NextOf(_) => unreachable!("of a stream"),
+                };
+                match want {
+                    Want::Verify(_) => ready.extend(units),
+                    Want::Open(_) => unused.extend(units.filter(|&unit| open.insert(unit))),
+                }
+            }
+        }
+        Run { faults, stops, opened: open.len(), unused: unused.len() }
+    }
+
+    /// Pages of a sweep through blocks, at 10 GB/s.
+    fn swept(blocks: impl IntoIterator<Item = u64>) -> impl Iterator<Item = (u64, u64)> {
+        blocks.into_iter().flat_map(|block| (0..32).map(move |unit| (block * BLOCK + unit * UNIT, 6)))
+    }
+
+    #[test]
+    fn a_sweep_waits_for_its_first_blocks_only_and_stops_once_in_some() {
+        let seen = run(swept(0..1000), 8);
+        assert!(seen.faults <= 3 && seen.stops < 1000 / 4 && seen.unused <= 9 * 32, "{seen:?}");
+    }
+
+    #[test]
+    fn a_sweep_that_may_have_few_blocks_open_has_each_verified_ahead() {
+        let seen = run(swept(0..1000), 1);
+        assert!(seen.faults <= 3 && seen.stops > 990, "{seen:?}");
+        let mut ahead = Ahead::new(layout(), 8);
+        for block in 0..10 {
+            ahead.fault(PageIndex(block * BLOCK), Timestamp::from_micros(block * 300));
+            assert!(ahead.served(PageIndex((block + 1) * BLOCK), 12).count() <= 2, "of twelve");
+            ahead.goes_on(Timestamp::from_micros(block * 300));
+        }
+    }
+
+    #[test]
+    fn what_a_sweep_has_left_behind_is_told_once_and_not_the_block_that_it_came_from() {
+        for (first, sign) in [(0, 1), (4000, -1)] {
+            let mut ahead = Ahead::new(layout(), 4);
+            let mut told = Vec::new();
+            for step in 0..40_i64 {
+                let block = u64::try_from(first + sign * step).unwrap();
+                let now = Timestamp::from_micros(u64::try_from(step).unwrap() * 300);
+                ahead.fault(PageIndex(block * BLOCK + 100), now);
+                ahead.goes_on(now);
+                ahead.served(PageIndex((block + 1) * BLOCK), 96).for_each(drop);
+                told.extend(ahead.passed().map(|block| i64::try_from(block.0).unwrap()));
+            }
+            let all: Vec<_> = (0..38).map(|step| first + sign * step).collect();
+            assert!(all.ends_with(&told) && told.len() > 34, "{told:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_program_has_passed_is_not_ahead_of_it() {
+        let mut ahead = Ahead::new(layout(), 4);
+        for block in 10..20 {
+            let now = Timestamp::from_micros(block * 300);
+            ahead.fault(PageIndex(block * BLOCK), now);
+            ahead.served(PageIndex((block + 1) * BLOCK), 96).for_each(drop);
+            ahead.goes_on(now);
+        }
+        let is_ahead: Vec<_> = (15..28).filter(|block| ahead.is_ahead(PageIndex(block * BLOCK))).collect();
+        assert_eq!(is_ahead, [20, 21, 22, 23]);
+    }
+
+    #[test]
+    fn a_program_that_is_kept_from_its_work_now_and_then_is_no_sweep_for_that() {
+        let steps = (0..2_000_u64).map(|step| (step * 512, if step % 3 == 0 { 300 } else { 5 }));
+        let seen = run(steps, 4);
+        assert!(seen.opened < 2_000 + 8 * 32, "units and not blocks: {seen:?}");
+    }
+
+    #[test]
+    fn so_it_does_backwards_and_from_the_middle_of_a_block() {
+        let backwards = swept(0..1000).collect::<Vec<_>>().into_iter().rev();
+        assert!(run(backwards, 8).faults <= 3);
+        assert!(run(swept(0..1000).skip(13), 8).faults <= 3);
+    }
+
+    #[test]
+    fn two_streams_that_interleave_are_told_apart() {
+        // 002_55d5eb8104b64c01.txt, figure 4.6: FT's pattern is of several fronts.
+        let both = swept(0..500).zip(swept(2000..2500)).flat_map(|(one, other)| [one, other]);
+        let seen = run(both, 8);
+        assert!(seen.faults <= 6 && seen.unused <= 2 * 9 * 32, "{seen:?}");
+    }
+
+    #[test]
+    fn a_stride_gets_units_and_not_the_blocks_that_it_steps_over() {
+        for (stride, pause) in [(256, 2), (256, 40), (512, 2), (512, 100), (513, 2), (700, 2), (1024, 40)] {
+            let steps = 4_000 * BLOCK / stride;
+            let seen = run((0..steps).map(|step| (step * stride, pause)), 4);
+            let units = usize::try_from(steps).unwrap() + 8 * 32;
+            assert!(seen.faults < 8 && seen.opened < units, "by {stride}: {steps}, {seen:?}");
+            assert!(seen.stops < steps / 6 + 4, "by {stride}: {steps}, {seen:?}");
+        }
+    }
+
+    #[test]
+    fn a_stream_whose_blocks_are_not_open_yet_is_still_the_same() {
+        let mut ahead = Ahead::new(layout(), 4);
+        let mut wanted = BTreeSet::new();
+        for block in 0..100 {
+            let now = Timestamp::from_micros(block * 300);
+            let course = ahead.fault(PageIndex(block * BLOCK), now);
+            assert_eq!(course == Course::Unknown, block == 0, "{block}");
+            let next = ahead.served(PageIndex((block + 1) * BLOCK), 96);
+            ahead.goes_on(now);
+            for want in next {
+                assert!(
+                    matches!(want.part(), Part::Block(block) if wanted.insert(block.0)),
+                    "{want:?} was wanted before"
+                );
+            }
+        }
+        assert_eq!(wanted.len(), 99 + 4 - 1);
+    }
+
+    #[test]
+    fn a_program_that_jumps_pays_for_nothing() {
+        let jumps = (0..2_000_u64).map(|step| (step.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 43, 20));
+        let seen = run(jumps, 8);
+        assert!(seen.unused < 40 * 32, "of 2000 blocks: {seen:?}");
+    }
+
+    #[test]
+    fn nothing_is_opened_ahead_if_so_wished() {
+        assert_eq!(run(swept(0..100), 0).faults, 100);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_ahead_is_in_the_range_and_never_more_than_allowed(
+            faults in proptest::collection::vec((0_u64..4096 * BLOCK, 0_u64..200, any::<bool>()), 1..300), most in 0_u32..16
+        ) {
+            let mut ahead = Ahead::new(layout(), most);
+            let (mut now, mut last) = (0, 0);
+            for (page, pause, near) in faults {
+                let page = if near { (last + page % 700).min(4096 * BLOCK - 1) } else { page };
+                (now, last) = (now + pause, page);
+                ahead.fault(PageIndex(page), Timestamp::from_micros(now));
+                let next: Vec<_> = ahead.served(PageIndex(page + 1), 96).collect();
+                ahead.goes_on(Timestamp::from_micros(now));
+                prop_assert!(next.len() <= 4 * most as usize);
+                for want in next {
+                    match want.part() {
+                        Part::Block(block) => prop_assert!(block.0 < 4096),
+                        Part::UnitOf(page) => prop_assert!(page.0 < 4096 * BLOCK),
+                        Part::NextOf(block) => prop_assert!(false, "{block:?} is of no stream"),
+                    }
+                }
+                prop_assert!(ahead.passed().all(|block| block.0 < 4096));
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! What a user may set about the frames below a guarded heap, and how it travels to the guarded program.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use rampart_march::MarchChoice;
+use rampart_march::execute::Method;
+use rampart_memory::Bytes;
+
+use crate::settings::pages::KnobsError;
+
+/// What is done about a page that is used for the first time when no tested memory lies ready.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Untested {
+    /// The program gets what the kernel gives, and that is tested later.
+    #[default]
+    Allow,
+    /// The program waits for the test.
+    Wait,
+}
+
+/// All knobs about frames.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FrameKnobs {
+    /// The march test of each frame.
+    pub test: MarchChoice,
+    /// How the test reaches the DRAM on this machine.
+    pub method: Method,
+    /// What is done when no tested memory lies ready.
+    pub untested: Untested,
+    /// How long a test stays good.
+    pub lifetime: Duration,
+    /// At most so much tested memory lies ready.
+    pub spare: Bytes,
+}
+
+impl FrameKnobs {
+    /// How long a test stays good unless something else is asked for: a day, the default of the diagnostic too.
+    pub const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
+}
+
+/// As [`FrameKnobs::from_str`] reads it. The test comes last, since its notation has commas of its own.
+impl fmt::Display for FrameKnobs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { test, method, untested, lifetime, spare } = self;
+        let method = match method {
+            Method::FlushBehind => "flush-behind",
+            Method::NonTemporal => "non-temporal",
+        };
+        let untested = match untested {
+            Untested::Allow => "allow",
+            Untested::Wait => "wait",
+        };
+        let (lifetime, spare) = (lifetime.as_micros(), spare.get());
+        write!(f, "method={method},untested={untested},lifetime={lifetime},spare={spare},test={test}")
+    }
+}
+
+impl FromStr for FrameKnobs {
+    type Err = KnobsError;
+
+    fn from_str(text: &str) -> Result<Self, KnobsError> {
+        let malformed = |setting: &str| KnobsError::Malformed(setting.to_owned());
+        let (settings, test) = text.split_once("test=").ok_or_else(|| malformed(text))?;
+        let mut knobs = Self {
+            test: test.parse().map_err(|_| malformed(test))?,
+            method: Method::FlushBehind,
+            untested: Untested::Allow,
+            lifetime: Self::LIFETIME,
+            spare: Bytes::from_mib(64),
+        };
+        for setting in settings.split(',').filter(|setting| !setting.is_empty()) {
+            knobs.set(setting).ok_or_else(|| malformed(setting))?;
+        }
+        Ok(knobs)
+    }
+}
+
+impl FrameKnobs {
+    fn set(&mut self, setting: &str) -> Option<()> {
+        match setting.split_once('=')? {
+            ("method", "flush-behind") => self.method = Method::FlushBehind,
+            ("method", "non-temporal") => self.method = Method::NonTemporal,
+            ("untested", "allow") => self.untested = Untested::Allow,
+            ("untested", "wait") => self.untested = Untested::Wait,
+            ("lifetime", micros) => self.lifetime = Duration::from_micros(micros.parse().ok()?),
+            ("spare", bytes) => self.spare = Bytes::new(bytes.parse().ok()?),
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_shown_is_read_back(
+            named in 0..rampart_march::named::NAMED.len(), notation: bool, streaming: bool, wait: bool,
+            lifetime in 0_u64..1 << 50, spare: u64
+        ) {
+            let named = rampart_march::named::NAMED[named];
+            let text = if notation { named.notation } else { named.name };
+            let knobs = FrameKnobs {
+                test: text.parse().unwrap(),
+                method: if streaming { Method::NonTemporal } else { Method::FlushBehind },
+                untested: if wait { Untested::Wait } else { Untested::Allow },
+                lifetime: Duration::from_micros(lifetime),
+                spare: Bytes::new(spare),
+            };
+            prop_assert_eq!(knobs.to_string().parse(), Ok(knobs));
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_by_name() {
+        assert_eq!("test=mats+".parse::<FrameKnobs>().unwrap().lifetime, FrameKnobs::LIFETIME);
+        let refused = |text: &str| text.parse::<FrameKnobs>().unwrap_err();
+        assert_eq!(refused("spare=1"), KnobsError::Malformed("spare=1".to_owned()));
+        assert_eq!(refused("test=march c"), KnobsError::Malformed("march c".to_owned()));
+        assert_eq!(refused("untested=maybe,test=mats"), KnobsError::Malformed("untested=maybe".to_owned()));
+    }
+}

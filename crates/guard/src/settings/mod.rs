@@ -1,0 +1,6 @@
+//! What was asked for, and how it travels to the guarded program: as text in its environment, or in a file.
+
+pub mod bad_frames;
+pub mod frames;
+pub mod pages;
+pub mod protect;

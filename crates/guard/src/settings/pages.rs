@@ -1,0 +1,238 @@
+//! What a user may set, and how it travels to the guarded program: as text in its environment.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use rampart_codes::Scheme;
+use rampart_memory::Bytes;
+use serde::Serialize;
+
+use crate::settings::protect::Protect;
+use crate::state::layout::MOST_PAGES;
+use crate::state::units::Units;
+
+/// What is done about a page that cannot be corrected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnError {
+    /// The program ends before it sees the page.
+    #[default]
+    Stop,
+    /// It goes on with what the memory holds.
+    Continue,
+    /// What touched the page waits until somebody saved what can be saved; then the program ends as with [`OnError::Stop`].
+    Checkpoint,
+}
+
+impl OnError {
+    /// All, by their names.
+    pub const ALL: [(&'static str, Self); 3] =
+        [("stop", Self::Stop), ("continue", Self::Continue), ("checkpoint-command", Self::Checkpoint)];
+}
+
+/// How pages are taken away from the program, and given back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// They move between the program's range and a vault, frames and all (`UFFDIO_MOVE`).
+    #[default]
+    Move,
+    /// They are those of a file, and are taken out of the program's page table and put back (`UFFDIO_CONTINUE`).
+    Minor,
+    /// They stay, and the right to use them is taken away (`mprotect`).
+    Mprotect,
+}
+
+impl Method {
+    /// All.
+    pub const ALL: [Self; 3] = [Self::Move, Self::Minor, Self::Mprotect];
+
+    /// What a user calls it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Move => "move",
+            Self::Minor => "minor",
+            Self::Mprotect => "mprotect",
+        }
+    }
+}
+
+/// All knobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Knobs {
+    /// How pages are taken away.
+    pub method: Method,
+    /// The codes of each page.
+    pub scheme: Scheme,
+    /// The most that is locked and unlocked at once, in pages: a power of two of at most 512.
+    pub block_pages: u32,
+    /// The least, for a program that uses a block here and there: a power of two of at least a 64th of a block.
+    pub unit_pages: u32,
+    /// A block is locked again when it has been unlocked for so long; `None`: only when there are too many.
+    pub interval: Option<Duration>,
+    /// At most so much is unlocked, unless the program needs more to go on.
+    pub cap: Bytes,
+    /// Blocks opened ahead of a stream, at most; 0 for none.
+    pub ahead: u32,
+    /// What it may cost, in per cent of the program's own time: the cap is then what keeps it below. `None`: as the cap says.
+    pub overhead: Option<u32>,
+    /// What is done about a page that cannot be corrected.
+    pub on_error: OnError,
+    /// What is guarded.
+    pub protect: Protect,
+}
+
+impl Default for Knobs {
+    /// Huge pages, units of 64 KiB, 32 MiB of them unlocked, 4 blocks opened ahead, CRC with P and Q.
+    fn default() -> Self {
+        Self {
+            method: Method::Move,
+            scheme: Scheme::CrcPq,
+            block_pages: MOST_PAGES,
+            unit_pages: 16,
+            interval: None,
+            cap: Bytes::from_mib(32),
+            ahead: 4,
+            overhead: None,
+            on_error: OnError::Stop,
+            protect: Protect::default(),
+        }
+    }
+}
+
+/// Why knobs are refused.
+#[derive(Clone, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
+pub enum KnobsError {
+    /// a block is a power of two of pages, from 4KiB to 2MiB
+    Block,
+    /// a unit is a power of two of pages, at most a block and at least a 64th of one
+    Unit,
+    /// the cap of unlocked memory is at least two blocks: raise --cap or lower --block
+    Cap,
+    /// faults in frames are found by their tests alone: leave out --test none, and take --engine move
+    NothingTested,
+    /// a page can be given up only where pages move: leave out --engine minor and --engine mprotect
+    NothingLost,
+    /// {0:?} is no setting of the guard
+    Malformed(String),
+}
+
+impl Knobs {
+    /// The same, if they make sense together.
+    ///
+    /// # Errors
+    /// The first thing that does not.
+    pub fn checked(self) -> Result<Self, KnobsError> {
+        if !self.block_pages.is_power_of_two() || self.block_pages > MOST_PAGES {
+            Err(KnobsError::Block)
+        } else if !self.unit_pages.is_power_of_two()
+            || self.unit_pages > self.block_pages
+            || self.block_pages / self.unit_pages > Units::MOST
+        {
+            Err(KnobsError::Unit)
+        } else if self.cap_blocks() < 2 {
+            Err(KnobsError::Cap)
+        } else {
+            Ok(self)
+        }
+    }
+
+    /// The cap in blocks.
+    const fn cap_blocks(&self) -> u64 {
+        self.cap.frames() / self.block_pages as u64
+    }
+}
+
+/// As [`Knobs::from_str`] reads it.
+impl fmt::Display for Knobs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { method, scheme, block_pages, unit_pages, interval, cap, ahead, overhead, on_error, protect } = self;
+        write!(f, "engine={},", method.name())?;
+        write!(f, "codes={scheme},block={block_pages},unit={unit_pages},cap={},ahead={ahead}", cap.get())?;
+        if let Some(interval) = interval {
+            write!(f, ",interval={}", interval.as_micros())?;
+        }
+        if let Some(overhead) = overhead {
+            write!(f, ",overhead={overhead}")?;
+        }
+        let name = OnError::ALL.iter().find(|(_, value)| value == on_error).map(|(name, _)| name);
+        write!(f, ",on-error={},protect={protect}", name.expect("all have names"))
+    }
+}
+
+impl FromStr for Knobs {
+    type Err = KnobsError;
+
+    fn from_str(text: &str) -> Result<Self, KnobsError> {
+        let mut knobs = Self::default();
+        for setting in text.split(',').filter(|setting| !setting.is_empty()) {
+            knobs.set(setting).ok_or_else(|| KnobsError::Malformed(setting.to_owned()))?;
+        }
+        knobs.checked()
+    }
+}
+
+impl Knobs {
+    fn set(&mut self, setting: &str) -> Option<()> {
+        let (name, value) = setting.split_once('=')?;
+        match name {
+            "engine" => self.method = Method::ALL.into_iter().find(|method| method.name() == value)?,
+            "codes" => self.scheme = value.parse().ok()?,
+            "block" => self.block_pages = value.parse().ok()?,
+            "unit" => self.unit_pages = value.parse().ok()?,
+            "cap" => self.cap = Bytes::new(value.parse().ok()?),
+            "ahead" => self.ahead = value.parse().ok()?,
+            "overhead" => self.overhead = Some(value.parse().ok()?),
+            "interval" => self.interval = Some(Duration::from_micros(value.parse().ok()?)),
+            "on-error" => self.on_error = OnError::ALL.iter().find(|(name, _)| *name == value)?.1,
+            "protect" => self.protect = value.parse().ok()?,
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_shown_is_read_back(
+            scheme in 0_usize..4, order in 0_u32..=9, parts in 0_u32..=6, blocks in 2_u64..5000, ahead in 0_u32..100,
+            interval in proptest::option::of(1_u64..10_000_000), overhead in proptest::option::of(1_u32..500),
+            on_error in 0_usize..3, method in 0_usize..3, data in any::<bool>(), mappings in proptest::option::of(1_u64..1 << 40)
+        ) {
+            let knobs = Knobs {
+                method: Method::ALL[method],
+                scheme: Scheme::ALL[scheme],
+                block_pages: 1 << order,
+                unit_pages: 1 << order.saturating_sub(parts),
+                interval: interval.map(Duration::from_micros),
+                cap: Bytes::new((4096 << order) * blocks),
+                ahead,
+                overhead,
+                on_error: OnError::ALL[on_error].1,
+                protect: Protect { data, mappings: mappings.map(Bytes::new) },
+            };
+            prop_assert_eq!(knobs.to_string().parse(), Ok(knobs));
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_by_name() {
+        assert_eq!("".parse(), Ok(Knobs::default()));
+        assert_eq!("block=3".parse::<Knobs>(), Err(KnobsError::Block));
+        assert_eq!("block=1024".parse::<Knobs>(), Err(KnobsError::Block));
+        for bad in ["unit=3", "unit=0", "unit=4", "unit=1024", "block=8"] {
+            assert_eq!(bad.parse::<Knobs>(), Err(KnobsError::Unit), "{bad}");
+        }
+        assert_eq!("cap=4096".parse::<Knobs>(), Err(KnobsError::Cap));
+        for bad in ["codes", "codes=md5", "engine=steam", "cap=-1", "on-error=maybe", "speed=9"] {
+            assert_eq!(bad.parse::<Knobs>(), Err(KnobsError::Malformed(bad.to_owned())));
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Whole programs by the patterns of their accesses, simulated: what they wait for, and how much of their memory is locked.
+//!
+//! Time is simulated too. The keeper has a CPU of its own, which works on while the program computes; a fault stops the program until it
+//! is served. What moves and codes cost is about what it is on a machine with two CPUs of 2024: so these tests show what a policy does,
+//! and are no measurement.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use rampart_codes::{PageData, Pages, Scheme};
+use rampart_memory::{Bytes, Frame, Timestamp};
+
+use crate::engine::{Engine, Frames, Refusal};
+use crate::settings::pages::Knobs;
+use crate::state::layout::{BlockIndex, Layout, PageIndex, Span};
+use crate::telemetry::accesses::{Access, Touch};
+use crate::telemetry::counts::{Counter, Counts};
+use crate::telemetry::observer::{Trouble, Witness};
+use crate::transitions::{Guard, Served};
+
+use super::fake_clock::FakeClock;
+
+const BLOCK: u64 = 512;
+const UNIT: u64 = 16;
+
+/// What it takes to serve a fault or to do one thing, and for each page that is verified or encoded, in nanoseconds.
+const FAULT: u64 = 15_000;
+const STEP: u64 = 20_000;
+const PAGE: u64 = 270;
+
+/// A move of pages, in nanoseconds. Of a fault, the guard can measure only this and the codes: the rest goes by before it
+/// hears of the fault, and after it has answered.
+const MOVE: u64 = 9_000;
+
+/// Memory of zeros, of which it is known where each page is.
+struct Zeros {
+    /// Pages that the program has.
+    there: Mutex<Vec<bool>>,
+    looked_at: Mutex<Vec<PageData>>,
+    /// The guard's, which goes forward by what moves and codes take.
+    clock: &'static FakeClock,
+}
+
+impl Zeros {
+    fn set(&self, span: Span, there: bool) {
+        self.clock.advance(MOVE);
+        let first = usize::try_from(span.first.0).unwrap();
+        self.there.lock().unwrap()[first..first + usize::try_from(span.count.get()).unwrap()].fill(there);
+    }
+}
+
+impl Engine for Zeros {
+    fn open(&self, span: Span) -> Result<(), Refusal> {
+        self.set(span, true);
+        Ok(())
+    }
+
+    fn close(&self, span: Span) -> Result<Frames, Refusal> {
+        self.set(span, false);
+        Ok(Frames::Same)
+    }
+
+    fn fill(&self, span: Span) -> Result<Frames, Refusal> {
+        self.set(span, true);
+        Ok(Frames::Untested)
+    }
+
+    fn discard(&self, span: Span) {
+        self.set(span, false);
+    }
+
+    fn wake(&self, _: Span) {}
+
+    fn with_vault<R>(&self, span: Span, look: impl FnOnce(&mut Pages<'_>) -> R) -> R {
+        self.clock.advance(span.count.get() * PAGE);
+        let pages = usize::try_from(span.count.get()).unwrap();
+        look(&mut Pages::from(&mut self.looked_at.lock().unwrap()[..pages]))
+    }
+
+    fn replace(&self, page: PageIndex, _: &PageData) -> Result<(), Refusal> {
+        panic!("{page:?} is wrong");
+    }
+
+    fn flip(&self, _: PageIndex, _: u32) {}
+
+    fn frame(&self, _: PageIndex) -> Option<Frame> {
+        None
+    }
+}
+
+struct Nobody;
+
+impl Witness for Nobody {
+    fn trouble(&self, trouble: &Trouble) {
+        panic!("{trouble:?}");
+    }
+
+    fn lost(&self, block: BlockIndex, why: &Refusal) {
+        panic!("{block:?} is lost: {why}");
+    }
+
+    fn unlocked(&self, _: Access) {}
+}
+
+/// What a program cost.
+#[derive(Debug, Default)]
+struct Cost {
+    /// Its own time, and what it waited, in nanoseconds.
+    own: u64,
+    waited: u64,
+    faults: u64,
+    /// Pages verified.
+    verified: u64,
+    /// The sums over time of pages locked, and in use.
+    locked: u64,
+    used: u64,
+}
+
+impl Cost {
+    fn overhead(&self) -> f64 {
+        self.waited as f64 / self.own as f64
+    }
+
+    fn locked(&self) -> f64 {
+        self.locked as f64 / self.used as f64
+    }
+}
+
+/// A program and its guard.
+struct Simulated<'a> {
+    guard: Guard<'a, Zeros>,
+    counts: &'a Counts,
+    now: u64,
+    keeper: u64,
+}
+
+impl<'a> Simulated<'a> {
+    /// All of so many blocks was used before.
+    fn new(blocks: u64, knobs: Knobs, counts: &'a Counts) -> Self {
+        let (pages, clock) = (usize::try_from(blocks * BLOCK).unwrap(), FakeClock::new());
+        let engine = Zeros {
+            there: Mutex::new(vec![false; pages]),
+            looked_at: Mutex::new(vec![PageData::ZERO; usize::try_from(BLOCK).unwrap()]),
+            clock,
+        };
+        let layout = Layout::new(Bytes::new(blocks * BLOCK * 4096), 512, 16).unwrap();
+        let mut simulated =
+            Self { guard: Guard::new(engine, layout, knobs, counts, &Nobody, clock), counts, now: 0, keeper: 0 };
+        simulated.run((0..blocks).map(|block| (block * BLOCK, 200_000)));
+        simulated
+    }
+
+    fn micros(nanos: u64) -> Timestamp {
+        Timestamp::from_micros(nanos / 1000)
+    }
+
+    /// Pages that were coded until now.
+    fn coded(&self) -> u64 {
+        self.counts.get(Counter::Verified) + self.counts.get(Counter::Encoded)
+    }
+
+    /// The keeper does what it has to do until now.
+    fn keep(&mut self) {
+        while self.keeper <= self.now {
+            let before = self.coded();
+            if self.guard.keep(Self::micros(self.keeper)) != Some(Duration::ZERO) {
+                self.keeper = self.now + 1;
+                return;
+            }
+            self.keeper += STEP + (self.coded() - before) * PAGE;
+        }
+    }
+
+    /// Goes to these pages, and computes so many nanoseconds at each.
+    fn run(&mut self, pages: impl IntoIterator<Item = (u64, u64)>) -> Cost {
+        let sums = |counts: &Counts| {
+            [Counter::Faults, Counter::Verified, Counter::PageMicros, Counter::OpenMicros]
+                .map(|counter| counts.get(counter))
+        };
+        let (mut cost, before) = (Cost::default(), sums(self.counts));
+        for (page, nanos) in pages {
+            self.keep();
+            if !self.guard.engine().there.lock().unwrap()[usize::try_from(page).unwrap()] {
+                let before = self.coded();
+                let began = self.now;
+                let guard = &self.guard;
+                let served = guard.fault(PageIndex(page), Touch::Write, Self::micros(began), || {
+                    guard.goes_on(Self::micros(began + FAULT + (self.coded() - before) * PAGE));
+                });
+                assert_eq!(served, Served::GoesOn);
+                self.now += FAULT + (self.coded() - before) * PAGE;
+                cost.waited += self.now - began;
+            }
+            self.now += nanos;
+            cost.own += nanos;
+        }
+        let _ = self.guard.sample(Self::micros(self.now));
+        let after = sums(self.counts);
+        let [faults, verified, used, open] = std::array::from_fn(|index| after[index] - before[index]);
+        Cost { faults, verified, used, locked: used - open, ..cost }
+    }
+}
+
+fn knobs(cap_blocks: u64) -> Knobs {
+    Knobs { cap: Bytes::from_mib(2 * cap_blocks), scheme: Scheme::Crc, ..Knobs::default() }
+}
+
+/// All of some blocks, at so many nanoseconds a page.
+fn sweep(blocks: std::ops::Range<u64>, nanos: u64) -> impl Iterator<Item = (u64, u64)> {
+    (blocks.start * BLOCK / UNIT..blocks.end * BLOCK / UNIT).map(move |unit| (unit * UNIT, nanos * UNIT))
+}
+
+/// 002_55d5eb8104b64c01.txt, 4.5: FT along the slowest dimension, in class B. A plane is a block; 8 lines of a plane are in one unit, and
+/// each line is gone through in 32 pieces.
+fn rounds(units: std::ops::Range<u64>) -> impl Iterator<Item = (u64, u64)> {
+    units.flat_map(|unit| (0..8 * 32).flat_map(move |_| (0..256).map(move |block| (block * BLOCK + unit * UNIT, 300))))
+}
+
+#[test]
+fn a_program_that_comes_round_finds_what_is_next_open() {
+    let counts = Counts::default();
+    // A twentieth of the heap.
+    let mut world = Simulated::new(640, knobs(32), &counts);
+    world.run(rounds(0..2));
+    let seen = world.run(rounds(2..32));
+    // 7680 units are wanted.
+    assert!(seen.faults < 7680 / 5 && seen.overhead() < 0.06, "{seen:?}, {:.3}", seen.overhead());
+    assert!(seen.locked() > 0.945 && seen.verified < 2 * 7680 * UNIT, "{seen:?}, {:.3}", seen.locked());
+    // So it is again when all was swept meanwhile.
+    world.run(sweep(0..256, 800));
+    let seen = world.run(rounds(0..32));
+    assert!(seen.faults < 8192 / 3 && seen.overhead() < 0.1, "{seen:?}, {:.3}", seen.overhead());
+}
+
+#[test]
+fn where_two_rounds_do_not_fit_nothing_is_lost_by_preparing_the_next() {
+    let counts = Counts::default();
+    let mut world = Simulated::new(640, knobs(10), &counts);
+    world.run(rounds(0..1));
+    let seen = world.run(rounds(1..8));
+    assert!(seen.overhead() < 1.5, "{seen:?}, {:.3}", seen.overhead());
+}
+
+/// CG (4.5): two arrays are swept, one twice as fast as the other, and vectors are in use all the time.
+fn products(times: usize) -> impl Iterator<Item = (u64, u64)> {
+    /// 5 GB/s.
+    const MOMENT: u64 = 800 * UNIT;
+    let product = (0..100 * BLOCK / UNIT).flat_map(|unit| {
+        let hot = 300 * BLOCK + unit * 37 % 64 * UNIT;
+        [
+            (unit * UNIT, MOMENT),
+            ((100 * BLOCK + 2 * unit * UNIT), MOMENT),
+            (100 * BLOCK + (2 * unit + 1) * UNIT, MOMENT),
+            (hot, 100),
+        ]
+    });
+    std::iter::repeat_n(product, times).flatten()
+}
+
+#[test]
+fn a_program_that_sweeps_and_has_a_hot_set_waits_for_neither() {
+    let counts = Counts::default();
+    let mut world = Simulated::new(304, knobs(15), &counts);
+    world.run(products(1));
+    let seen = world.run(products(4));
+    // Each block of the arrays is verified once a time, and the hot ones hardly ever.
+    let arrays = 4 * 300 * BLOCK;
+    assert!((arrays - arrays / 50..arrays + arrays / 20).contains(&seen.verified), "{seen:?} for {arrays}");
+    assert!(seen.overhead() < 0.05 && seen.locked() > 0.94, "{:.3} {:.3} {seen:?}", seen.overhead(), seen.locked());
+}
+
+/// 205 us for a block of the program, 316 us for the keeper, and what a fault costs: the two together can do no better than 268.
+#[test]
+fn a_sweep_that_is_too_fast_for_the_keeper_shares_the_work_with_it() {
+    let counts = Counts::default();
+    let mut world = Simulated::new(640, knobs(32), &counts);
+    world.run(sweep(0..64, 400));
+    let seen = world.run(sweep(64..512, 400));
+    assert!(
+        seen.overhead() < 1.15 * (268.0 / 205.0) - 1.0 && seen.verified < 460 * BLOCK,
+        "{:.3} {seen:?}",
+        seen.overhead()
+    );
+}

@@ -1,0 +1,665 @@
+//! The guard over memory that a test makes up.
+
+mod access_patterns;
+mod fake_clock;
+mod fake_engine;
+mod stuck_cells;
+mod time;
+
+use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use rampart_codes::{Outcome, PageBits, PageData, Scheme};
+use rampart_memory::{Bytes, Frame, Timestamp};
+
+use crate::engine::{Engine, Refusal};
+use crate::policy::prefetch::streams::Ahead;
+use crate::policy::prefetch::{Course, Part, Want};
+use crate::settings::pages::{Knobs, OnError};
+use crate::state::layout::{BlockIndex, Layout, PageIndex, Span};
+use crate::state::table::Grain;
+use crate::state::units::Units;
+use crate::telemetry::accesses::{Access, Touch};
+use crate::telemetry::counts::{Counter, Counts};
+use crate::telemetry::observer::{Trouble, Witness};
+use crate::transitions::replace::{Renewal, Round};
+use crate::transitions::{Guard, Served};
+
+use self::fake_clock::FakeClock;
+use self::fake_engine::MadeUp;
+
+/// Remembers what it was told.
+#[derive(Default)]
+struct Told(Mutex<Vec<Trouble>>, Mutex<Vec<Access>>);
+
+impl Witness for Told {
+    fn trouble(&self, trouble: &Trouble) {
+        self.0.lock().unwrap().push(trouble.clone());
+    }
+
+    fn lost(&self, block: BlockIndex, why: &Refusal) {
+        panic!("{block:?} is lost: {why}");
+    }
+
+    fn unlocked(&self, access: Access) {
+        self.1.lock().unwrap().push(access);
+    }
+}
+
+const PAGES: u64 = 64;
+
+fn at(micros: u64) -> Timestamp {
+    Timestamp::from_micros(micros)
+}
+
+fn knobs() -> Knobs {
+    Knobs { block_pages: 4, unit_pages: 4, cap: Bytes::new(8 * 4096), ahead: 0, ..Knobs::default() }
+}
+
+/// A guard, and a program on it whose accesses fault and are made again.
+struct World<'a> {
+    guard: Guard<'a, MadeUp>,
+    /// By which the guard measures; `time` is handed to it.
+    clock: &'static FakeClock,
+    time: u64,
+}
+
+impl<'a> World<'a> {
+    fn new(knobs: Knobs, counts: &'a Counts, told: &'a Told) -> Self {
+        Self::on(MadeUp::new(usize::try_from(PAGES).unwrap()), knobs, counts, told)
+    }
+
+    /// On an engine that stops writes.
+    fn watching(knobs: Knobs, counts: &'a Counts, told: &'a Told) -> Self {
+        let mut engine = MadeUp::new(usize::try_from(PAGES).unwrap());
+        engine.watches = true;
+        Self::on(engine, knobs, counts, told)
+    }
+
+    fn on(engine: MadeUp, knobs: Knobs, counts: &'a Counts, told: &'a Told) -> Self {
+        let layout = Layout::new(Bytes::new(PAGES * 4096), knobs.block_pages, knobs.unit_pages).unwrap();
+        let clock = FakeClock::new();
+        clock.tick_by(Duration::from_micros(1));
+        Self { guard: Guard::new(engine, layout, knobs, counts, told, clock), clock, time: 0 }
+    }
+
+    fn fault(&mut self, page: u64) -> Served {
+        self.fault_to(page, Touch::Read)
+    }
+
+    fn fault_to(&mut self, page: u64, touch: Touch) -> Served {
+        self.time += 10;
+        let now = at(self.time);
+        self.guard.fault(PageIndex(page), touch, now, || self.guard.goes_on(now))
+    }
+
+    fn read(&mut self, page: u64) -> PageData {
+        if self.guard.engine().read(page).is_none() {
+            assert_eq!(self.fault(page), Served::GoesOn);
+        }
+        self.guard.engine().read(page).expect("it is there after the fault")
+    }
+
+    fn write(&mut self, page: u64, data: &PageData) {
+        if self.guard.engine().read(page).is_none() {
+            assert_eq!(self.fault_to(page, Touch::Write), Served::GoesOn);
+        }
+        if !self.guard.engine().write(page, data.clone()) {
+            assert!(self.guard.engine().is_watched(page), "it is there after the fault");
+            assert_eq!(self.guard.written(PageIndex(page)), Served::GoesOn);
+            assert!(self.guard.engine().write(page, data.clone()), "it may be written after that fault");
+        }
+    }
+
+    /// The keeper runs until nothing is due.
+    fn keep(&mut self) {
+        self.time += 10;
+        while self.guard.keep(at(self.time)) == Some(Duration::ZERO) {}
+    }
+
+    /// All but what the cap allows is locked; then the rest, pushed out by other blocks.
+    fn lock_all_but(&mut self, other: u64) {
+        for block in 0..3 {
+            self.read((other + 4 * block) % PAGES);
+        }
+        self.keep();
+    }
+}
+
+proptest! {
+    /// Whatever a program reads and writes, and whenever the keeper runs, it finds what it wrote.
+    #[test]
+    fn a_program_finds_what_it_wrote(
+        steps in proptest::collection::vec((0_u64..PAGES / 2, 0_u64..100, proptest::option::weighted(0.1, any::<u64>()), any::<bool>()), 1..500),
+        scheme in 0_usize..4, ahead in 0_u32..5, unit in 0_u32..3, watches in any::<bool>()
+    ) {
+        let (counts, told) = (Counts::default(), Told::default());
+        let knobs = Knobs { scheme: Scheme::ALL[scheme], ahead, unit_pages: 1 << unit, ..knobs() };
+        let world = if watches { World::watching } else { World::new };
+        let mut world = world(knobs, &counts, &told);
+        let mut twin = BTreeMap::new();
+        for (page, other, seed, keep) in steps {
+            let span = Span::of_page(PageIndex(page));
+            match other {
+                0 => prop_assert_eq!(world.guard.open_all(at(world.time)), Served::GoesOn),
+                1 => {
+                    prop_assert_eq!(world.guard.hold(span, at(world.time)), Served::GoesOn);
+                    world.keep();
+                    world.guard.release(span);
+                }
+                2 => {
+                    prop_assert_eq!(world.guard.zero(span, at(world.time)), Served::GoesOn);
+                    twin.remove(&page);
+                }
+                3 => {
+                    let first = page / 4 * 4;
+                    let block = Span { first: PageIndex(first), count: NonZero::new(4).unwrap() };
+                    prop_assert!(world.guard.forget(block));
+                    twin.retain(|page, _| !(first..first + 4).contains(page));
+                }
+                // Two threads fault on it at once.
+                4..10 => prop_assert_eq!(world.fault(page), Served::GoesOn),
+                _ => {}
+            }
+            match seed {
+                Some(seed) => {
+                    world.write(page, &PageData::from_seed(seed));
+                    twin.insert(page, PageData::from_seed(seed));
+                }
+                None => prop_assert_eq!(world.read(page), twin.get(&page).cloned().unwrap_or(PageData::ZERO)),
+            }
+            if keep {
+                world.keep();
+            }
+        }
+        prop_assert!(told.0.lock().unwrap().is_empty(), "no memory erred");
+        let seen = counts.snapshot();
+        prop_assert!(seen.get(Counter::Open) <= seen.get(Counter::Pages) && seen.get(Counter::Pages) <= PAGES);
+    }
+}
+
+/// Other blocks push it out, in turns, so that it is not still open from the last time.
+fn lock_page_5(world: &mut World<'_>, round: u64) {
+    world.lock_all_but(20 + 12 * (round % 3));
+    assert!(world.guard.engine().is_in_vault(5));
+}
+
+#[test]
+fn what_is_only_read_keeps_its_codes_and_what_is_written_gets_new_ones() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::watching(knobs(), &counts, &told);
+    world.write(5, &PageData::from_seed(1));
+    (0..3).for_each(|round| lock_page_5(&mut world, round));
+    let encoded = counts.get(Counter::Encoded);
+    for round in 0..20 {
+        assert!(world.read(5) == PageData::from_seed(1) && world.guard.engine().is_watched(5));
+        lock_page_5(&mut world, round);
+    }
+    assert!(counts.get(Counter::Encoded) < encoded + 3 * 4 * 2, "but for what was open before");
+    assert!(counts.get(Counter::Unwritten) >= 20 * 4);
+    world.read(5);
+    world.write(5, &PageData::from_seed(2));
+    assert!(!world.guard.engine().is_watched(6), "all of the block");
+    lock_page_5(&mut world, 20);
+    assert!(world.guard.inject(PageIndex(5), &[777]));
+    assert!(world.read(5) == PageData::from_seed(2) && !world.guard.engine().is_watched(5), "it was written of late");
+    for round in 21..30 {
+        lock_page_5(&mut world, round);
+        world.read(5);
+    }
+    assert!(world.guard.engine().is_watched(5), "that is long ago");
+    assert_eq!(counts.get(Counter::Corrected), 1);
+}
+
+#[test]
+fn what_memory_did_to_a_page_while_it_was_unlocked_and_only_read_is_put_right() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::watching(knobs(), &counts, &told);
+    world.write(5, &PageData::from_seed(1));
+    lock_page_5(&mut world, 0);
+    world.read(5);
+    world.guard.engine().decay(5, 4711);
+    lock_page_5(&mut world, 1);
+    assert!(world.read(5) == PageData::from_seed(1));
+    assert_eq!(counts.get(Counter::Corrected), 1);
+}
+
+#[test]
+fn a_flip_in_a_locked_page_is_corrected_before_the_program_sees_it_and_told_with_its_frame() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    world.write(5, &PageData::from_seed(1));
+    world.lock_all_but(20);
+    assert!(world.guard.engine().is_in_vault(5));
+    assert!(world.guard.inject(PageIndex(5), &[777]));
+    assert_eq!(world.read(5), PageData::from_seed(1));
+    let told = told.0.lock().unwrap();
+    assert_eq!((told.len(), told[0].page, told[0].frame), (1, PageIndex(5), Frame::new(0x1005)));
+    assert!(matches!(told[0].outcome, Outcome::Corrected(_)));
+    assert_eq!((counts.get(Counter::Corrected), counts.get(Counter::Injected)), (1, 1));
+}
+
+#[test]
+fn a_page_that_the_hardware_gives_up_is_rebuilt_if_it_had_but_a_line_and_is_beyond_correction_else() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(Knobs { on_error: OnError::Continue, ..knobs() }, &counts, &told);
+    let mut line = PageData::ZERO;
+    line.flip(&PageBits::from_iter([5, 511]));
+    let pages = [(5, line), (6, PageData::ZERO), (7, PageData::from_seed(7))];
+    pages.iter().for_each(|(page, data)| world.write(*page, data));
+    world.lock_all_but(20);
+    assert!(pages.iter().all(|(page, _)| world.guard.inject_loss(PageIndex(*page))));
+    assert!(pages[..2].iter().all(|(page, data)| world.read(*page) == *data));
+    assert_eq!(world.read(7), PageData::ZERO);
+    let seen = [Counter::Injected, Counter::Corrected, Counter::Uncorrectable].map(|counter| counts.get(counter));
+    assert_eq!(seen, [3, 1, 1]);
+}
+
+#[test]
+fn ten_thousand_flips_in_locked_pages_are_all_corrected() {
+    let (counts, told) = (Counts::default(), Told::default());
+    // Whatever is open is locked as soon as the keeper looks.
+    let knobs = Knobs { interval: Some(Duration::from_micros(1)), cap: Bytes::new(PAGES * 4096), ..knobs() };
+    let mut world = World::new(knobs, &counts, &told);
+    (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
+    let mut state = 1_u64;
+    for _ in 0..10_000 {
+        world.keep();
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let (page, bit) = ((state >> 33) % PAGES, u32::try_from(state >> 48 & 0x7fff).unwrap());
+        assert!(world.guard.inject(PageIndex(page), &[bit]));
+        assert_eq!(world.read(page), PageData::from_seed(page));
+    }
+    let seen = counts.snapshot();
+    assert_eq!(
+        (seen.get(Counter::Injected), seen.get(Counter::Corrected), seen.get(Counter::Uncorrectable)),
+        (10_000, 10_000, 0)
+    );
+}
+
+#[test]
+fn a_page_beyond_correction_stops_the_program_or_is_told_as_wished() {
+    for (on_error, served) in
+        [(OnError::Stop, Served::Stop), (OnError::Continue, Served::GoesOn), (OnError::Checkpoint, Served::Stop)]
+    {
+        let (counts, told) = (Counts::default(), Told::default());
+        let mut world = World::new(Knobs { on_error, ..knobs() }, &counts, &told);
+        world.write(5, &PageData::from_seed(1));
+        world.lock_all_but(20);
+        // Two lines: more than P and Q rebuild.
+        assert!(world.guard.inject(PageIndex(5), &[1, 513]));
+        assert_eq!(world.fault(5), served);
+        assert_eq!(told.0.lock().unwrap()[0].outcome, Outcome::Uncorrectable);
+        assert_eq!(world.guard.engine().read(5).is_none(), served == Served::Stop, "it never saw the page");
+        // What can be saved is there.
+        world.lock_all_but(40);
+        assert_eq!(world.guard.open_all(at(world.time)), served);
+        assert!(world.guard.engine().read(20).is_some() && world.guard.engine().read(40).is_some());
+        assert_eq!(world.guard.engine().read(5).is_none(), served == Served::Stop);
+    }
+}
+
+#[test]
+fn what_a_device_uses_stays_open_and_is_locked_when_it_is_free() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    world.write(0, &PageData::from_seed(9));
+    world.guard.engine().pinned.lock().unwrap().insert(1);
+    world.read(20);
+    world.read(24);
+    world.keep();
+    assert!(world.guard.engine().read(0).is_some() && counts.get(Counter::Pinned) > 0);
+    world.guard.engine().pinned.lock().unwrap().clear();
+    world.time += 20_000;
+    world.lock_all_but(32);
+    assert!(world.guard.engine().is_in_vault(0));
+}
+
+#[test]
+fn a_fault_between_moving_and_coding_takes_the_block_back_unverified() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    world.write(0, &PageData::from_seed(9));
+    let block = BlockIndex(0);
+    world.guard.engine().close(world.guard.layout().span(block)).unwrap();
+    let mut known = world.guard.table.lock(block);
+    (known.open, known.stale) = (Units::NONE, world.guard.layout().all_units());
+    drop(known);
+    assert_eq!(world.read(0), PageData::from_seed(9));
+    assert_eq!((counts.get(Counter::Early), counts.get(Counter::Verified)), (1, 0));
+}
+
+#[test]
+fn forgotten_blocks_read_as_zeros_and_parts_of_blocks_are_not_forgotten() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    (0..8).for_each(|page| world.write(page, &PageData::from_seed(page)));
+    world.lock_all_but(20);
+    let span = |first, count| Span { first: PageIndex(first), count: NonZero::new(count).unwrap() };
+    assert!(!world.guard.forget(span(0, 3)) && !world.guard.forget(span(2, 4)));
+    assert_eq!(world.read(0), PageData::from_seed(0));
+    assert!(world.guard.forget(span(0, 8)));
+    assert!((0..8).all(|page| world.read(page) == PageData::ZERO));
+}
+
+#[test]
+fn a_page_that_the_program_gave_back_by_itself_is_filled_again() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    world.write(0, &PageData::from_seed(9));
+    world.guard.engine().discard(Span::of_page(PageIndex(0)));
+    assert_eq!(world.read(0), PageData::ZERO);
+}
+
+#[test]
+fn pages_that_the_program_gives_back_read_as_zeros_wherever_they_are_and_the_rest_stays() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    (0..16).for_each(|page| world.write(page, &PageData::from_seed(page)));
+    world.lock_all_but(20);
+    assert!(world.guard.engine().is_in_vault(3));
+    let span = Span { first: PageIndex(3), count: NonZero::new(6).unwrap() };
+    assert_eq!(world.guard.zero(span, at(world.time)), Served::GoesOn);
+    for page in 0..16 {
+        let expected = if (3..9).contains(&page) { PageData::ZERO } else { PageData::from_seed(page) };
+        assert_eq!(world.read(page), expected, "page {page}");
+    }
+}
+
+#[test]
+fn what_the_program_maps_by_itself_is_never_locked_again() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    world.write(5, &PageData::from_seed(1));
+    world.lock_all_but(20);
+    assert_eq!(world.guard.leave(Span::of_page(PageIndex(5)), at(world.time)), Served::GoesOn);
+    world.lock_all_but(40);
+    world.lock_all_but(20);
+    assert_eq!(world.guard.engine().read(5), Some(PageData::from_seed(1)));
+}
+
+/// Who forgot it would take it for zeros, which it is not.
+#[test]
+fn what_was_left_to_the_program_is_not_forgotten_but_can_be_taken_back() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    (0..8).for_each(|page| world.write(page, &PageData::from_seed(page)));
+    let all = Span { first: PageIndex(0), count: NonZero::new(8).unwrap() };
+    assert_eq!(world.guard.leave(Span::of_page(PageIndex(5)), at(world.time)), Served::GoesOn);
+    let used = counts.get(Counter::Pages);
+    assert!(!world.guard.forget(all));
+    assert_eq!(world.read(5), PageData::from_seed(5));
+    assert!(world.guard.take_back(all));
+    assert!(counts.get(Counter::Pages) < used && counts.get(Counter::Open) <= counts.get(Counter::Pages));
+    (0..8).for_each(|page| world.write(page, &PageData::from_seed(page + 9)));
+    world.lock_all_but(20);
+    assert!((0..8).all(|page| world.read(page) == PageData::from_seed(page + 9)) && counts.get(Counter::Verified) > 0);
+}
+
+#[test]
+fn a_sweep_finds_its_blocks_open_or_verified_ahead_of_it() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(
+        Knobs { ahead: 4, block_pages: 1, unit_pages: 1, cap: Bytes::new(8 * 4096), ..knobs() },
+        &counts,
+        &told,
+    );
+    (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
+    world.keep();
+    let mut unverified = 0;
+    for page in 0..40 {
+        let before = counts.get(Counter::Verified);
+        assert_eq!(world.read(page), PageData::from_seed(page));
+        unverified += counts.get(Counter::Verified) - before;
+        world.keep();
+    }
+    assert!(unverified <= 3, "{unverified} pages were verified while it waited");
+}
+
+/// A block of which is known that the program is about to want it.
+fn make_ready(world: &World<'_>, block: u64) {
+    world.guard.wanted().later([Want::Verify(Part::Block(BlockIndex(block)))].into_iter());
+    while world.guard.keep(at(world.time)) == Some(Duration::ZERO) {}
+}
+
+#[test]
+fn what_is_ready_was_verified_counts_as_open_and_is_opened_without_another_look() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    world.write(5, &PageData::from_seed(1));
+    world.lock_all_but(20);
+    assert!(world.guard.inject(PageIndex(5), &[777]));
+    let open = counts.get(Counter::Open);
+    make_ready(&world, 1);
+    assert!(world.guard.engine().is_in_vault(5) && counts.get(Counter::Corrected) == 1);
+    assert!(!world.guard.inject(PageIndex(5), &[777]), "nobody would notice");
+    let verified = counts.get(Counter::Verified);
+    assert_eq!(world.read(5), PageData::from_seed(1));
+    assert_eq!(counts.get(Counter::Verified), verified);
+    world.keep();
+    assert!(counts.get(Counter::Open) <= open, "something was locked for it");
+}
+
+#[test]
+fn what_is_ready_and_not_wanted_is_locked_again_with_the_codes_that_it_had() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    world.write(5, &PageData::from_seed(1));
+    world.lock_all_but(20);
+    make_ready(&world, 1);
+    let known = |world: &World<'_>| world.guard.table.lock(BlockIndex(1)).ready;
+    assert_eq!(known(&world), world.guard.layout().all_units());
+    let encoded = counts.get(Counter::Encoded);
+    world.lock_all_but(40);
+    assert_eq!(known(&world), Units::NONE);
+    assert!(counts.get(Counter::Encoded) <= encoded + 12, "of the others");
+    assert!(world.guard.inject(PageIndex(5), &[777]), "it is locked");
+    assert_eq!(world.read(5), PageData::from_seed(1));
+    make_ready(&world, 2);
+    assert!(world.guard.forget(Span { first: PageIndex(4), count: NonZero::new(8).unwrap() }));
+    assert!(world.read(5) == PageData::ZERO && counts.get(Counter::Open) <= counts.get(Counter::Pages));
+}
+
+#[test]
+fn what_is_beyond_correction_is_never_ready() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    world.write(5, &PageData::from_seed(1));
+    world.lock_all_but(20);
+    assert!(world.guard.inject(PageIndex(5), &[1, 513]));
+    make_ready(&world, 1);
+    assert_eq!(world.guard.table.lock(BlockIndex(1)).ready, Units::NONE);
+    assert_eq!(world.fault(5), Served::Stop);
+}
+
+/// Blocks of eight units; what is beyond two blocks is locked.
+fn in_units() -> Knobs {
+    Knobs { block_pages: 8, unit_pages: 1, cap: Bytes::new(16 * 4096), ..knobs() }
+}
+
+#[test]
+fn a_program_that_comes_back_by_jumps_gets_units_and_one_that_goes_on_more_of_them() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(in_units(), &counts, &told);
+    (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
+    world.keep();
+    let mut opened = Vec::new();
+    for page in [3, 60, 3, 40, 21, 60, 50, 3, 40, 21, 3, 4, 5, 6, 7] {
+        // No stream is seen, only jumps.
+        world.guard.ahead().clone_from(&Ahead::new(world.guard.layout(), 0));
+        let before = counts.get(Counter::Open);
+        assert_eq!(world.read(page), PageData::from_seed(page));
+        opened.push(counts.get(Counter::Open) - before);
+        world.keep();
+    }
+    assert_eq!(
+        opened,
+        [8, 0, 0, 8, 8, 8, 8, 8, 8, 8, 1, 2, 0, 2, 0],
+        "whole blocks, until one is wanted for the third time"
+    );
+}
+
+#[test]
+fn a_block_that_is_cut_counts_as_tested_only_if_it_has_no_page_of_zeros() {
+    for (zeros, tested) in [(false, true), (true, false)] {
+        let (counts, told) = (Counts::default(), Told::default());
+        let mut world = World::new(in_units(), &counts, &told);
+        (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
+        if zeros {
+            world.write(1, &PageData::ZERO);
+        }
+        world.lock_all_but(40);
+        world.lock_all_but(20);
+        *world.guard.engine().tested.lock().unwrap() = Some(at(1));
+        renew_all(&world, &mut Round::default(), 0);
+        let mut known = world.guard.table.lock(BlockIndex(0));
+        assert!(known.tested.is_some() && known.grain == Grain::NEW);
+        assert_eq!(world.guard.choose(&mut known, 5, Course::Stride), Units::run(5, 1));
+        assert_eq!(known.tested.is_some(), tested);
+    }
+}
+
+#[test]
+fn a_keeper_that_cannot_keep_up_locks_before_it_opens_more() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(in_units(), &counts, &told);
+    (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
+    assert!(world.guard.openings().is_far_over());
+    world.guard.wanted().later([Want::Open(Part::Block(BlockIndex(0)))].into_iter());
+    while world.guard.openings().is_far_over() {
+        assert_eq!((world.guard.keep(at(world.time)), counts.get(Counter::Ahead)), (Some(Duration::ZERO), 0));
+    }
+    world.keep();
+    assert_eq!(counts.get(Counter::Ahead), 1);
+}
+
+#[test]
+fn every_unlocking_is_told_with_what_it_was_for() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    world.write(5, &PageData::from_seed(1));
+    world.write(6, &PageData::from_seed(2));
+    world.lock_all_but(20);
+    world.guard.open_all(at(world.time));
+    let accesses = told.1.lock().unwrap();
+    let seen: Vec<_> = accesses.iter().map(|access| (access.page.0, access.pages, access.touch)).collect();
+    let [read, write, ahead] = [Touch::Read, Touch::Write, Touch::Ahead];
+    assert_eq!(seen, [(4, 4, write), (20, 4, read), (24, 4, read), (28, 4, read), (4, 4, ahead), (20, 4, ahead)]);
+    assert!(accesses.is_sorted_by_key(|access| access.at));
+}
+
+#[test]
+fn what_is_locked_can_be_verified_without_opening_it() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
+    world.keep();
+    world.guard.inject(PageIndex(0), &[0]);
+    assert_eq!(world.guard.verify_all(), PAGES - 8);
+    assert_eq!(told.0.lock().unwrap().len(), 1);
+    assert!(world.guard.engine().is_in_vault(0));
+}
+
+#[test]
+fn a_fault_elsewhere_is_none_of_ours() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    assert_eq!(world.fault(PAGES), Served::Elsewhere);
+}
+
+#[test]
+fn what_a_system_call_holds_stays_open_until_it_is_released() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    world.write(5, &PageData::from_seed(1));
+    world.lock_all_but(20);
+    let held = Span { first: PageIndex(5), count: NonZero::new(6).unwrap() };
+    world.write(9, &PageData::ZERO);
+    assert!(!world.guard.hold_open(held), "page 5 is locked");
+    assert_eq!(world.guard.hold(held, at(world.time)), Served::GoesOn);
+    assert!(world.guard.hold_open(held));
+    world.guard.release(held);
+    assert_eq!(world.guard.hold(Span::of_page(PageIndex(5)), at(world.time)), Served::GoesOn);
+    for others in [32, 44] {
+        world.lock_all_but(others);
+        assert_eq!(world.guard.engine().read(5), Some(PageData::from_seed(1)), "open, and without a fault");
+        assert_eq!(world.guard.engine().read(10), Some(PageData::ZERO));
+        world.time += 20_000;
+    }
+    world.guard.release(Span::of_page(PageIndex(5)));
+    world.guard.release(held);
+    world.lock_all_but(20);
+    world.lock_all_but(48);
+    assert!(world.guard.engine().is_in_vault(5), "one that was held is tried again");
+}
+
+#[test]
+fn no_more_blocks_are_open_than_the_kernel_keeps_apart_however_late_the_keeper_is() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let knobs = Knobs { block_pages: 1, unit_pages: 1, cap: Bytes::new(4 * 4096), ..knobs() };
+    let layout = Layout::new(Bytes::new(PAGES * 4096), knobs.block_pages, knobs.unit_pages).unwrap();
+    let mut engine = MadeUp::new(usize::try_from(PAGES).unwrap());
+    engine.most_open = 6;
+    let guard = Guard::new(engine, layout, knobs, &counts, &told, FakeClock::new());
+    for page in 0..PAGES {
+        assert_eq!(guard.fault(PageIndex(page), Touch::Read, at(page), || ()), Served::GoesOn);
+        assert!((0..PAGES).filter(|&page| guard.engine().read(page).is_some()).count() <= 6);
+    }
+}
+
+#[test]
+fn a_fault_on_what_was_left_to_the_program_is_said_to_be_its_own() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    world.write(5, &PageData::from_seed(1));
+    world.guard.leave(Span::of_page(PageIndex(5)), at(world.time));
+    assert_eq!(world.fault(5), Served::Left);
+    assert_eq!(world.guard.engine().read(5), Some(PageData::from_seed(1)));
+}
+
+/// Rounds until nothing is left to renew; how many blocks were.
+fn renew_all(world: &World<'_>, round: &mut Round, seconds: u64) -> usize {
+    let now = at(seconds * 1_000_000);
+    let renewals = std::iter::from_fn(|| match world.guard.renew(round, Duration::from_secs(10), now) {
+        Renewal::RoundDone | Renewal::NoFrames => None,
+        renewal => Some(renewal),
+    });
+    renewals.filter(|renewal| *renewal == Renewal::Renewed).count()
+}
+
+#[test]
+fn locked_blocks_are_put_on_tested_frames_once_a_lifetime_and_keep_their_content() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    let mut round = Round::default();
+    (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
+    world.keep();
+    let before = world.guard.engine().frame(PageIndex(3));
+    assert_eq!(renew_all(&world, &mut round, 1), 0, "no frames are there");
+    *world.guard.engine().tested.lock().unwrap() = Some(at(2_000_000));
+    let blocks = usize::try_from(PAGES / 4).unwrap();
+    assert_eq!(renew_all(&world, &mut round, 3), blocks - 2, "all but the two that are open");
+    assert_ne!(world.guard.engine().frame(PageIndex(3)), before);
+    assert_eq!(renew_all(&world, &mut round, 11), 0, "a test is good for ten seconds");
+    assert_eq!(renew_all(&world, &mut round, 12), blocks - 2);
+    (0..PAGES).for_each(|page| assert_eq!(world.read(page), PageData::from_seed(page)));
+    assert_eq!(counts.snapshot().get(Counter::Renewed), 2 * (PAGES - 8));
+}
+
+#[test]
+fn what_memory_did_before_a_renewal_is_put_right_and_told_of_the_frame_that_did_it() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    world.write(5, &PageData::from_seed(1));
+    world.lock_all_but(20);
+    let before = world.guard.engine().frame(PageIndex(5));
+    assert!(world.guard.inject(PageIndex(5), &[777]));
+    *world.guard.engine().tested.lock().unwrap() = Some(at(1));
+    renew_all(&world, &mut Round::default(), 0);
+    assert_eq!(told.0.lock().unwrap().iter().map(|trouble| trouble.frame).collect::<Vec<_>>(), [before]);
+    assert_ne!(world.guard.engine().frame(PageIndex(5)), before);
+    assert_eq!(world.read(5), PageData::from_seed(1));
+}

@@ -1,0 +1,61 @@
+//! Durations: what the guard counts of them, and what they decide.
+
+use super::*;
+
+#[test]
+fn time_averages_are_of_what_was_open_and_in_use() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
+    world.keep();
+    world.time += 1_000_000;
+    world.keep();
+    let share = counts.snapshot().locked_share().unwrap();
+    assert!((share - (1.0 - 8.0 / 64.0)).abs() < 0.01, "two blocks of 16 are open: {share}");
+}
+
+/// The time that faults take decides how much may be unlocked, and only the clock that is handed in measures it.
+#[test]
+fn a_program_whose_faults_take_long_by_the_clock_gets_more_room_and_no_other() {
+    for (tick, grows) in [(Duration::from_nanos(100), false), (Duration::from_millis(5), true)] {
+        let (counts, told) = (Counts::default(), Told::default());
+        let mut world = World::new(Knobs { overhead: Some(20), ..knobs() }, &counts, &told);
+        world.clock.tick_by(tick);
+        for page in (0..4 * PAGES).step_by(4) {
+            world.read(page % PAGES);
+            world.time += 20_000;
+            world.keep();
+        }
+        assert_eq!(counts.get(Counter::Grown) > 0, grows, "{tick:?} from one reading to the next");
+        let (faults, served) = (counts.get(Counter::Faults), counts.get(Counter::ServeNanos));
+        assert!(u128::from(served) >= u128::from(faults) * tick.as_nanos(), "{served} ns for {faults} faults");
+    }
+}
+
+#[test]
+fn an_interrupt_counts_for_a_tenth_of_a_millisecond_at_most() {
+    for (tick, counted) in [(Duration::from_micros(7), 7_000), (Duration::from_secs(1), 100_000)] {
+        let (counts, told) = (Counts::default(), Told::default());
+        let mut world = World::new(knobs(), &counts, &told);
+        world.clock.tick_by(tick);
+        world.lock_all_but(0);
+        let locked = counts.get(Counter::Locked);
+        assert_eq!((locked, counts.get(Counter::InterruptNanos)), (1, counted), "{tick:?}");
+    }
+}
+
+#[test]
+fn a_program_is_interrupted_where_something_is_locked_or_opened_ahead_of_it() {
+    let (counts, told) = (Counts::default(), Told::default());
+    let mut world = World::new(knobs(), &counts, &told);
+    (0..4).for_each(|block| world.write(4 * block, &PageData::from_seed(block)));
+    assert_eq!(counts.get(Counter::InterruptNanos), 0, "what is opened for a program that waits is waited for");
+    world.keep();
+    let locked = (counts.get(Counter::Locked), counts.get(Counter::InterruptNanos));
+    assert!(locked.0 > 0 && (1..=locked.0 * 100_000).contains(&locked.1), "{locked:?}");
+    world.keep();
+    assert_eq!((counts.get(Counter::Locked), counts.get(Counter::InterruptNanos)), locked, "nothing was due");
+    let before = counts.get(Counter::InterruptNanos);
+    world.guard.prepare(Want::Open(Part::Block(BlockIndex(0))), at(world.time));
+    assert!(counts.get(Counter::InterruptNanos) > before, "opened ahead");
+}

@@ -1,0 +1,76 @@
+//! Units are locked.
+
+use rampart_memory::Timestamp;
+
+use crate::engine::{Engine, Frames};
+use crate::policy::unlocked_queue::Opening;
+use crate::state::table::State;
+use crate::telemetry::counts::Counter;
+
+use super::Guard;
+
+impl<E: Engine> Guard<'_, E> {
+    /// A keeper that is late must not let more be open than the kernel can keep apart.
+    pub(crate) fn make_room(&self, now: Timestamp) {
+        while self.openings().count() >= self.most {
+            let oldest = self.openings().oldest();
+            let Some(opening) = oldest else { return };
+            self.close(opening, now);
+        }
+    }
+
+    /// Moves what was opened at once to the vault, then makes its codes. In between a fault may take it back. What is ready and was not
+    /// wanted is as locked as it was.
+    pub(crate) fn close(&self, opening: Opening, now: Timestamp) {
+        let Opening { block, units } = opening;
+        let mut known = self.table.lock(block);
+        let let_go = units & known.ready;
+        known.ready -= let_go;
+        self.counts.subtract(Counter::Open, self.layout().pages_of(let_go));
+        let units = units & known.open;
+        if known.state != State::Used || units.is_empty() {
+            self.openings().went(block);
+            return;
+        }
+        let (mut rest, mut refused) = (units, false);
+        let asked = self.clock.stopwatch();
+        for span in self.layout().spans(block, units) {
+            if known.holders > 0 {
+                break;
+            }
+            let Ok(frames) = self.engine.close(span) else {
+                refused = true;
+                break;
+            };
+            if frames != Frames::Same {
+                // Pages were missing, or shared since a fork.
+                known.watched -= self.layout().units_of(span);
+            }
+            self.note_frames(&mut known, frames);
+            rest -= self.layout().units_of(span);
+        }
+        self.interrupted(asked);
+        if !rest.is_empty() {
+            self.unwatch(block, &mut known, rest);
+            self.counts.add(Counter::Pinned, 1);
+            let rest = Opening { block, units: rest };
+            let mut openings = self.openings();
+            if refused { openings.refused(rest, now) } else { openings.stays(rest, now) }
+        } else {
+            self.openings().went(block);
+        }
+        let closed = units - rest;
+        if closed.is_empty() {
+            return;
+        }
+        self.counts.add(Counter::Locked, 1);
+        self.counts.subtract(Counter::Open, self.layout().pages_of(closed));
+        let unwritten = closed & known.watched;
+        self.counts.add(Counter::Unwritten, self.layout().pages_of(unwritten));
+        known.open -= closed;
+        known.watched -= closed;
+        known.stale |= closed - unwritten;
+        drop(known);
+        self.encode(block, closed);
+    }
+}

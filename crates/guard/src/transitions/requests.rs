@@ -1,0 +1,137 @@
+//! What the program does with its memory beside touching it: it hands pages to the kernel, gives them back, and changes their mapping.
+//!
+//! A guard is told before, and works on blocks; so what is of parts of blocks opens them first.
+
+use std::num::NonZero;
+
+use rampart_memory::Timestamp;
+
+use crate::engine::Engine;
+use crate::state::layout::{BlockIndex, Span};
+use crate::state::table::{Block, Grain, State};
+use crate::state::units::Units;
+use crate::telemetry::counts::Counter;
+
+use super::{Guard, Served};
+
+impl<E: Engine> Guard<'_, E> {
+    /// A system call is about to use these pages, and would not wait for a fault: they are opened and stay so until
+    /// [`Guard::release`].
+    pub fn hold(&self, span: Span, now: Timestamp) -> Served {
+        self.make_room(now);
+        for (block, part) in self.layout().parts(span) {
+            let mut known = self.table.lock(block);
+            let units = self.around(&known, part);
+            if self.open_unwatched(block, &mut known, units, now) == Served::Stop {
+                return Served::Stop;
+            }
+            known.holders += 1;
+        }
+        Served::GoesOn
+    }
+
+    /// As [`Guard::hold`], where all of them are open already, which any thread can do. `false`: not all are, and nothing was
+    /// done.
+    pub fn hold_open(&self, span: Span) -> bool {
+        let mut held = 0;
+        for (block, part) in self.layout().parts(span) {
+            let mut known = self.table.lock(block);
+            let units = self.layout().units_of(part);
+            if !known.open.has(units) || !(known.watched & units).is_empty() {
+                break;
+            }
+            known.holders += 1;
+            held += 1;
+        }
+        let all = held == self.layout().parts(span).count();
+        if !all {
+            self.layout().parts(span).take(held).for_each(|(_, part)| self.release(part));
+        }
+        all
+    }
+
+    /// Ends one [`Guard::hold`] of the same pages.
+    pub fn release(&self, span: Span) {
+        for (block, _) in self.layout().parts(span) {
+            let mut known = self.table.lock(block);
+            known.holders = known.holders.checked_sub(1).expect("what is released was held");
+        }
+    }
+
+    /// The content of whole blocks is not needed any more: they read as zeros from now on. `false` if the span is of parts of
+    /// blocks, and nothing is done then; or if some of them were left to the program for good, which stay as they are.
+    pub fn forget(&self, span: Span) -> bool {
+        let Some(blocks) = self.layout().whole_blocks(span) else { return false };
+        let forgotten = |block| {
+            let mut known = self.table.lock(block);
+            let kept = known.state == State::Kept;
+            if !kept {
+                self.discard(block, &mut known);
+            }
+            !kept
+        };
+        blocks.map(forgotten).fold(true, |all, forgotten| all & forgotten)
+    }
+
+    /// As [`Guard::forget`], and with blocks that were left to the program: their mapping is as it was before.
+    pub fn take_back(&self, span: Span) -> bool {
+        let Some(blocks) = self.layout().whole_blocks(span) else { return false };
+        blocks.for_each(|block| self.discard(block, &mut self.table.lock(block)));
+        true
+    }
+
+    fn discard(&self, block: BlockIndex, known: &mut Block) {
+        if known.state == State::Fresh {
+            return;
+        }
+        self.engine.discard(self.layout().span(block));
+        self.counts.subtract(Counter::Pages, u64::from(self.layout().block_pages()));
+        self.counts.subtract(Counter::Open, self.layout().pages_of(known.open | known.ready));
+        (known.state, known.grain) = (State::Fresh, Grain::NEW);
+        known.reported.clear();
+        (known.open, known.stale, known.ready, known.watched) = (Units::NONE, Units::NONE, Units::NONE, Units::NONE);
+    }
+
+    /// The program gives pages back to the kernel by itself: they read as zeros from now on, and the rest of their blocks is
+    /// as it was.
+    pub fn zero(&self, span: Span, now: Timestamp) -> Served {
+        for (block, part) in self.layout().parts(span) {
+            let mut known = self.table.lock(block);
+            if known.state == State::Fresh {
+                continue;
+            }
+            let units = self.around(&known, part);
+            if self.open_unwatched(block, &mut known, units, now) == Served::Stop {
+                return Served::Stop;
+            }
+            self.engine.zero(part);
+        }
+        Served::GoesOn
+    }
+
+    /// The program is about to do to these pages' mapping what a guard cannot follow: they are opened, for good.
+    pub fn leave(&self, span: Span, now: Timestamp) -> Served {
+        let mut blocks: Vec<_> = self.layout().parts(span).map(|(block, _)| (block, self.table.lock(block))).collect();
+        for (block, known) in &mut blocks {
+            if self.open_unwatched(*block, known, self.layout().all_units(), now) == Served::Stop {
+                return Served::Stop;
+            }
+        }
+        // What was left before is as the program wants it.
+        for run in blocks.chunk_by_mut(|(_, one), (_, next)| (one.state == State::Kept) == (next.state == State::Kept))
+        {
+            let pages = self.layout().block_pages() as u64 * run.len() as u64;
+            let (first, known) = &run[0];
+            if known.state == State::Kept {
+                continue;
+            }
+            let whole = Span { first: self.layout().span(*first).first, count: NonZero::new(pages).expect("a run") };
+            if let Err(refusal) = self.engine.leave(whole) {
+                self.witness.lost(*first, &refusal);
+                return Served::Stop;
+            }
+            run.iter_mut().for_each(|(_, known)| known.state = State::Kept);
+        }
+        Served::GoesOn
+    }
+}

@@ -1,0 +1,150 @@
+//! Codes are made, and pages are verified by them and put right.
+
+use rampart_codes::{Outcome, Page, PageData};
+use std::ops::Range;
+
+use crate::engine::Engine;
+use crate::settings::pages::OnError;
+use crate::state::layout::{BlockIndex, PageIndex, PageSet, Span};
+use crate::state::table::{Block, Grain};
+use crate::state::units::Units;
+use crate::telemetry::counts::Counter;
+use crate::telemetry::observer::Trouble;
+
+use super::Guard;
+
+/// How often a page is read that is beyond correction.
+const READS: usize = 3;
+
+/// How many frames a page is put on until one holds it.
+const FRAMES: usize = 8;
+
+/// What became of pages that were verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verified {
+    /// All are as their codes say, some since they were put right.
+    Right,
+    /// Some are beyond correction, and the program goes on with them.
+    Wrong,
+    /// Some are, and it must not.
+    Stop,
+}
+
+impl<E: Engine> Guard<'_, E> {
+    /// Makes the codes of those units that still lack them.
+    pub(crate) fn encode(&self, block: BlockIndex, units: Units) {
+        let mut known = self.table.lock(block);
+        let units = units & known.stale;
+        if units.is_empty() {
+            return;
+        }
+        let began = self.clock.stopwatch();
+        if known.codes.is_empty() {
+            known.codes = vec![0; self.layout().block_pages() as usize * self.codec.scheme.code_bytes()].into();
+        }
+        for span in self.layout().spans(block, units) {
+            let codes = self.codes_of(block, span);
+            self.engine.with_vault(span, |pages| self.codec.encode_all(pages, &mut known.codes[codes]));
+        }
+        known.stale -= units;
+        let layout = self.layout();
+        known.reported.retain(|page| !units.has(Units::run(layout.unit_of(*page), 1)));
+        self.counts.add(Counter::Encoded, self.layout().pages_of(units));
+        self.counts.add_time(Counter::EncodeNanos, self.took(began));
+    }
+
+    /// Verifies locked units in the vault and puts right what can be.
+    pub(crate) fn verify(&self, block: BlockIndex, known: &mut Block, units: Units) -> Verified {
+        let mut verified = Verified::Right;
+        for span in self.layout().spans(block, units) {
+            let began = self.clock.stopwatch();
+            let codes = self.codes_of(block, span);
+            let mut wrong = PageSet::NONE;
+            self.engine.with_vault(span, |pages| {
+                let note = |page| wrong.insert(u32::try_from(page).expect("a page of a block"));
+                self.codec.verify_all(pages, &known.codes[codes.clone()], note);
+            });
+            self.counts.add(Counter::Verified, span.count.get());
+            self.counts.add_time(Counter::VerifyNanos, self.took(began));
+            for page in wrong.iter() {
+                if !self.put_right(block, known, PageIndex(span.first.0 + u64::from(page))) {
+                    let goes_on = self.knobs.on_error == OnError::Continue;
+                    verified = if goes_on { Verified::Wrong } else { Verified::Stop };
+                }
+            }
+        }
+        verified
+    }
+
+    /// Where the codes of pages of a block are among the block's.
+    fn codes_of(&self, block: BlockIndex, span: Span) -> Range<usize> {
+        let size = self.codec.scheme.code_bytes();
+        let pages = |count: u64| usize::try_from(count).expect("pages of a block") * size;
+        let first = pages(span.first.0 - self.layout().span(block).first.0);
+        first..first + pages(span.count.get())
+    }
+
+    /// Puts a page right that was read wrong; `false`: it is beyond correction.
+    ///
+    /// The frame that the page is on may hold a stuck cell, which shows again as soon as the page leaves the caches. So nothing is
+    /// corrected in place: what is right goes to another frame, also where a second read finds nothing wrong.
+    fn put_right(&self, block: BlockIndex, known: &mut Block, page: PageIndex) -> bool {
+        let codes = self.codes_of(block, Span::of_page(page));
+        if self.engine.was_given_back(page) {
+            known.codes[codes].copy_from_slice(&self.zero_codes);
+            return true;
+        }
+        let (mut outcome, content) = self.correct(page, &mut known.codes[codes]);
+        let frame = self.engine.frame(page);
+        if matches!(outcome, Outcome::Intact | Outcome::Corrected(_)) {
+            if matches!(known.grain, Grain::Whole { .. }) {
+                // A huge page loses a part. The rest gets tested frames as well, at leisure.
+                known.tested = None;
+            }
+            if !self.put_elsewhere(page, &content) {
+                outcome = Outcome::Uncorrectable;
+            }
+        }
+        let counter = match outcome {
+            Outcome::Intact => Counter::Transient,
+            Outcome::CodesWrong => Counter::CodesWrong,
+            Outcome::Corrected(_) => Counter::Corrected,
+            Outcome::Uncorrectable if known.reported.contains(&page) => return false,
+            Outcome::Uncorrectable => {
+                known.reported.push(page);
+                Counter::Uncorrectable
+            }
+        };
+        // In this order: the process may end at any moment, and what is counted was told.
+        self.witness.trouble(&Trouble { page, frame, outcome });
+        self.counts.add(counter, 1);
+        counter != Counter::Uncorrectable
+    }
+
+    /// What a page's codes say, and the content that is right if they say what that is. A page that does not read the same each time may be
+    /// correctable at the next read.
+    fn correct(&self, page: PageIndex, codes: &mut [u8]) -> (Outcome, PageData) {
+        let mut reads = 0;
+        loop {
+            let mut content = self.engine.with_vault(Span::of_page(page), |pages| pages.page(0).read());
+            let outcome = self.codec.correct(&mut Page::from(&mut content), codes);
+            reads += 1;
+            if outcome != Outcome::Uncorrectable || reads == READS {
+                return (outcome, content);
+            }
+        }
+    }
+
+    /// Puts a page on another frame, and reads it back. `false`: none of the frames held it.
+    fn put_elsewhere(&self, page: PageIndex, content: &PageData) -> bool {
+        let read_back = || self.engine.with_vault(Span::of_page(page), |pages| pages.page(0).read());
+        for _ in 0..FRAMES {
+            match self.engine.replace(page, content) {
+                Ok(()) if read_back() == *content => return true,
+                Ok(()) => {}
+                Err(_) => return false,
+            }
+        }
+        false
+    }
+}

@@ -1,0 +1,56 @@
+//! Connections to a database of the newest schema, each set up for a file that may be forged.
+
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::Error;
+use crate::error::At;
+use crate::schema::{self, MIGRATIONS};
+
+/// How long another process may keep the store from us before a call gives up.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Sets a connection up as <https://sqlite.org/security.html>, 1.2, says for a file that may be forged.
+pub(crate) fn set_up(connection: &mut Connection, path: &Path) -> Result<(), Error> {
+    connection.busy_handler(Some(waiting(PATIENCE))).at(path)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true).at(path)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false).at(path)?;
+    connection.pragma_update(None, "cell_size_check", true).at(path)
+}
+
+/// A connection to a store of the newest schema, made if it is not there, with the durability that this crate's
+/// documentation promises.
+pub(crate) fn connect(path: &Path) -> Result<Connection, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags).at(path)?;
+    set_up(&mut connection, path)?;
+    // Otherwise SQLite opens a file that it may not write for reading, and says so only when the first fact comes.
+    if connection.is_readonly("main").at(path)? {
+        return Err(Error::Unwritable(path.to_owned(), "permission denied".to_owned()));
+    }
+    // Before anything is changed: the file may be another program's.
+    schema::version(&connection, path, MIGRATIONS.len())?;
+    connection.pragma_update(None, "synchronous", "EXTRA").at(path)?;
+    let mode: String = connection.pragma_update_and_check(None, "journal_mode", "DELETE", |row| row.get(0)).at(path)?;
+    if mode != "delete" {
+        return Err(Error::Failed(path.to_owned(), format!("its journal stays in mode {mode}")));
+    }
+    schema::migrate(&mut connection, path, &MIGRATIONS)?;
+    Ok(connection)
+}
+
+/// Says, each time that another process has the store, whether to ask again. Asks every millisecond.
+///
+/// SQLite's own waiting asks ever more rarely, down to ten times a second, and so hardly ever meets the gap between two
+/// facts of a process that keeps many.
+pub(crate) fn waiting(patience: Duration) -> impl FnMut(i32) -> bool + Send + 'static {
+    const STEP: Duration = Duration::from_millis(1);
+    move |asked| {
+        thread::sleep(STEP);
+        u128::from(asked.unsigned_abs()) < patience.as_millis() / STEP.as_millis()
+    }
+}
