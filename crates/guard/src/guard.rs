@@ -36,7 +36,7 @@ use rampart_memory::Timestamp;
 use crate::accesses::Touch;
 use crate::ahead::{Ahead, Course};
 use crate::counts::{Counter, Counts};
-use crate::engine::Engine;
+use crate::engine::GuardEngine;
 use crate::knobs::{Knobs, OnError};
 use crate::layout::{BlockIndex, Layout, PageIndex, Span};
 use crate::openings::{Opening, Openings};
@@ -66,8 +66,8 @@ pub enum Served {
 }
 
 /// A guard over one range.
-pub struct Guard<'a, E: Engine> {
-    engine: E,
+pub struct Guard<'a, E: GuardEngine + ?Sized> {
+    engine: Box<E>,
     knobs: Knobs,
     /// Openings that the kernel can keep apart.
     most: usize,
@@ -86,11 +86,11 @@ pub struct Guard<'a, E: Engine> {
     witness: &'a dyn Witness,
 }
 
-impl<'a, E: Engine> Guard<'a, E> {
+impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
     /// A guard over a range of which nothing is used yet.
     #[must_use]
     pub fn new(
-        engine: E,
+        engine: Box<E>,
         layout: Layout,
         knobs: Knobs,
         counts: &'a Counts,

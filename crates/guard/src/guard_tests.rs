@@ -67,7 +67,7 @@ impl<'a> World<'a> {
 
     fn on(engine: MadeUp, knobs: Knobs, counts: &'a Counts, told: &'a Told) -> Self {
         let layout = Layout::new(Bytes::new(PAGES * 4096), knobs.block_pages, knobs.unit_pages).unwrap();
-        Self { guard: Guard::new(engine, layout, knobs, counts, told, at(0)), time: 0 }
+        Self { guard: Guard::new(Box::new(engine), layout, knobs, counts, told, at(0)), time: 0 }
     }
 
     fn fault(&mut self, page: u64) -> Served {
@@ -615,7 +615,7 @@ fn no_more_blocks_are_open_than_the_kernel_keeps_apart_however_late_the_keeper_i
     let layout = Layout::new(Bytes::new(PAGES * 4096), knobs.block_pages, knobs.unit_pages).unwrap();
     let mut engine = MadeUp::new(usize::try_from(PAGES).unwrap());
     engine.most_open = 6;
-    let guard = Guard::new(engine, layout, knobs, &counts, &told, at(0));
+    let guard = Guard::new(Box::new(engine), layout, knobs, &counts, &told, at(0));
     for page in 0..PAGES {
         assert_eq!(guard.fault(PageIndex(page), Touch::Read, at(page), || ()), Served::GoesOn);
         assert!((0..PAGES).filter(|&page| guard.engine().read(page).is_some()).count() <= 6);

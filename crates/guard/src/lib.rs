@@ -64,7 +64,7 @@ pub mod witness;
 
 pub use bad_frames::BadFrames;
 pub use counts::{Counter, Counts, Snapshot};
-pub use engine::{Engine, Frames, Refusal, Writes};
+pub use engine::{Frames, GuardEngine, Refusal, Writes};
 pub use frames::{FrameKnobs, Untested};
 pub use guard::renewal::{Renewal, Round};
 pub use guard::{Guard, Served};

@@ -34,7 +34,7 @@ impl Zeros {
     }
 }
 
-impl Engine for Zeros {
+impl GuardEngine for Zeros {
     fn open(&self, span: Span) -> Result<(), Refusal> {
         self.set(span, true);
         Ok(())
@@ -56,9 +56,9 @@ impl Engine for Zeros {
 
     fn wake(&self, _: Span) {}
 
-    fn with_vault<R>(&self, span: Span, look: impl FnOnce(&mut Pages<'_>) -> R) -> R {
+    fn with_vault(&self, span: Span, look: &mut dyn FnMut(&mut Pages<'_>)) {
         let pages = usize::try_from(span.count.get()).unwrap();
-        look(&mut Pages::from(&mut self.looked_at.lock().unwrap()[..pages]))
+        look(&mut Pages::from(&mut self.looked_at.lock().unwrap()[..pages]));
     }
 
     fn replace(&self, page: PageIndex, _: &PageData) -> Result<(), Refusal> {
@@ -128,7 +128,7 @@ impl<'a> Simulated<'a> {
         };
         let layout = Layout::new(Bytes::new(blocks * BLOCK * 4096), 512, 16).unwrap();
         let mut simulated = Self {
-            guard: Guard::new(engine, layout, knobs, counts, &Nobody, Timestamp::from_micros(0)),
+            guard: Guard::new(Box::new(engine), layout, knobs, counts, &Nobody, Timestamp::from_micros(0)),
             counts,
             now: 0,
             keeper: 0,

@@ -6,7 +6,7 @@ use std::time::Instant;
 use rampart_codes::{Outcome, Page, PageData};
 
 use crate::counts::Counter;
-use crate::engine::Engine;
+use crate::engine::GuardEngine;
 use crate::knobs::OnError;
 use crate::layout::{BlockIndex, PageIndex, PageSet, Span};
 use crate::table::{Block, Grain};
@@ -32,7 +32,7 @@ pub(super) enum Verified {
     Stop,
 }
 
-impl<E: Engine> Guard<'_, E> {
+impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     /// Makes the codes of those units that still lack them.
     pub(super) fn encode(&self, block: BlockIndex, units: Units) {
         let mut known = self.table.lock(block);
@@ -46,7 +46,8 @@ impl<E: Engine> Guard<'_, E> {
         }
         for span in self.layout().spans(block, units) {
             let codes = self.codes_of(block, span);
-            self.engine.with_vault(span, |pages| self.codec.encode_all(pages, &mut known.codes[codes]));
+            let codes = &mut known.codes[codes];
+            self.engine.with_vault(span, &mut |pages| self.codec.encode_all(pages, codes));
         }
         known.stale -= units;
         let layout = self.layout();
@@ -62,7 +63,7 @@ impl<E: Engine> Guard<'_, E> {
             let began = Instant::now();
             let codes = self.codes_of(block, span);
             let mut wrong = PageSet::NONE;
-            self.engine.with_vault(span, |pages| {
+            self.engine.with_vault(span, &mut |pages| {
                 let note = |page| wrong.insert(u32::try_from(page).expect("a page of a block"));
                 self.codec.verify_all(pages, &known.codes[codes.clone()], note);
             });
@@ -128,7 +129,7 @@ impl<E: Engine> Guard<'_, E> {
     fn correct(&self, page: PageIndex, codes: &mut [u8]) -> (Outcome, PageData) {
         let mut reads = 0;
         loop {
-            let mut content = self.engine.with_vault(Span::of_page(page), |pages| pages.page(0).read());
+            let mut content = self.engine.read(page);
             let outcome = self.codec.correct(&mut Page::from(&mut content), codes);
             reads += 1;
             if outcome != Outcome::Uncorrectable || reads == READS {
@@ -139,10 +140,9 @@ impl<E: Engine> Guard<'_, E> {
 
     /// Puts a page on another frame, and reads it back. `false`: none of the frames held it.
     fn put_elsewhere(&self, page: PageIndex, content: &PageData) -> bool {
-        let read_back = || self.engine.with_vault(Span::of_page(page), |pages| pages.page(0).read());
         for _ in 0..FRAMES {
             match self.engine.replace(page, content) {
-                Ok(()) if read_back() == *content => return true,
+                Ok(()) if self.engine.read(page) == *content => return true,
                 Ok(()) => {}
                 Err(_) => return false,
             }

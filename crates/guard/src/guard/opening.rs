@@ -8,7 +8,7 @@ use crate::accesses::{Access, Touch};
 use crate::ahead::Course;
 use crate::cap::Wait;
 use crate::counts::Counter;
-use crate::engine::{Engine, Frames};
+use crate::engine::{Frames, GuardEngine};
 use crate::layout::{BlockIndex, PageIndex, Span};
 use crate::openings::Opening;
 use crate::table::{Block, Grain, State};
@@ -32,7 +32,7 @@ const RETURNS: u8 = 2;
 /// What a program uses in turn may be so small a part of the cap for more of each to be opened.
 const PART: u64 = 6;
 
-impl<E: Engine> Guard<'_, E> {
+impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     /// The units to open for a program that wants one of them, and got there on a course.
     pub(super) fn choose(&self, known: &mut Block, unit: u32, course: Course) -> Units {
         let all = self.layout().all_units();

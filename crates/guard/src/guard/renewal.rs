@@ -13,7 +13,7 @@ use rampart_memory::Timestamp;
 
 use crate::backoff::wait_after;
 use crate::counts::Counter;
-use crate::engine::{Engine, Frames};
+use crate::engine::{Frames, GuardEngine};
 use crate::layout::BlockIndex;
 use crate::table::{Block, Grain};
 
@@ -45,7 +45,7 @@ pub enum Renewal {
     RoundDone,
 }
 
-impl<E: Engine> Guard<'_, E> {
+impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     /// Goes on with a round, to the next locked block whose frames were not tested within `lifetime`.
     pub fn renew(&self, round: &mut Round, lifetime: Duration, now: Timestamp) -> Renewal {
         for _ in 0..STEP {

@@ -7,14 +7,14 @@ use std::num::NonZero;
 use rampart_memory::Timestamp;
 
 use crate::counts::Counter;
-use crate::engine::Engine;
+use crate::engine::GuardEngine;
 use crate::layout::{BlockIndex, Span};
 use crate::table::{Block, Grain, State};
 use crate::units::Units;
 
 use super::{Guard, Served};
 
-impl<E: Engine> Guard<'_, E> {
+impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     /// A system call is about to use these pages, and would not wait for a fault: they are opened and stay so until
     /// [`Guard::release`].
     pub fn hold(&self, span: Span, now: Timestamp) -> Served {

@@ -4,7 +4,7 @@
 //! much work as to verify it. But what was written and is not noticed would be taken for an error of the memory, and "corrected".
 //! **Idea.** What the program opens to read is watched: its first write stops, as a fault does ([`Guard::written`]), and until then the
 //! codes stay right. **Why this way.** Only an engine that opens and stops writes in one step can promise that none went before
-//! ([`Engine::open_watched`]). A write to what is watched costs a fault, so what was written of late is not watched for a while.
+//! ([`GuardEngine::open_watched`]). A write to what is watched costs a fault, so what was written of late is not watched for a while.
 //!
 //! Source: 002_55d5eb8104b64c01.txt, 4.3: codes are made anew for what was written.
 
@@ -13,7 +13,7 @@ use std::time::Instant;
 use rampart_memory::Timestamp;
 
 use crate::accesses::Touch;
-use crate::engine::{Engine, Refusal, Writes};
+use crate::engine::{GuardEngine, Refusal, Writes};
 use crate::layout::{BlockIndex, PageIndex, Span};
 use crate::table::Block;
 use crate::units::Units;
@@ -24,7 +24,7 @@ use super::{Guard, Served};
 /// A block that was written is opened so often without being watched.
 const UNWATCHED: u8 = 8;
 
-impl<E: Engine> Guard<'_, E> {
+impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     /// A thread waits to write to a page that is watched: it goes on.
     pub fn written(&self, page: PageIndex) -> Served {
         let Some(block) = self.layout().block_of(page) else { return Served::Elsewhere };

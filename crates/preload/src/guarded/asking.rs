@@ -13,6 +13,7 @@ use rampart_memory::{Clock as _, FRAME_BYTES};
 
 use super::blocked::Signals;
 use super::desk::Request;
+use super::engine::as_vault;
 use super::files;
 use super::threads::Live;
 
@@ -139,7 +140,7 @@ impl Live {
 
     /// Pages that the program changed are the guard's again.
     pub fn keep_from_children(&self, span: Span) {
-        if self.memory.take_from_children(span).is_err() {
+        if self.memory.take_from_children(as_vault(span)).is_err() {
             self.ask(Request::End(KEPT));
         }
     }

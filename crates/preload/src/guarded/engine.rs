@@ -2,20 +2,23 @@
 
 #![allow(unsafe_code, reason = "pages of a vault are raw memory")]
 
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use rampart_codes::{PageData, Pages};
-use rampart_guard::{Engine, Frames, PageIndex, Refusal, Span};
-use rampart_linux::userfaultfd::{MoveError, MoveRefusal, Wake};
-use rampart_linux::vault::{self, Side, Tally, Vault};
-use rampart_linux::{Block, PageKind, Pagemap, Roots};
-use rampart_memory::Frame;
+use rampart_guard::{Frames, GuardEngine, PageIndex, Refusal, Span};
+use rampart_linux::userfaultfd::{Messages, MoveError, MoveRefusal, Reach, Stop, Waited, Wake};
+use rampart_linux::vault::{self, Side, Tally, Tracking, Vault, VaultOptions};
+use rampart_linux::{Block, Error, PageKind, Pagemap, Roots, Window};
+use rampart_memory::{Bytes, Frame};
 
 use super::frames::{Known, Pool};
 use super::lost::{self, Lost};
+use super::memory::{GuardedMemory, ProcessEngine, Serve, ServeWrite, serve_fault};
+use super::shared::Shared;
 use super::suspects::Suspects;
 
 /// How often a page that is busy is tried, and how long it is from one try to the next.
@@ -70,19 +73,6 @@ impl VaultEngine {
         Err(Refusal::Pinned)
     }
 
-    /// This thread reads a page of the vault just now that the hardware gave up: it reads zeros from now on, which are seen to be wrong
-    /// unless they are right. Returns which it was, and its frame where the kernel says; `None` if the address is not of the vault.
-    pub fn replace_lost(&self, address: usize) -> Option<(PageIndex, Option<Frame>)> {
-        let (_, page) = self.vault.find(address).filter(|(side, _)| *side == Side::Vault)?;
-        let place = self.vault.address(Side::Vault, page);
-        let frame = self.pagemap.as_ref().and_then(|pagemap| lost::frame_of(pagemap, place));
-        let mut zeros = self.known.claim(one(page).bytes(), PageKind::Base).ok()?;
-        self.vault.discard(Side::Vault, one(page)).ok()?;
-        self.vault.give(Side::Vault, one(page), &mut zeros, 0).ok()?;
-        self.lost.note(page, frame);
-        Some((PageIndex(page), frame))
-    }
-
     /// As [`Vault::populate`] has it, on frames of the kernel's that are not known to be bad.
     fn populate(&self, span: vault::Span) -> Result<(), MoveError> {
         if self.known.is_empty() {
@@ -132,7 +122,7 @@ pub(super) fn refused(error: MoveError) -> Refusal {
     }
 }
 
-impl Engine for VaultEngine {
+impl GuardEngine for VaultEngine {
     fn open(&self, span: Span) -> Result<(), Refusal> {
         let span = as_vault(span);
         match self.vault.unlock(span, Wake::Later) {
@@ -215,13 +205,13 @@ impl Engine for VaultEngine {
         Ok(())
     }
 
-    fn with_vault<R>(&self, span: Span, look: impl FnOnce(&mut Pages<'_>) -> R) -> R {
+    fn with_vault(&self, span: Span, look: &mut dyn FnMut(&mut Pages<'_>)) {
         let span = as_vault(span);
         let count = usize::try_from(span.pages()).expect("pages of a block");
         let base: NonNull<u8> = self.vault.address(Side::Vault, span.first());
         // SAFETY: 1. the pages are in the vault, readable and writable, since the guard calls for blocks that it closed whole;
         // 2. and 3. it holds the block's lock, nobody else knows of the vault, and no device may use a page that moved.
-        look(&mut unsafe { Pages::from_raw(base, count) })
+        look(&mut unsafe { Pages::from_raw(base, count) });
     }
 
     fn flip(&self, page: PageIndex, bit: u32) {
@@ -251,5 +241,133 @@ impl Engine for VaultEngine {
             frames.first().copied().flatten()
         });
         found.next().and_then(lost::own)
+    }
+}
+
+impl ProcessEngine for VaultEngine {
+    fn replace_lost(&self, address: usize) -> Option<(PageIndex, Option<Frame>)> {
+        let (_, page) = self.vault.find(address).filter(|(side, _)| *side == Side::Vault)?;
+        let place = self.vault.address(Side::Vault, page);
+        let frame = self.pagemap.as_ref().and_then(|pagemap| lost::frame_of(pagemap, place));
+        let mut zeros = self.known.claim(one(page).bytes(), PageKind::Base).ok()?;
+        self.vault.discard(Side::Vault, one(page)).ok()?;
+        self.vault.give(Side::Vault, one(page), &mut zeros, 0).ok()?;
+        self.lost.note(page, frame);
+        Some((PageIndex(page), frame))
+    }
+}
+
+/// A range with a vault, where faults are messages.
+pub struct MovedMemory(Vault);
+
+impl MovedMemory {
+    /// Reserves a range. For now it is ordinary memory.
+    pub fn prepare(bytes: Bytes, kind: PageKind) -> Result<Self, Error> {
+        Vault::prepare(bytes, VaultOptions { kind, tracking: Tracking::Off, least: Reach::Everything }).map(Self)
+    }
+}
+
+impl GuardedMemory for MovedMemory {
+    unsafe fn show(&self, windows: &[Window]) -> &[Window] {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.show(windows) }
+    }
+
+    fn prepare_again(&mut self, _: &[vault::Span]) -> Result<(), Error> {
+        self.0.prepare_again()
+    }
+
+    fn locks_data(&self) -> bool {
+        true
+    }
+
+    fn let_go(&self, _: Bytes, _: &[vault::Span]) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn open(&self) -> Result<(), Error> {
+        self.0.open(&Roots::default())
+    }
+
+    fn forget(&self, span: vault::Span) -> Result<(), Error> {
+        self.0.discard(Side::Program, span)
+    }
+
+    fn dump(&self, span: vault::Span) -> Result<(), Error> {
+        self.0.dump(span)
+    }
+
+    fn arm(&self, _: Bytes, left: &[vault::Span]) -> Result<(), Error> {
+        self.0.arm_around(left)
+    }
+
+    fn each_used(&self, used: vault::Span, each: &mut dyn FnMut(u64)) -> Result<(), Error> {
+        self.0.present(Side::Program, used, |run, _| run.numbers().for_each(&mut *each))
+    }
+
+    fn base(&self) -> NonNull<u8> {
+        self.0.program_base()
+    }
+
+    fn pages(&self) -> u64 {
+        self.0.pages()
+    }
+
+    fn find(&self, address: usize) -> Option<u64> {
+        self.0.find(address).filter(|(side, _)| *side == Side::Program).map(|(_, page)| page)
+    }
+
+    fn address(&self, page: PageIndex) -> usize {
+        self.0.address(Side::Program, page.0).addr().get()
+    }
+
+    fn misses_devices(&self) -> bool {
+        false
+    }
+
+    fn keep_from_children(&self, odd: &[vault::Span]) -> Result<(), Error> {
+        self.0.keep_from_children(odd)
+    }
+
+    fn give_to_children(&self, odd: &[vault::Span]) -> Result<(), Error> {
+        self.0.give_to_children(odd)
+    }
+
+    fn take_from_children(&self, span: vault::Span) -> Result<(), Error> {
+        self.0.take_from_children(span)
+    }
+
+    fn mlock(&self) -> Result<(), Error> {
+        self.0.mlock()
+    }
+
+    fn munlock(&self) {
+        self.0.munlock();
+    }
+
+    fn places(&self) -> Vec<Range<usize>> {
+        self.0.places()
+    }
+
+    fn serve(&self, stop: &Stop, serve: Serve<'_>, written: ServeWrite<'_>) -> Result<(), Error> {
+        let mut messages = Messages::default();
+        while self.0.next(&mut messages, stop)? == Waited::Messages {
+            self.0.faults(&messages).for_each(|fault| serve_fault(fault, serve, written));
+        }
+        Ok(())
+    }
+
+    fn pool(&'static self, shared: &'static Shared, known: &'static Known) -> Result<Option<&'static Pool>, String> {
+        let pool = Pool::from_environment(&self.0, shared, known)?;
+        Ok(pool.map(|pool| &*Box::leak(Box::new(pool))))
+    }
+
+    fn engine(
+        &'static self,
+        pool: Option<&'static Pool>,
+        known: &'static Known,
+        suspects: Arc<Suspects>,
+    ) -> Box<dyn ProcessEngine> {
+        Box::new(VaultEngine::new(&self.0, pool, known, suspects))
     }
 }

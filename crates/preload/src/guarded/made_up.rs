@@ -6,9 +6,7 @@
 use std::env;
 use std::time::{Duration, Instant};
 
-use rampart_guard::{Guard, PageIndex};
-
-use super::any::AnyEngine;
+use rampart_guard::{Guard, GuardEngine, PageIndex};
 
 /// Errors in one step of the keeper, at most.
 const MOST_ERRORS: u128 = 64;
@@ -41,7 +39,7 @@ impl MadeUp {
     }
 
     /// Those that are due, but for what the keeper has no time for.
-    pub fn err(&mut self, guard: &Guard<'_, AnyEngine>) {
+    pub fn err(&mut self, guard: &Guard<'_, impl GuardEngine + ?Sized>) {
         let due = self.last.elapsed().as_nanos() / self.every.as_nanos();
         if due == 0 {
             return;

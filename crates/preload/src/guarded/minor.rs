@@ -2,17 +2,21 @@
 
 #![allow(unsafe_code, reason = "pages of the file are raw memory")]
 
+use std::ops::Range;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use rampart_codes::{PageData, Pages};
-use rampart_guard::{Engine, Frames, PageIndex, Refusal, Span, Writes};
-use rampart_linux::shared::SharedRange;
-use rampart_linux::userfaultfd::Wake;
-use rampart_linux::{Error, Pagemap, Roots};
-use rampart_memory::Frame;
+use rampart_guard::{Frames, GuardEngine, PageIndex, Refusal, Span, Writes};
+use rampart_linux::shared::{SharedRange, has_huge_pages};
+use rampart_linux::userfaultfd::{Messages, Stop, Waited, Wake};
+use rampart_linux::{Error, PageKind, Pagemap, Roots, Window, vault};
+use rampart_memory::{Bytes, Frame};
 
 use super::engine::as_vault;
+use super::frames::{Known, Pool};
 use super::lost::{self, Lost};
+use super::memory::{GuardedMemory, HUGE, ProcessEngine, Serve, ServeWrite, serve_fault};
 use super::suspects::{Holder, Suspects};
 
 /// A range whose pages are locked in their frames. What is looked at is the file behind.
@@ -27,22 +31,13 @@ impl MinorEngine {
     pub fn new(range: &'static SharedRange, suspects: Arc<Suspects>) -> Self {
         Self { range, pagemap: Pagemap::open(&Roots::default()).ok(), lost: Lost::default(), suspects }
     }
-
-    /// As [`VaultEngine::replace_lost`](super::engine::VaultEngine::replace_lost), of what lies behind.
-    pub fn replace_lost(&self, address: usize) -> Option<(PageIndex, Option<Frame>)> {
-        let page = self.range.find_behind(address)?;
-        let frame = self.pagemap.as_ref().and_then(|pagemap| lost::frame_of(pagemap, self.range.behind(page)));
-        self.range.replace_lost(page).ok()?;
-        self.lost.note(page, frame);
-        Some((PageIndex(page), frame))
-    }
 }
 
 fn refused(error: &Error) -> Refusal {
     Refusal::Kernel(error.to_string())
 }
 
-impl Engine for MinorEngine {
+impl GuardEngine for MinorEngine {
     fn open(&self, span: Span) -> Result<(), Refusal> {
         self.range.unlock(as_vault(span), Wake::Later).map_err(|error| refused(&error))
     }
@@ -113,11 +108,11 @@ impl Engine for MinorEngine {
         Ok(())
     }
 
-    fn with_vault<R>(&self, span: Span, look: impl FnOnce(&mut Pages<'_>) -> R) -> R {
+    fn with_vault(&self, span: Span, look: &mut dyn FnMut(&mut Pages<'_>)) {
         let count = usize::try_from(span.count.get()).expect("pages of a block");
         // SAFETY: 1. what lies behind is readable and writable; 2. and 3. the guard holds the block's lock and closed the pages, so the
         // program has none of them, and nobody else knows of what lies behind.
-        look(&mut unsafe { Pages::from_raw(self.range.behind(span.first.0), count) })
+        look(&mut unsafe { Pages::from_raw(self.range.behind(span.first.0), count) });
     }
 
     fn flip(&self, page: PageIndex, bit: u32) {
@@ -135,5 +130,112 @@ impl Engine for MinorEngine {
             return frame;
         }
         self.range.frame(page.0, self.pagemap.as_ref()?).ok().flatten().and_then(lost::own)
+    }
+}
+
+impl ProcessEngine for MinorEngine {
+    fn replace_lost(&self, address: usize) -> Option<(PageIndex, Option<Frame>)> {
+        let page = self.range.find_behind(address)?;
+        let frame = self.pagemap.as_ref().and_then(|pagemap| lost::frame_of(pagemap, self.range.behind(page)));
+        self.range.replace_lost(page).ok()?;
+        self.lost.note(page, frame);
+        Some((PageIndex(page), frame))
+    }
+}
+
+/// A range in a file that is mapped twice, where faults are messages.
+pub struct SharedMemory(SharedRange);
+
+impl SharedMemory {
+    /// Reserves a range. For now it is ordinary memory.
+    pub fn prepare(bytes: Bytes, unit_pages: u32) -> Result<Self, Error> {
+        // The pool's pages are locked whole.
+        let from_pool = unit_pages == HUGE && has_huge_pages(&Roots::default());
+        SharedRange::prepare(bytes, if from_pool { PageKind::HugeTlb } else { PageKind::Base }).map(Self)
+    }
+}
+
+/// Pages of the file are kept from children that nobody announces as long as they are of the file.
+impl GuardedMemory for SharedMemory {
+    unsafe fn show(&self, windows: &[Window]) -> &[Window] {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.show(windows) }
+    }
+
+    fn prepare_again(&mut self, _: &[vault::Span]) -> Result<(), Error> {
+        self.0.prepare_again()
+    }
+
+    fn let_go(&self, _: Bytes, _: &[vault::Span]) -> Result<(), Error> {
+        self.0.split()
+    }
+
+    fn open(&self) -> Result<(), Error> {
+        self.0.open(&Roots::default())
+    }
+
+    fn forget(&self, span: vault::Span) -> Result<(), Error> {
+        self.0.discard(span)
+    }
+
+    fn dump(&self, span: vault::Span) -> Result<(), Error> {
+        self.0.dump(span)
+    }
+
+    fn arm(&self, _: Bytes, left: &[vault::Span]) -> Result<(), Error> {
+        self.0.arm(left)
+    }
+
+    fn each_used(&self, used: vault::Span, each: &mut dyn FnMut(u64)) -> Result<(), Error> {
+        self.0.present(used, |run| run.numbers().for_each(&mut *each))
+    }
+
+    fn base(&self) -> NonNull<u8> {
+        self.0.base()
+    }
+
+    fn pages(&self) -> u64 {
+        self.0.pages()
+    }
+
+    fn find(&self, address: usize) -> Option<u64> {
+        self.0.find(address)
+    }
+
+    fn address(&self, page: PageIndex) -> usize {
+        self.0.address(page.0).addr().get()
+    }
+
+    fn split(&self) -> Result<(), Error> {
+        self.0.split()
+    }
+
+    fn unsplit(&self) {
+        self.0.unsplit();
+    }
+
+    fn mlock(&self) -> Result<(), Error> {
+        self.0.mlock()
+    }
+
+    fn places(&self) -> Vec<Range<usize>> {
+        self.0.places()
+    }
+
+    fn serve(&self, stop: &Stop, serve: Serve<'_>, written: ServeWrite<'_>) -> Result<(), Error> {
+        let mut messages = Messages::default();
+        while self.0.next(&mut messages, stop)? == Waited::Messages {
+            self.0.faults(&messages).for_each(|fault| serve_fault(fault, serve, written));
+        }
+        Ok(())
+    }
+
+    fn engine(
+        &'static self,
+        _: Option<&'static Pool>,
+        _: &'static Known,
+        suspects: Arc<Suspects>,
+    ) -> Box<dyn ProcessEngine> {
+        Box::new(MinorEngine::new(&self.0, suspects))
     }
 }

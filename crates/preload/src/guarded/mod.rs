@@ -10,7 +10,6 @@
 
 #![allow(unsafe_code, reason = "the memory and the guard live as long as the process, behind pointers")]
 
-mod any;
 mod asking;
 mod beside;
 mod blocked;
@@ -58,8 +57,9 @@ use crate::heap::LEAST_RANGE;
 use crate::private::is_private;
 use crate::start::say;
 
+use self::engine::as_vault;
 use self::mark::Mark;
-use self::memory::Memory;
+use self::memory::GuardedMemory;
 use self::threads::{Live, Used};
 
 pub(crate) use self::blocked::Signals;
@@ -70,8 +70,9 @@ pub use self::mailbox::Answer;
 /// Memory behind a guard if the environment asks for one, ordinary memory otherwise.
 #[derive(Debug, Default)]
 pub struct Guarded {
-    /// What the heap stands on; null: ordinary memory. Made once, and then there for as long as the process.
-    memory: AtomicPtr<Memory>,
+    /// What the heap stands on; null: ordinary memory. Made once, and then there for as long as the process. In two boxes, since an atomic
+    /// pointer has no room for the table of a trait.
+    memory: AtomicPtr<Box<dyn GuardedMemory>>,
     /// The guard; null before the constructor. Made anew in each child.
     live: AtomicPtr<Live>,
     /// The process that it is of.
@@ -100,10 +101,10 @@ impl Guarded {
     }
 
     /// What can be taken away, if the heap stands on such.
-    fn memory(&self) -> Option<&'static Memory> {
+    fn memory(&self) -> Option<&'static dyn GuardedMemory> {
         // SAFETY: it is null, or came from a box that was leaked; it is changed only by `after_fork_in_child`, when there is no
         // other thread and no reference is in use.
-        unsafe { self.memory.load(Ordering::Acquire).as_ref() }
+        unsafe { self.memory.load(Ordering::Acquire).as_ref() }.map(Box::as_ref)
     }
 
     /// The guard of this process, or of the one whose memory it borrows; a copy of a guard is none.
@@ -154,7 +155,7 @@ impl Guarded {
 
     fn go_live(
         &'static self,
-        memory: &'static Memory,
+        memory: &'static dyn GuardedMemory,
         used: Option<Span>,
         left: Vec<rampart_guard::Span>,
     ) -> Result<(), String> {
@@ -256,7 +257,8 @@ impl Guarded {
         match self.live().filter(|_| !self.is_let_go()) {
             Some(live) => live.take_back(span),
             None => {
-                memory.forget(span.first.0, span.count.get());
+                // Without a guard it is an ordinary mapping, which a refusal leaves as it was.
+                let _ = memory.forget(as_vault(span));
             }
         }
     }
@@ -323,7 +325,7 @@ impl Guarded {
 
     /// Where what can be locked lies, and what stands behind it; nothing if it is ordinary memory.
     pub fn places(&self) -> Vec<Range<usize>> {
-        self.memory().map(Memory::places).unwrap_or_default()
+        self.memory().map(GuardedMemory::places).unwrap_or_default()
     }
 
     /// Notes how many bytes of mappings are guarded now.
@@ -364,7 +366,7 @@ impl Guarded {
 
     /// Whether a device that writes to a page goes unseen, so that it must stay open meanwhile.
     pub fn misses_devices(&self) -> bool {
-        self.memory().is_some_and(Memory::misses_devices)
+        self.memory().is_some_and(GuardedMemory::misses_devices)
     }
 
     /// Whether the guard is of another process, whose memory this one borrows until it executes a program (vfork(2)).
@@ -399,7 +401,7 @@ impl Guarded {
 
     /// Whether locked pages are elsewhere, and a core dump has zeros in their place.
     pub fn hides_what_is_locked(&self) -> bool {
-        self.memory().is_some_and(Memory::hides_what_is_locked)
+        self.memory().is_some_and(GuardedMemory::hides_what_is_locked)
     }
 
     /// The process is about to end with a core dump, if one is written: what is locked is unlocked, and stays so.
@@ -443,6 +445,12 @@ impl Guarded {
     }
 }
 
+/// Where pages of the heap lie.
+fn addresses(span: Span) -> Range<usize> {
+    let start = span.start.addr().get();
+    start..start + length(span.bytes)
+}
+
 /// Says why the heap of a process is not guarded, as the first of a run.
 fn say_once(text: &str) {
     state::say_once(UNGUARDED, text);
@@ -464,7 +472,7 @@ fn knobs() -> Result<Knobs, String> {
 impl Ground for Guarded {
     fn reserve(&self, bytes: Bytes) -> Result<NonNull<u8>, Error> {
         let Ok(knobs) = knobs() else { return Plain.reserve(bytes) };
-        match Memory::prepare(bytes, &knobs) {
+        match memory::prepare(bytes, &knobs) {
             Ok(memory) => {
                 let base = memory.base();
                 self.memory.store(Box::into_raw(Box::new(memory)), Ordering::Release);
@@ -493,20 +501,19 @@ impl Ground for Guarded {
 
     fn open(&self, span: Span) -> bool {
         let Some(memory) = self.memory() else { return Plain.open(span) };
-        if let Some(first) = memory.find(span.start.addr().get()) {
-            memory.dump(first, span.bytes.frames());
-            return !self.is_let_go() || memory.give(first, span.bytes.frames());
-        }
-        true
+        let Some(pages) = memory.pages_at(addresses(span)) else { return true };
+        // What the kernel refuses is missing in a core dump, which is no reason to fail.
+        let _ = memory.dump(pages);
+        !self.is_let_go() || memory.give(pages).is_ok()
     }
 
     fn forget(&self, span: Span) -> bool {
         let Some(memory) = self.memory() else { return Plain.forget(span) };
-        let Some(first) = memory.find(span.start.addr().get()) else { return false };
+        let Some(pages) = memory.pages_at(addresses(span)) else { return false };
         match self.live().filter(|_| !self.is_let_go()) {
-            Some(live) => live.forget(first, span.bytes.frames()),
+            Some(live) => live.forget(pages.first(), pages.pages()),
             // All that is used is the program's.
-            None => memory.forget(first, span.bytes.frames()),
+            None => memory.forget(pages).is_ok(),
         }
     }
 }

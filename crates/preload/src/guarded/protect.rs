@@ -2,15 +2,21 @@
 
 #![allow(unsafe_code, reason = "copies of pages are filled by the kernel")]
 
+use std::ops::Range;
+use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 
 use rampart_codes::{PageData, Pages};
-use rampart_guard::{Engine, Frames, PageIndex, Refusal, Span};
+use rampart_guard::{Frames, GuardEngine, PageIndex, Refusal, Span};
 use rampart_linux::protect::Protected;
-use rampart_linux::{Backing, Error, Pagemap, Roots, vault};
-use rampart_memory::Frame;
+use rampart_linux::userfaultfd::Stop;
+use rampart_linux::{Backing, Error, PageKind, Pagemap, Roots, Window, vault};
+use rampart_memory::{Bytes, Frame};
 
+use super::frames::{Known, Pool};
 use super::lost;
+use super::mailbox::Mailbox;
+use super::memory::{GuardedMemory, ProcessEngine, Serve, ServeWrite};
 use super::suspects::Suspects;
 
 /// A range whose pages are locked where they are. What is looked at is a copy.
@@ -65,7 +71,7 @@ fn refused(error: &Error) -> Refusal {
     Refusal::Kernel(error.to_string())
 }
 
-impl Engine for ProtectEngine {
+impl GuardEngine for ProtectEngine {
     fn open(&self, span: Span) -> Result<(), Refusal> {
         self.range.unlock(as_vault(span)).map_err(|error| refused(&error))
     }
@@ -123,19 +129,18 @@ impl Engine for ProtectEngine {
             // A frame that is shared with another process is known as one, or it holds something.
             Some(Backing::Shared) => {
                 let known = self.frame_below(page).is_some_and(|frame| lost::own(frame).is_some());
-                !known && self.with_vault(Span::of_page(page), |pages| pages.page(0).read()) == PageData::ZERO
+                !known && self.read(page) == PageData::ZERO
             }
             Some(Backing::Own | Backing::Elsewhere) | None => false,
         }
     }
 
-    fn with_vault<R>(&self, span: Span, look: impl FnOnce(&mut Pages<'_>) -> R) -> R {
+    fn with_vault(&self, span: Span, look: &mut dyn FnMut(&mut Pages<'_>)) {
         let mut copies = self.room.lock().expect("no panic").pop().unwrap_or_default();
         copies.resize(usize::try_from(span.count.get()).expect("pages of a block"), PageData::ZERO);
         self.copy(as_vault(span), &mut copies);
-        let seen = look(&mut Pages::from(&mut *copies));
+        look(&mut Pages::from(&mut *copies));
         self.room.lock().expect("no panic").push(copies);
-        seen
     }
 
     fn flip(&self, page: PageIndex, bit: u32) {
@@ -150,5 +155,116 @@ impl Engine for ProtectEngine {
     fn frame(&self, page: PageIndex) -> Option<Frame> {
         let lost = || lost::frame_of(self.pagemap.as_ref()?, self.range.address(page.0));
         self.frame_below(page).and_then(lost::own).or_else(lost)
+    }
+}
+
+/// The kernel reads what is locked, so no thread of the guard learns that the hardware gave a page up.
+impl ProcessEngine for ProtectEngine {}
+
+/// A range that is locked by permissions, where faults are signals.
+pub struct ProtectedMemory {
+    range: Protected,
+    mailbox: Mailbox,
+}
+
+impl ProtectedMemory {
+    /// Reserves a range. For now it is ordinary memory.
+    pub fn prepare(bytes: Bytes, kind: PageKind) -> Result<Self, Error> {
+        let range = Protected::prepare(bytes, kind, &Roots::default())?;
+        Ok(Self { range, mailbox: Mailbox::new() })
+    }
+}
+
+/// A locked page without rights ends a child that nobody announces where it touches one.
+impl GuardedMemory for ProtectedMemory {
+    unsafe fn show(&self, windows: &[Window]) -> &[Window] {
+        // SAFETY: the caller's promise.
+        unsafe { self.range.show(windows) }
+    }
+
+    fn prepare_again(&mut self, left: &[vault::Span]) -> Result<(), Error> {
+        self.mailbox.forget_all();
+        self.range.prepare_again(left)
+    }
+
+    fn stay_alone(&self, left: &[vault::Span]) -> Result<(), Error> {
+        self.range.unlock_first(self.range.pages(), left)
+    }
+
+    fn let_go(&self, used: Bytes, left: &[vault::Span]) -> Result<(), Error> {
+        self.range.unlock_first(used.frames(), left)
+    }
+
+    fn give(&self, span: vault::Span) -> Result<(), Error> {
+        self.range.unlock(span)
+    }
+
+    fn open(&self) -> Result<(), Error> {
+        self.range.open(&Roots::default())
+    }
+
+    fn forget(&self, span: vault::Span) -> Result<(), Error> {
+        self.range.discard(span)
+    }
+
+    fn dump(&self, span: vault::Span) -> Result<(), Error> {
+        self.range.dump(span)
+    }
+
+    fn arm(&self, used: Bytes, _: &[vault::Span]) -> Result<(), Error> {
+        let rest = vault::Span::new(used.frames(), self.range.pages() - used.frames());
+        rest.map_or(Ok(()), |rest| self.range.lock(rest))
+    }
+
+    fn each_used(&self, used: vault::Span, each: &mut dyn FnMut(u64)) -> Result<(), Error> {
+        used.numbers().for_each(each);
+        Ok(())
+    }
+
+    fn base(&self) -> NonNull<u8> {
+        self.range.base()
+    }
+
+    fn pages(&self) -> u64 {
+        self.range.pages()
+    }
+
+    fn find(&self, address: usize) -> Option<u64> {
+        self.range.find(address)
+    }
+
+    fn address(&self, page: PageIndex) -> usize {
+        self.range.address(page.0).addr().get()
+    }
+
+    fn mailbox(&self) -> Option<&Mailbox> {
+        Some(&self.mailbox)
+    }
+
+    fn hides_what_is_locked(&self) -> bool {
+        false
+    }
+
+    fn mlock(&self) -> Result<(), Error> {
+        self.range.mlock()
+    }
+
+    fn places(&self) -> Vec<Range<usize>> {
+        self.range.places()
+    }
+
+    fn serve(&self, _: &Stop, serve: Serve<'_>, _: ServeWrite<'_>) -> Result<(), Error> {
+        loop {
+            self.mailbox.serve(|page, touch| serve(page, touch, None));
+        }
+    }
+
+    fn engine(
+        &'static self,
+        _: Option<&'static Pool>,
+        _: &'static Known,
+        suspects: Arc<Suspects>,
+    ) -> Box<dyn ProcessEngine> {
+        Box::new(ProtectEngine::new(&self.range, suspects))
     }
 }

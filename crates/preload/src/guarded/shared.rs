@@ -25,8 +25,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap};
 use rustix::process::{Uid, geteuid};
 
 use super::files::say;
-use super::memory::Memory;
-
+use super::memory::GuardedMemory;
 use super::recorder;
 use super::state::{self, created, locked};
 use super::wanted::{Wanted, site};
@@ -47,7 +46,7 @@ pub struct Shared {
     /// Locked while those whom [`Shared::stops`] tells that the program is held have something to do.
     checkpoint: Option<File>,
     /// What is guarded.
-    memory: OnceLock<&'static Memory>,
+    memory: OnceLock<&'static dyn GuardedMemory>,
 }
 
 impl Shared {
@@ -70,7 +69,7 @@ impl Shared {
     }
 
     /// From now on pages are told with their addresses.
-    pub fn is_of(&self, memory: &'static Memory) {
+    pub fn is_of(&self, memory: &'static dyn GuardedMemory) {
         let _ = self.memory.set(memory);
     }
 

@@ -13,15 +13,14 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use rampart_guard::{Guard, Knobs, Layout, PageIndex, Served, Span};
-use rampart_linux::SteadyClock;
 use rampart_linux::userfaultfd::Stop;
+use rampart_linux::{SteadyClock, vault};
 use rampart_memory::{Bytes, Clock};
 use rustix::process::{Resource, getrlimit};
 use rustix::thread::Pid;
 
 use crate::private::Outside;
 
-use super::any::AnyEngine;
 use super::beside::Beside;
 use super::blocked::Signals;
 use super::desk::Desk;
@@ -31,7 +30,7 @@ use super::engine::as_vault;
 use super::files;
 use super::frames::Known;
 use super::made_up::MadeUp;
-use super::memory::Memory;
+use super::memory::{GuardedMemory, ProcessEngine};
 use super::recorder::Recorder;
 use super::server::Server;
 use super::shared::Shared;
@@ -53,12 +52,12 @@ pub struct Used {
 
 /// A guard that works.
 pub struct Live {
-    pub(super) guard: Guard<'static, AnyEngine>,
+    pub(super) guard: Guard<'static, dyn ProcessEngine>,
     pub(super) shared: &'static Shared,
     pub(super) known: &'static Known,
     suspects: Arc<Suspects>,
     pub(super) recorder: Mutex<Recorder>,
-    pub(super) memory: &'static Memory,
+    pub(super) memory: &'static dyn GuardedMemory,
     pub(super) clock: SteadyClock,
     stop: Stop,
     keeper: OnceLock<Thread>,
@@ -76,7 +75,12 @@ pub struct Live {
 
 impl Live {
     /// Adopts what was used of the range, and starts the threads.
-    pub fn begin(memory: &'static Memory, layout: Layout, knobs: Knobs, used: Used) -> Result<&'static Self, String> {
+    pub fn begin(
+        memory: &'static dyn GuardedMemory,
+        layout: Layout,
+        knobs: Knobs,
+        used: Used,
+    ) -> Result<&'static Self, String> {
         // The C library allocates what belongs to a new thread in the thread that starts it.
         let outside = Outside::enter().map_err(|error| error.to_string())?;
         let signals = Signals::block_all();
@@ -98,7 +102,12 @@ impl Live {
     }
 
     /// In the thread that is to be the handler: the files are its own, and the keeper's.
-    fn begin_here(memory: &'static Memory, layout: Layout, knobs: Knobs, used: &Used) -> Result<&'static Self, String> {
+    fn begin_here(
+        memory: &'static dyn GuardedMemory,
+        layout: Layout,
+        knobs: Knobs,
+        used: &Used,
+    ) -> Result<&'static Self, String> {
         files::take_own_table().map_err(|error| error.to_string())?;
         memory.open().map_err(|error| error.to_string())?;
         keep_room(memory.bytes());
@@ -147,8 +156,8 @@ impl Live {
             })?);
             readiness.recv().map_err(|_| "its thread ended".to_owned())?;
         }
-        memory.arm(used.bytes, &used.left).map_err(|error| error.to_string())?;
         let left: Vec<_> = used.left.iter().map(|span| as_vault(*span)).collect();
+        memory.arm(used.bytes, &left).map_err(|error| error.to_string())?;
         memory.keep_from_children(&left).map_err(|error| error.to_string())?;
         live.adopt(used)?;
         Ok(live)
@@ -157,15 +166,16 @@ impl Live {
     /// Blocks of which a page was used before there was a guard.
     fn adopt(&self, used: &Used) -> Result<(), String> {
         used.left.iter().for_each(|span| self.guard.adopt_left(*span));
+        let Some(pages) = vault::Span::new(0, used.bytes.frames()) else { return Ok(()) };
         let mut last = None;
-        let adopt = |page| {
+        let mut adopt = |page| {
             let block = self.guard.layout().block_of(PageIndex(page)).expect("what is used is in the range");
             if last != Some(block) {
                 self.guard.adopt(block, self.clock.now());
                 last = Some(block);
             }
         };
-        self.memory.each_used(used.bytes, adopt).map_err(|error| error.to_string())
+        self.memory.each_used(pages, &mut adopt).map_err(|error| error.to_string())
     }
 
     /// Serves faults until the process ends.
@@ -184,7 +194,7 @@ impl Live {
             }
             served
         };
-        match self.memory.serve(&self.stop, serve, |page| self.guard.written(page)) {
+        match self.memory.serve(&self.stop, &serve, &|page| self.guard.written(page)) {
             Ok(()) => self.cannot_go_on("nobody serves its faults any more"),
             Err(why) => self.cannot_go_on(&why.to_string()),
         }
