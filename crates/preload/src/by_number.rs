@@ -22,7 +22,7 @@ use std::ffi::{c_int, c_long};
 use std::ptr;
 
 use crate::forks::copied;
-use crate::kernel::{ask, failed};
+use crate::kernel::{ask, failed, word};
 use crate::limits::limit;
 use crate::mapping::{Request, at};
 use crate::mlocked::{lock, lock_all, lock_by_flags, unlock, unlock_all};
@@ -32,11 +32,6 @@ use crate::remapping::{advise, advise_process, change_rights, change_rights_by_k
 fn int(word: c_long) -> c_int {
     let [a, b, c, d, ..] = word.to_le_bytes();
     c_int::from_le_bytes([a, b, c, d])
-}
-
-/// A word as an address, or as a length.
-pub(crate) fn word(word: c_long) -> usize {
-    usize::try_from(word.cast_unsigned()).expect("a word has 64 bits here")
 }
 
 /// A system call about memory, or about how much of it there may be.

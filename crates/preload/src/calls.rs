@@ -19,7 +19,8 @@ use std::ptr;
 
 use libc::{dirent, epoll_event, iovec, mode_t, msghdr, nfds_t, off_t, pollfd, sockaddr, socklen_t, stack_t, timespec};
 
-use crate::executing::{Environment, Named, Texts as Arguments, fitting};
+use crate::children::{self, Texts as Arguments, environment};
+use crate::executing::{Environment, Named, fitting};
 use crate::held::{Held, Piece};
 use crate::mapping;
 use crate::next::Next;
@@ -373,7 +374,7 @@ unsafe extern "C-unwind" fn execv(path: *const c_char, arguments: Arguments) -> 
         unsafe { Next::named(c"execv") };
     // SAFETY: the caller's promise.
     unsafe {
-        match fitting(path, Named::File, crate::process::environment()) {
+        match fitting(path, Named::File, environment()) {
             Some(fitting) => execve(path, arguments, fitting.texts()),
             None => executed(path, arguments, ptr::null(), || NEXT.get()(path, arguments)),
         }
@@ -399,7 +400,7 @@ unsafe extern "C-unwind" fn execvp(path: *const c_char, arguments: Arguments) ->
         unsafe { Next::named(c"execvp") };
     // SAFETY: the caller's promise.
     unsafe {
-        match fitting(path, Named::Program, crate::process::environment()) {
+        match fitting(path, Named::Program, environment()) {
             Some(fitting) => execvpe(path, arguments, fitting.texts()),
             None => executed(path, arguments, ptr::null(), || NEXT.get()(path, arguments)),
         }
@@ -425,7 +426,7 @@ unsafe fn executed(
         tries -= 1;
         // SAFETY: the caller's promise; `environ` is the process' own, and `errno` this thread's.
         unsafe {
-            let environment = if environment.is_null() { crate::process::environment() } else { environment };
+            let environment = if environment.is_null() { children::environment() } else { environment };
             touch(path);
             touch_all(arguments);
             touch_all(environment);

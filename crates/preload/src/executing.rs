@@ -17,11 +17,8 @@ use std::sync::OnceLock;
 use rampart_linux::executable::{LeftAlone, left_alone};
 use rustix::fs::{Access, access};
 
-use crate::children::without;
+use crate::children::{Texts, environment, position, value, without};
 use crate::guarded::state;
-
-/// A list of texts that ends in null, as execve(2) takes it.
-pub(crate) type Texts = *const *const c_char;
 
 /// What the loader calls this library.
 static LIBRARY: OnceLock<&'static Path> = OnceLock::new();
@@ -97,34 +94,9 @@ unsafe fn replaced(environment: Texts, place: usize, rest: &[u8]) -> Environment
     Environment { texts, _list: list }
 }
 
-/// Where a variable stands.
-///
-/// # Safety
-/// Texts up to a null.
-pub(crate) unsafe fn position(texts: Texts, start: &[u8]) -> Option<usize> {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let mut place = 0;
-        while !(*texts.add(place)).is_null() {
-            if value(*texts.add(place), start).is_some() {
-                return Some(place);
-            }
-            place += 1;
-        }
-        None
-    }
-}
-
-/// # Safety
-/// A text.
-unsafe fn value<'a>(text: *const c_char, start: &[u8]) -> Option<&'a [u8]> {
-    // SAFETY: the caller's promise.
-    unsafe { CStr::from_ptr(text) }.to_bytes().strip_prefix(start)
-}
-
 /// The first file of this name in the folders of `PATH` that can be executed.
 fn search<'a>(name: &CStr, found: &'a mut [u8; libc::PATH_MAX as usize]) -> Option<&'a CStr> {
-    let own = crate::process::environment();
+    let own = environment();
     // SAFETY: the environment, which a program that executes another does not change meanwhile. Not by `getenv`: some programs bring one
     // of their own.
     let folders = unsafe { value(*own.add(position(own, b"PATH=")?), b"PATH=") }?;

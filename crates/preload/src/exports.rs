@@ -12,9 +12,9 @@ use std::ptr;
 
 use crate::HEAP;
 use crate::jemalloc;
+use crate::messages::say;
 use crate::report;
 use crate::sites::{LARGE, SITES};
-use crate::start;
 
 const PAGE: usize = 4096;
 
@@ -159,7 +159,7 @@ extern "C" fn malloc_trim(_pad: usize) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn malloc_stats() {
-    start::say(&report::line(&HEAP.usage()));
+    say(&report::line(&HEAP.usage()));
 }
 
 /// What is known here: bytes from the range (`arena`), in use (`uordblks`), and the rest (`fordblks`).

@@ -1,7 +1,7 @@
 //! Children that a program makes without fork(3).
 //!
 //! **Problem.** A child has a copy of what the program has at that moment. What is locked lies elsewhere, and a child would read zeros
-//! there; or wait for threads of the guard that it does not have. The handlers of a fork (`process`) run for fork(3) only. **Idea.** What else
+//! there; or wait for threads of the guard that it does not have. The handlers of a fork ([`before_fork`], [`in_parent`], [`in_child`]) run for fork(3) only. **Idea.** What else
 //! makes children with a copy of the memory is announced here as a fork is: `_Fork`, `clone`, and `syscall` with the numbers of
 //! fork, clone and clone3 (`by_number`). Everything is open when the child is made. **Why this way.** What is left are system calls that a program
 //! makes by an instruction of its own: to those children the memory that can be locked is not there (`MADV_DONTFORK`), and they end, with
@@ -17,14 +17,13 @@
 
 use std::ffi::{c_int, c_long, c_void};
 
-use crate::GROUND;
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use crate::by_number::word;
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use crate::kernel::ask;
 use crate::kernel::errno;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use crate::kernel::{ask, word};
+use crate::mapping;
 use crate::next::Next;
-use crate::process::{before_fork, in_child_alone, in_parent};
+use crate::private;
+use crate::{GROUND, HEAP};
 
 type Fork = unsafe extern "C" fn() -> libc::pid_t;
 type Function = extern "C-unwind" fn(*mut c_void) -> c_int;
@@ -47,6 +46,30 @@ static CLONE: Next<Clone> = unsafe { Next::named(c"clone") };
 pub(crate) fn find_all() {
     FORK.find();
     CLONE.find();
+}
+
+/// jemalloc has handlers of its own for its locks, registered before this one; ours are words.
+pub(crate) extern "C" fn in_child() {
+    private::forget_other_threads();
+    GROUND.after_fork_in_child(HEAP.used(), &mapping::left_while_forking());
+    mapping::after_fork();
+}
+
+/// A child that was made without the handlers of a fork: it goes on without a guard, on ordinary memory.
+fn in_child_alone() {
+    private::forget_other_threads();
+    GROUND.stay_alone_in_child(&mapping::left_while_forking());
+    mapping::after_fork();
+}
+
+pub(crate) extern "C" fn before_fork() {
+    mapping::before_fork();
+    GROUND.before_fork(&mapping::left_while_forking());
+}
+
+pub(crate) extern "C" fn in_parent() {
+    GROUND.after_fork_in_parent(&mapping::left_while_forking());
+    mapping::after_fork();
 }
 
 /// Makes a child that has a copy of the memory, if `make` can; the child goes on here too, with 0, or elsewhere.

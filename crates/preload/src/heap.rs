@@ -11,6 +11,10 @@
 //! after jemalloc's own (pthread_key_create(3)), from its first arena whatever is asked. Such memory is outside, and
 //! counted.
 //!
+//! The first allocation of a process comes before any constructor, from the loader or from another library's constructor,
+//! when the C library cannot start a thread yet. It reserves the range by system calls only; what needs a whole C library waits for
+//! the constructor. So nothing of the program lies outside the range, however early it came.
+//!
 //! What lies outside is freed past the thread's cache, so that it never comes back to a thread that should be inside.
 
 #![allow(unsafe_code, reason = "hands out raw memory")]
@@ -28,12 +32,10 @@ use crate::foreign::{self, Pages};
 use crate::ground::{GRANULE, Ground, Span, bytes};
 use crate::hooks;
 use crate::jemalloc::{self, free_uncached, in_arena};
+use crate::messages::say;
 use crate::private::is_private;
 use crate::range::Range;
-use crate::start;
-
-/// The smallest range that can be asked for.
-pub const SMALLEST_RANGE: Bytes = Bytes::from_mib(64);
+use crate::start::range_size;
 
 /// The smallest range that a heap is started on, where the process may not have more addresses.
 pub const LEAST_RANGE: Bytes = Bytes::from_mib(8);
@@ -114,13 +116,8 @@ impl Heap {
         }
     }
 
-    /// As of [`Ground::parts`].
-    pub(crate) fn parts(&self) -> u64 {
-        self.ground.parts()
-    }
-
     /// From now on what has no room in the range is served outside: it is smaller than a program may want.
-    pub(crate) fn overflow(&self) {
+    fn overflow(&self) {
         self.overflows.store(true, Ordering::Relaxed);
     }
 
@@ -133,9 +130,23 @@ impl Heap {
         // SAFETY: the size asked for is not zero; the flags hold an alignment that is a power of two, if any.
         let served = unsafe { je::mallocx(size.max(1), flags | in_arena(arena) | je::MALLOCX_TCACHE_NONE) };
         if !served.is_null() && !self.is_full.swap(true, Ordering::Relaxed) {
-            start::say(FULL);
+            say(FULL);
         }
         served
+    }
+
+    /// Starts the heap as the environment asks. If it cannot be, says so and goes on outside: the program matters more.
+    pub(crate) fn begin(&'static self) {
+        let started = range_size(self.ground.parts()).and_then(|size| {
+            if size.is_limited {
+                self.overflow();
+            }
+            self.start(size.bytes)
+        });
+        if let Err(why) = started {
+            self.fail();
+            say(&format!("rampart: the heap is not guarded: {why}\n"));
+        }
     }
 
     /// Reserves the range: `bytes`, rounded down to [`GRANULE`], or half of it, or half of that, as the process' limits
@@ -167,7 +178,7 @@ impl Heap {
     }
 
     /// Gives up: the heap serves memory outside for good, unless it was started.
-    pub(crate) fn fail(&self) {
+    fn fail(&self) {
         let _ = self.state.compare_exchange(NEW, FAILED, Ordering::Relaxed, Ordering::Relaxed);
     }
 
@@ -349,7 +360,7 @@ impl Heap {
     #[cold]
     fn bind(&'static self) {
         if self.is_new() {
-            start::start(self);
+            self.begin();
         }
         if !is_private() && self.state.load(Ordering::Acquire) == READY {
             // Without an arena the allocation is settled, or fails, as any other.
@@ -370,7 +381,7 @@ impl Heap {
 
     fn settled(&'static self, pointer: *mut c_void, size: usize, flags: c_int) -> *mut c_void {
         if self.is_new() {
-            start::start(self);
+            self.begin();
         }
         if is_private() {
             return pointer;

@@ -53,6 +53,12 @@ pub(crate) extern "C" fn failed(returned: c_long) -> c_long {
     fail(c_int::try_from(-returned).expect("an error has a small number"))
 }
 
+/// A word as an address, or as a length.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub(crate) fn word(word: c_long) -> usize {
+    usize::try_from(word.cast_unsigned()).expect("a word has 64 bits here")
+}
+
 /// # Safety
 /// As for the call.
 #[cfg(target_arch = "x86_64")]

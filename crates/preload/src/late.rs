@@ -25,8 +25,8 @@ use libc::{aiocb, sigevent, sock_filter, sock_fprog};
 use crate::GROUND;
 use crate::guarded::STOPPED;
 use crate::mapping;
+use crate::messages::say;
 use crate::next::Next;
-use crate::start::say;
 
 /// Calls without which none of the two can be used.
 const REFUSED: [c_long; 2] = [libc::SYS_io_uring_setup, libc::SYS_io_setup];

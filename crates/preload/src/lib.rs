@@ -66,6 +66,7 @@ mod by_number;
 #[cfg(not(test))]
 mod calls;
 mod children;
+mod convert;
 mod data;
 mod error;
 #[cfg(not(test))]
@@ -91,6 +92,7 @@ mod limits;
 #[cfg(not(test))]
 mod mapping;
 mod mappings;
+mod messages;
 #[cfg(not(test))]
 mod mlocked;
 mod next;

@@ -20,8 +20,8 @@ use rustix::thread::{CapabilitySet, capabilities};
 
 use crate::kernel::ask;
 use crate::mapping::{done, leave};
+use crate::messages::say;
 use crate::places::{beside, mapped};
-use crate::start::say;
 use crate::{GROUND, HEAP};
 
 /// Whether the program has locked all.

@@ -11,10 +11,11 @@ use rampart_guard::{Counter, PageIndex, Served, Span};
 use rampart_linux::vault;
 use rampart_memory::{Clock as _, FRAME_BYTES};
 
+use crate::convert::as_vault;
+use crate::messages::say_from_guard;
+
 use super::blocked::Signals;
 use super::desk::Request;
-use super::engine::as_vault;
-use super::files;
 use super::threads::Live;
 
 /// Why a process ends rather than that a child of it might read zeros.
@@ -38,7 +39,9 @@ impl Live {
                 let served = self.guard.open_all(now);
                 if let Err(why) = self.memory.split() {
                     // A child that had the same memory as its parent would change it.
-                    files::say(&format!("rampart: no copy of the memory under guard can be made for a child: {why}\n"));
+                    say_from_guard(&format!(
+                        "rampart: no copy of the memory under guard can be made for a child: {why}\n"
+                    ));
                     self.exit();
                 }
                 self.guard.waited(began.elapsed());
@@ -62,7 +65,7 @@ impl Live {
             Request::Leave(span) => self.guard.leave(span, now),
             Request::Hold(span) => self.guard.hold(span, now),
             Request::End(why) => {
-                files::say(&format!("rampart: {why}, since the kernel refuses: the program is stopped\n"));
+                say_from_guard(&format!("rampart: {why}, since the kernel refuses: the program is stopped\n"));
                 self.exit()
             }
             // The process ends: from here on nothing is locked, and no memory is made to err that nobody would look at.
@@ -224,12 +227,12 @@ impl Live {
     fn tell_no_more(&self) {
         let process = std::process::id();
         match self.shared.tell_no_more() {
-            Ok(()) => files::say(&format!(
+            Ok(()) => say_from_guard(&format!(
                 "rampart: process {process} gives up the rights of its user: it stays under guard, but what is found there from now on is \
                  said here only, and no frame of it goes on the map\n"
             )),
             Err(why) => {
-                files::say(&format!("rampart: process {process} cannot give up what it tells: {why}\n"));
+                say_from_guard(&format!("rampart: process {process} cannot give up what it tells: {why}\n"));
                 self.exit();
             }
         }

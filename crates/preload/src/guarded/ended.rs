@@ -16,14 +16,13 @@ use rustix::fs::{Dir, Mode, OFlags, open};
 use rustix::io::pread;
 
 use super::blocked::Signals;
-use super::threads::Live;
 
 /// How often it is looked.
 const GLANCE: Duration = Duration::from_millis(100);
 
 /// How a first thread ended, as wait(2) has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Status(i32);
+pub struct Status(i32);
 
 /// The program's threads, seen by one of the guard's.
 pub struct Program {
@@ -45,7 +44,7 @@ impl Program {
     }
 
     /// How it ended, if it is time to look and it has.
-    fn look(&mut self) -> Option<Status> {
+    pub fn look(&mut self) -> Option<Status> {
         if self.looked.elapsed() < GLANCE {
             return None;
         }
@@ -74,7 +73,7 @@ fn ended(line: &str) -> Option<Status> {
 
 impl Status {
     /// Ends the process so.
-    fn end(self) -> ! {
+    pub fn end(self) -> ! {
         let signal = self.0 & 0x7f;
         if signal != 0 {
             let default = [0_u64; 4];
@@ -88,17 +87,6 @@ impl Status {
         }
         // SAFETY: it ends the process and runs nothing of the program's.
         unsafe { libc::_exit(if signal == 0 { self.0 >> 8 & 0xff } else { 128 + signal }) }
-    }
-}
-
-impl Live {
-    /// In the keeper's thread: ends the process where no thread of the program is left.
-    pub(super) fn look_at_program(&self, program: &mut Program) {
-        if let Some(status) = program.look() {
-            self.guard.verify_all();
-            self.write_down();
-            status.end()
-        }
     }
 }
 

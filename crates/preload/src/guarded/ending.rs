@@ -9,7 +9,8 @@ use std::thread;
 use rampart_guard::OnError;
 use rampart_memory::Clock as _;
 
-use super::files;
+use crate::messages::say_from_guard;
+
 use super::threads::{Live, NAP};
 use super::wanted::Wanted;
 
@@ -20,7 +21,7 @@ pub const STOPPED: i32 = 86;
 pub(super) fn failed(thread: &str, why: &(dyn Any + Send)) -> ! {
     let text = why.downcast_ref::<&str>().copied().or_else(|| why.downcast_ref::<String>().map(String::as_str));
     let why = text.unwrap_or("it does not say why");
-    files::say(&format!("rampart: process {} is stopped: {thread} failed: {why}\n", std::process::id()));
+    say_from_guard(&format!("rampart: process {} is stopped: {thread} failed: {why}\n", std::process::id()));
     // SAFETY: it ends the process and runs nothing of the program's.
     unsafe { libc::_exit(STOPPED) }
 }

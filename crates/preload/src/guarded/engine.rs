@@ -15,8 +15,10 @@ use rampart_linux::vault::{self, Side, Tally, Tracking, Vault, VaultOptions};
 use rampart_linux::{Block, Error, PageKind, Pagemap, Roots, Window};
 use rampart_memory::{Bytes, Frame};
 
-use super::frames::{Known, Pool};
-use super::lost::{self, Lost};
+use crate::convert::{as_vault, not_moved, one, refused};
+
+use super::frames::{Known, Pool, numbers};
+use super::lost::Lost;
 use super::memory::{GuardedMemory, ProcessEngine, Serve, ServeWrite, serve_fault};
 use super::shared::Shared;
 use super::suspects::Suspects;
@@ -52,9 +54,9 @@ impl VaultEngine {
             match self.vault.take(page) {
                 Ok(block) => return Ok(block),
                 Err(MoveError { refusal: MoveRefusal::Busy, .. }) => {}
-                Err(error) => return Err(refused(error)),
+                Err(error) => return Err(not_moved(error)),
             }
-            self.vault.unshare(Side::Vault, page).map_err(|error| Refusal::Kernel(error.to_string()))?;
+            self.vault.unshare(Side::Vault, page).map_err(|error| refused(&error))?;
             thread::sleep(MOMENT);
         }
         Err(Refusal::Pinned)
@@ -64,10 +66,10 @@ impl VaultEngine {
     /// the kernel compacts memory or somebody looks up its frame: it must not stay, or else the program would find zeros.
     fn back(&self, span: vault::Span) -> Result<(), Refusal> {
         for _ in 0..PATIENCE {
-            if self.vault.unlock_present(span, Wake::Now, |_, _| {}).map_err(refused)?.busy == 0 {
+            if self.vault.unlock_present(span, Wake::Now, |_, _| {}).map_err(not_moved)?.busy == 0 {
                 return Ok(());
             }
-            self.vault.unshare(Side::Vault, span).map_err(|error| Refusal::Kernel(error.to_string()))?;
+            self.vault.unshare(Side::Vault, span).map_err(|error| refused(&error))?;
             thread::sleep(MOMENT);
         }
         Err(Refusal::Pinned)
@@ -89,36 +91,21 @@ impl VaultEngine {
     /// Zeros where the program has no page.
     fn fill_holes(&self, span: vault::Span) -> Result<Frames, Refusal> {
         span.numbers().try_fold(Frames::Same, |frames, page| {
-            let filled = self.fill_one(page)?;
+            let filled = self.fill_one(PageIndex(page))?;
             Ok(if filled == Frames::Same { frames } else { filled })
         })
     }
 
     /// A page of an open block that the program does not have: that of the vault, if it could not be moved before, or else zeros.
-    fn fill_one(&self, page: u64) -> Result<Frames, Refusal> {
+    fn fill_one(&self, page: PageIndex) -> Result<Frames, Refusal> {
         self.back(one(page))?;
         let filled = match self.populate(one(page)) {
             Ok(()) => Frames::Untested,
             Err(MoveError { refusal: MoveRefusal::Occupied, .. }) => Frames::Same,
-            Err(error) => return Err(refused(error)),
+            Err(error) => return Err(not_moved(error)),
         };
-        self.vault.wake(one(page)).map_err(|error| Refusal::Kernel(error.to_string()))?;
+        self.vault.wake(one(page)).map_err(|error| refused(&error))?;
         Ok(filled)
-    }
-}
-
-fn one(page: u64) -> vault::Span {
-    vault::Span::page(page).expect("a page of the range")
-}
-
-pub(super) fn as_vault(span: Span) -> vault::Span {
-    vault::Span::new(span.first.0, span.count.get()).expect("pages of the range")
-}
-
-pub(super) fn refused(error: MoveError) -> Refusal {
-    match error.refusal {
-        MoveRefusal::Busy => Refusal::Pinned,
-        other => Refusal::Kernel(other.to_string()),
     }
 }
 
@@ -133,7 +120,7 @@ impl GuardEngine for VaultEngine {
                 self.back(span)?;
                 self.fill_holes(span).map(drop)
             }
-            Err(error) => Err(refused(error)),
+            Err(error) => Err(not_moved(error)),
         }
     }
 
@@ -142,14 +129,14 @@ impl GuardEngine for VaultEngine {
     fn close(&self, span: Span) -> Result<Frames, Refusal> {
         let span = as_vault(span);
         for attempt in 0..2 {
-            let Tally { holes, busy, occupied, .. } = self.vault.lock(span, |_, _| {}).map_err(refused)?;
+            let Tally { holes, busy, occupied, .. } = self.vault.lock(span, |_, _| {}).map_err(not_moved)?;
             if holes + busy + occupied == 0 {
                 let bad = self.known.below(|pagemap, frames| self.vault.frames(Side::Vault, span, pagemap, frames));
                 return Ok(if attempt == 0 && bad.is_empty() { Frames::Same } else { Frames::Untested });
             }
             self.back(span)?;
             if attempt == 0 {
-                self.vault.unshare(Side::Program, span).map_err(|error| Refusal::Kernel(error.to_string()))?;
+                self.vault.unshare(Side::Program, span).map_err(|error| refused(&error))?;
                 self.fill_holes(span)?;
             }
         }
@@ -163,12 +150,12 @@ impl GuardEngine for VaultEngine {
     fn fill(&self, span: Span) -> Result<Frames, Refusal> {
         let span = as_vault(span);
         if span.pages() == 1 {
-            return self.fill_one(span.first());
+            return self.fill_one(PageIndex(span.first()));
         }
         match self.populate(span) {
             Ok(()) => Ok(Frames::Untested),
             Err(MoveError { refusal: MoveRefusal::Occupied, .. }) => self.fill_holes(span),
-            Err(error) => Err(refused(error)),
+            Err(error) => Err(not_moved(error)),
         }
     }
 
@@ -177,7 +164,7 @@ impl GuardEngine for VaultEngine {
     }
 
     fn leave(&self, span: Span) -> Result<(), Refusal> {
-        self.vault.leave_to_children(as_vault(span)).map_err(|error| Refusal::Kernel(error.to_string()))
+        self.vault.leave_to_children(as_vault(span)).map_err(|error| refused(&error))
     }
 
     fn discard(&self, span: Span) {
@@ -192,14 +179,14 @@ impl GuardEngine for VaultEngine {
     }
 
     fn replace(&self, page: PageIndex, content: &PageData) -> Result<(), Refusal> {
-        let page = one(page.0);
+        let page = one(page);
         let mut fresh = self.suspects.fresh()?;
         // SAFETY: the block is ours alone, one page that can be written, and nobody has a reference to it.
         unsafe { self.suspects.write(fresh.base(), content) };
         let mut old = self.take(page)?;
         if let Err(error) = self.vault.give(Side::Vault, page, &mut fresh, 0) {
             self.vault.give(Side::Vault, page, &mut old, 0).expect("a page goes back to where it was");
-            return Err(refused(error));
+            return Err(not_moved(error));
         }
         self.suspects.judge(old);
         Ok(())
@@ -225,8 +212,8 @@ impl GuardEngine for VaultEngine {
     }
 
     fn give_up(&self, page: PageIndex) -> bool {
-        let gone = self.vault.discard(Side::Vault, one(page.0));
-        gone.and_then(|()| self.vault.poison(Side::Vault, one(page.0))).is_ok()
+        let gone = self.vault.discard(Side::Vault, one(page));
+        gone.and_then(|()| self.vault.poison(Side::Vault, one(page))).is_ok()
     }
 
     /// Of a page that the hardware gave up, the one that it was on.
@@ -237,23 +224,23 @@ impl GuardEngine for VaultEngine {
         let pagemap = self.pagemap.as_ref()?;
         let mut frames = Vec::new();
         let mut found = [Side::Vault, Side::Program].into_iter().filter_map(|side| {
-            self.vault.frames(side, one(page.0), pagemap, &mut frames).ok()?;
+            self.vault.frames(side, one(page), pagemap, &mut frames).ok()?;
             frames.first().copied().flatten()
         });
-        found.next().and_then(lost::own)
+        found.next().and_then(numbers::own)
     }
 }
 
 impl ProcessEngine for VaultEngine {
     fn replace_lost(&self, address: usize) -> Option<(PageIndex, Option<Frame>)> {
         let (_, page) = self.vault.find(address).filter(|(side, _)| *side == Side::Vault)?;
-        let place = self.vault.address(Side::Vault, page);
-        let frame = self.pagemap.as_ref().and_then(|pagemap| lost::frame_of(pagemap, place));
+        let (page, place) = (PageIndex(page), self.vault.address(Side::Vault, page));
+        let frame = self.pagemap.as_ref().and_then(|pagemap| numbers::frame_of_lost(pagemap, place));
         let mut zeros = self.known.claim(one(page).bytes(), PageKind::Base).ok()?;
         self.vault.discard(Side::Vault, one(page)).ok()?;
         self.vault.give(Side::Vault, one(page), &mut zeros, 0).ok()?;
-        self.lost.note(page, frame);
-        Some((PageIndex(page), frame))
+        self.lost.note(page.0, frame);
+        Some((page, frame))
     }
 }
 

@@ -9,10 +9,8 @@
 
 use std::ffi::c_uint;
 
-use rustix::fd::AsFd;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, Result};
-use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 
 /// From now on the calling thread, and each that it starts, has a table of open files of its own. Nothing of the program is kept open
 /// there: who waits for the end of a pipe waits for the program only.
@@ -31,13 +29,4 @@ pub fn take_own_table() -> Result<()> {
         std::mem::forget(open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()));
     }
     Ok(())
-}
-
-/// Writes to the program's standard error as it is now, if there is one.
-pub fn say(text: &str) {
-    let Ok(program) = pidfd_open(getpid(), PidfdFlags::empty()) else { return };
-    if let Ok(stderr) = pidfd_getfd(program.as_fd(), 2, PidfdGetfdFlags::empty()) {
-        // A program whose standard error is full or gone is stopped all the same.
-        let _ = rustix::io::write(stderr, text.as_bytes());
-    }
 }

@@ -5,25 +5,9 @@
 //! page is put on another frame, of zeros, and the thread goes on reading: the codes say what the zeros are worth. **Why this way.** A page
 //! of which at most a line was not zero is rebuilt even so; any other is beyond correction, and told and treated like all that are.
 
-use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rampart_linux::{FlagTable, FrameFlags, Pagemap, Roots};
 use rampart_memory::Frame;
-
-/// The frame that a lost page was on, where the kernel says.
-pub fn frame_of(pagemap: &Pagemap, page: NonNull<u8>) -> Option<Frame> {
-    let flags = FlagTable::open(&Roots::default()).ok()?;
-    pagemap.lost_frame(page, &flags).ok().flatten()
-}
-
-/// A frame that a page is on, unless it is the kernel's frame of zeros, which everybody has who has none of their own: whatever becomes of
-/// a page there is no fault of that frame.
-pub fn own(frame: Frame) -> Option<Frame> {
-    let flags = FlagTable::open(&Roots::default()).and_then(|table| table.of(frame));
-    let is_zeros = flags.ok().flatten().is_some_and(FrameFlags::is_zero_page);
-    (!is_zeros).then_some(frame)
-}
 
 /// Those that were replaced and not asked about since, and the frames that they were on, where the kernel says.
 #[derive(Debug, Default)]

@@ -13,9 +13,10 @@ use rampart_linux::userfaultfd::{Messages, Stop, Waited, Wake};
 use rampart_linux::{Error, PageKind, Pagemap, Roots, Window, vault};
 use rampart_memory::{Bytes, Frame};
 
-use super::engine::as_vault;
-use super::frames::{Known, Pool};
-use super::lost::{self, Lost};
+use crate::convert::{as_vault, refused};
+
+use super::frames::{Known, Pool, numbers};
+use super::lost::Lost;
 use super::memory::{GuardedMemory, HUGE, ProcessEngine, Serve, ServeWrite, serve_fault};
 use super::suspects::{Holder, Suspects};
 
@@ -31,10 +32,6 @@ impl MinorEngine {
     pub fn new(range: &'static SharedRange, suspects: Arc<Suspects>) -> Self {
         Self { range, pagemap: Pagemap::open(&Roots::default()).ok(), lost: Lost::default(), suspects }
     }
-}
-
-fn refused(error: &Error) -> Refusal {
-    Refusal::Kernel(error.to_string())
 }
 
 impl GuardEngine for MinorEngine {
@@ -129,14 +126,14 @@ impl GuardEngine for MinorEngine {
         if let Some(frame) = self.lost.take(page.0) {
             return frame;
         }
-        self.range.frame(page.0, self.pagemap.as_ref()?).ok().flatten().and_then(lost::own)
+        self.range.frame(page.0, self.pagemap.as_ref()?).ok().flatten().and_then(numbers::own)
     }
 }
 
 impl ProcessEngine for MinorEngine {
     fn replace_lost(&self, address: usize) -> Option<(PageIndex, Option<Frame>)> {
         let page = self.range.find_behind(address)?;
-        let frame = self.pagemap.as_ref().and_then(|pagemap| lost::frame_of(pagemap, self.range.behind(page)));
+        let frame = self.pagemap.as_ref().and_then(|pagemap| numbers::frame_of_lost(pagemap, self.range.behind(page)));
         self.range.replace_lost(page).ok()?;
         self.lost.note(page, frame);
         Some((PageIndex(page), frame))

@@ -23,6 +23,7 @@ mod frames;
 mod lost;
 mod made_up;
 mod mailbox;
+mod maintenance;
 mod mark;
 mod memory;
 mod minor;
@@ -52,12 +53,12 @@ use rampart_memory::Bytes;
 use rustix::io::Errno;
 
 use crate::Error;
+use crate::convert::as_vault;
 use crate::ground::{Ground, Plain, Span, length};
 use crate::heap::LEAST_RANGE;
+use crate::messages::say;
 use crate::private::is_private;
-use crate::start::say;
 
-use self::engine::as_vault;
 use self::mark::Mark;
 use self::memory::GuardedMemory;
 use self::threads::{Live, Used};

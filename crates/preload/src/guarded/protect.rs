@@ -13,8 +13,9 @@ use rampart_linux::userfaultfd::Stop;
 use rampart_linux::{Backing, Error, PageKind, Pagemap, Roots, Window, vault};
 use rampart_memory::{Bytes, Frame};
 
-use super::frames::{Known, Pool};
-use super::lost;
+use crate::convert::{as_vault, one, refused};
+
+use super::frames::{Known, Pool, numbers};
 use super::mailbox::Mailbox;
 use super::memory::{GuardedMemory, ProcessEngine, Serve, ServeWrite};
 use super::suspects::Suspects;
@@ -35,7 +36,7 @@ impl ProtectEngine {
 
     fn frame_below(&self, page: PageIndex) -> Option<Frame> {
         let (pagemap, mut frames) = (self.pagemap.as_ref()?, Vec::new());
-        self.range.frames(one(page.0), pagemap, &mut frames).ok()?;
+        self.range.frames(one(page), pagemap, &mut frames).ok()?;
         frames.first().copied().flatten()
     }
 
@@ -47,7 +48,7 @@ impl ProtectEngine {
         for (page, copy) in span.numbers().zip(copies) {
             *copy = PageData::ZERO;
             // What was read until it failed is as wrong as zeros are.
-            let _ = self.range.read(one(page), bytes(std::slice::from_mut(copy)));
+            let _ = self.range.read(one(PageIndex(page)), bytes(std::slice::from_mut(copy)));
         }
     }
 }
@@ -57,18 +58,6 @@ fn bytes(pages: &mut [PageData]) -> &mut [u8] {
     // SAFETY: the pages are `repr(C)`, without padding, of integers, which any bytes are; the slice covers them exactly and
     // borrows them for as long.
     unsafe { std::slice::from_raw_parts_mut(pages.as_mut_ptr().cast(), size_of_val(pages)) }
-}
-
-fn one(page: u64) -> vault::Span {
-    vault::Span::page(page).expect("a page of the range")
-}
-
-fn as_vault(span: Span) -> vault::Span {
-    vault::Span::new(span.first.0, span.count.get()).expect("pages of the range")
-}
-
-fn refused(error: &Error) -> Refusal {
-    Refusal::Kernel(error.to_string())
 }
 
 impl GuardEngine for ProtectEngine {
@@ -128,7 +117,7 @@ impl GuardEngine for ProtectEngine {
             Some(Backing::Nothing) => true,
             // A frame that is shared with another process is known as one, or it holds something.
             Some(Backing::Shared) => {
-                let known = self.frame_below(page).is_some_and(|frame| lost::own(frame).is_some());
+                let known = self.frame_below(page).is_some_and(|frame| numbers::own(frame).is_some());
                 !known && self.read(page) == PageData::ZERO
             }
             Some(Backing::Own | Backing::Elsewhere) | None => false,
@@ -146,15 +135,15 @@ impl GuardEngine for ProtectEngine {
     fn flip(&self, page: PageIndex, bit: u32) {
         let offset = usize::try_from(bit / 8 % 4096).expect("a byte of a page");
         let mut copy = [PageData::ZERO];
-        self.copy(one(page.0), &mut copy);
+        self.copy(one(page), &mut copy);
         let flipped = bytes(&mut copy)[offset] ^ 1 << (bit % 8);
         self.range.write(page.0, offset, &[flipped]).expect("memory that is there can be written");
     }
 
     /// Of a page that the hardware gave up, the one that it was on.
     fn frame(&self, page: PageIndex) -> Option<Frame> {
-        let lost = || lost::frame_of(self.pagemap.as_ref()?, self.range.address(page.0));
-        self.frame_below(page).and_then(lost::own).or_else(lost)
+        let lost = || numbers::frame_of_lost(self.pagemap.as_ref()?, self.range.address(page.0));
+        self.frame_below(page).and_then(numbers::own).or_else(lost)
     }
 }
 

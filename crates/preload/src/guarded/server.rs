@@ -12,15 +12,12 @@ use std::time::{Duration, Instant};
 
 use rampart_guard::server::{ALIVE, REQUIRED, VARIABLE};
 
-use super::files::say;
-use super::threads::Live;
-
 /// How often it is looked at.
 const GLANCE: Duration = Duration::from_millis(100);
 
 /// What is seen of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sight {
+pub enum Sight {
     /// It was looked at just now, or was seen to be gone before.
     Nothing,
     /// It lives.
@@ -35,9 +32,9 @@ enum Sight {
 pub struct Server {
     /// Locked while it lives. `None`: there was none when this guard began.
     alive: Option<File>,
-    folder: PathBuf,
+    pub folder: PathBuf,
     /// The program is not to go on without.
-    is_required: bool,
+    pub is_required: bool,
     looked: Option<Instant>,
     is_gone: bool,
 }
@@ -54,7 +51,7 @@ impl Server {
     }
 
     /// Looks, if it is time to. Its end is seen once, and never if there was none from the start and nobody minds.
-    fn look(&mut self) -> Sight {
+    pub fn look(&mut self) -> Sight {
         if self.is_gone || self.looked.is_some_and(|looked| looked.elapsed() < GLANCE) {
             return Sight::Nothing;
         }
@@ -65,41 +62,6 @@ impl Server {
             (true, _) => Sight::Lives,
             (false, true) => Sight::Died,
             (false, false) => Sight::Ended,
-        }
-    }
-}
-
-impl Live {
-    /// In the keeper's thread: does what the server has for its guards, or what is to be done without it.
-    pub(super) fn look_at(&self, server: &mut Server) {
-        // Asked of the kernel only where something is said: the keeper is here at each of its steps.
-        let process = std::process::id;
-        match server.look() {
-            Sight::Nothing => {}
-            // A process that gave up its rights may not read the list any more.
-            Sight::Lives if !self.shared.is_read() => {}
-            Sight::Lives => {
-                if let Err(why) = self.known.refresh() {
-                    say(&format!("rampart: process {} is not told which frames are bad: {why}\n", process()));
-                }
-            }
-            Sight::Ended | Sight::Died if server.is_required => {
-                say(&format!(
-                    "rampart: `rampart run` is gone: process {} is stopped, since --require-server was given\n",
-                    process()
-                ));
-                self.exit();
-            }
-            Sight::Ended => self.shared.nobody_reads(),
-            Sight::Died => {
-                self.shared.nobody_reads();
-                let folder = server.folder.display();
-                say(&format!(
-                    "rampart: `rampart run` has died: process {} goes on under guard, but no bad frame goes on the map; what \
-                     its guard tells stays in {folder}\n",
-                    process()
-                ));
-            }
         }
     }
 }

@@ -24,11 +24,14 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use rustix::process::{Uid, geteuid};
 
-use super::files::say;
-use super::memory::GuardedMemory;
+use crate::messages::say_from_guard;
+
 use super::recorder;
 use super::state::{self, created, locked};
 use super::wanted::{Wanted, site};
+
+/// Says where the program knows a page.
+pub type Addresses = Box<dyn Fn(PageIndex) -> usize + Send + Sync>;
 
 /// Where counts and events go.
 pub struct Shared {
@@ -45,8 +48,8 @@ pub struct Shared {
     alone: AtomicBool,
     /// Locked while those whom [`Shared::stops`] tells that the program is held have something to do.
     checkpoint: Option<File>,
-    /// What is guarded.
-    memory: OnceLock<&'static dyn GuardedMemory>,
+    /// Where the program knows a page.
+    addresses: OnceLock<Addresses>,
 }
 
 impl Shared {
@@ -65,16 +68,16 @@ impl Shared {
         // Now, since a process may give up the right to open it.
         let checkpoint = folder.as_ref().and_then(|folder| File::open(folder.join("checkpoint")).ok());
         let alone = AtomicBool::new(false);
-        Self { counts, events, accesses, folder, user: geteuid(), alone, checkpoint, memory: OnceLock::new() }
+        Self { counts, events, accesses, folder, user: geteuid(), alone, checkpoint, addresses: OnceLock::new() }
     }
 
-    /// From now on pages are told with their addresses.
-    pub fn is_of(&self, memory: &'static dyn GuardedMemory) {
-        let _ = self.memory.set(memory);
+    /// From now on pages are reported with their addresses.
+    pub fn set_addresses(&self, addresses: Addresses) {
+        let _ = self.addresses.set(addresses);
     }
 
     fn place(&self, page: PageIndex) -> Place {
-        Place { page, address: self.memory.get().map(|memory| memory.address(page)) }
+        Place { page, address: self.addresses.get().map(|address| address(page)) }
     }
 
     /// One line, by one write. `false`: nobody reads it, or the disk is full, which is no reason to stop the program.
@@ -124,14 +127,17 @@ impl Shared {
         }
         line.push_str("}\n");
         if !self.tell(&line) && !held {
-            say("rampart: the program was stopped before it used the page\n");
+            say_from_guard("rampart: the program was stopped before it used the page\n");
         }
     }
 
     /// The guard cannot go on, for this reason, and the program is stopped.
     pub fn cannot_go_on(&self, why: &str) {
         if !self.tell(&format!("{{\"event\":\"guard_failed\",\"at\":{},\"why\":{}}}\n", now(), json(why))) {
-            say(&format!("rampart: process {} is stopped: its guard cannot go on: {why}\n", std::process::id()));
+            say_from_guard(&format!(
+                "rampart: process {} is stopped: its guard cannot go on: {why}\n",
+                std::process::id()
+            ));
         }
     }
 
@@ -270,7 +276,7 @@ impl Witness for Shared {
             let site = site.as_deref().unwrap_or("an unknown place");
             let frame =
                 trouble.frame.map_or_else(|| "a frame that is unknown".to_owned(), |frame| format!("frame {frame}"));
-            say(&format!(
+            say_from_guard(&format!(
                 "rampart: memory changed beyond correction: page {} of the heap, in {frame}, allocated at {site}\n",
                 trouble.page.0
             ));
@@ -279,7 +285,7 @@ impl Witness for Shared {
 
     fn lost(&self, block: rampart_guard::BlockIndex, why: &Refusal) {
         self.tell(&format!("{{\"event\":\"lost\",\"at\":{},\"block\":{}}}\n", now(), block.0));
-        say(&format!("rampart: memory cannot be given to the program: {why}\n"));
+        say_from_guard(&format!("rampart: memory cannot be given to the program: {why}\n"));
     }
 
     fn unlocked(&self, access: Access) {

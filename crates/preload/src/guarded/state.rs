@@ -16,7 +16,7 @@ use rustix::fs::{FileType, FlockOperation, Mode, OFlags, fchmod, flock, fstat, o
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use crate::start::say;
+use crate::messages::say;
 
 /// The variable that names it. Empty: what there is to say was said by a process that this one descends from.
 pub const VARIABLE: &str = "RAMPART_GUARD_STATE";

@@ -26,8 +26,7 @@ use rampart_linux::{Block, PageKind, Pagemap, Pinning, Roots, SteadyClock, Syste
 use rampart_memory::fault_map::{Evidence, Origin};
 use rampart_memory::{Bytes, Clock, FRAME_BYTES, Frame, LineData, Timestamp};
 
-use super::frames::{FrameTest, Known};
-use super::lost;
+use super::frames::{FrameTest, Known, numbers};
 use super::shared::Shared;
 
 /// How many frames are tested until one is good.
@@ -276,7 +275,7 @@ impl Suspects {
     pub fn frame(&self, page: NonNull<u8>) -> Option<Frame> {
         let (pagemap, mut frames) = (self.pagemap.as_ref()?, Vec::new());
         pagemap.frames_of(page, 1, &mut frames).ok()?;
-        frames.first().copied().flatten().and_then(lost::own)
+        frames.first().copied().flatten().and_then(numbers::own)
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::{self, Thread};
@@ -19,6 +19,7 @@ use rampart_memory::{Bytes, Clock};
 use rustix::process::{Resource, getrlimit};
 use rustix::thread::Pid;
 
+use crate::convert::as_vault;
 use crate::private::Outside;
 
 use super::beside::Beside;
@@ -26,7 +27,6 @@ use super::blocked::Signals;
 use super::desk::Desk;
 use super::ended::Program;
 use super::ending;
-use super::engine::as_vault;
 use super::files;
 use super::frames::Known;
 use super::made_up::MadeUp;
@@ -55,7 +55,7 @@ pub struct Live {
     pub(super) guard: Guard<'static, dyn ProcessEngine>,
     pub(super) shared: &'static Shared,
     pub(super) known: &'static Known,
-    suspects: Arc<Suspects>,
+    pub(super) suspects: Arc<Suspects>,
     pub(super) recorder: Mutex<Recorder>,
     pub(super) memory: &'static dyn GuardedMemory,
     pub(super) clock: SteadyClock,
@@ -114,7 +114,7 @@ impl Live {
         let shared: &'static Shared = Box::leak(Box::new(Shared::new()));
         let known: &'static Known = Box::leak(Box::new(Known::begin(shared.folder(), shared.counts)?));
         let pool = memory.pool(shared, known)?;
-        shared.is_of(memory);
+        shared.set_addresses(Box::new(|page| memory.address(page)));
         let clock = SteadyClock::default();
         let suspects = Suspects::from_environment(shared, known)?;
         let engine = memory.engine(pool, known, Arc::clone(&suspects));
@@ -208,30 +208,6 @@ impl Live {
 
     pub(super) fn unpark_keeper(&self) {
         self.keeper.get().expect("a guard that works has a keeper").unpark();
-    }
-
-    /// Does what it is asked, and locks what is due, until the process ends.
-    fn keep(&self, mut errors: Option<MadeUp>, mut server: Server, mut program: Program) {
-        while !self.held.load(Ordering::Acquire) {
-            self.look_at(&mut server);
-            self.look_at_program(&mut program);
-            self.desk.serve(|request| self.grant(request));
-            self.suspects.look();
-            let rests = self.rests();
-            let idle = if rests { NAP } else { self.guard.keep(self.clock.now()).unwrap_or(NAP) };
-            if let Some(errors) = errors.as_mut().filter(|_| !rests) {
-                errors.err(&self.guard);
-            }
-            self.recorder().step(
-                self.clock.now(),
-                || self.guard.sample(self.clock.now()),
-                self.shared.accesses.as_ref(),
-            );
-            if !idle.is_zero() {
-                thread::park_timeout(idle.min(NAP));
-            }
-        }
-        self.wait_for_checkpoint();
     }
 
     pub(super) fn recorder(&self) -> MutexGuard<'_, Recorder> {

@@ -7,6 +7,7 @@ use std::thread;
 use proptest::prelude::*;
 
 use super::*;
+use crate::start::SMALLEST_RANGE;
 use crate::{Outside, Plain};
 
 /// A heap for one test. Each test has a thread of its own, and so has each heap here.

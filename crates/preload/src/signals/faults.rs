@@ -10,7 +10,7 @@ use super::caught::Caught;
 use super::plain;
 use crate::GROUND;
 use crate::guarded::{Answer, Signals};
-use crate::start::say;
+use crate::messages::say;
 
 pub(super) static CAUGHT: Caught = Caught::new(SIGSEGV);
 

@@ -15,6 +15,7 @@
 #![allow(unsafe_code, reason = "copies pages between addresses")]
 
 mod known;
+pub mod numbers;
 mod planted;
 mod shelf;
 mod test;
@@ -35,7 +36,8 @@ use rampart_memory::{Bytes, Clock, FRAME_BYTES, Frame, Timestamp};
 
 use rustix::process::{Resource, getrlimit};
 
-use super::engine::refused;
+use crate::convert::not_moved;
+
 use super::shared::Shared;
 
 pub use self::known::Known;
@@ -216,7 +218,7 @@ impl Pool {
             Ok(old) => old,
             Err(error) => {
                 self.shelf().waiting.push(tray.raw());
-                return Err(refused(error));
+                return Err(not_moved(error));
             }
         };
         let given = self.vault.give(Side::Vault, span, &mut tray.block, tray.next);
@@ -230,7 +232,7 @@ impl Pool {
             self.vault.discard(Side::Vault, span).expect("pages of ours are given back");
             self.vault.give(Side::Vault, span, &mut old, 0).expect("pages go back to where they were");
             self.shelf().empty.push(tray.block);
-            return Err(refused(error));
+            return Err(not_moved(error));
         }
         let tested = tray.tested;
         let mut shelf = self.shelf();
