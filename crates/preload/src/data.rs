@@ -13,10 +13,7 @@
 //!
 //! Libraries' own data is not guarded: the C library's, the loader's and this library's must not be, and those of others are small.
 
-#![cfg_attr(
-    not(test),
-    allow(unsafe_code, reason = "reads what the loader knows of the executable, and replaces its data")
-)]
+#![cfg_attr(not(test), allow(unsafe_code, reason = "reads what the loader knows of the executable"))]
 
 use std::ops::Range;
 
@@ -52,53 +49,27 @@ pub(crate) fn choose(writable: &[Range<usize>], kept: &[Range<usize>], block: us
 }
 
 #[cfg(not(test))]
-pub(crate) use self::executable::bring_in;
+pub(crate) use self::executable::Executable;
 
 /// What the loader says of the executable.
 #[cfg(not(test))]
 mod executable {
     use std::ffi::{c_int, c_void};
-    use std::fs;
     use std::ops::Range;
     use std::slice;
 
     use libc::{Elf64_Phdr, PF_W, PT_DYNAMIC, PT_GNU_RELRO, PT_LOAD, PT_TLS, dl_phdr_info};
 
-    use super::choose;
-    use crate::guarded::{Guarded, Signals};
-    use crate::heap::Heap;
-
-    /// Windows begin at the same place in a huge page as what they are of.
-    const HUGE: usize = 2 << 20;
-
-    /// Puts the executable's data under the guard that is about to begin, as far as it can be. In the constructor.
-    pub(crate) fn bring_in(heap: &Heap, ground: &Guarded, block: usize) {
-        let found = Executable::this();
-        let choice = choose(&found.writable, &found.kept, block);
-        let all = choice.left + choice.blocks.iter().map(ExactSizeIterator::len).sum::<usize>();
-        // A thread that a library started already may use the data just now.
-        let alone = fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1);
-        let window = |blocks: &Range<usize>| {
-            let (start, end) = (blocks.start / HUGE * HUGE, blocks.end.next_multiple_of(HUGE));
-            let piece = heap.cut(end - start, HUGE)?;
-            ground.window(piece.start.addr().get() + (blocks.start - start), blocks.clone())
-        };
-        let windows: Vec<_> = choice.blocks.iter().filter(|_| alone).filter_map(window).collect();
-        let _signals = Signals::block_all();
-        // SAFETY: they are of the executable's writable segments, each in one window; there is no other thread, no handler runs, and
-        // neither the loader nor the C library is in the middle of anything while a constructor runs that touches none of it.
-        let shown = unsafe { ground.show(&windows) };
-        ground.count_data(shown, all - shown);
-    }
-
+    /// Where the executable's data is.
     #[derive(Default)]
-    struct Executable {
-        writable: Vec<Range<usize>>,
-        kept: Vec<Range<usize>>,
+    pub(crate) struct Executable {
+        pub(crate) writable: Vec<Range<usize>>,
+        pub(crate) kept: Vec<Range<usize>>,
     }
 
     impl Executable {
-        fn this() -> Self {
+        /// This process'.
+        pub(crate) fn this() -> Self {
             let mut found = Self::default();
             // SAFETY: the function takes what it is handed as what it is.
             unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut found).cast()) };

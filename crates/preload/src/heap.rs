@@ -25,16 +25,15 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use rampart_memory::Bytes;
 use rustix::thread::sched_getaffinity;
-use tikv_jemalloc_sys::{self as je, extent_hooks_t};
+use tikv_jemalloc_sys as je;
 
 use crate::Error;
 use crate::foreign::{self, Pages};
-use crate::ground::{GRANULE, Ground, Span, bytes};
-use crate::hooks;
+use crate::ground::{GRANULE, Ground, PAGE, Span, bytes};
+use crate::hooks::HookedRange;
 use crate::jemalloc::{self, free_uncached, in_arena};
 use crate::messages::say;
 use crate::private::is_private;
-use crate::range::Range;
 use crate::start::range_size;
 
 /// The smallest range that a heap is started on, where the process may not have more addresses.
@@ -47,16 +46,9 @@ const FULL: &str = "rampart: the range of the heap is full, since the process ma
 /// The most arenas; a number of threads above it share them.
 const MOST_ARENAS: usize = 64;
 
-/// What an arena's memory is aligned to at least.
-const PAGE: usize = 4096;
-
 /// A heap, or what becomes one when it is started. Only its address makes it one: it lives forever and never moves.
-#[repr(C)]
 pub struct Heap {
-    /// First, because the hooks find the heap by its address.
-    hooks: extent_hooks_t,
-    ground: &'static dyn Ground,
-    range: Range,
+    hooked: HookedRange,
     state: AtomicU8,
     /// Arenas by index, made when a thread needs one; 0: not yet.
     arenas: [AtomicU32; MOST_ARENAS],
@@ -101,9 +93,7 @@ impl Heap {
     /// A heap on `ground`, not started: until then it serves memory outside.
     pub const fn new(ground: &'static dyn Ground) -> Self {
         Self {
-            hooks: hooks::TABLE,
-            ground,
-            range: Range::empty(),
+            hooked: HookedRange::new(ground),
             state: AtomicU8::new(NEW),
             arenas: [const { AtomicU32::new(0) }; MOST_ARENAS],
             places: AtomicU32::new(1),
@@ -137,7 +127,7 @@ impl Heap {
 
     /// Starts the heap as the environment asks. If it cannot be, says so and goes on outside: the program matters more.
     pub(crate) fn begin(&'static self) {
-        let started = range_size(self.ground.parts()).and_then(|size| {
+        let started = range_size(self.hooked.ground.parts()).and_then(|size| {
             if size.is_limited {
                 self.overflow();
             }
@@ -160,14 +150,14 @@ impl Heap {
         }
         let mut wanted = bytes.round_down(GRANULE).max(LEAST_RANGE);
         let reserved = loop {
-            match self.ground.reserve(wanted) {
+            match self.hooked.ground.reserve(wanted) {
                 Ok(start) => break Ok(Span { start, bytes: wanted }),
                 Err(refused) if wanted == LEAST_RANGE => break Err(refused),
                 Err(_) => wanted = Bytes::new(wanted.get() / 2).round_down(GRANULE).max(LEAST_RANGE),
             }
         };
         self.places.store(places(), Ordering::Relaxed);
-        let outcome = reserved.map(|span| self.range.set(span));
+        let outcome = reserved.map(|span| self.hooked.range.set(span));
         self.state.store(if outcome.is_ok() { READY } else { FAILED }, Ordering::Release);
         outcome
     }
@@ -185,35 +175,35 @@ impl Heap {
     /// The range, once the heap is started.
     #[must_use]
     pub fn range(&self) -> Option<Span> {
-        self.range.span()
+        self.hooked.range.span()
     }
 
     /// The part of the range that was ever used; `None` before the heap is started.
     #[must_use]
     pub fn used(&self) -> Option<Span> {
-        self.range().map(|span| Span { start: span.start, bytes: bytes(self.range.cut_length()) })
+        self.range().map(|span| Span { start: span.start, bytes: bytes(self.hooked.range.cut_length()) })
     }
 
     /// Whether an address is in the range.
     #[inline]
     #[must_use]
     pub fn owns(&self, pointer: *const c_void) -> bool {
-        self.range.contains(pointer.addr())
+        self.hooked.range.contains(pointer.addr())
     }
 
     /// The page of the range that an address is in.
     #[cfg(not(test))]
     #[inline]
     pub(crate) fn page_of(&self, pointer: *const c_void) -> Option<usize> {
-        self.range.offset_of(pointer.addr()).map(|offset| offset / PAGE)
+        self.hooked.range.offset_of(pointer.addr()).map(|offset| offset / PAGE)
     }
 
     /// What was given out so far.
     #[must_use]
     pub fn usage(&self) -> Usage {
         Usage {
-            range: bytes(self.range.length()),
-            cut: bytes(self.range.cut_length()),
+            range: bytes(self.hooked.range.length()),
+            cut: bytes(self.hooked.range.cut_length()),
             allocated: bytes(jemalloc::allocated_inside()),
             outside: self.outside.load(Ordering::Relaxed),
         }
@@ -337,14 +327,10 @@ impl Heap {
         !pointer.is_null() && !self.owns(pointer) && !self.pages.may_hold(pointer.addr())
     }
 
-    /// Another piece of the range, for an arena.
+    /// Another piece of the range, for what is not an allocation.
+    #[cfg(not(test))]
     pub(crate) fn cut(&self, size: usize, alignment: usize) -> Option<Span> {
-        self.range.cut(size, alignment.max(PAGE), self.ground)
-    }
-
-    /// The content of unused memory in the range is not needed.
-    pub(crate) fn forget(&self, span: Span) -> bool {
-        self.ground.forget(span)
+        self.hooked.cut(size, alignment)
     }
 
     /// Before an allocation of this size: a thread that is not bound yet would get it from the guard's own arena, which
@@ -425,7 +411,7 @@ impl Heap {
     /// The arena of this place. Two threads may make it at once: one of the two arenas is never used then, which costs
     /// a few KiB.
     fn arena(&'static self, place: &AtomicU32) -> Option<c_uint> {
-        made_once(place, || jemalloc::create_arena(&self.hooks))
+        made_once(place, || jemalloc::create_arena(self.hooked.table()))
     }
 
     /// An arena of memory outside that is the program's alone.

@@ -13,12 +13,37 @@ use std::ptr::{self, NonNull};
 
 use tikv_jemalloc_sys::extent_hooks_t;
 
-use crate::ground::{Span, bytes};
-use crate::heap::Heap;
+use crate::ground::{Ground, PAGE, Span, bytes};
+use crate::range::Range;
 
-/// The table of a heap. It must be the first field of that heap, because the hooks find the heap by the table's
-/// address.
-pub(crate) const TABLE: extent_hooks_t = extent_hooks_t {
+/// A range on its ground, with the hooks by which arenas get memory of it. Only its address makes it one for them: it lives forever and
+/// never moves.
+#[repr(C)]
+pub(crate) struct HookedRange {
+    /// First, because the hooks find the range by the table's address.
+    table: extent_hooks_t,
+    pub(crate) ground: &'static dyn Ground,
+    pub(crate) range: Range,
+}
+
+impl HookedRange {
+    /// An empty range.
+    pub(crate) const fn new(ground: &'static dyn Ground) -> Self {
+        Self { table: TABLE, ground, range: Range::empty() }
+    }
+
+    /// What an arena is made with.
+    pub(crate) const fn table(&'static self) -> &'static extent_hooks_t {
+        &self.table
+    }
+
+    /// Another piece of the range.
+    pub(crate) fn cut(&self, size: usize, alignment: usize) -> Option<Span> {
+        self.range.cut(size, alignment.max(PAGE), self.ground)
+    }
+}
+
+const TABLE: extent_hooks_t = extent_hooks_t {
     alloc: Some(alloc),
     dalloc: None,
     destroy: None,
@@ -46,10 +71,10 @@ unsafe extern "C" fn alloc(
     if !wanted_address.is_null() {
         return ptr::null_mut();
     }
-    // SAFETY: jemalloc passes the table that the arena was created with, which is the first field of a heap that lives
-    // forever (`Heap` is `repr(C)`).
-    let heap = unsafe { &*table.cast::<Heap>() };
-    let Some(piece) = heap.cut(size, alignment) else { return ptr::null_mut() };
+    // SAFETY: jemalloc passes the table that the arena was created with, which is the first field of a range that lives
+    // forever (`HookedRange` is `repr(C)`).
+    let hooked = unsafe { &*table.cast::<HookedRange>() };
+    let Some(piece) = hooked.cut(size, alignment) else { return ptr::null_mut() };
     // SAFETY: both point to booleans of the caller.
     unsafe {
         *zeroed = true;
@@ -67,10 +92,10 @@ unsafe extern "C" fn purge_forced(
     _arena: c_uint,
 ) -> bool {
     // SAFETY: as in `alloc`.
-    let heap = unsafe { &*table.cast::<Heap>() };
+    let hooked = unsafe { &*table.cast::<HookedRange>() };
     let start = extent.cast::<u8>().wrapping_add(offset);
     let Some(start) = NonNull::new(start) else { return REFUSED };
-    if heap.forget(Span { start, bytes: bytes(length) }) { DONE } else { REFUSED }
+    if hooked.ground.forget(Span { start, bytes: bytes(length) }) { DONE } else { REFUSED }
 }
 
 unsafe extern "C" fn split(

@@ -62,6 +62,8 @@
 #![deny(unsafe_code)]
 
 #[cfg(not(test))]
+mod adopting;
+#[cfg(not(test))]
 mod by_number;
 #[cfg(not(test))]
 mod calls;

@@ -16,7 +16,7 @@ use std::path::Path;
 use crate::messages::say;
 use crate::report::line;
 use crate::{GROUND, HEAP};
-use crate::{calls, children, data, executing, forks, late, mapping, signals, streams};
+use crate::{adopting, calls, children, executing, forks, late, mapping, signals, streams};
 
 // SAFETY: the loader calls what stands in these two sections once each, in one thread: before `main`, after this
 // library was relocated and the libraries that it needs were initialised; and at the end of `exit`.
@@ -71,7 +71,7 @@ fn begin(library: &'static Path) {
     forks::find_all();
     let (data, mappings) = GROUND.protect();
     if let Some(block) = data {
-        data::bring_in(&HEAP, &GROUND, block);
+        adopting::bring_in(block);
     }
     GROUND.begin(HEAP.used(), &mapping::left());
     mapping::begin(mappings);

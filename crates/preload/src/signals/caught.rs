@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use libc::{SIG_DFL, SIG_IGN, sigaction as Action, siginfo_t, sigset_t};
 
-use super::{PTHREAD_SIGMASK, SIGACTION, plain, wants_faults, without_faults};
 use crate::GROUND;
+
+use super::actions::{PTHREAD_SIGMASK, SIGACTION, plain, without_faults};
 
 /// What the kernel calls.
 pub type Handler = extern "C-unwind" fn(c_int, *mut siginfo_t, *mut c_void);
@@ -69,11 +70,11 @@ impl Caught {
         mask
     }
 
-    /// Does what the program wants done about it.
+    /// Does what the program wants done about it, in a handler of the program's with SIGSEGV unblocked if that `wants_faults`.
     ///
     /// # Safety
     /// The arguments are those of a signal handler that runs now.
-    pub unsafe fn hand_on(&self, info: *mut siginfo_t, context: *mut c_void) {
+    pub unsafe fn hand_on(&self, info: *mut siginfo_t, context: *mut c_void, wants_faults: bool) {
         let (signal, action) = (self.signal, self.programs());
         // SAFETY: the kernel's, by the caller's promise.
         let was_sent = unsafe { (*info).si_code } <= 0;
@@ -94,7 +95,7 @@ impl Caught {
                 if action.sa_flags & libc::SA_RESETHAND != 0 {
                     self.set_programs(&plain());
                 }
-                let mask = if wants_faults() { without_faults(&action.sa_mask) } else { self.mask_of(&action) };
+                let mask = if wants_faults { without_faults(&action.sa_mask) } else { self.mask_of(&action) };
                 let mut before = MaybeUninit::<sigset_t>::zeroed();
                 // SAFETY: the sets are places of ours. The program said by its flags which of the two functions it is.
                 unsafe {

@@ -19,8 +19,9 @@ use libc::{
     SIG_DFL, SIGABRT, SIGFPE, SIGILL, SIGQUIT, SIGSYS, SIGTRAP, SIGXCPU, SIGXFSZ, sigaction as Action, siginfo_t,
 };
 
-use super::{SIGACTION, plain};
 use crate::GROUND;
+
+use super::actions::{SIGACTION, plain};
 
 /// Those that nobody else here catches.
 const DUMPING: [c_int; 8] = [SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGFPE, SIGSYS, SIGXCPU, SIGXFSZ];

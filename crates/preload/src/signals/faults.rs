@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use libc::{SIGSEGV, siginfo_t};
 use rampart_guard::accesses::Touch;
 
-use super::caught::Caught;
-use super::plain;
 use crate::GROUND;
 use crate::guarded::{Answer, Signals};
 use crate::messages::say;
+
+use super::actions::plain;
+use super::caught::Caught;
 
 pub(super) static CAUGHT: Caught = Caught::new(SIGSEGV);
 
@@ -28,6 +29,11 @@ pub(crate) fn install() {
     if GROUND.faults_are_signals() {
         Signals::take(SIGSEGV);
     }
+}
+
+/// Whether masks are to leave SIGSEGV out.
+pub(super) fn wants_faults() -> bool {
+    GROUND.faults_are_signals() && CAUGHT.is_ours(SIGSEGV)
 }
 
 extern "C-unwind" fn on_fault(_: c_int, info: *mut siginfo_t, context: *mut c_void) {
@@ -50,7 +56,7 @@ extern "C-unwind" fn on_fault(_: c_int, info: *mut siginfo_t, context: *mut c_vo
     };
     if !served {
         // SAFETY: they are what the kernel handed over.
-        unsafe { CAUGHT.hand_on(info, context) };
+        unsafe { CAUGHT.hand_on(info, context, wants_faults()) };
     }
     // SAFETY: as above.
     unsafe { *errno = before };

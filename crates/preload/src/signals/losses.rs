@@ -7,9 +7,11 @@ use std::ffi::{c_int, c_void};
 
 use libc::{SIGBUS, siginfo_t};
 
-use super::caught::Caught;
 use crate::GROUND;
 use crate::private::is_private;
+
+use super::caught::Caught;
+use super::faults::wants_faults;
 
 pub(super) static CAUGHT: Caught = Caught::new(SIGBUS);
 
@@ -34,5 +36,5 @@ extern "C-unwind" fn on_loss(_: c_int, info: *mut siginfo_t, context: *mut c_voi
         return;
     }
     // SAFETY: they are what the kernel handed over.
-    unsafe { CAUGHT.hand_on(info, context) };
+    unsafe { CAUGHT.hand_on(info, context, wants_faults()) };
 }

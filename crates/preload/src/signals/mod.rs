@@ -13,6 +13,7 @@
 //!
 //! | module | owns |
 //! |---|---|
+//! | [`actions`] | what the C library has for actions and masks |
 //! | [`mod@caught`] | a signal that is caught, and what the program wants done about it |
 //! | [`faults`] | SIGSEGV: a touch of a locked page |
 //! | [`losses`] | SIGBUS: a page that the hardware gave up |
@@ -20,58 +21,37 @@
 
 #![allow(unsafe_code, reason = "signal handlers and the C interface")]
 
+mod actions;
 mod caught;
 pub(crate) mod dumps;
 pub(crate) mod faults;
 pub(crate) mod losses;
 
 use std::ffi::c_int;
-use std::mem::{self, MaybeUninit};
+use std::mem::MaybeUninit;
 use std::ptr;
 
-use libc::{SIG_ERR, SIGSEGV, sigaction as Action, sigset_t};
+use libc::{SIG_ERR, sigaction as Action, sigset_t};
 
-use crate::GROUND;
 use crate::next::Next;
-use caught::Caught;
 
-type SetAction = unsafe extern "C" fn(c_int, *const Action, *mut Action) -> c_int;
+use self::actions::{PTHREAD_SIGMASK, SIGACTION, SetMask, plain, without_faults};
+use self::caught::Caught;
+use self::faults::wants_faults;
+
 type SetHandler = unsafe extern "C" fn(c_int, usize) -> usize;
-type SetMask = unsafe extern "C" fn(c_int, *const sigset_t, *mut sigset_t) -> c_int;
 type Suspend = unsafe extern "C-unwind" fn(*const sigset_t) -> c_int;
 
-// SAFETY: the signatures are those of sigaction(2), signal(2), sigprocmask(2), pthread_sigmask(3) and sigsuspend(2).
-static SIGACTION: Next<SetAction> = unsafe { Next::named(c"sigaction") };
-// SAFETY: as above.
+// SAFETY: the signatures are those of signal(2), sigprocmask(2) and sigsuspend(2).
 static SIGNAL: Next<SetHandler> = unsafe { Next::named(c"signal") };
 // SAFETY: as above.
 static SIGPROCMASK: Next<SetMask> = unsafe { Next::named(c"sigprocmask") };
-// SAFETY: as above.
-static PTHREAD_SIGMASK: Next<SetMask> = unsafe { Next::named(c"pthread_sigmask") };
 // SAFETY: as above.
 static SIGSUSPEND: Next<Suspend> = unsafe { Next::named(c"sigsuspend") };
 
 /// The one of a signal, if it is caught.
 fn caught(signal: c_int) -> Option<&'static Caught> {
     [&faults::CAUGHT, &losses::CAUGHT].into_iter().find(|caught| caught.is_ours(signal))
-}
-
-/// Whether masks are to leave SIGSEGV out.
-fn wants_faults() -> bool {
-    GROUND.faults_are_signals() && faults::CAUGHT.is_ours(SIGSEGV)
-}
-
-/// No handler, no mask, no flags.
-fn plain() -> Action {
-    // SAFETY: an action is plain data, and all zeros is SIG_DFL.
-    unsafe { mem::zeroed() }
-}
-
-fn without_faults(set: &sigset_t) -> sigset_t {
-    let mut set = *set;
-    // SAFETY: it is a set of ours.
-    unsafe { libc::sigdelset(&raw mut set, SIGSEGV) };
-    set
 }
 
 /// A set that a program hands over, as it is good for us; `None` where it hands none.
