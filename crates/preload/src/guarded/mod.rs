@@ -10,33 +10,8 @@
 
 #![allow(unsafe_code, reason = "the memory and the guard live as long as the process, behind pointers")]
 
-mod asking;
-mod beside;
-mod blocked;
-mod desk;
-mod dump;
-mod ended;
-mod ending;
-mod engine;
-mod files;
-mod frames;
-mod lost;
-mod made_up;
-mod mailbox;
-mod maintenance;
+mod core_dump;
 mod mark;
-mod memory;
-mod minor;
-mod protect;
-mod recorder;
-mod server;
-mod shared;
-pub(crate) mod state;
-mod suspects;
-mod tester;
-mod threads;
-mod uncounted;
-mod wanted;
 
 use std::env;
 use std::fs;
@@ -52,21 +27,21 @@ use rampart_linux::Window;
 use rampart_memory::Bytes;
 use rustix::io::Errno;
 
-use crate::Error;
 use crate::convert::as_vault;
-use crate::ground::{Ground, Plain, Span, length};
-use crate::heap::LEAST_RANGE;
+use crate::engines;
+use crate::engines::interface::GuardedMemory;
+use crate::engines::mailbox::Answer;
+use crate::error::Error;
+use crate::heap::arenas::LEAST_RANGE;
+use crate::heap::backing::{Ground, Plain, Span, length};
+use crate::heap::private::is_private;
 use crate::messages::say;
-use crate::private::is_private;
+use crate::reporting::folder;
+use crate::threads::beginning::Used;
+use crate::threads::live::Live;
+use crate::threads::signal_mask::Signals;
 
 use self::mark::Mark;
-use self::memory::GuardedMemory;
-use self::threads::{Live, Used};
-
-pub(crate) use self::blocked::Signals;
-#[cfg(not(test))]
-pub(crate) use self::ending::STOPPED;
-pub use self::mailbox::Answer;
 
 /// Memory behind a guard if the environment asks for one, ordinary memory otherwise.
 #[derive(Debug, Default)]
@@ -377,7 +352,7 @@ impl Guarded {
 
     /// Whether this process is of another user than the one who runs the program.
     pub fn is_of_another_user(&self) -> bool {
-        state::is_of_another()
+        folder::is_of_another()
     }
 
     /// The program has changed its user.
@@ -408,7 +383,7 @@ impl Guarded {
     /// The process is about to end with a core dump, if one is written: what is locked is unlocked, and stays so.
     /// Called by signal handlers: a thread that asks the guard for something has all signals blocked meanwhile.
     pub fn unlock_for_dump(&self) {
-        if self.hides_what_is_locked() && !is_private() && !self.is_borrowed() && dump::is_written() {
+        if self.hides_what_is_locked() && !is_private() && !self.is_borrowed() && core_dump::is_written() {
             self.live().into_iter().for_each(Live::unlock_for_dump);
         }
     }
@@ -454,7 +429,7 @@ fn addresses(span: Span) -> Range<usize> {
 
 /// Says why the heap of a process is not guarded, as the first of a run.
 fn say_once(text: &str) {
-    state::say_once(UNGUARDED, text);
+    folder::say_once(UNGUARDED, text);
 }
 
 /// Bytes that the kernel counts as data of this process, its stack included; `None` where it does not say.
@@ -473,7 +448,7 @@ fn knobs() -> Result<Knobs, String> {
 impl Ground for Guarded {
     fn reserve(&self, bytes: Bytes) -> Result<NonNull<u8>, Error> {
         let Ok(knobs) = knobs() else { return Plain.reserve(bytes) };
-        match memory::prepare(bytes, &knobs) {
+        match engines::prepare(bytes, &knobs) {
             Ok(memory) => {
                 let base = memory.base();
                 self.memory.store(Box::into_raw(Box::new(memory)), Ordering::Release);

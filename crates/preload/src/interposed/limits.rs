@@ -1,0 +1,63 @@
+//! Limits that a program sets: setrlimit(2), prlimit(2).
+//!
+//! **Problem.** The kernel counts a page without permissions (engine `mprotect`) or of a file (`minor`) not as data. To unlock
+//! the one, or to copy the other for a child, is to ask for data, which `RLIMIT_DATA` may refuse: the program would be stopped
+//! at a page that it has. **Idea.** Before a program sets this limit below what it has with all pages unlocked, all are
+//! ordinary memory for good, and a line says so. **Why this way.** The program goes on as it would without a guard; what it
+//! loses is the guard.
+//!
+//! A limit that another process sets, or that is set by a system call instruction of the program's own, goes unseen.
+
+#![allow(unsafe_code, reason = "the C interface, and system calls")]
+
+use std::ffi::{c_int, c_uint};
+use std::ptr;
+
+use libc::{pid_t, rlimit};
+
+use crate::{GROUND, HEAP};
+
+use super::kernel::ask;
+use super::mmap::{done, left};
+
+/// # Safety
+/// As for prlimit(2).
+pub(crate) unsafe fn limit(process: pid_t, resource: c_uint, new: *const rlimit, old: *mut rlimit) -> c_int {
+    let is_of_this = process == 0 || process.cast_unsigned() == std::process::id();
+    if is_of_this && resource == libc::RLIMIT_DATA && !new.is_null() {
+        // SAFETY: the caller's promise.
+        let most = unsafe { new.read() };
+        // A process whose soft limit is 0 may have as much as its hard limit says (Linux, may_expand_vm).
+        let most = if most.rlim_cur == 0 { most.rlim_max } else { most.rlim_cur };
+        GROUND.limit_data(most, HEAP.used(), &left());
+    }
+    let arguments = [process.cast_unsigned() as usize, resource as usize, new.addr(), old.addr(), 0, 0];
+    // SAFETY: the caller's promise.
+    done(unsafe { ask(libc::SYS_prlimit64, arguments) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn setrlimit(resource: c_uint, new: *const rlimit) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { limit(0, resource, new, ptr::null_mut()) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn setrlimit64(resource: c_uint, new: *const rlimit) -> c_int {
+    // SAFETY: the caller's promise; the two structures are the same here.
+    unsafe { limit(0, resource, new, ptr::null_mut()) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn prlimit(process: pid_t, resource: c_uint, new: *const rlimit, old: *mut rlimit) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { limit(process, resource, new, old) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn prlimit64(process: pid_t, resource: c_uint, new: *const rlimit, old: *mut rlimit) -> c_int {
+    // SAFETY: the caller's promise; the two structures are the same here.
+    unsafe { limit(process, resource, new, old) }
+}
+
+const _: () = assert!(size_of::<rlimit>() == size_of::<libc::rlimit64>());
