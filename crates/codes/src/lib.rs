@@ -64,10 +64,8 @@ pub use codec::{Codec, Verdict};
 pub use correct::{Correction, Outcome};
 pub use kernel::{Engine, Page, Pages};
 pub use page_data::PageData;
+pub use rampart_memory::PAGE_BYTES;
 pub use scheme::{Scheme, UnknownScheme};
-
-/// Bytes of a page.
-pub const PAGE_BYTES: usize = 4096;
 
 /// Lines of a page.
 pub const PAGE_LINES: usize = 64;

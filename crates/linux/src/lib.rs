@@ -64,7 +64,7 @@ pub mod topology;
 pub mod userfaultfd;
 pub mod vault;
 
-use rampart_memory::{Bytes, FRAME_BYTES};
+use rampart_memory::{Bytes, PAGE_BYTES};
 
 pub use absence::Absence;
 pub use block::{Block, PageKind, PinRefusal, PinReport, Pinning};
@@ -82,11 +82,6 @@ pub use retire::{Outcome, Retirer, Way};
 pub use roots::Roots;
 pub use shared_words::SharedWords;
 pub use topology::Topology;
-
-/// Bytes in a page; as many as in a frame.
-const PAGE_BYTES: usize = 4096;
-
-const _: () = assert!(PAGE_BYTES as u64 == FRAME_BYTES);
 
 fn check_page_size() -> Result<(), Error> {
     match rustix::param::page_size() {

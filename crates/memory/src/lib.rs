@@ -29,7 +29,7 @@ pub use error_tally::{ErrorTally, Suspects};
 pub use fault::{Emulator, LineAccess, PlacedFault};
 pub use fault_map::FaultMap;
 pub use fidelity::{Fidelity, ParseFidelityError};
-pub use frame::{FRAME_BYTES, Frame, FrameRange, LINES_PER_FRAME, ParseFrameError};
+pub use frame::{FRAME_BYTES, Frame, FrameRange, LINES_PER_FRAME, PAGE_BYTES, ParseFrameError};
 pub use lifetime::{FrameState, TestLifetime, Tested};
 pub use line::{LINE_BYTES, LINE_WORDS, LineBit, LineBits, LineData, NoSuchBit, RegionLine};
 pub use memory_error::{ErrorBatch, McEvent, MemoryError, Place, Severity};

@@ -12,7 +12,7 @@ use rampart_guard::{Frames, GuardEngine, PageIndex, Refusal, Span, Writes};
 use rampart_linux::shared::{SharedRange, has_huge_pages};
 use rampart_linux::userfaultfd::{Messages, Stop, Waited, Wake};
 use rampart_linux::{Error, PageKind, Pagemap, Roots, Window, vault};
-use rampart_memory::{Bytes, Frame};
+use rampart_memory::{Bytes, Frame, PAGE_BYTES};
 
 use crate::convert::{as_vault, refused};
 use crate::frames::known_bad::Known;
@@ -116,7 +116,7 @@ impl GuardEngine for MinorEngine {
     }
 
     fn flip(&self, page: PageIndex, bit: u32) {
-        let offset = usize::try_from(bit / 8 % 4096).expect("a byte of a page");
+        let offset = usize::try_from(bit / 8).expect("a byte of a page") % PAGE_BYTES;
         // SAFETY: the byte is of a locked page, which nobody else uses while the guard holds its block's lock.
         unsafe {
             let byte = self.range.behind(page.0).add(offset).as_ptr();

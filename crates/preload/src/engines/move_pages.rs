@@ -13,7 +13,7 @@ use rampart_guard::{Frames, GuardEngine, PageIndex, Refusal, Span};
 use rampart_linux::userfaultfd::{Messages, MoveError, MoveRefusal, Reach, Stop, Waited, Wake};
 use rampart_linux::vault::{self, Side, Tally, Tracking, Vault, VaultOptions};
 use rampart_linux::{Block, Error, PageKind, Pagemap, Roots, Window};
-use rampart_memory::{Bytes, Frame};
+use rampart_memory::{Bytes, Frame, PAGE_BYTES};
 
 use crate::convert::{as_vault, not_moved, one, refused};
 use crate::frames::known_bad::Known;
@@ -205,7 +205,7 @@ impl GuardEngine for VaultEngine {
 
     fn flip(&self, page: PageIndex, bit: u32) {
         let base = self.vault.address(Side::Vault, page.0);
-        let offset = usize::try_from(bit / 8 % 4096).expect("a byte of a page");
+        let offset = usize::try_from(bit / 8).expect("a byte of a page") % PAGE_BYTES;
         // SAFETY: the byte is of a page in the vault, which nobody else uses while the guard holds its block's lock.
         unsafe {
             let byte = base.add(offset).as_ptr();

@@ -11,7 +11,7 @@ use rampart_guard::{Frames, GuardEngine, PageIndex, Refusal, Span};
 use rampart_linux::protect::Protected;
 use rampart_linux::userfaultfd::Stop;
 use rampart_linux::{Backing, Error, PageKind, Pagemap, Roots, Window, vault};
-use rampart_memory::{Bytes, Frame};
+use rampart_memory::{Bytes, Frame, PAGE_BYTES};
 
 use crate::convert::{as_vault, one, refused};
 use crate::frames::known_bad::Known;
@@ -135,7 +135,7 @@ impl GuardEngine for ProtectEngine {
     }
 
     fn flip(&self, page: PageIndex, bit: u32) {
-        let offset = usize::try_from(bit / 8 % 4096).expect("a byte of a page");
+        let offset = usize::try_from(bit / 8).expect("a byte of a page") % PAGE_BYTES;
         let mut copy = [PageData::ZERO];
         self.copy(one(page), &mut copy);
         let flipped = bytes(&mut copy)[offset] ^ 1 << (bit % 8);

@@ -18,13 +18,13 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use rampart_codes::{PAGE_BYTES, PageData};
+use rampart_codes::PageData;
 use rampart_guard::probation::{Probation, rests_at_one};
 use rampart_guard::{Counter, FrameKnobs, Refusal};
 use rampart_linux::shared::HeldFrame;
 use rampart_linux::{Block, PageKind, Pagemap, Pinning, Roots, SteadyClock, SystemClock};
 use rampart_memory::fault_map::{Evidence, Origin};
-use rampart_memory::{Bytes, Clock, FRAME_BYTES, Frame, LineData, Timestamp};
+use rampart_memory::{Bytes, Clock, FRAME_BYTES, Frame, LineData, PAGE_BYTES, Timestamp};
 
 use crate::reporting::published::Shared;
 
@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn a_page_that_changed_is_told_by_its_first_wrong_line() {
         let content = PageData::from_seed(3);
-        let mut found: [u8; 4096] = content.to_bytes().try_into().unwrap();
+        let mut found: [u8; PAGE_BYTES] = content.to_bytes().try_into().unwrap();
         assert_eq!(difference(&content, &found, Timestamp::default()), None);
         found[5 * 64 + 9] ^= 4;
         found[900] ^= 1;

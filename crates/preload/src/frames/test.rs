@@ -16,12 +16,10 @@ use rampart_march::execute::{Engine, Executor, Mismatch, Region, Settings, Watch
 use rampart_march::{Aim, Background, Fidelity, Order, Part, Pass, Plan};
 use rampart_memory::fault::{Emulator, PlacedFault};
 use rampart_memory::fault_map::Evidence;
-use rampart_memory::{FRAME_BYTES, LINES_PER_FRAME, Timestamp};
-
-const PAGE: usize = 4096;
+use rampart_memory::{FRAME_BYTES, LINES_PER_FRAME, PAGE_BYTES, Timestamp};
 
 /// What a page that was tested holds.
-const ZEROS: [u8; PAGE] = [0; PAGE];
+const ZEROS: [u8; PAGE_BYTES] = [0; PAGE_BYTES];
 
 /// How frames are tested.
 pub struct FrameTest {
@@ -63,7 +61,7 @@ impl FrameTest {
         }
         for page in pages {
             // SAFETY: as above.
-            unsafe { page.cast::<[u8; PAGE]>().write(ZEROS) };
+            unsafe { page.cast::<[u8; PAGE_BYTES]>().write(ZEROS) };
         }
         failed
     }
@@ -100,7 +98,7 @@ impl FrameTest {
             self.executor.run(&mut region, pass, emulator.as_deref_mut(), &mut failing);
         }
         // SAFETY: the caller's promise.
-        unsafe { address.cast::<[u8; PAGE]>().write(ZEROS) };
+        unsafe { address.cast::<[u8; PAGE_BYTES]>().write(ZEROS) };
         failed.pop_first().map(|(_, evidence)| evidence)
     }
 

@@ -24,7 +24,7 @@ use rampart_guard::accesses::Touch;
 use rampart_guard::server::UNGUARDED;
 use rampart_guard::{Knobs, Layout, Method, PageIndex};
 use rampart_linux::Window;
-use rampart_memory::Bytes;
+use rampart_memory::{Bytes, FRAME_BYTES, PAGE_BYTES};
 use rustix::io::Errno;
 
 use crate::convert::as_vault;
@@ -98,7 +98,7 @@ impl Guarded {
     /// Memory that the program has elsewhere, as pages from the one at `inside` the range on.
     pub fn window(&self, inside: usize, memory: Range<usize>) -> Option<Window> {
         let first = self.memory()?.find(inside)?;
-        let span = rampart_linux::vault::Span::new(first, memory.len() as u64 / 4096)?;
+        let span = rampart_linux::vault::Span::new(first, memory.len() as u64 / FRAME_BYTES)?;
         let address = NonNull::new(ptr::with_exposed_provenance_mut(memory.start))?;
         Some(Window { span, address })
     }
@@ -280,7 +280,7 @@ impl Guarded {
 
     /// Bytes of a block; of a page where there is no guard.
     pub fn block(&self) -> usize {
-        self.live().map_or(4096, Live::block)
+        self.live().map_or(PAGE_BYTES, Live::block)
     }
 
     /// Keeps all that can be locked in RAM, each page from its first touch on. `false`: this process may not lock so much; pages move all
@@ -322,7 +322,7 @@ impl Guarded {
     /// at least so many.
     pub fn protect(&self) -> (Option<usize>, Option<usize>) {
         let knobs = self.memory().and_then(|_| knobs().ok());
-        let block = |knobs: &Knobs| knobs.block_pages as usize * 4096;
+        let block = |knobs: &Knobs| knobs.block_pages as usize * PAGE_BYTES;
         let data = knobs.as_ref().filter(|knobs| knobs.protect.data).map(block);
         (data, knobs.and_then(|knobs| knobs.protect.mappings).map(length))
     }
@@ -330,8 +330,8 @@ impl Guarded {
     /// The pages of the heap that lie at these addresses.
     fn pages(&self, address: usize, length: usize) -> Option<rampart_guard::Span> {
         let first = self.memory()?.find(address)?;
-        let inside = address % 4096;
-        let count = NonZero::new(length.checked_add(inside)?.div_ceil(4096) as u64)?;
+        let inside = address % PAGE_BYTES;
+        let count = NonZero::new(length.checked_add(inside)?.div_ceil(PAGE_BYTES) as u64)?;
         Some(rampart_guard::Span { first: PageIndex(first), count })
     }
 
@@ -436,7 +436,7 @@ fn say_once(text: &str) {
 fn data_in_use() -> Option<u64> {
     // Pages: all, in memory, shared, code, 0, data (proc(5)).
     let statm = fs::read_to_string("/proc/self/statm").ok()?;
-    Some(statm.split(' ').nth(5)?.parse::<u64>().ok()? * 4096)
+    Some(statm.split(' ').nth(5)?.parse::<u64>().ok()? * FRAME_BYTES)
 }
 
 /// What the environment asks for.

@@ -23,14 +23,14 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-use rampart_memory::Bytes;
+use rampart_memory::{Bytes, PAGE_BYTES};
 use rustix::thread::sched_getaffinity;
 use tikv_jemalloc_sys as je;
 
 use crate::error::Error;
 use crate::messages::say;
 
-use super::backing::{GRANULE, Ground, PAGE, Span, bytes};
+use super::backing::{GRANULE, Ground, Span, bytes};
 use super::foreign::{self, Pages};
 use super::hooks::HookedRange;
 use super::jemalloc::{self, free_uncached, in_arena};
@@ -196,7 +196,7 @@ impl Heap {
     #[cfg(not(test))]
     #[inline]
     pub(crate) fn page_of(&self, pointer: *const c_void) -> Option<usize> {
-        self.hooked.range.offset_of(pointer.addr()).map(|offset| offset / PAGE)
+        self.hooked.range.offset_of(pointer.addr()).map(|offset| offset / PAGE_BYTES)
     }
 
     /// What was given out so far.

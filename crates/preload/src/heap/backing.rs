@@ -17,9 +17,6 @@ use crate::error::Error;
 /// The start of a [`Ground`] and every [`Span`] that is opened on it are multiples of this: a huge page.
 pub const GRANULE: Bytes = Bytes::from_mib(2);
 
-/// Bytes of a page.
-pub const PAGE: usize = 4096;
-
 /// Pages that follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {

@@ -11,12 +11,12 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use rampart_memory::PAGE_BYTES;
+
 use crate::next::Next;
 
 /// How many pages can be noted: 64 MiB of small allocations at once.
 const ROOM: usize = 1 << 14;
-
-const PAGE: usize = 4096;
 
 /// Pages in which an allocation of jemalloc's outside of the range began. Without locks: allocations are everywhere.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Pages {
 
     /// An allocation begins here.
     pub(crate) fn note(&self, address: usize) {
-        let page = address / PAGE;
+        let page = address / PAGE_BYTES;
         for place in self.places(page) {
             match place.compare_exchange(0, page, Ordering::Relaxed, Ordering::Relaxed) {
                 Err(other) if other != page => {}
@@ -46,7 +46,7 @@ impl Pages {
 
     /// Whether an allocation of jemalloc's may begin here.
     pub(crate) fn may_hold(&self, address: usize) -> bool {
-        let page = address / PAGE;
+        let page = address / PAGE_BYTES;
         let noted = self.places(page).map(|place| place.load(Ordering::Relaxed)).take_while(|&noted| noted != 0);
         noted.into_iter().any(|noted| noted == page) || self.overflowed.load(Ordering::Relaxed)
     }
@@ -95,10 +95,10 @@ mod tests {
     #[test]
     fn noted_pages_are_known_and_others_are_not() {
         let pages = Box::new(Pages::new());
-        let address = |page: usize| 0x7f00_0000_0000 + page * 3 * PAGE;
+        let address = |page: usize| 0x7f00_0000_0000 + page * 3 * PAGE_BYTES;
         (0..1000).for_each(|page| pages.note(address(page) + 16));
         (0..1000).for_each(|page| pages.note(address(page) + 4000));
-        assert!((0..1000).all(|page| pages.may_hold(address(page)) && !pages.may_hold(address(page) + PAGE)));
+        assert!((0..1000).all(|page| pages.may_hold(address(page)) && !pages.may_hold(address(page) + PAGE_BYTES)));
         let noted = pages.noted.iter().filter(|noted| noted.load(Ordering::Relaxed) != 0).count();
         assert_eq!(noted, 1000, "each once");
     }
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn where_there_is_no_room_anything_may_be_jemallocs() {
         let pages = Box::new(Pages::new());
-        (1..=2 * ROOM).for_each(|page| pages.note(page * PAGE));
-        assert!((1..=2 * ROOM).all(|page| pages.may_hold(page * PAGE)) && pages.may_hold(usize::MAX));
+        (1..=2 * ROOM).for_each(|page| pages.note(page * PAGE_BYTES));
+        assert!((1..=2 * ROOM).all(|page| pages.may_hold(page * PAGE_BYTES)) && pages.may_hold(usize::MAX));
     }
 }

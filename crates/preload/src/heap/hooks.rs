@@ -11,9 +11,10 @@
 use std::ffi::{c_uint, c_void};
 use std::ptr::{self, NonNull};
 
+use rampart_memory::PAGE_BYTES;
 use tikv_jemalloc_sys::extent_hooks_t;
 
-use super::backing::{Ground, PAGE, Span, bytes};
+use super::backing::{Ground, Span, bytes};
 use super::range::Range;
 
 /// A range on its ground, with the hooks by which arenas get memory of it. Only its address makes it one for them: it lives forever and
@@ -39,7 +40,7 @@ impl HookedRange {
 
     /// Another piece of the range.
     pub(crate) fn cut(&self, size: usize, alignment: usize) -> Option<Span> {
-        self.range.cut(size, alignment.max(PAGE), self.ground)
+        self.range.cut(size, alignment.max(PAGE_BYTES), self.ground)
     }
 }
 

@@ -10,13 +10,13 @@ use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 use std::ptr;
 
+use rampart_memory::PAGE_BYTES;
+
 use crate::HEAP;
 use crate::heap::call_sites::{LARGE, SITES};
 use crate::heap::jemalloc;
 use crate::messages::say;
 use crate::reporting::exit_line;
-
-const PAGE: usize = 4096;
 
 /// A name that a program calls, and what it enters with one argument more, in these registers: the address that its caller goes on at.
 /// Only the first instruction of a function knows that for certain, so it is written down.
@@ -80,7 +80,7 @@ fn noted(pointer: *mut c_void, size: usize, caller: usize) -> *mut c_void {
     if size >= LARGE
         && let Some(first) = HEAP.page_of(pointer)
     {
-        let last = first + (pointer.addr() % PAGE + size - 1) / PAGE;
+        let last = first + (pointer.addr() % PAGE_BYTES + size - 1) / PAGE_BYTES;
         SITES.note(first, last, caller);
     }
     pointer
@@ -135,14 +135,14 @@ unsafe extern "C" fn memalign_by(alignment: usize, size: usize, caller: usize) -
 #[unsafe(no_mangle)]
 unsafe extern "C" fn valloc(size: usize) -> *mut c_void {
     // SAFETY: any size may be asked for.
-    unsafe { memalign_by(PAGE, size, UNKNOWN) }
+    unsafe { memalign_by(PAGE_BYTES, size, UNKNOWN) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pvalloc(size: usize) -> *mut c_void {
-    let whole = size.max(1).checked_next_multiple_of(PAGE);
+    let whole = size.max(1).checked_next_multiple_of(PAGE_BYTES);
     // SAFETY: any size may be asked for.
-    whole.map_or_else(out_of_memory, |bytes| unsafe { memalign_by(PAGE, bytes, UNKNOWN) })
+    whole.map_or_else(out_of_memory, |bytes| unsafe { memalign_by(PAGE_BYTES, bytes, UNKNOWN) })
 }
 
 #[unsafe(no_mangle)]

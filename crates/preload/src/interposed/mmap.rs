@@ -23,13 +23,14 @@ use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
+use rampart_memory::PAGE_BYTES;
+
 use crate::regions::mappings::{Below, Mappings};
 use crate::threads::signal_mask::Signals;
 use crate::{GROUND, HEAP};
 
 use super::kernel::ask;
 
-pub(crate) const PAGE: usize = 4096;
 pub(crate) const READ_WRITE: c_int = libc::PROT_READ | libc::PROT_WRITE;
 
 /// What a mapping may be beside anonymous and private, and still be guarded.
@@ -97,8 +98,8 @@ pub(crate) fn leave(address: *const c_void, length: usize) {
 
 /// The pages that bytes lie in; `None` where there are none.
 fn pages(address: *const c_void, length: usize) -> Option<Range<usize>> {
-    let end = address.addr().checked_add(length)?.checked_next_multiple_of(PAGE)?;
-    let pages = address.addr() / PAGE * PAGE..end;
+    let end = address.addr().checked_add(length)?.checked_next_multiple_of(PAGE_BYTES)?;
+    let pages = address.addr() / PAGE_BYTES * PAGE_BYTES..end;
     (length > 0).then_some(pages)
 }
 

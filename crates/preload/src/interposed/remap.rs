@@ -15,11 +15,12 @@ use std::iter;
 use std::ops::Range;
 
 use libc::iovec;
+use rampart_memory::PAGE_BYTES;
 
 use crate::GROUND;
 
 use super::kernel::{ask, errno, fail};
-use super::mmap::{InRange, PAGE, READ_WRITE, address as address_of, at, done, is_guarded, leave, whole_pages, with};
+use super::mmap::{InRange, READ_WRITE, address as address_of, at, done, is_guarded, leave, whole_pages, with};
 
 /// # Safety
 /// As for munmap(2).
@@ -242,7 +243,7 @@ pub(crate) unsafe fn remap(address: *mut c_void, old: usize, new: usize, flags: 
     let ours = ours.filter(|pages| with(|mappings| mappings.has(pages.clone())));
     if let Some(pages) = ours {
         // SAFETY: the caller's promise.
-        if let Some(moved) = unsafe { resized(pages, new.next_multiple_of(PAGE), flags) } {
+        if let Some(moved) = unsafe { resized(pages, new.next_multiple_of(PAGE_BYTES), flags) } {
             return moved;
         }
     }

@@ -9,11 +9,11 @@
 
 use std::ops::Range;
 
+use rampart_memory::PAGE_BYTES;
+
 use super::spans::Spans;
 
 /// Pages of 4 KiB.
-const PAGE: usize = 4096;
-
 /// Larger mappings start at a multiple of this, as the kernel's own do: a huge page.
 const HUGE: usize = 2 << 20;
 
@@ -70,7 +70,7 @@ impl Mappings {
 
     /// A new mapping of zeros.
     pub(crate) fn map(&mut self, length: usize, below: &impl Below) -> Option<Range<usize>> {
-        let length = length.checked_next_multiple_of(PAGE).filter(|length| *length > 0)?;
+        let length = length.checked_next_multiple_of(PAGE_BYTES).filter(|length| *length > 0)?;
         let alignment = if length >= HUGE { HUGE } else { length.next_power_of_two() };
         if self.free.first_fit(length, alignment).is_none() {
             let more = below.cut(length.checked_next_multiple_of(HUGE)?)?;
@@ -139,8 +139,8 @@ mod tests {
 
     use proptest::prelude::*;
 
-    const BLOCK: usize = 4 * PAGE;
-    const PAGES: usize = 8 * HUGE / PAGE;
+    const BLOCK: usize = 4 * PAGE_BYTES;
+    const PAGES: usize = 8 * HUGE / PAGE_BYTES;
 
     /// A word for each page, and whether the program changed its rights.
     struct Paper {
@@ -156,8 +156,8 @@ mod tests {
     }
 
     fn numbers(span: &Range<usize>) -> Range<usize> {
-        assert!(span.start.is_multiple_of(PAGE) && span.end.is_multiple_of(PAGE), "{span:?}");
-        span.start / PAGE..span.end / PAGE
+        assert!(span.start.is_multiple_of(PAGE_BYTES) && span.end.is_multiple_of(PAGE_BYTES), "{span:?}");
+        span.start / PAGE_BYTES..span.end / PAGE_BYTES
     }
 
     impl Below for Paper {
@@ -167,7 +167,7 @@ mod tests {
 
         fn cut(&self, length: usize) -> Option<Range<usize>> {
             let start = self.cut.get();
-            (start + length <= PAGES * PAGE).then(|| {
+            (start + length <= PAGES * PAGE_BYTES).then(|| {
                 self.cut.set(start + length);
                 start..start + length
             })
@@ -200,8 +200,8 @@ mod tests {
                 let chosen = (!used.is_empty()).then(|| used[which.index(used.len())]);
                 match (kind, chosen) {
                     (0..=1, _) => {
-                        let Some(found) = mappings.map(pages * PAGE, &paper) else { continue };
-                        prop_assert_eq!(found.len(), pages * PAGE);
+                        let Some(found) = mappings.map(pages * PAGE_BYTES, &paper) else { continue };
+                        prop_assert_eq!(found.len(), pages * PAGE_BYTES);
                         for page in numbers(&found) {
                             prop_assert!(naive[page] == 0 && paper.content.borrow()[page] == 0, "page {} is used", page);
                             prop_assert!(!paper.changed.borrow()[page], "page {} has rights of its own", page);
@@ -211,16 +211,16 @@ mod tests {
                     }
                     (2, Some(first)) => {
                         let last = (first + pages).min(PAGES);
-                        mappings.unmap(first * PAGE..last * PAGE, &paper);
+                        mappings.unmap(first * PAGE_BYTES..last * PAGE_BYTES, &paper);
                         naive[first..last].fill(0);
                     }
                     (3, Some(first)) => {
-                        mappings.leave(first * PAGE..(first + 1) * PAGE);
+                        mappings.leave(first * PAGE_BYTES..(first + 1) * PAGE_BYTES);
                         paper.changed.borrow_mut()[first] = true;
                     }
                     (4, Some(first)) => {
                         let tail = (first + skip % 8)..(first + skip % 8 + 1).min(PAGES);
-                        if !tail.is_empty() && mappings.extend(tail.start * PAGE..tail.end * PAGE) {
+                        if !tail.is_empty() && mappings.extend(tail.start * PAGE_BYTES..tail.end * PAGE_BYTES) {
                             prop_assert_eq!(naive[tail.start], 0);
                             naive[tail.start] = step;
                             paper.content.borrow_mut()[tail.start] = step;
@@ -229,7 +229,7 @@ mod tests {
                     _ => {}
                 }
                 prop_assert_eq!(&*paper.content.borrow(), &naive);
-                prop_assert_eq!(mappings.mapped(), naive.iter().filter(|&&page| page != 0).count() * PAGE);
+                prop_assert_eq!(mappings.mapped(), naive.iter().filter(|&&page| page != 0).count() * PAGE_BYTES);
             }
         }
     }
@@ -237,12 +237,12 @@ mod tests {
     #[test]
     fn a_block_is_taken_back_with_the_last_mapping_that_has_a_part_in_it() {
         let (mut mappings, paper) = (Mappings::new(), Paper::new());
-        let first = mappings.map(2 * PAGE, &paper).unwrap();
-        let second = mappings.map(2 * PAGE, &paper).unwrap();
+        let first = mappings.map(2 * PAGE_BYTES, &paper).unwrap();
+        let second = mappings.map(2 * PAGE_BYTES, &paper).unwrap();
         assert_eq!(first.end, second.start);
         mappings.leave(first.clone());
-        let rest = mappings.unmap(0..PAGES * PAGE, &paper);
-        assert!(rest.len() == 1 && rest[0] == (HUGE..PAGES * PAGE), "what was never mapped: {rest:?}");
+        let rest = mappings.unmap(0..PAGES * PAGE_BYTES, &paper);
+        assert!(rest.len() == 1 && rest[0] == (HUGE..PAGES * PAGE_BYTES), "what was never mapped: {rest:?}");
         assert!(!mappings.has(first) && mappings.mapped() == 0 && mappings.left().iter().next().is_none());
     }
 
@@ -250,7 +250,7 @@ mod tests {
     fn what_became_something_else_is_never_given_out_again() {
         let (mut mappings, paper) = (Mappings::new(), Paper::new());
         let all = mappings.map(HUGE, &paper).unwrap();
-        let lost = all.start + PAGE..all.start + 2 * PAGE;
+        let lost = all.start + PAGE_BYTES..all.start + 2 * PAGE_BYTES;
         mappings.lose(lost.clone());
         assert_eq!(mappings.unmap(all, &paper), std::slice::from_ref(&lost));
         let second = mappings.map(HUGE, &paper).unwrap();

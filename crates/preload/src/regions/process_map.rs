@@ -27,9 +27,9 @@ pub(crate) fn beside(mapping: &Range<usize>, places: &[Range<usize>]) -> Vec<Ran
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use rampart_memory::PAGE_BYTES;
 
-    const PAGE: usize = 4096;
+    use super::*;
 
     #[test]
     fn a_line_of_a_process_maps_says_where_a_mapping_lies() {
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn what_lies_beside_the_guarded_ranges_is_found() {
-        let pages = |range: Range<usize>| range.start * PAGE..range.end * PAGE;
+        let pages = |range: Range<usize>| range.start * PAGE_BYTES..range.end * PAGE_BYTES;
         let places = [(4..8), (10..12)].map(pages);
         let beside = |range| beside(&pages(range), &places);
         assert_eq!(beside(0..3), [pages(0..3)]);

@@ -17,9 +17,9 @@
 
 use std::ops::Range;
 
-use super::spans::Spans;
+use rampart_memory::PAGE_BYTES;
 
-const PAGE: usize = 4096;
+use super::spans::Spans;
 
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,12 +34,12 @@ pub(crate) struct Choice {
 pub(crate) fn choose(writable: &[Range<usize>], kept: &[Range<usize>], block: usize) -> Choice {
     let (mut all, mut own) = (Spans::new(), Spans::new());
     for segment in writable {
-        all.insert(segment.start / PAGE * PAGE..segment.end.next_multiple_of(PAGE));
-        let whole = segment.start.next_multiple_of(PAGE)..segment.end / PAGE * PAGE;
+        all.insert(segment.start / PAGE_BYTES * PAGE_BYTES..segment.end.next_multiple_of(PAGE_BYTES));
+        let whole = segment.start.next_multiple_of(PAGE_BYTES)..segment.end / PAGE_BYTES * PAGE_BYTES;
         own.insert(whole);
     }
     for kept in kept {
-        own.remove(kept.start / PAGE * PAGE..kept.end.next_multiple_of(PAGE));
+        own.remove(kept.start / PAGE_BYTES * PAGE_BYTES..kept.end.next_multiple_of(PAGE_BYTES));
     }
     let blocks = own.iter().map(|run| run.start.next_multiple_of(block)..run.end / block * block);
     let blocks: Vec<_> = blocks.filter(|blocks| !blocks.is_empty()).collect();
@@ -159,25 +159,25 @@ mod tests {
 
     #[test]
     fn whole_blocks_are_chosen_that_hold_nothing_else_and_the_rest_is_counted() {
-        let block = 4 * PAGE;
-        let segment = 10 * PAGE + 100..60 * PAGE + 1;
-        let read_only = 10 * PAGE..13 * PAGE + 8;
-        let copied = 30 * PAGE + 5..30 * PAGE + 13;
+        let block = 4 * PAGE_BYTES;
+        let segment = 10 * PAGE_BYTES + 100..60 * PAGE_BYTES + 1;
+        let read_only = 10 * PAGE_BYTES..13 * PAGE_BYTES + 8;
+        let copied = 30 * PAGE_BYTES + 5..30 * PAGE_BYTES + 13;
         let choice = choose(&[segment], &[read_only, copied], block);
-        assert_eq!(choice.blocks, [16 * PAGE..28 * PAGE, 32 * PAGE..60 * PAGE]);
-        assert_eq!(choice.left, (51 - 12 - 28) * PAGE);
+        assert_eq!(choice.blocks, [16 * PAGE_BYTES..28 * PAGE_BYTES, 32 * PAGE_BYTES..60 * PAGE_BYTES]);
+        assert_eq!(choice.left, (51 - 12 - 28) * PAGE_BYTES);
     }
 
     proptest! {
         #[test]
         fn no_block_holds_a_byte_that_is_kept_out_or_is_not_of_a_segment(
-            segments in proptest::collection::vec((0_usize..40, 1_usize..4 * PAGE), 0..5),
-            kept in proptest::collection::vec((0_usize..40 * PAGE, 1_usize..2 * PAGE), 0..5), order in 0_u32..3
+            segments in proptest::collection::vec((0_usize..40, 1_usize..4 * PAGE_BYTES), 0..5),
+            kept in proptest::collection::vec((0_usize..40 * PAGE_BYTES, 1_usize..2 * PAGE_BYTES), 0..5), order in 0_u32..3
         ) {
-            let segments: Vec<_> = segments.into_iter().map(|(at, length)| at * PAGE * 4..at * PAGE * 4 + length).collect();
+            let segments: Vec<_> = segments.into_iter().map(|(at, length)| at * PAGE_BYTES * 4..at * PAGE_BYTES * 4 + length).collect();
             let kept: Vec<_> = kept.into_iter().map(|(at, length)| at..at + length).collect();
-            for blocks in choose(&segments, &kept, PAGE << order).blocks {
-                prop_assert!(blocks.start.is_multiple_of(PAGE << order) && blocks.len().is_multiple_of(PAGE << order));
+            for blocks in choose(&segments, &kept, PAGE_BYTES << order).blocks {
+                prop_assert!(blocks.start.is_multiple_of(PAGE_BYTES << order) && blocks.len().is_multiple_of(PAGE_BYTES << order));
                 let apart = |kept: &Range<usize>| kept.end <= blocks.start || blocks.end <= kept.start;
                 prop_assert!(kept.iter().all(apart));
                 let mut own = Spans::new();

@@ -17,7 +17,7 @@ use rampart_guard::accesses::{Access, Buffer};
 use rampart_guard::{Counter, Counts, PageIndex, Refusal, Trouble, Witness};
 use rampart_linux::SystemClock;
 use rampart_memory::fault_map::{Evidence, Origin};
-use rampart_memory::{Clock, Frame};
+use rampart_memory::{Clock, FRAME_BYTES, Frame};
 use rustix::fd::{AsRawFd as _, OwnedFd};
 use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, ftruncate, open};
 use rustix::io::Errno;
@@ -239,7 +239,7 @@ struct Place {
 /// As members of an object of JSON.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, ",\"page\":{},\"offset\":{}", self.page.0, self.page.0 * 4096)?;
+        write!(f, ",\"page\":{},\"offset\":{}", self.page.0, self.page.0 * FRAME_BYTES)?;
         self.address.map_or(Ok(()), |address| write!(f, ",\"address\":{address}"))
     }
 }

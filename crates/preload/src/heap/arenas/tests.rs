@@ -197,7 +197,7 @@ fn a_private_thread_allocates_outside_even_what_it_freed_inside() {
             assert!(!heap.owns(heap.allocate(64)));
         }
         assert!(!heap.owns(heap.allocate_zeroed(1 << 20)));
-        assert!(!heap.owns(heap.allocate_aligned(4096, 10)));
+        assert!(!heap.owns(heap.allocate_aligned(PAGE_BYTES, 10)));
         drop(Outside::enter().unwrap());
         assert!(!heap.owns(heap.allocate(64)), "the inner one did not end the outer one");
         drop(outside);
@@ -304,7 +304,7 @@ fn allocating_and_freeing_touch_no_page_of_the_range() {
 fn resident_pages(heap: &Heap) -> usize {
     let span = heap.range().unwrap();
     let length = crate::heap::backing::length(heap.usage().cut);
-    let mut pages = vec![0; length / PAGE];
+    let mut pages = vec![0; length / PAGE_BYTES];
     // SAFETY: the range stays mapped, and there is a byte for each page of it that was cut.
     let refused = unsafe { libc::mincore(span.start.as_ptr().cast(), length, pages.as_mut_ptr()) };
     assert_eq!(refused, 0);
