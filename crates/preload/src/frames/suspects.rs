@@ -44,16 +44,31 @@ const USUAL_TEST: &str = "test=March C-";
 /// Whoever holds a frame.
 pub enum Holder {
     Block(Block),
-    Pipe(HeldFrame),
+    Pipe(#[expect(dead_code, reason = "it keeps the frame as long as it lives")] HeldFrame),
 }
 
 /// A frame that passed its first test.
 struct Suspect {
-    holder: Holder,
+    rests: Rests,
     /// Where the kernel says.
     frame: Option<Frame>,
-    /// What it holds for good where it can be written no more; else it holds what the next test wants.
-    content: Option<Box<PageData>>,
+}
+
+/// How a frame rests until its next test.
+enum Rests {
+    /// It holds what that test wants.
+    Writable(Block),
+    /// It can be written no more, and holds this.
+    ReadOnly(HeldFrame, Box<PageData>),
+}
+
+impl From<Rests> for Holder {
+    fn from(rests: Rests) -> Self {
+        match rests {
+            Rests::Writable(block) => Self::Block(block),
+            Rests::ReadOnly(held, _) => Self::Pipe(held),
+        }
+    }
 }
 
 /// What tests such frames, and holds those that are bad.
@@ -112,12 +127,12 @@ impl Suspects {
         let _ = block.pin_by(Pinning::Locked);
         // SAFETY: as in `fresh`.
         unsafe { self.test.begin_rest(block.base(), rests_at_one(0), SystemClock.now()) };
-        self.suspect(Suspect { holder: Holder::Block(block), frame, content: None });
+        self.suspect(Suspect { rests: Rests::Writable(block), frame });
     }
 
     /// A page was wrong that was in this frame, which passed its test, can be written no more and holds this.
     pub fn watch_pipe(&self, held: HeldFrame, frame: Option<Frame>, content: &PageData) {
-        self.suspect(Suspect { holder: Holder::Pipe(held), frame, content: Some(Box::new(content.clone())) });
+        self.suspect(Suspect { rests: Rests::ReadOnly(held, Box::new(content.clone())), frame });
     }
 
     fn suspect(&self, suspect: Suspect) {
@@ -150,7 +165,7 @@ impl Suspects {
             Ok(None) => {}
             Ok(Some(seen)) => {
                 self.fail(suspect.frame, &seen);
-                self.hold(suspect.holder);
+                self.hold(suspect.rests.into());
                 return;
             }
             Err(()) => {
@@ -168,8 +183,8 @@ impl Suspects {
     /// rest.
     fn keeps(&self, suspect: &Suspect, passed: usize) -> Result<Option<Evidence>, ()> {
         let at = SystemClock.now();
-        match (&suspect.holder, &suspect.content) {
-            (Holder::Block(block), _) => {
+        match &suspect.rests {
+            Rests::Writable(block) => {
                 let page = block.base();
                 // SAFETY: as in `fresh`.
                 let seen = unsafe {
@@ -181,20 +196,19 @@ impl Suspects {
                 self.shared.counts.add(Counter::Tested, 1);
                 Ok(seen)
             }
-            (Holder::Pipe(held), Some(content)) => {
+            Rests::ReadOnly(held, content) => {
                 let mut found = [0; PAGE_BYTES];
                 held.read(&mut found).map_err(|_| ())?;
                 Ok(difference(content, &found, at))
             }
-            (Holder::Pipe(_), None) => Err(()),
         }
     }
 
     /// `false`: the kernel moved the page, and the frame is somebody else's.
     fn is_where_it_was(&self, suspect: &Suspect) -> bool {
-        match &suspect.holder {
-            Holder::Block(block) => suspect.frame.is_none() || self.frame(block.base()) == suspect.frame,
-            Holder::Pipe(_) => true,
+        match &suspect.rests {
+            Rests::Writable(block) => suspect.frame.is_none() || self.frame(block.base()) == suspect.frame,
+            Rests::ReadOnly(..) => true,
         }
     }
 
@@ -204,7 +218,7 @@ impl Suspects {
             self.shared.erring(frame);
             self.shared.counts.add(Counter::Retired, 1);
         }
-        self.hold(suspect.holder);
+        self.hold(suspect.rests.into());
     }
 
     fn probation(&self) -> MutexGuard<'_, Probation<Suspect>> {

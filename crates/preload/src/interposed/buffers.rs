@@ -75,54 +75,58 @@ impl Piece {
     /// Whether any of it is.
     ///
     /// # Safety
-    /// As of [`Piece::hold`].
+    /// As of [`Piece::each`].
     unsafe fn is_guarded(self) -> bool {
-        let owns = |address: *const c_void| GROUND.owns(address.addr());
-        match self {
-            Self::Bytes(address, _) => owns(address),
-            Self::Text(text) => owns(text.cast()),
-            Self::Vector(vector, count) if !vector.is_null() => {
-                // SAFETY: the caller's promise.
-                owns(vector.cast()) || (0..count).any(|index| owns(unsafe { (*vector.add(index)).iov_base }))
-            }
-            Self::Message(message) if !message.is_null() => {
-                // SAFETY: the caller's promise, here and of its parts.
-                unsafe {
-                    let parts = *message;
-                    [message.cast(), parts.msg_name.cast_const(), parts.msg_control.cast_const()].into_iter().any(owns)
-                        || Self::Vector(parts.msg_iov, parts.msg_iovlen).is_guarded()
-                }
-            }
-            _ => false,
-        }
+        let mut is_guarded = false;
+        // SAFETY: the caller's promise.
+        unsafe { self.each(&mut |address, _| is_guarded |= GROUND.owns(address.addr())) };
+        is_guarded
     }
 
     /// # Safety
-    /// It is as the kernel expects it.
+    /// As of [`Piece::each`].
     unsafe fn hold(self, held: &mut Held) {
+        // SAFETY: the caller's promise; without a length it is a text.
+        unsafe {
+            self.each(&mut |address, length| {
+                held.add(address, length.unwrap_or_else(|| libc::strlen(address.cast()) + 1));
+            });
+        }
+    }
+
+    /// Calls `each` with all memory that it consists of, but for null, and with the length, which is `None` for a text: a vector comes before
+    /// its pieces are read, and a message before its parts are.
+    ///
+    /// # Safety
+    /// It is as the kernel expects it.
+    unsafe fn each(self, each: &mut dyn FnMut(*const c_void, Option<usize>)) {
+        let mut some = |address: *const c_void, length| {
+            if !address.is_null() {
+                each(address, length);
+            }
+        };
         match self {
-            Self::Bytes(address, length) if !address.is_null() => held.add(address, length),
-            // SAFETY: the caller's promise.
-            Self::Text(text) if !text.is_null() => held.add(text.cast(), unsafe { libc::strlen(text) } + 1),
+            Self::Bytes(address, length) => some(address, Some(length)),
+            Self::Text(text) => some(text.cast(), None),
             Self::Vector(vector, count) if !vector.is_null() => {
-                held.add(vector.cast(), count.saturating_mul(size_of::<iovec>()));
+                some(vector.cast(), Some(count.saturating_mul(size_of::<iovec>())));
                 for index in 0..count {
                     // SAFETY: the caller's promise.
                     let piece = unsafe { *vector.add(index) };
-                    held.add(piece.iov_base, piece.iov_len);
+                    some(piece.iov_base, Some(piece.iov_len));
                 }
             }
             Self::Message(message) if !message.is_null() => {
-                held.add(message.cast(), size_of::<msghdr>());
+                some(message.cast(), Some(size_of::<msghdr>()));
                 // SAFETY: the caller's promise, here and of its parts.
                 unsafe {
                     let message = *message;
-                    held.add(message.msg_name, usize::try_from(message.msg_namelen).unwrap_or(0));
-                    held.add(message.msg_control, message.msg_controllen);
-                    Self::Vector(message.msg_iov, message.msg_iovlen).hold(held);
+                    some(message.msg_name, Some(usize::try_from(message.msg_namelen).unwrap_or(0)));
+                    some(message.msg_control, Some(message.msg_controllen));
+                    Self::Vector(message.msg_iov, message.msg_iovlen).each(each);
                 }
             }
-            _ => {}
+            Self::Vector(..) | Self::Message(_) => {}
         }
     }
 }

@@ -260,6 +260,9 @@ impl Request {
     }
 }
 
+// The names for 64 bits forward to the same work, not to the other names: the linker would take `mmap` for the kernel's (see `build.rs`).
+const _: () = assert!(size_of::<libc::off_t>() == size_of::<libc::off64_t>());
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mmap(
     address: *mut c_void,
