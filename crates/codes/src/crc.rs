@@ -4,6 +4,8 @@
 //! have it. The CRC of a page is that of RFC 3720 (iSCSI), B.4: the state starts at all ones and is inverted at the end.
 //! Both are constants for pages of one size, so kernels start at zero and [`of_state`] adds them.
 
+use crate::PAGE_BYTES;
+
 /// x^32 + x^28 + x^27 + x^26 + … + 1 less x^32 (Castagnoli, Bräuer and Herrmann, "Optimization of Cyclic
 /// Redundancy-Check Codes with 24 and 32 Parity Bits", 1993).
 const POLYNOMIAL: u32 = 0x82f6_3b78;
@@ -11,7 +13,7 @@ const POLYNOMIAL: u32 = 0x82f6_3b78;
 /// x^0.
 const ONE: u32 = 1 << 31;
 
-const PAGE_BITS: u64 = 8 * 4096;
+const PAGE_BITS: u64 = 8 * PAGE_BYTES as u64;
 
 /// The product with x.
 const fn times_x(polynomial: u32) -> u32 {

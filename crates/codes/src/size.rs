@@ -1,7 +1,6 @@
 //! How large a page is, and how many lines it has.
 
-/// Bytes of a page.
-pub const PAGE_BYTES: usize = 4096;
+pub use rampart_memory::PAGE_BYTES;
 
 /// Lines of a page.
 pub const PAGE_LINES: usize = 64;
@@ -9,5 +8,4 @@ pub const PAGE_LINES: usize = 64;
 /// Bytes of a line.
 pub(crate) const LINE_BYTES: usize = PAGE_BYTES / PAGE_LINES;
 
-const _: () = assert!(PAGE_BYTES as u64 == rampart_memory::FRAME_BYTES);
 const _: () = assert!(PAGE_LINES as u64 == rampart_memory::LINES_PER_FRAME);

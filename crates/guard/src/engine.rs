@@ -28,7 +28,7 @@ pub enum Frames {
 /// What becomes of the first write to pages that the program has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writes {
-    /// It stops its thread, until [`Engine::allow_writes`].
+    /// It stops its thread, until [`GuardEngine::allow_writes`].
     Stop,
     /// It goes unseen.
     GoOn,
@@ -37,26 +37,28 @@ pub enum Writes {
 /// Two ranges of addresses of the same layout: the *program's*, and the *vault*, which the program does not know. Each page
 /// is in one of them at a time, or nowhere as long as it was never used.
 ///
+/// The trait is dyn-compatible, so that a process chooses its engine when it starts.
+///
 /// The guard calls with the lock of the span's block, so that calls for one block never overlap. Both ranges are memory
 /// that hardware may change: nobody holds references to it.
-pub trait Engine: Sync {
-    /// Moves pages from the vault to the program's range. Those who wait for them are to be woken by [`Engine::wake`], or may be
+pub trait GuardEngine: Sync {
+    /// Moves pages from the vault to the program's range. Those who wait for them are to be woken by [`GuardEngine::wake`], or may be
     /// woken at once.
     ///
     /// # Errors
     /// Why they cannot be; they are in the vault then.
     fn open(&self, span: Span) -> Result<(), Refusal>;
 
-    /// As [`Engine::open`], and the first write to these pages stops if the machine can do that. From the moment that they are open: a
+    /// As [`GuardEngine::open`], and the first write to these pages stops if the machine can do that. From the moment that they are open: a
     /// write that went before it would be taken for an error of the memory.
     ///
     /// # Errors
-    /// As of [`Engine::open`].
+    /// As of [`GuardEngine::open`].
     fn open_watched(&self, span: Span) -> Result<Writes, Refusal> {
         self.open(span).map(|()| Writes::GoOn)
     }
 
-    /// As [`Engine::settle`], of a page of which the first write stops: it stays so. `false`: that cannot be, and nothing was done.
+    /// As [`GuardEngine::settle`], of a page of which the first write stops: it stays so. `false`: that cannot be, and nothing was done.
     fn settle_watched(&self, _page: PageIndex) -> bool {
         false
     }
@@ -70,13 +72,13 @@ pub trait Engine: Sync {
     /// Why they cannot be; all are in the program's range then.
     fn close(&self, span: Span) -> Result<Frames, Refusal>;
 
-    /// Gives the program a whole block that it never had, zeros on tested frames. Those who wait are woken as of [`Engine::open`].
+    /// Gives the program a whole block that it never had, zeros on tested frames. Those who wait are woken as of [`GuardEngine::open`].
     /// [`Frames::Same`] if there are no such frames, or it has a page of it: then it may have others now as well.
     fn supply(&self, _span: Span) -> Frames {
         Frames::Same
     }
 
-    /// Gives the program pages of zeros where it has none. Those who wait are woken as of [`Engine::open`].
+    /// Gives the program pages of zeros where it has none. Those who wait are woken as of [`GuardEngine::open`].
     ///
     /// # Errors
     /// Why they cannot be had.
@@ -138,8 +140,15 @@ pub trait Engine: Sync {
         false
     }
 
-    /// Looks at pages in the vault.
-    fn with_vault<R>(&self, span: Span, look: impl FnOnce(&mut Pages<'_>) -> R) -> R;
+    /// Calls `look` once, with pages in the vault.
+    fn with_vault(&self, span: Span, look: &mut dyn FnMut(&mut Pages<'_>));
+
+    /// Reads a page in the vault.
+    fn read(&self, page: PageIndex) -> PageData {
+        let mut content = PageData::ZERO;
+        self.with_vault(Span::of_page(page), &mut |pages| content = pages.page(0).read());
+        content
+    }
 
     /// Flips a bit, 0 to 32767, of a page in the vault: a memory error that is made up.
     fn flip(&self, page: PageIndex, bit: u32);

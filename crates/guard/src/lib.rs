@@ -35,7 +35,7 @@ pub mod telemetry;
 mod tests;
 mod transitions;
 
-pub use engine::{Engine, Frames, Refusal, Writes};
+pub use engine::{Frames, GuardEngine, Refusal, Writes};
 pub use policy::pool_target::Stock;
 pub use policy::probation::Probation;
 pub use policy::{pool_target as stock, probation};

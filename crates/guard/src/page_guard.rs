@@ -11,7 +11,7 @@ use std::time::Duration;
 use rampart_codes::{Codec, PageData};
 use rampart_memory::{Clock, Timestamp};
 
-use crate::engine::Engine;
+use crate::engine::GuardEngine;
 use crate::policy::limit::Cap;
 use crate::policy::prefetch::Course;
 use crate::policy::prefetch::streams::Ahead;
@@ -27,12 +27,12 @@ use crate::telemetry::samples::Sample;
 use crate::transitions::unlock::Why;
 use crate::transitions::{Guard, Served};
 
-impl<'a, E: Engine> Guard<'a, E> {
+impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
     /// A guard over a range of which nothing is used yet. Its callers hand in the present moment. By `clock` it measures how
     /// long its own work takes.
     #[must_use]
     pub fn new(
-        engine: E,
+        engine: Box<E>,
         layout: Layout,
         knobs: Knobs,
         counts: &'a Counts,

@@ -84,7 +84,8 @@ pub use roots::Roots;
 pub use shared_words::SharedWords;
 pub use topology::Topology;
 
-use page::{PAGE_BYTES, check_page_size};
+use page::check_page_size;
+use rampart_memory::PAGE_BYTES;
 
 /// Whether this process has root's rights over files, which decides where its own are kept.
 #[must_use]

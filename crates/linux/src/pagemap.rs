@@ -158,7 +158,7 @@ mod tests {
     }
 
     fn address(page: u64) -> NonNull<u8> {
-        NonNull::without_provenance(usize::try_from(page * 4096).unwrap().try_into().unwrap())
+        NonNull::without_provenance((usize::try_from(page).unwrap() * PAGE_BYTES).try_into().unwrap())
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub use frame::{Frame, FrameRange, ParseFrameError};
 pub use lifetime::{FrameState, TestLifetime, Tested};
 pub use line::{LINE_WORDS, LineBit, LineBits, LineData, NoSuchBit, RegionLine};
 pub use memory_error::{ErrorBatch, McEvent, MemoryError, Place, Severity};
-pub use size::{Bytes, FRAME_BYTES, LINE_BYTES, LINES_PER_FRAME, ParseSizeError};
+pub use size::{Bytes, FRAME_BYTES, LINE_BYTES, LINES_PER_FRAME, PAGE_BYTES, ParseSizeError};
 pub use source::{Demand, FrameSource, FreeList, Renewed, TestBench, TestConfig, Verdict};
 pub use time::{Clock, Timestamp};
 pub use topology::{Bank, HotplugBlock, Node};

@@ -8,6 +8,11 @@ use serde::{Deserialize, Serialize};
 /// Bytes in a frame: 4 KiB, the base page of x86-64 and of aarch64 kernels built with 4 KiB granules.
 pub const FRAME_BYTES: u64 = 4096;
 
+/// Bytes in a virtual page, as a length in memory; as many as in a frame.
+pub const PAGE_BYTES: usize = 4096;
+
+const _: () = assert!(PAGE_BYTES as u64 == FRAME_BYTES);
+
 /// Bytes in a line.
 pub const LINE_BYTES: u64 = 64;
 

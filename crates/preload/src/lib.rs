@@ -7,29 +7,22 @@
 //! range, opened and forgotten page by page through us. **Why this way.** No change to the program, no kernel module,
 //! and an allocator that people have tuned for twenty years.
 //!
-//! | module | owns |
+//! The rooms of this crate, from top to bottom; imports run down only:
+//!
+//! | room | owns |
 //! |---|---|
-//! | [`ground`] | what is done to the pages of the range; ordinary memory as the first such ground |
-//! | `range` | where the range is, and how it is cut |
-//! | `hooks` | how an arena gets its memory from the range |
-//! | [`heap`] | each thread's way to an arena, and the promise that what a program gets is in the range |
-//! | [`private`] | memory of the guard's own, which is not |
-//! | `jemalloc` | the rest of what jemalloc is asked |
-//! | `start` | the first allocation of a process |
-//! | `process`, `children`, `report` | its constructor, fork and end; what its children inherit; the last line |
-//! | `mapping`, `remapping`, `mappings`, `spans` | what a program maps itself, and does to what is mapped |
-//! | `mlocked`, `places` | what it locks in RAM, and where that lies |
-//! | `data` | which of its static data can be guarded |
-//! | `signals`, `calls`, `held`, `streams`, `next` | what is interposed where faults are signals and system calls do not wait for them |
-//! | `forks` | children that are made without fork(3) |
-//! | `by_number`, `kernel` | system calls by syscall(2), and those that this library makes |
-//! | `spawning` | what new threads touch before they take signals |
-//! | `late` | what goes on after a system call, where devices go unseen |
-//! | `foreign` | allocations that are not ours |
-//! | `executing` | programs that do not bear this library, which are executed without it |
-//! | `traced` | a debugger's child, before it executes its program |
-//! | `users` | a program that changes its user |
-//! | `exports` | the C interface |
+//! | `lifecycle` | the constructor and the end of a process; which of its static data comes under guard |
+//! | `interposed` | the functions that a program calls and that are ours first: allocation, mappings, children, signals, system calls |
+//! | [`guarded`] | the guard of a process: off, adopting what was used so far, live, and the same again in a child |
+//! | `threads` | the fault handler, the maintenance thread and the tester thread |
+//! | `engines` | the three ways to take pages away; `engines::prepare` alone names them |
+//! | `frames` | tested frames, bad ones, and those under suspicion |
+//! | `reporting` | what others read: counts, events, records, the line at the end |
+//! | `regions` | mappings and static data, as sets of addresses |
+//! | [`heap`] | arenas on one range, memory of the guard's own, where large allocations were made |
+//! | `next`, `convert`, `preload_list`, `messages`, `error` | the C library's functions behind ours; words of the layers below; the list of the loader; what is written to standard error; what can go wrong |
+//!
+//! The two statics of this file, the heap and what it stands on, are used by `lifecycle` and `interposed` only.
 //!
 //! # Why jemalloc
 //! A guard wants an allocator that leaves locked pages alone. jemalloc keeps all that it notes about memory outside of
@@ -40,7 +33,7 @@
 //!
 //! # What a program sees
 //! `malloc` and its family behave as glibc's. `fork`: jemalloc's own handlers hold its locks, and the child has a heap
-//! of its own, at the same addresses; other ways to make one stand in `forks`. `vfork`: nothing of ours runs in the child before it executes another program.
+//! of its own, at the same addresses; other ways to make one stand in `interposed::fork`. `vfork`: nothing of ours runs in the child before it executes another program.
 //! `exec`: the new program is preloaded too, as long as `LD_PRELOAD` stays in its environment. The loader ignores that
 //! for programs that run with another's privileges (setuid, file capabilities; ld.so(8), "secure-execution mode").
 //!
@@ -61,66 +54,28 @@
 
 #![deny(unsafe_code)]
 
-#[cfg(not(test))]
-mod by_number;
-#[cfg(not(test))]
-mod calls;
-mod children;
-mod data;
+mod convert;
+mod engines;
 mod error;
-#[cfg(not(test))]
-mod executing;
-#[cfg(not(test))]
-mod exports;
-mod foreign;
-#[cfg(not(test))]
-mod forks;
-pub mod ground;
+mod frames;
 pub mod guarded;
 pub mod heap;
 #[cfg(not(test))]
-mod held;
-mod hooks;
-mod jemalloc;
+mod interposed;
 #[cfg(not(test))]
-mod kernel;
-#[cfg(not(test))]
-mod late;
-#[cfg(not(test))]
-mod limits;
-#[cfg(not(test))]
-mod mapping;
-mod mappings;
-#[cfg(not(test))]
-mod mlocked;
+mod lifecycle;
+mod messages;
 mod next;
-mod places;
-pub mod private;
-#[cfg(not(test))]
-mod process;
-mod range;
-#[cfg(not(test))]
-mod remapping;
-mod report;
-#[cfg(not(test))]
-mod signals;
-pub mod sites;
-mod spans;
-#[cfg(not(test))]
-mod spawning;
-mod start;
-#[cfg(not(test))]
-mod streams;
-#[cfg(not(test))]
-mod traced;
-#[cfg(not(test))]
-mod users;
+mod preload_list;
+mod regions;
+mod reporting;
+mod threads;
 
 pub use error::Error;
-pub use ground::{Ground, Plain, Span};
 pub use guarded::Guarded;
-pub use heap::{Heap, Usage};
-pub use private::{Outside, Private};
+pub use heap::arenas::{Heap, Usage};
+pub use heap::backing::{Ground, Plain, Span};
+pub use heap::private::{Outside, Private};
 
 /// What this library's own Rust code allocates is not the program's.
 #[global_allocator]

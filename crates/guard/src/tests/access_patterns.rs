@@ -10,7 +10,7 @@ use std::time::Duration;
 use rampart_codes::{PageData, Pages, Scheme};
 use rampart_memory::{Bytes, Frame, Timestamp};
 
-use crate::engine::{Engine, Frames, Refusal};
+use crate::engine::{Frames, GuardEngine, Refusal};
 use crate::settings::pages::Knobs;
 use crate::state::layout::{BlockIndex, Layout, PageIndex, Span};
 use crate::telemetry::accesses::{Access, Touch};
@@ -49,7 +49,7 @@ impl Zeros {
     }
 }
 
-impl Engine for Zeros {
+impl GuardEngine for Zeros {
     fn open(&self, span: Span) -> Result<(), Refusal> {
         self.set(span, true);
         Ok(())
@@ -71,7 +71,7 @@ impl Engine for Zeros {
 
     fn wake(&self, _: Span) {}
 
-    fn with_vault<R>(&self, span: Span, look: impl FnOnce(&mut Pages<'_>) -> R) -> R {
+    fn with_vault(&self, span: Span, look: &mut dyn FnMut(&mut Pages<'_>)) {
         self.clock.advance(span.count.get() * PAGE);
         let pages = usize::try_from(span.count.get()).unwrap();
         look(&mut Pages::from(&mut self.looked_at.lock().unwrap()[..pages]))
@@ -145,7 +145,7 @@ impl<'a> Simulated<'a> {
         };
         let layout = Layout::new(Bytes::new(blocks * BLOCK * 4096), 512, 16).unwrap();
         let mut simulated =
-            Self { guard: Guard::new(engine, layout, knobs, counts, &Nobody, clock), counts, now: 0, keeper: 0 };
+            Self { guard: Guard::new(Box::new(engine), layout, knobs, counts, &Nobody, clock), counts, now: 0, keeper: 0 };
         simulated.run((0..blocks).map(|block| (block * BLOCK, 200_000)));
         simulated
     }

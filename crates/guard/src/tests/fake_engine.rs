@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use rampart_codes::{PageBits, PageData, Pages};
 use rampart_memory::{Frame, Timestamp};
 
-use crate::engine::{Engine, Frames, Refusal, Writes};
+use crate::engine::{Frames, GuardEngine, Refusal, Writes};
 use crate::state::layout::{PageIndex, Span};
 
 /// Where each page is, by its number.
@@ -109,7 +109,7 @@ fn pages(span: Span) -> std::ops::Range<usize> {
     at(span.first.0)..at(span.first.0 + span.count.get())
 }
 
-impl Engine for MadeUp {
+impl GuardEngine for MadeUp {
     fn open(&self, span: Span) -> Result<(), Refusal> {
         let (mut program, mut vault) = (self.program.lock().unwrap(), self.vault.lock().unwrap());
         for page in pages(span) {
@@ -185,15 +185,14 @@ impl Engine for MadeUp {
         self.most_open
     }
 
-    fn with_vault<R>(&self, span: Span, look: impl FnOnce(&mut Pages<'_>) -> R) -> R {
+    fn with_vault(&self, span: Span, look: &mut dyn FnMut(&mut Pages<'_>)) {
         let mut data: Vec<_> =
             pages(span).map(|page| self.vault.lock().unwrap()[page].clone().expect("it is in the vault")).collect();
         pages(span).zip(&mut data).for_each(|(page, data)| self.as_read(page, data));
         let before = data.clone();
-        let seen = look(&mut Pages::from(&mut *data));
+        look(&mut Pages::from(&mut *data));
         let written = pages(span).zip(data.into_iter().zip(before)).filter(|(_, (data, before))| data != before);
         written.for_each(|(page, (data, _))| self.vault.lock().unwrap()[page] = Some(data));
-        seen
     }
 
     fn replace(&self, page: PageIndex, content: &PageData) -> Result<(), Refusal> {

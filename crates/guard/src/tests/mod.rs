@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use rampart_codes::{Outcome, PageBits, PageData, Scheme};
 use rampart_memory::{Bytes, Frame, Timestamp};
 
-use crate::engine::{Engine, Refusal};
+use crate::engine::{GuardEngine, Refusal};
 use crate::policy::prefetch::streams::Ahead;
 use crate::policy::prefetch::{Course, Part, Want};
 use crate::settings::pages::{Knobs, OnError};
@@ -83,7 +83,7 @@ impl<'a> World<'a> {
         let layout = Layout::new(Bytes::new(PAGES * 4096), knobs.block_pages, knobs.unit_pages).unwrap();
         let clock = FakeClock::new();
         clock.tick_by(Duration::from_micros(1));
-        Self { guard: Guard::new(engine, layout, knobs, counts, told, clock), clock, time: 0 }
+        Self { guard: Guard::new(Box::new(engine), layout, knobs, counts, told, clock), clock, time: 0 }
     }
 
     fn fault(&mut self, page: u64) -> Served {
@@ -603,7 +603,7 @@ fn no_more_blocks_are_open_than_the_kernel_keeps_apart_however_late_the_keeper_i
     let layout = Layout::new(Bytes::new(PAGES * 4096), knobs.block_pages, knobs.unit_pages).unwrap();
     let mut engine = MadeUp::new(usize::try_from(PAGES).unwrap());
     engine.most_open = 6;
-    let guard = Guard::new(engine, layout, knobs, &counts, &told, FakeClock::new());
+    let guard = Guard::new(Box::new(engine), layout, knobs, &counts, &told, FakeClock::new());
     for page in 0..PAGES {
         assert_eq!(guard.fault(PageIndex(page), Touch::Read, at(page), || ()), Served::GoesOn);
         assert!((0..PAGES).filter(|&page| guard.engine().read(page).is_some()).count() <= 6);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rampart_memory::Timestamp;
 
-use crate::engine::{Engine, Frames};
+use crate::engine::{Frames, GuardEngine};
 use crate::state::layout::BlockIndex;
 use crate::state::table::{Block, State};
 use crate::telemetry::counts::Counter;
@@ -15,7 +15,7 @@ use super::Guard;
 /// Who asked the kernel for longer than this was kept from running meanwhile: it counts as no more.
 const LONGEST_INTERRUPT: Duration = Duration::from_micros(100);
 
-impl<E: Engine> Guard<'_, E> {
+impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     /// How long it is since the stopwatch read `began`.
     pub(crate) fn took(&self, began: Duration) -> Duration {
         self.clock.stopwatch().saturating_sub(began)

@@ -2,14 +2,14 @@
 
 use rampart_memory::Timestamp;
 
-use crate::engine::{Engine, Frames};
+use crate::engine::{Frames, GuardEngine};
 use crate::policy::unlocked_queue::Opening;
 use crate::state::table::State;
 use crate::telemetry::counts::Counter;
 
 use super::Guard;
 
-impl<E: Engine> Guard<'_, E> {
+impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     /// A keeper that is late must not let more be open than the kernel can keep apart.
     pub(crate) fn make_room(&self, now: Timestamp) {
         while self.openings().count() >= self.most {

@@ -44,7 +44,7 @@ use std::sync::{Mutex, MutexGuard};
 use rampart_codes::Codec;
 use rampart_memory::{Clock, Timestamp};
 
-use crate::engine::Engine;
+use crate::engine::GuardEngine;
 use crate::policy::prefetch::queue::Wanted;
 use crate::policy::prefetch::rounds::Rounds;
 use crate::policy::prefetch::streams::Ahead;
@@ -69,8 +69,8 @@ pub enum Served {
 }
 
 /// A guard over one range.
-pub struct Guard<'a, E: Engine> {
-    pub(crate) engine: E,
+pub struct Guard<'a, E: GuardEngine + ?Sized> {
+    pub(crate) engine: Box<E>,
     pub(crate) knobs: Knobs,
     /// Openings that the kernel can keep apart.
     pub(crate) most: usize,
@@ -90,7 +90,7 @@ pub struct Guard<'a, E: Engine> {
     pub(crate) clock: &'a (dyn Clock + Sync),
 }
 
-impl<E: Engine> Guard<'_, E> {
+impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     /// How the range is cut.
     #[must_use]
     pub const fn layout(&self) -> Layout {

@@ -5,7 +5,7 @@
 
 use rampart_memory::Timestamp;
 
-use crate::engine::Engine;
+use crate::engine::GuardEngine;
 use crate::policy::prefetch::{Course, Part, Want};
 use crate::policy::unlocked_queue::Opening;
 use crate::state::layout::{BlockIndex, PageIndex};
@@ -21,7 +21,7 @@ use super::verify::Verified;
 /// than all, and the last ones go as the next come.
 const IN_USE: (u64, u64) = (3, 5);
 
-impl<E: Engine> Guard<'_, E> {
+impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     /// Whether a fault on this unit tells that the program has come to a group of blocks that it goes through in rounds. Then the next
     /// round of these is wanted.
     pub(crate) fn comes_round(&self, block: BlockIndex, known: &Block, unit: u32) -> bool {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rampart_memory::Timestamp;
 
-use crate::engine::{Engine, Frames};
+use crate::engine::{Frames, GuardEngine};
 use crate::policy::backoff::wait_after;
 use crate::state::layout::BlockIndex;
 use crate::state::table::{Block, Grain};
@@ -46,7 +46,7 @@ pub enum Renewal {
     RoundDone,
 }
 
-impl<E: Engine> Guard<'_, E> {
+impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     /// Goes on with a round, to the next locked block whose frames were not tested within `lifetime`.
     pub fn renew(&self, round: &mut Round, lifetime: Duration, now: Timestamp) -> Renewal {
         for _ in 0..STEP {

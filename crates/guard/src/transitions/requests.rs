@@ -6,7 +6,7 @@ use std::num::NonZero;
 
 use rampart_memory::Timestamp;
 
-use crate::engine::Engine;
+use crate::engine::GuardEngine;
 use crate::state::layout::{BlockIndex, Span};
 use crate::state::table::{Block, Grain, State};
 use crate::state::units::Units;
@@ -14,7 +14,7 @@ use crate::telemetry::counts::Counter;
 
 use super::{Guard, Served};
 
-impl<E: Engine> Guard<'_, E> {
+impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     /// A system call is about to use these pages, and would not wait for a fault: they are opened and stay so until
     /// [`Guard::release`].
     pub fn hold(&self, span: Span, now: Timestamp) -> Served {

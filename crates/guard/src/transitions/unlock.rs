@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rampart_memory::Timestamp;
 
-use crate::engine::{Engine, Frames};
+use crate::engine::{Frames, GuardEngine};
 use crate::policy::limit::Wait;
 use crate::policy::prefetch::Course;
 use crate::policy::unlocked_queue::Opening;
@@ -33,7 +33,7 @@ const RETURNS: u8 = 2;
 /// What a program uses in turn may be so small a part of the cap for more of each to be opened.
 const PART: u64 = 6;
 
-impl<E: Engine> Guard<'_, E> {
+impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     /// The units to open for a program that wants one of them, and got there on a course.
     pub(crate) fn choose(&self, known: &mut Block, unit: u32, course: Course) -> Units {
         let all = self.layout().all_units();

@@ -3,7 +3,7 @@
 use rampart_codes::{Outcome, Page, PageData};
 use std::ops::Range;
 
-use crate::engine::Engine;
+use crate::engine::GuardEngine;
 use crate::settings::pages::OnError;
 use crate::state::layout::{BlockIndex, PageIndex, PageSet, Span};
 use crate::state::table::{Block, Grain};
@@ -30,7 +30,7 @@ pub(crate) enum Verified {
     Stop,
 }
 
-impl<E: Engine> Guard<'_, E> {
+impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     /// Makes the codes of those units that still lack them.
     pub(crate) fn encode(&self, block: BlockIndex, units: Units) {
         let mut known = self.table.lock(block);
@@ -44,7 +44,8 @@ impl<E: Engine> Guard<'_, E> {
         }
         for span in self.layout().spans(block, units) {
             let codes = self.codes_of(block, span);
-            self.engine.with_vault(span, |pages| self.codec.encode_all(pages, &mut known.codes[codes]));
+            let codes = &mut known.codes[codes];
+            self.engine.with_vault(span, &mut |pages| self.codec.encode_all(pages, codes));
         }
         known.stale -= units;
         let layout = self.layout();
@@ -60,7 +61,7 @@ impl<E: Engine> Guard<'_, E> {
             let began = self.clock.stopwatch();
             let codes = self.codes_of(block, span);
             let mut wrong = PageSet::NONE;
-            self.engine.with_vault(span, |pages| {
+            self.engine.with_vault(span, &mut |pages| {
                 let note = |page| wrong.insert(u32::try_from(page).expect("a page of a block"));
                 self.codec.verify_all(pages, &known.codes[codes.clone()], note);
             });
@@ -126,7 +127,7 @@ impl<E: Engine> Guard<'_, E> {
     fn correct(&self, page: PageIndex, codes: &mut [u8]) -> (Outcome, PageData) {
         let mut reads = 0;
         loop {
-            let mut content = self.engine.with_vault(Span::of_page(page), |pages| pages.page(0).read());
+            let mut content = self.engine.read(page);
             let outcome = self.codec.correct(&mut Page::from(&mut content), codes);
             reads += 1;
             if outcome != Outcome::Uncorrectable || reads == READS {
@@ -137,10 +138,9 @@ impl<E: Engine> Guard<'_, E> {
 
     /// Puts a page on another frame, and reads it back. `false`: none of the frames held it.
     fn put_elsewhere(&self, page: PageIndex, content: &PageData) -> bool {
-        let read_back = || self.engine.with_vault(Span::of_page(page), |pages| pages.page(0).read());
         for _ in 0..FRAMES {
             match self.engine.replace(page, content) {
-                Ok(()) if read_back() == *content => return true,
+                Ok(()) if self.engine.read(page) == *content => return true,
                 Ok(()) => {}
                 Err(_) => return false,
             }

@@ -4,11 +4,11 @@
 //! much work as to verify it. But what was written and is not noticed would be taken for an error of the memory, and "corrected".
 //! **Idea.** What the program opens to read is watched: its first write stops, as a fault does ([`Guard::written`]), and until then the
 //! codes stay right. **Why this way.** Only an engine that opens and stops writes in one step can promise that none went before
-//! ([`Engine::open_watched`]). A write to what is watched costs a fault, so what was written of late is not watched for a while.
+//! ([`GuardEngine::open_watched`]). A write to what is watched costs a fault, so what was written of late is not watched for a while.
 //!
 //! Source: 002_55d5eb8104b64c01.txt, 4.3: codes are made anew for what was written.
 
-use crate::engine::{Engine, Refusal, Writes};
+use crate::engine::{GuardEngine, Refusal, Writes};
 use crate::state::layout::{BlockIndex, PageIndex, Span};
 use crate::state::table::Block;
 use crate::state::units::Units;
@@ -18,7 +18,7 @@ use super::{Guard, Served};
 /// A block that was written is opened so often without being watched.
 const UNWATCHED: u8 = 8;
 
-impl<E: Engine> Guard<'_, E> {
+impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     /// A thread waits to write to a page that is watched: it goes on.
     pub fn written(&self, page: PageIndex) -> Served {
         let Some(block) = self.layout().block_of(page) else { return Served::Elsewhere };

@@ -5,7 +5,6 @@
 
 use std::ptr;
 
-use rampart_memory::FRAME_BYTES;
 use rustix::io::Result;
 use rustix::mm::Advice;
 
@@ -129,5 +128,3 @@ impl SharedRange {
         self.files().userfaultfd.wake(area)
     }
 }
-
-const _: () = assert!(PAGE_BYTES as u64 == FRAME_BYTES);

@@ -10,9 +10,8 @@
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
+use rampart_memory::PAGE_BYTES;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
-
-const PAGE: usize = 4096;
 
 /// A word that is 1 in the process that set it.
 #[derive(Debug, Default)]
@@ -31,11 +30,12 @@ impl Mark {
             return;
         }
         // SAFETY: a new mapping where the kernel chooses.
-        let page =
-            unsafe { mmap_anonymous(ptr::null_mut(), PAGE, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE) };
+        let page = unsafe {
+            mmap_anonymous(ptr::null_mut(), PAGE_BYTES, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
+        };
         let Ok(page) = page else { return };
         // SAFETY: the page is ours, and nobody knows of it yet.
-        if unsafe { madvise(page, PAGE, Advice::LinuxWipeOnFork) }.is_ok() {
+        if unsafe { madvise(page, PAGE_BYTES, Advice::LinuxWipeOnFork) }.is_ok() {
             self.0.store(page.cast(), Ordering::Release);
             self.set();
         }

@@ -10,33 +10,8 @@
 
 #![allow(unsafe_code, reason = "the memory and the guard live as long as the process, behind pointers")]
 
-mod any;
-mod asking;
-mod beside;
-mod blocked;
-mod desk;
-mod dump;
-mod ended;
-mod ending;
-mod engine;
-mod files;
-mod frames;
-mod lost;
-mod made_up;
-mod mailbox;
+mod core_dump;
 mod mark;
-mod memory;
-mod minor;
-mod protect;
-mod recorder;
-mod server;
-mod shared;
-pub(crate) mod state;
-mod suspects;
-mod tester;
-mod threads;
-mod uncounted;
-mod wanted;
 
 use std::env;
 use std::fs;
@@ -49,29 +24,31 @@ use rampart_guard::accesses::Touch;
 use rampart_guard::server::UNGUARDED;
 use rampart_guard::{Knobs, Layout, Method, PageIndex};
 use rampart_linux::Window;
-use rampart_memory::Bytes;
+use rampart_memory::{Bytes, FRAME_BYTES, PAGE_BYTES};
 use rustix::io::Errno;
 
-use crate::Error;
-use crate::ground::{Ground, Plain, Span, length};
-use crate::heap::LEAST_RANGE;
-use crate::private::is_private;
-use crate::start::say;
+use crate::convert::as_vault;
+use crate::engines;
+use crate::engines::interface::GuardedMemory;
+use crate::engines::mailbox::Answer;
+use crate::error::Error;
+use crate::heap::arenas::LEAST_RANGE;
+use crate::heap::backing::{Ground, Plain, Span, length};
+use crate::heap::private::is_private;
+use crate::messages::say;
+use crate::reporting::folder;
+use crate::threads::beginning::Used;
+use crate::threads::live::Live;
+use crate::threads::signal_mask::Signals;
 
 use self::mark::Mark;
-use self::memory::Memory;
-use self::threads::{Live, Used};
-
-pub(crate) use self::blocked::Signals;
-#[cfg(not(test))]
-pub(crate) use self::ending::STOPPED;
-pub use self::mailbox::Answer;
 
 /// Memory behind a guard if the environment asks for one, ordinary memory otherwise.
 #[derive(Debug, Default)]
 pub struct Guarded {
-    /// What the heap stands on; null: ordinary memory. Made once, and then there for as long as the process.
-    memory: AtomicPtr<Memory>,
+    /// What the heap stands on; null: ordinary memory. Made once, and then there for as long as the process. In two boxes, since an atomic
+    /// pointer has no room for the table of a trait.
+    memory: AtomicPtr<Box<dyn GuardedMemory>>,
     /// The guard; null before the constructor. Made anew in each child.
     live: AtomicPtr<Live>,
     /// The process that it is of.
@@ -100,10 +77,10 @@ impl Guarded {
     }
 
     /// What can be taken away, if the heap stands on such.
-    fn memory(&self) -> Option<&'static Memory> {
+    fn memory(&self) -> Option<&'static dyn GuardedMemory> {
         // SAFETY: it is null, or came from a box that was leaked; it is changed only by `after_fork_in_child`, when there is no
         // other thread and no reference is in use.
-        unsafe { self.memory.load(Ordering::Acquire).as_ref() }
+        unsafe { self.memory.load(Ordering::Acquire).as_ref() }.map(Box::as_ref)
     }
 
     /// The guard of this process, or of the one whose memory it borrows; a copy of a guard is none.
@@ -121,7 +98,7 @@ impl Guarded {
     /// Memory that the program has elsewhere, as pages from the one at `inside` the range on.
     pub fn window(&self, inside: usize, memory: Range<usize>) -> Option<Window> {
         let first = self.memory()?.find(inside)?;
-        let span = rampart_linux::vault::Span::new(first, memory.len() as u64 / 4096)?;
+        let span = rampart_linux::vault::Span::new(first, memory.len() as u64 / FRAME_BYTES)?;
         let address = NonNull::new(ptr::with_exposed_provenance_mut(memory.start))?;
         Some(Window { span, address })
     }
@@ -154,7 +131,7 @@ impl Guarded {
 
     fn go_live(
         &'static self,
-        memory: &'static Memory,
+        memory: &'static dyn GuardedMemory,
         used: Option<Span>,
         left: Vec<rampart_guard::Span>,
     ) -> Result<(), String> {
@@ -256,7 +233,8 @@ impl Guarded {
         match self.live().filter(|_| !self.is_let_go()) {
             Some(live) => live.take_back(span),
             None => {
-                memory.forget(span.first.0, span.count.get());
+                // Without a guard it is an ordinary mapping, which a refusal leaves as it was.
+                let _ = memory.forget(as_vault(span));
             }
         }
     }
@@ -302,7 +280,7 @@ impl Guarded {
 
     /// Bytes of a block; of a page where there is no guard.
     pub fn block(&self) -> usize {
-        self.live().map_or(4096, Live::block)
+        self.live().map_or(PAGE_BYTES, Live::block)
     }
 
     /// Keeps all that can be locked in RAM, each page from its first touch on. `false`: this process may not lock so much; pages move all
@@ -323,7 +301,7 @@ impl Guarded {
 
     /// Where what can be locked lies, and what stands behind it; nothing if it is ordinary memory.
     pub fn places(&self) -> Vec<Range<usize>> {
-        self.memory().map(Memory::places).unwrap_or_default()
+        self.memory().map(GuardedMemory::places).unwrap_or_default()
     }
 
     /// Notes how many bytes of mappings are guarded now.
@@ -344,7 +322,7 @@ impl Guarded {
     /// at least so many.
     pub fn protect(&self) -> (Option<usize>, Option<usize>) {
         let knobs = self.memory().and_then(|_| knobs().ok());
-        let block = |knobs: &Knobs| knobs.block_pages as usize * 4096;
+        let block = |knobs: &Knobs| knobs.block_pages as usize * PAGE_BYTES;
         let data = knobs.as_ref().filter(|knobs| knobs.protect.data).map(block);
         (data, knobs.and_then(|knobs| knobs.protect.mappings).map(length))
     }
@@ -352,8 +330,8 @@ impl Guarded {
     /// The pages of the heap that lie at these addresses.
     fn pages(&self, address: usize, length: usize) -> Option<rampart_guard::Span> {
         let first = self.memory()?.find(address)?;
-        let inside = address % 4096;
-        let count = NonZero::new(length.checked_add(inside)?.div_ceil(4096) as u64)?;
+        let inside = address % PAGE_BYTES;
+        let count = NonZero::new(length.checked_add(inside)?.div_ceil(PAGE_BYTES) as u64)?;
         Some(rampart_guard::Span { first: PageIndex(first), count })
     }
 
@@ -364,7 +342,7 @@ impl Guarded {
 
     /// Whether a device that writes to a page goes unseen, so that it must stay open meanwhile.
     pub fn misses_devices(&self) -> bool {
-        self.memory().is_some_and(Memory::misses_devices)
+        self.memory().is_some_and(GuardedMemory::misses_devices)
     }
 
     /// Whether the guard is of another process, whose memory this one borrows until it executes a program (vfork(2)).
@@ -374,7 +352,7 @@ impl Guarded {
 
     /// Whether this process is of another user than the one who runs the program.
     pub fn is_of_another_user(&self) -> bool {
-        state::is_of_another()
+        folder::is_of_another()
     }
 
     /// The program has changed its user.
@@ -399,13 +377,13 @@ impl Guarded {
 
     /// Whether locked pages are elsewhere, and a core dump has zeros in their place.
     pub fn hides_what_is_locked(&self) -> bool {
-        self.memory().is_some_and(Memory::hides_what_is_locked)
+        self.memory().is_some_and(GuardedMemory::hides_what_is_locked)
     }
 
     /// The process is about to end with a core dump, if one is written: what is locked is unlocked, and stays so.
     /// Called by signal handlers: a thread that asks the guard for something has all signals blocked meanwhile.
     pub fn unlock_for_dump(&self) {
-        if self.hides_what_is_locked() && !is_private() && !self.is_borrowed() && dump::is_written() {
+        if self.hides_what_is_locked() && !is_private() && !self.is_borrowed() && core_dump::is_written() {
             self.live().into_iter().for_each(Live::unlock_for_dump);
         }
     }
@@ -443,16 +421,22 @@ impl Guarded {
     }
 }
 
+/// Where pages of the heap lie.
+fn addresses(span: Span) -> Range<usize> {
+    let start = span.start.addr().get();
+    start..start + length(span.bytes)
+}
+
 /// Says why the heap of a process is not guarded, as the first of a run.
 fn say_once(text: &str) {
-    state::say_once(UNGUARDED, text);
+    folder::say_once(UNGUARDED, text);
 }
 
 /// Bytes that the kernel counts as data of this process, its stack included; `None` where it does not say.
 fn data_in_use() -> Option<u64> {
     // Pages: all, in memory, shared, code, 0, data (proc(5)).
     let statm = fs::read_to_string("/proc/self/statm").ok()?;
-    Some(statm.split(' ').nth(5)?.parse::<u64>().ok()? * 4096)
+    Some(statm.split(' ').nth(5)?.parse::<u64>().ok()? * FRAME_BYTES)
 }
 
 /// What the environment asks for.
@@ -464,7 +448,7 @@ fn knobs() -> Result<Knobs, String> {
 impl Ground for Guarded {
     fn reserve(&self, bytes: Bytes) -> Result<NonNull<u8>, Error> {
         let Ok(knobs) = knobs() else { return Plain.reserve(bytes) };
-        match Memory::prepare(bytes, &knobs) {
+        match engines::prepare(bytes, &knobs) {
             Ok(memory) => {
                 let base = memory.base();
                 self.memory.store(Box::into_raw(Box::new(memory)), Ordering::Release);
@@ -493,20 +477,19 @@ impl Ground for Guarded {
 
     fn open(&self, span: Span) -> bool {
         let Some(memory) = self.memory() else { return Plain.open(span) };
-        if let Some(first) = memory.find(span.start.addr().get()) {
-            memory.dump(first, span.bytes.frames());
-            return !self.is_let_go() || memory.give(first, span.bytes.frames());
-        }
-        true
+        let Some(pages) = memory.pages_at(addresses(span)) else { return true };
+        // What the kernel refuses is missing in a core dump, which is no reason to fail.
+        let _ = memory.dump(pages);
+        !self.is_let_go() || memory.give(pages).is_ok()
     }
 
     fn forget(&self, span: Span) -> bool {
         let Some(memory) = self.memory() else { return Plain.forget(span) };
-        let Some(first) = memory.find(span.start.addr().get()) else { return false };
+        let Some(pages) = memory.pages_at(addresses(span)) else { return false };
         match self.live().filter(|_| !self.is_let_go()) {
-            Some(live) => live.forget(first, span.bytes.frames()),
+            Some(live) => live.forget(pages.first(), pages.pages()),
             // All that is used is the program's.
-            None => memory.forget(first, span.bytes.frames()),
+            None => memory.forget(pages).is_ok(),
         }
     }
 }

@@ -1,0 +1,241 @@
+//! What the guard asks of the machine, by a file that is mapped twice.
+
+#![allow(unsafe_code, reason = "pages of the file are raw memory")]
+
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use rampart_codes::{PageData, Pages};
+use rampart_guard::layout::MOST_PAGES;
+use rampart_guard::{Frames, GuardEngine, PageIndex, Refusal, Span, Writes};
+use rampart_linux::shared::{SharedRange, has_huge_pages};
+use rampart_linux::userfaultfd::{Messages, Stop, Waited, Wake};
+use rampart_linux::{Error, PageKind, Pagemap, Roots, Window, vault};
+use rampart_memory::{Bytes, Frame, PAGE_BYTES};
+
+use crate::convert::{as_vault, refused};
+use crate::frames::known_bad::Known;
+use crate::frames::numbers;
+use crate::frames::pool::Pool;
+use crate::frames::suspects::{Holder, Suspects};
+
+use super::interface::{GuardedMemory, ProcessEngine, Serve, ServeWrite, serve_fault};
+use super::poisoned::Lost;
+
+/// A range whose pages are locked in their frames. What is looked at is the file behind.
+pub struct MinorEngine {
+    range: &'static SharedRange,
+    pagemap: Option<Pagemap>,
+    lost: Lost,
+    suspects: Arc<Suspects>,
+}
+
+impl MinorEngine {
+    pub fn new(range: &'static SharedRange, suspects: Arc<Suspects>) -> Self {
+        Self { range, pagemap: Pagemap::open(&Roots::default()).ok(), lost: Lost::default(), suspects }
+    }
+}
+
+impl GuardEngine for MinorEngine {
+    fn open(&self, span: Span) -> Result<(), Refusal> {
+        self.range.unlock(as_vault(span), Wake::Later).map_err(|error| refused(&error))
+    }
+
+    fn open_watched(&self, span: Span) -> Result<Writes, Refusal> {
+        let stops = self.range.unlock_watched(as_vault(span)).map_err(|error| refused(&error))?;
+        Ok(if stops { Writes::Stop } else { Writes::GoOn })
+    }
+
+    fn settle_watched(&self, page: PageIndex) -> bool {
+        self.range.settle_watched(page.0).is_ok()
+    }
+
+    fn allow_writes(&self, span: Span) {
+        self.range.allow_writes(as_vault(span)).expect("writes to pages of ours are allowed");
+    }
+
+    fn close(&self, span: Span) -> Result<Frames, Refusal> {
+        self.range.lock(as_vault(span)).map(|()| Frames::Same).map_err(|error| {
+            // Where some of them are locked, a fault is answered by "they are open already", and finds its page.
+            let _ = self.range.unlock(as_vault(span), Wake::Now);
+            refused(&error)
+        })
+    }
+
+    fn fill(&self, span: Span) -> Result<Frames, Refusal> {
+        self.range.fill(as_vault(span)).map(|()| Frames::Untested).map_err(|error| refused(&error))
+    }
+
+    /// The block was opened meanwhile; or the page was given back, or is in swap.
+    fn settle(&self, page: PageIndex) -> Result<Frames, Refusal> {
+        self.range.settle(page.0).map(|()| Frames::Same).map_err(|error| refused(&error))
+    }
+
+    fn leave(&self, span: Span) -> Result<(), Refusal> {
+        self.range.leave(as_vault(span)).map_err(|error| refused(&error))
+    }
+
+    fn discard(&self, span: Span) {
+        self.range.discard(as_vault(span)).expect("pages of ours are given back");
+    }
+
+    fn wake(&self, span: Span) {
+        self.range.wake(as_vault(span)).expect("who waits in a range of ours is woken");
+    }
+
+    /// The frame is tested where it is, since only there can it be written; while it is under suspicion it holds what it was wrong with. A
+    /// page of the pool of huge pages stays, if its frame is good.
+    fn replace(&self, page: PageIndex, content: &PageData) -> Result<(), Refusal> {
+        let place = self.range.behind(page.0);
+        let frame = self.suspects.frame(place);
+        // SAFETY: the page lies behind, which can be written, and nobody else uses it while the guard holds its block's lock.
+        let is_bad = unsafe { self.suspects.is_bad(place) };
+        // SAFETY: as above.
+        unsafe { self.suspects.write(place, content) };
+        let replaced = match self.range.is_huge() {
+            true if is_bad => Err(Refusal::Kernel("a huge page of the pool holds a bad frame".to_owned())),
+            true => Ok(None),
+            false => self.range.replace(page.0).map(Some).map_err(|error| refused(&error)),
+        };
+        // SAFETY: as above.
+        unsafe { self.suspects.write(place, content) };
+        match replaced? {
+            Some(held) if is_bad => self.suspects.hold(Holder::Pipe(held)),
+            Some(held) => self.suspects.watch_pipe(held, frame, content),
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn with_vault(&self, span: Span, look: &mut dyn FnMut(&mut Pages<'_>)) {
+        let count = usize::try_from(span.count.get()).expect("pages of a block");
+        // SAFETY: 1. what lies behind is readable and writable; 2. and 3. the guard holds the block's lock and closed the pages, so the
+        // program has none of them, and nobody else knows of what lies behind.
+        look(&mut unsafe { Pages::from_raw(self.range.behind(span.first.0), count) });
+    }
+
+    fn flip(&self, page: PageIndex, bit: u32) {
+        let offset = usize::try_from(bit / 8).expect("a byte of a page") % PAGE_BYTES;
+        // SAFETY: the byte is of a locked page, which nobody else uses while the guard holds its block's lock.
+        unsafe {
+            let byte = self.range.behind(page.0).add(offset).as_ptr();
+            byte.write_volatile(byte.read_volatile() ^ 1 << (bit % 8));
+        }
+    }
+
+    /// Of a page that the hardware gave up, the one that it was on.
+    fn frame(&self, page: PageIndex) -> Option<Frame> {
+        if let Some(frame) = self.lost.take(page.0) {
+            return frame;
+        }
+        self.range.frame(page.0, self.pagemap.as_ref()?).ok().flatten().and_then(numbers::own)
+    }
+}
+
+impl ProcessEngine for MinorEngine {
+    fn replace_lost(&self, address: usize) -> Option<(PageIndex, Option<Frame>)> {
+        let page = self.range.find_behind(address)?;
+        let frame = self.pagemap.as_ref().and_then(|pagemap| numbers::frame_of_lost(pagemap, self.range.behind(page)));
+        self.range.replace_lost(page).ok()?;
+        self.lost.note(page, frame);
+        Some((PageIndex(page), frame))
+    }
+}
+
+/// A range in a file that is mapped twice, where faults are messages.
+pub struct SharedMemory(SharedRange);
+
+impl SharedMemory {
+    /// Reserves a range. For now it is ordinary memory.
+    pub fn prepare(bytes: Bytes, unit_pages: u32) -> Result<Self, Error> {
+        // The pool's pages are locked whole.
+        let from_pool = unit_pages == MOST_PAGES && has_huge_pages(&Roots::default());
+        SharedRange::prepare(bytes, if from_pool { PageKind::HugeTlb } else { PageKind::Base }).map(Self)
+    }
+}
+
+/// Pages of the file are kept from children that nobody announces as long as they are of the file.
+impl GuardedMemory for SharedMemory {
+    unsafe fn show(&self, windows: &[Window]) -> &[Window] {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.show(windows) }
+    }
+
+    fn prepare_again(&mut self, _: &[vault::Span]) -> Result<(), Error> {
+        self.0.prepare_again()
+    }
+
+    fn let_go(&self, _: Bytes, _: &[vault::Span]) -> Result<(), Error> {
+        self.0.split()
+    }
+
+    fn open(&self) -> Result<(), Error> {
+        self.0.open(&Roots::default())
+    }
+
+    fn forget(&self, span: vault::Span) -> Result<(), Error> {
+        self.0.discard(span)
+    }
+
+    fn dump(&self, span: vault::Span) -> Result<(), Error> {
+        self.0.dump(span)
+    }
+
+    fn arm(&self, _: Bytes, left: &[vault::Span]) -> Result<(), Error> {
+        self.0.arm(left)
+    }
+
+    fn each_used(&self, used: vault::Span, each: &mut dyn FnMut(u64)) -> Result<(), Error> {
+        self.0.present(used, |run| run.numbers().for_each(&mut *each))
+    }
+
+    fn base(&self) -> NonNull<u8> {
+        self.0.base()
+    }
+
+    fn pages(&self) -> u64 {
+        self.0.pages()
+    }
+
+    fn find(&self, address: usize) -> Option<u64> {
+        self.0.find(address)
+    }
+
+    fn address(&self, page: PageIndex) -> usize {
+        self.0.address(page.0).addr().get()
+    }
+
+    fn split(&self) -> Result<(), Error> {
+        self.0.split()
+    }
+
+    fn unsplit(&self) {
+        self.0.unsplit();
+    }
+
+    fn mlock(&self) -> Result<(), Error> {
+        self.0.mlock()
+    }
+
+    fn places(&self) -> Vec<Range<usize>> {
+        self.0.places()
+    }
+
+    fn serve(&self, stop: &Stop, serve: Serve<'_>, written: ServeWrite<'_>) -> Result<(), Error> {
+        let mut messages = Messages::default();
+        while self.0.next(&mut messages, stop)? == Waited::Messages {
+            self.0.faults(&messages).for_each(|fault| serve_fault(fault, serve, written));
+        }
+        Ok(())
+    }
+
+    fn engine(
+        &'static self,
+        _: Option<&'static Pool>,
+        _: &'static Known,
+        suspects: Arc<Suspects>,
+    ) -> Box<dyn ProcessEngine> {
+        Box::new(MinorEngine::new(&self.0, suspects))
+    }
+}

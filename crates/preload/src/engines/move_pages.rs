@@ -1,0 +1,362 @@
+//! What the guard asks of the machine, by a vault.
+
+#![allow(unsafe_code, reason = "pages of a vault are raw memory")]
+
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use rampart_codes::{PageData, Pages};
+use rampart_guard::{Frames, GuardEngine, PageIndex, Refusal, Span};
+use rampart_linux::userfaultfd::{Messages, MoveError, MoveRefusal, Reach, Stop, Waited, Wake};
+use rampart_linux::vault::{self, Side, Tally, Tracking, Vault, VaultOptions};
+use rampart_linux::{Block, Error, PageKind, Pagemap, Roots, Window};
+use rampart_memory::{Bytes, Frame, PAGE_BYTES};
+
+use crate::convert::{as_vault, not_moved, one, refused};
+use crate::frames::known_bad::Known;
+use crate::frames::numbers;
+use crate::frames::pool::Pool;
+use crate::frames::suspects::Suspects;
+use crate::reporting::published::Shared;
+
+use super::interface::{GuardedMemory, ProcessEngine, Serve, ServeWrite, serve_fault};
+use super::poisoned::Lost;
+
+/// How often a page that is busy is tried, and how long it is from one try to the next.
+const PATIENCE: usize = 1000;
+const MOMENT: Duration = Duration::from_millis(1);
+
+/// A vault, tested frames if they are wished for, and the way to frame numbers where the kernel tells them.
+pub struct VaultEngine {
+    vault: &'static Vault,
+    pool: Option<&'static Pool>,
+    known: &'static Known,
+    pagemap: Option<Pagemap>,
+    lost: Lost,
+    suspects: Arc<Suspects>,
+}
+
+impl VaultEngine {
+    pub fn new(
+        vault: &'static Vault,
+        pool: Option<&'static Pool>,
+        known: &'static Known,
+        suspects: Arc<Suspects>,
+    ) -> Self {
+        let (pagemap, lost) = (Pagemap::open(&Roots::default()).ok(), Lost::default());
+        Self { vault, pool, known, pagemap, lost, suspects }
+    }
+
+    /// Takes a page out of the vault, frame and all. It may be busy as of [`VaultEngine::back`].
+    fn take(&self, page: vault::Span) -> Result<Block, Refusal> {
+        for _ in 0..PATIENCE {
+            match self.vault.take(page) {
+                Ok(block) => return Ok(block),
+                Err(MoveError { refusal: MoveRefusal::Busy, .. }) => {}
+                Err(error) => return Err(not_moved(error)),
+            }
+            self.vault.unshare(Side::Vault, page).map_err(|error| refused(&error))?;
+            thread::sleep(MOMENT);
+        }
+        Err(Refusal::Pinned)
+    }
+
+    /// Moves what is in the vault back to the program, after a move that was not whole. A page may be busy for a moment, since
+    /// the kernel compacts memory or somebody looks up its frame: it must not stay, or else the program would find zeros.
+    fn back(&self, span: vault::Span) -> Result<(), Refusal> {
+        for _ in 0..PATIENCE {
+            if self.vault.unlock_present(span, Wake::Now, |_, _| {}).map_err(not_moved)?.busy == 0 {
+                return Ok(());
+            }
+            self.vault.unshare(Side::Vault, span).map_err(|error| refused(&error))?;
+            thread::sleep(MOMENT);
+        }
+        Err(Refusal::Pinned)
+    }
+
+    /// As [`Vault::populate`] has it, on frames of the kernel's that are not known to be bad.
+    fn populate(&self, span: vault::Span) -> Result<(), MoveError> {
+        if self.known.is_empty() {
+            return self.vault.populate(span);
+        }
+        let kind = if span.is_huge() { self.vault.options().kind } else { PageKind::Base };
+        match self.known.claim(span.bytes(), kind) {
+            Ok(mut block) => self.vault.give(Side::Program, span, &mut block, 0),
+            // Where the process may map no more, which frames it gets is seen when they are locked.
+            Err(_) => self.vault.populate(span),
+        }
+    }
+
+    /// Zeros where the program has no page.
+    fn fill_holes(&self, span: vault::Span) -> Result<Frames, Refusal> {
+        span.numbers().try_fold(Frames::Same, |frames, page| {
+            let filled = self.fill_one(PageIndex(page))?;
+            Ok(if filled == Frames::Same { frames } else { filled })
+        })
+    }
+
+    /// A page of an open block that the program does not have: that of the vault, if it could not be moved before, or else zeros.
+    fn fill_one(&self, page: PageIndex) -> Result<Frames, Refusal> {
+        self.back(one(page))?;
+        let filled = match self.populate(one(page)) {
+            Ok(()) => Frames::Untested,
+            Err(MoveError { refusal: MoveRefusal::Occupied, .. }) => Frames::Same,
+            Err(error) => return Err(not_moved(error)),
+        };
+        self.vault.wake(one(page)).map_err(|error| refused(&error))?;
+        Ok(filled)
+    }
+}
+
+impl GuardEngine for VaultEngine {
+    fn open(&self, span: Span) -> Result<(), Refusal> {
+        let span = as_vault(span);
+        match self.vault.unlock(span, Wake::Later) {
+            Ok(()) => Ok(()),
+            // Shared since a fork.
+            Err(MoveError { refusal: MoveRefusal::Busy, .. }) => self.back(span),
+            Err(MoveError { refusal: MoveRefusal::Missing | MoveRefusal::Occupied, .. }) => {
+                self.back(span)?;
+                self.fill_holes(span).map(drop)
+            }
+            Err(error) => Err(not_moved(error)),
+        }
+    }
+
+    /// A block is closed whole or not at all. Where pages are missing, since the program gave them back to the kernel by itself,
+    /// it gets zeros; where they are shared since a fork, copies of its own. Frames that are known to be bad by now are not better than untested ones.
+    fn close(&self, span: Span) -> Result<Frames, Refusal> {
+        let span = as_vault(span);
+        for attempt in 0..2 {
+            let Tally { holes, busy, occupied, .. } = self.vault.lock(span, |_, _| {}).map_err(not_moved)?;
+            if holes + busy + occupied == 0 {
+                let bad = self.known.below(|pagemap, frames| self.vault.frames(Side::Vault, span, pagemap, frames));
+                return Ok(if attempt == 0 && bad.is_empty() { Frames::Same } else { Frames::Untested });
+            }
+            self.back(span)?;
+            if attempt == 0 {
+                self.vault.unshare(Side::Program, span).map_err(|error| refused(&error))?;
+                self.fill_holes(span)?;
+            }
+        }
+        Err(Refusal::Pinned)
+    }
+
+    fn supply(&self, span: Span) -> Frames {
+        self.pool.map_or(Frames::Same, |pool| pool.supply(as_vault(span)))
+    }
+
+    fn fill(&self, span: Span) -> Result<Frames, Refusal> {
+        let span = as_vault(span);
+        if span.pages() == 1 {
+            return self.fill_one(PageIndex(span.first()));
+        }
+        match self.populate(span) {
+            Ok(()) => Ok(Frames::Untested),
+            Err(MoveError { refusal: MoveRefusal::Occupied, .. }) => self.fill_holes(span),
+            Err(error) => Err(not_moved(error)),
+        }
+    }
+
+    fn renew(&self, span: Span) -> Result<Frames, Refusal> {
+        self.pool.map_or(Ok(Frames::Same), |pool| pool.renew(as_vault(span)))
+    }
+
+    fn leave(&self, span: Span) -> Result<(), Refusal> {
+        self.vault.leave_to_children(as_vault(span)).map_err(|error| refused(&error))
+    }
+
+    fn discard(&self, span: Span) {
+        for side in [Side::Program, Side::Vault] {
+            // What the kernel does not take back stays, as zeros or not at all: a span of our own is never refused.
+            self.vault.discard(side, as_vault(span)).expect("pages of ours are given back");
+        }
+    }
+
+    fn wake(&self, span: Span) {
+        self.vault.wake(as_vault(span)).expect("who waits in a range of ours is woken");
+    }
+
+    fn replace(&self, page: PageIndex, content: &PageData) -> Result<(), Refusal> {
+        let page = one(page);
+        let mut fresh = self.suspects.fresh()?;
+        // SAFETY: the block is ours alone, one page that can be written, and nobody has a reference to it.
+        unsafe { self.suspects.write(fresh.base(), content) };
+        let mut old = self.take(page)?;
+        if let Err(error) = self.vault.give(Side::Vault, page, &mut fresh, 0) {
+            self.vault.give(Side::Vault, page, &mut old, 0).expect("a page goes back to where it was");
+            return Err(not_moved(error));
+        }
+        self.suspects.judge(old);
+        Ok(())
+    }
+
+    fn with_vault(&self, span: Span, look: &mut dyn FnMut(&mut Pages<'_>)) {
+        let span = as_vault(span);
+        let count = usize::try_from(span.pages()).expect("pages of a block");
+        let base: NonNull<u8> = self.vault.address(Side::Vault, span.first());
+        // SAFETY: 1. the pages are in the vault, readable and writable, since the guard calls for blocks that it closed whole;
+        // 2. and 3. it holds the block's lock, nobody else knows of the vault, and no device may use a page that moved.
+        look(&mut unsafe { Pages::from_raw(base, count) });
+    }
+
+    fn flip(&self, page: PageIndex, bit: u32) {
+        let base = self.vault.address(Side::Vault, page.0);
+        let offset = usize::try_from(bit / 8).expect("a byte of a page") % PAGE_BYTES;
+        // SAFETY: the byte is of a page in the vault, which nobody else uses while the guard holds its block's lock.
+        unsafe {
+            let byte = base.add(offset).as_ptr();
+            byte.write_volatile(byte.read_volatile() ^ 1 << (bit % 8));
+        }
+    }
+
+    fn give_up(&self, page: PageIndex) -> bool {
+        let gone = self.vault.discard(Side::Vault, one(page));
+        gone.and_then(|()| self.vault.poison(Side::Vault, one(page))).is_ok()
+    }
+
+    /// Of a page that the hardware gave up, the one that it was on.
+    fn frame(&self, page: PageIndex) -> Option<Frame> {
+        if let Some(frame) = self.lost.take(page.0) {
+            return frame;
+        }
+        let pagemap = self.pagemap.as_ref()?;
+        let mut frames = Vec::new();
+        let mut found = [Side::Vault, Side::Program].into_iter().filter_map(|side| {
+            self.vault.frames(side, one(page), pagemap, &mut frames).ok()?;
+            frames.first().copied().flatten()
+        });
+        found.next().and_then(numbers::own)
+    }
+}
+
+impl ProcessEngine for VaultEngine {
+    fn replace_lost(&self, address: usize) -> Option<(PageIndex, Option<Frame>)> {
+        let (_, page) = self.vault.find(address).filter(|(side, _)| *side == Side::Vault)?;
+        let (page, place) = (PageIndex(page), self.vault.address(Side::Vault, page));
+        let frame = self.pagemap.as_ref().and_then(|pagemap| numbers::frame_of_lost(pagemap, place));
+        let mut zeros = self.known.claim(one(page).bytes(), PageKind::Base).ok()?;
+        self.vault.discard(Side::Vault, one(page)).ok()?;
+        self.vault.give(Side::Vault, one(page), &mut zeros, 0).ok()?;
+        self.lost.note(page.0, frame);
+        Some((page, frame))
+    }
+}
+
+/// A range with a vault, where faults are messages.
+pub struct MovedMemory(Vault);
+
+impl MovedMemory {
+    /// Reserves a range. For now it is ordinary memory.
+    pub fn prepare(bytes: Bytes, kind: PageKind) -> Result<Self, Error> {
+        Vault::prepare(bytes, VaultOptions { kind, tracking: Tracking::Off, least: Reach::Everything }).map(Self)
+    }
+}
+
+impl GuardedMemory for MovedMemory {
+    unsafe fn show(&self, windows: &[Window]) -> &[Window] {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.show(windows) }
+    }
+
+    fn prepare_again(&mut self, _: &[vault::Span]) -> Result<(), Error> {
+        self.0.prepare_again()
+    }
+
+    fn locks_data(&self) -> bool {
+        true
+    }
+
+    fn let_go(&self, _: Bytes, _: &[vault::Span]) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn open(&self) -> Result<(), Error> {
+        self.0.open(&Roots::default())
+    }
+
+    fn forget(&self, span: vault::Span) -> Result<(), Error> {
+        self.0.discard(Side::Program, span)
+    }
+
+    fn dump(&self, span: vault::Span) -> Result<(), Error> {
+        self.0.dump(span)
+    }
+
+    fn arm(&self, _: Bytes, left: &[vault::Span]) -> Result<(), Error> {
+        self.0.arm_around(left)
+    }
+
+    fn each_used(&self, used: vault::Span, each: &mut dyn FnMut(u64)) -> Result<(), Error> {
+        self.0.present(Side::Program, used, |run, _| run.numbers().for_each(&mut *each))
+    }
+
+    fn base(&self) -> NonNull<u8> {
+        self.0.program_base()
+    }
+
+    fn pages(&self) -> u64 {
+        self.0.pages()
+    }
+
+    fn find(&self, address: usize) -> Option<u64> {
+        self.0.find(address).filter(|(side, _)| *side == Side::Program).map(|(_, page)| page)
+    }
+
+    fn address(&self, page: PageIndex) -> usize {
+        self.0.address(Side::Program, page.0).addr().get()
+    }
+
+    fn misses_devices(&self) -> bool {
+        false
+    }
+
+    fn keep_from_children(&self, odd: &[vault::Span]) -> Result<(), Error> {
+        self.0.keep_from_children(odd)
+    }
+
+    fn give_to_children(&self, odd: &[vault::Span]) -> Result<(), Error> {
+        self.0.give_to_children(odd)
+    }
+
+    fn take_from_children(&self, span: vault::Span) -> Result<(), Error> {
+        self.0.take_from_children(span)
+    }
+
+    fn mlock(&self) -> Result<(), Error> {
+        self.0.mlock()
+    }
+
+    fn munlock(&self) {
+        self.0.munlock();
+    }
+
+    fn places(&self) -> Vec<Range<usize>> {
+        self.0.places()
+    }
+
+    fn serve(&self, stop: &Stop, serve: Serve<'_>, written: ServeWrite<'_>) -> Result<(), Error> {
+        let mut messages = Messages::default();
+        while self.0.next(&mut messages, stop)? == Waited::Messages {
+            self.0.faults(&messages).for_each(|fault| serve_fault(fault, serve, written));
+        }
+        Ok(())
+    }
+
+    fn pool(&'static self, shared: &'static Shared, known: &'static Known) -> Result<Option<&'static Pool>, String> {
+        let pool = Pool::from_environment(&self.0, shared, known)?;
+        Ok(pool.map(|pool| &*Box::leak(Box::new(pool))))
+    }
+
+    fn engine(
+        &'static self,
+        pool: Option<&'static Pool>,
+        known: &'static Known,
+        suspects: Arc<Suspects>,
+    ) -> Box<dyn ProcessEngine> {
+        Box::new(VaultEngine::new(&self.0, pool, known, suspects))
+    }
+}

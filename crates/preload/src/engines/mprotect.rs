@@ -1,0 +1,261 @@
+//! What the guard asks of the machine, by permissions (`mprotect`).
+
+#![allow(unsafe_code, reason = "copies of pages are filled by the kernel")]
+
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex};
+
+use rampart_codes::{PageData, Pages};
+use rampart_guard::{Frames, GuardEngine, PageIndex, Refusal, Span};
+use rampart_linux::protect::Protected;
+use rampart_linux::userfaultfd::Stop;
+use rampart_linux::{Backing, Error, PageKind, Pagemap, Roots, Window, vault};
+use rampart_memory::{Bytes, Frame, PAGE_BYTES};
+
+use crate::convert::{as_vault, one, refused};
+use crate::frames::known_bad::Known;
+use crate::frames::numbers;
+use crate::frames::pool::Pool;
+use crate::frames::suspects::Suspects;
+
+use super::interface::{GuardedMemory, ProcessEngine, Serve, ServeWrite};
+use super::mailbox::Mailbox;
+
+/// A range whose pages are locked where they are. What is looked at is a copy.
+pub struct ProtectEngine {
+    range: &'static Protected,
+    pagemap: Option<Pagemap>,
+    /// Room for copies, one for each thread that ever looked at once.
+    room: Mutex<Vec<Vec<PageData>>>,
+    suspects: Arc<Suspects>,
+}
+
+impl ProtectEngine {
+    pub fn new(range: &'static Protected, suspects: Arc<Suspects>) -> Self {
+        Self { range, pagemap: Pagemap::open(&Roots::default()).ok(), room: Mutex::default(), suspects }
+    }
+
+    fn frame_below(&self, page: PageIndex) -> Option<Frame> {
+        let (pagemap, mut frames) = (self.pagemap.as_ref()?, Vec::new());
+        self.range.frames(one(page), pagemap, &mut frames).ok()?;
+        frames.first().copied().flatten()
+    }
+
+    /// Copies pages. One whose memory is broken so that the hardware says so reads as zeros, which is seen to be wrong.
+    fn copy(&self, span: vault::Span, copies: &mut [PageData]) {
+        if self.range.read(span, bytes(copies)).is_ok() {
+            return;
+        }
+        for (page, copy) in span.numbers().zip(copies) {
+            *copy = PageData::ZERO;
+            // What was read until it failed is as wrong as zeros are.
+            let _ = self.range.read(one(PageIndex(page)), bytes(std::slice::from_mut(copy)));
+        }
+    }
+}
+
+/// Pages as the bytes that they consist of.
+fn bytes(pages: &mut [PageData]) -> &mut [u8] {
+    // SAFETY: the pages are `repr(C)`, without padding, of integers, which any bytes are; the slice covers them exactly and
+    // borrows them for as long.
+    unsafe { std::slice::from_raw_parts_mut(pages.as_mut_ptr().cast(), size_of_val(pages)) }
+}
+
+impl GuardEngine for ProtectEngine {
+    fn open(&self, span: Span) -> Result<(), Refusal> {
+        self.range.unlock(as_vault(span)).map_err(|error| refused(&error))
+    }
+
+    fn close(&self, span: Span) -> Result<Frames, Refusal> {
+        self.range.lock(as_vault(span)).map(|()| Frames::Same).map_err(|error| {
+            // Where some of them are locked, a fault is answered by "they are open already".
+            let _ = self.range.unlock(as_vault(span));
+            refused(&error)
+        })
+    }
+
+    /// Pages that have no frame get one when they are touched.
+    fn fill(&self, span: Span) -> Result<Frames, Refusal> {
+        self.open(span).map(|()| Frames::Untested)
+    }
+
+    /// The block was opened meanwhile, so it is enough to try again; or the program took the permissions away by itself.
+    fn settle(&self, _: PageIndex) -> Result<Frames, Refusal> {
+        Ok(Frames::Same)
+    }
+
+    fn discard(&self, span: Span) {
+        self.zero(span);
+        // If the kernel cannot keep one run more apart, the pages are used again without our knowing, and stay unlocked.
+        let _ = self.range.lock(as_vault(span));
+    }
+
+    fn zero(&self, span: Span) {
+        self.range.discard(as_vault(span)).expect("pages of ours are given back");
+    }
+
+    /// Who waits is woken by the answer to its fault.
+    fn wake(&self, _: Span) {}
+
+    /// An open block between locked ones makes two runs more.
+    fn most_open(&self) -> usize {
+        self.range.most_runs() / 2
+    }
+
+    fn replace(&self, page: PageIndex, content: &PageData) -> Result<(), Refusal> {
+        let fresh = self.suspects.fresh()?;
+        // SAFETY: the block is ours alone, one page that can be written, and nobody has a reference to it.
+        unsafe { self.suspects.write(fresh.base(), content) };
+        self.suspects.judge(self.range.exchange(page.0, fresh).map_err(|error| refused(&error))?);
+        Ok(())
+    }
+
+    /// A page that the program has given back is not there, or, since it was looked at, the kernel's page of zeros.
+    fn was_given_back(&self, page: PageIndex) -> bool {
+        let place = self.range.address(page.0);
+        let backing = self.pagemap.as_ref().and_then(|pagemap| pagemap.backing(place).ok());
+        match backing {
+            Some(Backing::Nothing) => true,
+            // A frame that is shared with another process is known as one, or it holds something.
+            Some(Backing::Shared) => {
+                let known = self.frame_below(page).is_some_and(|frame| numbers::own(frame).is_some());
+                !known && self.read(page) == PageData::ZERO
+            }
+            Some(Backing::Own | Backing::Elsewhere) | None => false,
+        }
+    }
+
+    fn with_vault(&self, span: Span, look: &mut dyn FnMut(&mut Pages<'_>)) {
+        let mut copies = self.room.lock().expect("no panic").pop().unwrap_or_default();
+        copies.resize(usize::try_from(span.count.get()).expect("pages of a block"), PageData::ZERO);
+        self.copy(as_vault(span), &mut copies);
+        look(&mut Pages::from(&mut *copies));
+        self.room.lock().expect("no panic").push(copies);
+    }
+
+    fn flip(&self, page: PageIndex, bit: u32) {
+        let offset = usize::try_from(bit / 8).expect("a byte of a page") % PAGE_BYTES;
+        let mut copy = [PageData::ZERO];
+        self.copy(one(page), &mut copy);
+        let flipped = bytes(&mut copy)[offset] ^ 1 << (bit % 8);
+        self.range.write(page.0, offset, &[flipped]).expect("memory that is there can be written");
+    }
+
+    /// Of a page that the hardware gave up, the one that it was on.
+    fn frame(&self, page: PageIndex) -> Option<Frame> {
+        let lost = || numbers::frame_of_lost(self.pagemap.as_ref()?, self.range.address(page.0));
+        self.frame_below(page).and_then(numbers::own).or_else(lost)
+    }
+}
+
+/// The kernel reads what is locked, so no thread of the guard learns that the hardware gave a page up.
+impl ProcessEngine for ProtectEngine {}
+
+/// A range that is locked by permissions, where faults are signals.
+pub struct ProtectedMemory {
+    range: Protected,
+    mailbox: Mailbox,
+}
+
+impl ProtectedMemory {
+    /// Reserves a range. For now it is ordinary memory.
+    pub fn prepare(bytes: Bytes, kind: PageKind) -> Result<Self, Error> {
+        let range = Protected::prepare(bytes, kind, &Roots::default())?;
+        Ok(Self { range, mailbox: Mailbox::new() })
+    }
+}
+
+/// A locked page without rights ends a child that nobody announces where it touches one.
+impl GuardedMemory for ProtectedMemory {
+    unsafe fn show(&self, windows: &[Window]) -> &[Window] {
+        // SAFETY: the caller's promise.
+        unsafe { self.range.show(windows) }
+    }
+
+    fn prepare_again(&mut self, left: &[vault::Span]) -> Result<(), Error> {
+        self.mailbox.forget_all();
+        self.range.prepare_again(left)
+    }
+
+    fn stay_alone(&self, left: &[vault::Span]) -> Result<(), Error> {
+        self.range.unlock_first(self.range.pages(), left)
+    }
+
+    fn let_go(&self, used: Bytes, left: &[vault::Span]) -> Result<(), Error> {
+        self.range.unlock_first(used.frames(), left)
+    }
+
+    fn give(&self, span: vault::Span) -> Result<(), Error> {
+        self.range.unlock(span)
+    }
+
+    fn open(&self) -> Result<(), Error> {
+        self.range.open(&Roots::default())
+    }
+
+    fn forget(&self, span: vault::Span) -> Result<(), Error> {
+        self.range.discard(span)
+    }
+
+    fn dump(&self, span: vault::Span) -> Result<(), Error> {
+        self.range.dump(span)
+    }
+
+    fn arm(&self, used: Bytes, _: &[vault::Span]) -> Result<(), Error> {
+        let rest = vault::Span::new(used.frames(), self.range.pages() - used.frames());
+        rest.map_or(Ok(()), |rest| self.range.lock(rest))
+    }
+
+    fn each_used(&self, used: vault::Span, each: &mut dyn FnMut(u64)) -> Result<(), Error> {
+        used.numbers().for_each(each);
+        Ok(())
+    }
+
+    fn base(&self) -> NonNull<u8> {
+        self.range.base()
+    }
+
+    fn pages(&self) -> u64 {
+        self.range.pages()
+    }
+
+    fn find(&self, address: usize) -> Option<u64> {
+        self.range.find(address)
+    }
+
+    fn address(&self, page: PageIndex) -> usize {
+        self.range.address(page.0).addr().get()
+    }
+
+    fn mailbox(&self) -> Option<&Mailbox> {
+        Some(&self.mailbox)
+    }
+
+    fn hides_what_is_locked(&self) -> bool {
+        false
+    }
+
+    fn mlock(&self) -> Result<(), Error> {
+        self.range.mlock()
+    }
+
+    fn places(&self) -> Vec<Range<usize>> {
+        self.range.places()
+    }
+
+    fn serve(&self, _: &Stop, serve: Serve<'_>, _: ServeWrite<'_>) -> Result<(), Error> {
+        loop {
+            self.mailbox.serve(|page, touch| serve(page, touch, None));
+        }
+    }
+
+    fn engine(
+        &'static self,
+        _: Option<&'static Pool>,
+        _: &'static Known,
+        suspects: Arc<Suspects>,
+    ) -> Box<dyn ProcessEngine> {
+        Box::new(ProtectEngine::new(&self.range, suspects))
+    }
+}

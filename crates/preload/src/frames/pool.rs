@@ -1,0 +1,390 @@
+//! Tested frames below a guarded heap.
+//!
+//! **Problem.** The frame that the kernel gives for a page may be bad, and to test it takes a hundred times as long as to touch
+//! it. **Idea.** Memory is tested ahead of the program ([`Stock`] says how much); a page that is used for the first time is
+//! *moved* there, and a move carries the frame. Pages that the program keeps are put on tested frames while they are locked, and
+//! the frames that they were on are tested then ([`rampart_guard::Renewal`]). A frame that fails stays on the shelf for as
+//! long as the process lives. **Why this way.** All tests are of memory that is nobody's, so they may destroy what it holds and
+//! take their time; COMeT takes frames from the kernel's free lists for the same reason (000_fb6e5fb08980d1bc.txt, 3.3).
+//!
+//! A test says nothing of a page that the kernel moved to another frame meanwhile. Where frame numbers may be read they are
+//! compared before the test, after it, and when the page is given away; elsewhere that is not known. Nothing is pinned for its test.
+//!
+//! No lock here is held for long, nor by a thread that gives way to others: the handler of faults must not wait for it.
+
+#![allow(unsafe_code, reason = "copies pages between addresses")]
+
+use std::collections::BTreeMap;
+use std::env;
+use std::ptr;
+use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::thread::Thread;
+use std::time::Instant;
+
+use rampart_guard::stock::TRAY_PAGES;
+use rampart_guard::{Counter, Counts, FrameKnobs, Frames, Refusal, Stock, Untested};
+use rampart_linux::vault::{Side, Span, Vault};
+use rampart_linux::{Block, Error, MemoryState, Pagemap, Roots, SteadyClock, SystemClock};
+use rampart_memory::fault_map::{Evidence, Origin};
+use rampart_memory::{Bytes, Clock, FRAME_BYTES, Frame, Timestamp};
+use rustix::process::{Resource, getrlimit};
+
+use crate::convert::not_moved;
+use crate::reporting::published::Shared;
+
+use super::chunks::{Raw, Shelf, Tray};
+use super::injected::Planted;
+use super::known_bad::{self, Known};
+use super::test::{FrameTest, giving_way};
+
+/// Trays that are made for a page that waits for one, at most: each may fail its test, be moved by the kernel, or be taken for
+/// another page first. So many in a row come from a machine that has no good memory left.
+const TURNS: usize = 16;
+
+/// Tested memory, and what makes it.
+pub struct Pool {
+    vault: &'static Vault,
+    knobs: FrameKnobs,
+    test: FrameTest,
+    clock: SteadyClock,
+    shared: &'static Shared,
+    pagemap: Option<Pagemap>,
+    shelf: Mutex<Shelf>,
+    planted: Option<Mutex<Planted>>,
+    known: &'static Known,
+    tester: OnceLock<Thread>,
+}
+
+/// What a step of the tester was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Memory for the stock.
+    Ahead,
+    /// Memory that the program had.
+    Returned,
+    /// Nothing was to be done.
+    None,
+}
+
+impl Pool {
+    /// A pool as `RAMPART_GUARD_FRAMES` has it; `None` without.
+    pub fn from_environment(
+        vault: &'static Vault,
+        shared: &'static Shared,
+        known: &'static Known,
+    ) -> Result<Option<Self>, String> {
+        let Ok(text) = env::var("RAMPART_GUARD_FRAMES") else { return Ok(None) };
+        let mut knobs: FrameKnobs = text.parse().map_err(|error| format!("RAMPART_GUARD_FRAMES: {error}"))?;
+        knobs.spare = knobs.spare.min(room());
+        Ok(Some(Self::new(vault, shared, known, knobs, Planted::from_environment()?)))
+    }
+
+    fn new(
+        vault: &'static Vault,
+        shared: &'static Shared,
+        known: &'static Known,
+        knobs: FrameKnobs,
+        planted: Option<Planted>,
+    ) -> Self {
+        let clock = SteadyClock::default();
+        let trays = usize::try_from(knobs.spare.frames() / TRAY_PAGES).unwrap_or(usize::MAX);
+        // Who waits for tested memory gets it by way of the shelf.
+        let most = trays.max(usize::from(knobs.untested == Untested::Wait));
+        Self {
+            vault,
+            test: FrameTest::new(&knobs),
+            shared,
+            pagemap: Pagemap::open(&Roots::default()).ok(),
+            shelf: Mutex::new(Shelf::new(Stock::new(most, clock.now()))),
+            planted: planted.map(Mutex::new),
+            known,
+            tester: OnceLock::new(),
+            clock,
+            knobs,
+        }
+    }
+
+    /// What was asked for.
+    pub const fn knobs(&self) -> &FrameKnobs {
+        &self.knobs
+    }
+
+    /// The thread that is woken when something is to be tested.
+    pub fn set_tester(&self, thread: Thread) {
+        self.tester.set(thread).expect("a pool has one tester");
+    }
+
+    fn counts(&self) -> &Counts {
+        self.shared.counts
+    }
+
+    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+        self.shelf.lock().expect("no panic with the shelf in hand")
+    }
+
+    fn wake(&self) {
+        if let Some(tester) = self.tester.get() {
+            tester.unpark();
+        }
+    }
+
+    /// Gives the program pages that it never had, on tested frames. [`Frames::Same`]: there is nothing that fits, and no page
+    /// was given.
+    pub fn supply(&self, span: Span) -> Frames {
+        let turns = match self.knobs.untested {
+            Untested::Wait => TURNS,
+            Untested::Allow => 0,
+        };
+        for _ in 0..turns {
+            if let Some(given) = self.give_ready(span) {
+                return given;
+            }
+            if self.refill(|work| work()).is_err() {
+                return Frames::Same;
+            }
+        }
+        self.give_ready(span).unwrap_or(Frames::Same)
+    }
+
+    /// Gives pages from the shelf, if there are any and the program has none there; `None` if nothing is ready.
+    fn give_ready(&self, span: Span) -> Option<Frames> {
+        let mut shelf = self.shelf();
+        let given = loop {
+            let Some(mut tray) = shelf.take() else {
+                shelf.stock.missed(span.pages());
+                break None;
+            };
+            if !self.is_still_good(&tray, span.pages()) {
+                shelf.waiting.push(tray.raw());
+                continue;
+            }
+            let given = self.vault.give(Side::Program, span, &mut tray.block, tray.next);
+            self.with_planted(|planted| planted.given(span, tray.next_names()));
+            tray.next += span.pages();
+            let tested = tray.tested;
+            if given.is_err() {
+                shelf.empty.push(tray.block);
+                break Some(Frames::Same);
+            }
+            shelf.put_back(tray);
+            break Some(Frames::Tested(tested));
+        };
+        let short = shelf.is_short();
+        drop(shelf);
+        if short {
+            self.wake();
+        }
+        given
+    }
+
+    /// Whether the pages of a tray that are used next are on the frames that were tested, and nobody found these bad since; `true`
+    /// where that is not known.
+    fn is_still_good(&self, tray: &Tray, pages: u64) -> bool {
+        let mut now = Vec::new();
+        self.frames_of(&tray.block, &mut now);
+        let next = usize::try_from(tray.next).expect("a page of a tray");
+        let used = next..next + usize::try_from(pages).expect("pages of a tray");
+        let frames = now.get(used.clone());
+        tray.frames.get(used) == frames && frames.is_none_or(|frames| self.known.among(frames).is_empty())
+    }
+
+    /// Frames of a block's pages; none where the kernel does not say.
+    fn frames_of(&self, block: &Block, frames: &mut Vec<Option<Frame>>) {
+        let told = self.pagemap.as_ref().is_some_and(|pagemap| block.frames(pagemap, frames).is_ok());
+        if !told {
+            frames.clear();
+        }
+    }
+
+    /// Copies locked pages to tested frames, which take their place; those that they were on wait for their test.
+    pub fn renew(&self, span: Span) -> Result<Frames, Refusal> {
+        // Off the shelf, so that nobody waits for the copy.
+        let Some(mut tray) = self.shelf().take() else { return Ok(Frames::Same) };
+        if !self.is_still_good(&tray, span.pages()) {
+            self.shelf().waiting.push(tray.raw());
+            return Ok(Frames::Same);
+        }
+        self.copy(span, &tray);
+        let mut old = match self.vault.take(span) {
+            Ok(old) => old,
+            Err(error) => {
+                self.shelf().waiting.push(tray.raw());
+                return Err(not_moved(error));
+            }
+        };
+        let given = self.vault.give(Side::Vault, span, &mut tray.block, tray.next);
+        let names = self.with_planted(|planted| {
+            let names = planted.returned(span);
+            planted.given(span, tray.next_names());
+            names
+        });
+        tray.next += span.pages();
+        if let Err(error) = given {
+            self.vault.discard(Side::Vault, span).expect("pages of ours are given back");
+            self.vault.give(Side::Vault, span, &mut old, 0).expect("pages go back to where they were");
+            self.shelf().empty.push(tray.block);
+            return Err(not_moved(error));
+        }
+        let tested = tray.tested;
+        let mut shelf = self.shelf();
+        shelf.put_back(tray);
+        shelf.waiting.push(Raw { block: old, names: names.unwrap_or_default() });
+        Ok(Frames::Tested(tested))
+    }
+
+    /// Copies pages of the vault to the pages of a tray that are used next.
+    fn copy(&self, span: Span, tray: &Tray) {
+        assert!(span.pages() <= tray.left(), "a tray has whole blocks left");
+        let bytes = |pages: u64| usize::try_from(pages * FRAME_BYTES).expect("an offset in memory");
+        let from = self.vault.address(Side::Vault, span.first());
+        // SAFETY: the pages are in the vault, by the guard's promise to whoever renews them, and nobody else uses them; the
+        // tray is ours, has so many pages from there on, and lies elsewhere; nobody holds references to either.
+        unsafe {
+            let to = tray.block.base().add(bytes(tray.next));
+            ptr::copy_nonoverlapping(from.as_ptr(), to.as_ptr(), bytes(span.pages()));
+        }
+    }
+
+    /// Does one thing that is due. On a thread that nobody waits for.
+    pub fn work(&self) -> Work {
+        let mut shelf = self.shelf();
+        let (trays, now) = (shelf.trays(), self.clock.now());
+        shelf.stock.tick(trays, now);
+        let empty = std::mem::take(&mut shelf.empty);
+        let returned = some_of(&mut shelf.waiting);
+        let short = shelf.is_short();
+        drop(shelf);
+        drop(empty);
+        if !returned.is_empty() {
+            self.test(returned, giving_way);
+            Work::Returned
+        } else if short && self.refill(giving_way).is_ok_and(|all_good| all_good) {
+            Work::Ahead
+        } else {
+            Work::None
+        }
+    }
+
+    fn with_planted<R>(&self, use_it: impl FnOnce(&mut Planted) -> R) -> Option<R> {
+        self.planted.as_ref().map(|planted| use_it(&mut planted.lock().expect("no panic with faults in hand")))
+    }
+
+    /// Makes one tray for the stock. `false` if some of it is bad.
+    fn refill(&self, how: impl FnOnce(&mut dyn FnMut())) -> Result<bool, Error> {
+        let block = self.known.claim(Bytes::new(TRAY_PAGES * FRAME_BYTES), self.vault.options().kind)?;
+        let names = self.with_planted(|planted| planted.name(TRAY_PAGES)).unwrap_or_default();
+        Ok(self.test(vec![Raw { block, names }], how))
+    }
+
+    /// Tests memory, and puts it where it belongs. Whether all of it is good.
+    fn test(&self, raw: Vec<Raw>, how: impl FnOnce(&mut dyn FnMut())) -> bool {
+        let (tested, began) = (self.clock.now(), Instant::now());
+        let (mut blocks, names): (Vec<_>, Vec<_>) = raw.into_iter().map(|raw| (raw.block, raw.names)).unzip();
+        let before: Vec<_> = blocks.iter().map(|block| self.frames_now(block)).collect();
+        // Evidence is read by others, on the calendar's clock.
+        let (mut bad, at) = (BTreeMap::new(), SystemClock.now());
+        how(&mut || bad = self.test.run(&mut blocks, at));
+        let pages: u64 = blocks.iter().map(Block::pages).sum();
+        self.counts().add(Counter::Tested, pages);
+        self.counts().add_time(Counter::TestNanos, began.elapsed());
+        let (mut first, mut all_good) = (0, true);
+        for ((mut block, names), frames) in blocks.into_iter().zip(names).zip(before) {
+            let pages = block.pages();
+            let mut failed: BTreeMap<u64, Why> = pages_of(&mut bad, first + pages)
+                .map(|(page, seen)| (page - first, Why::Failed(Origin::Real, seen.into())))
+                .collect();
+            self.emulate(&mut block, &names, &frames, at, &mut failed);
+            failed.extend(self.known.among(&frames).into_iter().map(|page| (page, Why::Known)));
+            first += pages;
+            if !failed.is_empty() {
+                all_good = false;
+                self.retire(block, &frames, &failed);
+            } else if self.frames_now(&block) == frames {
+                self.shelf().add(Tray { block, names, next: 0, tested, frames });
+            } else {
+                self.shelf().waiting.push(Raw { block, names });
+            }
+        }
+        all_good
+    }
+
+    /// Tests those pages of a block once more in which faults are planted.
+    fn emulate(
+        &self,
+        block: &mut Block,
+        names: &[u64],
+        frames: &[Option<Frame>],
+        at: Timestamp,
+        failed: &mut BTreeMap<u64, Why>,
+    ) {
+        for (page, &name) in (0..).zip(names) {
+            let frame = usize::try_from(page).ok().and_then(|page| *frames.get(page)?);
+            let planted = self.with_planted(|planted| (planted.faults(name, frame), planted.seed() ^ name));
+            let Some((faults, seed)) = planted.filter(|(faults, _)| !faults.is_empty()) else { continue };
+            if let Some(seen) = self.test.run_emulated(block, page, (faults, seed), at) {
+                failed.entry(page).or_insert(Why::Failed(Origin::Emulated, seen.into()));
+            }
+        }
+    }
+
+    fn frames_now(&self, block: &Block) -> Vec<Option<Frame>> {
+        let mut frames = Vec::new();
+        self.frames_of(block, &mut frames);
+        frames
+    }
+
+    /// Tells which frames failed, holds their pages and those of frames that are known to be bad, and gives the others back.
+    fn retire(&self, block: Block, frames: &[Option<Frame>], bad: &BTreeMap<u64, Why>) {
+        for (&page, why) in bad {
+            let frame = usize::try_from(page).ok().and_then(|page| *frames.get(page)?);
+            match why {
+                Why::Known => self.counts().add(Counter::Avoided, 1),
+                // In this order: the process may end at any moment, and what is counted was told.
+                Why::Failed(origin, seen) => {
+                    self.shared.failed(frame, *origin, seen);
+                    self.counts().add(Counter::Retired, 1);
+                }
+            }
+        }
+        let pages: Vec<u64> = bad.keys().copied().collect();
+        self.shelf().retired.extend(known_bad::hold(block, &pages));
+    }
+}
+
+/// The most that may lie ready: a part of what the process may have of addresses, and of what its control group leaves it.
+fn room() -> Bytes {
+    let addresses = getrlimit(Resource::As).current.map_or(u64::MAX, |limit| limit / 64);
+    let group = MemoryState::read(&Roots::default()).ok().and_then(|state| state.cgroup);
+    let group = group.map_or(u64::MAX, |group| group.headroom().get() / 16);
+    Bytes::new(addresses.min(group))
+}
+
+/// Why a frame is not to be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Why {
+    /// It failed its test, in which this was seen.
+    Failed(Origin, Box<Evidence>),
+    /// It is on the list of those that did before.
+    Known,
+}
+
+/// Takes the first pages off a map, up to `end`.
+fn pages_of<V>(map: &mut BTreeMap<u64, V>, end: u64) -> impl Iterator<Item = (u64, V)> {
+    let rest = map.split_off(&end);
+    std::mem::replace(map, rest).into_iter()
+}
+
+/// Takes memory off a list until they make up a tray.
+fn some_of(waiting: &mut Vec<Raw>) -> Vec<Raw> {
+    let mut pages = 0;
+    let enough = waiting.iter().rev().take_while(|raw| {
+        let fits = pages < TRAY_PAGES;
+        pages += raw.block.pages();
+        fits
+    });
+    let from = waiting.len() - enough.count();
+    waiting.split_off(from)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,335 @@
+//! Frames on which a page was wrong, and those that take their place.
+//!
+//! **Problem.** A bit that memory changed once is right again when it is written; a cell that is stuck is not, and what is written there
+//! looks right as long as it is in a cache, or for some milliseconds. **Idea.** A page that was wrong goes to another frame, which is
+//! tested first, and its old frame is tested as soon as it is nobody's: by the march test of all frames, on the spot, and again after
+//! rests ([`rampart_guard::probation`]). **Why this way.** Errors are rare and a page takes a tenth of a millisecond, so the first
+//! verdict costs nothing; for the others only the frame waits, which the maintenance thread looks after.
+//!
+//! A frame that fails a test is held until the process ends. One that passes all of them did err, but not for good as far as tests
+//! see: it goes back to the kernel the first time, and is held from the second error on. One that cannot be tested to the end is held
+//! too, and reported as erring. If the process ends before that, its events show which frames had no verdict.
+
+#![allow(unsafe_code, reason = "memory under test is reached by its addresses")]
+
+use std::collections::BTreeMap;
+use std::env;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use rampart_codes::PageData;
+use rampart_guard::probation::{Probation, rests_at_one};
+use rampart_guard::{Counter, FrameKnobs, Refusal};
+use rampart_linux::shared::HeldFrame;
+use rampart_linux::{Block, PageKind, Pagemap, Pinning, Roots, SteadyClock, SystemClock};
+use rampart_memory::fault_map::{Evidence, Origin};
+use rampart_memory::{Bytes, Clock, FRAME_BYTES, Frame, LineData, PAGE_BYTES, Timestamp};
+
+use crate::reporting::published::Shared;
+
+use super::known_bad::Known;
+use super::numbers;
+use super::test::FrameTest;
+
+/// How many frames are tested until one is good.
+const FRAMES: usize = 8;
+
+/// So many errors of a frame that passes its test condemn it.
+const ERRORS: u32 = 2;
+
+/// The test of all frames, if the environment names none.
+const USUAL_TEST: &str = "test=March C-";
+
+/// Whoever holds a frame.
+pub enum Holder {
+    Block(Block),
+    Pipe(#[expect(dead_code, reason = "it keeps the frame as long as it lives")] HeldFrame),
+}
+
+/// A frame that passed its first test.
+struct Suspect {
+    rests: Rests,
+    /// Where the kernel says.
+    frame: Option<Frame>,
+}
+
+/// How a frame rests until its next test.
+enum Rests {
+    /// It holds what that test wants.
+    Writable(Block),
+    /// It can be written no more, and holds this.
+    ReadOnly(HeldFrame, Box<PageData>),
+}
+
+impl From<Rests> for Holder {
+    fn from(rests: Rests) -> Self {
+        match rests {
+            Rests::Writable(block) => Self::Block(block),
+            Rests::ReadOnly(held, _) => Self::Pipe(held),
+        }
+    }
+}
+
+/// What tests such frames, and holds those that are bad.
+pub struct Suspects {
+    test: FrameTest,
+    shared: &'static Shared,
+    known: &'static Known,
+    pagemap: Option<Pagemap>,
+    /// Frames that passed their test, and how often a page was wrong there. `None`: errors are made up, and say nothing of frames.
+    erred: Option<Mutex<BTreeMap<Frame, u32>>>,
+    probation: Mutex<Probation<Suspect>>,
+    clock: SteadyClock,
+    held: Mutex<Vec<Holder>>,
+}
+
+impl Suspects {
+    /// Tests as the environment says.
+    pub fn from_environment(shared: &'static Shared, known: &'static Known) -> Result<Arc<Self>, String> {
+        let text = env::var("RAMPART_GUARD_FRAMES").unwrap_or_else(|_| USUAL_TEST.to_owned());
+        let knobs: FrameKnobs = text.parse().map_err(|error| format!("RAMPART_GUARD_FRAMES: {error}"))?;
+        Ok(Arc::new(Self {
+            test: FrameTest::new(&knobs),
+            shared,
+            known,
+            pagemap: Pagemap::open(&Roots::default()).ok(),
+            erred: env::var_os("RAMPART_GUARD_INJECT").is_none().then(Mutex::default),
+            probation: Mutex::default(),
+            clock: SteadyClock::default(),
+            held: Mutex::default(),
+        }))
+    }
+
+    /// A page of its own on a frame that has just been tested.
+    pub fn fresh(&self) -> Result<Block, Refusal> {
+        for _ in 0..FRAMES {
+            let block = self.known.claim(Bytes::new(FRAME_BYTES), PageKind::Base);
+            let block = block.map_err(|error| Refusal::Kernel(error.to_string()))?;
+            // SAFETY: the block is ours alone, one page that can be written, and nobody has a reference to it.
+            if !unsafe { self.fails(block.base()) } {
+                return Ok(block);
+            }
+            self.hold(Holder::Block(block));
+        }
+        Err(Refusal::Kernel("no frame holds what is written to it".to_owned()))
+    }
+
+    /// A page was wrong that was in this block: its frame is held if it is bad, and tested again else.
+    pub fn judge(&self, mut block: Block) {
+        let frame = self.frame(block.base());
+        // SAFETY: as in `fresh`.
+        if unsafe { self.is_bad(block.base()) } {
+            self.hold(Holder::Block(block));
+            return;
+        }
+        // So that the page stays where it is. Where a process may lock no more, it is seen if it does not.
+        let _ = block.pin_by(Pinning::Locked);
+        // SAFETY: as in `fresh`.
+        unsafe { self.test.begin_rest(block.base(), rests_at_one(0), SystemClock.now()) };
+        self.suspect(Suspect { rests: Rests::Writable(block), frame });
+    }
+
+    /// A page was wrong that was in this frame, which passed its test, can be written no more and holds this.
+    pub fn watch_pipe(&self, held: HeldFrame, frame: Option<Frame>, content: &PageData) {
+        self.suspect(Suspect { rests: Rests::ReadOnly(held, Box::new(content.clone())), frame });
+    }
+
+    fn suspect(&self, suspect: Suspect) {
+        if self.erred.is_none() {
+            return;
+        }
+        // Before anybody can end its probation.
+        if let Some(frame) = suspect.frame {
+            self.shared.suspects(frame, false);
+        }
+        let crowded_out = self.probation().admit(suspect, self.clock.now());
+        crowded_out.into_iter().for_each(|suspect| self.condemn(suspect));
+    }
+
+    /// Tests what has rested for long enough. In the maintenance thread.
+    pub fn look(&self) {
+        loop {
+            let due = self.probation().due(self.clock.now());
+            let Some((suspect, passed)) = due else { return };
+            self.test_again(suspect, passed);
+        }
+    }
+
+    fn test_again(&self, suspect: Suspect, passed: usize) {
+        if !self.is_where_it_was(&suspect) {
+            self.condemn(suspect);
+            return;
+        }
+        match self.keeps(&suspect, passed) {
+            Ok(None) => {}
+            Ok(Some(seen)) => {
+                self.fail(suspect.frame, &seen);
+                self.hold(suspect.rests.into());
+                return;
+            }
+            Err(()) => {
+                self.condemn(suspect);
+                return;
+            }
+        }
+        let trusted = self.probation().passed(suspect, passed + 1, self.clock.now());
+        if let Some(frame) = trusted.and_then(|trusted| trusted.frame) {
+            self.shared.suspects(frame, true);
+        }
+    }
+
+    /// Whether a frame that has rested holds what was written to it, and passes its test again. What was seen if not. Begins its next
+    /// rest.
+    fn keeps(&self, suspect: &Suspect, passed: usize) -> Result<Option<Evidence>, ()> {
+        let at = SystemClock.now();
+        match &suspect.rests {
+            Rests::Writable(block) => {
+                let page = block.base();
+                // SAFETY: as in `fresh`.
+                let seen = unsafe {
+                    let rested = self.test.end_rest(page, rests_at_one(passed), at);
+                    let seen = rested.or_else(|| self.test.run_page(page, None, at));
+                    self.test.begin_rest(page, rests_at_one(passed + 1), at);
+                    seen
+                };
+                self.shared.counts.add(Counter::Tested, 1);
+                Ok(seen)
+            }
+            Rests::ReadOnly(held, content) => {
+                let mut found = [0; PAGE_BYTES];
+                held.read(&mut found).map_err(|_| ())?;
+                Ok(difference(content, &found, at))
+            }
+        }
+    }
+
+    /// `false`: the kernel moved the page, and the frame is somebody else's.
+    fn is_where_it_was(&self, suspect: &Suspect) -> bool {
+        match &suspect.rests {
+            Rests::Writable(block) => suspect.frame.is_none() || self.frame(block.base()) == suspect.frame,
+            Rests::ReadOnly(..) => true,
+        }
+    }
+
+    /// Nobody can show that this frame is good.
+    fn condemn(&self, suspect: Suspect) {
+        if let Some(frame) = suspect.frame {
+            self.shared.erring(frame);
+            self.shared.counts.add(Counter::Retired, 1);
+        }
+        self.hold(suspect.rests.into());
+    }
+
+    fn probation(&self) -> MutexGuard<'_, Probation<Suspect>> {
+        self.probation.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the frame below a page that was wrong is bad. Leaves zeros in the page.
+    ///
+    /// # Safety
+    /// As of [`FrameTest::run_page`].
+    pub unsafe fn is_bad(&self, page: NonNull<u8>) -> bool {
+        let frame = self.frame(page);
+        // SAFETY: the caller's promise.
+        let fails = unsafe { self.fails(page) };
+        fails || frame.filter(|_| frame == self.frame(page)).is_some_and(|frame| self.errs_again(frame))
+    }
+
+    /// Keeps a frame from everybody until the process ends.
+    pub fn hold(&self, mut holder: Holder) {
+        if let Holder::Block(block) = &mut holder {
+            // So that it is not swapped out at least. Where a process may lock no more, it may be.
+            let _ = block.pin_by(Pinning::Locked);
+        }
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).push(holder);
+    }
+
+    /// Writes a page, and has it in the memory and in no cache.
+    ///
+    /// # Safety
+    /// As of [`FrameTest::run_page`].
+    pub unsafe fn write(&self, page: NonNull<u8>, content: &PageData) {
+        // SAFETY: the caller's promise.
+        unsafe { self.test.write(page, content) };
+    }
+
+    /// # Safety
+    /// As of [`FrameTest::run_page`].
+    unsafe fn fails(&self, page: NonNull<u8>) -> bool {
+        let (frame, began, counts) = (self.frame(page), Instant::now(), self.shared.counts);
+        // SAFETY: the caller's promise.
+        let seen = unsafe { self.test.run_page(page, None, SystemClock.now()) };
+        counts.add(Counter::Tested, 1);
+        counts.add_time(Counter::TestNanos, began.elapsed());
+        if let Some(seen) = &seen {
+            self.fail(frame.filter(|_| frame == self.frame(page)), seen);
+        }
+        seen.is_some()
+    }
+
+    fn fail(&self, frame: Option<Frame>, seen: &Evidence) {
+        // In this order: the process may end at any moment, and what is counted was reported.
+        self.shared.failed(frame, Origin::Real, seen);
+        self.shared.counts.add(Counter::Retired, 1);
+    }
+
+    fn errs_again(&self, frame: Frame) -> bool {
+        let Some(erred) = &self.erred else { return false };
+        let mut erred: MutexGuard<'_, _> = erred.lock().unwrap_or_else(PoisonError::into_inner);
+        let errors = erred.entry(frame).or_insert(0);
+        *errors += 1;
+        let again = *errors == ERRORS;
+        drop(erred);
+        if again {
+            self.shared.erring(frame);
+            self.shared.counts.add(Counter::Retired, 1);
+        }
+        again
+    }
+
+    /// The frame that a page is on, where the kernel says.
+    pub fn frame(&self, page: NonNull<u8>) -> Option<Frame> {
+        let (pagemap, mut frames) = (self.pagemap.as_ref()?, Vec::new());
+        pagemap.frames_of(page, 1, &mut frames).ok()?;
+        frames.first().copied().flatten().and_then(numbers::own)
+    }
+}
+
+/// The first line in which a page is not what it should be after a rest.
+fn difference(content: &PageData, found: &[u8; PAGE_BYTES], at: Timestamp) -> Option<Evidence> {
+    let found = found.chunks_exact(size_of::<LineData>()).map(|line| {
+        let (words, _) = line.as_chunks();
+        LineData(std::array::from_fn(|word| u64::from_ne_bytes(words[word])))
+    });
+    let mut lines = (0..).zip(content.lines.iter().zip(found));
+    let (line, (&expected, found)) = lines.find(|(_, (expected, found))| *expected != found)?;
+    Some(Evidence {
+        at,
+        line,
+        expected,
+        found,
+        // There is no second way to what is in a pipe.
+        reread: found,
+        test: "{⇕(w0); Del; ⇕(r0)}".to_owned(),
+        element: 2,
+        background: "the page's own content".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_changed_is_told_by_its_first_wrong_line() {
+        let content = PageData::from_seed(3);
+        let mut found: [u8; PAGE_BYTES] = content.to_bytes().try_into().unwrap();
+        assert_eq!(difference(&content, &found, Timestamp::default()), None);
+        found[5 * 64 + 9] ^= 4;
+        found[900] ^= 1;
+        let seen = difference(&content, &found, Timestamp::default()).unwrap();
+        assert_eq!((seen.line, seen.expected), (5, content.lines[5]));
+        assert_eq!(seen.found.0[1] ^ seen.expected.0[1], 4 << 8);
+    }
+}

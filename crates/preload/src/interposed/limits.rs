@@ -1,0 +1,89 @@
+//! Limits that a program sets: setrlimit(2), prlimit(2).
+//!
+//! **Problem.** The kernel counts a page without permissions (engine `mprotect`) or of a file (`minor`) not as data. To unlock
+//! the one, or to copy the other for a child, is to ask for data, which `RLIMIT_DATA` may refuse: the program would be stopped
+//! at a page that it has. **Idea.** Before a program sets this limit below what it has with all pages unlocked, all are
+//! ordinary memory for good, and a line says so. **Why this way.** The program goes on as it would without a guard; what it
+//! loses is the guard.
+//!
+//! A limit that another process sets, or that is set by a system call instruction of the program's own, goes unseen.
+
+#![allow(unsafe_code, reason = "the C interface, and system calls")]
+
+use std::ffi::{c_int, c_uint};
+use std::ptr;
+
+use libc::{pid_t, rlimit};
+
+use crate::{GROUND, HEAP};
+
+use super::buffers::{Held, Piece};
+use super::kernel::{ask, errno};
+use super::mmap::{done, left};
+
+/// No resource has this number.
+const NO_RESOURCE: usize = u32::MAX as usize;
+
+/// The limit that a program hands over; `None` where it cannot be read. The kernel knows: it refuses a limit of no resource only once it
+/// has read it, and changes nothing.
+///
+/// # Safety
+/// As for prlimit(2).
+unsafe fn read(new: *const rlimit) -> Option<rlimit> {
+    // SAFETY: the variable is this thread's own. What the kernel can read can be read here.
+    unsafe {
+        let before = *errno();
+        ask(libc::SYS_prlimit64, [0, NO_RESOURCE, new.addr(), 0, 0, 0]);
+        let is_bad = *errno() == libc::EFAULT;
+        *errno() = before;
+        (!is_bad).then(|| new.read_unaligned())
+    }
+}
+
+/// # Safety
+/// As for prlimit(2).
+pub(crate) unsafe fn limit(process: pid_t, resource: c_uint, new: *const rlimit, old: *mut rlimit) -> c_int {
+    let pieces = [new, old.cast_const()].map(|limit| Piece::Bytes(limit.cast(), size_of::<rlimit>()));
+    // SAFETY: the caller's promise.
+    let _held = unsafe { Held::new(&pieces) };
+    let is_of_this = process == 0 || process.cast_unsigned() == std::process::id();
+    if is_of_this && resource == libc::RLIMIT_DATA && !new.is_null() {
+        // SAFETY: the caller's promise.
+        if let Some(most) = unsafe { read(new) } {
+            // A process whose soft limit is 0 may have as much as its hard limit says (Linux, may_expand_vm).
+            let most = if most.rlim_cur == 0 { most.rlim_max } else { most.rlim_cur };
+            GROUND.limit_data(most, HEAP.used(), &left());
+        }
+    }
+    let arguments = [process.cast_unsigned() as usize, resource as usize, new.addr(), old.addr(), 0, 0];
+    // SAFETY: the caller's promise.
+    done(unsafe { ask(libc::SYS_prlimit64, arguments) })
+}
+
+// The names for 64 bits forward to the same work, not to the other names: another library may have put its own before those.
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn setrlimit(resource: c_uint, new: *const rlimit) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { limit(0, resource, new, ptr::null_mut()) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn setrlimit64(resource: c_uint, new: *const rlimit) -> c_int {
+    // SAFETY: the caller's promise; the two structures are the same here.
+    unsafe { limit(0, resource, new, ptr::null_mut()) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn prlimit(process: pid_t, resource: c_uint, new: *const rlimit, old: *mut rlimit) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { limit(process, resource, new, old) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn prlimit64(process: pid_t, resource: c_uint, new: *const rlimit, old: *mut rlimit) -> c_int {
+    // SAFETY: the caller's promise; the two structures are the same here.
+    unsafe { limit(process, resource, new, old) }
+}
+
+const _: () = assert!(size_of::<rlimit>() == size_of::<libc::rlimit64>());

@@ -1,0 +1,156 @@
+//! Memory that a program locks in RAM: mlock(2), mlockall(2).
+//!
+//! **Problem.** The kernel moves no page between memory that is mlocked and memory that is not, and mlockall(2) touches every page of
+//! every mapping: of the range's addresses there are far more than there is memory. **Idea.** Pages that a program locks by their addresses are
+//! left to it, unlocked for good. When it locks all, what stands behind the heap is mlocked as the heap is, each page from its first touch on
+//! (`MLOCK_ONFAULT`), and every other mapping as it was asked. **Why this way.** The program's pages stay in RAM as it wished, and under
+//! guard.
+//!
+//! Where a process may lock no more than some memory, its heap is not mlocked and that is said; whether it may lock all is
+//! decided as the kernel does, without what stands behind the heap.
+
+#![allow(unsafe_code, reason = "system calls of the C interface")]
+
+use std::ffi::{c_int, c_uint, c_void};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::process::{Resource, getrlimit};
+use rustix::thread::{CapabilitySet, capabilities};
+
+use crate::messages::say;
+use crate::regions::process_map::{beside, mapped};
+use crate::{GROUND, HEAP};
+
+use super::kernel::ask;
+use super::mmap::{done, leave};
+
+/// Whether the program has locked all.
+static ALL: AtomicBool = AtomicBool::new(false);
+
+const UNLOCKED: &str = "rampart: mlockall: the heap under guard is not locked in RAM, since this process may not lock so much: \
+                        raise the limit (ulimit -l unlimited)\n";
+
+/// # Safety
+/// As for mlock(2).
+#[inline(always)]
+pub(crate) unsafe fn lock(address: *const c_void, length: usize) -> c_int {
+    leave(address, length);
+    // SAFETY: the caller's promise.
+    done(unsafe { ask(libc::SYS_mlock, [address.addr(), length, 0, 0, 0, 0]) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mlock(address: *const c_void, length: usize) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { lock(address, length) }
+}
+
+/// # Safety
+/// As for mlock2(2).
+#[inline(always)]
+pub(crate) unsafe fn lock_by_flags(address: *const c_void, length: usize, flags: c_uint) -> c_int {
+    leave(address, length);
+    // SAFETY: the caller's promise.
+    done(unsafe { ask(libc::SYS_mlock2, [address.addr(), length, flags as usize, 0, 0, 0]) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mlock2(address: *const c_void, length: usize, flags: c_uint) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { lock_by_flags(address, length, flags) }
+}
+
+/// Of pages that were locked by their addresses, they are the program's already; of all others it changes something once all is locked.
+///
+/// # Safety
+/// As for munlock(2).
+#[inline(always)]
+pub(crate) unsafe fn unlock(address: *const c_void, length: usize) -> c_int {
+    if ALL.load(Ordering::Acquire) {
+        leave(address, length);
+    }
+    // SAFETY: the caller's promise.
+    done(unsafe { ask(libc::SYS_munlock, [address.addr(), length, 0, 0, 0, 0]) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn munlock(address: *const c_void, length: usize) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { unlock(address, length) }
+}
+
+/// # Safety
+/// As for munlockall(2).
+#[inline(always)]
+pub(crate) unsafe fn unlock_all() -> c_int {
+    ALL.store(false, Ordering::Release);
+    GROUND.munlock();
+    // SAFETY: it changes neither content nor addresses.
+    done(unsafe { ask(libc::SYS_munlockall, [0; 6]) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn munlockall() -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { unlock_all() }
+}
+
+/// # Safety
+/// As for mlockall(2).
+#[inline(always)]
+pub(crate) unsafe fn lock_all(flags: c_int) -> c_int {
+    let places = GROUND.places();
+    let known = libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT;
+    if places.is_empty() || flags & !known != 0 || flags & known & !libc::MCL_ONFAULT == 0 {
+        return by_kernel(flags);
+    }
+    if flags & libc::MCL_CURRENT != 0
+        && let Err(errno) = may_lock_all(&places)
+    {
+        // SAFETY: it is this thread's own variable.
+        unsafe { *libc::__errno_location() = errno };
+        return -1;
+    }
+    ALL.store(true, Ordering::Release);
+    if !GROUND.mlock() {
+        say(UNLOCKED);
+    }
+    let on_fault = flags & libc::MCL_ONFAULT;
+    if flags & libc::MCL_FUTURE != 0 && by_kernel(libc::MCL_FUTURE | on_fault) != 0 {
+        return -1;
+    }
+    if flags & libc::MCL_CURRENT != 0 {
+        let on_fault = if on_fault == 0 { 0 } else { libc::MLOCK_ONFAULT as usize };
+        for part in mapped().iter().flat_map(|mapping| beside(mapping, &places)) {
+            // As of mlockall(2), what cannot be had in memory, such as pages without rights, is no failure. SAFETY: it changes
+            // neither content nor addresses.
+            unsafe { ask(libc::SYS_mlock2, [part.start, part.len(), on_fault, 0, 0, 0]) };
+        }
+    }
+    0
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mlockall(flags: c_int) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { lock_all(flags) }
+}
+
+fn by_kernel(flags: c_int) -> c_int {
+    // SAFETY: it changes neither content nor addresses.
+    done(unsafe { ask(libc::SYS_mlockall, [flags.cast_unsigned() as usize, 0, 0, 0, 0, 0]) })
+}
+
+/// Whether a process may lock all of its memory, as the kernel decides it, but for what stands behind the heap.
+fn may_lock_all(places: &[Range<usize>]) -> Result<(), c_int> {
+    let privileged = capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::IPC_LOCK));
+    let Some(limit) = getrlimit(Resource::Memlock).current.filter(|_| !privileged) else { return Ok(()) };
+    if limit == 0 {
+        return Err(libc::EPERM);
+    }
+    let reserved: usize = places.iter().map(ExactSizeIterator::len).sum();
+    let used = HEAP.used().map_or(0, |used| used.bytes.get());
+    let own = mapped().iter().map(ExactSizeIterator::len).sum::<usize>().saturating_sub(reserved) as u64 + used;
+    if own > limit { Err(libc::ENOMEM) } else { Ok(()) }
+}

@@ -1,0 +1,318 @@
+//! What a program does to mappings by itself.
+//!
+//! **Problem.** A program maps memory beside its heap, and does things to pages of its heap that `malloc` gives no right to:
+//! collectors give pages back to the kernel, or take the right to write away. The kernel would do as it is told to the program's
+//! range and know nothing of the vault. **Idea.** These calls come here first. A mapping that can be guarded is served from the
+//! guarded range, if the user asked for that ([`Mappings`]); pages that are given back are forgotten wherever they are; and what
+//! cannot be followed is left with the program, unlocked for good. Then the kernel is asked as usual. **Why this way.** What a
+//! guard cannot follow works as ever, and is counted.
+//!
+//! Guarded are new mappings that are anonymous, private, for reading and writing, where the program leaves the address
+//! to the kernel. All others are left alone: shared ones and those of files; reserved addresses without rights, and
+//! code; stacks (`MAP_STACK`, `MAP_GROWSDOWN`), which the C library maps without coming here anyway; huge pages of the
+//! pool; locked ones; those at an address that the program names, unless that is of a mapping that is guarded; and what
+//! a program asks of the kernel by an instruction of its own (`by_number`). A guard takes what was left to the program
+//! before it began, by a parent's too, to be left again.
+
+#![allow(unsafe_code, reason = "system calls of the C interface")]
+
+use std::cell::UnsafeCell;
+use std::ffi::{c_int, c_long, c_void};
+use std::ops::Range;
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+use rampart_memory::PAGE_BYTES;
+
+use crate::regions::mappings::{Below, Mappings};
+use crate::threads::signal_mask::Signals;
+use crate::{GROUND, HEAP};
+
+use super::kernel::ask;
+
+pub(crate) const READ_WRITE: c_int = libc::PROT_READ | libc::PROT_WRITE;
+
+/// What a mapping may be beside anonymous and private, and still be guarded.
+const HARMLESS: c_int = libc::MAP_NORESERVE | libc::MAP_POPULATE | libc::MAP_NONBLOCK;
+
+static MAPPINGS: Mutex<Mappings> = Mutex::new(Mappings::new());
+
+/// Mappings of at least so many bytes are guarded; none before the guard begins.
+static LEAST: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// The lock, while a process forks: a child of which another thread held it would wait for ever. A signal handler that wants it waits
+/// until it is given back.
+struct Parked(UnsafeCell<Option<(MutexGuard<'static, Mappings>, Signals)>>);
+
+// SAFETY: it is used by who holds the lock that it is about.
+unsafe impl Sync for Parked {}
+
+static PARKED: Parked = Parked(UnsafeCell::new(None));
+
+/// A handler of the program's that mapped memory as well would wait for the thread that it interrupted.
+pub(crate) fn with<R>(work: impl FnOnce(&mut Mappings) -> R) -> R {
+    let _signals = Signals::block_all();
+    work(&mut MAPPINGS.lock().expect("no panic"))
+}
+
+/// The guard has begun: mappings of at least so many bytes are guarded, if any are.
+pub(crate) fn begin(least: Option<usize>) {
+    LEAST.store(least.unwrap_or(usize::MAX), Ordering::Relaxed);
+}
+
+pub(crate) fn before_fork() {
+    let signals = Signals::block_all();
+    let held = MAPPINGS.lock().expect("no panic");
+    // SAFETY: this thread holds the lock, so nobody else is here.
+    unsafe { *PARKED.0.get() = Some((held, signals)) };
+}
+
+/// In the parent and in the child.
+pub(crate) fn after_fork() {
+    // SAFETY: this thread took the lock before the fork, or the one that it is a copy of.
+    drop(unsafe { (*PARKED.0.get()).take() });
+}
+
+/// What is left to the program.
+pub(crate) fn left() -> Vec<Range<usize>> {
+    with(|mappings| mappings.left().iter().collect())
+}
+
+/// What was left to the program, in the parent and in the child, between [`before_fork`] and [`after_fork`].
+pub(crate) fn left_while_forking() -> Vec<Range<usize>> {
+    // SAFETY: as of `after_fork`.
+    let parked = unsafe { &*PARKED.0.get() };
+    parked.iter().flat_map(|(mappings, _)| mappings.left().iter()).collect()
+}
+
+/// The program is about to do to pages what a guard cannot follow: they stay with it.
+pub(crate) fn leave(address: *const c_void, length: usize) {
+    if let Some(pages) = pages(address, length).filter(is_guarded) {
+        with(|mappings| {
+            mappings.leave(pages.clone());
+            GROUND.leave(pages.start, pages.len());
+        });
+    }
+}
+
+/// The pages that bytes lie in; `None` where there are none.
+fn pages(address: *const c_void, length: usize) -> Option<Range<usize>> {
+    let end = address.addr().checked_add(length)?.checked_next_multiple_of(PAGE_BYTES)?;
+    let pages = address.addr() / PAGE_BYTES * PAGE_BYTES..end;
+    (length > 0).then_some(pages)
+}
+
+/// As [`pages`], of a call that the kernel refuses where the address is not that of a page.
+pub(crate) fn whole_pages(address: *const c_void, length: usize) -> Option<Range<usize>> {
+    pages(address, length).filter(|pages| pages.start == address.addr())
+}
+
+/// Whether any of these pages is guarded, or could be.
+pub(crate) fn is_guarded(pages: &Range<usize>) -> bool {
+    GROUND.owns(pages.start) || GROUND.owns(pages.end - 1)
+}
+
+/// The range, as mappings see it.
+pub(crate) struct InRange;
+
+impl Below for InRange {
+    fn block(&self) -> usize {
+        GROUND.block()
+    }
+
+    fn cut(&self, length: usize) -> Option<Range<usize>> {
+        let piece = HEAP.cut(length, 2 << 20)?;
+        let start = piece.start.addr().get();
+        Some(start..start + length)
+    }
+
+    fn take_back(&self, blocks: Range<usize>) {
+        GROUND.take_back(blocks.start, blocks.len());
+    }
+
+    fn zero(&self, pages: Range<usize>) {
+        // Without a guard, such as in a child that could not begin one, the kernel does it.
+        if !GROUND.zero(pages.start, pages.len()) {
+            let advice = libc::MADV_DONTNEED.cast_unsigned() as usize;
+            // SAFETY: the pages are of the range, and the program has said that it does not need them.
+            unsafe { ask(libc::SYS_madvise, [pages.start, pages.len(), advice, 0, 0, 0]) };
+        }
+    }
+
+    fn restore(&self, pages: Range<usize>) {
+        let rights = READ_WRITE.cast_unsigned() as usize;
+        // SAFETY: nobody uses the pages, which are of our own mapping.
+        unsafe {
+            ask(libc::SYS_mprotect, [pages.start, pages.len(), rights, 0, 0, 0]);
+            ask(libc::SYS_munlock, [pages.start, pages.len(), 0, 0, 0, 0]);
+        }
+        GROUND.keep_from_children(pages.start, pages.len());
+    }
+}
+
+pub(crate) fn done(returned: c_long) -> c_int {
+    c_int::try_from(returned).expect("0 or -1")
+}
+
+pub(crate) fn address(returned: c_long) -> *mut c_void {
+    at(usize::try_from(returned.cast_unsigned()).expect("an address has 64 bits here"))
+}
+
+pub(crate) fn at(address: usize) -> *mut c_void {
+    ptr::with_exposed_provenance_mut(address)
+}
+
+/// A mapping that a program asks for.
+#[derive(Clone, Copy)]
+pub(crate) struct Request {
+    pub(crate) address: *mut c_void,
+    pub(crate) length: usize,
+    pub(crate) rights: c_int,
+    pub(crate) flags: c_int,
+    pub(crate) file: c_int,
+    pub(crate) offset: libc::off_t,
+}
+
+impl Request {
+    /// By the kernel.
+    ///
+    /// # Safety
+    /// As for mmap(2).
+    unsafe fn ask(self) -> *mut c_void {
+        let Self { address: wanted, length, rights, flags, file, offset } = self;
+        let [rights, flags, file] = [rights, flags, file].map(|word| word.cast_unsigned() as usize);
+        let offset = usize::try_from(offset.cast_unsigned()).expect("an offset has 64 bits here");
+        // SAFETY: the caller's promise.
+        address(unsafe { ask(libc::SYS_mmap, [wanted.addr(), length, rights, flags, file, offset]) })
+    }
+
+    /// As a program is to have it.
+    ///
+    /// # Safety
+    /// As for mmap(2).
+    pub(crate) unsafe fn serve(self) -> *mut c_void {
+        let over = whole_pages(self.address, self.length).filter(|_| self.flags & libc::MAP_FIXED != 0);
+        // SAFETY: the caller's promise.
+        unsafe {
+            match over.filter(is_guarded) {
+                Some(pages) => self.over(pages),
+                None => self.guarded().unwrap_or_else(|| self.ask()),
+            }
+        }
+    }
+
+    fn is_anonymous(self) -> bool {
+        self.flags & libc::MAP_ANONYMOUS != 0
+    }
+
+    /// Whether it is memory as the range's is, but for its rights.
+    fn is_plain(self) -> bool {
+        let wanted = self.flags & !(HARMLESS | libc::MAP_FIXED);
+        wanted == libc::MAP_PRIVATE | libc::MAP_ANONYMOUS
+    }
+
+    /// A mapping in the range, if this can be one.
+    fn guarded(self) -> Option<*mut c_void> {
+        let large = self.length >= LEAST.load(Ordering::Relaxed);
+        if !large || !GROUND.is_live() {
+            return None;
+        }
+        let can_be = self.is_plain() && self.rights == READ_WRITE && self.address.is_null();
+        let found = can_be
+            .then(|| {
+                with(|mappings| {
+                    let found = mappings.map(self.length, &InRange);
+                    GROUND.count_mapped(mappings.mapped());
+                    found
+                })
+            })
+            .flatten();
+        if found.is_none() && self.is_anonymous() {
+            GROUND.count_left_mapping();
+        }
+        found.map(|found| at(found.start))
+    }
+
+    /// Over pages of the range. Memory of the same kind is guarded as before, unless its rights are others.
+    ///
+    /// # Safety
+    /// As for mmap(2).
+    unsafe fn over(self, pages: Range<usize>) -> *mut c_void {
+        with(|mappings| {
+            if !self.is_plain() || !mappings.has(pages.clone()) {
+                mappings.lose(pages.clone());
+                GROUND.leave(pages.start, pages.len());
+                // SAFETY: the caller's promise.
+                return unsafe { self.ask() };
+            }
+            mappings.unmap(pages.clone(), &InRange);
+            assert!(mappings.extend(pages.clone()), "what was unmapped is free");
+            if self.rights != READ_WRITE {
+                mappings.leave(pages.clone());
+                GROUND.leave(pages.start, pages.len());
+                let rights = self.rights.cast_unsigned() as usize;
+                // SAFETY: the caller's promise.
+                unsafe { ask(libc::SYS_mprotect, [pages.start, pages.len(), rights, 0, 0, 0]) };
+            }
+            self.address
+        })
+    }
+}
+
+// The names for 64 bits forward to the same work, not to the other names: the linker would take `mmap` for the kernel's (see `build.rs`).
+const _: () = assert!(size_of::<libc::off_t>() == size_of::<libc::off64_t>());
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mmap(
+    address: *mut c_void,
+    length: usize,
+    rights: c_int,
+    flags: c_int,
+    file: c_int,
+    offset: libc::off_t,
+) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    unsafe { Request { address, length, rights, flags, file, offset }.serve() }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mmap64(
+    address: *mut c_void,
+    length: usize,
+    rights: c_int,
+    flags: c_int,
+    file: c_int,
+    offset: libc::off_t,
+) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    unsafe { Request { address, length, rights, flags, file, offset }.serve() }
+}
+
+/// What the code in this library finds in the place of `mmap` (see `build.rs`): the kernel.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __wrap_mmap(
+    address: *mut c_void,
+    length: usize,
+    rights: c_int,
+    flags: c_int,
+    file: c_int,
+    offset: libc::off_t,
+) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    unsafe { Request { address, length, rights, flags, file, offset }.ask() }
+}
+
+/// As [`__wrap_mmap`].
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __wrap_mmap64(
+    address: *mut c_void,
+    length: usize,
+    rights: c_int,
+    flags: c_int,
+    file: c_int,
+    offset: libc::off_t,
+) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    unsafe { Request { address, length, rights, flags, file, offset }.ask() }
+}

@@ -1,0 +1,153 @@
+//! A signal whose handler is ours, and what the program wants done about it.
+
+use std::ffi::{c_int, c_void};
+use std::mem::{self, MaybeUninit};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use libc::{SIG_DFL, SIG_IGN, sigaction as Action, siginfo_t, sigset_t};
+
+use crate::GROUND;
+
+use super::actions::{PTHREAD_SIGMASK, SIGACTION, plain, without_faults};
+
+/// What the kernel calls.
+pub type Handler = extern "C-unwind" fn(c_int, *mut siginfo_t, *mut c_void);
+
+/// One signal.
+pub struct Caught {
+    signal: c_int,
+    /// Whether the handler is ours.
+    ours: AtomicBool,
+    /// What the program has set.
+    programs: Noted,
+}
+
+impl Caught {
+    /// Not caught yet.
+    pub const fn new(signal: c_int) -> Self {
+        Self { signal, ours: AtomicBool::new(false), programs: Noted::new() }
+    }
+
+    /// From now on it comes to this handler first.
+    pub fn install(&self, handler: Handler) {
+        let mut action: Action = plain();
+        action.sa_sigaction = handler as *const () as usize;
+        // On the stack that the program sets for signals, if it does: so the overflow of a stack still reaches its handler.
+        // Other signals may come meanwhile, and their handlers touch locked pages too.
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER | libc::SA_RESTART;
+        let mut before = plain();
+        // SAFETY: both are places of ours; the handler is a function that lives as long as the process.
+        let set = unsafe { SIGACTION.get()(self.signal, &raw const action, &raw mut before) };
+        assert_eq!(set, 0, "the signal can be caught");
+        PTHREAD_SIGMASK.get();
+        self.programs.store(&before);
+        self.ours.store(true, Ordering::Release);
+    }
+
+    /// Whether it is this signal, and caught.
+    pub fn is_ours(&self, signal: c_int) -> bool {
+        signal == self.signal && self.ours.load(Ordering::Acquire)
+    }
+
+    /// What the program has set.
+    pub fn programs(&self) -> Action {
+        self.programs.load()
+    }
+
+    /// Notes what the program sets.
+    pub fn set_programs(&self, action: &Action) {
+        self.programs.store(action);
+    }
+
+    /// What is blocked while a handler of the program's runs.
+    fn mask_of(&self, action: &Action) -> sigset_t {
+        let mut mask = action.sa_mask;
+        if action.sa_flags & libc::SA_NODEFER == 0 {
+            // SAFETY: it is a set of ours.
+            unsafe { libc::sigaddset(&raw mut mask, self.signal) };
+        }
+        mask
+    }
+
+    /// Does what the program wants done about it, in a handler of the program's with SIGSEGV unblocked if that `wants_faults`.
+    ///
+    /// # Safety
+    /// The arguments are those of a signal handler that runs now.
+    pub unsafe fn hand_on(&self, info: *mut siginfo_t, context: *mut c_void, wants_faults: bool) {
+        let (signal, action) = (self.signal, self.programs());
+        // SAFETY: the kernel's, by the caller's promise.
+        let was_sent = unsafe { (*info).si_code } <= 0;
+        match action.sa_sigaction {
+            SIG_IGN if was_sent => {}
+            SIG_DFL | SIG_IGN => {
+                GROUND.unlock_for_dump();
+                let default = plain();
+                // SAFETY: the place is ours. A fault comes again when this handler returns, a signal that was sent now.
+                unsafe {
+                    SIGACTION.get()(signal, &raw const default, ptr::null_mut());
+                    if was_sent {
+                        libc::raise(signal);
+                    }
+                }
+            }
+            handler => {
+                if action.sa_flags & libc::SA_RESETHAND != 0 {
+                    self.set_programs(&plain());
+                }
+                let mask = if wants_faults { without_faults(&action.sa_mask) } else { self.mask_of(&action) };
+                let mut before = MaybeUninit::<sigset_t>::zeroed();
+                // SAFETY: the sets are places of ours. The program said by its flags which of the two functions it is.
+                unsafe {
+                    PTHREAD_SIGMASK.get()(libc::SIG_BLOCK, &raw const mask, before.as_mut_ptr());
+                    if action.sa_flags & libc::SA_SIGINFO == 0 {
+                        mem::transmute::<usize, extern "C-unwind" fn(c_int)>(handler)(signal);
+                    } else {
+                        type Told = extern "C-unwind" fn(c_int, *mut siginfo_t, *mut c_void);
+                        mem::transmute::<usize, Told>(handler)(signal, info, context);
+                    }
+                    PTHREAD_SIGMASK.get()(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut());
+                }
+            }
+        }
+    }
+}
+
+const WORDS: usize = size_of::<Action>() / 8;
+const _: () = assert!(size_of::<Action>().is_multiple_of(8) && align_of::<Action>() <= 8);
+
+/// Actions that are kept, the last of which counts: a signal handler reads it while another thread, or the very code that it
+/// interrupts, writes the next.
+struct Noted {
+    kept: [[AtomicU64; WORDS]; Self::KEPT],
+    written: AtomicUsize,
+    last: AtomicUsize,
+}
+
+impl Noted {
+    /// A reader is wrong only if so many are written while it reads.
+    const KEPT: usize = 16;
+
+    const fn new() -> Self {
+        let kept = [const { [const { AtomicU64::new(0) }; WORDS] }; Self::KEPT];
+        Self { kept, written: AtomicUsize::new(1), last: AtomicUsize::new(0) }
+    }
+
+    fn store(&self, action: &Action) {
+        let place = self.written.fetch_add(1, Ordering::Relaxed) % Self::KEPT;
+        // SAFETY: an action is as long as so many words, and plain data; what pads it is copied without a meaning.
+        let words: [MaybeUninit<u64>; WORDS] = unsafe { mem::transmute_copy(action) };
+        for (kept, word) in self.kept[place].iter().zip(words) {
+            // SAFETY: every action here comes from `plain`, from the kernel or from a program's whole structure.
+            kept.store(unsafe { word.assume_init() }, Ordering::Relaxed);
+        }
+        self.last.store(place, Ordering::Release);
+    }
+
+    fn load(&self) -> Action {
+        let kept = &self.kept[self.last.load(Ordering::Acquire)];
+        let words: [u64; WORDS] = std::array::from_fn(|word| kept[word].load(Ordering::Relaxed));
+        // SAFETY: the words are those of an action, which is plain data; the restorer is the C library's affair.
+        unsafe { mem::transmute_copy(&words) }
+    }
+}

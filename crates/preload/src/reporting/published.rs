@@ -1,0 +1,336 @@
+//! What others see of this guard: counts in a file that is mapped, and what happened as lines of JSON beside it.
+//!
+//! Both are in the folder that `RAMPART_GUARD_STATE` names, called by the process' number, and readable after the process was
+//! killed. Without that folder nobody looks.
+
+#![allow(unsafe_code, reason = "maps a file")]
+
+use std::fmt::{self, Write as _};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::ptr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rampart_codes::Outcome;
+use rampart_guard::accesses::{Access, Buffer};
+use rampart_guard::{Counter, Counts, PageIndex, Refusal, Trouble, Witness};
+use rampart_linux::SystemClock;
+use rampart_memory::fault_map::{Evidence, Origin};
+use rampart_memory::{Clock, FRAME_BYTES, Frame};
+use rustix::fd::{AsRawFd as _, OwnedFd};
+use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, ftruncate, open};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap};
+use rustix::process::{Uid, geteuid};
+
+use crate::messages::say_from_guard;
+
+use super::fault_context::{Wanted, site};
+use super::folder::{self, created, locked};
+use super::recorder;
+
+/// Says where the program knows a page.
+pub type Addresses = Box<dyn Fn(PageIndex) -> usize + Send + Sync>;
+
+/// Where counts and events go.
+pub struct Shared {
+    pub counts: &'static Counts,
+    events: Option<OwnedFd>,
+    /// What was unlocked and is not written down yet; none where nobody wants to know.
+    pub accesses: Option<Buffer>,
+    /// Where all this is. Threads of the guard may not ask the environment: programs such as bash bring a `getenv` of their own, which looks
+    /// into the heap.
+    folder: Option<PathBuf>,
+    /// Who made all this.
+    user: Uid,
+    /// Nobody reads any more.
+    alone: AtomicBool,
+    /// Locked while those whom [`Shared::stops`] tells that the program is held have something to do.
+    checkpoint: Option<File>,
+    /// Where the program knows a page.
+    addresses: OnceLock<Addresses>,
+}
+
+impl Shared {
+    /// Files for this process, or counts that nobody sees.
+    pub fn new() -> Self {
+        let folder = folder::folder();
+        let pid = std::process::id();
+        // First, since its lock keeps both.
+        let events = folder.as_ref().and_then(|folder| locked(&folder.join(format!("{pid}.jsonl")), OFlags::APPEND));
+        let shared = folder.as_ref().and_then(|folder| mapped(&folder.join(format!("{pid}.counts"))));
+        let counts = shared.unwrap_or_else(|| Box::leak(Box::default()));
+        // Of the program that this process executed before: its counts go on, its memory is gone.
+        counts.set(Counter::Pages, 0);
+        counts.set(Counter::Open, 0);
+        let accesses = recorder::is_wanted("accesses").then(|| Buffer::new(recorder::ACCESSES_AT_ONCE));
+        // Now, since a process may give up the right to open it.
+        let checkpoint = folder.as_ref().and_then(|folder| File::open(folder.join("checkpoint")).ok());
+        let alone = AtomicBool::new(false);
+        Self { counts, events, accesses, folder, user: geteuid(), alone, checkpoint, addresses: OnceLock::new() }
+    }
+
+    /// From now on pages are reported with their addresses.
+    pub fn set_addresses(&self, addresses: Addresses) {
+        let _ = self.addresses.set(addresses);
+    }
+
+    fn place(&self, page: PageIndex) -> Place {
+        Place { page, address: self.addresses.get().map(|address| address(page)) }
+    }
+
+    /// One line, by one write. `false`: nobody reads it, or the disk is full, which is no reason to stop the program.
+    fn tell(&self, line: &str) -> bool {
+        let told = |events: &OwnedFd| rustix::io::write(events, line.as_bytes()) == Ok(line.len());
+        self.events.as_ref().is_some_and(told) && !self.alone.load(Ordering::Relaxed)
+    }
+
+    /// The hardware gave up a page of the program's that was locked.
+    pub fn lost_page(&self, page: PageIndex, frame: Option<Frame>) {
+        let frame = frame.map_or_else(String::new, |frame| format!(",\"frame\":{}", frame.number()));
+        self.tell(&format!("{{\"event\":\"given_up\",\"at\":{}{}{frame}}}\n", now(), self.place(page)));
+    }
+
+    /// A frame failed a test, in which this was seen first.
+    pub fn failed(&self, frame: Option<Frame>, origin: Origin, seen: &Evidence) {
+        let name = match origin {
+            Origin::Real => "failed",
+            Origin::Emulated => "failed_emulated",
+        };
+        let frame = frame.map_or_else(String::new, |frame| format!(",\"frame\":{}", frame.number()));
+        let (bits, seen) = (seen.bits().count(), evidence(seen));
+        let at = now();
+        self.tell(&format!("{{\"event\":\"{name}\",\"at\":{at}{frame},\"bits\":{bits},\"evidence\":{seen}}}\n"));
+    }
+
+    /// A page was wrong in this frame once more, though it passed its test, or nobody can show that it is good.
+    pub fn erring(&self, frame: Frame) {
+        self.tell(&format!("{{\"event\":\"erring\",\"at\":{},\"frame\":{}}}\n", now(), frame.number()));
+    }
+
+    /// A page was wrong in this frame. It has passed a test since, and is tested again until it is `settled`: it passed
+    /// all tests. A frame that fails, or that cannot be trusted for another reason, has an event of its own.
+    pub fn suspects(&self, frame: Frame, settled: bool) {
+        let event = if settled { "cleared" } else { "suspect" };
+        self.tell(&format!("{{\"event\":\"{event}\",\"at\":{},\"frame\":{}}}\n", now(), frame.number()));
+    }
+
+    /// The program does not go on: it wanted a page that is beyond correction. `held`: as soon as somebody saved what can be saved.
+    pub fn stops(&self, held: bool, wanted: Option<&Wanted>) {
+        let event = if held { "held" } else { "stopped" };
+        let mut line = format!("{{\"event\":\"{event}\",\"at\":{}", now());
+        if let Some(Wanted { page, thread, code }) = wanted {
+            let _ = write!(line, "{}", self.place(*page));
+            let _ = thread.map(|thread| write!(line, ",\"thread\":{thread}"));
+            let _ = code.as_ref().map(|code| write!(line, ",\"code\":{}", json(code)));
+        }
+        line.push_str("}\n");
+        if !self.tell(&line) && !held {
+            say_from_guard("rampart: the program was stopped before it used the page\n");
+        }
+    }
+
+    /// The guard cannot go on, for this reason, and the program is stopped.
+    pub fn cannot_go_on(&self, why: &str) {
+        if !self.tell(&format!("{{\"event\":\"guard_failed\",\"at\":{},\"why\":{}}}\n", now(), json(why))) {
+            say_from_guard(&format!(
+                "rampart: process {} is stopped: its guard cannot go on: {why}\n",
+                std::process::id()
+            ));
+        }
+    }
+
+    /// Where all this is.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
+    /// Who read what is told is gone.
+    pub fn nobody_reads(&self) {
+        self.alone.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether somebody reads what is told.
+    pub fn is_read(&self) -> bool {
+        self.events.is_some() && !self.alone.load(Ordering::Relaxed)
+    }
+
+    /// Whether those whom [`Shared::stops`] told that the program is held have done what they wanted, or are gone: until then they keep a
+    /// file locked.
+    pub fn has_answer(&self) -> bool {
+        self.checkpoint.as_ref().is_none_or(|file| file.try_lock_shared().is_ok())
+    }
+
+    /// Whether this process has given up the rights that it began with, and cannot take them back.
+    pub fn gave_up_rights(&self) -> bool {
+        let [mut real, mut effective, mut saved] = [0; 3];
+        // SAFETY: three places of ours.
+        let known = unsafe { libc::getresuid(&raw mut real, &raw mut effective, &raw mut saved) } == 0;
+        known && [real, effective, saved].iter().all(|&user| user != self.user.as_raw())
+    }
+
+    /// In a thread of the guard: nothing more is told to those who keep what is told, even by somebody who gets hold of the file.
+    pub fn tell_no_more(&self) -> rustix::io::Result<()> {
+        self.nobody_reads();
+        let Some(events) = &self.events else { return Ok(()) };
+        let nowhere = open("/dev/null", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+        // SAFETY: two files of this table; the number stays that of an open file, as its owner expects.
+        let done = unsafe { libc::dup3(nowhere.as_raw_fd(), events.as_raw_fd(), libc::O_CLOEXEC) };
+        if done < 0 {
+            Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::BADF))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// Microseconds since 1970.
+fn now() -> u64 {
+    SystemClock.now().micros()
+}
+
+/// Text as a string of JSON.
+fn json(text: &str) -> String {
+    let mut quoted = String::from('"');
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => quoted.extend(['\\', letter]),
+            control if control.is_control() => {
+                let _ = write!(quoted, "\\u{:04x}", u32::from(control));
+            }
+            other => quoted.push(other),
+        }
+    }
+    quoted + "\""
+}
+
+fn mapped(path: &Path) -> Option<&'static Counts> {
+    let file = created(path, OFlags::empty())?;
+    // A write to a page of a file that has no room on its disk ends a process by SIGBUS.
+    match fallocate(&file, FallocateFlags::empty(), 0, Counts::BYTES as u64) {
+        Err(Errno::OPNOTSUPP) => ftruncate(&file, Counts::BYTES as u64).ok()?,
+        allocated => allocated.ok()?,
+    }
+    // SAFETY: a new mapping where the kernel chooses, of a file that is long enough.
+    let memory =
+        unsafe { mmap(ptr::null_mut(), Counts::BYTES, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0) };
+    // SAFETY: it is of the right size, aligned to a page and never unmapped; counters are atomic, and any bytes are good ones.
+    memory.ok().map(|memory| unsafe { &*memory.cast::<Counts>() })
+}
+
+/// Evidence as an object of JSON.
+fn evidence(seen: &Evidence) -> String {
+    let Evidence { at, line, expected, found, reread, test, element, background } = seen;
+    let [expected, found, reread] = [expected, found, reread].map(|data| format!("{:?}", data.0));
+    let (at, test, background) = (at.micros(), json(test), json(background));
+    format!(
+        "{{\"at\":{at},\"line\":{line},\"expected\":{expected},\"found\":{found},\"reread\":{reread},\"test\":{test},\
+         \"element\":{element},\"background\":{background}}}"
+    )
+}
+
+/// Which page, and where it begins: in bytes from the start of the range, and where the program knows it.
+struct Place {
+    page: PageIndex,
+    address: Option<usize>,
+}
+
+/// As members of an object of JSON.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, ",\"page\":{},\"offset\":{}", self.page.0, self.page.0 * FRAME_BYTES)?;
+        self.address.map_or(Ok(()), |address| write!(f, ",\"address\":{address}"))
+    }
+}
+
+/// A trouble as a line of JSON, of a page that was allocated there.
+fn line(at: u64, trouble: &Trouble, place: &Place, site: Option<&str>) -> String {
+    let Trouble { frame, outcome, .. } = trouble;
+    let (name, bits) = match outcome {
+        Outcome::Intact => ("transient", 0),
+        Outcome::CodesWrong => ("codes_wrong", 0),
+        Outcome::Corrected(correction) => ("corrected", correction.flipped.count()),
+        Outcome::Uncorrectable => ("uncorrectable", 0),
+    };
+    let mut line = format!("{{\"event\":\"{name}\",\"at\":{at}{place}");
+    if let Some(frame) = frame {
+        let _ = write!(line, ",\"frame\":{}", frame.number());
+    }
+    if bits > 0 {
+        let _ = write!(line, ",\"bits\":{bits}");
+    }
+    if let Some(site) = site {
+        let _ = write!(line, ",\"site\":{}", json(site));
+    }
+    line.push_str("}\n");
+    line
+}
+
+impl Witness for Shared {
+    fn trouble(&self, trouble: &Trouble) {
+        let is_beyond = trouble.outcome == Outcome::Uncorrectable;
+        let site = if is_beyond { site(trouble.page) } else { None };
+        let told = self.tell(&line(now(), trouble, &self.place(trouble.page), site.as_deref()));
+        if is_beyond && !told {
+            let site = site.as_deref().unwrap_or("an unknown place");
+            let frame =
+                trouble.frame.map_or_else(|| "a frame that is unknown".to_owned(), |frame| format!("frame {frame}"));
+            say_from_guard(&format!(
+                "rampart: memory changed beyond correction: page {} of the heap, in {frame}, allocated at {site}\n",
+                trouble.page.0
+            ));
+        }
+    }
+
+    fn lost(&self, block: rampart_guard::BlockIndex, why: &Refusal) {
+        self.tell(&format!("{{\"event\":\"lost\",\"at\":{},\"block\":{}}}\n", now(), block.0));
+        say_from_guard(&format!("rampart: memory cannot be given to the program: {why}\n"));
+    }
+
+    fn unlocked(&self, access: Access) {
+        if let Some(accesses) = &self.accesses {
+            accesses.note(access);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use rampart_memory::{LineData, Timestamp};
+
+    #[test]
+    fn a_trouble_is_one_line_of_json() {
+        let trouble = Trouble { page: PageIndex(3), frame: Frame::new(16), outcome: Outcome::Uncorrectable };
+        let place = Place { page: trouble.page, address: Some(65_536) };
+        let told = line(7, &trouble, &place, Some("/bin/job+0x10"));
+        let start = "{\"event\":\"uncorrectable\",\"at\":7,\"page\":3,\"offset\":12288";
+        assert_eq!(told, format!("{start},\"address\":65536,\"frame\":16,\"site\":\"/bin/job+0x10\"}}\n"));
+        let nameless = Trouble { frame: None, outcome: Outcome::CodesWrong, ..trouble };
+        let told = line(7, &nameless, &Place { address: None, ..place }, None);
+        assert_eq!(told, "{\"event\":\"codes_wrong\",\"at\":7,\"page\":3,\"offset\":12288}\n");
+    }
+
+    #[test]
+    fn evidence_is_read_back_as_it_was() {
+        let data = |word| LineData([word, 0, 0, 0, 0, 0, 0, u64::MAX]);
+        let seen = Evidence {
+            at: Timestamp::from_micros(5),
+            line: 63,
+            expected: data(0),
+            found: data(1),
+            reread: data(2),
+            test: "{⇕(w0); ⇑(r0)}".to_owned(),
+            element: 1,
+            background: "a \"name\"".to_owned(),
+        };
+        assert_eq!(serde_json::from_str::<Evidence>(&evidence(&seen)).unwrap(), seen);
+    }
+
+    #[test]
+    fn names_of_files_are_quoted() {
+        assert_eq!(json("a\"b\\c\n"), "\"a\\\"b\\\\c\\u000a\"");
+    }
+}

@@ -1,0 +1,136 @@
+//! What the keeper writes down while the program runs: counts over time, and what was unlocked when.
+//!
+//! `RAMPART_GUARD_RECORD` says which, as `samples`, `accesses` or `samples,accesses`; the files are in the folder that
+//! `RAMPART_GUARD_STATE` names, in the form of [`rampart_guard::journal`].
+
+use std::env;
+use std::path::Path;
+
+use rampart_guard::accesses::{Access, Buffer};
+use rampart_guard::journal::{HEADER_BYTES, Header, Kind};
+use rampart_guard::samples::{Pace, Sample};
+use rampart_memory::Timestamp;
+use rustix::fd::OwnedFd;
+use rustix::fs::OFlags;
+use rustix::io::pwrite;
+
+use super::folder::{self, created};
+
+/// Unlockings that are noted until the keeper writes them down, at most: at the rate of the fastest faults, some tens of milliseconds.
+pub const ACCESSES_AT_ONCE: usize = 1 << 14;
+
+/// Unlockings that are written down for a process, at most: 64 MiB.
+const MOST_ACCESSES: u64 = 1 << 22;
+
+/// Samples that are written down, at most: more than in a thousand years.
+const MOST_SAMPLES: u64 = 1 << 17;
+
+/// Whether the environment asks for this.
+pub fn is_wanted(what: &str) -> bool {
+    let all = env::var("RAMPART_GUARD_RECORD").unwrap_or_default();
+    folder::folder().is_some() && all.split(',').any(|wanted| wanted == what)
+}
+
+/// The journals of this process.
+#[derive(Default)]
+pub struct Recorder {
+    samples: Option<Journal>,
+    pace: Pace,
+    accesses: Option<Journal>,
+    taken: Vec<Access>,
+}
+
+impl Recorder {
+    /// Those that the environment asks for. Each program that a process executes has its own.
+    pub fn from_environment(now: Timestamp) -> Self {
+        let folder = folder::folder();
+        let journal = |what, kind, most| {
+            let folder = folder.as_ref().filter(|_| is_wanted(what))?;
+            let name = format!("{}-{}.{what}", std::process::id(), now.micros());
+            Journal::create(&folder.join(name), kind, most)
+        };
+        let accesses = journal("accesses", Kind::Accesses, MOST_ACCESSES);
+        let taken = Vec::with_capacity(if accesses.is_some() { ACCESSES_AT_ONCE } else { 0 });
+        Self { samples: journal("samples", Kind::Samples, MOST_SAMPLES), pace: Pace::default(), accesses, taken }
+    }
+
+    /// Writes down what is due.
+    pub fn step(&mut self, now: Timestamp, sample: impl FnOnce() -> Sample, accesses: Option<&Buffer>) {
+        if self.pace.is_due(now) {
+            self.write(sample, accesses);
+        } else if let Some(accesses) = accesses.filter(|accesses| accesses.is_filling()) {
+            self.write_accesses(accesses);
+        }
+    }
+
+    /// Writes down all that there is.
+    pub fn write(&mut self, sample: impl FnOnce() -> Sample, accesses: Option<&Buffer>) {
+        if let Some(samples) = &mut self.samples {
+            samples.append(&[sample().to_words()], 0);
+        }
+        if let Some(accesses) = accesses {
+            self.write_accesses(accesses);
+        }
+    }
+
+    fn write_accesses(&mut self, accesses: &Buffer) {
+        let Some(journal) = &mut self.accesses else { return };
+        let lost = accesses.take(&mut self.taken);
+        let records: Vec<_> = self.taken.drain(..).map(Access::to_words).collect();
+        if lost > 0 || !records.is_empty() {
+            journal.append(&records, lost);
+        }
+    }
+}
+
+/// A file that grows by whole records.
+struct Journal {
+    file: OwnedFd,
+    header: Header,
+    most: u64,
+}
+
+impl Journal {
+    fn create(path: &Path, kind: Kind, most: u64) -> Option<Self> {
+        let header = Header { kind, process: std::process::id(), records: 0, lost: 0 };
+        let mut journal = Self { file: created(path, OFlags::TRUNC)?, header, most };
+        journal.append::<0>(&[], 0);
+        Some(journal)
+    }
+
+    /// The records first and their number after: what is counted is there, whenever the process ends. Where there is no room, they
+    /// count as lost: a full disk is no reason to stop the program.
+    fn append<const N: usize>(&mut self, records: &[[u64; N]], lost: u64) {
+        let header = &mut self.header;
+        header.lost += lost;
+        let room = usize::try_from(self.most - header.records).unwrap_or(usize::MAX);
+        let (kept, beyond) = records.split_at(records.len().min(room));
+        let bytes: Vec<u8> = kept.as_flattened().iter().flat_map(|word| word.to_le_bytes()).collect();
+        let place = HEADER_BYTES as u64 + header.records * header.kind.words() as u64 * 8;
+        let whole = bytes.is_empty() || pwrite(&self.file, &bytes, place) == Ok(bytes.len());
+        header.records += if whole { kept.len() as u64 } else { 0 };
+        header.lost += if whole { beyond.len() as u64 } else { records.len() as u64 };
+        let _ = pwrite(&self.file, &header.to_bytes(), 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use rampart_guard::journal::sections;
+
+    #[test]
+    fn a_journal_grows_by_whole_records_and_counts_what_it_has_no_room_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("1.accesses");
+        let mut journal = Journal::create(&path, Kind::Accesses, 3).unwrap();
+        journal.append(&[[1, 2], [3, 4]], 5);
+        journal.append(&[[5, 6], [7, 8]], 0);
+        let bytes = std::fs::read(&path).unwrap();
+        let sections = sections(&bytes, Kind::Accesses).unwrap();
+        assert_eq!((sections[0].header.records, sections[0].header.lost), (3, 6));
+        let records: Vec<Vec<u64>> = sections[0].records().map(Iterator::collect).collect();
+        assert_eq!(records, [[1, 2], [3, 4], [5, 6]]);
+    }
+}

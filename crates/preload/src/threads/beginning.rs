@@ -1,0 +1,174 @@
+//! How the threads of the guard are started.
+
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::{self, Thread};
+
+use rampart_guard::{Guard, Knobs, Layout, PageIndex, Span};
+use rampart_linux::userfaultfd::Stop;
+use rampart_linux::{SteadyClock, vault};
+use rampart_memory::{Bytes, Clock as _};
+use rustix::process::{Resource, getrlimit};
+
+use crate::convert::as_vault;
+use crate::engines::interface::GuardedMemory;
+use crate::frames::known_bad::Known;
+use crate::frames::suspects::Suspects;
+use crate::heap::private::Outside;
+use crate::reporting::liveness::Server;
+use crate::reporting::published::Shared;
+use crate::reporting::recorder::Recorder;
+
+use super::descriptors;
+use super::ending;
+use super::injector::MadeUp;
+use super::last_thread::Program;
+use super::live::Live;
+use super::placement::Beside;
+use super::request_slot::Desk;
+use super::signal_mask::Signals;
+use super::unregistered::Uncounted;
+
+/// What was used of a range before there was a guard.
+#[derive(Clone, Debug, Default)]
+pub struct Used {
+    /// So much from its start on.
+    pub bytes: Bytes,
+    /// Pages that were left to the program for good.
+    pub left: Vec<Span>,
+}
+
+impl Live {
+    /// Adopts what was used of the range, and starts the threads.
+    pub fn begin(
+        memory: &'static dyn GuardedMemory,
+        layout: Layout,
+        knobs: Knobs,
+        used: Used,
+    ) -> Result<&'static Self, String> {
+        // The C library allocates what belongs to a new thread in the thread that starts it.
+        let outside = Outside::enter().map_err(|error| error.to_string())?;
+        let signals = Signals::block_all();
+        let (answer, answers) = channel();
+        let handler = spawn("rampart-handler", move || {
+            let begun = Self::begin_here(memory, layout, knobs, &used);
+            let live = begun.as_ref().ok().copied();
+            // Who started it waits for it.
+            answer.send(begun).expect("somebody waits");
+            if let Some(live) = live {
+                live.handle()
+            }
+        });
+        drop(signals);
+        handler?;
+        let begun = answers.recv().map_err(|_| "its thread ended".to_owned())?;
+        drop(outside);
+        begun
+    }
+
+    /// In the thread that is to be the handler: the files are its own, and the keeper's.
+    fn begin_here(
+        memory: &'static dyn GuardedMemory,
+        layout: Layout,
+        knobs: Knobs,
+        used: &Used,
+    ) -> Result<&'static Self, String> {
+        descriptors::take_own_table().map_err(|error| error.to_string())?;
+        memory.open().map_err(|error| error.to_string())?;
+        keep_room(memory.bytes());
+        let shared: &'static Shared = Box::leak(Box::new(Shared::new()));
+        let known: &'static Known = Box::leak(Box::new(Known::begin(shared.folder(), shared.counts)?));
+        let pool = memory.pool(shared, known)?;
+        shared.set_addresses(Box::new(|page| memory.address(page)));
+        let clock: &'static SteadyClock = Box::leak(Box::new(SteadyClock::default()));
+        let suspects = Suspects::from_environment(shared, known)?;
+        let engine = memory.engine(pool, known, Arc::clone(&suspects));
+        let guard = Guard::new(engine, layout, knobs, shared.counts, shared, clock);
+        let live: &'static Self = Box::leak(Box::new(Self {
+            guard,
+            shared,
+            known,
+            suspects,
+            recorder: Mutex::new(Recorder::from_environment(clock.now())),
+            memory,
+            clock: *clock,
+            stop: Stop::new().map_err(|error| error.to_string())?,
+            keeper: OnceLock::new(),
+            keeper_id: OnceLock::new(),
+            desk: Desk::default(),
+            paused: AtomicU32::new(0),
+            rests_until: Mutex::default(),
+            held: AtomicBool::new(false),
+            wanted: Mutex::new(None),
+        }));
+        // Not in the keeper's thread: a program may bring a `getenv` of its own, which looks into the heap.
+        let (errors, server) = (MadeUp::from_environment(), Server::from_environment(shared.folder()));
+        let program = Program::of_this_process(if pool.is_some() { 3 } else { 2 });
+        // A new thread allocates before it can say that it is the guard's; only then may memory be taken away.
+        let (ready, readiness) = channel();
+        let keeper = spawn("rampart-keeper", move || {
+            Beside::is_keeper(&live.keeper_id);
+            ready.send(()).expect("somebody waits");
+            live.keep(errors, server, program);
+        })?;
+        readiness.recv().map_err(|_| "its thread ended".to_owned())?;
+        live.keeper.set(keeper).expect("there is one keeper");
+        if let Some(pool) = pool {
+            let (ready, readiness) = channel();
+            pool.set_tester(spawn("rampart-tester", move || {
+                ready.send(()).expect("somebody waits");
+                live.test_frames(pool);
+            })?);
+            readiness.recv().map_err(|_| "its thread ended".to_owned())?;
+        }
+        let left: Vec<_> = used.left.iter().map(|span| as_vault(*span)).collect();
+        memory.arm(used.bytes, &left).map_err(|error| error.to_string())?;
+        memory.keep_from_children(&left).map_err(|error| error.to_string())?;
+        live.adopt(used)?;
+        Ok(live)
+    }
+
+    /// Blocks of which a page was used before there was a guard.
+    fn adopt(&self, used: &Used) -> Result<(), String> {
+        used.left.iter().for_each(|span| self.guard.adopt_left(*span));
+        let Some(pages) = vault::Span::new(0, used.bytes.frames()) else { return Ok(()) };
+        let mut last = None;
+        let mut adopt = |page| {
+            let block = self.guard.layout().block_of(PageIndex(page)).expect("what is used is in the range");
+            if last != Some(block) {
+                self.guard.adopt(block, self.clock.now());
+                last = Some(block);
+            }
+        };
+        self.memory.each_used(pages, &mut adopt).map_err(|error| error.to_string())
+    }
+}
+
+/// Where the process may have so many addresses and no more, the guard takes its own before the program has the last: for the codes of a
+/// range, a thirty-second of it, and for what it works with.
+fn keep_room(range: Bytes) {
+    if let Some(limit) = getrlimit(Resource::As).current {
+        let room = usize::try_from((range.get() + limit) / 32).unwrap_or(0).min(64 << 20);
+        let mut kept = Vec::<u8>::new();
+        // What was allocated once stays in the guard's arena. Without it the guard may be out of memory before the program is.
+        let _ = kept.try_reserve_exact(room);
+        std::hint::black_box(kept.as_ptr());
+    }
+}
+
+/// Starts a thread of the guard, which ends the process if it fails: somebody waits for it.
+fn spawn(name: &'static str, work: impl FnOnce() + Send + 'static) -> Result<Thread, String> {
+    let thread = thread::Builder::new().name(name.to_owned()).stack_size(256 << 10).spawn(move || {
+        // As long as the process.
+        std::mem::forget(Outside::enter().expect("the guard has few threads"));
+        let _uncounted = Uncounted::enter();
+        // It reads locked pages, and is told so of one that the hardware gave up.
+        Signals::take(libc::SIGBUS);
+        if let Err(why) = panic::catch_unwind(AssertUnwindSafe(work)) {
+            ending::failed(name, why.as_ref());
+        }
+    });
+    thread.map(|thread| thread.thread().clone()).map_err(|error| format!("cannot start a thread: {error}"))
+}

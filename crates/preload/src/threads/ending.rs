@@ -1,0 +1,84 @@
+//! How a guarded process ends: by itself, or since the program must not see a page.
+
+#![allow(unsafe_code, reason = "ends the process by a call of the C library")]
+
+use std::any::Any;
+use std::sync::atomic::Ordering;
+use std::thread;
+
+use rampart_guard::OnError;
+use rampart_memory::Clock as _;
+
+use crate::messages::say_from_guard;
+use crate::reporting::fault_context::Wanted;
+
+use super::live::{Live, NAP};
+
+/// The exit code of a process that is stopped: a page is beyond correction, or the guard cannot go on.
+pub const STOPPED: i32 = 86;
+
+/// A thread of the guard panicked, outside of what it holds: ends the process.
+pub(super) fn failed(thread: &str, why: &(dyn Any + Send)) -> ! {
+    let text = why.downcast_ref::<&str>().copied().or_else(|| why.downcast_ref::<String>().map(String::as_str));
+    let why = text.unwrap_or("it does not say why");
+    say_from_guard(&format!("rampart: process {} is stopped: {thread} failed: {why}\n", std::process::id()));
+    // SAFETY: it ends the process and runs nothing of the program's.
+    unsafe { libc::_exit(STOPPED) }
+}
+
+impl Live {
+    /// The end of a program that wanted a page beyond correction and is to be saved first: all that is good is opened, and nothing is locked,
+    /// until that is done.
+    pub(super) fn wait_for_checkpoint(&self) -> ! {
+        self.guard.open_all(self.clock.now());
+        self.shared.stops(true, self.wanted.lock().expect("no panic").as_ref());
+        while !self.shared.has_answer() {
+            thread::sleep(NAP);
+        }
+        self.end_process()
+    }
+
+    /// The last records.
+    pub(super) fn write_down(&self) {
+        let sample = self.guard.sample(self.clock.now());
+        self.recorder().write(|| sample, self.shared.accesses.as_ref());
+    }
+
+    /// The program must not see a page that a thread of it wants: ends the process, at once or by the keeper as soon as what can be saved was.
+    /// In the latter case other pages are served meanwhile.
+    pub(super) fn stop(&self, wanted: Option<Wanted>) {
+        let is_first = {
+            let mut first = self.wanted.lock().expect("no panic");
+            let is_first = !self.held.load(Ordering::Acquire);
+            if is_first {
+                *first = wanted;
+            }
+            is_first
+        };
+        if self.guard.on_error() != OnError::Checkpoint || !self.shared.is_read() {
+            self.end_process();
+        }
+        if is_first {
+            self.held.store(true, Ordering::Release);
+            self.unpark_keeper();
+        }
+    }
+
+    /// The guard cannot serve the program any more, which would wait for ever: ends the process, and says why.
+    pub(super) fn cannot_go_on(&self, why: &str) -> ! {
+        self.shared.cannot_go_on(why);
+        self.exit()
+    }
+
+    fn end_process(&self) -> ! {
+        self.shared.stops(false, self.wanted.lock().expect("no panic").as_ref());
+        self.exit()
+    }
+
+    /// Ends the process, of which what was done so far is written down.
+    pub(super) fn exit(&self) -> ! {
+        self.write_down();
+        // SAFETY: it ends the process and runs nothing of the program's.
+        unsafe { libc::_exit(STOPPED) }
+    }
+}

@@ -1,0 +1,59 @@
+//! Memory that is made to err: at a rate, from a seed, bits of locked pages flip, or the hardware gives such pages up.
+//!
+//! `RAMPART_GUARD_INJECT=flip,every=1000,seed=3`, in microseconds, has a bit flip each millisecond; `poison` instead of `flip` has a page
+//! given up.
+
+use std::env;
+use std::time::{Duration, Instant};
+
+use rampart_guard::{Guard, GuardEngine, PageIndex};
+
+/// Errors in one step of the keeper, at most.
+const MOST_ERRORS: u128 = 64;
+
+/// What errs, and when.
+pub struct MadeUp {
+    /// Whole pages are given up; else bits flip.
+    poison: bool,
+    every: Duration,
+    last: Instant,
+    state: u64,
+}
+
+impl MadeUp {
+    /// As `RAMPART_GUARD_INJECT` has it, if it is set.
+    pub fn from_environment() -> Option<Self> {
+        let text = env::var("RAMPART_GUARD_INJECT").ok()?;
+        let of = |name: &str| text.split(',').find_map(|part| part.strip_prefix(name)?.strip_prefix('=')?.parse().ok());
+        let every = Duration::from_micros(of("every")?).max(Duration::from_micros(1));
+        let poison = text.starts_with("poison,");
+        Some(Self { poison, every, last: Instant::now(), state: of("seed").unwrap_or(1) })
+    }
+
+    /// SplitMix64 (Steele, Lea and Flood, 2014).
+    fn random(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.state ^ self.state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    /// Those that are due, but for what the keeper has no time for.
+    pub fn err(&mut self, guard: &Guard<'_, impl GuardEngine + ?Sized>) {
+        let due = self.last.elapsed().as_nanos() / self.every.as_nanos();
+        if due == 0 {
+            return;
+        }
+        self.last = Instant::now();
+        for _ in 0..due.min(MOST_ERRORS) {
+            // What would err in what is open does not.
+            let page = PageIndex(self.random() % guard.used_pages().max(1));
+            if self.poison {
+                guard.inject_loss(page);
+            } else {
+                let bit = self.random() % 32768;
+                guard.inject(page, &[u32::try_from(bit).expect("a bit of a page")]);
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! A guard that works: what its threads share.
+
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+use rampart_guard::Guard;
+use rampart_linux::SteadyClock;
+use rampart_linux::userfaultfd::Stop;
+use rampart_memory::Clock as _;
+use rustix::thread::Pid;
+
+use crate::engines::interface::{GuardedMemory, ProcessEngine};
+use crate::frames::known_bad::Known;
+use crate::frames::suspects::Suspects;
+use crate::reporting::fault_context::Wanted;
+use crate::reporting::published::Shared;
+use crate::reporting::recorder::Recorder;
+
+use super::request_slot::Desk;
+
+/// How long the keeper sleeps if nothing is due; then it adds up averages.
+pub(super) const NAP: Duration = Duration::from_millis(50);
+
+/// A guard that works.
+pub struct Live {
+    pub(super) guard: Guard<'static, dyn ProcessEngine>,
+    pub(super) shared: &'static Shared,
+    pub(super) known: &'static Known,
+    pub(super) suspects: Arc<Suspects>,
+    pub(super) recorder: Mutex<Recorder>,
+    pub(super) memory: &'static dyn GuardedMemory,
+    pub(super) clock: SteadyClock,
+    pub(super) stop: Stop,
+    pub(super) keeper: OnceLock<Thread>,
+    pub(super) keeper_id: OnceLock<Pid>,
+    pub(super) desk: Desk,
+    /// While it is not 0, nothing is locked.
+    pub(super) paused: AtomicU32,
+    /// And until then.
+    pub(super) rests_until: Mutex<Option<Instant>>,
+    /// The program wanted a page beyond correction, and waits until it is saved.
+    pub(super) held: AtomicBool,
+    /// The page, where that is known.
+    pub(super) wanted: Mutex<Option<Wanted>>,
+}
+
+impl Live {
+    pub(super) fn wake_keeper(&self) {
+        if self.guard.is_busy(self.clock.now()) {
+            self.unpark_keeper();
+        }
+    }
+
+    pub(super) fn unpark_keeper(&self) {
+        self.keeper.get().expect("a guard that works has a keeper").unpark();
+    }
+
+    pub(super) fn recorder(&self) -> MutexGuard<'_, Recorder> {
+        self.recorder.lock().expect("no panic")
+    }
+}

@@ -1,0 +1,87 @@
+//! The maintenance thread: what is done beside the answers to faults.
+//!
+//! It locks what is due and makes its codes, does what the program's threads ask ([`super::requests`]), tests suspect frames again, and
+//! looks after who started the program and whether the program has ended.
+
+use std::sync::atomic::Ordering;
+use std::thread;
+
+use rampart_memory::Clock as _;
+
+use crate::messages::say_from_guard;
+use crate::reporting::liveness::{Server, Sight};
+
+use super::injector::MadeUp;
+use super::last_thread::Program;
+use super::live::{Live, NAP};
+
+impl Live {
+    /// Does what it is asked, and locks what is due, until the process ends.
+    pub(super) fn keep(&self, mut errors: Option<MadeUp>, mut server: Server, mut program: Program) {
+        while !self.held.load(Ordering::Acquire) {
+            self.look_at(&mut server);
+            self.look_at_program(&mut program);
+            self.desk.serve(|request| self.grant(request));
+            self.suspects.look();
+            let rests = self.rests();
+            let idle = if rests { NAP } else { self.guard.keep(self.clock.now()).unwrap_or(NAP) };
+            if let Some(errors) = errors.as_mut().filter(|_| !rests) {
+                errors.err(&self.guard);
+            }
+            self.recorder().step(
+                self.clock.now(),
+                || self.guard.sample(self.clock.now()),
+                self.shared.accesses.as_ref(),
+            );
+            if !idle.is_zero() {
+                thread::park_timeout(idle.min(NAP));
+            }
+        }
+        self.wait_for_checkpoint();
+    }
+
+    /// In the keeper's thread: does what the server has for its guards, or what is to be done without it.
+    fn look_at(&self, server: &mut Server) {
+        // Asked of the kernel only where something is said: the keeper is here at each of its steps.
+        let process = std::process::id;
+        match server.look() {
+            Sight::Nothing => {}
+            // A process that gave up its rights may not read the list any more.
+            Sight::Lives if !self.shared.is_read() => {}
+            Sight::Lives => {
+                if let Err(why) = self.known.refresh() {
+                    say_from_guard(&format!(
+                        "rampart: process {} is not told which frames are bad: {why}\n",
+                        process()
+                    ));
+                }
+            }
+            Sight::Ended | Sight::Died if server.is_required => {
+                say_from_guard(&format!(
+                    "rampart: `rampart run` is gone: process {} is stopped, since --require-server was given\n",
+                    process()
+                ));
+                self.exit();
+            }
+            Sight::Ended => self.shared.nobody_reads(),
+            Sight::Died => {
+                self.shared.nobody_reads();
+                let folder = server.folder.display();
+                say_from_guard(&format!(
+                    "rampart: `rampart run` has died: process {} goes on under guard, but no bad frame goes on the map; what \
+                     its guard tells stays in {folder}\n",
+                    process()
+                ));
+            }
+        }
+    }
+
+    /// In the keeper's thread: ends the process where no thread of the program is left.
+    fn look_at_program(&self, program: &mut Program) {
+        if let Some(status) = program.look() {
+            self.guard.verify_all();
+            self.write_down();
+            status.end()
+        }
+    }
+}

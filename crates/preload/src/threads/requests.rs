@@ -1,0 +1,245 @@
+//! What the program's threads want of the guard.
+//!
+//! What needs an open file, they ask of the keeper and wait ([`super::request_slot`]); the rest they do themselves.
+
+use std::num::NonZero;
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use rampart_guard::{Counter, PageIndex, Served, Span};
+use rampart_linux::vault;
+use rampart_memory::{Clock as _, FRAME_BYTES};
+
+use crate::convert::as_vault;
+use crate::messages::say_from_guard;
+
+use super::live::Live;
+use super::request_slot::Request;
+use super::signal_mask::Signals;
+
+/// Why a process ends rather than that a child of it might read zeros.
+const KEPT: &str = "the memory under guard cannot be kept from children";
+
+/// How long nothing is locked for a child that is about to execute a program.
+const WHILE: Duration = Duration::from_secs(5);
+
+impl Live {
+    /// In the keeper's thread, which has the files that this may want.
+    pub(super) fn grant(&self, request: Request) {
+        let now = self.clock.now();
+        let served = match request {
+            Request::TellNoMore => {
+                self.tell_no_more();
+                Served::GoesOn
+            }
+            Request::OpenAll => {
+                self.paused.fetch_add(1, Ordering::AcqRel);
+                let began = Instant::now();
+                let served = self.guard.open_all(now);
+                if let Err(why) = self.memory.split() {
+                    // A child that had the same memory as its parent would change it.
+                    say_from_guard(&format!(
+                        "rampart: no copy of the memory under guard can be made for a child: {why}\n"
+                    ));
+                    self.exit();
+                }
+                self.guard.waited(began.elapsed());
+                served
+            }
+            // A page beyond correction stays locked, and does not keep the process from ending as it does.
+            Request::OpenForDump => {
+                self.paused.fetch_add(1, Ordering::AcqRel);
+                self.guard.open_all(now);
+                Served::GoesOn
+            }
+            Request::OpenForGood => {
+                self.paused.fetch_add(1, Ordering::AcqRel);
+                self.guard.open_all(now)
+            }
+            Request::OpenForAWhile => {
+                *self.rests_until.lock().expect("no panic") = Some(Instant::now() + WHILE);
+                self.guard.open_all(now)
+            }
+            Request::Zero(span) => self.guard.zero(span, now),
+            Request::Leave(span) => self.guard.leave(span, now),
+            Request::Hold(span) => self.guard.hold(span, now),
+            Request::End(why) => {
+                say_from_guard(&format!("rampart: {why}, since the kernel refuses: the program is stopped\n"));
+                self.exit()
+            }
+            // The process ends: from here on nothing is locked, and no memory is made to err that nobody would look at.
+            Request::VerifyAll => {
+                self.paused.fetch_add(1, Ordering::AcqRel);
+                self.guard.verify_all();
+                self.write_down();
+                Served::GoesOn
+            }
+        };
+        if served == Served::Stop {
+            self.stop(None);
+            self.wait_for_checkpoint();
+        }
+    }
+
+    /// In a thread of the program's: returns once the keeper has done it.
+    fn ask(&self, request: Request) {
+        // A handler of the program's that asked as well would wait for the thread that it interrupted.
+        let _signals = Signals::block_all();
+        self.desk.ask(request, || self.unpark_keeper());
+    }
+
+    /// In a thread of the guard that reads what is locked, and holds no lock but that of a block: the page there was given up by the
+    /// hardware.
+    pub fn lost(&self, address: usize) -> bool {
+        let Some((page, frame)) = self.guard.engine().replace_lost(address) else { return false };
+        self.shared.lost_page(page, frame);
+        true
+    }
+
+    /// Opens everything, so that a child can be forked, and locks nothing until [`Live::go_on`].
+    pub fn open_all(&self, left: &[Range<usize>]) {
+        self.ask(Request::OpenAll);
+        if self.memory.give_to_children(&self.pages_at(left)).is_err() {
+            self.ask(Request::End("a child cannot be given the memory under guard"));
+        }
+    }
+
+    /// Opens everything that is good before a core dump is written, and locks nothing more.
+    pub fn unlock_for_dump(&self) {
+        self.ask(Request::OpenForDump);
+    }
+
+    /// Opens everything, and locks nothing more.
+    pub fn unlock_for_good(&self) {
+        self.ask(Request::OpenForGood);
+    }
+
+    /// Opens everything for a child that is about to execute a program, and locks nothing until it will have.
+    pub fn unlock_for_a_while(&self) {
+        self.ask(Request::OpenForAWhile);
+    }
+
+    /// In the keeper's thread: whether nothing is to be locked now.
+    pub(super) fn rests(&self) -> bool {
+        let mut until = self.rests_until.lock().expect("no panic");
+        *until = until.filter(|until| *until > Instant::now());
+        until.is_some() || self.paused.load(Ordering::Acquire) > 0
+    }
+
+    /// Ends what [`Live::open_all`] began.
+    pub fn go_on(&self, left: &[Range<usize>]) {
+        // Before anything is locked: a child that nobody announces must not read zeros.
+        if self.memory.keep_from_children(&self.pages_at(left)).is_err() {
+            self.ask(Request::End(KEPT));
+        }
+        self.paused.fetch_sub(1, Ordering::AcqRel);
+        self.wake_keeper();
+    }
+
+    fn pages_at(&self, left: &[Range<usize>]) -> Vec<vault::Span> {
+        left.iter().filter_map(|left| self.memory.pages_at(left.clone())).collect()
+    }
+
+    /// Pages that the program changed are the guard's again.
+    pub fn keep_from_children(&self, span: Span) {
+        if self.memory.take_from_children(as_vault(span)).is_err() {
+            self.ask(Request::End(KEPT));
+        }
+    }
+
+    /// A child is not guarded.
+    pub fn count_left_child(&self) {
+        self.shared.counts.add(Counter::LeftChildren, 1);
+    }
+
+    /// The content of so many pages is not needed. `false`: it stays.
+    pub fn forget(&self, first: u64, pages: u64) -> bool {
+        let Some(count) = NonZero::new(pages) else { return true };
+        // A handler of the program's that touches the block would wait for the thread that it interrupted.
+        let _signals = Signals::block_all();
+        self.guard.forget(Span { first: PageIndex(first), count })
+    }
+
+    /// Whole blocks are the guard's again, with nothing in them.
+    pub fn take_back(&self, span: Span) {
+        let _signals = Signals::block_all();
+        assert!(self.guard.take_back(span), "whole blocks");
+    }
+
+    /// Bytes of a block.
+    pub fn block(&self) -> usize {
+        usize::try_from(self.guard.layout().block_bytes().get()).expect("a block has addresses")
+    }
+
+    /// So many bytes of mappings are guarded.
+    pub fn count_mapped(&self, bytes: usize) {
+        let (counts, pages) = (self.shared.counts, bytes as u64 / FRAME_BYTES);
+        counts.set(Counter::MostMapped, pages.max(counts.get(Counter::MostMapped)));
+    }
+
+    /// So many bytes of static data are guarded, and so many are not.
+    pub fn count_data(&self, guarded: usize, left: usize) {
+        let pages = |bytes: usize| bytes as u64 / FRAME_BYTES;
+        self.shared.counts.set(Counter::Data, pages(guarded));
+        self.shared.counts.set(Counter::LeftData, pages(left));
+    }
+
+    /// A mapping could not be guarded.
+    pub fn count_left_mapping(&self) {
+        self.shared.counts.add(Counter::LeftMappings, 1);
+    }
+
+    /// The program gives pages back by itself.
+    pub fn zero(&self, span: Span) {
+        self.ask(Request::Zero(span));
+    }
+
+    /// A system call is about to use pages, until [`Live::release`].
+    pub fn hold(&self, span: Span) {
+        let signals = Signals::block_all();
+        let held = self.guard.hold_open(span);
+        drop(signals);
+        if !held {
+            self.ask(Request::Hold(span));
+        }
+    }
+
+    /// Ends [`Live::hold`].
+    pub fn release(&self, span: Span) {
+        let _signals = Signals::block_all();
+        self.guard.release(span);
+    }
+
+    /// The program changes the mapping of pages by itself.
+    pub fn leave(&self, span: Span) {
+        self.ask(Request::Leave(span));
+    }
+
+    /// The program has changed its user. What is told by a process without the rights that it began with is not to be believed: whoever leads
+    /// it astray has no others.
+    pub fn user_changed(&self) {
+        if self.shared.is_read() && self.shared.gave_up_rights() {
+            self.ask(Request::TellNoMore);
+        }
+    }
+
+    fn tell_no_more(&self) {
+        let process = std::process::id();
+        match self.shared.tell_no_more() {
+            Ok(()) => say_from_guard(&format!(
+                "rampart: process {process} gives up the rights of its user: it stays under guard, but what is found there from now on is \
+                 said here only, and no frame of it goes on the map\n"
+            )),
+            Err(why) => {
+                say_from_guard(&format!("rampart: process {process} cannot give up what it tells: {why}\n"));
+                self.exit();
+            }
+        }
+    }
+
+    /// The end of the process: what is locked is verified once more, and nothing is locked any more.
+    pub fn end(&self) {
+        self.ask(Request::VerifyAll);
+    }
+}
