@@ -1,15 +1,16 @@
 //! `diagnostic-NAME`: an experiment of the thesis on the simulated machine, ours beside the thesis' numbers.
 
-use rampart_diagnostic::experiment::{self, Effort, Experiment};
+use rampart_studies::{Effort, Experiment};
 
 /// The names of all.
 pub fn names() -> String {
-    experiment::ALL.iter().map(|Experiment { name, .. }| *name).collect::<Vec<_>>().join(", ")
+    rampart_studies::ALL.iter().map(|Experiment { name, .. }| *name).collect::<Vec<_>>().join(", ")
 }
 
 /// Runs one.
 pub fn run(name: &str) -> Result<(), String> {
-    let experiment = experiment::find(name).ok_or_else(|| format!("no experiment {name}: there are {}", names()))?;
+    let experiment =
+        rampart_studies::find(name).ok_or_else(|| format!("no experiment {name}: there are {}", names()))?;
     println!("{}", experiment.run(&Effort::full(), &|_, _| {}));
     Ok(())
 }

@@ -1,69 +1,36 @@
 //! The online diagnostic: memory is tested while the machine works (000_fb6e5fb08980d1bc.txt, chapters 3 and 4).
 //!
 //! **Problem.** Memory fails while it is in use, and a tester that needs the machine for itself is never run. **Idea.** Test what is
-//! free, politely, and condemn what fails before a program is given it. **Why this way.** Decisions ([`polite`], [`ledger`])
-//! are pure functions of what was seen and of the time; [`Machine`] is the only way to Linux; [`session`] joins the two.
+//! free, politely, and condemn what fails before a program is given it. **Why this way.** Decisions ([`control`], [`machine::reserve`], `once::schedule`)
+//! are pure functions of what was seen and of the time; [`Machine`] is the only way to Linux; [`once`] and [`daemon`] join the two.
+//!
+//! A room names only rooms below it:
+//!
+//! | room | owns |
+//! |---|---|
+//! | [`daemon`] | `rampart watch`: each frame in reach is tested once a lifetime |
+//! | [`once`] | `rampart test`: one test, its schedule and its report |
+//! | `testing` | what both share: preparing, findings, injected faults, records, known bad frames |
+//! | [`sources`] | where frames come from: this machine's free memory |
+//! | [`control`] | the test controller over any source, and its policies; pure |
+//! | `machine` | the only way to Linux, and the reserve that stays free for programs |
+//! | `error` | why a test could not begin |
 //!
 //! Libraries: `displaydoc` and `thiserror` (errors), `humantime` (durations), `serde` (the report).
 
 #![forbid(unsafe_code)]
 
 pub mod control;
-pub mod experiment;
-pub mod extent;
-pub mod findings;
-mod known;
-pub mod ledger;
-mod machine;
-mod mismatch;
-mod planted;
-pub mod polite;
-pub mod pool;
-mod record;
-pub mod report;
-mod seen;
-pub mod session;
-mod unreached;
-pub mod watch;
+pub mod daemon;
+mod error;
+pub mod machine;
+pub mod once;
+pub mod sources;
+mod testing;
 
-use rampart_march::execute::honesty::NoneBypasses;
-use rampart_memory::Bytes;
-use rampart_memory::fault::TooManyFaults;
-
+pub use error::Error;
 pub use machine::Machine;
-pub use polite::SMALLEST_CLAIM;
-pub use session::{Progress, Request, Witness};
-
-/// Why a test could not begin.
-#[derive(Debug, displaydoc::Display, thiserror::Error)]
-pub enum Error {
-    /// --memory {wanted} is more than the {claimable} that can be tested now: ask for less, or stop programs first
-    TooMuchMemory {
-        /// What was asked for.
-        wanted: Bytes,
-        /// What could be claimed.
-        claimable: Bytes,
-    },
-    /// no free memory can be tested beside the reserve that programs need: stop programs first
-    NothingFree,
-    /// --threads {wanted} is more than the {allowed} CPUs that this process may use: ask for fewer
-    TooManyThreads {
-        /// What was asked for.
-        wanted: usize,
-        /// How many there are.
-        allowed: usize,
-    },
-    /// memory cannot be tested here, since reads come from a cache ({0}; 5 % are allowed): try when the machine is idle, or test with memtest86+ before it boots
-    NoneBypasses(NoneBypasses),
-    /// --method {method} reads a cache here ({seen}; 5 % are allowed): leave --method out
-    MethodReadsCache {
-        /// As the option has it.
-        method: &'static str,
-        /// What was measured.
-        seen: NoneBypasses,
-    },
-    /// --inject: {0}
-    Inject(#[from] TooManyFaults),
-    /// {0}
-    Linux(#[from] rampart_linux::Error),
-}
+pub use machine::reserve::SMALLEST_CLAIM;
+pub use once::{Progress, Request, report};
+pub use testing::bad_frame::BadFrame;
+pub use testing::observer::Witness;

@@ -126,6 +126,50 @@ pub trait FrameSource {
     fn forget(&mut self);
 }
 
+impl<S: FrameSource + ?Sized> FrameSource for Box<S> {
+    type Block = S::Block;
+
+    fn lists(&self) -> Vec<FreeList> {
+        (**self).lists()
+    }
+
+    fn demand(&self, list: FreeList) -> Demand {
+        (**self).demand(list)
+    }
+
+    fn tested_free(&self, now: Timestamp) -> u64 {
+        (**self).tested_free(now)
+    }
+
+    fn take(&mut self, list: FreeList, most: u64, now: Timestamp) -> Vec<Self::Block> {
+        (**self).take(list, most, now)
+    }
+
+    fn rest(&mut self, now: Timestamp) {
+        (**self).rest(now);
+    }
+
+    fn shape(&self, block: &Self::Block) -> (Node, u64) {
+        (**self).shape(block)
+    }
+
+    fn give_back(&mut self, block: Self::Block, verdict: Verdict, now: Timestamp) {
+        (**self).give_back(block, verdict, now);
+    }
+
+    fn renew(&mut self, now: Timestamp, until: Timestamp) -> Renewed {
+        (**self).renew(now, until)
+    }
+
+    fn prefer(&mut self, frames: &[FrameRange]) {
+        (**self).prefer(frames);
+    }
+
+    fn forget(&mut self) {
+        (**self).forget();
+    }
+}
+
 /// What was done for the frames in use whose test was about to expire (4.1.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Renewed {

@@ -11,9 +11,10 @@ use crate::tree::Tree;
 
 /// The layers from the top down, and the folders of each. A crate may name those of lower layers only; proof stands beside
 /// the others and may name all.
-const LAYERS: [(&str, &[&str]); 6] = [
+const LAYERS: [(&str, &[&str]); 7] = [
     (PROOF, &["bench", "fuzz", "tests/qemu/badram", "tests/trials", "xtask"]),
     ("face", &["crates/rampart"]),
+    ("studies", &["crates/studies"]),
     (
         "systems",
         &[

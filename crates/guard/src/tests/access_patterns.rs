@@ -144,8 +144,12 @@ impl<'a> Simulated<'a> {
             clock,
         };
         let layout = Layout::new(Bytes::new(blocks * BLOCK * 4096), 512, 16).unwrap();
-        let mut simulated =
-            Self { guard: Guard::new(Box::new(engine), layout, knobs, counts, &Nobody, clock), counts, now: 0, keeper: 0 };
+        let mut simulated = Self {
+            guard: Guard::new(Box::new(engine), layout, knobs, counts, &Nobody, clock),
+            counts,
+            now: 0,
+            keeper: 0,
+        };
         simulated.run((0..blocks).map(|block| (block * BLOCK, 200_000)));
         simulated
     }

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use rampart_diagnostic::Machine;
-use rampart_diagnostic::polite::Politeness;
-use rampart_diagnostic::watch::State as WatchState;
+use rampart_diagnostic::daemon::State as WatchState;
+use rampart_diagnostic::machine::reserve::Politeness;
 use rampart_linux::capabilities::{self, Capability, State};
 use rampart_linux::{MemoryState, Topology};
 use rampart_march::execute::Engine;

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rampart_diagnostic::watch::State;
+use rampart_diagnostic::daemon::State;
 use rampart_memory::{Clock, Timestamp};
 use std::time::Duration;
 
@@ -84,12 +84,12 @@ pub(crate) mod tests {
     use super::*;
 
     use rampart_diagnostic::control::PolicyName;
-    use rampart_diagnostic::watch::{Cost, Frames};
+    use rampart_diagnostic::daemon::{Cost, Frames};
     use rampart_memory::{Bytes, Fidelity, TestConfig};
 
     pub fn state(pid: u32, at: Timestamp) -> State {
         State {
-            schema: rampart_diagnostic::watch::STATE_SCHEMA.to_owned(),
+            schema: rampart_diagnostic::daemon::STATE_SCHEMA.to_owned(),
             pid,
             started: at,
             at,

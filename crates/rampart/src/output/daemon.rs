@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use rampart_diagnostic::watch::{State, Summary};
+use rampart_diagnostic::daemon::{State, Summary};
 use rampart_memory::{Bytes, FRAME_BYTES};
 
 use crate::output::text;

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use rampart_diagnostic::report::BadFrame;
+use rampart_diagnostic::once::report::BadFrame;
 use rampart_diagnostic::{Progress, Witness};
 use rampart_memory::Bytes;
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
-use rampart_diagnostic::report::{BadFrame, KernelErrors, Report, Verdict};
+use rampart_diagnostic::once::report::{BadFrame, KernelErrors, Report, Verdict};
 use rampart_memory::fault_map::{Cause, FrameUse, Origin, Retirement};
 use rampart_memory::{Bytes, FRAME_BYTES, Timestamp};
 use rampart_scale::Time;

@@ -7,7 +7,7 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use rampart_diagnostic::Machine;
-use rampart_diagnostic::report::BadFrame;
+use rampart_diagnostic::once::report::BadFrame;
 use rampart_linux::FrameUses;
 use rampart_memory::FaultMap;
 use rampart_memory::Frame;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use rampart_diagnostic::experiment::Effort;
+use rampart_studies::Effort;
 
 use crate::parsing::some_time;
 

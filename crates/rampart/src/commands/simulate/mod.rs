@@ -6,7 +6,7 @@ mod plot;
 use std::fmt::Write as _;
 use std::fs;
 
-use rampart_diagnostic::experiment::{self, Effort, Experiment};
+use rampart_studies::{Effort, Experiment};
 
 use self::arguments::SimulateArguments;
 use crate::error::Error;
@@ -19,7 +19,7 @@ pub fn run(arguments: &SimulateArguments) -> Result<u8, Error> {
         list(arguments.json)?;
         return Ok(0);
     };
-    let experiment = experiment::find(name).ok_or_else(|| Error::NoSuchExperiment(name.to_owned()))?;
+    let experiment = rampart_studies::find(name).ok_or_else(|| Error::NoSuchExperiment(name.to_owned()))?;
     let effort = Effort { seed: arguments.seed, seeds: arguments.seeds, longest: arguments.longest };
     let steps = Steps::new();
     let outcome = experiment.run(&effort, &|done, all| steps.at(done, all));
@@ -38,10 +38,10 @@ pub fn run(arguments: &SimulateArguments) -> Result<u8, Error> {
 
 fn list(json: bool) -> Result<(), Error> {
     if json {
-        return text::print_json(&experiment::ALL);
+        return text::print_json(&rampart_studies::ALL);
     }
     let mut text = String::new();
-    for Experiment { name, shows, source, .. } in &experiment::ALL {
+    for Experiment { name, shows, source, .. } in &rampart_studies::ALL {
         let _ = writeln!(text, "{name:<12}{shows} ({source})");
     }
     text::print(&text)

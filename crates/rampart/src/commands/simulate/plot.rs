@@ -5,7 +5,7 @@
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use rampart_diagnostic::experiment::{Drawn, Outcome, Table};
+use rampart_studies::{Drawn, Outcome, Table};
 
 /// The width of a drawing, and the height of each of its tables, in pixels.
 const SIZE: (u32, u32) = (1200, 520);
@@ -52,7 +52,7 @@ fn draw(outcome: &Outcome, text: &mut String) -> Result<(), Failure> {
 /// The least and the most that an axis shows: a slowdown begins at 1, all else at 0.
 fn span(table: &Table) -> (f64, f64) {
     let values = || table.rows.iter().flat_map(|(_, cells)| cells).flat_map(|cell| [cell.ours, cell.thesis]).flatten();
-    let base = if table.measure == rampart_diagnostic::experiment::Measure::Slowdown { 1.0 } else { 0.0 };
+    let base = if table.measure == rampart_studies::Measure::Slowdown { 1.0 } else { 0.0 };
     let least = values().fold(base, f64::min);
     let most = values().fold(base, f64::max);
     let margin = (most - least).max(0.01) * 0.08;

@@ -4,7 +4,7 @@ pub mod arguments;
 
 use std::path::PathBuf;
 
-use rampart_diagnostic::{Machine, Request, session};
+use rampart_diagnostic::{Machine, Request, once};
 
 use self::arguments::TestArguments;
 use crate::error::Error;
@@ -20,7 +20,7 @@ pub fn run(arguments: &TestArguments, path: Option<PathBuf>) -> Result<u8, Error
     let store = store::open(path, machine.clock.now())?;
     let stop = stop_flag()?;
     let line = Line::new(arguments.json);
-    let report = session::run(&request, &machine, store, &stop, &line);
+    let report = once::run(&request, &machine, store, &stop, &line);
     line.end();
     let report = report?;
     if arguments.json {

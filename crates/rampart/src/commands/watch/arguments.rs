@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use rampart_diagnostic::control::PolicyName;
-use rampart_diagnostic::watch::Share;
+use rampart_diagnostic::daemon::Share;
 use rampart_march::{Fidelity, MarchChoice};
 use rampart_memory::fault::InjectionSpec;
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rampart_diagnostic::control::{Error as SettingsError, Limits, PolicyName, Settings};
-use rampart_diagnostic::watch::{Knobs, Share, Shares};
+use rampart_diagnostic::daemon::{Knobs, Share, Shares};
 use rampart_march::Fidelity;
 use rampart_memory::{Bytes, FRAME_BYTES, TestConfig, TestLifetime};
 use serde::{Deserialize, Deserializer};

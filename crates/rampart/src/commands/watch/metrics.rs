@@ -11,7 +11,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::registry::{Registry, Unit};
-use rampart_diagnostic::watch::State;
+use rampart_diagnostic::daemon::State;
 use rampart_memory::FRAME_BYTES;
 use tiny_http::{Header, Method, Request, Response, Server};
 

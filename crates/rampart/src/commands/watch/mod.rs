@@ -8,7 +8,7 @@ mod observer;
 use std::path::PathBuf;
 
 use rampart_diagnostic::Machine;
-use rampart_diagnostic::watch::{self, Knobs, Request};
+use rampart_diagnostic::daemon::{self as diagnostic, Knobs, Request};
 
 use self::arguments::WatchArguments;
 use self::metrics::Metrics;
@@ -37,7 +37,7 @@ pub fn run(arguments: &WatchArguments, path: Option<PathBuf>) -> Result<u8, Erro
     let (stop, reload) = (stop_flag()?, reload_flag()?);
     let face = Face::new(arguments, cpus, reload, live, metrics)
         .map_err(|error| Error::Events(arguments.events.clone().unwrap_or_default(), error))?;
-    let summary = watch::run(&request(arguments, knobs), &machine, store, &stop, &face);
+    let summary = diagnostic::run(&request(arguments, knobs), &machine, store, &stop, &face);
     face.end();
     drop(face);
     let summary = summary?;

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use rampart_diagnostic::report::BadFrame;
-use rampart_diagnostic::watch::{EVENT_SCHEMA, Event, Knobs, Observer, State, Told};
+use rampart_diagnostic::daemon::{EVENT_SCHEMA, Event, Knobs, Observer, State, Told};
+use rampart_diagnostic::once::report::BadFrame;
 use rampart_diagnostic::{Progress, Witness};
 use rampart_memory::{Clock, Timestamp};
 

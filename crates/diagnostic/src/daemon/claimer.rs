@@ -1,0 +1,51 @@
+//! The thread that claims memory for the pool, when nothing else wants to run: the kernel clears what it hands out.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use rampart_linux::{Block, Error, PageKind, cpu};
+use rampart_memory::{Bytes, Node};
+
+use super::shared::Shared;
+use super::tester::{rest, yield_to_programs};
+
+/// How often it is looked whether watching ends.
+const GLANCE: Duration = Duration::from_millis(100);
+
+/// The other ends of [`crate::sources::free_memory::Claims`].
+pub struct Desk {
+    pub asked: Receiver<(Node, Bytes)>,
+    pub answers: Sender<Result<Block, Error>>,
+}
+
+/// Claims what is asked for until watching ends.
+pub fn work(shared: &Shared<'_>, desk: &Desk) {
+    yield_to_programs();
+    while !shared.halted() {
+        let (node, bytes) = match desk.asked.recv_timeout(GLANCE) {
+            Ok(asked) => asked,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        let began = Instant::now();
+        let answer = claim(shared, node, bytes);
+        let took = began.elapsed();
+        if desk.answers.send(answer).is_err() {
+            return;
+        }
+        if rest(shared.rest_after(took), || shared.halted()).is_break() {
+            return;
+        }
+    }
+}
+
+/// A page comes from the node of the CPU that touches it first (the default policy, set_mempolicy(2)): with more than one
+/// node the thread is bound to a CPU of the node, and stays there.
+fn claim(shared: &Shared<'_>, node: Node, bytes: Bytes) -> Result<Block, Error> {
+    let topology = shared.machine.topology();
+    if topology.nodes.len() > 1 {
+        // From another node its memory is as good, and slower to test.
+        let _elsewhere = cpu::bind_to_any(&topology.cpus_near(node));
+    }
+    Block::claim(bytes, PageKind::Huge)
+}

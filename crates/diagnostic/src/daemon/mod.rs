@@ -1,0 +1,256 @@
+//! Testing for as long as the machine runs: `rampart watch`.
+//!
+//! **Problem.** A test says nothing about next week; so each frame that can be reached is to be tested again and again, by
+//! nobody's leave and to nobody's harm. **Idea.** The controller of [`crate::control`] over the free memory of
+//! [`crate::sources::free_memory`]: this thread calls its timers, gives back what programs want, and tells what happens; testers, bound to
+//! their node, run only when no program wants their CPU, and rest for a part of the time. **Why this way.** All decisions
+//! are those that the simulation runs; here are threads, clocks, the store and Linux.
+//!
+//! Nothing found is told before it is in the store; no bad frame is given back (figure 2 of 000_fb6e5fb08980d1bc.txt).
+
+mod claimer;
+mod errors;
+mod event;
+mod keep;
+mod pace;
+mod prepare;
+mod shared;
+mod state;
+mod tester;
+#[cfg(test)]
+mod tests;
+mod watcher;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+use rampart_linux::SteadyClock;
+use rampart_march::execute::Method;
+use rampart_march::{MarchTest, Order, Plan};
+use rampart_memory::fault::InjectionSpec;
+use rampart_memory::{Clock, Fidelity, Node, Timestamp};
+use rampart_store::{Store, TestStart};
+
+use self::claimer::Desk;
+use self::keep::{known_ages, known_bad};
+use self::prepare::Prepared;
+use self::shared::Shared;
+use self::watcher::Watcher;
+use crate::control::dispatch::Tester;
+use crate::control::policy::Bandwidth;
+use crate::control::replenish::{FromDemand, Nothing, RateMachine, Replenish};
+use crate::control::{Diagnostic, PolicyName, Settings};
+use crate::error::Error;
+use crate::machine::Machine;
+use crate::sources::DaemonSource;
+use crate::sources::free_memory::{Claims, Pool, ThisMachine};
+use crate::testing::known_bad::{self as on_the_map, Known};
+use crate::testing::observer::Witness;
+use crate::testing::prepare::warning;
+use crate::testing::record::Recorder;
+
+pub use event::{Event, SCHEMA as EVENT_SCHEMA, Told};
+pub use pace::Shares;
+pub use state::{Cost, Frames, SCHEMA as STATE_SCHEMA, State, Summary};
+
+/// The part of its time in which a tester may test: more than nothing, at most all.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Share(f64);
+
+impl Share {
+    /// A share between 0.001 and 1; `None` for other numbers.
+    #[must_use]
+    pub fn new(part: f64) -> Option<Self> {
+        (0.001..=1.0).contains(&part).then_some(Self(part))
+    }
+
+    /// From 0.001 to 1.
+    #[must_use]
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "1 to 1000")]
+    fn per_mille(self) -> u64 {
+        (self.0 * 1000.0).round() as u64
+    }
+}
+
+/// What may be changed while the machine is watched.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Knobs {
+    /// The controller's.
+    pub settings: Settings,
+    /// The policy.
+    pub policy: PolicyName,
+    /// How much of its time each tester tests.
+    pub shares: Shares,
+    /// A frame or a region of 2 MiB with more errors than this in [`Knobs::error_window`] is tested first.
+    pub error_threshold: u64,
+    /// How long a reported memory error counts.
+    pub error_window: Duration,
+}
+
+/// What to watch with, and how.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The march test.
+    pub march: MarchTest,
+    /// Visiting orders, at least one.
+    pub orders: Vec<Order>,
+    /// How long a `Del` element waits.
+    pub delay: Duration,
+    /// How long what was written rests before it is read once more; zero: no such read.
+    pub retention: Duration,
+    /// How writes reach the DRAM; `None`: the faster of those that are honest here.
+    pub method: Option<Method>,
+    /// What may be changed later.
+    pub knobs: Knobs,
+    /// Stop after this time.
+    pub duration: Option<Duration>,
+    /// Emulated faults.
+    pub inject: Option<InjectionSpec>,
+    /// What random backgrounds are drawn from.
+    pub seed: u64,
+    /// A file of memory errors, lines of JSON or a database of rasdaemon's, in place of those that the kernel reports.
+    pub errors: Option<PathBuf>,
+}
+
+impl Request {
+    /// What is done to a step at a fidelity.
+    fn plan(&self, fidelity: Fidelity) -> Plan {
+        let plan = Plan::new(self.march.clone(), fidelity, &self.orders, self.seed);
+        if self.retention > Duration::ZERO { plan.with_delayed_reads() } else { plan }
+    }
+
+    fn start(&self, at: Timestamp) -> TestStart {
+        TestStart {
+            at,
+            notation: self.march.to_string(),
+            fidelity: self.knobs.settings.limits.min_fidelity.backgrounds(),
+            orders: self.orders.iter().map(ToString::to_string).collect(),
+            wanted: None,
+            injected: self.inject.as_ref().map(ToString::to_string),
+        }
+    }
+}
+
+/// Someone who is told what happens, and may change the knobs.
+pub trait Observer: Witness {
+    /// Something happened.
+    fn happened(&self, at: Timestamp, event: &Event);
+    /// How things are; called once a second.
+    fn state(&self, state: &State);
+    /// Other knobs from now on, if somebody asked for them; called often. MAX-CORES is at most the machine's CPUs.
+    fn reload(&self) -> Option<Knobs>;
+}
+
+/// How often programs' wants are looked at; see [`crate::once`].
+const TICK: Duration = Duration::from_millis(20);
+
+/// Watches until `stop` is set, or the time is up.
+///
+/// # Errors
+/// If watching cannot begin: no memory is free, more CPUs are asked for than there are, no room for the emulated faults.
+pub fn run(
+    request: &Request,
+    machine: &Machine,
+    mut store: Store,
+    stop: &AtomicBool,
+    observer: &dyn Observer,
+) -> Result<Summary, Error> {
+    let clock = SteadyClock::default();
+    let began = clock.now();
+    let known = on_the_map::retire(machine, &mut store, observer);
+    let prepared = Prepared::new(request, machine)?;
+    observer.said(&prepared.describe(request));
+    warning(&prepared.honesty).iter().for_each(|warning| observer.warned(warning));
+    prepared.shortage(request).iter().for_each(|warning| observer.warned(warning));
+    let complain = |text: &str| observer.warned(text);
+    let (ask, asked) = channel();
+    let (answers, answered) = channel();
+    let kernel = ThisMachine::new(machine, Claims { ask, answers: answered }, &complain);
+    let (ages, bad) = (known_ages(&store, began, observer), known_bad(&store, observer));
+    let pool = Pool::new(kernel, prepared.step, request.knobs.settings.lifetime, ages, bad, began);
+    let watched = Watched { request, machine, prepared: &prepared, observer, clock: &clock };
+    let claimer = |shared: &Shared<'_>| claimer::work(shared, &Desk { asked, answers });
+    Ok(watched.watch(Box::new(pool), claimer, store, known, stop))
+}
+
+/// Everything that watching is over, but for the source of frames.
+struct Watched<'a> {
+    request: &'a Request,
+    machine: &'a Machine,
+    prepared: &'a Prepared,
+    observer: &'a dyn Observer,
+    clock: &'a SteadyClock,
+}
+
+impl Watched<'_> {
+    /// Watches over a source until `stop` is set, or the time is up. `background` is what the source does in a thread of its own.
+    fn watch(
+        &self,
+        source: Box<dyn DaemonSource + Send + '_>,
+        background: impl FnOnce(&Shared<'_>) + Send,
+        store: Store,
+        known: Known,
+        stop: &AtomicBool,
+    ) -> Summary {
+        let Self { request, machine, prepared, observer, clock } = *self;
+        let began = clock.now();
+        let diagnostic = controller(request, prepared, source, began);
+        let recorder = Recorder::begin(store, request.start(began), &*machine.clock, observer);
+        let shared = Shared::new(request, machine, prepared, observer, clock, recorder, diagnostic);
+        let version = env!("CARGO_PKG_VERSION");
+        shared.happened(&Event::Started { version, notation: request.march.to_string() });
+        for (frame, retirement) in known.tried {
+            shared.happened(&Event::Retired { frame, retirement });
+        }
+        let mut watcher = Watcher::new(&shared, began);
+        thread::scope(|scope| {
+            let shared = &shared;
+            scope.spawn(move || background(shared));
+            let mut waiting = prepared.testers.iter().enumerate();
+            let mut at_work = 0;
+            while !stop.load(Ordering::Relaxed) && !watcher.time_is_up() {
+                // Testers beyond MAX-CORES are not started before it is raised; those that are above it have no work.
+                let more = watcher.max_cores().saturating_sub(at_work);
+                for (number, (_, near)) in waiting.by_ref().take(more) {
+                    scope.spawn(move || tester::work(shared, Tester(number), near));
+                    at_work += 1;
+                }
+                watcher.tick();
+                thread::sleep(TICK);
+            }
+            shared.stop();
+        });
+        watcher.end()
+    }
+}
+
+fn controller<'a>(
+    request: &Request,
+    prepared: &Prepared,
+    source: Box<dyn DaemonSource + Send + 'a>,
+    now: Timestamp,
+) -> Diagnostic<Box<dyn DaemonSource + Send + 'a>> {
+    let Knobs { settings, policy, shares, .. } = request.knobs;
+    let nodes: Vec<Node> = prepared.testers.iter().map(|(node, _)| *node).collect();
+    let most = prepared.step.frames();
+    let rule = |_| rule(policy, settings, most);
+    let whole = prepared.bandwidth(request).at_fidelity_1;
+    let bandwidth = Bandwidth { at_fidelity_1: whole * shares.beside_programs.get() };
+    Diagnostic::new(source, settings, policy.policy(settings.limits), rule, &nodes, bandwidth, now)
+}
+
+/// The rule of a policy: COMeT has its own, from a frame to a step in each period.
+fn rule(policy: PolicyName, settings: Settings, most: u64) -> Box<dyn Replenish + Send> {
+    match policy {
+        PolicyName::OnDemand => Box::new(Nothing),
+        PolicyName::Comet => Box::new(RateMachine::new(1, most, most.div_ceil(256))),
+        _ => Box::new(FromDemand::new(settings.alpha)),
+    }
+}

@@ -1,0 +1,115 @@
+//! What is settled before the first frame is tested: where, by whom, with which loops, how fast.
+
+use std::time::Duration;
+
+use humantime::format_duration;
+use rampart_linux::{Block, Cpu, PageKind};
+use rampart_march::execute::honesty::Honesty;
+use rampart_march::execute::limit::Limit;
+use rampart_march::execute::{Engine, Region, Settings as March};
+use rampart_memory::fault::Campaign;
+use rampart_memory::{Bytes, FRAME_BYTES, Fidelity, Node, TestLifetime};
+
+use super::Request;
+use crate::control::policy::Bandwidth;
+use crate::control::{Limits, Settings};
+use crate::error::Error;
+use crate::machine::Machine;
+use crate::machine::reserve::{Politeness, SMALLEST_CLAIM};
+use crate::testing::prepare::{choose_cpus, lines, settle_method};
+
+/// The largest step: the kernel clears it in some 40 ms, and as long nobody looks what programs want.
+const LARGEST_STEP: Bytes = Bytes::from_mib(32);
+
+/// All that is settled.
+pub struct Prepared {
+    pub claimable: Bytes,
+    pub step: Bytes,
+    /// The nodes of as many testers as there are CPUs, and where each may run: MAX-CORES may be raised later.
+    pub testers: Vec<(Node, Vec<Cpu>)>,
+    pub engine: Engine,
+    pub settings: March,
+    pub honesty: Honesty,
+    pub limit: Limit,
+    pub campaign: Option<Campaign>,
+}
+
+impl Prepared {
+    pub fn new(request: &Request, machine: &Machine) -> Result<Self, Error> {
+        let outlook = machine.outlook()?;
+        let claimable = Politeness::new(&outlook).claimable(&outlook);
+        if claimable < SMALLEST_CLAIM {
+            return Err(Error::NothingFree);
+        }
+        let step = Bytes::new(claimable.get() / 8).min(LARGEST_STEP).round_down(SMALLEST_CLAIM).max(SMALLEST_CLAIM);
+        let threads = usize::try_from(request.knobs.settings.limits.max_cores).unwrap_or(usize::MAX);
+        choose_cpus(std::num::NonZero::new(threads), machine.cpus())?;
+        let campaign = match &request.inject {
+            Some(spec) => {
+                let steps = (claimable.get() / step.get()).max(1);
+                Some(Campaign::new(spec, steps * lines(step), lines(step))?)
+            }
+            None => None,
+        };
+        let engine = Engine::detect();
+        let honesty = settle_method(request.method, engine, step)?;
+        let mut block = Block::claim(step, PageKind::Huge)?;
+        let limit = Limit::measure(engine, &mut Region::from(&mut block));
+        let (delay, retention) = (request.delay, request.retention);
+        let settings = March { delay, retention, ..March::new(honesty.method) };
+        Ok(Self { claimable, step, testers: testers(machine), engine, settings, honesty, limit, campaign })
+    }
+
+    pub fn describe(&self, request: &Request) -> String {
+        let Limits { min_fidelity, max_fidelity, max_cores, .. } = request.knobs.settings.limits;
+        let plural = if max_cores == 1 { "" } else { "s" };
+        format!(
+            "watching    each frame in reach once in {} with {}, fidelity {min_fidelity} to {max_fidelity}, by {} on at \
+             most {max_cores} CPU{plural}, {:.0} % of each, {:.0} % beside programs ({}, {})",
+            format_duration(request.knobs.settings.lifetime.lifetime()),
+            request.march,
+            request.knobs.policy.as_str(),
+            100.0 * request.knobs.shares.most.get(),
+            100.0 * request.knobs.shares.beside_programs.get(),
+            self.engine,
+            self.settings.method
+        )
+    }
+
+    /// A line on it, if all testers at the least fidelity cannot test what is free once a lifetime (3.2.2).
+    pub fn shortage(&self, request: &Request) -> Option<String> {
+        let Settings { lifetime, alpha, limits, .. } = request.knobs.settings;
+        let least = f64::from(limits.min_fidelity.backgrounds());
+        let speed = self.bandwidth(request).at_fidelity_1 * request.knobs.shares.most.get();
+        let latency = Duration::from_secs_f64(least / speed);
+        let testers = f64::from(limits.max_cores);
+        let needed = TestLifetime::affordable(alpha, self.claimable, 1.0, latency, testers) + lifetime.delta();
+        (needed > lifetime.lifetime()).then(|| {
+            format!(
+                "a lifetime of {} is too short to test {} in; {} would do: lengthen it, or raise max-cores or max-share",
+                format_duration(lifetime.lifetime()),
+                self.claimable,
+                format_duration(Duration::from_secs(needed.as_secs() + 1))
+            )
+        })
+    }
+
+    /// What one tester that never rests can do, before it was seen to: the limit of its memory.
+    #[expect(clippy::cast_precision_loss, reason = "counts of operations")]
+    pub fn bandwidth(&self, request: &Request) -> Bandwidth {
+        let plan = request.plan(Fidelity::MIN);
+        let bytes = self.limit.of(plan.reads(), plan.writes());
+        Bandwidth { at_fidelity_1: bytes / FRAME_BYTES as f64 }
+    }
+}
+
+/// A tester for each CPU that the process may use, spread over the nodes that have both memory and CPUs.
+fn testers(machine: &Machine) -> Vec<(Node, Vec<Cpu>)> {
+    let nodes = machine.topology().nodes.iter();
+    let able: Vec<_> = nodes.filter(|node| node.total > Bytes::ZERO && !node.cpus.is_empty()).collect();
+    let of = |index: usize| match able.get(index % able.len().max(1)) {
+        Some(resources) => (resources.node, machine.topology().cpus_near(resources.node)),
+        None => (Node(0), machine.cpus().to_vec()),
+    };
+    (0..machine.cpus().len()).map(of).collect()
+}

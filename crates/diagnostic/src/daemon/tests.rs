@@ -1,0 +1,193 @@
+//! The daemon over a source of a few steps that a test made: no pool, no sweep.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
+
+use rampart_linux::{Block, PageKind};
+use rampart_march::named;
+use rampart_memory::{
+    Bytes, Demand, FrameRange, FrameSource, FreeList, Order as BlockOrder, Renewed, TestLifetime, Verdict,
+};
+
+use super::*;
+use crate::control::Limits;
+use crate::sources::free_memory::{Ages, News, Step};
+use crate::testing::bad_frame::BadFrame;
+use crate::testing::observer::Progress;
+
+/// Steps that wait to be tested, and what was said of each.
+struct FewSteps<'a> {
+    waiting: VecDeque<Step<Block>>,
+    verdicts: &'a Mutex<Vec<Verdict>>,
+    let_go: &'a AtomicBool,
+    asked: AtomicU64,
+    ages: Ages,
+}
+
+impl FrameSource for FewSteps<'_> {
+    type Block = Step<Block>;
+
+    fn lists(&self) -> Vec<FreeList> {
+        vec![FreeList { node: Node(0), order: BlockOrder::ZERO }]
+    }
+
+    /// Programs ask for more each time.
+    fn demand(&self, _: FreeList) -> Demand {
+        Demand { allocated_untested: self.asked.fetch_add(10_000, Ordering::Relaxed), ..Demand::default() }
+    }
+
+    fn tested_free(&self, _: Timestamp) -> u64 {
+        0
+    }
+
+    fn take(&mut self, _: FreeList, most: u64, _: Timestamp) -> Vec<Self::Block> {
+        if most == 0 { Vec::new() } else { self.waiting.pop_front().into_iter().collect() }
+    }
+
+    fn shape(&self, block: &Self::Block) -> (Node, u64) {
+        (Node(0), block.region.pages())
+    }
+
+    fn give_back(&mut self, _: Self::Block, verdict: Verdict, _: Timestamp) {
+        self.verdicts.lock().unwrap().push(verdict);
+    }
+
+    fn renew(&mut self, _: Timestamp, _: Timestamp) -> Renewed {
+        Renewed::default()
+    }
+
+    fn prefer(&mut self, _: &[FrameRange]) {}
+
+    fn forget(&mut self) {}
+}
+
+impl DaemonSource for FewSteps<'_> {
+    fn ages(&self) -> &Ages {
+        &self.ages
+    }
+
+    fn claimed(&self) -> Bytes {
+        Bytes::ZERO
+    }
+
+    fn rate(&self) -> f64 {
+        1e6
+    }
+
+    fn is_overdue(&self, _: Timestamp) -> bool {
+        true
+    }
+
+    fn missing(&self) -> Bytes {
+        Bytes::ZERO
+    }
+
+    fn is_sweeping(&self) -> bool {
+        true
+    }
+
+    fn take_news(&mut self) -> Vec<News> {
+        Vec::new()
+    }
+
+    fn rebound(&mut self, _: TestLifetime, _: Timestamp) {}
+
+    fn relieve(&mut self) {}
+
+    fn let_go(&mut self) {
+        self.let_go.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Stops watching once all steps came back.
+struct UntilAllCameBack<'a> {
+    verdicts: &'a Mutex<Vec<Verdict>>,
+    steps: usize,
+    stop: &'a AtomicBool,
+}
+
+impl Witness for UntilAllCameBack<'_> {
+    fn said(&self, _: &str) {}
+
+    fn warned(&self, _: &str) {}
+
+    fn bad_frame(&self, _: &BadFrame) {}
+
+    fn progress(&self, _: &Progress) {}
+}
+
+impl Observer for UntilAllCameBack<'_> {
+    fn happened(&self, _: Timestamp, _: &Event) {}
+
+    fn state(&self, _: &State) {}
+
+    fn reload(&self) -> Option<Knobs> {
+        if self.verdicts.lock().unwrap().len() == self.steps {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        None
+    }
+}
+
+fn request() -> Request {
+    let limits = Limits { max_fidelity: Fidelity::MIN, max_cores: 1, ..Settings::thesis().limits };
+    let settings = Settings { monitoring: Duration::from_millis(1), limits, ..Settings::thesis() };
+    let share = Share::new(1.0).unwrap();
+    let shares = Shares { most: share, beside_programs: share };
+    let knobs = Knobs {
+        settings,
+        policy: PolicyName::Adaptive,
+        shares,
+        error_threshold: 10,
+        error_window: Duration::from_secs(60),
+    };
+    Request {
+        march: named::find("March C-").unwrap().test(),
+        orders: vec![Order::Sequential],
+        delay: Duration::ZERO,
+        retention: Duration::ZERO,
+        method: None,
+        knobs,
+        duration: Some(Duration::from_secs(60)),
+        // Some in each step of the usual size.
+        inject: Some("stuck-at:20000,seed=1".parse().unwrap()),
+        seed: 1,
+        errors: None,
+    }
+}
+
+#[test]
+fn the_daemon_runs_over_any_source_and_says_of_each_step_whether_it_is_good() {
+    let (machine, request) = (Machine::this(), request());
+    let prepared = Prepared::new(&request, &machine).unwrap();
+    let odd = Bytes::from_mib(4);
+    assert_ne!(prepared.step, odd, "faults at random places lie in steps of the usual size only");
+    let step = |bytes| {
+        let block = Block::claim(bytes, PageKind::Huge).unwrap();
+        let mut frames = Vec::new();
+        machine.frames(&block, &mut frames);
+        Step::new(block, frames, Node(0))
+    };
+    let waiting: VecDeque<_> = [prepared.step, odd, prepared.step].map(step).into();
+    let (verdicts, let_go, stop) = (Mutex::default(), AtomicBool::new(false), AtomicBool::new(false));
+    let observer = UntilAllCameBack { verdicts: &verdicts, steps: waiting.len(), stop: &stop };
+    let (folder, clock) = (tempfile::tempdir().unwrap(), SteadyClock::default());
+    let store = Store::open(&folder.path().join("r.db"), clock.now()).unwrap().store;
+    let known = Known { tried: Vec::new(), in_use: std::collections::BTreeSet::new() };
+    let source = FewSteps {
+        waiting,
+        verdicts: &verdicts,
+        let_go: &let_go,
+        asked: AtomicU64::new(0),
+        ages: Ages::new(clock.now()),
+    };
+    let watched =
+        Watched { request: &request, machine: &machine, prepared: &prepared, observer: &observer, clock: &clock };
+    let summary = watched.watch(Box::new(source), |_| {}, store, known, &stop);
+    let verdicts = verdicts.into_inner().unwrap();
+    let failed = verdicts.iter().filter(|verdict| matches!(verdict, Verdict::Failed(_))).count();
+    let good = verdicts.iter().filter(|verdict| matches!(verdict, Verdict::Good)).count();
+    assert_eq!((failed, good), (2, 1), "{verdicts:?}");
+    assert!(let_go.into_inner() && !summary.bad_frames.is_empty());
+}

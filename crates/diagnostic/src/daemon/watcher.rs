@@ -1,0 +1,260 @@
+//! What the watching thread does every few milliseconds: programs first, then the controller, then whoever is to be told.
+
+use std::time::{Duration, Instant};
+
+use rampart_memory::{Bytes, TestConfig, Tested, Timestamp};
+
+use super::errors::Errors;
+use super::keep::{self, summarize};
+use super::pace::{Pace, Urgency};
+use super::shared::Shared;
+use super::{Cost, Event, Frames, Knobs, STATE_SCHEMA, State, Summary};
+use crate::sources::free_memory::News;
+use crate::testing::publishing::lock;
+
+/// How often the state is told.
+const TELL: Duration = Duration::from_secs(1);
+
+/// What this thread remembers from one tick to the next.
+pub struct Watcher<'a, 'b> {
+    shared: &'a Shared<'b>,
+    began: Timestamp,
+    knobs: Knobs,
+    errors: Errors,
+    told: Last,
+    pace: Pace,
+    sweeps: u64,
+    pressure: u64,
+    relieved: Bytes,
+    peak_own: Bytes,
+}
+
+/// What was told last, from which rates are taken.
+struct Last {
+    at: Instant,
+    frames: u64,
+    traffic: u64,
+    busy: Duration,
+    config: Option<TestConfig>,
+    alarms: u64,
+    state: Option<State>,
+}
+
+impl<'a, 'b> Watcher<'a, 'b> {
+    pub fn new(shared: &'a Shared<'b>, began: Timestamp) -> Self {
+        let told = Last {
+            at: Instant::now(),
+            frames: 0,
+            traffic: 0,
+            busy: Duration::ZERO,
+            config: None,
+            alarms: 0,
+            state: None,
+        };
+        let knobs = shared.request.knobs;
+        Self {
+            errors: Errors::listen(shared, knobs),
+            shared,
+            began,
+            knobs,
+            told,
+            pace: Pace::new(began, shared.machine.others_busy().unwrap_or_default()),
+            sweeps: 0,
+            pressure: 0,
+            relieved: Bytes::ZERO,
+            peak_own: Bytes::ZERO,
+        }
+    }
+
+    pub fn time_is_up(&self) -> bool {
+        let passed = self.shared.clock.now().since(self.began);
+        self.shared.request.duration.is_some_and(|limit| passed >= limit)
+    }
+
+    /// How many testers may be needed.
+    pub fn max_cores(&self) -> usize {
+        usize::try_from(self.knobs.settings.limits.max_cores).unwrap_or(usize::MAX)
+    }
+
+    pub fn tick(&mut self) {
+        let now = self.shared.clock.now();
+        if let Some(knobs) = self.shared.observer.reload() {
+            self.reconfigure(knobs, now);
+        }
+        self.relieve(now);
+        if let Some(erring) = self.errors.look(self.shared, now) {
+            lock(&self.shared.diagnostic).erring(erring);
+        }
+        self.keep_pace(now);
+        lock(&self.shared.diagnostic).tick(now);
+        self.hear();
+        self.shared.publish_if_due();
+        if self.told.at.elapsed() >= TELL || self.told.state.is_none() {
+            self.tell(now);
+        }
+    }
+
+    /// How much testers may do from now on. Where the kernel does not say what programs do, they are taken to run.
+    fn keep_pace(&mut self, now: Timestamp) {
+        if !self.pace.is_due(now) {
+            return;
+        }
+        let machine = self.shared.machine;
+        if let Some(busy) = machine.others_busy() {
+            self.pace.look(now, busy, u32::try_from(machine.cpus().len()).unwrap_or(u32::MAX));
+        }
+        let diagnostic = lock(&self.shared.diagnostic);
+        let (rate, overdue) = (diagnostic.source().rate(), diagnostic.source().is_overdue(now));
+        drop(diagnostic);
+        let limits = self.knobs.settings.limits;
+        let urgency = match overdue {
+            true => Urgency::Overdue,
+            false => Urgency::Needs(self.shared.share_needed(rate, limits.min_fidelity, limits.max_cores)),
+        };
+        self.shared.set_share(self.pace.share(self.knobs.shares, urgency));
+    }
+
+    /// Programs first: held steps, then waiting ones, then those that wait for a tester, then those under test.
+    fn relieve(&self, now: Timestamp) {
+        let mut diagnostic = lock(&self.shared.diagnostic);
+        diagnostic.source_mut().relieve();
+        if diagnostic.source().missing() > Bytes::ZERO {
+            diagnostic.stop(now);
+        }
+        self.shared.want_back(diagnostic.source().missing() > Bytes::ZERO);
+    }
+
+    fn reconfigure(&mut self, knobs: Knobs, now: Timestamp) {
+        let mut diagnostic = lock(&self.shared.diagnostic);
+        if knobs.settings.lifetime != self.knobs.settings.lifetime {
+            diagnostic.source_mut().rebound(knobs.settings.lifetime, now);
+        }
+        diagnostic.reconfigure(knobs.settings, knobs.policy.policy(knobs.settings.limits));
+        drop(diagnostic);
+        self.errors.change(knobs);
+        self.knobs = knobs;
+        self.shared.happened(&Event::Reloaded);
+    }
+
+    /// Passes on what the pool and the controller did.
+    fn hear(&mut self) {
+        let mut diagnostic = lock(&self.shared.diagnostic);
+        let news = diagnostic.source_mut().take_news();
+        let (config, demand, alarms) = (diagnostic.config(), diagnostic.demand(), diagnostic.counts().alarms);
+        drop(diagnostic);
+        for news in news {
+            match news {
+                News::SweepBegan => self.shared.happened(&Event::SweepBegan),
+                News::SweepEnded(took) => self.end_sweep(took),
+                News::Pressure(bytes) => self.relieved = Bytes::new(self.relieved.get() + bytes.get()),
+            }
+        }
+        if alarms > self.told.alarms {
+            self.shared.happened(&Event::Alarm);
+            self.told.alarms = alarms;
+        }
+        if self.told.config != Some(config) {
+            self.shared.happened(&Event::ConfigChanged { config, demand });
+            self.told.config = Some(config);
+        }
+    }
+
+    fn end_sweep(&mut self, took: Duration) {
+        self.sweeps += 1;
+        let diagnostic = lock(&self.shared.diagnostic);
+        let ages = diagnostic.source().ages();
+        let fresh = ages.fresh(self.knobs.settings.lifetime, self.shared.clock.now());
+        let reached = ages.seen();
+        let rows = keep::rows(ages, self.knobs.settings.lifetime);
+        drop(diagnostic);
+        lock(&self.shared.published.recorder).keep_ages(&rows);
+        self.shared.happened(&Event::SweepEnded { seconds: took.as_secs_f64(), fresh, reached });
+    }
+
+    fn tell(&mut self, now: Timestamp) {
+        if self.relieved > Bytes::ZERO {
+            self.shared.happened(&Event::Pressure { bytes: self.relieved });
+            self.pressure += 1;
+            self.relieved = Bytes::ZERO;
+        }
+        let state = self.state(now);
+        self.shared.observer.state(&state);
+        self.told.state = Some(state);
+    }
+
+    /// Frames tested in a second since this was last asked, and what that took.
+    #[expect(clippy::cast_precision_loss, reason = "rates")]
+    fn rates(&mut self) -> (f64, Cost) {
+        let elapsed = self.told.at.elapsed().as_secs_f64().max(1e-3);
+        let sums = lock(&self.shared.sums);
+        let (frames, traffic, busy) = (sums.frames, sums.traffic, sums.busy);
+        drop(sums);
+        let cpus = self.shared.machine.cpus().len().max(1) as f64;
+        let memory_traffic = (traffic - self.told.traffic) as f64 / elapsed;
+        let cost = Cost {
+            cpu: (busy - self.told.busy).as_secs_f64() / elapsed / cpus,
+            memory_traffic,
+            slowdown: 1.0 + memory_traffic / self.shared.prepared.limit.read,
+        };
+        let test_rate = (frames - self.told.frames) as f64 / elapsed;
+        (self.told.frames, self.told.traffic, self.told.busy, self.told.at) = (frames, traffic, busy, Instant::now());
+        (test_rate, cost)
+    }
+
+    fn state(&mut self, now: Timestamp) -> State {
+        let (test_rate, cost) = self.rates();
+        let bound = self.knobs.settings.lifetime;
+        let diagnostic = lock(&self.shared.diagnostic);
+        let pool = diagnostic.source();
+        let claimed = pool.claimed();
+        let own = self.shared.machine.resident().map(|resident| resident.saturating_sub(claimed));
+        self.peak_own = self.peak_own.max(own.unwrap_or_default());
+        let (bad_frames, emulated_frames) = self.shared.bad_frames();
+        let oldest = pool.ages().oldest_fresh(bound, now).and_then(Tested::moment);
+        State {
+            schema: STATE_SCHEMA.to_owned(),
+            pid: std::process::id(),
+            started: self.began,
+            at: now,
+            sweeping: pool.is_sweeping(),
+            sweeps: self.sweeps,
+            lifetime_seconds: bound.lifetime().as_secs_f64(),
+            policy: self.knobs.policy,
+            frames: Frames {
+                total: self.shared.machine.outlook().map_or(0, |seen| seen.total.frames()),
+                reached: pool.ages().seen(),
+                fresh: pool.ages().fresh(bound, now),
+            },
+            oldest_seconds: oldest.map(|tested| now.since(tested).as_secs_f64()),
+            claimed,
+            demand: diagnostic.demand(),
+            config: diagnostic.config(),
+            tested: self.told.frames,
+            test_rate,
+            cost,
+            pressure: self.pressure,
+            alarms: self.told.alarms,
+            errors: self.errors.reports(),
+            bad_frames,
+            emulated_frames,
+            own,
+        }
+    }
+
+    /// Gives all memory back and sums up.
+    pub fn end(mut self) -> Summary {
+        let now = self.shared.clock.now();
+        let mut diagnostic = lock(&self.shared.diagnostic);
+        diagnostic.stop(now);
+        diagnostic.source_mut().let_go();
+        let rows = keep::rows(diagnostic.source().ages(), self.knobs.settings.lifetime);
+        drop(diagnostic);
+        lock(&self.shared.published.recorder).keep_ages(&rows);
+        self.hear();
+        self.shared.publish();
+        let state = State { own: Some(self.peak_own), ..self.state(now) };
+        let summary = summarize(self.shared, state);
+        self.shared.happened(&Event::Stopped { verdict: summary.verdict.clone() });
+        summary
+    }
+}

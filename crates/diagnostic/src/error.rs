@@ -1,0 +1,39 @@
+//! Why a test could not begin.
+
+use rampart_march::execute::honesty::NoneBypasses;
+use rampart_memory::Bytes;
+use rampart_memory::fault::TooManyFaults;
+
+/// Why a test could not begin.
+#[derive(Debug, displaydoc::Display, thiserror::Error)]
+pub enum Error {
+    /// --memory {wanted} is more than the {claimable} that can be tested now: ask for less, or stop programs first
+    TooMuchMemory {
+        /// What was asked for.
+        wanted: Bytes,
+        /// What could be claimed.
+        claimable: Bytes,
+    },
+    /// no free memory can be tested beside the reserve that programs need: stop programs first
+    NothingFree,
+    /// --threads {wanted} is more than the {allowed} CPUs that this process may use: ask for fewer
+    TooManyThreads {
+        /// What was asked for.
+        wanted: usize,
+        /// How many there are.
+        allowed: usize,
+    },
+    /// memory cannot be tested here, since reads come from a cache ({0}; 5 % are allowed): try when the machine is idle, or test with memtest86+ before it boots
+    NoneBypasses(NoneBypasses),
+    /// --method {method} reads a cache here ({seen}; 5 % are allowed): leave --method out
+    MethodReadsCache {
+        /// As the option has it.
+        method: &'static str,
+        /// What was measured.
+        seen: NoneBypasses,
+    },
+    /// --inject: {0}
+    Inject(#[from] TooManyFaults),
+    /// {0}
+    Linux(#[from] rampart_linux::Error),
+}

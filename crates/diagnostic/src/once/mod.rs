@@ -1,0 +1,135 @@
+//! One test of this machine's free memory, beside its work: `rampart test`.
+//!
+//! **Problem.** Claim what is free, keep each frame in place while it is tested, lose nothing that is found, disturb nobody,
+//! and say at the end what was and was not tested. **Idea.** Testers, one thread a CPU, take blocks from a [`crate::once::schedule::Ledger`] and march
+//! over them; this thread watches the machine's memory every few milliseconds, gives blocks back when programs want them,
+//! and shows progress. **Why this way.** All that is decided is decided by [`crate::machine::reserve`] and [`crate::once::schedule`], which are
+//! pure; here is only what must happen: claim, pin, look up frames, march, keep, retire, give back (figure 2 of
+//! 000_fb6e5fb08980d1bc.txt: untested free → tested free or failed).
+
+pub mod extent;
+mod prepare;
+pub mod report;
+pub mod schedule;
+mod shared;
+mod summary;
+mod tester;
+mod unreached;
+
+use std::num::NonZero;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rampart_march::execute::Method;
+use rampart_march::{Fidelity, MarchTest, Order};
+use rampart_memory::fault::InjectionSpec;
+use rampart_memory::{Bytes, Timestamp};
+use rampart_store::{Store, TestStart};
+
+use self::prepare::Prepared;
+use self::report::Report;
+use self::shared::Shared;
+use crate::error::Error;
+use crate::machine::Machine;
+use crate::machine::reserve::Advice;
+use crate::testing::known_bad;
+pub use crate::testing::observer::{Progress, Witness};
+use crate::testing::prepare::warning;
+use crate::testing::record::Recorder;
+
+pub use self::shared::Stopped;
+
+/// What to test, and how.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// How much memory; `None`: all that is free, but for a reserve.
+    pub memory: Option<Bytes>,
+    /// The name of the march test, if it has one.
+    pub name: Option<String>,
+    /// The march test.
+    pub march: MarchTest,
+    /// Half the number of patterns.
+    pub fidelity: Fidelity,
+    /// Visiting orders, at least one.
+    pub orders: Vec<Order>,
+    /// CPUs that test; `None`: half of those that this process may use.
+    pub threads: Option<NonZero<usize>>,
+    /// Repeat until so much time has passed.
+    pub duration: Option<Duration>,
+    /// Repeat this often; `None`: once, or as often as `duration` allows.
+    pub passes: Option<NonZero<u32>>,
+    /// How long a `Del` element waits.
+    pub delay: Duration,
+    /// How long what was written rests before it is read once more; zero: no such read.
+    pub retention: Duration,
+    /// How writes reach the DRAM; `None`: the faster of those that are honest here.
+    pub method: Option<Method>,
+    /// Emulated faults.
+    pub inject: Option<InjectionSpec>,
+    /// What random backgrounds are drawn from.
+    pub seed: u64,
+}
+
+impl Request {
+    fn start(&self, at: Timestamp) -> TestStart {
+        TestStart {
+            at,
+            notation: self.march.to_string(),
+            fidelity: self.fidelity.backgrounds(),
+            orders: self.orders.iter().map(ToString::to_string).collect(),
+            wanted: self.memory,
+            injected: self.inject.as_ref().map(ToString::to_string),
+        }
+    }
+}
+
+/// How often the machine's memory is looked at. Programs can take at most the reserve between two looks unnoticed; the
+/// reserve is 32 MiB at the least, and a core dirties about 1 GB/s.
+const TICK: Duration = Duration::from_millis(20);
+
+/// Runs a test to its end, or until `stop` is set. What is found is in the store before anything else happens to it.
+///
+/// # Errors
+/// If the test cannot begin: more memory or CPUs asked for than there are, no room for the emulated faults.
+pub fn run(
+    request: &Request,
+    machine: &Machine,
+    mut store: Store,
+    stop: &AtomicBool,
+    witness: &dyn Witness,
+) -> Result<Report, Error> {
+    let started = machine.clock.now();
+    let errors = machine.errors();
+    let known = known_bad::retire(machine, &mut store, witness);
+    let prepared = Prepared::new(request, machine)?;
+    witness.said(&prepared.describe(request));
+    warning(&prepared.honesty).iter().for_each(|warning| witness.warned(warning));
+    let recorder = Recorder::begin(store, request.start(started), &*machine.clock, witness);
+    let shared = Shared::new(request, machine, &prepared, known.in_use, recorder, witness);
+    let shared_by_all = &shared;
+    thread::scope(|scope| {
+        let tester = |&cpu| scope.spawn(move || tester::work(shared_by_all, cpu));
+        let testers: Vec<_> = prepared.cpus.iter().map(tester).collect();
+        while testers.iter().any(|tester| !tester.is_finished()) {
+            tick(&shared, stop);
+            thread::sleep(TICK);
+        }
+    });
+    Ok(summary::summarize(&shared, started, machine.errors_since(&errors)))
+}
+
+/// What this thread does every few milliseconds: stop in time, give back what others want, show progress.
+fn tick(shared: &Shared<'_>, stop: &AtomicBool) {
+    if stop.load(Ordering::Relaxed) {
+        shared.stop(Stopped::Asked);
+    } else if shared.request.duration.is_some_and(|limit| shared.elapsed() >= limit) {
+        shared.stop(Stopped::TimeUp);
+    }
+    if let Advice::GiveBack(bytes) = shared.advise() {
+        shared.give_back(bytes);
+    }
+    shared.sample_own_memory();
+    shared.publish_if_due();
+    shared.witness.progress(&shared.progress());
+}

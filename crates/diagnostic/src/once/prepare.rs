@@ -1,0 +1,97 @@
+//! What is settled before the first frame is tested: how much, by whom, with which loops.
+
+use std::time::Duration;
+
+use rampart_linux::Cpu;
+use rampart_march::Plan;
+use rampart_march::execute::honesty::Honesty;
+use rampart_march::execute::{Engine, Settings};
+use rampart_memory::Bytes;
+use rampart_memory::fault::Campaign;
+
+use super::Request;
+use crate::error::Error;
+use crate::machine::Machine;
+use crate::machine::reserve::{Outlook, Politeness, SMALLEST_CLAIM};
+use crate::once::schedule::Goal;
+use crate::testing::prepare::{choose_cpus, lines, settle_method};
+
+/// The largest block: large enough for the widest window that both orders together make harmless, small enough to be
+/// given back at once.
+const LARGEST_BLOCK: Bytes = Bytes::from_mib(64);
+
+/// All that is settled.
+pub struct Prepared {
+    pub outlook: Outlook,
+    pub politeness: Politeness,
+    pub goal: Goal,
+    pub block: Bytes,
+    pub cpus: Vec<Cpu>,
+    pub engine: Engine,
+    pub settings: Settings,
+    pub honesty: Honesty,
+    pub campaign: Option<Campaign>,
+}
+
+impl Prepared {
+    pub fn new(request: &Request, machine: &Machine) -> Result<Self, Error> {
+        let outlook = machine.outlook()?;
+        let politeness = Politeness::new(&outlook);
+        let claimable = politeness.claimable(&outlook);
+        let cpus = choose_cpus(request.threads, machine.cpus())?;
+        let goal = choose_goal(request.memory, claimable)?;
+        let scope = goal.bytes();
+        let block = choose_block(scope, cpus.len());
+        let campaign = match &request.inject {
+            Some(spec) => Some(Campaign::new(spec, lines(scope), lines(block))?),
+            None => None,
+        };
+        let engine = Engine::detect();
+        let honesty = settle_method(request.method, engine, block)?;
+        let (delay, retention) = (request.delay, request.retention);
+        let settings = Settings { delay, retention, ..Settings::new(honesty.method) };
+        Ok(Self { outlook, politeness, goal, block, cpus, engine, settings, honesty, campaign })
+    }
+
+    /// The plan of one pass, 1 first: each pass of a repeated test draws other random backgrounds.
+    pub fn plan(&self, request: &Request, pass: u32) -> Plan {
+        let seed = request.seed.wrapping_add(u64::from(pass - 1));
+        let plan = Plan::new(request.march.clone(), request.fidelity, &request.orders, seed);
+        if request.retention > Duration::ZERO { plan.with_delayed_reads() } else { plan }
+    }
+
+    pub fn describe(&self, request: &Request) -> String {
+        let scope = match self.goal {
+            Goal::Free(bytes) => format!("free memory, {bytes},"),
+            Goal::Exactly(bytes) => bytes.to_string(),
+        };
+        let name = request.name.as_ref().map_or_else(String::new, |name| format!("{name} "));
+        let plural = if self.cpus.len() == 1 { "" } else { "s" };
+        format!(
+            "testing     {scope} with {name}{}, fidelity {}, on {} CPU{plural} ({}, {})",
+            request.march,
+            request.fidelity,
+            self.cpus.len(),
+            self.engine,
+            self.settings.method
+        )
+    }
+}
+
+fn choose_goal(wanted: Option<Bytes>, claimable: Bytes) -> Result<Goal, Error> {
+    if claimable < SMALLEST_CLAIM {
+        return Err(Error::NothingFree);
+    }
+    match wanted.map(|bytes| bytes.round_down(SMALLEST_CLAIM)) {
+        Some(bytes) if bytes > claimable => Err(Error::TooMuchMemory { wanted: bytes, claimable }),
+        Some(bytes) => Ok(Goal::Exactly(bytes)),
+        None => Ok(Goal::Free(claimable)),
+    }
+}
+
+/// Blocks of 64 MiB, or smaller where each tester would not get two.
+fn choose_block(scope: Bytes, testers: usize) -> Bytes {
+    let share = scope.get() / (2 * testers as u64);
+    let block = Bytes::new(share).min(LARGEST_BLOCK).round_down(SMALLEST_CLAIM);
+    block.max(SMALLEST_CLAIM)
+}

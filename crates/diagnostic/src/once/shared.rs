@@ -1,0 +1,400 @@
+//! What the testers and the watching thread share.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use rampart_linux::{Block, Pinning};
+use rampart_march::execute::limit::Limit;
+use rampart_memory::fault::Emulator;
+use rampart_memory::{Bytes, Frame};
+
+use super::prepare::Prepared;
+use super::{Progress, Request, Witness};
+use crate::machine::Machine;
+use crate::machine::reserve::{Advice, Politeness};
+use crate::once::schedule::{Ledger, Next};
+use crate::testing::frames::stayed;
+use crate::testing::injected::{Planted, Tally};
+use crate::testing::publishing::{Publisher, lock};
+use crate::testing::record::Recorder;
+use crate::testing::seen::Seen;
+
+/// A claimed block that is not under test.
+#[derive(Debug)]
+pub struct HeldBlock {
+    /// The `index`th of the test.
+    pub index: u64,
+    pub block: Block,
+    /// Its emulated faults.
+    pub planted: Planted,
+    /// What emulates them, from the first stage of a pass to the last.
+    pub emulator: Option<Emulator>,
+    /// Its pages whose frames are bad and could not be retired.
+    pub bad: Vec<u64>,
+    /// The frames of its pages when the pass began; `None` also for those that were retired since.
+    pub frames: Vec<Option<Frame>>,
+    /// Its pages whose frames were retired since the pass began.
+    pub retired: BTreeSet<u64>,
+    /// The stage of its plan that comes next.
+    pub stage: usize,
+    /// How often its test began anew because frames were moved.
+    pub retries: u32,
+    /// Whether it was tested whole.
+    pub tested: bool,
+    /// Whether what was written to it was read once more after a rest.
+    pub read_late: bool,
+    /// Its tested pages whose frames are unknown.
+    pub unknown: u64,
+}
+
+impl HeldBlock {
+    /// A block that was claimed just now.
+    pub fn new(index: u64, block: Block) -> Self {
+        Self {
+            index,
+            block,
+            planted: Planted::default(),
+            emulator: None,
+            bad: Vec::new(),
+            frames: Vec::new(),
+            retired: BTreeSet::new(),
+            stage: 0,
+            retries: 0,
+            tested: false,
+            read_late: false,
+            unknown: 0,
+        }
+    }
+
+    /// The frame of each page that stayed where it was, `None` for the others, if `now` are the frames of its pages.
+    pub fn stayed(&self, now: &[Option<Frame>]) -> Vec<Option<Frame>> {
+        stayed(&self.frames, now)
+    }
+}
+
+/// Why no more is begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// The person asked for it.
+    Asked,
+    /// `--for` is over.
+    TimeUp,
+}
+
+/// What testers add up.
+#[derive(Debug, Default)]
+pub struct Sums {
+    /// Frames tested whole at least once.
+    pub frames: Seen,
+    /// Tested pages whose frames are unknown, in blocks that we hold now.
+    pub unknown_held: u64,
+    /// The most of these at one moment: pages that are held together are in different frames.
+    pub unknown_pages: u64,
+    /// Frames whose page moved while it was tested, each time that it was tried.
+    pub moved: u64,
+    /// Frames whose number could be read before their test or after it, and not both.
+    pub unreadable: u64,
+    /// Pages of tested blocks that were not read once more after a rest.
+    pub not_read_late: u64,
+    /// Frames of the map that came up and could not be retired.
+    pub known_bad: u64,
+    /// Bytes tested, each pass counted.
+    pub bytes: u64,
+    /// Time that testers spent testing, added up.
+    pub busy: Duration,
+    /// Each tester's limit.
+    pub limits: Vec<Limit>,
+    /// What became of emulated faults, block by block.
+    pub tallies: BTreeMap<u64, Tally>,
+    /// How blocks were pinned; of different ways, the weakest.
+    pub pinning: Option<Pinning>,
+    /// Bad frames still held because they could not be retired.
+    pub kept: Vec<Block>,
+    /// The pass under way, and the bytes tested whole in it.
+    pub in_pass: (u32, u64),
+}
+
+/// Everything that is shared.
+pub struct Shared<'a> {
+    pub request: &'a Request,
+    pub machine: &'a Machine,
+    pub prepared: &'a Prepared,
+    pub witness: &'a dyn Witness,
+    /// Frames of the map that are in use: the kernel did not retire them.
+    pub known_bad: BTreeSet<Frame>,
+    pub published: Publisher<'a>,
+    pub sums: Mutex<Sums>,
+    ledger: Mutex<Ledger<HeldBlock>>,
+    politeness: Mutex<Politeness>,
+    stopped: Mutex<Option<Stopped>>,
+    halt: AtomicBool,
+    wanted_back: AtomicBool,
+    refusal_told: AtomicBool,
+    own_bytes: AtomicU64,
+    start: Instant,
+}
+
+impl<'a> Shared<'a> {
+    pub fn new(
+        request: &'a Request,
+        machine: &'a Machine,
+        prepared: &'a Prepared,
+        known_bad: BTreeSet<Frame>,
+        recorder: Recorder<'a>,
+        witness: &'a dyn Witness,
+    ) -> Self {
+        let passes = match (request.passes, request.duration) {
+            (Some(passes), _) => Some(passes.get()),
+            (None, Some(_)) => None,
+            (None, None) => Some(1),
+        };
+        Self {
+            request,
+            machine,
+            prepared,
+            witness,
+            known_bad,
+            published: Publisher::new(recorder),
+            sums: Mutex::default(),
+            ledger: Mutex::new(Ledger::new(prepared.goal, prepared.block, passes)),
+            politeness: Mutex::new(prepared.politeness.clone()),
+            stopped: Mutex::new(None),
+            halt: AtomicBool::new(false),
+            wanted_back: AtomicBool::new(false),
+            refusal_told: AtomicBool::new(false),
+            own_bytes: AtomicU64::new(0),
+            start: Instant::now(),
+        }
+    }
+
+    pub fn ledger(&self) -> MutexGuard<'_, Ledger<HeldBlock>> {
+        lock(&self.ledger)
+    }
+
+    pub fn elapsed(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    /// What a tester does next.
+    pub fn next(&self) -> Next<HeldBlock> {
+        // A tester that waits for a block to have rested asks often, and need not look at the memory.
+        let outlook = if self.ledger().owes() { self.machine.outlook().ok() } else { None };
+        let claimable = outlook.map_or(Bytes::ZERO, |seen| lock(&self.politeness).still_claimable(&seen));
+        let advice = if claimable > Bytes::ZERO { Advice::Claim(claimable) } else { Advice::Keep };
+        self.ledger().next(advice, self.elapsed())
+    }
+
+    /// What the machine's memory calls for. Where it cannot be read, nothing.
+    pub fn advise(&self) -> Advice {
+        self.machine.outlook().map_or(Advice::Keep, |seen| lock(&self.politeness).advise(&seen))
+    }
+
+    /// Writes new facts, then reports them.
+    pub fn publish(&self) {
+        self.published.publish(|bad| self.witness.bad_frame(&bad));
+    }
+
+    /// [`Shared::publish`], if it is due.
+    pub fn publish_if_due(&self) {
+        self.published.publish_if_due(|bad| self.witness.bad_frame(&bad));
+    }
+
+    /// Gives back `bytes`, from what is not under test, or if that is not enough from what is.
+    pub fn give_back(&self, bytes: Bytes) {
+        let blocks = self.ledger().give_back(bytes, |held| held.block.bytes());
+        let given: u64 = blocks.iter().map(|held| held.block.bytes().get()).sum();
+        blocks.into_iter().for_each(|held| self.give_away(held));
+        self.wanted_back.store(given < bytes.get(), Ordering::Relaxed);
+    }
+
+    /// Gives a block back before the test ends, and notes what that leaves undone.
+    pub fn give_away(&self, held: HeldBlock) {
+        if held.tested {
+            self.leave(&held);
+        } else {
+            self.ledger().lost(held.index, held.block.bytes());
+        }
+        self.let_go(held);
+    }
+
+    /// Notes what is left undone of a tested block.
+    pub fn leave(&self, held: &HeldBlock) {
+        let mut sums = lock(&self.sums);
+        sums.unknown_held -= held.unknown;
+        if held.tested && !held.read_late {
+            sums.not_read_late += held.block.pages();
+        }
+    }
+
+    /// Gives a block back, but for the pages whose frames are bad: whoever holds those keeps them from everybody else.
+    pub fn let_go(&self, held: HeldBlock) {
+        if held.bad.is_empty() {
+            return;
+        }
+        match held.block.keep_only(&held.bad) {
+            Ok(kept) => lock(&self.sums).kept.extend(kept),
+            Err(error) => self.witness.warned(&format!("bad frames cannot be held: {error}")),
+        }
+    }
+
+    /// Says once that the kernel refuses memory; how much is missing at the end is in the report.
+    pub fn warn_of_refusal(&self, error: &rampart_linux::Error) {
+        if !self.refusal_told.swap(true, Ordering::Relaxed) {
+            self.witness.warned(&error.to_string());
+        }
+    }
+
+    /// Whether a tester must give its block back, now. Says so to one tester.
+    pub fn takes_back(&self) -> bool {
+        self.wanted_back.load(Ordering::Relaxed) && self.wanted_back.swap(false, Ordering::Relaxed)
+    }
+
+    pub fn stop(&self, why: Stopped) {
+        let mut stopped = lock(&self.stopped);
+        if stopped.is_none() {
+            *stopped = Some(why);
+            self.halt.store(true, Ordering::Relaxed);
+            self.ledger().stop();
+        }
+    }
+
+    pub fn halted(&self) -> bool {
+        self.halt.load(Ordering::Relaxed)
+    }
+
+    pub fn stopped(&self) -> Option<Stopped> {
+        *lock(&self.stopped)
+    }
+
+    /// Notes the most memory that this process used beyond what it claimed.
+    pub fn sample_own_memory(&self) {
+        let claimed = self.ledger().mapped();
+        if let Some(resident) = self.machine.resident() {
+            self.own_bytes.fetch_max(resident.saturating_sub(claimed).get(), Ordering::Relaxed);
+        }
+    }
+
+    pub fn own_bytes(&self) -> Option<Bytes> {
+        self.sample_own_memory();
+        Some(Bytes::new(self.own_bytes.load(Ordering::Relaxed))).filter(|bytes| *bytes > Bytes::ZERO)
+    }
+
+    pub fn progress(&self) -> Progress {
+        let bad_frames = lock(&self.published.findings).count();
+        let ledger = self.ledger();
+        let sums = lock(&self.sums);
+        let pass = ledger.pass();
+        let total = match self.prepared.goal {
+            _ if pass > 1 => ledger.granted(),
+            goal => goal.bytes(),
+        };
+        Progress {
+            pass,
+            passes: ledger.passes(),
+            done_in_pass: Bytes::new(if sums.in_pass.0 == pass { sums.in_pass.1 } else { 0 }),
+            total_in_pass: total,
+            elapsed: self.elapsed(),
+            deadline: self.request.duration,
+            bytes_per_second: sums.rate(self.prepared.cpus.len()),
+            bad_frames,
+        }
+    }
+}
+
+impl Sums {
+    /// How many frames were tested; pages, where frames are unknown.
+    pub fn tested(&self) -> u64 {
+        self.frames.len() + self.unknown_pages
+    }
+
+    /// Memory tested per second of testing, all testers together.
+    #[expect(clippy::cast_precision_loss, reason = "a rate")]
+    pub fn rate(&self, testers: usize) -> f64 {
+        let busy = self.busy.as_secs_f64();
+        if busy > 0.0 { self.bytes as f64 / busy * testers as f64 } else { 0.0 }
+    }
+
+    /// Adds a block that was tested to its end, and stayed so.
+    pub fn add_tested(&mut self, pass: u32, seen: &Compared) {
+        seen.same.iter().for_each(|&frame| self.frames.insert(frame));
+        self.moved += seen.moved;
+        self.unreadable += seen.unreadable;
+        self.unknown_held += seen.unknown;
+        self.unknown_pages = self.unknown_pages.max(self.unknown_held);
+        if self.in_pass.0 != pass {
+            self.in_pass = (pass, 0);
+        }
+        self.in_pass.1 += seen.pages() * rampart_memory::FRAME_BYTES;
+    }
+}
+
+/// What became of the frames of a block while it was tested.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Compared {
+    /// Those that stayed.
+    pub same: Vec<Frame>,
+    /// How many pages have frames that nobody knows.
+    pub unknown: u64,
+    /// How many are in another frame now.
+    pub moved: u64,
+    /// Of how many the frame was known before or after, and not both.
+    pub unreadable: u64,
+}
+
+impl Compared {
+    /// Compares the frames of a block's pages before and after, but for the pages in `without`.
+    pub fn new(before: &[Option<Frame>], after: &[Option<Frame>], without: &BTreeSet<u64>) -> Self {
+        let mut seen = Self::default();
+        for (page, pair) in (0..).zip(before.iter().zip(after)) {
+            match pair {
+                _ if without.contains(&page) => {}
+                (Some(before), Some(after)) if before == after => seen.same.push(*before),
+                (Some(_), Some(_)) => seen.moved += 1,
+                (None, None) => seen.unknown += 1,
+                _ => seen.unreadable += 1,
+            }
+        }
+        seen
+    }
+
+    fn pages(&self) -> u64 {
+        self.same.len() as u64 + self.unknown + self.moved + self.unreadable
+    }
+
+    /// Whether another test of the block could reach more frames.
+    pub const fn is_whole(&self) -> bool {
+        self.moved == 0 && self.unreadable == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_counts_as_tested_only_if_its_page_was_in_it_before_and_after() {
+        let frame = |number| Frame::new(number);
+        let before = [frame(1), frame(2), frame(3), None, None, None];
+        let after = [frame(1), frame(9), None, frame(4), None, frame(5)];
+        let seen = Compared::new(&before, &after, &BTreeSet::from([5]));
+        assert_eq!(seen, Compared { same: vec![frame(1).unwrap()], unknown: 1, moved: 1, unreadable: 2 });
+        assert!(!seen.is_whole() && Compared::new(&before[..1], &after[..1], &BTreeSet::new()).is_whole());
+        let mut sums = Sums::default();
+        sums.add_tested(1, &seen);
+        assert_eq!((sums.tested(), sums.moved, sums.unreadable), (2, 1, 2));
+    }
+
+    #[test]
+    fn pages_whose_frames_are_unknown_count_as_far_as_they_are_held_together() {
+        let block = Compared { unknown: 512, ..Compared::default() };
+        let mut sums = Sums::default();
+        sums.add_tested(1, &block);
+        sums.add_tested(1, &block);
+        assert_eq!(sums.tested(), 1024);
+        sums.unknown_held -= 512;
+        sums.add_tested(1, &block);
+        assert_eq!(sums.tested(), 1024, "it may be in the frames of the block that was given back");
+    }
+}

@@ -1,0 +1,185 @@
+//! The report, from what the testers added up.
+
+use rampart_march::{Aim, Plan, plan_coverage};
+
+use rampart_march::execute::limit::Limit;
+use rampart_memory::fault_map::Origin;
+use rampart_memory::{Bytes, FRAME_BYTES, Timestamp};
+use rampart_store::{Outcome, TestEnd};
+
+use super::shared::{Shared, Sums};
+use crate::once::extent::{Extent, Losses, shortfall};
+use crate::once::report::{
+    BadFrame, Coverage, DelayedRead, Emulation, KernelErrors, Limits, NotTested, Report, SCHEMA, TestRan, Verdict,
+};
+use crate::once::schedule::Lack;
+use crate::once::unreached;
+use crate::testing::injected::Tally;
+use crate::testing::prepare::lines;
+use crate::testing::publishing::lock;
+
+/// The report of a test that has ended, written down in the store too.
+pub fn summarize(shared: &Shared<'_>, started: Timestamp, kernel_errors: KernelErrors) -> Report {
+    shared.publish();
+    // They are given back when the report is made.
+    let blocks = shared.ledger().take_all();
+    blocks.iter().filter(|held| !held.read_late).for_each(|held| shared.leave(held));
+    let sums = lock(&shared.sums);
+    let bad_frames = lock(&shared.published.findings).bad_frames();
+    let plan = shared.prepared.plan(shared.request, 1);
+    let machine = shared.prepared.outlook.total;
+    let extent = Extent::new(Bytes::new(sums.tested() * FRAME_BYTES), shared.prepared.goal, machine);
+    let losses = losses(shared, &sums);
+    let incomplete = shortfall(&extent, &losses, shared.stopped());
+    let verdict = Verdict::of(bad_frames.len(), incomplete.as_ref());
+    let limit = limits(&sums, plan.reads(), plan.writes());
+    let bytes_per_second = sums.rate(shared.prepared.cpus.len());
+    let end = end_of(shared, &verdict, incomplete.clone(), &bad_frames, sums.tested(), bytes_per_second);
+    Report {
+        schema: SCHEMA,
+        version: env!("CARGO_PKG_VERSION"),
+        verdict,
+        incomplete,
+        bad_frames,
+        extent,
+        frames_tested: sums.tested(),
+        frames_known: sums.unknown_pages == 0,
+        not_tested: not_tested(shared, &sums, &losses),
+        delayed_read: delayed_read(shared, &plan, &sums),
+        bytes_per_second,
+        fraction_of_limit: limit.filter(|_| sums.bytes > 0).map(|limit| bytes_per_second / limit.of_this_test),
+        limit,
+        test: test_that_ran(shared, &plan, &sums),
+        coverage: coverage(&plan),
+        kernel_errors,
+        emulation: shared.request.inject.as_ref().map(|spec| emulation(spec.to_string(), &sums)),
+        facts_not_stored: lock(&shared.published.recorder).finish(end),
+        started,
+        seconds: shared.elapsed().as_secs_f64(),
+        own_bytes: shared.own_bytes(),
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate is below 2^64 and positive")]
+fn end_of(
+    shared: &Shared<'_>,
+    verdict: &Verdict,
+    shortfall: Option<String>,
+    bad_frames: &[BadFrame],
+    frames_tested: u64,
+    rate: f64,
+) -> TestEnd {
+    let emulated = bad_frames.iter().filter(|bad| bad.origin == Origin::Emulated).count() as u64;
+    TestEnd {
+        at: shared.machine.clock.now(),
+        outcome: match verdict {
+            Verdict::Pass => Outcome::Pass,
+            Verdict::Fail => Outcome::Fail,
+            Verdict::Incomplete => Outcome::Incomplete,
+        },
+        shortfall,
+        frames_tested,
+        bad_frames: bad_frames.len() as u64 - emulated,
+        emulated_frames: emulated,
+        bytes_per_second: rate as u64,
+    }
+}
+
+fn losses(shared: &Shared<'_>, sums: &Sums) -> Losses {
+    let ledger = shared.ledger();
+    Losses {
+        moved: sums.moved,
+        unreadable: sums.unreadable,
+        given_back: ledger.lacks(Lack::GivenBack),
+        refused: ledger.lacks(Lack::Refused),
+        never_free: ledger.lacks(Lack::NeverFree),
+    }
+}
+
+fn not_tested(shared: &Shared<'_>, sums: &Sums, losses: &Losses) -> Vec<NotTested> {
+    let prepared = shared.prepared;
+    let mut list = unreached::count(
+        shared.machine,
+        prepared.goal,
+        &sums.frames,
+        sums.unknown_pages,
+        prepared.politeness.reserve(),
+    );
+    for (why, frames) in [
+        ("of these, moved by the kernel while under test", losses.moved),
+        ("of these, tested, but their numbers could not be read", losses.unreadable),
+        ("of these, given back to programs before they were tested", losses.given_back.frames()),
+        ("of these, refused by the kernel when claimed", losses.refused.frames()),
+        ("of these, taken by programs before they could be claimed", losses.never_free.frames()),
+        ("of these, on the map of bad frames and not retired: held until the test ended", sums.known_bad),
+    ] {
+        if frames > 0 {
+            list.push(NotTested { why: why.to_owned(), frames });
+        }
+    }
+    list
+}
+
+/// Skipped delayed reads make no test incomplete: each march test was whole, and the kind of fault that they find alone is
+/// named in the coverage.
+fn delayed_read(shared: &Shared<'_>, plan: &Plan, sums: &Sums) -> Option<DelayedRead> {
+    let delay_seconds = shared.request.retention.as_secs_f64();
+    (plan.rests() > 0).then_some(DelayedRead { delay_seconds, frames_skipped: sums.not_read_late })
+}
+
+/// What the testing CPUs together can do. Each measured its own while the others were at work too.
+#[expect(clippy::cast_precision_loss, reason = "rates")]
+fn limits(sums: &Sums, reads: usize, writes: usize) -> Option<Limits> {
+    if sums.limits.is_empty() {
+        return None;
+    }
+    let sum = |of: fn(&Limit) -> f64| sums.limits.iter().map(of).sum::<f64>();
+    let (write, read) = (sum(|limit| limit.write), sum(|limit| limit.read));
+    Some(Limits { write, read, of_this_test: 1.0 / (writes as f64 / write + reads as f64 / read) })
+}
+
+fn test_that_ran(shared: &Shared<'_>, plan: &Plan, sums: &Sums) -> TestRan {
+    let (request, prepared) = (shared.request, shared.prepared);
+    TestRan {
+        name: request.name.clone(),
+        notation: request.march.to_string(),
+        fidelity: request.fidelity.backgrounds(),
+        orders: plan.orders().map(|order| order.to_string()).collect(),
+        operations_per_line: plan.length() as u64,
+        passes: shared.ledger().pass(),
+        threads: prepared.cpus.len(),
+        engine: prepared.engine.to_string(),
+        method: prepared.settings.method.to_string(),
+        window_lines: prepared.settings.window(lines(prepared.block)),
+        block: prepared.block,
+        pinning: sums.pinning.map_or_else(|| "nothing was claimed".to_owned(), |pinning| pinning.to_string()),
+        cached_reads: prepared.honesty.cached,
+    }
+}
+
+fn coverage(plan: &Plan) -> Vec<Coverage> {
+    let kinds = plan_coverage(plan).into_iter();
+    let told = kinds.map(|kind| Coverage {
+        fault: kind.kind.to_string(),
+        meaning: kind.meaning,
+        scope: match kind.scope {
+            Aim::BetweenLines => "between-lines",
+            Aim::WithinLine => "within-line",
+        },
+        percent: kind.percent,
+        note: kind.note,
+    });
+    told.collect()
+}
+
+fn emulation(spec: String, sums: &Sums) -> Emulation {
+    let sum = |of: fn(&Tally) -> usize| sums.tallies.values().map(of).sum();
+    let missed: Vec<String> = sums.tallies.values().flat_map(|tally| tally.missed.iter().cloned()).collect();
+    Emulation {
+        spec,
+        planted: sum(|tally| tally.planted),
+        promised: sum(|tally| tally.promised),
+        found: sum(|tally| tally.found),
+        missed,
+    }
+}

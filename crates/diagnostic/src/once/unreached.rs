@@ -1,0 +1,35 @@
+//! Which frames a test did not reach, and why.
+//!
+//! Nothing is skipped silently (rule 3 of the design): every frame of the machine is either among those tested or in one of
+//! these counts. What a frame is used for changes while it is counted, so the counts are a picture of the moment at which the
+//! test ended.
+
+use rampart_linux::FrameClass;
+use rampart_memory::Bytes;
+
+use crate::machine::Machine;
+use crate::once::report::NotTested;
+use crate::once::schedule::Goal;
+use crate::testing::seen::Seen;
+
+/// The frames that are not in `tested`, by reason.
+pub fn count(machine: &Machine, goal: Goal, tested: &Seen, tested_unknown: u64, reserve: Bytes) -> Vec<NotTested> {
+    let total = machine.outlook().map_or(0, |seen| seen.total.frames());
+    let rest = total.saturating_sub(tested.len() + tested_unknown);
+    let all = |why: &str| vec![NotTested { why: why.to_owned(), frames: rest }];
+    if let Goal::Exactly(_) = goal {
+        return all("beyond the --memory that was asked for");
+    }
+    match machine.census(|frame| !tested.contains(frame)) {
+        Some(classes) => classes.into_iter().map(|(class, frames)| of_class(class, frames, reserve)).collect(),
+        None => all("in use, or kept in reserve; which is known to root alone"),
+    }
+}
+
+fn of_class(class: FrameClass, frames: u64, reserve: Bytes) -> NotTested {
+    let why = match class {
+        FrameClass::Free => format!("free: {reserve} kept in reserve for programs, and what was freed meanwhile"),
+        other => format!("in use: {other}"),
+    };
+    NotTested { why, frames }
+}

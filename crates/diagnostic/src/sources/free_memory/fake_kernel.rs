@@ -1,0 +1,124 @@
+//! A kernel that is made up: frames by number, last freed first out, and programs that come and go.
+
+use std::collections::BTreeSet;
+
+use rampart_memory::{Bytes, FRAME_BYTES, Frame, Node};
+
+use super::{Claim, Kernel};
+use crate::machine::reserve::Outlook;
+
+/// Frames that a program, the pool or nobody has.
+#[derive(Debug)]
+pub struct MadeUp {
+    total: u64,
+    /// The last is handed out first.
+    free: Vec<Frame>,
+    program: Vec<Frame>,
+    /// Pages that the pool said it keeps.
+    pub kept: BTreeSet<Frame>,
+    /// Refuses every claim.
+    pub refuses: bool,
+    /// Answers each claim only when it is asked again.
+    slow: bool,
+    delays: bool,
+    pending: Option<(Node, Bytes)>,
+}
+
+impl MadeUp {
+    pub fn new(total: Bytes) -> Self {
+        let frames = (0..total.frames()).rev().map(|number| Frame::new(number).unwrap());
+        Self {
+            total: total.frames(),
+            free: frames.collect(),
+            program: Vec::new(),
+            kept: BTreeSet::new(),
+            refuses: false,
+            slow: false,
+            delays: false,
+            pending: None,
+        }
+    }
+
+    /// As this machine's kernel, which takes its time to clear what is claimed.
+    pub fn slow(total: Bytes) -> Self {
+        Self { slow: true, delays: true, ..Self::new(total) }
+    }
+
+    pub fn free(&self) -> Bytes {
+        Bytes::new(self.free.len() as u64 * FRAME_BYTES)
+    }
+
+    /// The program allocates as much as there is, at most so much.
+    pub fn allocate(&mut self, bytes: Bytes) {
+        let count = usize::try_from(bytes.frames()).unwrap().min(self.free.len());
+        let taken = self.free.split_off(self.free.len() - count);
+        assert!(taken.iter().all(|frame| !self.kept.contains(frame)), "a bad frame is handed out");
+        self.program.extend(taken);
+    }
+
+    /// The program frees so much, what it took first first.
+    pub fn deallocate(&mut self, bytes: Bytes) {
+        let count = usize::try_from(bytes.frames()).unwrap().min(self.program.len());
+        self.free.extend(self.program.drain(..count));
+    }
+
+    /// Frames that the program has.
+    pub fn used(&self) -> &[Frame] {
+        &self.program
+    }
+}
+
+impl Kernel for MadeUp {
+    type Region = Vec<Frame>;
+
+    fn nodes(&self) -> Vec<(Node, f64)> {
+        vec![(Node(0), 1.0)]
+    }
+
+    fn outlook(&self) -> Outlook {
+        Outlook {
+            total: Bytes::new(self.total * FRAME_BYTES),
+            free: self.free(),
+            high_watermark: Bytes::ZERO,
+            stalled: None,
+        }
+    }
+
+    fn claim(&mut self, wanted: Option<(Node, Bytes)>) -> Claim<Vec<Frame>> {
+        let Some((node, bytes)) = self.pending.take().or(wanted) else { return Claim::Nothing };
+        if self.delays {
+            self.delays = false;
+            self.pending = Some((node, bytes));
+            return Claim::Pending;
+        }
+        self.delays = self.slow;
+        let count = usize::try_from(bytes.frames()).unwrap();
+        if self.refuses || count > self.free.len() {
+            return Claim::Refused;
+        }
+        Claim::Ready(node, self.free.split_off(self.free.len() - count))
+    }
+
+    fn pending(&self) -> Bytes {
+        self.pending.map_or(Bytes::ZERO, |(_, bytes)| bytes)
+    }
+
+    fn bytes(&self, region: &Vec<Frame>) -> Bytes {
+        Bytes::new(region.len() as u64 * FRAME_BYTES)
+    }
+
+    fn frames(&self, region: &Vec<Frame>, frames: &mut Vec<Option<Frame>>) {
+        frames.clear();
+        frames.extend(region.iter().copied().map(Some));
+    }
+
+    fn release(&mut self, region: Vec<Frame>, keep: &[u64]) {
+        for (page, frame) in (0..).zip(region) {
+            if keep.contains(&page) {
+                self.kept.insert(frame);
+            } else {
+                self.free.push(frame);
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The pool as a source of frames: what the controller asks of it, and what testers give back.
+
+use rampart_linux::Block;
+use rampart_memory::{
+    Bytes, Demand, Frame, FrameRange, FrameSource, FreeList, Node, Order, Renewed, TestLifetime, Tested, Timestamp,
+    Verdict,
+};
+
+use super::stock::Held;
+use super::{Ages, Kernel, News, Pool, Sweep};
+use crate::sources::DaemonSource;
+
+/// A claimed step in a tester's hands.
+#[derive(Debug)]
+pub struct Step<R> {
+    /// The memory.
+    pub region: R,
+    /// The frame of each page, as far as it is known. Whoever tests the step leaves here the frames that were tested whole;
+    /// those that the kernel took out of use become `None`.
+    pub frames: Vec<Option<Frame>>,
+    pub(super) node: Node,
+    /// Pages in frames that are bad: the pool never gives them back.
+    pub(super) bad: Vec<u64>,
+}
+
+impl<R> Step<R> {
+    /// A step of a node, nothing of which is known to be bad.
+    pub const fn new(region: R, frames: Vec<Option<Frame>>, node: Node) -> Self {
+        Self { region, frames, node, bad: Vec::new() }
+    }
+
+    /// Keeps a page from everybody for good: its frame is bad, and unknown.
+    pub fn keep(&mut self, page: u64) {
+        if !self.bad.contains(&page) {
+            self.bad.push(page);
+        }
+    }
+}
+
+impl<K: Kernel<Region = Block>> DaemonSource for Pool<K> {
+    fn ages(&self) -> &Ages {
+        self.ages()
+    }
+
+    fn claimed(&self) -> Bytes {
+        self.claimed()
+    }
+
+    fn rate(&self) -> f64 {
+        self.rate()
+    }
+
+    fn is_overdue(&self, now: Timestamp) -> bool {
+        self.is_overdue(now)
+    }
+
+    fn missing(&self) -> Bytes {
+        self.missing()
+    }
+
+    fn is_sweeping(&self) -> bool {
+        self.is_sweeping()
+    }
+
+    fn take_news(&mut self) -> Vec<News> {
+        self.take_news()
+    }
+
+    fn rebound(&mut self, bound: TestLifetime, now: Timestamp) {
+        self.rebound(bound, now);
+    }
+
+    fn relieve(&mut self) {
+        self.relieve();
+    }
+
+    fn let_go(&mut self) {
+        self.let_go();
+    }
+}
+
+impl<K: Kernel> FrameSource for Pool<K> {
+    type Block = Step<K::Region>;
+
+    fn lists(&self) -> Vec<FreeList> {
+        self.lists.iter().map(|list| FreeList { node: list.node, order: Order::ZERO }).collect()
+    }
+
+    fn demand(&self, list: FreeList) -> Demand {
+        self.lists.iter().find(|known| known.node == list.node).map_or_else(Demand::default, |known| known.demand)
+    }
+
+    /// Those that were free when the pool tested them: which of them programs have taken since, it cannot know.
+    fn tested_free(&self, now: Timestamp) -> u64 {
+        self.ages.fresh(self.bound, now)
+    }
+
+    /// Hands out whole steps: the last may be larger than what was asked for, and later calls hand out less for it.
+    fn take(&mut self, list: FreeList, most: u64, now: Timestamp) -> Vec<Self::Block> {
+        self.advance(list.node, now);
+        let late = self.sweep.is_late(now);
+        let most_credit = 4 * i64::try_from(self.step.frames()).expect("a step is small");
+        let Some(known) = self.list(list.node) else { return Vec::new() };
+        known.accrue(late, now);
+        let asked = i64::try_from(most).unwrap_or(i64::MAX);
+        known.credit = known.credit.saturating_add(asked).min(most_credit);
+        let mut credit = known.credit;
+        let mut steps = Vec::new();
+        while credit > 0
+            && let Some(held) = self.stock.work(list.node)
+        {
+            credit -= i64::try_from(held.bytes.frames()).expect("a step is small");
+            self.out = Bytes::new(self.out.get() + held.bytes.get());
+            steps.push(Step { region: held.region, frames: Vec::new(), node: held.node, bad: held.bad });
+        }
+        self.list(list.node).expect("it was found above").credit = credit;
+        steps
+    }
+
+    /// The sweep ends before its time.
+    fn rest(&mut self, now: Timestamp) {
+        if self.sweep.is_under_way() && self.out == Bytes::ZERO {
+            self.sweep.miss();
+            self.end(now);
+        }
+    }
+
+    fn shape(&self, block: &Self::Block) -> (Node, u64) {
+        (block.node, self.kernel.bytes(&block.region).frames())
+    }
+
+    fn give_back(&mut self, mut block: Self::Block, verdict: Verdict, now: Timestamp) {
+        let bytes = self.kernel.bytes(&block.region);
+        self.out = self.out.saturating_sub(bytes);
+        let frames = bytes.frames();
+        let tested = verdict != Verdict::NotTested;
+        match &verdict {
+            Verdict::Good => self.note(&mut block, &[], now),
+            Verdict::Failed(bad) => self.note(&mut block, bad, now),
+            Verdict::NotTested => {}
+        }
+        if let Some(list) = self.list(block.node) {
+            let returned = if tested { &mut list.demand.returned_fresh } else { &mut list.demand.returned_expired };
+            *returned += frames;
+        }
+        let held = Held { region: block.region, bytes, node: block.node, bad: block.bad };
+        if self.missing > Bytes::ZERO {
+            self.missing = self.missing.saturating_sub(bytes);
+            if !tested {
+                self.sweep.miss();
+            }
+            self.release(held);
+        } else if !held.bad.is_empty() {
+            // At once: until it is, the kernel may move what is in a bad frame, and hand the frame out.
+            self.release(held);
+        } else if tested || !self.sweep.is_under_way() {
+            self.stock.hold(held);
+        } else {
+            self.stock.add_work(held, false, Tested::NEVER);
+        }
+    }
+
+    /// Nothing that the pool has is in use.
+    fn renew(&mut self, _now: Timestamp, _until: Timestamp) -> Renewed {
+        Renewed::default()
+    }
+
+    fn prefer(&mut self, frames: &[FrameRange]) {
+        self.preferred = frames.to_vec();
+        if !frames.is_empty() {
+            self.sweep.hurry(Timestamp::from_micros(0));
+        }
+    }
+
+    fn forget(&mut self) {
+        self.ages.forget();
+        self.sweep = Sweep::new(self.bound, Timestamp::from_micros(0));
+    }
+}

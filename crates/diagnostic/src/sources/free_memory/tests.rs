@@ -1,0 +1,280 @@
+//! The pool over a made-up kernel, in simulated time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use rampart_memory::{Bytes, Fidelity, Frame, FrameRange, FrameSource, TestBench, TestLifetime, Timestamp, Verdict};
+
+use super::fake_kernel::MadeUp;
+use super::{Ages, News, Pool, Step};
+use crate::control::PolicyName;
+use crate::control::suite::{self, World};
+use crate::machine::reserve::Politeness;
+
+use super::Kernel;
+
+const MIB: fn(u64) -> Bytes = Bytes::from_mib;
+
+fn start() -> Timestamp {
+    Timestamp::from_micros(1 << 50)
+}
+
+fn at(seconds: u64) -> Timestamp {
+    start().after(Duration::from_secs(seconds))
+}
+
+fn frame(number: u64) -> Frame {
+    Frame::new(number).unwrap()
+}
+
+/// Lifetime 1000 s, δ 40 s.
+fn bound() -> TestLifetime {
+    TestLifetime::new(Duration::from_secs(1000), Duration::from_secs(40)).unwrap()
+}
+
+fn pool(kernel: MadeUp) -> Pool<MadeUp> {
+    Pool::new(kernel, MIB(4), bound(), Ages::new(start()), [], start())
+}
+
+/// Tests everything that the pool hands out at `now`, until it hands out no more. Returns the frames, in the order of tests.
+fn sweep(pool: &mut Pool<MadeUp>, bad: &BTreeSet<Frame>, now: Timestamp) -> Vec<Frame> {
+    let mut tested = Vec::new();
+    for _ in 0..200 {
+        let list = pool.lists()[0];
+        for mut step in pool.take(list, 1 << 20, now) {
+            tested.extend(&step.region);
+            let verdict = Bench(bad.clone()).test(&mut step, Fidelity::MIN);
+            pool.give_back(step, verdict, now);
+        }
+    }
+    tested
+}
+
+/// Finds the frames that are bad.
+struct Bench(BTreeSet<Frame>);
+
+impl TestBench<Step<Vec<Frame>>> for Bench {
+    fn test(&mut self, block: &mut Step<Vec<Frame>>, _fidelity: Fidelity) -> Verdict {
+        block.frames = block.region.iter().copied().map(Some).collect();
+        let bad: Vec<_> = block.region.iter().copied().filter(|frame| self.0.contains(frame)).collect();
+        if bad.is_empty() { Verdict::Good } else { Verdict::Failed(bad) }
+    }
+}
+
+impl World for Pool<MadeUp> {
+    /// A program that takes and gives back a quarter of the memory, every 30 seconds.
+    fn pass(&mut self, now: Timestamp) {
+        self.relieve();
+        let phase = now.micros() / 1_000_000 % 30;
+        if phase < 15 {
+            self.kernel.allocate(MIB(1));
+        } else {
+            self.kernel.deallocate(MIB(1));
+        }
+    }
+
+    fn frames_of(&self, block: &Self::Block) -> Vec<Frame> {
+        block.region.clone()
+    }
+}
+
+#[test]
+fn every_policy_keeps_the_promises_of_a_source_over_the_pool() {
+    for name in PolicyName::ALL {
+        let mut bench = Bench([77, 9_000].map(frame).into());
+        let pool =
+            Pool::new(MadeUp::new(MIB(128)), MIB(4), suite::settings().lifetime, Ages::new(start()), [], start());
+        let mut diagnostic = suite::keeps_its_promises(pool, &mut bench, name);
+        diagnostic.source_mut().let_go();
+        assert_eq!(diagnostic.source().claimed(), Bytes::ZERO, "{name:?}");
+    }
+}
+
+#[test]
+fn a_sweep_reaches_each_free_frame_but_the_reserve_once_and_gives_all_back() {
+    for kernel in [MadeUp::new(MIB(256)), MadeUp::slow(MIB(256))] {
+        let reserve = Politeness::new(&kernel.outlook()).reserve();
+        let mut pool = pool(kernel);
+        let tested = sweep(&mut pool, &BTreeSet::new(), at(0));
+        let different: BTreeSet<_> = tested.iter().collect();
+        assert_eq!(different.len(), tested.len(), "none twice");
+        assert_eq!(tested.len() as u64, (MIB(256).frames() - reserve.frames()) / 512 * 512);
+        assert_eq!((pool.claimed(), pool.kernel.free()), (Bytes::ZERO, MIB(256)));
+        assert_eq!(pool.take_news(), [News::SweepBegan, News::SweepEnded(Duration::ZERO)]);
+    }
+}
+
+#[test]
+fn memory_on_its_way_is_claimed_and_a_sweep_does_not_end_without_it() {
+    let mut pool = pool(MadeUp::slow(MIB(64)));
+    let list = pool.lists()[0];
+    assert!(pool.take(list, 1024, at(0)).is_empty());
+    assert!(pool.is_sweeping() && pool.claimed() == MIB(4));
+    pool.kernel.allocate(MIB(60));
+    let steps = pool.take(list, 1024, at(0));
+    assert_eq!(steps.len(), 1, "what was asked for in time");
+    assert!(pool.take(list, 1024, at(0)).is_empty() && pool.is_sweeping());
+}
+
+#[test]
+fn what_comes_when_all_is_let_go_is_given_back_too() {
+    let mut pool = pool(MadeUp::slow(MIB(64)));
+    let list = pool.lists()[0];
+    assert!(pool.take(list, 1024, at(0)).is_empty() && pool.claimed() == MIB(4));
+    pool.let_go();
+    assert_eq!((pool.claimed(), pool.kernel.free()), (Bytes::ZERO, MIB(64)));
+}
+
+#[test]
+fn every_frame_in_reach_is_tested_again_before_its_lifetime_is_over_and_not_much_sooner() {
+    let mut pool = pool(MadeUp::new(MIB(64)));
+    let mut last = BTreeMap::new();
+    let mut gaps = Vec::new();
+    for second in 0..5_000 {
+        for frame in sweep_one_call(&mut pool, at(second)) {
+            gaps.extend(last.insert(frame, second).map(|before| second - before));
+        }
+    }
+    assert!(gaps.iter().all(|gap| *gap < 960), "age + δ < lifetime: {:?}", gaps.iter().max());
+    let average = gaps.iter().sum::<u64>() / gaps.len() as u64;
+    assert!(average > 720, "three quarters of the window at least: {average} s");
+}
+
+/// What a monitoring timer asks for: a step at most.
+fn sweep_one_call(pool: &mut Pool<MadeUp>, now: Timestamp) -> Vec<Frame> {
+    let mut tested = Vec::new();
+    let list = pool.lists()[0];
+    for mut step in pool.take(list, 1024, now) {
+        tested.extend(&step.region);
+        step.frames = step.region.iter().copied().map(Some).collect();
+        pool.give_back(step, Verdict::Good, now);
+    }
+    tested
+}
+
+#[test]
+fn what_was_tested_longest_ago_or_is_preferred_comes_first() {
+    let mut ages = Ages::new(start());
+    for number in 0..MIB(64).frames() {
+        // The higher its number, the longer ago; all are due.
+        let ago = Duration::from_secs(500 + number / 64);
+        let tested = Timestamp::from_micros(start().micros() - u64::try_from(ago.as_micros()).unwrap());
+        ages.set(frame(number), rampart_memory::Tested::at(tested));
+    }
+    let mut pool = Pool::new(MadeUp::new(MIB(64)), MIB(2), bound(), ages, [], start());
+    pool.prefer(&[FrameRange::new(frame(2048), 1).unwrap()]);
+    let list = pool.lists()[0];
+    (0..100).for_each(|_| assert!(pool.take(list, 0, at(0)).is_empty(), "nothing was asked for"));
+    let steps = pool.take(list, 3 * 512, at(0));
+    assert_eq!(steps[0].region.iter().filter(|found| **found == frame(2048)).count(), 1, "the preferred one");
+    let ages: Vec<_> = steps[1..].iter().map(|step| step.region.iter().max().unwrap().number()).collect();
+    assert!(ages.is_sorted_by(|a, b| a > b), "{ages:?}");
+}
+
+#[test]
+fn a_frame_found_bad_is_kept_from_everybody() {
+    let bad = BTreeSet::from([frame(123), frame(5_000)]);
+    let mut pool = pool(MadeUp::new(MIB(64)));
+    for round in 0..5 {
+        let tested = sweep(&mut pool, &bad, at(1000 * round));
+        assert_eq!(tested.iter().filter(|frame| bad.contains(frame)).count(), if round == 0 { 2 } else { 0 });
+        pool.kernel.allocate(MIB(64));
+        assert!(pool.kernel.used().iter().all(|frame| !bad.contains(frame)));
+        pool.kernel.deallocate(MIB(64));
+    }
+    assert_eq!(pool.kernel.kept, bad);
+}
+
+#[test]
+fn a_frame_known_to_be_bad_is_kept_when_it_comes_up() {
+    let ages = Ages::new(start());
+    let mut pool = Pool::new(MadeUp::new(MIB(64)), MIB(4), bound(), ages, [frame(500)], start());
+    sweep(&mut pool, &BTreeSet::new(), at(0));
+    assert_eq!(pool.kernel.kept, BTreeSet::from([frame(500)]));
+    assert_eq!(pool.ages().get(frame(500)), None, "it is no frame to be tested");
+}
+
+#[test]
+fn under_pressure_what_is_held_goes_at_once_and_testers_are_asked_for_the_rest() {
+    let mut pool = pool(MadeUp::new(MIB(256)));
+    let list = pool.lists()[0];
+    let mut under_test = pool.take(list, 512, at(0));
+    (0..200).for_each(|_| assert!(pool.take(list, 0, at(0)).is_empty()));
+    let step = under_test.pop().unwrap();
+    assert!(pool.claimed() > MIB(200));
+    // A program takes all of the reserve, again and again, until it has all there is.
+    while pool.claimed() > MIB(4) {
+        pool.kernel.allocate(MIB(32));
+        pool.relieve();
+        let all_given = pool.claimed() == MIB(4);
+        assert!(all_given || pool.missing() == Bytes::ZERO, "held and waiting steps are enough");
+        assert!(all_given || pool.kernel.free() >= MIB(16), "half of the reserve is free again");
+    }
+    pool.kernel.allocate(MIB(256));
+    pool.relieve();
+    assert_eq!(pool.missing(), MIB(4), "only the tester has any");
+    pool.give_back(step, Verdict::NotTested, at(0));
+    assert_eq!((pool.missing(), pool.claimed(), pool.kernel.free()), (Bytes::ZERO, Bytes::ZERO, MIB(4)));
+    assert!(pool.take(list, 512, at(0)).is_empty(), "and nothing is claimed while nothing is free");
+}
+
+#[test]
+fn a_kernel_that_refuses_is_asked_again_in_the_next_sweep_only() {
+    let mut pool = pool(MadeUp::new(MIB(64)));
+    pool.kernel.refuses = true;
+    assert!(sweep(&mut pool, &BTreeSet::new(), at(0)).is_empty());
+    pool.kernel.refuses = false;
+    assert!(sweep(&mut pool, &BTreeSet::new(), at(1)).is_empty());
+    assert!(!sweep(&mut pool, &BTreeSet::new(), at(100)).is_empty());
+}
+
+#[test]
+fn what_was_learnt_before_is_not_learnt_again() {
+    let mut first = pool(MadeUp::new(MIB(64)));
+    let tested = sweep(&mut first, &BTreeSet::new(), at(0));
+    let mut ages = Ages::new(at(100));
+    for (range, at) in first.ages().runs(Duration::from_secs(1)) {
+        let frames = (0..range.count()).filter_map(|offset| range.start().checked_add(offset));
+        frames.for_each(|frame| ages.set(frame, rampart_memory::Tested::at(at)));
+    }
+    let mut second = Pool::new(MadeUp::new(MIB(64)), MIB(4), bound(), ages, [], at(100));
+    assert_eq!(second.ages().fresh(bound(), at(100)), tested.len() as u64);
+    assert!(sweep(&mut second, &BTreeSet::new(), at(100)).is_empty(), "all frames are younger than a quarter");
+    assert_eq!(sweep(&mut second, &BTreeSet::new(), at(960)).len(), tested.len());
+}
+
+#[test]
+fn eight_hours_of_watching_leave_its_tables_as_they_were() {
+    let mut pool = pool(MadeUp::new(MIB(64)));
+    let size = |pool: &Pool<MadeUp>| {
+        (pool.ages.seen(), pool.bad.len(), pool.news.len(), pool.stock.bytes(), pool.kernel.free())
+    };
+    let mut sizes = BTreeSet::new();
+    for second in 0..8 * 3600 {
+        pool.kernel.deallocate(MIB(2));
+        pool.kernel.allocate(MIB(second % 3));
+        pool.relieve();
+        sweep_one_call(&mut pool, at(second));
+        pool.take_news();
+        if second >= 4 * 3600 && !pool.is_sweeping() {
+            sizes.insert(size(&pool).0);
+            assert_eq!((size(&pool).1, size(&pool).2, size(&pool).3), (0, 0, Bytes::ZERO));
+        }
+    }
+    let (least, most) = (sizes.first().unwrap(), sizes.last().unwrap());
+    assert!(most - least <= 1024, "{least} to {most} frames seen");
+}
+
+#[test]
+fn once_enough_is_tested_a_sweep_ends_and_nothing_is_held() {
+    let mut pool = pool(MadeUp::new(MIB(64)));
+    let step = pool.take(pool.lists()[0], 1, start()).pop().expect("a step");
+    pool.rest(at(1));
+    assert!(pool.is_sweeping(), "a step is under test");
+    pool.give_back(step, Verdict::NotTested, at(1));
+    pool.rest(at(2));
+    assert!(!pool.is_sweeping());
+    assert_eq!(pool.claimed(), Bytes::ZERO);
+    sweep(&mut pool, &BTreeSet::new(), at(200));
+    assert!(pool.tested_free(at(200)) > 0, "and another begins when it is asked to test again");
+}

@@ -1,0 +1,43 @@
+//! Where frames come from.
+//!
+//! A new source for the daemon implements [`DaemonSource`] in a file here, and `daemon::run` constructs it; nothing else changes.
+
+pub mod free_memory;
+
+use rampart_linux::Block;
+use rampart_memory::{Bytes, FrameSource, TestLifetime, Timestamp};
+
+use self::free_memory::{Ages, News, Step};
+
+/// A source of frames that the daemon can run over: what it asks besides what the controller asks ([`FrameSource`]).
+pub trait DaemonSource: FrameSource<Block = Step<Block>> {
+    /// When each frame that was ever reached was last tested.
+    fn ages(&self) -> &Ages;
+
+    /// Memory that is claimed: held, waiting, in testers' hands, and on its way.
+    fn claimed(&self) -> Bytes;
+
+    /// How many frames a second should be tested, before the controller's alpha; 0 between two sweeps.
+    fn rate(&self) -> f64;
+
+    /// Whether frames came due before they were tested.
+    fn is_overdue(&self, now: Timestamp) -> bool;
+
+    /// Memory that programs want back and that only testers can give.
+    fn missing(&self) -> Bytes;
+
+    /// Whether a sweep is under way.
+    fn is_sweeping(&self) -> bool;
+
+    /// Returns what happened since the last call.
+    fn take_news(&mut self) -> Vec<News>;
+
+    /// Uses another lifetime from now on.
+    fn rebound(&mut self, bound: TestLifetime, now: Timestamp);
+
+    /// Gives memory back that programs want. To be called every few milliseconds.
+    fn relieve(&mut self);
+
+    /// Gives back all that testers do not have.
+    fn let_go(&mut self);
+}

@@ -1,0 +1,63 @@
+//! A bad frame, as reports and events show it.
+
+use rampart_memory::fault_map::{Cause, Evidence, FailedFrame, Origin, Retirement};
+use rampart_memory::{Frame, LineBit, LineBits, Timestamp};
+use serde::Serialize;
+
+/// A bad frame, or a bad page whose frame is unknown.
+#[derive(Clone, Debug, Serialize)]
+pub struct BadFrame {
+    /// Whether the frame failed or was only made to look so.
+    pub origin: Origin,
+    /// The frame; `None` where frame numbers are unknown.
+    pub frame: Option<Frame>,
+    /// Physical address of the frame's first byte.
+    pub address: Option<u64>,
+    /// Where the frame is unknown: the address of the page in the process that tested it.
+    pub page: Option<u64>,
+    /// The lines that failed, 0 to 63.
+    pub lines: Vec<u32>,
+    /// The bits that were seen wrong in the evidence kept, 0 to 511 in their line.
+    pub bits: Vec<u16>,
+    /// Who condemned it.
+    pub cause: Cause,
+    /// How many mismatches were read.
+    pub mismatches: u64,
+    /// When it first failed, in this test or one before.
+    pub first_seen: Timestamp,
+    /// When it last failed.
+    pub last_seen: Timestamp,
+    /// What became of it.
+    pub retirement: Retirement,
+    /// The first mismatches in full.
+    pub evidence: Vec<Evidence>,
+}
+
+impl BadFrame {
+    /// A frame of the map.
+    #[must_use]
+    pub fn of_frame(origin: Origin, failed: &FailedFrame) -> Self {
+        let bits = failed.evidence.iter().fold(LineBits::default(), |all, seen| all.union(&seen.bits()));
+        Self {
+            origin,
+            frame: Some(failed.frame),
+            address: Some(failed.frame.address()),
+            page: None,
+            lines: (0..64).filter(|line| failed.lines >> line & 1 == 1).collect(),
+            bits: bits.iter().map(LineBit::index).collect(),
+            cause: failed.cause,
+            mismatches: failed.mismatches,
+            first_seen: failed.first_seen,
+            last_seen: failed.last_seen,
+            retirement: failed.retirement.clone(),
+            evidence: failed.evidence.clone(),
+        }
+    }
+
+    /// A page whose frame is unknown, kept in a map by the page's number.
+    #[must_use]
+    pub fn of_page(origin: Origin, failed: &FailedFrame) -> Self {
+        let known = Self::of_frame(origin, failed);
+        Self { frame: None, page: known.address, address: None, ..known }
+    }
+}

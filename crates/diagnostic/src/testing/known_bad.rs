@@ -1,0 +1,155 @@
+//! Frames that are on the map already when testing begins.
+//!
+//! **Problem.** A kernel forgets at each boot what it retired. A test that claims such a frame, while its fault sleeps, sees
+//! a good one and hands it back to programs. **Idea.** All that is on the map and in use is retired before the first claim.
+//! **Why not left out only.** What no test claims, a program still gets.
+
+use std::collections::BTreeSet;
+
+use rampart_memory::Frame;
+use rampart_memory::fault_map::{Origin, Retirement};
+use rampart_store::Store;
+
+use crate::machine::Machine;
+use crate::testing::observer::Witness;
+
+/// What became of them.
+#[derive(Debug, Default)]
+pub struct Known {
+    /// Those that were in use, and what the kernel said.
+    pub tried: Vec<(Frame, Retirement)>,
+    /// Of these, those that still are: never to be given back as good.
+    pub in_use: BTreeSet<Frame>,
+}
+
+/// Takes all real frames of the map out of use, where they are not. Says in one line how many there are, in one more if some
+/// remain in use.
+pub fn retire(machine: &Machine, store: &mut Store, witness: &dyn Witness) -> Known {
+    let map = match store.failures(Origin::Real) {
+        Ok(map) => map,
+        Err(error) => {
+            witness.warned(&format!("{error}; bad frames known from before may be used"));
+            return Known::default();
+        }
+    };
+    let uses = machine.frame_uses();
+    let in_use = map.iter().map(|failed| failed.frame).filter(|frame| !uses.of(*frame).is_out_of_use());
+    let mut known = Known::default();
+    for frame in in_use {
+        let retirement = machine.retire(frame);
+        if let Err(error) = store.keep_retirement(frame, &retirement) {
+            witness.warned(&format!("{error}; what became of frame {frame} is not recorded"));
+        }
+        if retirement != Retirement::Offlined {
+            known.in_use.insert(frame);
+        }
+        known.tried.push((frame, retirement));
+    }
+    describe(&known).iter().for_each(|line| witness.said(line));
+    shortfall(&known).iter().for_each(|line| witness.warned(line));
+    known
+}
+
+fn describe(known: &Known) -> Option<String> {
+    let retired = known.tried.len() - known.in_use.len();
+    (retired > 0).then(|| format!("known bad   {retired} frames of the map were in use and are retired again"))
+}
+
+fn shortfall(known: &Known) -> Option<String> {
+    let refused = known.tried.iter().find_map(|(frame, retirement)| match retirement {
+        Retirement::Refused(why) => Some((frame, why)),
+        Retirement::Pending | Retirement::Offlined => None,
+    });
+    let (frame, why) = refused?;
+    Some(format!(
+        "NOT retired: {} frames of the map (frame {frame}: {why}); those that are claimed are held",
+        known.in_use.len()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::once::Progress;
+    use crate::testing::bad_frame::BadFrame;
+    use rampart_linux::Roots;
+    use rampart_memory::Timestamp;
+    use rampart_memory::fault_map::FailedFrame;
+    use std::fs;
+    use std::sync::Mutex;
+
+    const NOW: Timestamp = Timestamp::from_micros(1);
+    const POISONED: u64 = 1 << 19;
+
+    #[derive(Default)]
+    struct Lines(Mutex<Vec<String>>);
+
+    impl Witness for Lines {
+        fn said(&self, text: &str) {
+            self.0.lock().unwrap().push(text.to_owned());
+        }
+        fn warned(&self, text: &str) {
+            self.0.lock().unwrap().push(format!("warning: {text}"));
+        }
+        fn bad_frame(&self, _: &BadFrame) {}
+        fn progress(&self, _: &Progress) {}
+    }
+
+    fn frame(number: u64) -> Frame {
+        Frame::new(number).unwrap()
+    }
+
+    /// A machine with memory in frames 0 to 15, of which 4 and 5 are reserved and 6 is retired, and a store with frames 3 to
+    /// 6 and 99 on the map. Without its marks, the kernel's word counts.
+    fn machine(marks: bool) -> (tempfile::TempDir, Machine, Store) {
+        let folder = tempfile::tempdir().unwrap();
+        let roots = Roots::new(folder.path().join("proc"), folder.path().join("sys"));
+        fs::create_dir_all(roots.proc("")).unwrap();
+        fs::create_dir_all(roots.sys("devices/system/memory")).unwrap();
+        fs::write(roots.sys("devices/system/memory/soft_offline_page"), "").unwrap();
+        let iomem = "00000000-00003fff : System RAM\n00004000-00005fff : Reserved\n00006000-0000ffff : System RAM\n";
+        fs::write(roots.proc("iomem"), iomem).unwrap();
+        if marks {
+            let flags: Vec<u8> = (0..16_u64).flat_map(|n| if n == 6 { POISONED } else { 0 }.to_ne_bytes()).collect();
+            fs::write(roots.proc("kpageflags"), flags).unwrap();
+        }
+        let mut store = Store::open(&folder.path().join("r.db"), NOW).unwrap().store;
+        for number in [3, 4, 5, 6, 99] {
+            store.keep_failure(None, Origin::Real, &FailedFrame::condemned(frame(number), NOW)).unwrap();
+        }
+        (folder, Machine::below(roots), store)
+    }
+
+    fn asked(machine: &Machine) -> String {
+        fs::read_to_string(machine.roots().sys("devices/system/memory/soft_offline_page")).unwrap()
+    }
+
+    #[test]
+    fn a_known_bad_frame_in_use_is_retired_before_anything_is_tested() {
+        let (_folder, machine, mut store) = machine(false);
+        let lines = Lines::default();
+        // 6 is retired, which cannot be seen here: retiring it again does no harm.
+        let known = retire(&machine, &mut store, &lines);
+        assert_eq!(known.tried, [(frame(3), Retirement::Offlined), (frame(6), Retirement::Offlined)]);
+        assert!(known.in_use.is_empty());
+        assert!(asked(&machine).contains("0x6000"), "{}", asked(&machine));
+        let kept = store.failures(Origin::Real).unwrap();
+        assert_eq!(kept.get(frame(3)).unwrap().retirement, Retirement::Offlined);
+        assert_eq!(kept.get(frame(4)).unwrap().retirement, Retirement::Pending, "reserved at boot: nothing to do");
+        assert_eq!(*lines.0.lock().unwrap(), ["known bad   2 frames of the map were in use and are retired again"]);
+    }
+
+    #[test]
+    fn one_that_the_kernel_does_not_retire_stays_excluded_and_is_said() {
+        let (_folder, machine, mut store) = machine(true);
+        let lines = Lines::default();
+        let known = retire(&machine, &mut store, &lines);
+        assert_eq!(known.in_use, BTreeSet::from([frame(3)]));
+        assert_eq!(asked(&machine), "0x3000", "the retired and the reserved ones are left alone");
+        let lines = lines.0.lock().unwrap();
+        assert!(
+            lines.len() == 1 && lines[0].contains("NOT retired: 1 frames") && lines[0].contains("0x3"),
+            "{lines:?}"
+        );
+    }
+}

@@ -1,0 +1,14 @@
+//! What `rampart test` and `rampart watch` share.
+
+pub mod bad_frame;
+pub mod findings;
+pub mod frames;
+pub mod injected;
+pub mod known_bad;
+pub mod mismatch;
+pub mod observer;
+pub mod prepare;
+pub mod publishing;
+pub mod record;
+pub mod seen;
+pub mod verdict;

@@ -1,0 +1,71 @@
+//! What is settled before the first frame is tested, whoever tests: by which CPUs, and by a method that reaches the DRAM.
+
+use std::num::NonZero;
+
+use rampart_linux::{Block, Cpu, PageKind};
+use rampart_march::execute::honesty::{self, Honesty, NoneBypasses, Verdict};
+use rampart_march::execute::{Engine, Method, Region};
+use rampart_memory::{Bytes, LINE_BYTES};
+
+use crate::error::Error;
+
+/// A line on it, if it is not known whether reads come from the DRAM.
+pub const fn warning(honesty: &Honesty) -> Option<&'static str> {
+    match honesty.verdict {
+        // A method that reads a cache was refused before.
+        Verdict::ReachesDram | Verdict::ReadsCache => None,
+        Verdict::Unclear => Some("whether reads come from the DRAM or from a cache cannot be measured here"),
+    }
+}
+
+/// Lines of so much memory.
+pub const fn lines(bytes: Bytes) -> u64 {
+    bytes.get() / LINE_BYTES
+}
+
+pub fn choose_cpus(wanted: Option<NonZero<usize>>, allowed: &[Cpu]) -> Result<Vec<Cpu>, Error> {
+    let count = match wanted {
+        Some(wanted) if wanted.get() > allowed.len() => {
+            return Err(Error::TooManyThreads { wanted: wanted.get(), allowed: allowed.len() });
+        }
+        Some(wanted) => wanted.get(),
+        None => allowed.len().div_ceil(2),
+    };
+    Ok(allowed[..count].to_vec())
+}
+
+/// The method asked for, or the fastest honest one, tried on a block that is given back at once.
+pub fn settle_method(wanted: Option<Method>, engine: Engine, bytes: Bytes) -> Result<Honesty, Error> {
+    let mut block = Block::claim(bytes, PageKind::Huge)?;
+    let mut region = Region::from(&mut block);
+    let settled = match wanted {
+        Some(method) => honesty::is_honest(engine, method, &mut region),
+        None => honesty::honest_method(engine, &mut region),
+    };
+    settled.map_err(|seen| refusal(wanted, seen))
+}
+
+fn refusal(wanted: Option<Method>, seen: NoneBypasses) -> Error {
+    match wanted {
+        Some(Method::FlushBehind) => Error::MethodReadsCache { method: "flush-behind", seen },
+        Some(Method::NonTemporal) => Error::MethodReadsCache { method: "non-temporal", seen },
+        None => Error::NoneBypasses(seen),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_method_that_reads_the_cache_is_refused_in_one_line_with_the_share_that_was_measured() {
+        let seen =
+            |method| Honesty { method, verdict: Verdict::ReadsCache, cached: 0.43, cache_ticks: 20, dram_ticks: 145 };
+        let refused = |methods: &[Method]| NoneBypasses { methods: methods.iter().copied().map(seen).collect() };
+        let named = refusal(Some(Method::NonTemporal), refused(&[Method::NonTemporal])).to_string();
+        assert!(named.contains("--method non-temporal") && named.contains("43 %"), "{named}");
+        let none = refusal(None, refused(&[Method::FlushBehind, Method::NonTemporal])).to_string();
+        assert!(none.contains("flush behind: 43 %") && none.contains("non-temporal: 43 %"), "{none}");
+        assert!(!named.contains('\n') && !none.contains('\n'));
+    }
+}

@@ -1,0 +1,75 @@
+//! The store, as a test writes to it while it runs.
+//!
+//! A store that cannot take a fact (its disk is full, or gone) does not end the test: the fact stays in memory, is tried again
+//! every second, and is counted in the report. It is said once, when it begins.
+
+use std::time::{Duration, Instant};
+
+use rampart_memory::Clock;
+use rampart_memory::fault_map::{FailedFrame, Origin};
+use rampart_store::{Age, Keeper, Kept, Store, TestEnd, TestStart};
+
+use crate::testing::observer::Witness;
+
+/// How often what is pending is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Keeps a test's facts in the store.
+pub struct Recorder<'a> {
+    keeper: Keeper,
+    clock: &'a (dyn Clock + Sync),
+    witness: &'a dyn Witness,
+    in_trouble: bool,
+    tried: Instant,
+}
+
+impl<'a> Recorder<'a> {
+    /// Writes down that the test begins.
+    pub fn begin(store: Store, start: TestStart, clock: &'a (dyn Clock + Sync), witness: &'a dyn Witness) -> Self {
+        let (keeper, kept) = Keeper::begin(store, start);
+        let mut recorder = Self { keeper, clock, witness, in_trouble: false, tried: Instant::now() };
+        recorder.note(&kept);
+        recorder
+    }
+
+    fn note(&mut self, kept: &Kept) {
+        match kept {
+            Kept::Durable if self.in_trouble => self.witness.said("store       all facts are written now"),
+            Kept::Durable => {}
+            Kept::Pending(why) if !self.in_trouble => {
+                self.witness.warned(&format!("{why}; facts stay in memory and are tried again every second"));
+            }
+            Kept::Pending(_) => {}
+        }
+        self.in_trouble = matches!(kept, Kept::Pending(_));
+    }
+
+    /// Keeps what this test saw of some frames; durable when it returns, or pending and tried again later.
+    pub fn keep(&mut self, facts: &[(Origin, FailedFrame)]) {
+        let facts = facts.iter().map(|(origin, failed)| (*origin, failed));
+        let kept = self.keeper.keep_all(facts, self.clock.now());
+        self.note(&kept);
+    }
+
+    /// Keeps when frames were last tested. What cannot be written is forgotten: it is learnt anew.
+    pub fn keep_ages(&mut self, ages: &[Age]) {
+        let kept = self.keeper.keep_ages(ages, self.clock.now());
+        self.note(&kept);
+    }
+
+    /// Tries again, now and then, to keep what is pending.
+    pub fn retry(&mut self) {
+        if self.keeper.pending() > 0 && self.tried.elapsed() >= RETRY {
+            self.tried = Instant::now();
+            let kept = self.keeper.retry(self.clock.now());
+            self.note(&kept);
+        }
+    }
+
+    /// Keeps how the test ended. Returns how many facts could not be kept.
+    pub fn finish(&mut self, end: TestEnd) -> usize {
+        let kept = self.keeper.finish(end);
+        self.note(&kept);
+        self.keeper.pending()
+    }
+}

@@ -1,0 +1,273 @@
+//! Tables 8 and 9 and figure 33: Adaptive beside sixteen fixed configurations, on L1 to H2.
+//!
+//! Which Fix is the best is told in two ways, and both are claims. *Fastest* is the Fix with the least slowdown, the mean over
+//! the seeds, to the last digit. *Best* is what the thesis shades (5.3.3): its numbers have two digits, and of those with the
+//! least it takes the most thorough, then the one with the fewest threads. Where Adaptive falls behind, the claim says by how
+//! much the Fix is faster or slower, and with more seeds than one, the standard error of that.
+
+use rampart_sim::workload::{MIXES, Mix};
+
+use super::super::outcome::{Cell, Claim, Measure, Table, mean, range};
+use super::super::runs::Runner;
+use super::super::scenario::{Scenario, Setup};
+use super::super::{Findings, thesis};
+use super::on_t620;
+
+/// What one workload gave with one configuration.
+#[derive(Clone)]
+struct Point {
+    name: String,
+    /// For each seed.
+    slowdowns: Vec<f64>,
+    patterns: f64,
+    threads: f64,
+}
+
+impl Point {
+    fn slowdown(&self) -> f64 {
+        mean(self.slowdowns.iter().copied()).unwrap_or(f64::NAN)
+    }
+
+    /// As the thesis prints it, in hundredths.
+    fn printed(&self) -> f64 {
+        (100.0 * self.slowdown()).round()
+    }
+
+    /// How much faster or slower this is than another, by the same seeds.
+    fn beside(&self, other: &Self) -> String {
+        let differences: Vec<f64> =
+            self.slowdowns.iter().zip(&other.slowdowns).map(|(mine, others)| others - mine).collect();
+        let difference = mean(differences.iter().copied()).unwrap_or(f64::NAN);
+        let (which, by) = (if difference < 0.0 { "slower" } else { "faster" }, difference.abs());
+        match standard_error(&differences) {
+            Some(error) => format!("{which} by {by:.4} ± {error:.4}"),
+            None => format!("{which} by {by:.4}"),
+        }
+    }
+}
+
+/// The standard error of a mean; `None` of one value.
+#[expect(clippy::cast_precision_loss, reason = "a handful of seeds")]
+fn standard_error(values: &[f64]) -> Option<f64> {
+    let count = values.len() as f64;
+    let mean = mean(values.iter().copied())?;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (values.len() > 1).then(|| (squares / (count - 1.0) / count).sqrt())
+}
+
+/// A workload with Adaptive, and with Fix with threads 4 to 1 for each number of patterns, as in tables 8 and 9.
+struct Row {
+    mix: Mix,
+    adaptive: Point,
+    fixed: Vec<Point>,
+}
+
+impl Row {
+    /// The Fix with the least slowdown, to the last digit.
+    fn fastest(&self) -> &Point {
+        self.fixed.iter().min_by(|a, b| a.slowdown().total_cmp(&b.slowdown())).expect("sixteen configurations")
+    }
+
+    /// The Fix that the thesis shades: of those with the least slowdown, as it is printed, the one furthest to the right and
+    /// down (5.3.3).
+    fn best(&self) -> &Point {
+        let (least, _) = range(self.fixed.iter().map(Point::printed));
+        self.fixed.iter().rfind(|point| point.printed() <= least).expect("sixteen configurations")
+    }
+}
+
+/// The columns of tables 8 and 9 but Adaptive.
+fn configurations() -> Vec<(String, Setup)> {
+    let fixed = |count| [4, 3, 2, 1].map(|threads| (format!("Fix{threads}.{count}"), Setup::fix(threads, count)));
+    [8, 16, 24, 32].into_iter().flat_map(fixed).collect()
+}
+
+/// Every mix with every configuration.
+fn rows(runner: &Runner<'_>) -> Vec<Row> {
+    let adaptive = ("Adapt".to_owned(), Setup::adaptive());
+    let setups: Vec<(String, Setup)> = std::iter::once(adaptive).chain(configurations()).collect();
+    let scenarios: Vec<Scenario> = MIXES
+        .into_iter()
+        .flat_map(|mix| setups.iter().map(move |(_, setup)| on_t620(mix.programs(), setup.clone())))
+        .collect();
+    let runs = runner.run_all(&scenarios);
+    let names = setups.iter().map(|(name, _)| name).cycle();
+    let points: Vec<Point> = scenarios
+        .iter()
+        .zip(&runs)
+        .zip(names)
+        .map(|((scenario, runs), name)| Point {
+            name: name.clone(),
+            slowdowns: runner.slowdown_by_seed(scenario, runs).unwrap_or_default(),
+            patterns: runs.mean(|run| run.patterns),
+            threads: runs.mean(|run| run.threads),
+        })
+        .collect();
+    let rows = MIXES.into_iter().zip(points.chunks(setups.len()));
+    rows.map(|(mix, points)| Row { mix, adaptive: points[0].clone(), fixed: points[1..].to_vec() }).collect()
+}
+
+pub fn tables_8_and_9(runner: &Runner<'_>) -> Findings {
+    let rows = rows(runner);
+    let tables = vec![
+        part("Table 8: slowdown, 8 and 16 patterns", &rows, 0),
+        part("Table 9: slowdown, 24 and 32 patterns", &rows, 8),
+    ];
+    let (least, most) = (&rows[0], &rows[rows.len() - 1]);
+    let [fastest, slowest] = [|row: &Row| row.fixed[0].slowdown(), |row: &Row| row.fixed[15].slowdown()];
+    let ordered = rows.iter().filter(|row| slowest(row) >= fastest(row)).count();
+    let claims = vec![
+        never_much_worse(&rows),
+        Claim::new(
+            "the fastest configuration, Fix4.8, slows programs no more than the slowest, Fix1.32 (5.3.3)",
+            ordered == rows.len(),
+            format!("for {ordered} of {} workloads", rows.len()),
+        ),
+        Claim::new(
+            "slowdown with Fix1.32 rises with demand, from L1 to H2 (5.3.3)",
+            slowest(most) > slowest(least),
+            format!("{:.3} and {:.3}", slowest(least), slowest(most)),
+        ),
+    ];
+    Findings { tables, claims, remarks: Vec::new() }
+}
+
+/// Adaptive and eight of the sixteen, from this one on.
+fn part(title: &str, rows: &[Row], first: usize) -> Table {
+    let names = configurations().into_iter().skip(first).take(8).map(|(name, _)| name);
+    let columns = std::iter::once("Adapt".to_owned()).chain(names);
+    let rows = rows.iter().zip(thesis::TABLES_8_AND_9).map(|(row, (name, adaptive, fixed))| {
+        assert_eq!(row.mix.name, name, "both in the order of table 7");
+        let known = fixed.into_iter().flatten().skip(first);
+        let ours = row.fixed[first..first + 8].iter().zip(known);
+        let cells = std::iter::once((&row.adaptive, adaptive)).chain(ours);
+        (name.to_owned(), cells.map(|(point, known)| cell(point.slowdown(), Some(known))).collect())
+    });
+    Table::bars(title, Measure::Slowdown, "workload", columns, rows)
+}
+
+pub fn figure_33(runner: &Runner<'_>) -> Findings {
+    let rows = rows(runner);
+    let columns = ["Adapt", "fastest Fix", "best Fix"];
+    let of_three = |row: &Row, of: fn(&Point) -> f64| [&row.adaptive, row.fastest(), row.best()].map(of);
+    let slowdown = rows.iter().map(|row| {
+        let (_, worst) = range(row.fixed.iter().map(Point::slowdown));
+        let values = of_three(row, Point::slowdown).into_iter().chain([worst]);
+        (row.mix.name.to_owned(), values.map(|ours| cell(ours, None)).collect())
+    });
+    let fidelity = rows.iter().map(|row| {
+        let known = thesis::FIGURE_33_PATTERNS.into_iter().find(|(name, ..)| *name == row.mix.name);
+        let known = [known.map(|known| known.1), None, known.map(|known| known.2)];
+        let values = of_three(row, |point| point.patterns).into_iter().zip(known);
+        (row.mix.name.to_owned(), values.map(|(ours, known)| cell(ours, known)).collect())
+    });
+    let threads = rows.iter().map(|row| {
+        (row.mix.name.to_owned(), of_three(row, |point| point.threads).map(|ours| cell(ours, None)).to_vec())
+    });
+    let of = "workload";
+    let tables = vec![
+        Table::bars("Slowdown", Measure::Slowdown, of, columns.into_iter().chain(["worst Fix"]), slowdown),
+        Table::bars("Fidelity", Measure::Patterns, of, columns, fidelity),
+        Table::bars("Threads", Measure::Threads, of, columns, threads),
+    ];
+    let claims = vec![
+        never_much_worse(&rows),
+        as_thorough(
+            "on L and H workloads Adaptive's fidelity is as high as the fastest Fix's, or higher",
+            &rows,
+            Row::fastest,
+        ),
+        as_thorough(
+            "and as the best Fix's, the most thorough of those that are as fast to two digits (5.3.4)",
+            &rows,
+            Row::best,
+        ),
+    ];
+    Findings { tables, claims, remarks: Vec::new() }
+}
+
+const fn cell(ours: f64, thesis: Option<f64>) -> Cell {
+    Cell { ours: Some(ours), thesis }
+}
+
+fn never_much_worse(rows: &[Row]) -> Claim {
+    let (_, worst) = range(rows.iter().map(|row| row.adaptive.slowdown() - row.fastest().slowdown()));
+    Claim::new(
+        "Adaptive is never more than 0.01 slower than the best Fix (tables 8 and 9)",
+        worst <= 0.01,
+        format!("at most {worst:.3}"),
+    )
+}
+
+/// On how many of the L and H workloads, whose demand has peaks and valleys (5.3.4), Adaptive applies as many patterns as the
+/// Fix that `which` picks; of the others, that Fix, and how much faster it is.
+fn as_thorough(says: &'static str, rows: &[Row], which: fn(&Row) -> &Point) -> Claim {
+    let looked_at: Vec<&Row> = rows.iter().filter(|row| row.mix.name.starts_with(['L', 'H'])).collect();
+    let (higher, lower): (Vec<&Row>, Vec<&Row>) =
+        looked_at.iter().copied().partition(|row| row.adaptive.patterns >= which(row).patterns);
+    let names: Vec<&str> = higher.iter().map(|row| row.mix.name).collect();
+    let others = lower.iter().map(|row| {
+        let fix = which(row);
+        format!("; on {} {} is {}", row.mix.name, fix.name, fix.beside(&row.adaptive))
+    });
+    Claim::new(
+        says,
+        lower.is_empty(),
+        format!("for {} of {}: {}{}", names.len(), looked_at.len(), names.join(", "), others.collect::<String>()),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::super::Effort;
+    use super::super::slowdowns;
+    use super::*;
+    use rampart_diagnostic::control::Limits;
+
+    fn point(name: &str, slowdowns: &[f64]) -> Point {
+        Point { name: name.to_owned(), slowdowns: slowdowns.to_vec(), patterns: 8.0, threads: 1.0 }
+    }
+
+    /// The shading of the thesis' own tables comes out of the rule that its text gives.
+    #[test]
+    fn the_best_fix_is_the_one_that_the_thesis_shades() {
+        let best = |at: usize| {
+            let (_, adaptive, fixed) = thesis::TABLES_8_AND_9[at];
+            let names = configurations().into_iter().map(|(name, _)| name);
+            let fixed = names.zip(fixed.into_iter().flatten()).map(|(name, slowdown)| point(&name, &[slowdown]));
+            let row = Row { mix: MIXES[at], adaptive: point("Adapt", &[adaptive]), fixed: fixed.collect() };
+            row.best().name.clone()
+        };
+        assert_eq!([best(0), best(4), best(7)], ["Fix4.24", "Fix3.16", "Fix3.8"]);
+    }
+
+    #[test]
+    fn a_difference_is_told_with_its_standard_error_by_the_same_seeds() {
+        let (one, other) = (point("one", &[1.25, 1.5, 1.75]), point("other", &[1.0, 1.5, 1.5]));
+        assert_eq!(one.beside(&other), "slower by 0.1667 ± 0.0833");
+        assert_eq!(point("other", &[1.0]).beside(&point("one", &[1.25])), "faster by 0.2500");
+    }
+
+    /// In short: the mix on which demand that was counted too high once made it slower than the best Fix.
+    #[test]
+    fn adaptive_is_never_much_slower_than_the_best_fix() {
+        let effort = Effort { longest: Duration::from_secs(50), ..Effort::short() };
+        let runner = Runner::new(effort, &|_, _| {});
+        let setups = [Setup::adaptive(), Setup::fix(4, 8), Setup::fix(2, 16), Setup::fix(1, 32)];
+        let slowdowns = slowdowns(&runner, &setups.map(|setup| on_t620(MIXES[1].programs(), setup)));
+        let [adaptive, fixed @ ..] = &*slowdowns else { unreachable!("four setups") };
+        let (best, _) = range(fixed.iter().flatten().copied());
+        assert!(adaptive.is_some_and(|adaptive| adaptive <= best + 0.01), "{slowdowns:?}");
+    }
+
+    #[test]
+    fn every_fixed_configuration_has_one_choice() {
+        for (name, setup) in configurations() {
+            let Limits { min_fidelity, max_fidelity, .. } = setup.settings.limits;
+            assert_eq!(min_fidelity, max_fidelity, "{name}");
+            assert!(setup.settings.checked().is_ok());
+        }
+    }
+}

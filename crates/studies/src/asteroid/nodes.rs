@@ -1,0 +1,28 @@
+//! Figure 32: what it is worth that a block is tested on its own node.
+
+use rampart_sim::workload::MIXES;
+
+use super::super::Findings;
+use super::super::outcome::{Claim, Measure, Table, mean};
+use super::super::runs::Runner;
+use super::super::scenario::{Scenario, Setup};
+use super::{on_t620, ours, slowdowns};
+use rampart_diagnostic::control::Settings;
+
+pub fn figure_32(runner: &Runner<'_>) -> Findings {
+    let own = Setup::fix(2, 8);
+    let any = Setup { settings: Settings { node_local: false, ..own.settings }, ..own.clone() };
+    let scenarios: Vec<Scenario> =
+        MIXES.into_iter().flat_map(|mix| [&any, &own].map(|setup| on_t620(mix.programs(), setup.clone()))).collect();
+    let values = slowdowns(runner, &scenarios);
+    let rows = MIXES.into_iter().zip(values.chunks(2)).map(|(mix, row)| (mix.name.to_owned(), ours(row)));
+    let columns = ["any node", "own node"];
+    let table = Table::bars("Slowdown with two testers", Measure::Slowdown, "workload", columns, rows);
+    let [any, own] = columns.map(|column| mean(table.column(column).flatten()).unwrap_or(f64::NAN));
+    let claims = vec![Claim::new(
+        "dispatch without regard to the node costs more (5.3.2)",
+        any > own,
+        format!("{any:.4} and {own:.4} on average"),
+    )];
+    Findings { tables: vec![table], claims, remarks: Vec::new() }
+}

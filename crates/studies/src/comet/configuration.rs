@@ -1,0 +1,77 @@
+//! COMeT's three parameters: the window, δ and replenish-δ (4.2.3).
+
+use std::time::Duration;
+
+use super::super::outcome::{Claim, Measure, range};
+use super::super::runs::Runner;
+use super::super::scenario::Setup;
+use super::super::{Findings, thesis};
+use super::{slowdowns, table};
+use rampart_diagnostic::control::Settings;
+
+/// The programs that most of 4.2.3 is about, the least demanding first.
+const SUBSET: [&str; 7] = ["povray", "calculix", "gromacs", "zeusmp", "mcf", "gemsFDTD", "bzip2"];
+
+pub fn window(runner: &Runner<'_>) -> Findings {
+    let programs = ["calculix", "zeusmp", "cactusADM", "gemsFDTD", "mcf", "gromacs"];
+    let setups = [120, 180, 240]
+        .map(|seconds| Setup::comet().with_lifetime(Duration::from_secs(seconds), Duration::from_secs(10)));
+    let values = slowdowns(runner, &programs, &setups);
+    let known = |name: &str, at| {
+        let (_, two, three) = thesis::WINDOW.into_iter().find(|(row, ..)| *row == name)?;
+        [Some(two), three, None][at]
+    };
+    let table = table(Measure::Slowdown, &programs, &["2 min", "3 min", "4 min"], &values, known);
+    let [two, three, four] = ["2 min", "3 min", "4 min"].map(|column| table.average(column));
+    let claims = vec![
+        Claim::new("two minutes are the worst (4.2.3)", two > three, format!("{two:.3}, {three:.3} at three")),
+        Claim::new(
+            "four have little gain over three (4.2.3)",
+            (three - four).abs() < (two - three).abs(),
+            format!("{three:.3} and {four:.3}"),
+        ),
+    ];
+    Findings { tables: vec![table], claims, remarks: Vec::new() }
+}
+
+pub fn delta(runner: &Runner<'_>) -> Findings {
+    let programs = ["zeusmp", "calculix", "mcf", "gromacs"];
+    let columns = ["5 s", "10 s", "20 s", "30 s"];
+    let setups = [5, 10, 20, 30]
+        .map(|seconds| Setup::comet().with_lifetime(Duration::from_secs(180), Duration::from_secs(seconds)));
+    let values = slowdowns(runner, &programs, &setups);
+    let known = |name: &str, at: usize| (name == "zeusmp").then(|| thesis::DELTA_ZEUSMP[at]);
+    let table = table(Measure::Slowdown, &programs, &columns, &values, known);
+    let (least, most) = range(columns.map(|column| table.average(column)));
+    let spread = most - least;
+    let claims =
+        vec![Claim::new("δ makes only a small change (4.2.3)", spread < 0.03, format!("{spread:.3} on average"))];
+    let remarks = vec![
+        "here a page is looked up δ before it expires and renewed in the last second, so that δ changes little; the thesis' \
+         handler renews at once all that expire in the next δ (figure 6), which takes more tested frames than COMeT keeps",
+    ];
+    Findings { tables: vec![table], claims, remarks }
+}
+
+pub fn figure_14(runner: &Runner<'_>) -> Findings {
+    let setups = [15, 25, 35, 45].map(|millis| {
+        let comet = Setup::comet();
+        Setup { settings: Settings { monitoring: Duration::from_millis(millis), ..comet.settings }, ..comet }
+    });
+    let values = slowdowns(runner, &SUBSET, &setups);
+    let known = |name: &str, at: usize| {
+        if name == "average" { thesis::FIGURE_14_AVERAGE.get(at).copied() } else { None }
+    };
+    let columns = ["15 ms", "25 ms", "35 ms", "45 ms"];
+    let table = table(Measure::Slowdown, &SUBSET, &columns, &values, known);
+    let [at_15, at_25, at_35, at_45] = columns.map(|column| table.average(column));
+    let claims = vec![
+        Claim::new("15 ms costs more than 25 ms (4.2.3)", at_15 > at_25, format!("{at_15:.3} and {at_25:.3}")),
+        Claim::new(
+            "25, 35 and 45 ms differ little (4.2.3)",
+            (at_25 - at_45).abs() <= (at_15 - at_25).abs().max(0.005),
+            format!("{at_25:.3}, {at_35:.3} and {at_45:.3}"),
+        ),
+    ];
+    Findings { tables: vec![table], claims, remarks: vec!["the thesis' average is over all of SPEC, ours over seven"] }
+}

@@ -1,0 +1,227 @@
+//! One run: a scenario on the simulated machine under the controller, from its first quantum to its last.
+
+use std::time::Duration;
+
+use rampart_memory::{Fidelity, FrameSource, FreeList, Node, Timestamp};
+use rampart_sim::workload::find;
+use rampart_sim::{Access, Description, Machine, Second, Statistics, Testing};
+
+use super::outcome::mean;
+use super::scenario::{Rule, Scenario, Setup, TestedMachine};
+use rampart_diagnostic::control::dispatch::Tester;
+use rampart_diagnostic::control::policy::Bandwidth;
+use rampart_diagnostic::control::replenish::{FromDemand, Nothing, RateMachine, Replenish, Steady};
+use rampart_diagnostic::control::{Diagnostic, PolicyName};
+
+/// What a run gave.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Work that each program did, in seconds alone.
+    pub work: Vec<f64>,
+    /// Whether memory ran out.
+    pub out_of_memory: bool,
+    /// The mean over time of the share of frames with a good test.
+    pub coverage: f64,
+    /// The mean over time of patterns, and of threads.
+    pub patterns: f64,
+    /// Threads.
+    pub threads: f64,
+    /// Blocks asked of each list in a monitoring period, on average.
+    pub asked: Vec<(FreeList, f64)>,
+    /// Each second.
+    pub timeline: Vec<Second>,
+    /// What the machine counted.
+    pub machine: Statistics,
+}
+
+/// When the machines begin.
+const START: Timestamp = Timestamp::from_micros(1_000_000_000);
+
+/// How often the configuration is looked at (5.3.1).
+const CONFIG_EVERY: Duration = Duration::from_secs(1);
+
+/// How often coverage is looked at: every frame of the machine.
+const COVERAGE_EVERY: Duration = Duration::from_secs(10);
+
+/// Runs a scenario for so long, everything random drawn from `seed`.
+pub fn simulate(scenario: &Scenario, seed: u64, time: Duration) -> Run {
+    let machine = machine(scenario, seed);
+    match &scenario.setup {
+        None => alone(machine, time),
+        Some(setup) => tested(machine, setup, scenario.programs.len(), time),
+    }
+}
+
+fn machine(scenario: &Scenario, seed: u64) -> Machine {
+    let description = match scenario.machine {
+        TestedMachine::PentiumD => Description::pentium_d(),
+        TestedMachine::T620 => Description::t620(),
+    };
+    let testing = scenario.setup.as_ref().map(|setup| Testing {
+        lifetime: setup.settings.lifetime,
+        access: access(setup),
+        on_demand: setup.on_demand,
+        recycling: setup.recycling,
+        core_local: setup.core_local,
+        migration: setup.migration,
+    });
+    let cpus = description.cpus;
+    let mut machine = Machine::new(description, testing, seed, START);
+    for (core, program) in (0..).zip(&scenario.programs) {
+        let program = find(program).unwrap_or_else(|| panic!("{program} is no program of the thesis"));
+        match scenario.machine {
+            TestedMachine::PentiumD => machine.start(program, core % cpus),
+            TestedMachine::T620 => machine.start_midway(program, core % cpus),
+        }
+    }
+    machine
+}
+
+const fn access(setup: &Setup) -> Access {
+    if setup.cache_indirect { Access::CacheIndirect } else { Access::Direct }
+}
+
+fn alone(mut machine: Machine, time: Duration) -> Run {
+    while machine.now().since(START) < time && !machine.is_out_of_memory() {
+        machine.step();
+    }
+    Run {
+        work: machine.work_done(),
+        out_of_memory: machine.is_out_of_memory(),
+        coverage: 0.0,
+        patterns: 0.0,
+        threads: 0.0,
+        asked: Vec::new(),
+        timeline: machine.timeline().to_vec(),
+        machine: machine.statistics(),
+    }
+}
+
+/// The rule of one list. COMeT's least rate is the guarantee rate (table 1): all memory in a lifetime, and at least a block;
+/// the most is what one tester tests in a period. The thesis gives no threshold: here demand is high when a batch of a core's
+/// list is asked for in one period.
+fn rule(setup: &Setup, list: FreeList, bandwidth: Bandwidth, memory: u64) -> Box<dyn Replenish + Send> {
+    let period = setup.settings.monitoring.as_secs_f64();
+    match &setup.rule {
+        Rule::Nothing => Box::new(Nothing),
+        Rule::FromDemand => Box::new(FromDemand::new(setup.settings.alpha)),
+        Rule::Steady(rates) => {
+            let rate = rates.iter().find(|(known, _)| *known == list).map_or(0.0, |&(_, rate)| rate);
+            Box::new(Steady::new(rate))
+        }
+        Rule::RateMachine => {
+            let good_for = setup.settings.lifetime.lifetime() - setup.settings.lifetime.delta();
+            #[expect(clippy::cast_precision_loss, reason = "frames of a machine")]
+            let guarantee = memory as f64 / good_for.as_secs_f64();
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "frames of a period")]
+            let blocks = |rate: f64| ((rate * period) as u64 / list.order.frames()).max(1);
+            let most = blocks(bandwidth.of(setup.settings.limits.min_fidelity));
+            let batch = (rampart_buddy::LOCAL_BATCH as u64 / list.order.frames()).max(1);
+            Box::new(RateMachine::new(blocks(guarantee).min(most), most, batch))
+        }
+    }
+}
+
+/// What means are taken of.
+struct Samples {
+    coverage: Vec<f64>,
+    patterns: Vec<f64>,
+    threads: Vec<f64>,
+    config_due: Timestamp,
+    coverage_due: Timestamp,
+}
+
+impl Samples {
+    /// The first configuration is from before anything was asked for, the most patterns; in the thesis' hours it does not show.
+    fn new() -> Self {
+        let (config_due, coverage_due) = (START.after(CONFIG_EVERY), START);
+        Self { coverage: Vec::new(), patterns: Vec::new(), threads: Vec::new(), config_due, coverage_due }
+    }
+
+    fn look(&mut self, diagnostic: &Diagnostic<Machine>) {
+        let now = diagnostic.source().now();
+        if now >= self.config_due {
+            self.config_due = now.after(CONFIG_EVERY);
+            self.patterns.push(f64::from(diagnostic.config().fidelity.patterns()));
+            self.threads.push(f64::from(diagnostic.config().threads));
+        }
+        if now >= self.coverage_due {
+            self.coverage_due = now.after(COVERAGE_EVERY);
+            self.coverage.push(diagnostic.source().coverage());
+        }
+    }
+}
+
+fn tested(machine: Machine, setup: &Setup, programs: usize, time: Duration) -> Run {
+    let costs = machine.description().costs;
+    let bandwidth = Bandwidth { at_fidelity_1: 1.0 / costs.test(access(setup), Fidelity::MIN) };
+    let count = usize::try_from(setup.settings.limits.max_cores).expect("a few testers");
+    // Dealt round the nodes (5.3.1).
+    let nodes: Vec<Node> = (0..count).map(|tester| machine.description().node_of_core(tester)).collect();
+    let policy = setup.policy.policy(setup.settings.limits);
+    let memory = machine.description().zones.iter().map(|zone| zone.frames.count()).sum();
+    let rule = |list| rule(setup, list, bandwidth, memory);
+    let mut diagnostic = Diagnostic::new(machine, setup.settings, policy, rule, &nodes, bandwidth, START);
+    for &node in &nodes {
+        diagnostic.source_mut().add_tester(node);
+    }
+    let handlers = handlers(setup, diagnostic.source().description(), programs);
+    let mut samples = Samples::new();
+    while diagnostic.source().now().since(START) < time && !diagnostic.source().is_out_of_memory() {
+        drive(&mut diagnostic, nodes.len(), handlers);
+        samples.look(&diagnostic);
+    }
+    finish(&diagnostic, samples)
+}
+
+/// Handlers that hold programs up in each monitoring period. COMeT has a timer for each zone, whose lock allocation waits for, and
+/// two on each core, which interrupt the program there (figure 5, 4.1.3); Asteroid's controller has one (5.2.4.2).
+fn handlers(setup: &Setup, machine: &Description, programs: usize) -> u32 {
+    let interrupted = machine.cpus.min(u32::try_from(programs).unwrap_or(u32::MAX));
+    match setup.policy {
+        PolicyName::Comet => u32::try_from(machine.zones.len()).expect("a few zones") + 2 * interrupted,
+        _ => 1,
+    }
+}
+
+/// One quantum.
+fn drive(diagnostic: &mut Diagnostic<Machine>, testers: usize, handlers: u32) {
+    diagnostic.source_mut().step();
+    let now = diagnostic.source().now();
+    for done in diagnostic.source_mut().finished() {
+        diagnostic.finish(done.block, done.verdict, now);
+    }
+    if now >= diagnostic.due() {
+        let before = diagnostic.counts();
+        diagnostic.tick(now);
+        let after = diagnostic.counts();
+        if after.readings > before.readings && diagnostic.config().threads > 0 {
+            let cost = diagnostic.source_mut().handlers_cost(handlers, after.taken - before.taken);
+            diagnostic.source_mut().charge(cost);
+        }
+    }
+    for tester in 0..testers {
+        while diagnostic.source().wants_work(tester)
+            && let Some(work) = diagnostic.next(Tester(tester))
+        {
+            diagnostic.source_mut().begin(tester, work.block, work.fidelity);
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of one run")]
+fn finish(diagnostic: &Diagnostic<Machine>, samples: Samples) -> Run {
+    let (machine, counts) = (diagnostic.source(), diagnostic.counts());
+    let per_period = |list| machine.demand(list).allocated() as f64 / counts.readings.max(1) as f64;
+    let of = |values: Vec<f64>| mean(values).unwrap_or(0.0);
+    Run {
+        work: machine.work_done(),
+        out_of_memory: machine.is_out_of_memory(),
+        coverage: of(samples.coverage),
+        patterns: of(samples.patterns),
+        threads: of(samples.threads),
+        asked: machine.lists().into_iter().map(|list| (list, per_period(list))).collect(),
+        timeline: machine.timeline().to_vec(),
+        machine: machine.statistics(),
+    }
+}

@@ -1,0 +1,49 @@
+//! The thesis' orderings come out, in a short form; `rampart simulate` has the whole.
+
+use rampart_studies::{Effort, Outcome};
+
+fn run(name: &str) -> Outcome {
+    let experiment = rampart_studies::find(name).expect("an experiment of this name");
+    experiment.run(&Effort::short(), &|_, _| {})
+}
+
+/// 000_fb6e5fb08980d1bc.txt, 4.2.2: every program is slower on demand than with COMeT.
+#[test]
+fn programs_are_slower_on_demand_than_with_comet() {
+    let outcome = run("figure12");
+    let table = &outcome.tables[0];
+    let pairs = table.column("on demand").zip(table.column("COMeT"));
+    assert_eq!(
+        pairs.filter(|(on_demand, comet)| on_demand > comet).count(),
+        29,
+        "28 programs and their average\n{outcome}"
+    );
+}
+
+/// 000_fb6e5fb08980d1bc.txt, 4.2.2: COMeT keeps tested pages in the free lists, and covers more.
+#[test]
+fn comet_covers_more_than_testing_on_demand() {
+    let outcome = run("figure11");
+    assert!(outcome.claims.iter().all(|claim| claim.holds), "{outcome}");
+}
+
+/// ChaCha8 and nothing else is drawn from.
+#[test]
+fn a_seed_means_one_outcome() {
+    assert_eq!(run("delta"), run("delta"));
+}
+
+#[test]
+fn with_several_seeds_each_number_is_the_mean_of_theirs() {
+    let of = |seed, seeds| {
+        let experiment = rampart_studies::find("figure34").expect("an experiment of this name");
+        let outcome = experiment.run(&Effort { seed, seeds, longest: Effort::SHORTEST }, &|_, _| {});
+        let cells = outcome.tables[0].rows.iter().flat_map(|(_, cells)| cells);
+        cells.map(|cell| cell.ours.expect("no program stands still")).collect::<Vec<f64>>()
+    };
+    let (both, first, second) = (of(7, 2), of(7, 1), of(8, 1));
+    assert_ne!(first, second);
+    for (both, (first, second)) in both.iter().zip(first.iter().zip(&second)) {
+        assert!((both - (first + second) / 2.0).abs() < 1e-12, "{both} of {first} and {second}");
+    }
+}
