@@ -12,7 +12,7 @@
 //! |---|---|
 //! | `page_guard` | what the threads of a guard call |
 //! | `transitions` | how a block goes from state to state: unlock, lock, verify, prepare, replace |
-//! | [`policy`] | how much may be unlocked, what is locked next, what is prepared ahead, how many tested frames are kept |
+//! | [`policy`] | which engine guards, how much may be unlocked, what is locked next, what is prepared ahead, how many tested frames are kept |
 //! | [`settings`] | what was asked for |
 //! | [`telemetry`] | what the guard makes known |
 //! | [`engine`] | what a guard asks of the machine |
@@ -38,7 +38,7 @@ mod transitions;
 pub use engine::{Frames, GuardEngine, Refusal, Writes};
 pub use policy::pool_target::Stock;
 pub use policy::probation::Probation;
-pub use policy::{pool_target as stock, probation};
+pub use policy::{engine_choice, pool_target as stock, probation};
 pub use settings::bad_frames::BadFrames;
 pub use settings::frames::{FrameKnobs, Untested};
 pub use settings::pages as knobs;

@@ -9,7 +9,7 @@
 use std::ffi::CStr;
 
 use rustix::fd::OwnedFd;
-use rustix::fs::{self, Mode, OFlags, Stat};
+use rustix::fs::{self, Access, Mode, OFlags, Stat};
 use rustix::io::pread;
 
 /// Why a program cannot be guarded.
@@ -50,6 +50,40 @@ const DEPTH: usize = 4;
 
 /// As long as the kernel reads the first line of a script, and longer than any name here.
 const LINE: usize = 256;
+
+/// The longest path, with the zero at its end.
+pub const PATH_BYTES: usize = libc::PATH_MAX as usize;
+
+/// The file that execvp(3) would execute by this name: the first in the folders of `PATH` that can be executed. An empty
+/// folder is the current one. A name with a `/` in it is a path already. Nothing is allocated.
+pub fn search<'a>(name: &CStr, folders: &[u8], found: &'a mut [u8; PATH_BYTES]) -> Option<&'a CStr> {
+    let name = name.to_bytes_with_nul();
+    let length = if name.contains(&b'/') {
+        joined(found, &[name])?
+    } else {
+        folders.split(|&byte| byte == b':').find_map(|folder| {
+            let folder = if folder.is_empty() { b"." } else { folder };
+            let length = joined(found, &[folder, b"/", name])?;
+            CStr::from_bytes_with_nul(&found[..length]).is_ok_and(can_be_executed).then_some(length)
+        })?
+    };
+    CStr::from_bytes_with_nul(&found[..length]).ok()
+}
+
+/// Writes the parts one after the other; how many bytes they are, if they fit.
+fn joined(path: &mut [u8; PATH_BYTES], parts: &[&[u8]]) -> Option<usize> {
+    let mut length = 0;
+    for byte in parts.iter().copied().flatten() {
+        *path.get_mut(length)? = *byte;
+        length += 1;
+    }
+    Some(length)
+}
+
+fn can_be_executed(path: &CStr) -> bool {
+    let is_file = |stat: Stat| fs::FileType::from_raw_mode(stat.st_mode) == fs::FileType::RegularFile;
+    fs::access(path, Access::EXEC_OK).is_ok() && fs::stat(path).is_ok_and(is_file)
+}
 
 /// Why the program of this file cannot be guarded; `None` if it can, or cannot be read.
 #[must_use]
@@ -266,6 +300,30 @@ mod tests {
                 assert_eq!(of(&program), expected, "{compiler} {options:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_program_is_found_as_it_would_be_executed() {
+        let folder = tempfile::tempdir().unwrap();
+        let [first, last] = ["first", "last"].map(|name| folder.path().join(name));
+        for (path, mode) in [(&first, 0o644), (&last, 0o755)] {
+            std::fs::create_dir(path).unwrap();
+            std::fs::write(path.join("program"), "").unwrap();
+            std::fs::set_permissions(path.join("program"), PermissionsExt::from_mode(mode)).unwrap();
+        }
+        std::fs::create_dir(first.join("folder")).unwrap();
+        let folders = format!("/none:{}:{}", first.display(), last.display());
+        let found = |name: &CStr| {
+            let mut found = [0; PATH_BYTES];
+            let path = search(name, folders.as_bytes(), &mut found)?;
+            Some(path.to_str().unwrap().to_owned())
+        };
+        assert_eq!(found(c"program"), Some(format!("{}/program", last.display())), "the first cannot be executed");
+        assert_eq!(found(c"folder"), None);
+        assert_eq!(found(c"none"), None);
+        assert_eq!(found(c"./none").as_deref(), Some("./none"));
+        let too_long = CString::new("x".repeat(PATH_BYTES)).unwrap();
+        assert_eq!(found(&too_long), None);
     }
 
     #[test]

@@ -65,6 +65,22 @@ impl Process {
     }
 }
 
+/// Whether the process of this number has released its memory: it is gone, or only its exit code is left. A process that
+/// cannot be asked about counts as alive.
+#[must_use]
+pub fn has_ended(number: u32) -> bool {
+    // EINVAL and ENOENT: a thread of another process has the number by now.
+    let is_gone = |cause: &std::io::Error| {
+        let gone = [Errno::SRCH, Errno::INVAL, Errno::NOENT].map(|errno| Some(errno.raw_os_error()));
+        gone.contains(&cause.raw_os_error())
+    };
+    match Process::find(number) {
+        Ok(process) => process.has_ended(Duration::ZERO),
+        Err(Error::Process { cause, .. }) => is_gone(&cause),
+        Err(_) => false,
+    }
+}
+
 /// Whether this process may open so many files more, which it finds out by opening them for a moment.
 #[must_use]
 pub fn may_open(files: usize) -> bool {
@@ -107,6 +123,17 @@ mod tests {
         assert_eq!(child.wait().unwrap().signal(), Some(15));
         process.pass_on(15);
         assert!(process.has_ended(Duration::ZERO));
+    }
+
+    #[test]
+    fn a_process_that_nobody_has_waited_for_has_ended() {
+        let mut child = Command::new("true").spawn().unwrap();
+        while !has_ended(child.id()) {
+            std::thread::yield_now();
+        }
+        child.wait().unwrap();
+        assert!(has_ended(child.id()) && !has_ended(std::process::id()));
+        assert!(has_ended(u32::MAX), "no process has this number");
     }
 
     #[test]

@@ -73,15 +73,8 @@ pub enum Error {
     /// librampart_preload.so is not beside this program: build it (`cargo build --release -p rampart-preload`), or say where it
     /// is by RAMPART_GUARD_LIBRARY
     NoGuardLibrary,
-    /// --engine {method} cannot guard here: {cause}; without --engine, one is chosen that can
-    Engine {
-        /// The engine that was asked for.
-        method: &'static str,
-        /// Why it cannot.
-        cause: String,
-    },
-    /// nothing can guard a program here: {0}
-    NoEngine(String),
+    /// {0}
+    NoEngine(#[from] rampart_guard::engine_choice::NoEngine),
     /// cannot follow the guarded program: {0}
     GuardFolder(#[source] io::Error),
     /// cannot run {name}: {cause}
@@ -197,4 +190,19 @@ pub enum Error {
     ZeroPage(rampart_memory::Frame),
     /// frame {0} is not on the map: `rampart map show` lists those that are
     NotOnTheMap(rampart_memory::Frame),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rampart_march::execute::Method;
+    use rampart_march::execute::honesty::{Honesty, NoneBypasses, Verdict};
+
+    #[test]
+    fn whoever_asks_for_tests_that_would_read_a_cache_reads_how_to_do_without() {
+        let (method, verdict) = (Method::NonTemporal, Verdict::ReadsCache);
+        let seen = Honesty { method, verdict, cached: 0.4, cache_ticks: 20, dram_ticks: 145 };
+        let error = Error::NoTestOfFrames(NoneBypasses { methods: vec![seen] }).to_string();
+        assert!(error.contains("--test none") && error.contains("40 %"), "{error}");
+    }
 }

@@ -2,6 +2,7 @@
 //! a lock.
 
 pub mod backoff;
+pub mod engine_choice;
 pub mod limit;
 pub mod pool_target;
 pub mod prefetch;

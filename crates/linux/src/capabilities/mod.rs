@@ -7,7 +7,7 @@
 //! itself does not.
 
 mod claiming;
-mod guarding;
+pub mod guarding;
 #[cfg(test)]
 mod made_up;
 mod retiring;

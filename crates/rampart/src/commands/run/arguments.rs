@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use rampart_codes::Scheme;
+use rampart_guard::engine_choice::usual_unit_pages;
 use rampart_guard::knobs::KnobsError;
-use rampart_guard::layout::MOST_PAGES;
 use rampart_guard::{FrameKnobs, Knobs, Method, OnError, Protect, Untested};
 use rampart_march::MarchChoice;
 use rampart_march::execute;
@@ -17,9 +17,6 @@ use rampart_memory::{Bytes, FRAME_BYTES};
 
 use crate::error::Error;
 use crate::parsing::{a_test_that_reads, some_time};
-
-/// The unit that is taken if none is asked for.
-const USUAL_UNIT_PAGES: u32 = 16;
 
 /// Options of `rampart run`.
 #[derive(Clone, Debug, Args)]
@@ -217,23 +214,17 @@ impl RunArguments {
         .ok_or(Error::Uncorrectable)
     }
 
-    /// The unit if none is asked for: huge pages of the pool are locked whole.
-    fn usual_unit(&self, method: Method, has_huge_pages: bool) -> u32 {
-        let block = pages(self.block);
-        let from_pool = method == Method::Minor && has_huge_pages && block == MOST_PAGES;
-        if from_pool { block } else { USUAL_UNIT_PAGES.min(block) }
-    }
-
     /// The guard's knobs, for a method that was chosen, where the kernel's pool has huge pages or not.
     ///
     /// # Errors
     /// What does not make sense together.
     pub fn knobs(&self, method: Method, has_huge_pages: bool) -> Result<Knobs, Error> {
+        let block_pages = pages(self.block);
         let knobs = Knobs {
             method,
             scheme: self.codes,
-            block_pages: pages(self.block),
-            unit_pages: self.unit.map_or_else(|| self.usual_unit(method, has_huge_pages), pages),
+            block_pages,
+            unit_pages: self.unit.map_or_else(|| usual_unit_pages(method, block_pages, has_huge_pages), pages),
             interval: self.interval,
             cap: self.cap,
             ahead: self.ahead,

@@ -15,10 +15,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 
 use rampart_linux::SystemClock;
+use rampart_linux::process::has_ended;
 use rampart_memory::fault_map::{FailedFrame, FaultMap, Origin, Retirement};
 use rampart_memory::{Clock as _, Frame, Timestamp};
 
-use super::retiring::{Retire, Retiring, has_ended, said};
+use super::retiring::{Retire, Retiring, said};
 use crate::error::Error;
 use crate::guards::folder;
 use crate::guards::left::{Event, Left};
@@ -98,7 +99,7 @@ impl Follower {
     fn look_for(&mut self, has_ended: impl Fn(u32) -> bool) {
         // Asked before what they told is read: what they tell last counts.
         let ended: Vec<_> = self.testers().filter(|process| has_ended(*process)).collect();
-        let mut news = self.news(super::retiring::has_ended);
+        let mut news = self.news(rampart_linux::process::has_ended);
         self.note_suspects(&news);
         news.extend(self.unjudged(&ended));
         let kept = self.keep(&news);

@@ -1,7 +1,6 @@
 //! `rampart run`: a program under guard.
 
 pub mod arguments;
-mod choice;
 mod following;
 mod library;
 mod page;
@@ -16,7 +15,9 @@ use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use rampart_diagnostic::Machine;
+use rampart_guard::engine_choice::{self, ChosenTests};
 use rampart_guard::{Knobs, Method, server as liveness};
+use rampart_linux::capabilities::guarding;
 use rampart_linux::executable::{self, LeftAlone};
 use rampart_linux::process::may_open;
 use rampart_linux::shared::has_huge_pages;
@@ -54,9 +55,9 @@ pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error>
     outlive_file_limit()?;
     let outputs = Outputs::prepare(arguments)?;
     let left_alone = left_alone(&arguments.program[0]);
-    let choice = choice::choose(arguments.engine.map(Into::into), choice::why_not)?;
+    let engine = engine_choice::choose(arguments.engine.map(Into::into), why_not)?;
     let has_huge_pages = has_huge_pages(&Roots::default());
-    let knobs = arguments.knobs(choice.method, has_huge_pages)?;
+    let knobs = arguments.knobs(engine.method, has_huge_pages)?;
     let mut server = Server::start(map_to_compare(path.as_ref(), knobs.method)?)?;
     let command = guarded(arguments, &knobs, &library, left_alone, server.folder())?;
     let (_, for_checkpoint) = arguments.on_error()?;
@@ -68,9 +69,10 @@ pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error>
     }
     let (began, start) = (SystemClock.now(), Instant::now());
     let program = Program::start(command)?;
-    let of_shared = || (knobs.method == Method::Minor).then(|| choice::of_shared(knobs.unit_pages, has_huge_pages));
-    if let Some(said) = choice.said.or_else(of_shared) {
-        eprintln!("rampart: {said}");
+    let of_shared = || engine_choice::notice_of_shared(knobs.unit_pages, has_huge_pages);
+    let notice = engine.notice.or_else(|| (knobs.method == Method::Minor).then(of_shared));
+    if let Some(notice) = notice {
+        eprintln!("rampart: {notice}");
     }
     let status = program.wait(GLANCE, || {
         follower.look();
@@ -145,8 +147,7 @@ fn guarded(
     if arguments.require_server {
         command.env(liveness::VARIABLE, liveness::REQUIRED);
     }
-    let reach = || reach(arguments.asks_for_tests(), honest_method());
-    if let Some(frames) = arguments.frame_knobs(knobs.method, reach)? {
+    if let Some(frames) = arguments.frame_knobs(knobs.method, || method_of_tests(arguments.asks_for_tests()))? {
         command.env("RAMPART_GUARD_FRAMES", frames.to_string());
     }
     let mut preload = library::preloaded(library);
@@ -169,36 +170,37 @@ fn guarded(
     Ok(command)
 }
 
-/// Why a program cannot be guarded, which is looked for as execvp(3) does.
+/// Why a program cannot be guarded; it is looked for as execvp(3) does.
 fn left_alone(program: &OsStr) -> Option<LeftAlone> {
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    let path = match program.as_bytes().contains(&b'/') {
-        true => PathBuf::from(program),
-        false => std::env::split_paths(&folders).map(|folder| folder.join(program)).find(|path| path.is_file())?,
-    };
-    executable::left_alone(&CString::new(path.into_os_string().into_encoded_bytes()).ok()?)
+    let (name, folders) = (CString::new(program.as_bytes()).ok()?, std::env::var_os("PATH").unwrap_or_default());
+    let mut found = [0; executable::PATH_BYTES];
+    executable::left_alone(executable::search(&name, folders.as_bytes(), &mut found)?)
 }
 
-/// How tests reach the DRAM on this machine: measured once for all processes of the program, in some milliseconds. Without
-/// memory to measure in, as little is known as in an emulated machine.
-fn honest_method() -> Result<execute::Method, NoneBypasses> {
-    let Ok(mut block) = Block::claim(Bytes::from_mib(2), PageKind::Huge) else {
-        return Ok(execute::Method::FlushBehind);
+/// Tries an engine on a little memory: why it cannot guard, if it cannot.
+fn why_not(method: Method) -> Option<String> {
+    let probe = match method {
+        Method::Move => guarding::can_move_pages,
+        Method::Minor => guarding::can_serve_minor_faults,
+        Method::Mprotect => guarding::can_protect_pages,
     };
-    honesty::honest_method(Engine::detect(), &mut Region::from(&mut block)).map(|honesty| honesty.method)
+    probe(&Roots::default()).err().map(|error| error.to_string())
 }
 
-/// Frames are not tested if their tests would read a cache: one line says so, or the program is not started if tests were
-/// `asked` for.
-fn reach(asked: bool, settled: Result<execute::Method, NoneBypasses>) -> Result<Option<execute::Method>, Error> {
-    match settled {
-        Ok(method) => Ok(Some(method)),
-        Err(seen) if asked => Err(Error::NoTestOfFrames(seen)),
-        Err(seen) => {
-            eprintln!("rampart: frames are not tested: reads of their tests come from a cache here ({seen})");
-            Ok(None)
-        }
-    }
+/// How tests of frames reach the DRAM, if they do. A user who did not ask for tests reads why there are none.
+fn method_of_tests(asked: bool) -> Result<Option<execute::Method>, Error> {
+    let chosen = engine_choice::choose_tests(asked, method_that_bypasses_caches());
+    let ChosenTests { method, notice } = chosen.map_err(Error::NoTestOfFrames)?;
+    notice.into_iter().for_each(|notice| eprintln!("rampart: {notice}"));
+    Ok(method)
+}
+
+/// Measures how tests reach the DRAM on this machine: once for all processes of the program, in some milliseconds.
+/// `None`: there is no memory to measure in.
+fn method_that_bypasses_caches() -> Option<Result<execute::Method, NoneBypasses>> {
+    let mut block = Block::claim(Bytes::from_mib(2), PageKind::Huge).ok()?;
+    let found = honesty::honest_method(Engine::detect(), &mut Region::from(&mut block));
+    Some(found.map(|honesty| honesty.method))
 }
 
 /// The program and its arguments, as a person would type them but for quotes.
@@ -211,22 +213,5 @@ fn ended(status: ExitStatus) -> String {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("ended by signal {signal}"),
         (None, None) => "ended".to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use rampart_march::execute::honesty::{Honesty, Verdict};
-
-    #[test]
-    fn frames_are_tested_past_the_caches_or_not_at_all() {
-        let method = execute::Method::NonTemporal;
-        let seen = Honesty { method, verdict: Verdict::ReadsCache, cached: 0.4, cache_ticks: 20, dram_ticks: 145 };
-        let refused = || NoneBypasses { methods: vec![seen] };
-        assert_eq!(reach(true, Ok(method)).unwrap(), Some(method));
-        assert_eq!(reach(false, Err(refused())).unwrap(), None);
-        let error = reach(true, Err(refused())).unwrap_err().to_string();
-        assert!(error.contains("--test none") && error.contains("40 %"), "{error}");
     }
 }

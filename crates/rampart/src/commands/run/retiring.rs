@@ -6,8 +6,6 @@
 //! way.** Nobody is harmed: a soft retirement moves content and loses none. What is still refused then is tried once more when the
 //! program has ended, also where a process of it runs on.
 
-use std::fs;
-
 use rampart_memory::Frame;
 use rampart_memory::fault_map::Retirement;
 
@@ -54,13 +52,6 @@ impl Retiring {
     pub fn end(&mut self) -> Vec<(Frame, Retirement)> {
         std::mem::take(&mut self.waiting).into_iter().map(|(_, frame, _)| (frame, (self.retire)(frame))).collect()
     }
-}
-
-/// Whether a process has let go of its memory: it is gone, or only its exit code is left.
-pub fn has_ended(process: u32) -> bool {
-    let state = fs::read_to_string(format!("/proc/{process}/stat")).ok();
-    let state = state.as_deref().and_then(|text| text.rsplit(')').next()?.trim_start().chars().next());
-    state.is_none_or(|state| matches!(state, 'Z' | 'X'))
 }
 
 /// What became of a frame, for people.
@@ -120,15 +111,5 @@ mod tests {
             "{}",
             said(&ended[0])
         );
-    }
-
-    #[test]
-    fn a_process_that_nobody_has_waited_for_has_ended() {
-        let mut child = std::process::Command::new("true").spawn().unwrap();
-        while !has_ended(child.id()) {
-            std::thread::yield_now();
-        }
-        child.wait().unwrap();
-        assert!(has_ended(child.id()) && !has_ended(std::process::id()));
     }
 }

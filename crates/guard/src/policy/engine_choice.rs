@@ -1,0 +1,192 @@
+//! How a program is guarded: by the engine that was asked for, or the best that works here; and how its frames are tested.
+//!
+//! **Problem.** Not every kernel lets a guard move pages, and not every processor lets a test bypass its caches.
+//! **Idea.** Whoever starts the program tries the engines and measures the methods, and hands in the results. This file
+//! decides what follows, and what the user reads about it. **Why this way.** A test can play any machine.
+
+use rampart_march::execute;
+use rampart_march::execute::honesty::NoneBypasses;
+
+use crate::settings::pages::Method;
+use crate::state::layout::MOST_PAGES;
+
+/// The engine that guards the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChosenEngine {
+    /// Its method.
+    pub method: Method,
+    /// What the user has to know about it.
+    pub notice: Option<String>,
+}
+
+/// Why no engine can guard the program.
+#[derive(Clone, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
+pub enum NoEngine {
+    /// --engine {method} cannot guard here: {cause}; without --engine, one is chosen that can
+    Asked {
+        /// The engine that was asked for.
+        method: &'static str,
+        /// Why it cannot.
+        cause: String,
+    },
+    /// nothing can guard a program here: {0}
+    Any(String),
+}
+
+/// What is lost where pages are locked by permissions.
+const LOST: &str =
+    "a system call that the guard does not wrap fails on a locked page, io_uring is refused, and frames are not tested";
+
+/// What is lost where they are those of a file.
+const LOST_SHARED: &str = "a fork copies the memory under guard, io_uring is refused, and frames are not tested";
+
+/// Pages of a unit that can be of the pool of huge pages.
+const HUGE: u32 = MOST_PAGES;
+
+/// The unit if none is asked for.
+const USUAL_UNIT_PAGES: u32 = 16;
+
+/// What the user has to know about an engine that was asked for.
+fn notice(method: Method) -> Option<String> {
+    match method {
+        // Known once the unit is: `notice_of_shared`.
+        Method::Move | Method::Minor => None,
+        Method::Mprotect => Some(format!("mprotect: {LOST}")),
+    }
+}
+
+/// What the user has to know about [`Method::Minor`] with units of so many pages, where the pool has huge pages or not.
+#[must_use]
+pub fn notice_of_shared(unit_pages: u32, has_huge_pages: bool) -> String {
+    let pages = match (unit_pages, has_huge_pages) {
+        (HUGE, true) => "pages of 2 MiB of the kernel's pool",
+        (_, true) => "pages of 4 KiB, as --unit or --block says",
+        (_, false) => "pages of 4 KiB, since no huge pages are reserved (sysctl vm.nr_overcommit_hugepages)",
+    };
+    format!("minor, with {pages}: {LOST_SHARED}")
+}
+
+/// Pages of a unit if none is asked for, in blocks of so many: huge pages of the pool are locked whole.
+#[must_use]
+pub fn usual_unit_pages(method: Method, block_pages: u32, has_huge_pages: bool) -> u32 {
+    let from_pool = method == Method::Minor && has_huge_pages && block_pages == HUGE;
+    if from_pool { block_pages } else { USUAL_UNIT_PAGES.min(block_pages) }
+}
+
+/// Chooses the engine. `why_not` tries one and says why it cannot guard, if it cannot; it is asked only about engines
+/// that may be chosen.
+///
+/// # Errors
+/// [`NoEngine::Asked`] if the one that was asked for cannot guard, [`NoEngine::Any`] if none can.
+pub fn choose(asked: Option<Method>, why_not: impl Fn(Method) -> Option<String>) -> Result<ChosenEngine, NoEngine> {
+    if let Some(method) = asked {
+        return match why_not(method) {
+            None => Ok(ChosenEngine { method, notice: notice(method) }),
+            Some(cause) => Err(NoEngine::Asked { method: method.name(), cause }),
+        };
+    }
+    let Some(why) = why_not(Method::Move) else { return Ok(ChosenEngine { method: Method::Move, notice: None }) };
+    match why_not(Method::Mprotect) {
+        None => {
+            let notice = format!("guarded by mprotect, where {LOST}: {why}");
+            Ok(ChosenEngine { method: Method::Mprotect, notice: Some(notice) })
+        }
+        Some(why) => Err(NoEngine::Any(why)),
+    }
+}
+
+/// How the frames of the program are tested.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChosenTests {
+    /// How tests reach the DRAM; `None`: frames are not tested.
+    pub method: Option<execute::Method>,
+    /// What the user has to know about it.
+    pub notice: Option<String>,
+}
+
+/// Decides how frames are tested, by the method that was found to bypass the caches. `None`: there was no memory to
+/// measure in, so as little is known as in an emulated machine. Where tests would read a cache, frames are not tested.
+///
+/// # Errors
+/// If tests would read a cache, and were `asked` for.
+pub fn choose_tests(
+    asked: bool,
+    found: Option<Result<execute::Method, NoneBypasses>>,
+) -> Result<ChosenTests, NoneBypasses> {
+    match found.unwrap_or(Ok(execute::Method::FlushBehind)) {
+        Ok(method) => Ok(ChosenTests { method: Some(method), notice: None }),
+        Err(seen) if asked => Err(seen),
+        Err(seen) => {
+            let notice = format!("frames are not tested: reads of their tests come from a cache here ({seen})");
+            Ok(ChosenTests { method: None, notice: Some(notice) })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rampart_march::execute::honesty::{Honesty, Verdict};
+
+    const OLD: &str = "this kernel's userfaultfd lacks MOVE (Linux 6.8)";
+
+    fn all_work(_: Method) -> Option<String> {
+        None
+    }
+
+    fn old_kernel(method: Method) -> Option<String> {
+        (method == Method::Move).then(|| OLD.to_owned())
+    }
+
+    #[test]
+    fn the_best_engine_that_works_is_chosen_and_a_worse_one_is_said_to_be_so() {
+        let best = choose(None, all_work).unwrap();
+        assert_eq!((best.method, best.notice), (Method::Move, None));
+        let next = choose(None, old_kernel).unwrap();
+        assert_eq!(next.method, Method::Mprotect);
+        let notice = next.notice.unwrap();
+        assert!(notice.contains(OLD) && notice.contains("fails") && !notice.contains('\n'), "{notice}");
+    }
+
+    #[test]
+    fn an_engine_that_is_named_is_taken_or_refused_and_never_replaced() {
+        assert_eq!(choose(Some(Method::Mprotect), all_work).unwrap().method, Method::Mprotect);
+        let refused = choose(Some(Method::Move), old_kernel).unwrap_err().to_string();
+        assert!(refused.contains("--engine move") && refused.contains(OLD) && !refused.contains('\n'), "{refused}");
+    }
+
+    #[test]
+    fn of_a_file_it_is_said_which_pages_it_has() {
+        let told = [(HUGE, true), (16, true), (HUGE, false)].map(|(unit, has)| notice_of_shared(unit, has));
+        let of = ["of 2 MiB", "--unit", "vm.nr_overcommit_hugepages"];
+        assert!(told.iter().zip(of).all(|(told, of)| told.contains(of) && told.contains("a fork copies")), "{told:?}");
+    }
+
+    #[test]
+    fn where_no_engine_works_that_is_said() {
+        let none = |method| old_kernel(method).or_else(|| Some("cannot read /proc/self/mem".to_owned()));
+        assert!(choose(None, none).unwrap_err().to_string().contains("/proc/self/mem"));
+    }
+
+    #[test]
+    fn a_unit_is_a_whole_block_only_where_its_pages_are_huge_ones_of_the_pool() {
+        assert_eq!(usual_unit_pages(Method::Minor, HUGE, true), HUGE);
+        assert_eq!(usual_unit_pages(Method::Minor, HUGE, false), 16);
+        assert_eq!(usual_unit_pages(Method::Minor, 256, true), 16);
+        assert_eq!(usual_unit_pages(Method::Move, HUGE, true), 16);
+        assert_eq!(usual_unit_pages(Method::Mprotect, 4, true), 4);
+    }
+
+    #[test]
+    fn frames_are_tested_past_the_caches_or_not_at_all() {
+        let method = execute::Method::NonTemporal;
+        let seen = Honesty { method, verdict: Verdict::ReadsCache, cached: 0.4, cache_ticks: 20, dram_ticks: 145 };
+        let refused = || NoneBypasses { methods: vec![seen] };
+        assert_eq!(choose_tests(true, Some(Ok(method))).unwrap(), ChosenTests { method: Some(method), notice: None });
+        let without = choose_tests(false, Some(Err(refused()))).unwrap();
+        assert_eq!(without.method, None);
+        assert!(without.notice.unwrap().contains("40 %"));
+        assert_eq!(choose_tests(true, Some(Err(refused()))), Err(refused()));
+        assert_eq!(choose_tests(true, None).unwrap().method, Some(execute::Method::FlushBehind));
+    }
+}
