@@ -14,6 +14,7 @@ mod fuzz;
 mod process;
 mod scenarios;
 mod stages;
+mod tally;
 mod tidy;
 mod tree;
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::Error;
 use crate::process::{cargo, run, run_watched};
-use crate::stages::Tally;
+use crate::tally::Tally;
 
 /// What a scenario needs: the product, and what makes a guest's RAM bad.
 const PACKAGES: [&str; 3] = ["rampart-cli", "rampart-preload", "rampart-badram"];
