@@ -26,7 +26,8 @@ use crate::process::{cargo, run};
 
 const USAGE: &str = "usage: cargo xtask COMMAND
 
-  tidy                   hold the tree to its rules: layers, unsafe, names, map, promises
+  tidy                   hold the tree to its rules: layers, rooms, unsafe, names, map, promises, citations, …
+  tidy --write           write the parts of ARCHITECTURE.md that the rules own
   test                   everything that must pass: format, lints, tidy, documents, tests
   check                  the same without the tests
   bare [--first]         README's commands, or only the first, on a bare Debian root; needs root and debootstrap
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
 fn perform(root: &Path, words: &[&str]) -> Result<(), Error> {
     match words {
         ["tidy"] => tidy::run(root),
+        ["tidy", "--write"] => tidy::write(root),
         ["test"] => stages::run_all(root),
         ["check"] => stages::run_checks(root),
         ["bare"] => bare::try_readme(root, bare::Extent::All),

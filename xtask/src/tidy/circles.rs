@@ -57,7 +57,7 @@ const KNOWN: &[(&[&str], &str)] = &[
 ];
 
 /// Crates that are being taken apart, and may have any circle until their rooms have an order.
-const NOT_YET: [&str; 5] = ["crates/diagnostic", "crates/guard", "crates/preload", "crates/rampart", "crates/scale"];
+pub const NOT_YET: &[&str] = &["crates/diagnostic", "crates/guard", "crates/preload", "crates/rampart", "crates/scale"];
 
 /// Each circle of modules is reported once, at its first file.
 pub fn check(tree: &Tree) -> Vec<Violation> {

@@ -51,7 +51,7 @@ const ROOMS: &[(&str, &[&str])] = &[
 ];
 
 /// Crates whose rooms have no order yet.
-const NOT_YET: &[&str] = &[
+pub const NOT_YET: &[&str] = &[
     "crates/diagnostic",
     "crates/guard",
     "crates/linux",

@@ -4,11 +4,6 @@
 //! wanted and keep every line break: what is left stands on its line still. **Why no parser.** The rules need words and
 //! punctuation only, and a parser would be the slowest part of the chores to compile.
 
-/// Code alone: comments and literals of text are blank.
-pub fn code(text: &str) -> String {
-    only(text, Kind::Code)
-}
-
 /// Comments alone, with their slashes.
 pub fn comments(text: &str) -> String {
     only(text, Kind::Comment)
@@ -16,15 +11,25 @@ pub fn comments(text: &str) -> String {
 
 /// Code alone, and without the items that only tests are built from.
 pub fn shipped_code(text: &str) -> String {
-    let mut code = code(text).into_bytes();
+    without_tests(text, Kind::Code)
+}
+
+/// Literals of text alone, and without those of tests.
+pub fn shipped_literals(text: &str) -> String {
+    without_tests(text, Kind::Literal)
+}
+
+fn without_tests(text: &str, kind: Kind) -> String {
+    let code = only(text, Kind::Code).into_bytes();
+    let mut left = only(text, kind).into_bytes();
     for attribute in [TEST, ALL_TEST] {
         let mut from = 0;
         while let Some(start) = find(&code, attribute, from) {
             from = end_of_item(&code, start);
-            blank(&mut code[start..from]);
+            blank(&mut left[start..from]);
         }
     }
-    String::from_utf8(code).expect("whole characters were blanked")
+    String::from_utf8(left).expect("whole items were blanked")
 }
 
 const TEST: &[u8] = b"#[cfg(test)]";
@@ -170,8 +175,14 @@ mod tests {
             ("for_bar \"x\" r#type", "for_bar     r#type"),
             ("a\n\"b\nc\"\nd", "a\n  \n  \nd"),
         ] {
-            assert_eq!(code(text), code_alone, "{text}");
+            assert_eq!(only(text, Kind::Code), code_alone, "{text}");
         }
+    }
+
+    #[test]
+    fn literals_of_what_is_shipped_stand_alone() {
+        let text = "f(\"/proc\"); // \"no\"\n#[cfg(test)] mod tests { fn t() { f(\"/sys\") } }";
+        assert_eq!(shipped_literals(text).trim(), "\"/proc\"");
     }
 
     #[test]
