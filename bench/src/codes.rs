@@ -189,7 +189,7 @@ pub fn run(_arguments: &[String]) -> Result<(), String> {
     threads()
 }
 
-/// The thesis' table 4.2: codes that correct, on some threads and on all. On 16 threads of its host, 1.15 GB/s on one and 17.0 on all; on
+/// [Fiala15, tab. 4.2]: codes that correct, on some threads and on all. On 16 threads of its host, 1.15 GB/s on one and 17.0 on all; on
 /// 244 of its co-processor, 9.6.
 fn threads() -> Result<(), String> {
     let (all, work) = (
@@ -197,7 +197,7 @@ fn threads() -> Result<(), String> {
         Work::Encode(Engine::detect(), Scheme::CrcSecded),
     );
     println!(
-        "\nencode {} from the DRAM (thesis, table 4.2: 1.15 GB/s on one thread of 16, 17.0 on all)",
+        "\nencode {} from the DRAM ([Fiala15, tab. 4.2]: 1.15 GB/s on one thread of 16, 17.0 on all)",
         Scheme::CrcSecded
     );
     for count in 1..=all {

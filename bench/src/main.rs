@@ -91,7 +91,7 @@ fn main() -> ExitCode {
     let Some((.., run)) = named else {
         eprintln!("name a bench:");
         BENCHES.iter().for_each(|(name, shows, _)| eprintln!("  {name:<8} {shows}"));
-        eprintln!("  diagnostic-NAME, an experiment of the thesis: {}", diagnostic::names());
+        eprintln!("  diagnostic-NAME, an experiment of Rahman16: {}", diagnostic::names());
         return ExitCode::from(2);
     };
     ended(run(&arguments[1..]))

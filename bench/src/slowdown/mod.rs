@@ -4,8 +4,8 @@
 //! first sweep, and short runs of a program alternate within a second or two: daemon stopped (SIGSTOP), going, going,
 //! stopped. Each such round gives a ratio of wall time and one of user and system time; the medians count, and between
 //! which ranks they lie with a confidence of 95 %. That programs never wait for memory that the daemon holds shows in the
-//! kernel's count of reclaimed pages. The thesis' numbers for COMeT are 1.04 on average and 1.02 to 1.05 over SPEC CPU2006
-//! (000_fb6e5fb08980d1bc.txt, 4.2.2).
+//! kernel's count of reclaimed pages. Rahman's numbers for COMeT are 1.04 on average and 1.02 to 1.05 over SPEC CPU2006
+//! [Rahman16, 4.2.2].
 
 mod programs;
 
@@ -58,7 +58,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
 fn summary(what: &str, values: impl Iterator<Item = f64> + Clone) {
     let mean = values.clone().sum::<f64>() / values.clone().count() as f64;
     let worst = values.fold(0.0, f64::max);
-    println!("{what:<22}mean {mean:.3}, worst {worst:.3}   (thesis, COMeT on SPEC: 1.04 and 1.05)");
+    println!("{what:<22}mean {mean:.3}, worst {worst:.3}   (Rahman16, COMeT on SPEC: 1.04 and 1.05)");
 }
 
 /// A program that runs again and again, and the time on CPUs that it had so far, in seconds.

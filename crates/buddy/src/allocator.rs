@@ -7,7 +7,7 @@ use rampart_memory::{Frame, FrameBlock, Order};
 use crate::{Allocated, Cpu, End, ListName, Mark, Migratetype, Request, Watermarks, Zone, ZoneIndex};
 
 /// A physical page allocator, and the second door that the diagnostic needs: to one global list by name
-/// (000_fb6e5fb08980d1bc.txt, A.1.1).
+/// [Rahman16, A.1.1].
 ///
 /// Blocks given out, by [`allocate`](Self::allocate), [`take`](Self::take) or [`claim`](Self::claim), are *held*: they are on
 /// no list until they come back, whole, by [`free`](Self::free) or [`put`](Self::put). To give back a block that is not held is
@@ -33,7 +33,7 @@ pub trait PageAllocator<M: Mark> {
     fn claim(&mut self, block: FrameBlock) -> Option<M>;
 
     /// Gives a held block to an end of its global list, past the lists of the CPUs: how a tester returns what it took. With an
-    /// expired mark and [`End::Back`] it is page cache recycling (000_fb6e5fb08980d1bc.txt, 5.2.3.2).
+    /// expired mark and [`End::Back`] it is page cache recycling [Rahman16, 5.2.3.2].
     ///
     /// Which list that is follows from the order after merging and from the migratetype that the block's surroundings have.
     fn put(&mut self, block: FrameBlock, mark: M, end: End);

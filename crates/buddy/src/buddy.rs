@@ -217,7 +217,7 @@ mod tests {
         ZoneKind::{Dma, Normal},
     };
 
-    /// Two nodes, as on a machine of the thesis' 5.3, but small; a hole lies between the nodes.
+    /// Two nodes, as on the machine of [Rahman16, 5.3], but small; a hole lies between the nodes.
     fn two_nodes() -> Buddy<()> {
         let zones = [zone(0, Dma, 1, 3071), zone(0, Normal, 8192, 4096), zone(1, Normal, 65_536, 4096)];
         Buddy::new(&zones, 2, ()).unwrap()

@@ -7,7 +7,7 @@
 //! so a simulated machine runs on it from one seed; and all that others ask of it is the trait [`PageAllocator`], behind
 //! which a different allocator may stand.
 //!
-//! What is kept of Linux is what shapes the lists (000_fb6e5fb08980d1bc.txt, 2.3.2 and 4.1; 003_0d27fa82dc4defe6.txt, 2.1 and
+//! What is kept of Linux is what shapes the lists ([Rahman16, 2.3.2 and 4.1]; [Panwar15, 2.1] and
 //! 2.2). What is left out, since nothing above asks for it: reclaim and compaction, the reserve that keeps requests for a high
 //! zone out of the low ones, and distances between nodes.
 //!

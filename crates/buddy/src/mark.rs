@@ -17,7 +17,7 @@ impl Mark for () {
     fn join(self, (): Self) -> Self {}
 }
 
-/// A block is as old as its oldest frame (000_fb6e5fb08980d1bc.txt, 4.1).
+/// A block is as old as its oldest frame [Rahman16, 4.1].
 impl Mark for Tested {
     #[inline]
     fn join(self, other: Self) -> Self {

@@ -5,7 +5,7 @@
 //! word, a line that was read or written at the wrong address, a column of a chip. Whoever uses the page next must get
 //! what was stored or be told. **Idea.** A CRC says whether the page is as it was, at the speed of the memory; it alone
 //! decides. A second code beside it only guesses what was changed, and no guess is kept whose page does not have the
-//! stored CRC (002_55d5eb8104b64c01.txt, 4.3.2 and 4.3.3). **Why this way.** Correction codes see some changes as others:
+//! stored CRC [Fiala15, 4.3.2 and 4.3.3]. **Why this way.** Correction codes see some changes as others:
 //! three flips in a word look like one. With the CRC as judge such a mistake ends as an error that is told and never as a
 //! page that is wrong; and as long as nothing is wrong, which is nearly always, reading a page costs its CRC and no more.
 //!
@@ -18,7 +18,7 @@
 //! | `crc+hamming` | 456 (11.1 %) | one flip in each of the 512 bit positions of a line, across the 64 lines | the same |
 //! | `crc+secded` | 520 (12.7 %) | one flip in each of the 512 words of 64 bits | the same |
 //!
-//! The paper's scheme is `crc+secded` (its table 4.1, less the second copy of the CRC).
+//! FlipSphere's scheme is `crc+secded` ([Fiala15, tab. 4.1], less the second copy of the CRC).
 //!
 //! # What is promised
 //! 1. Of a change of the page alone, every one is seen that is of 1, 2 or 3 bits, of any odd number of bits, or confined

@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn the_paper_stores_four_bytes_and_512() {
-        // 002_55d5eb8104b64c01.txt, table 4.1: 516 bytes; here the CRC is stored twice.
+        // [Fiala15, tab. 4.1]: 516 bytes; here the CRC is stored twice.
         assert_eq!(Scheme::CrcSecded.code_bytes(), 516 + CRC_BYTES);
         assert_eq!(Scheme::ALL.map(Scheme::code_bytes), [8, 136, 456, 520]);
         assert!(Scheme::ALL.iter().all(|scheme| scheme.code_bytes() <= Scheme::MOST_CODE_BYTES));

@@ -1,4 +1,4 @@
-//! The online diagnostic: memory is tested while the machine works (000_fb6e5fb08980d1bc.txt, chapters 3 and 4).
+//! The online diagnostic: memory is tested while the machine works [Rahman16, ch. 3 and 4].
 //!
 //! **Problem.** Memory fails while it is in use, and a tester that needs the machine for itself is never run. **Idea.** Test what is
 //! free, politely, and condemn what fails before a program is given it. **Why this way.** Decisions ([`polite`], [`ledger`])

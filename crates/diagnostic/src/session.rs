@@ -4,8 +4,8 @@
 //! and say at the end what was and was not tested. **Idea.** Testers, one thread a CPU, take blocks from a [`crate::ledger::Ledger`] and march
 //! over them; this thread watches the machine's memory every few milliseconds, gives blocks back when programs want them,
 //! and shows progress. **Why this way.** All that is decided is decided by [`crate::polite`] and [`crate::ledger`], which are
-//! pure; here is only what must happen: claim, pin, look up frames, march, keep, retire, give back (figure 2 of
-//! 000_fb6e5fb08980d1bc.txt: untested free → tested free or failed).
+//! pure; here is only what must happen: claim, pin, look up frames, march, keep, retire, give back ([Rahman16, fig. 2]:
+//! untested free → tested free or failed).
 
 pub(crate) mod prepare;
 mod shared;

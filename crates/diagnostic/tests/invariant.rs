@@ -1,5 +1,5 @@
 //! The bound: whatever the programs, the faults, the policy, the clock and the testers do, no frame that a program can reach
-//! has a test older than its lifetime less δ, and no frame found bad is handed out again (000_fb6e5fb08980d1bc.txt, 3.2.1).
+//! has a test older than its lifetime less δ, and no frame found bad is handed out again [Rahman16, 3.2.1].
 //!
 //! 60 seeds of ten minutes run with the tests; 1,000 seeds of a simulated day each by
 //! `RAMPART_DAYS=1000 cargo test --release -p rampart-diagnostic --test invariant`.

@@ -1,6 +1,6 @@
 //! What was unlocked when: the trace from which a program's accesses are drawn.
 //!
-//! **Problem.** A picture of a program's accesses (002_55d5eb8104b64c01.txt, figures 4.1, 4.2, 4.6) wants each unlocking, of which there may be
+//! **Problem.** A picture of a program's accesses [Fiala15, fig. 4.1, 4.2, 4.6] wants each unlocking, of which there may be
 //! hundreds of thousands a second, from threads that the program waits for. **Idea.** They note two words in a [`Buffer`] of a fixed size; the
 //! keeper takes them out and writes them down. **Why this way.** Who unlocks never waits for a disk; what finds no room is
 //! counted, so a picture says how much of it is missing.

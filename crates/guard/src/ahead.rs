@@ -1,8 +1,8 @@
 //! What the program will want next, by what it wanted before.
 //!
 //! **Problem.** A program that goes through its memory faults on every block, and each time it waits until the block is
-//! verified. The paper unlocks a number of pages ahead, by hand (002_55d5eb8104b64c01.txt, 4.3.1, figure 4.3): too few are slow, too many
-//! are unlocked for nothing. **Idea.** Follow the streams that faults draw (figure 4.6 shows two interleaved): each goes on
+//! verified. FlipSphere unlocks a number of pages ahead, by hand [Fiala15, 4.3.1, fig. 4.3]: too few are slow, too many
+//! are unlocked for nothing. **Idea.** Follow the streams that faults draw ([Fiala15, fig. 4.6] shows two interleaved): each goes on
 //! where the last opening of it ended, or by a stride, and opens ahead as far as it has shown that it goes on. A stream that
 //! leaves a block sooner than memory can be read has used only a little of it: it gets units, one a step. One that takes its time is a
 //! sweep, and gets whole blocks. Each time, the first of what is ahead is only verified: the program's fault there is short, and comes while
@@ -398,7 +398,7 @@ mod tests {
 
     #[test]
     fn two_streams_that_interleave_are_told_apart() {
-        // 002_55d5eb8104b64c01.txt, figure 4.6: FT's pattern is of several fronts.
+        // [Fiala15, fig. 4.6]: FT's pattern is of several fronts.
         let both = swept(0..500).zip(swept(2000..2500)).flat_map(|(one, other)| [one, other]);
         let seen = run(both, 8);
         assert!(seen.faults <= 6 && seen.unused <= 2 * 9 * 32, "{seen:?}");

@@ -1,7 +1,7 @@
 //! How much may be unlocked, by what locking costs.
 //!
-//! **Problem.** What may be unlocked at once is protection against overhead: the paper tuned it by hand for each program
-//! (002_55d5eb8104b64c01.txt, 4.3.1 and tables 4.3 to 4.6), and a program changes: it scatters while it builds, sweeps while it computes,
+//! **Problem.** What may be unlocked at once is protection against overhead: Fiala tuned it by hand for each program
+//! [Fiala15, 4.3.1, tab. 4.3 to 4.6], and a program changes: it scatters while it builds, sweeps while it computes,
 //! and needs more than any fixed cap for a while. **Idea.** Ask how much of the last moments the program waited for locked
 //! blocks. If that is beyond the target, and more room would have spared it, the cap grows; while it is well below, the cap
 //! shrinks step by step to the least that was asked for. A program that jumps through its memory finds a page open with the

@@ -17,7 +17,7 @@
 //! units for one that is here and there, since what is opened is verified, and counts as unprotected.
 //!
 //! Two threads work on it: the *handler* answers faults ([`Guard::fault`]), the *keeper* locks what was opened, makes its codes and
-//! opens ahead of the program ([`Guard::keep`]); 002_55d5eb8104b64c01.txt, listings 4.3 and 4.4, and 4.4.4 for the second.
+//! opens ahead of the program ([`Guard::keep`]); [Fiala15, 4.4.4 for the second, lst. 4.3 and 4.4].
 
 mod checks;
 mod opening;

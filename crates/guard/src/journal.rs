@@ -1,7 +1,7 @@
 //! What a guard writes down while it works: a file of records that another process reads, also after a `kill -9`.
 //!
 //! **Problem.** Counts tell what was done in the end and not when; and a picture of a program's accesses
-//! (002_55d5eb8104b64c01.txt, figures 4.1, 4.2, 4.6) needs each of them. **Idea.** Records of one size behind a header that says how
+//! [Fiala15, fig. 4.1, 4.2, 4.6] needs each of them. **Idea.** Records of one size behind a header that says how
 //! many there are: records are written first and counted after, so what is counted is whole. **Why this way.** No step of the
 //! writer waits, allocates or reads back; files of many processes one after the other are such a file again.
 //!

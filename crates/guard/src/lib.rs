@@ -3,7 +3,7 @@
 //! **Problem.** Memory changes what it holds, and a program that reads it computes on. **Idea.** A page that was not used
 //! of late is *locked*: it is not mapped where the program looks for it, and its codes are stored elsewhere. The first access
 //! faults; the page is verified, corrected if need be, and *unlocked*; some time later it is locked again, and its codes are
-//! made anew if it was written (002_55d5eb8104b64c01.txt, 4.3). **Why this way.** What is verified is what is about to be
+//! made anew if it was written [Fiala15, 4.3]. **Why this way.** What is verified is what is about to be
 //! used, no more; and what changes while nobody looks is found, however long that was.
 //!
 //! | module | owns |

@@ -1,8 +1,8 @@
 //! What is unlocked, since when, and what of it is to be locked next.
 //!
 //! **Problem.** What is unlocked is not verified; what is locked too soon is unlocked again at once, and a program whose next
-//! step needs more blocks than may be unlocked would never get on. The paper locks everything at an interval
-//! (002_55d5eb8104b64c01.txt, 4.3.1), which gives back what is hot and keeps what is not. **Idea.** First in, first out, under a cap, and by
+//! step needs more blocks than may be unlocked would never get on. FlipSphere locks everything at an interval
+//! [Fiala15, 4.3.1], which gives back what is hot and keeps what is not. **Idea.** First in, first out, under a cap, and by
 //! age where an interval is wished. What was locked of late is remembered as *ghosts*, as much as the cap: an opening that
 //! meets its ghost would not have been one under twice the cap, which [`Cap`] is told. What the program has left behind is locked before
 //! all else, unless it met its ghost: it would push out what is in use all the time.

@@ -197,7 +197,7 @@ fn sweep(blocks: std::ops::Range<u64>, nanos: u64) -> impl Iterator<Item = (u64,
     (blocks.start * BLOCK / UNIT..blocks.end * BLOCK / UNIT).map(move |unit| (unit * UNIT, nanos * UNIT))
 }
 
-/// 002_55d5eb8104b64c01.txt, 4.5: FT along the slowest dimension, in class B. A plane is a block; 8 lines of a plane are in one unit, and
+/// [Fiala15, 4.5]: FT along the slowest dimension, in class B. A plane is a block; 8 lines of a plane are in one unit, and
 /// each line is gone through in 32 pieces.
 fn rounds(units: std::ops::Range<u64>) -> impl Iterator<Item = (u64, u64)> {
     units.flat_map(|unit| (0..8 * 32).flat_map(move |_| (0..256).map(move |block| (block * BLOCK + unit * UNIT, 300))))
@@ -228,7 +228,7 @@ fn where_two_rounds_do_not_fit_nothing_is_lost_by_preparing_the_next() {
     assert!(seen.overhead() < 1.5, "{seen:?}, {:.3}", seen.overhead());
 }
 
-/// CG (4.5): two arrays are swept, one twice as fast as the other, and vectors are in use all the time.
+/// CG [Fiala15, 4.5]: two arrays are swept, one twice as fast as the other, and vectors are in use all the time.
 fn products(times: usize) -> impl Iterator<Item = (u64, u64)> {
     /// 5 GB/s.
     const MOMENT: u64 = 800 * UNIT;

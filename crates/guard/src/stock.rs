@@ -5,7 +5,7 @@
 //! each. What a program wanted and did not find ready is wanted from then on too, up to the most that is allowed; when some of it
 //! lay there unused for a while, half of that is not wanted any more. **Why this way.** A program asks for memory in bursts that nothing
 //! foretells, so what counts is how deep the last bursts were, which is all that is remembered. The diagnostic's controller
-//! decides for a whole machine, from free lists and guarantees per list (000_fb6e5fb08980d1bc.txt, 5.2); here is one list, and no
+//! decides for a whole machine, from free lists and guarantees per list [Rahman16, 5.2]; here is one list, and no
 //! guarantee: what is handed out untested is tested later ([`crate::guard::renewal`]).
 
 use std::time::Duration;

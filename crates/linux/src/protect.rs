@@ -3,7 +3,7 @@
 //! **Problem.** A page guard wants to work where the kernel moves no pages: before Linux 6.8, in a container without
 //! userfaultfd, as an ordinary user. **Idea.** A locked page keeps its place and loses its permissions, so that a touch is
 //! a SIGSEGV; we look at it and mend it through `/proc/self/mem`, which asks for no permissions. **Why this way.** It is
-//! FlipSphere's way (002_55d5eb8104b64c01.txt, 4.3.1), but for the look: FlipSphere allows the faulting page to be read
+//! FlipSphere's way [Fiala15, 4.3.1], but for the look: FlipSphere allows the faulting page to be read
 //! first and then verifies it, when other threads may read it as well. What is looked at here nobody else can see, and what
 //! is verified is a copy, made by the same loads from the same frames.
 //!

@@ -5,7 +5,7 @@
 //! *window* of each other. **Idea.** Any permutation of the cells is a march order. Run the test in two orders, such that no
 //! pair of lines is within the window in both. **Why this one.** The second order goes down columns of a matrix with
 //! `stride` lines a row: its inner loop is a constant stride, and lines less than half a stride apart are a whole column
-//! apart in it. Each step opens another page, as the strided tests of 000_fb6e5fb08980d1bc.txt, 5.2.3.4 do to close
+//! apart in it. Each step opens another page, as the strided tests of [Rahman16, 5.2.3.4] do to close
 //! row buffers.
 
 use std::fmt;

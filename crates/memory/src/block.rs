@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, FRAME_BYTES, Frame};
 
-/// The order, or rank, of a block: it has 2^order frames (000_fb6e5fb08980d1bc.txt, 4.1).
+/// The order, or rank, of a block: it has 2^order frames [Rahman16, 4.1].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Order(u8);

@@ -1,7 +1,7 @@
 //! System calls on locked pages, where they do not wait for a fault.
 //!
 //! **Problem.** Where pages are locked by permissions, the kernel does not raise a signal when it meets a locked one on
-//! behalf of a system call: the call fails with EFAULT (002_55d5eb8104b64c01.txt, 4.4.7). **Idea.** As FlipSphere does, the
+//! behalf of a system call: the call fails with EFAULT [Fiala15, 4.4.7]. **Idea.** As FlipSphere does, the
 //! functions of the C library that make such calls are wrapped: what they hand to the kernel is opened first. Here it is
 //! also *held*: it stays open until the call is done, however long it waits. **Why this way.** One row for a function says
 //! which of its arguments the kernel reads or writes; nothing else is known of it.

@@ -1,6 +1,6 @@
 //! What the kernel does to memory after the call that asked for it has returned, where that goes unseen.
 //!
-//! **Problem.** A device that is handed a page of the program's writes to it when it likes (002_55d5eb8104b64c01.txt, 4.4.8). The
+//! **Problem.** A device that is handed a page of the program's writes to it when it likes [Fiala15, 4.4.8]. The
 //! engine `move` sees that, since such a page refuses to move; the others lock it, and what the device writes then is taken for an error
 //! and undone. While a call runs its memory is held (`calls`); io_uring and Linux' own queues of requests have none that lasts as
 //! long. **Idea.** There the two are refused, as by a kernel that was built without them: seccomp(2) answers

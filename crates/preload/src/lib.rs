@@ -1,7 +1,7 @@
 //! A library to preload: an unmodified program's whole heap in one range of addresses that Rampart owns.
 //!
-//! **Problem.** The page guard verifies each page of a heap before the program uses it (002_55d5eb8104b64c01.txt,
-//! chapter 4). For that it must know where the heap is, own the mapping, and hear of pages that are no longer needed;
+//! **Problem.** The page guard verifies each page of a heap before the program uses it
+//! [Fiala15, ch. 4]. For that it must know where the heap is, own the mapping, and hear of pages that are no longer needed;
 //! and nothing of the guard itself may be there. **Idea.** `LD_PRELOAD` puts the C library's allocation functions of
 //! this library before those of glibc. They are jemalloc's, with arenas whose memory comes from a [`Ground`]: one
 //! range, opened and forgotten page by page through us. **Why this way.** No change to the program, no kernel module,

@@ -1,9 +1,9 @@
 //! What memory errors cost at scale: a simulator of message-passing programs on nodes whose CPUs are taken away now and then.
 //!
 //! **Problem.** A corrected error takes a node's CPU for microseconds or for a second; what that costs a program on 16,384 nodes
-//! depends on who waits for whom (004_c4a115d9f0ebac82.txt, III-C). **Idea.** Each rank follows a schedule of computing, sending
+//! depends on who waits for whom [Ferreira21, III-C]. **Idea.** Each rank follows a schedule of computing, sending
 //! and receiving; a discrete-event simulation under the LogGOPS model says when each is done. **Why this way.** It is the
-//! paper's own tool chain (LogGOPSim), so that its figures can be repeated.
+//! model of their own tool chain (LogGOPSim), so that their figures can be repeated.
 //!
 //! | module | owns |
 //! |---|---|
@@ -18,10 +18,10 @@
 //! | [`collective`] | collectives as messages, by the algorithms of real libraries |
 //! | [`trace`] | programs as they were recorded, on more ranks |
 //! | [`slowdown`](mod@slowdown) | what errors cost a program |
-//! | [`system`] | the systems of the paper's table II |
+//! | [`system`] | the systems of [Ferreira21, tab. II] |
 //! | [`pattern`] | a stencil and a sweep |
 //! | [`engine`] | the simulation, event by event |
-//! | [`workload`] | the paper's nine programs, as skeletons |
+//! | [`workload`] | the nine programs of [Ferreira21, tab. I], as skeletons |
 //! | [`lockstep`] | such programs simulated round by round, skipping what repeats itself |
 //! | [`project`](mod@project) | what errors cost a workload on a system, and how frequent ones it bears |
 //! | [`workshop`] | runs on several threads |

@@ -3,7 +3,7 @@
 //! **Problem.** What does a message cost, whom, and when does it arrive? **Idea.** Seven parameters (Hoefler et al.,
 //! LogGOPSim, HPDC 2010, after LogP): latency *L*, CPU overhead *o*, gap between messages *g*, gap per byte *G*, overhead per byte
 //! *O*, processes *P*, and the size *S* above which sender and receiver meet first (rendezvous). **Why this way.** It is the
-//! model of the paper's simulator (004_c4a115d9f0ebac82.txt, III-C), and what it leaves out (routes, contention) is said so.
+//! model of LogGOPSim [Ferreira21, III-C], and what it leaves out (routes, contention) is said so.
 
 use rampart_memory::Bytes;
 
@@ -45,8 +45,8 @@ impl LogGops {
         }
     }
 
-    /// A Cray XC40 (Aries), on which the paper's programs were traced; the paper does not print its parameters
-    /// (004_c4a115d9f0ebac82.txt, III-D).
+    /// A Cray XC40 (Aries), on which the programs were traced; its parameters are not printed
+    /// [Ferreira21, III-D].
     ///
     /// A message takes 1.3 µs from program to program and a node injects 10 GB/s (Alverson, Froese, Kaplan and Roweth, *Cray XC Series
     /// Network*, WP-Aries01-1112, 2012); up to 8 KiB are eager (`MPICH_GNI_MAX_EAGER_MSG_SIZE`). How the 1.3 µs part into L and o,

@@ -1,6 +1,6 @@
 //! What a machine takes from programs by itself: detours that were recorded, what they come to, and the file that keeps them.
 //!
-//! **Problem.** What errors cost is told from what they add to the noise that is there anyway (004_c4a115d9f0ebac82.txt, III-B, figure 2),
+//! **Problem.** What errors cost is told from what they add to the noise that is there anyway [Ferreira21, III-B, fig. 2],
 //! and noise that was measured should be something to compute with. **Idea.** A record is each detour's start and length, CPU by
 //! CPU, with how long each CPU was watched. **Why this way.** So rates and shares follow from the record alone, and a program can be
 //! simulated on nodes that lose their time as this one did: as often, and each time as long as one of those that were seen.

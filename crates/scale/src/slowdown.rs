@@ -131,7 +131,7 @@ mod tests {
         assert!(alone.disturbed.windows(2).any(|pair| pair[0] != pair[1]), "seeds differ");
     }
 
-    /// 004_c4a115d9f0ebac82.txt, IV-B, on one node of a stencil: corrected by hardware it costs nothing; logged by software less
+    /// [Ferreira21, IV-B], on one node of a stencil: corrected by hardware it costs nothing; logged by software less
     /// than a tenth, at 10 ms between errors; by firmware about a seventh, at 1 s, hundreds of percent at 200 ms.
     #[test]
     fn errors_on_one_node_cost_what_the_paper_says_by_who_logs_them() {

@@ -1,6 +1,6 @@
 //! What is done when a migratetype has no block left: it takes one of another's, as large as there is, and with it as much of
 //! the surroundings as is worth it, so that the next requests find theirs there and not all over the zone
-//! (003_0d27fa82dc4defe6.txt, 2.2; `__rmqueue_fallback` and `move_freepages_block` in mm/page_alloc.c, Linux 3.1).
+//! ([Panwar15, 2.2]; `__rmqueue_fallback` and `move_freepages_block` in mm/page_alloc.c, Linux 3.1).
 
 use rampart_memory::Order;
 

@@ -1,6 +1,6 @@
-//! The test dispatcher: which tester gets a block (000_fb6e5fb08980d1bc.txt, 5.2.2).
+//! The test dispatcher: which tester gets a block [Rahman16, 5.2.2].
 //!
-//! A block goes to a tester on its own node, since remote memory is slower to test (figure 32), and there to the one whose
+//! A block goes to a tester on its own node, since remote memory is slower to test [Rahman16, fig. 32], and there to the one whose
 //! queue has the fewest frames. Blocks are not split: they go back to the allocator whole.
 
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! The guarantee timer: every δ, what expires before the next time is renewed (4.1.2, figure 6).
+//! The guarantee timer: every δ, what expires before the next time is renewed [Rahman16, 4.1.2, fig. 6].
 
 use rampart_memory::{FrameSource, Renewed, TestLifetime, Timestamp};
 

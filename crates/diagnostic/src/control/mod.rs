@@ -1,4 +1,4 @@
-//! The test controller: what is tested next, how thoroughly, by how many (000_fb6e5fb08980d1bc.txt, 5.2).
+//! The test controller: what is tested next, how thoroughly, by how many [Rahman16, 5.2].
 //!
 //! **Problem.** Programs take frames faster or slower from one moment to the next; testing must stay ahead of them, and
 //! take no more of the machine than that needs. **Idea.** Sense, decide, configure: the [`monitor`] reads counters, a

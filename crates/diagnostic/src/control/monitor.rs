@@ -1,4 +1,4 @@
-//! The monitor: what was asked of each free list since it was last read (5.2.4.2, *Event Reader*; A.1.3).
+//! The monitor: what was asked of each free list since it was last read ([Rahman16, 5.2.4.2 and A.1.3], *Event Reader*).
 
 use rampart_memory::{Demand, FrameSource, FreeList};
 

@@ -54,7 +54,7 @@ pub fn keeps_its_promises<W: World>(world: W, bench: &mut impl TestBench<W::Bloc
     diagnostic
 }
 
-/// The thesis' settings, with a lifetime of a minute and a monitoring timer of 100 ms.
+/// Rahman's settings, with a lifetime of a minute and a monitoring timer of 100 ms.
 pub fn settings() -> Settings {
     let lifetime = rampart_memory::TestLifetime::new(Duration::from_secs(60), Duration::from_secs(5)).unwrap();
     Settings { lifetime, monitoring: Duration::from_millis(100), ..Settings::thesis() }

@@ -6,9 +6,9 @@
 //! everything go when no new frame is to be had ([`Sweep`]). The age of each frame is known by its number ([`Ages`]), so
 //! nothing is learnt twice. **Why this way.** No privilege but to read frame numbers, no module, no hook in the allocator.
 //!
-//! The thesis' words, as far as the pool has them (000_fb6e5fb08980d1bc.txt, 3.2 and A.1):
+//! Rahman's words, as far as the pool has them [Rahman16, 3.2 and A.1]:
 //!
-//! | thesis | pool |
+//! | Rahman | pool |
 //! |---|---|
 //! | free list | the free memory of a node, counted in frames |
 //! | untested-free, tested-free | a claimed frame whose test has grown old, or has not |

@@ -124,7 +124,7 @@ impl Sweep {
         }
     }
 
-    /// How many of `frames` a sweep should test in a second, before α: all of them in half of the window. With the thesis'
+    /// How many of `frames` a sweep should test in a second, before α: all of them in half of the window. With Rahman's
     /// α of 2, in a quarter.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a rate")]

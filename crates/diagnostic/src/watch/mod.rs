@@ -6,7 +6,7 @@
 //! their node, run only when no program wants their CPU, and rest for a part of the time. **Why this way.** All decisions
 //! are those that the simulation runs; here are threads, clocks, the store and Linux.
 //!
-//! Nothing found is told before it is in the store; no bad frame is given back (figure 2 of 000_fb6e5fb08980d1bc.txt).
+//! Nothing found is told before it is in the store; no bad frame is given back [Rahman16, fig. 2].
 
 mod claimer;
 mod errors;

@@ -6,7 +6,7 @@
 //! codes stay right. **Why this way.** Only an engine that opens and stops writes in one step can promise that none went before
 //! ([`Engine::open_watched`]). A write to what is watched costs a fault, so what was written of late is not watched for a while.
 //!
-//! Source: 002_55d5eb8104b64c01.txt, 4.3: codes are made anew for what was written.
+//! Source: [Fiala15, 4.3]: codes are made anew for what was written.
 
 use std::time::Instant;
 

@@ -2,7 +2,7 @@
 //!
 //! **Problem.** What takes a CPU from its program (interrupts, the kernel, firmware that no kernel sees) says so nowhere. **Idea.** A
 //! thread bound to the CPU reads the time-stamp counter all the time; where two readings are further apart than a threshold, somebody
-//! else ran in between. **Why this way.** It is the field's benchmark *selfish* (004_c4a115d9f0ebac82.txt, III-B), and it sees firmware too.
+//! else ran in between. **Why this way.** It is the field's benchmark *selfish* [Ferreira21, III-B], and it sees firmware too.
 //!
 //! What is recorded goes to memory that is there already, so that recording is not seen as a detour.
 

@@ -5,7 +5,7 @@
 //! real one: the controller corrects it, the firmware or the kernel logs it. It is made in a page of this process, so that what
 //! goes wrong hits nobody else.
 //!
-//! Source: Linux, Documentation/firmware-guide/acpi/apei/einj.rst; 004_c4a115d9f0ebac82.txt, III-A and IV-B.
+//! Source: Linux, Documentation/firmware-guide/acpi/apei/einj.rst; [Ferreira21, III-A and IV-B].
 
 use std::fs;
 use std::path::PathBuf;

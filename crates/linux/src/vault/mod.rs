@@ -8,8 +8,8 @@
 //! ([`crate::userfaultfd`]). **Why this way.** A move changes two page-table entries and copies nothing; a page that a
 //! device may write to refuses to move, so that no write goes unseen; and a fault of a system call waits like another.
 //!
-//! FlipSphere (002_55d5eb8104b64c01.txt, 4.3.1 and 4.4.1) takes the permissions of a page away by `mprotect` and checks
-//! it in a signal handler, which needs every system call wrapped (4.4.7) and every device's buffer named (4.4.8).
+//! FlipSphere [Fiala15, 4.3.1 and 4.4.1] takes the permissions of a page away by `mprotect` and checks
+//! it in a signal handler, which needs every system call wrapped [Fiala15, 4.4.7] and every device's buffer named [Fiala15, 4.4.8].
 //!
 //! All memory is reached by raw pointers, so everything here is safe to call; what must be right is the order:
 //!

@@ -4,8 +4,8 @@
 //! lets them is fast and finds nothing. Going around them line by line is honest and ten times slower than the DRAM.
 //! **Idea.** After every step of an element its lines are in no cache, so that the next read of each comes from the
 //! DRAM ([`Method`]); and what that costs is hidden behind the accesses to other lines, of which some hundred are under
-//! way at once. The thesis writes and flushes a line at a time and reads a page back (000_fb6e5fb08980d1bc.txt, 5.2.3.4
-//! and A.2.2); this goes as fast as the DRAM does. **Why this way.** Which lines are under way at once blurs the order
+//! way at once. Rahman's tester writes and flushes a line at a time and reads a page back [Rahman16, 5.2.3.4,
+//! A.2.2]; this goes as fast as the DRAM does. **Why this way.** Which lines are under way at once blurs the order
 //! of visits, but only inside a window of known width ([`Settings::window`]), and two orders together put every pair of
 //! lines outside of it once ([`crate::order`]).
 //!

@@ -1,4 +1,4 @@
-//! Detours over time, as SVG: a line for each, as high as it was long (004_c4a115d9f0ebac82.txt, figure 2), and a mark above where
+//! Detours over time, as SVG: a line for each, as high as it was long [Ferreira21, fig. 2], and a mark above where
 //! an error was made.
 
 use plotters::prelude::*;

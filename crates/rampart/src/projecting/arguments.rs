@@ -29,7 +29,7 @@ pub struct ProjectArguments {
 /// Commands of `rampart project`.
 #[derive(Debug, Subcommand)]
 pub enum ProjectCommand {
-    /// A figure of the paper, ours beside its words
+    /// A figure of Ferreira21, ours beside its words
     Sweep(SweepArguments),
     /// Measure the network of this machine's MPI between two ranks, for `--network`
     Calibrate(CalibrateArguments),
@@ -53,7 +53,7 @@ pub struct QuestionArguments {
     /// A program as `rampart trace` recorded it, instead; on its own ranks, or on a multiple of them by --nodes
     #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "goal", "system"])]
     pub trace: Option<PathBuf>,
-    /// The program as the paper extrapolates its traces: copies of some hundred ranks, which only collectives hold together [default:
+    /// The program as Ferreira et al. extrapolate their traces: copies of some hundred ranks, which only collectives hold together [default:
     /// one grid of all ranks]
     #[arg(long, conflicts_with_all = ["goal", "trace"])]
     pub extrapolated: bool,
@@ -136,7 +136,7 @@ pub struct SweepArguments {
     /// Only this workload, and others that are named so [default: all nine]
     #[arg(long, value_name = "NAME")]
     pub workload: Vec<String>,
-    /// One grid of all ranks, as the programs are [default: copies of traced ranks, as the paper extrapolates its traces]
+    /// One grid of all ranks, as the programs are [default: copies of traced ranks, as Ferreira et al. extrapolate theirs]
     #[arg(long)]
     pub whole: bool,
     /// How many runs for each bar

@@ -1,6 +1,6 @@
 //! Corrected errors as detours.
 //!
-//! **Problem.** Errors on a node arrive at random (004_c4a115d9f0ebac82.txt, III-D), and a run must come out the same whatever is
+//! **Problem.** Errors on a node arrive at random [Ferreira21, III-D], and a run must come out the same whatever is
 //! asked first. **Idea.** The n-th error of a node is drawn by hashing the seed, the node and n (SplitMix64: Steele, Lea and Flood,
 //! OOPSLA 2014), and a node's row is these draws summed up as far as its CPU has come. **Why this way.** A row needs no memory
 //! but a place in it, and no node's draws move another's.
@@ -22,9 +22,9 @@ pub enum Overlap {
 /// How long an error takes the CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cost {
-    /// Each as long: 150 ns corrected by hardware only, 775 µs logged by the kernel (004_c4a115d9f0ebac82.txt, IV-C, figure 4).
+    /// Each as long: 150 ns corrected by hardware only, 775 µs logged by the kernel [Ferreira21, IV-C, fig. 4].
     Fixed(Time),
-    /// Each `nth` another time: firmware takes 7 ms, and 500 ms for each tenth, which it logs (IV-A, figure 2d).
+    /// Each `nth` another time: firmware takes 7 ms, and 500 ms for each tenth, which it logs [Ferreira21, IV-A, fig. 2d].
     EveryNth {
         /// All others.
         each: Time,
@@ -86,9 +86,9 @@ impl Burst {
 /// Where errors are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nodes {
-    /// On every node alike (004_c4a115d9f0ebac82.txt, IV-C).
+    /// On every node alike [Ferreira21, IV-C].
     All,
-    /// On this one only (IV-B).
+    /// On this one only [Ferreira21, IV-B].
     One(Rank),
 }
 
@@ -97,7 +97,7 @@ pub enum Nodes {
 pub struct CorrectedErrors {
     /// Which nodes have them.
     pub nodes: Nodes,
-    /// Mean time from a burst's last error to the next burst (exponential): MTBCE_node of the paper where errors are single. At
+    /// Mean time from a burst's last error to the next burst (exponential): MTBCE_node of [Ferreira21, tab. II] where errors are single. At
     /// least 1 µs.
     pub mean: Time,
     /// How many come at once.

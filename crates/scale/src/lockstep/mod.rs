@@ -1,6 +1,6 @@
 //! Programs that repeat themselves, simulated round by round.
 //!
-//! **Problem.** On 16,384 nodes an error comes every 0.3 s (004_c4a115d9f0ebac82.txt, table II, ten times Cielo's rate); a program that
+//! **Problem.** On 16,384 nodes an error comes every 0.3 s ([Ferreira21, tab. II], ten times Cielo's rate); a program that
 //! reduces every 60 µs has 5,000 steps between two of them, a million events each, and hundreds of errors must be met before
 //! their cost is known. **Idea.** All ranks do the same in the same order. So a round of messages is two numbers: when those came to it
 //! whom a rank waits for, and how long it takes where nothing disturbs it, which the [engine](mod@crate::engine) says once. Where

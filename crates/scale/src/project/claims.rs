@@ -1,6 +1,6 @@
-//! What the paper says of its figures 3 to 7, one by one, and whether it holds here.
+//! What is said of [Ferreira21, fig. 3 to 7], one by one, and whether it holds here.
 //!
-//! Source: 004_c4a115d9f0ebac82.txt, IV-B to IV-E.
+//! Source: [Ferreira21, IV-B to IV-E].
 
 /// A statement about some bars: what they cost lies between two limits.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -8,8 +8,8 @@
 //! | module | owns |
 //! |---|---|
 //! | [`advice`] | what to do, from what errors cost |
-//! | [`claims`] | what the paper says of its figures, and whether it holds |
-//! | [`figure`] | the paper's figures 3 to 7, as questions |
+//! | [`claims`] | what Ferreira et al. say of their figures, and whether it holds |
+//! | [`figure`] | [Ferreira21, fig. 3 to 7], as questions |
 //! | `search` | the most frequent errors that a program bears |
 
 pub mod advice;

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::time::Time;
 use crate::workshop::Workshop;
 
-/// What a program bears: the paper's limit of 10 % (004_c4a115d9f0ebac82.txt, IV-B to IV-D).
+/// What a program bears: the limit of 10 % of [Ferreira21, IV-B to IV-D].
 pub const BEARABLE: f64 = 0.10;
 
 /// How near the answer is: within a fifth, which is about as near as so few errors tell.

@@ -2,7 +2,7 @@
 //!
 //! **Problem.** A program is traced on some dozens of ranks and is asked about on 16,384; written out, that is gigabytes.
 //! **Idea.** The trace is kept once. Rank *b p + r* of *k p* does what rank *r* of *p* did: messages shifted into its own block of
-//! *p* ranks, collectives among all *k p*, as the paper's tool chain does (004_c4a115d9f0ebac82.txt, III-C). **Why this way.** A
+//! *p* ranks, collectives among all *k p*, as LogGOPSim's tools do [Ferreira21, III-C]. **Why this way.** A
 //! rank's progress is its place in the trace and the requests that it has open, so memory does not grow with the trace.
 //!
 //! | module | owns |

@@ -1,4 +1,4 @@
-//! Allocation with COMeT's hook: a program gets only what a good test stands behind (000_fb6e5fb08980d1bc.txt, 4.1).
+//! Allocation with COMeT's hook: a program gets only what a good test stands behind [Rahman16, 4.1].
 
 use rampart_buddy::{Cpu, End, Migratetype, PageAllocator, Place, Request};
 use rampart_memory::{Frame, FrameBlock, FrameSource, Node, Order, Tested};
@@ -81,7 +81,7 @@ impl Machine {
     }
 
     /// A free frame of the node with a good test, the one noted last: the allocator returns a tested block if there is one
-    /// (4.1). The rest of the block that it lies in goes back. What is on the list of a CPU is out of reach and goes back to
+    /// [Rahman16, 4.1]. The rest of the block that it lies in goes back. What is on the list of a CPU is out of reach and goes back to
     /// the global lists later, so it is looked at again later.
     fn fresh_elsewhere(&mut self, node: Node) -> Option<Frame> {
         let testing = self.testing?;
@@ -197,7 +197,7 @@ impl Machine {
     }
 
     /// A program gives a frame back. One that is expired by that goes past the core's list to the end of the global one
-    /// (5.2.3.2).
+    /// [Rahman16, 5.2.3.2].
     pub(super) fn release(&mut self, frame: Frame, core: u32) {
         let entry = self.frames.get_mut(frame);
         entry.holder = Holder::Nobody;

@@ -1,6 +1,6 @@
 //! Programs that are found in the middle of their run.
 //!
-//! **Problem.** A program of the thesis runs for minutes or hours, of which it spends the first to fill its memory. A minute
+//! **Problem.** One of Rahman's programs runs for minutes or hours, of which it spends the first to fill its memory. A minute
 //! of simulation that begins with a launch shows little else, and of twelve programs all launches at once. **Idea.** Begin
 //! each program at a moment of its run that is as likely as any other, with the memory that it then has and tests as old as
 //! they then are. **Why this way.** A window in the middle of a long run is what a mean over all of it is made of; launches

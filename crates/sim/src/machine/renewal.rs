@@ -1,4 +1,4 @@
-//! What keeps age + δ < lifetime for frames in use: migration, tests in place, locks (000_fb6e5fb08980d1bc.txt, 4.1.2, 4.1.6).
+//! What keeps age + δ < lifetime for frames in use: migration, tests in place, locks [Rahman16, 4.1.2, 4.1.6].
 
 use std::time::Duration;
 

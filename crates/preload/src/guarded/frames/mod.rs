@@ -5,7 +5,7 @@
 //! *moved* there, and a move carries the frame. Pages that the program keeps are put on tested frames while they are locked, and
 //! the frames that they were on are tested then ([`rampart_guard::guard::renewal`]). A frame that fails stays on the shelf for as
 //! long as the process lives. **Why this way.** All tests are of memory that is nobody's, so they may destroy what it holds and
-//! take their time; COMeT takes frames from the kernel's free lists for the same reason (000_fb6e5fb08980d1bc.txt, 3.3).
+//! take their time; COMeT takes frames from the kernel's free lists for the same reason [Rahman16, 3.3].
 //!
 //! A test says nothing of a page that the kernel moved to another frame meanwhile. Where frame numbers may be read they are
 //! compared before the test, after it, and when the page is given away; elsewhere that is not known. Nothing is pinned for its test.
