@@ -4,6 +4,7 @@
 //! at each unsafe block.
 
 mod circles;
+mod citations;
 mod layers;
 mod linux_calls;
 mod listed;
@@ -76,6 +77,7 @@ fn check(tree: &Tree) -> Vec<Violation> {
         safety::check,
         names::check,
         types::check,
+        citations::check,
         map::check,
         parts::check,
         sources::check,
