@@ -1,7 +1,7 @@
 //! The tree's own rules, each a pure function from the tree to what breaks the rule.
 //!
-//! What `rustfmt` and `clippy` hold already is not held here again: width, documentation of public items, a SAFETY comment
-//! at each unsafe block.
+//! What `rustfmt` and `clippy` hold already is not held here again: width of code, documentation of public items, a SAFETY
+//! comment at each unsafe block.
 
 mod circles;
 mod citations;
@@ -19,6 +19,7 @@ mod safety;
 mod sources;
 mod syntax;
 mod types;
+mod width;
 
 use std::fmt;
 use std::fs;
@@ -78,6 +79,7 @@ fn check(tree: &Tree) -> Vec<Violation> {
         names::check,
         types::check,
         citations::check,
+        width::check,
         map::check,
         parts::check,
         sources::check,
