@@ -1,8 +1,8 @@
 //! `codes`: how fast the codes of pages go, beside a plain read and a memcpy in the same run.
 //!
-//! The targets are of another machine: one core with VPCLMULQDQ and GFNI, whose plain read was 169 GB/s in the second cache
-//! and 15 from the DRAM. So each is shown as a fraction of that read, which is what to compare ours as a fraction of our
-//! read with.
+//! The targets are of another machine: one core with VPCLMULQDQ and GFNI, whose plain read was 169 GB/s in the second
+//! cache and 15 from the DRAM. So each is shown as a fraction of that read, which is what to compare ours as a fraction
+//! of our read with.
 
 use std::time::Instant;
 
@@ -105,8 +105,8 @@ impl Ground {
     fn perform(&mut self, work: Work, bytes: usize) {
         let base = self.block.base();
         let count = bytes / PAGE_BYTES;
-        // SAFETY: the pages lie in the first half of the block, which is private memory of this process, present until it
-        // is dropped; it is borrowed mutably here, and nobody has a reference to it.
+        // SAFETY: the pages lie in the first half of the block, which is private memory of this process, present until
+        // it is dropped; it is borrowed mutably here, and nobody has a reference to it.
         let pages = unsafe { Pages::from_raw(base, count) };
         match work {
             Work::Read => {
@@ -189,15 +189,15 @@ pub fn run(_arguments: &[String]) -> Result<(), String> {
     threads()
 }
 
-/// The thesis' table 4.2: codes that correct, on some threads and on all. On 16 threads of its host, 1.15 GB/s on one and 17.0 on all; on
-/// 244 of its co-processor, 9.6.
+/// [Fiala15, tab. 4.2]: codes that correct, on some threads and on all. On 16 threads of its host, 1.15 GB/s on one and
+/// 17.0 on all; on 244 of its co-processor, 9.6.
 fn threads() -> Result<(), String> {
     let (all, work) = (
         std::thread::available_parallelism().map_or(1, usize::from),
         Work::Encode(Engine::detect(), Scheme::CrcSecded),
     );
     println!(
-        "\nencode {} from the DRAM (thesis, table 4.2: 1.15 GB/s on one thread of 16, 17.0 on all)",
+        "\nencode {} from the DRAM ([Fiala15, tab. 4.2]: 1.15 GB/s on one thread of 16, 17.0 on all)",
         Scheme::CrcSecded
     );
     for count in 1..=all {

@@ -1,4 +1,4 @@
-//! `diagnostic-NAME`: an experiment of the thesis on the simulated machine, ours beside the thesis' numbers.
+//! `diagnostic-NAME`: one of Rahman's experiments on the simulated machine, ours beside his numbers.
 
 use rampart_studies::{Effort, Experiment};
 

@@ -1,4 +1,5 @@
-//! `guard-corruption`: the table class of corruption × engine: how many pages were corrected, stopped their program, or were read wrong.
+//! `guard-corruption`: the table class of corruption × engine: how many pages were corrected, stopped their program, or
+//! were read wrong.
 
 use rampart_trials::ENGINES;
 use rampart_trials::corruption::{Class, attack};

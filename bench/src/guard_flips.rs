@@ -1,10 +1,11 @@
 //! `guard-flips`: thousands of flips in locked pages of a running program, and what became of each.
 //!
-//! **Problem.** What a guard is for happens too seldom to be waited for. **Idea.** `rampart run --inject` flips bits of pages
-//! that are locked, from a seed, while a program goes through its memory and compares each word with what must be there. A run
-//! that ends as it should has verified everything at its end, so all bits that were flipped must have been put right; one with
-//! two flips in a page before it was verified may be stopped instead; a program that found a wrong word is what must
-//! never be. **Why this way.** It is the whole way from the injector to the program's own eyes, and the seed repeats it.
+//! **Problem.** What a guard is for happens too seldom to be waited for. **Idea.** `rampart run --inject` flips bits of
+//! pages that are locked, from a seed, while a program goes through its memory and compares each word with what must be
+//! there. A run that ends as it should has verified everything at its end, so all bits that were flipped must have been
+//! put right; one with two flips in a page before it was verified may be stopped instead; a program that found a wrong
+//! word is what must never be. **Why this way.** It is the whole way from the injector to the program's own eyes, and
+//! the seed repeats it.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

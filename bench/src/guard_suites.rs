@@ -1,12 +1,12 @@
 //! `guard-suites`: the test suites of real programs without and with the guard, test by test.
 //!
-//! **Problem.** A guard takes memory away from a program, which must notice nothing but time. **Idea.** Programs that come with
-//! thousands of tests say whether they noticed: each suite runs twice, and every test that ends otherwise the second time
-//! is named. **Why this way.** The tests are others' and know nothing of guards. The cap is small, so that heaps which are
-//! small, as those of most tests are, are locked all the same.
+//! **Problem.** A guard takes memory away from a program, which must notice nothing but time. **Idea.** Programs that
+//! come with thousands of tests say whether they noticed: each suite runs twice, and every test that ends otherwise the
+//! second time is named. **Why this way.** The tests are others' and know nothing of guards. The cap is small, so that
+//! heaps which are small, as those of most tests are, are locked all the same.
 //!
-//! Python's and NumPy's suites are taken from the `python3` of the PATH; those of redis and SQLite are built from source, in
-//! the folder that is named, as each line says that is printed where one is not found.
+//! Python's and NumPy's suites are taken from the `python3` of the PATH; those of redis and SQLite are built from
+//! source, in the folder that is named, as each line says that is printed where one is not found.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -129,8 +129,9 @@ fn compare(name: &str, suite: &Suite, scratch: &Path, rampart: &Path, library: &
     Ok(differ.len())
 }
 
-/// Tests that ended otherwise, or not at all, under guard. One that passed and was not run without did neither: SQLite's tests of
-/// failing allocations go on until no more fails, so how many there are depends on how much more than asked an allocator gives.
+/// Tests that ended otherwise, or not at all, under guard. One that passed and was not run without did neither:
+/// SQLite's tests of failing allocations go on until no more fails, so how many there are depends on how much more than
+/// asked an allocator gives.
 fn otherwise<'a>(alone: &'a Ends, under: &'a Ends) -> Vec<&'a String> {
     let lost = alone.iter().filter(|(name, end)| under.get(*name) != Some(*end));
     let new = under.iter().filter(|(name, end)| !alone.contains_key(*name) && **end == End::Failed);

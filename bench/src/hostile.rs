@@ -1,4 +1,5 @@
-//! `hostile`: the table setting × engine: what became of a program that checks its own data, beside itself without a guard.
+//! `hostile`: the table setting × engine: what became of a program that checks its own data, beside itself without a
+//! guard.
 
 use rampart_trials::ENGINES;
 use rampart_trials::hostile::{Ground, SETTINGS, Setting, Verdict};

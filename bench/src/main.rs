@@ -1,9 +1,10 @@
 //! Benches: ours beside the papers' and the peers' numbers, measured in the same run.
 //!
-//! Others may use the machine, so ratios are what counts; each comparison is made in turns (ours, theirs, ours, theirs).
+//! Others may use the machine, so ratios are what counts; each comparison is made in turns (ours, theirs, ours,
+//! theirs).
 //!
-//! Libraries: `humantime` (durations on the command line), `plotters` (drawings), `rusqlite` (the database load of `soak`), `serde_json` (reports),
-//! `tempfile`.
+//! Libraries: `humantime` (durations on the command line), `plotters` (drawings), `rusqlite` (the database load of
+//! `soak`), `serde_json` (reports), `tempfile`.
 
 mod codes;
 mod diagnostic;
@@ -91,7 +92,7 @@ fn main() -> ExitCode {
     let Some((.., run)) = named else {
         eprintln!("name a bench:");
         BENCHES.iter().for_each(|(name, shows, _)| eprintln!("  {name:<8} {shows}"));
-        eprintln!("  diagnostic-NAME, an experiment of the thesis: {}", diagnostic::names());
+        eprintln!("  diagnostic-NAME, an experiment of Rahman16: {}", diagnostic::names());
         return ExitCode::from(2);
     };
     ended(run(&arguments[1..]))

@@ -1,8 +1,8 @@
 //! `march`: how fast march tests go over real memory, as a fraction of this machine's own limit.
 //!
-//! The limit is that of operations that do not overlap: for each line, its writes at the speed of writing alone and its reads
-//! at the speed of reading alone, both measured in turn with the tests. design: 4.05 GB/s and 93 % for MATS+, 1.91 and 90 % for
-//! March C- on another machine (one core, 64 MiB); 63 to 70 % for random frames in batches of 64.
+//! The limit is that of operations that do not overlap: for each line, its writes at the speed of writing alone and its
+//! reads at the speed of reading alone, both measured in turn with the tests. design: 4.05 GB/s and 93 % for MATS+,
+//! 1.91 and 90 % for March C- on another machine (one core, 64 MiB); 63 to 70 % for random frames in batches of 64.
 
 use std::ops::ControlFlow;
 use std::ptr::NonNull;
@@ -88,8 +88,8 @@ pub fn run(_arguments: &[String]) -> Result<(), String> {
 /// Patterns of memtester's tests of solid bits and of checkerboards: data and their complement in turn.
 const SERIES: u32 = 64;
 
-/// Bytes a second, for each pattern of a series as memtester applies it, on one core. Each pattern is written and read back;
-/// reading it back and writing the next is one sweep here, two in memtester.
+/// Bytes a second, for each pattern of a series as memtester applies it, on one core. Each pattern is written and read
+/// back; reading it back and writing the next is one sweep here, two in memtester.
 fn series(engine: Engine) -> Result<f64, String> {
     let sweeps: String = (1..SERIES).map(|next| format!(" ^(r{},w{});", 1 - next % 2, next % 2)).collect();
     let notation = format!("*(w0);{sweeps} *(r{})", 1 - SERIES % 2);
@@ -165,15 +165,18 @@ fn sweep(executor: Executor, block: &mut Block, pages: &[NonNull<u8>], cut: Cut,
             let each = bytes.get() / rampart_memory::LINE_BYTES;
             for first in (0..lines).step_by(usize::try_from(each).expect("small")) {
                 let offset = usize::try_from(first * rampart_memory::LINE_BYTES).expect("inside a block");
-                // SAFETY: 1. the part lies in the block, which is private memory of this process, present until it is dropped;
-                // 2. the block is borrowed mutably here and no other region of it lives; 3. nobody has a reference to it.
+                // SAFETY: 1. the part lies in the block, which is private memory of this process, present until it is
+                // dropped;
+                // 2. the block is borrowed mutably here and no other region of it lives; 3. nobody has a reference to
+                //    it.
                 let mut region = unsafe { Region::from_raw(block.base().add(offset), each) };
                 executor.run(&mut region, pass, None, &mut Quiet);
             }
         }
         Cut::RandomFrames => {
             for batch in pages.chunks(BATCH) {
-                // SAFETY: as above, for each page; the list is a permutation of the block's pages, so none is in it twice.
+                // SAFETY: as above, for each page; the list is a permutation of the block's pages, so none is in it
+                // twice.
                 let mut region = unsafe { Region::from_pages(batch) };
                 executor.run(&mut region, pass, None, &mut Quiet);
             }

@@ -1,7 +1,8 @@
 //! The middle of what was measured several times, and how sure it is.
 //!
-//! **Problem.** Runs on a machine that does other things differ, mostly upwards, so a mean and its deviation say little. **Idea.** The median,
-//! and as its bounds two of the values themselves, chosen by a sign test. **Why this way.** It holds whatever the values are distributed like.
+//! **Problem.** Runs on a machine that does other things differ, mostly upwards, so a mean and its deviation say
+//! little. **Idea.** The median, and as its bounds two of the values themselves, chosen by a sign test. **Why this
+//! way.** It holds whatever the values are distributed like.
 
 /// The median of some values, at least one.
 pub fn median(mut values: Vec<f64>) -> f64 {
@@ -17,7 +18,8 @@ pub struct Middle {
 }
 
 impl Middle {
-    /// The bounds are the order statistics at n/2 ± 0.98·√n (a sign test of 95 %), from six values on; of fewer, all lie between.
+    /// The bounds are the order statistics at n/2 ± 0.98·√n (a sign test of 95 %), from six values on; of fewer, all
+    /// lie between.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank")]
     pub fn of(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);

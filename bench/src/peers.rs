@@ -10,7 +10,8 @@ const MIB: u64 = 256;
 const PATTERNS: f64 = 64.0;
 
 /// Bytes a second of memory tested by memtester with one pattern (written, then compared): the time of two of its tests
-/// less that of one, so that its start and its address test do not count. Best of some rounds. `None` if it is not installed.
+/// less that of one, so that its start and its address test do not count. Best of some rounds. `None` if it is not
+/// installed.
 pub fn memtester(rounds: usize) -> Option<f64> {
     let seconds = |mask: u32| -> Option<f64> {
         let start = Instant::now();

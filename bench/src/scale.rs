@@ -1,9 +1,9 @@
 //! `scale`: events a second and memory of the simulator, beside LogGOPSim on the same schedules where it is at hand.
 //!
-//! Each run is a process of its own, so that its peak of memory is its own. Makespans must be equal: a wrong result has no speed.
-//! Speed is shown twice, since theirs reads a binary file that its txt2bin has to make of a text first, and ours expands the same
-//! program as it runs: events a second of the simulation alone; and the time from the schedule to the answer, which counts both of
-//! its programs, but not the writing of the text, which is ours.
+//! Each run is a process of its own, so that its peak of memory is its own. Makespans must be equal: a wrong result has
+//! no speed. Speed is shown twice, since theirs reads a binary file that its txt2bin has to make of a text first, and
+//! ours expands the same program as it runs: events a second of the simulation alone; and the time from the schedule to
+//! the answer, which counts both of its programs, but not the writing of the text, which is ours.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,7 +1,8 @@
-//! `soak`: an hour of testing beside a compile and a database load. No false alarm, and the programs' results unchanged.
+//! `soak`: an hour of testing beside a compile and a database load. No false alarm, and the programs' results
+//! unchanged.
 //!
-//! The compile is of one generated program, over and over; each must give the same bytes as the first, made alone. The load
-//! inserts rows whose sums are known, reads them back, and has SQLite check itself.
+//! The compile is of one generated program, over and over; each must give the same bytes as the first, made alone. The
+//! load inserts rows whose sums are known, reads them back, and has SQLite check itself.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,8 @@ const ROWS: i64 = 200_000;
 /// Functions of the program that is compiled.
 const FUNCTIONS: usize = 1500;
 
-/// Runs it for the time given as the first argument (1h if none), on as much memory as the second says (all that is free).
+/// Runs it for the time given as the first argument (1h if none), on as much memory as the second says (all that is
+/// free).
 pub fn run(arguments: &[String]) -> Result<(), String> {
     let time = arguments.first().map_or(Ok(Duration::from_secs(3600)), |text| humantime::parse_duration(text));
     let time = time.map_err(|error| format!("{error}: give a time such as 10m"))?;

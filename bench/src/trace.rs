@@ -1,11 +1,13 @@
 //! `trace`: real programs of MPI, traced and simulated on their own ranks, beside the time that they took.
 //!
-//! **Problem.** A projection onto thousands of nodes cannot be checked; its program and its network can, where the program ran. **Idea.**
-//! LAMMPS and HPCC, as Debian ships them, are traced on two ranks, one a CPU, and on four, which share two CPUs; the traces are simulated
-//! over the network that was measured here in the same run. **Why this way.** What the simulation leaves out shows as a difference.
+//! **Problem.** A projection onto thousands of nodes cannot be checked; its program and its network can, where the
+//! program ran. **Idea.** LAMMPS and HPCC, as Debian ships them, are traced on two ranks, one a CPU, and on four, which
+//! share two CPUs; the traces are simulated over the network that was measured here in the same run. **Why this way.**
+//! What the simulation leaves out shows as a difference.
 //!
-//! What tracing itself costs is less than runs differ, so two plain jobs and a traced one take turns ([`crate::turns`]): how far the two plain
-//! ones are apart is what the measurement is worth. Building the library that records and putting the ranks' records together are no part of it.
+//! What tracing itself costs is less than runs differ, so two plain jobs and a traced one take turns
+//! ([`crate::turns`]): how far the two plain ones are apart is what the measurement is worth. Building the library that
+//! records and putting the ranks' records together are no part of it.
 
 use std::fs;
 use std::path::{Path, PathBuf};

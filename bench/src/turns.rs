@@ -1,11 +1,13 @@
 //! What one job of MPI costs beside another, on a machine whose speed changes.
 //!
-//! **Problem.** Whole runs, one after the other, differ by 10 % where others share the host, and what is asked for is below 2 %. **Idea.**
-//! All jobs are started and their ranks stopped; then the ranks of one after the other go on for a moment, in turns, until each job
-//! is over. What each was allowed is its time. **Why this way.** What makes the host slower for longer than a round of turns falls on all alike.
-//! Turns differ in length, so that nothing that recurs on the host meets always the same job.
+//! **Problem.** Whole runs, one after the other, differ by 10 % where others share the host, and what is asked for is
+//! below 2 %. **Idea.** All jobs are started and their ranks stopped; then the ranks of one after the other go on for a
+//! moment, in turns, until each job is over. What each was allowed is its time. **Why this way.** What makes the host
+//! slower for longer than a round of turns falls on all alike. Turns differ in length, so that nothing that recurs on
+//! the host meets always the same job.
 //!
-//! Only ranks take turns. Who starts them waits, and what it does before there are ranks and when they are gone is not counted.
+//! Only ranks take turns. Who starts them waits, and what it does before there are ranks and when they are gone is not
+//! counted.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -14,8 +16,8 @@ use std::time::{Duration, Instant};
 
 use rampart_linux::process::Process;
 
-/// A turn, in the mean. Pairs of plain jobs of 1.4 s differed by 4.0 % (standard deviation) in turns of 50 ms, by 2.3 % in such of 8 ms, and in
-/// such of 3 ms by hardly less, 2.0 %.
+/// A turn, in the mean. Pairs of plain jobs of 1.4 s differed by 4.0 % (standard deviation) in turns of 50 ms, by 2.3 %
+/// in such of 8 ms, and in such of 3 ms by hardly less, 2.0 %.
 const TURN: Duration = Duration::from_millis(10);
 
 /// How long it may take until ranks are there.

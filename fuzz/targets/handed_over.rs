@@ -1,4 +1,5 @@
-//! Any text is what a guard is told before it begins, or is refused in one line; what is understood is shown, and read back the same.
+//! Any text is what a guard is told before it begins, or is refused in one line; what is understood is shown, and read
+//! back the same.
 
 #![no_main]
 

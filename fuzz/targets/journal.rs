@@ -1,4 +1,5 @@
-//! Any bytes are journals whose records are counted, or are refused in one line; what is an access is written as it was read.
+//! Any bytes are journals whose records are counted, or are refused in one line; what is an access is written as it was
+//! read.
 
 #![no_main]
 

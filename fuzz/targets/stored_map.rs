@@ -1,5 +1,5 @@
-//! Whatever the store's columns hold, they are a failed frame that is written as it was read, or an error that names one of
-//! them.
+//! Whatever the store's columns hold, they are a failed frame that is written as it was read, or an error that names
+//! one of them.
 //!
 //! The input is a text with a column on each line, so that its seeds can be read and written by hand.
 

@@ -1,17 +1,18 @@
 /*
- * What the messages of this MPI cost between two ranks: the raw times that `rampart project calibrate` makes LogGOPS parameters of.
+ * What the messages of this MPI cost between two ranks: the raw times that `rampart project calibrate` makes LogGOPS
+ * parameters of.
  *
  * Each line of the output is: what was measured, the size of the messages in bytes, nanoseconds.
  *
- *   way     half of a round trip: L + 2 o + (s - 1) G
- *   send    the time of the CPU to send one, with so much computing between two that the network is idle: o + (s - 1) O
- *   gap     from one to the next where they are sent as fast as they can be: g + (s - 1) G
+ * way     half of a round trip: L + 2 o + (s - 1) G send    the time of the CPU to send one, with so much computing
+ * between two that the network is idle: o + (s - 1) O gap     from one to the next where they are sent as fast as
+ * they can be: g + (s - 1) G
  *
  * and once, without nanoseconds: eager, the largest size that is sent before its receive is there: S.
  *
- * After Hoefler, Lichei, Rehm, "Low-Overhead LogGP Parameter Assessment for Modern Interconnection Networks" (IPDPS 2007), which measures
- * without synchronised clocks. Rounds go through all of it again and again, so that a disturbance spoils a round and not a parameter.
- */
+ * After Hoefler, Lichei, Rehm, "Low-Overhead LogGP Parameter Assessment for Modern Interconnection Networks" (IPDPS
+ * 2007), which measures without synchronised clocks. Rounds go through all of it again and again, so that a
+ * disturbance spoils a round and not a parameter. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +21,8 @@
 /* Of each time in a round, the median of so many. */
 #define REPEATS 21
 #define LARGEST (1 << 20)
-/* How long a receive is kept back to see whether the send waits for it: longer than a disturbance, which may keep back the send instead. */
+/* How long a receive is kept back to see whether the send waits for it: longer than a disturbance, which may keep
+ * back the send instead. */
 #define LATE 2e-2
 
 static const int sizes[] = {1, 256, 1024, 4096, 16384, 65536, 262144, LARGEST};

@@ -1,13 +1,12 @@
 /*
  * What is recorded of each call, once it is over.
  *
- * A function MPI_X is recorded if after_X stands here. The wrappers around MPI_X, for C and for Fortran, are generated from
- * the mpi.h at hand: they hand on the arguments that after_X asks for, by their names in the standard, or by their type
- * where mpi.h names the only one of that type otherwise. Nothing else of MPI_X has to be known here, and what differs
- * between libraries never is.
+ * A function MPI_X is recorded if after_X stands here. The wrappers around MPI_X, for C and for Fortran, are
+ * generated from the mpi.h at hand: they hand on the arguments that after_X asks for, by their names in the
+ * standard, or by their type where mpi.h names the only one of that type otherwise. Nothing else of MPI_X has to be
+ * known here, and what differs between libraries never is.
  *
- * Which counts are read: of those that a rank has to give, the ones that are meant even where MPI_IN_PLACE is.
- */
+ * Which counts are read: of those that a rank has to give, the ones that are meant even where MPI_IN_PLACE is. */
 #ifndef RAMPART_CALLS_H
 #define RAMPART_CALLS_H
 

@@ -2,13 +2,13 @@
  * What a rank writes down of its calls, and where.
  *
  * Problem: a record of each MPI call must cost far less than the call, and must be there if the program is killed.
- * Idea: records are a few bytes each, collected in a block that lies ready; the block is appended to the rank's file when
- * it is full, or once a second. Why this way: nothing is allocated, nothing waits for another rank, and what was written
- * survives the process. The format is described in docs/trace-format.md; nothing here knows what a record means.
+ * Idea: records are a few bytes each, collected in a block that lies ready; the block is appended to the rank's file
+ * when it is full, or once a second. Why this way: nothing is allocated, nothing waits for another rank, and what
+ * was written survives the process. The format is described in docs/trace-format.md; nothing here knows what a
+ * record means.
  *
- * Time that passes in the library is not the program's own. In a call that does not block it is work all the same (worked()); what
- * passes in others is left to the simulation, and writing records is nobody's.
- */
+ * Time that passes in the library is not the program's own. In a call that does not block it is work all the same
+ * (worked()); what passes in others is left to the simulation, and writing records is nobody's. */
 #ifndef RAMPART_RECORD_H
 #define RAMPART_RECORD_H
 
@@ -48,8 +48,9 @@ void missed(void);
 /* Opens the file of this rank and begins to record, if the environment names a folder to record into. */
 void begin(int rank, int ranks, int ranks_of_node);
 
-/* Begins a record: which, how long the program computed since the last one, and how long it was in calls that do not block. A call
- * with several records shares its time among them: so many are left with this one. Without begin(), records go nowhere. */
+/* Begins a record: which, how long the program computed since the last one, and how long it was in calls that do not
+ * block. A call with several records shares its time among them: so many are left with this one. Without begin(),
+ * records go nowhere. */
 void put_record(enum record record);
 void put_record_of(int records, enum record record);
 

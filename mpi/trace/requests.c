@@ -1,11 +1,11 @@
 /*
  * The calls that begin, complete and free requests.
  *
- * A request that completes is gone when the call returns, so its handle is kept from before. What was received is known by
- * its status only, so the program's "ignore" becomes a status of our own. A test that finds nothing done is no record.
+ * A request that completes is gone when the call returns, so its handle is kept from before. What was received is
+ * known by its status only, so the program's "ignore" becomes a status of our own. A test that finds nothing done is
+ * no record.
  *
- * In Fortran they are C's with other handles: every implementation has them so.
- */
+ * In Fortran they are C's with other handles: every implementation has them so. */
 #include <stdlib.h>
 #include <string.h>
 

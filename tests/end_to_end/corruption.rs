@@ -1,4 +1,5 @@
-//! Locked pages that another process corrupts, in each way and under each engine. `cargo xtask bench guard-corruption` does more of it.
+//! Locked pages that another process corrupts, in each way and under each engine. `cargo xtask bench guard-corruption`
+//! does more of it.
 
 use rampart_trials::Programs;
 use rampart_trials::corruption::{Class, Fates, attack};

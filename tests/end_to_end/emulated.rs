@@ -36,7 +36,8 @@ fn of_1000_faults_over_50_seeds_all_promised_are_found_and_none_invented() {
     }
 }
 
-/// A cell that loses its value after 300 ms, whichever value it is: found without any option, in a test as short as this one.
+/// A cell that loses its value after 300 ms, whichever value it is: found without any option, in a test as short as
+/// this one.
 #[test]
 fn slow_retention_faults_of_either_value_are_found_by_default_and_the_coverage_says_so() {
     let rampart = Rampart::new();

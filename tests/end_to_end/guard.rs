@@ -1,4 +1,5 @@
-//! A program under guard: it does what it does without, whatever it does to its heap; memory that errs is corrected, or stops it.
+//! A program under guard: it does what it does without, whatever it does to its heap; memory that errs is corrected, or
+//! stops it.
 
 use std::process::Command;
 
@@ -10,8 +11,8 @@ use crate::guarded::{
 };
 use crate::harness::{Rampart, Said};
 
-/// The blocks that an engine is tried with: huge pages, small blocks, single pages with streams ahead. A fault is dear where it
-/// is a signal: there the single pages are left out, for the time that they take.
+/// The blocks that an engine is tried with: huge pages, small blocks, single pages with streams ahead. A fault is dear
+/// where it is a signal: there the single pages are left out, for the time that they take.
 fn ways(engine: &str) -> &'static [&'static [&'static str]] {
     if engine == "mprotect" { &WAYS[..2] } else { &WAYS }
 }
@@ -200,8 +201,8 @@ fn what_a_program_only_reads_is_verified_and_keeps_its_codes_where_its_first_wri
     assert!(count("unwritten") > count("encoded") / 2, "{report}");
 }
 
-/// hpcc, RandomAccess: each word is as likely as any other, in a table that is sixteen times the cap, and each of two ranks waits for its
-/// guard less than half of the time, since it waits for the other rank too.
+/// hpcc, RandomAccess: each word is as likely as any other, in a table that is sixteen times the cap, and each of two
+/// ranks waits for its guard less than half of the time, since it waits for the other rank too.
 #[test]
 fn ranks_that_jump_through_their_memory_fault_less_and_less() {
     let rampart = Rampart::new();

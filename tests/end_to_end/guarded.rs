@@ -103,7 +103,8 @@ pub fn count(report: &Value, name: &str) -> u64 {
     report["counts"][name].as_u64().expect("a count")
 }
 
-/// Runs a trap of the victim that has them: it finds all as it ought to, was guarded, and nothing was taken for an error of the memory.
+/// Runs a trap of the victim that has them: it finds all as it ought to, was guarded, and nothing was taken for an
+/// error of the memory.
 pub fn passes_trap(rampart: &Rampart, options: &[&str], trap: &[&str]) -> (Said, Value) {
     let said = run(rampart, &[options, &["--report", "report.json", "--"], trap].concat());
     let ended = (said.code, said.out.as_str());
@@ -126,8 +127,8 @@ for _ in range(10):
 print('right')
 ";
 
-/// At this rate two flips may meet in one page before it is verified, which is more than `crc+pq` undoes: then the program stops.
-/// What never happens is a wrong result.
+/// At this rate two flips may meet in one page before it is verified, which is more than `crc+pq` undoes: then the
+/// program stops. What never happens is a wrong result.
 pub fn flips_are_corrected_or_stop_the_program(rampart: &Rampart, engine: &str) {
     let mut corrected = 0;
     for codes in ["crc+pq", "crc+secded", "crc+hamming"] {
@@ -138,7 +139,8 @@ pub fn flips_are_corrected_or_stop_the_program(rampart: &Rampart, engine: &str) 
         let count = |name: &str| count(&report, name);
         match (said.code, said.out.as_str()) {
             (Some(0), "right\n") => {}
-            // The page may be wanted only while the program ends, as by an interpreter that clears its memory: what it said is right.
+            // The page may be wanted only while the program ends, as by an interpreter that clears its memory: what it
+            // said is right.
             (Some(86), "" | "right\n") => assert!(count("uncorrectable") > 0, "{engine} {codes}: {}", said.err),
             other => panic!("{engine} {codes}: {other:?}: {}", said.err),
         }

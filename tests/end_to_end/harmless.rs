@@ -1,4 +1,5 @@
-//! What `rampart run` leaves as it is: other users' files, closed streams, signals, exit codes, and programs that it cannot guard.
+//! What `rampart run` leaves as it is: other users' files, closed streams, signals, exit codes, and programs that it
+//! cannot guard.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

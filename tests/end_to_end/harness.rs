@@ -91,8 +91,8 @@ impl Rampart {
     }
 }
 
-/// Copies the binary, in another process: while one of ours could write to a file, a child of another test could keep it from being
-/// executed (ETXTBSY).
+/// Copies the binary, in another process: while one of ours could write to a file, a child of another test could keep
+/// it from being executed (ETXTBSY).
 pub fn copy_of_the_binary(to: &Path) {
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_rampart")).arg(to).status();
     assert!(copied.expect("cp runs").success());

@@ -1,4 +1,5 @@
-//! Programs under guard in hostile settings: those of the table that take least time. `cargo xtask bench hostile` tries all.
+//! Programs under guard in hostile settings: those of the table that take least time. `cargo xtask bench hostile` tries
+//! all.
 
 use rampart_trials::Programs;
 use rampart_trials::hostile::{Ground, SETTINGS, Verdict};

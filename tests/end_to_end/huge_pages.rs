@@ -1,7 +1,8 @@
 //! End-to-end tests of programs whose heap is of the kernel's pool of huge pages.
 //!
-//! Whether there are some is a setting of the whole machine, and other tests mean pages of 4 KiB: so these are a program of their own, which
-//! cargo runs alone. Like all end-to-end tests they use the built binary as a stranger would.
+//! Whether there are some is a setting of the whole machine, and other tests mean pages of 4 KiB: so these are a
+//! program of their own, which cargo runs alone. Like all end-to-end tests they use the built binary as a stranger
+//! would.
 
 #[expect(dead_code, reason = "what these tests need of it")]
 mod guarded;

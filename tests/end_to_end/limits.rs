@@ -1,4 +1,5 @@
-//! Programs under guard whose limits are low, or are lowered while they run: nothing hangs, and what is out of reach is so as without a guard.
+//! Programs under guard whose limits are low, or are lowered while they run: nothing hangs, and what is out of reach is
+//! so as without a guard.
 
 use std::fs;
 use std::path::PathBuf;
@@ -79,7 +80,8 @@ fn a_guard_that_cannot_go_on_ends_the_program_and_says_why() {
     }
 }
 
-/// So many KiB of addresses are twice what the program has at most without a guard, or what it goes on with when they are used up.
+/// So many KiB of addresses are twice what the program has at most without a guard, or what it goes on with when they
+/// are used up.
 #[test]
 fn a_program_has_room_where_it_may_have_twice_the_addresses_that_it_uses() {
     let rampart = Rampart::new();

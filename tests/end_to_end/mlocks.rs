@@ -1,4 +1,5 @@
-//! Programs that lock their memory in RAM under guard: it is there, it is guarded, and what may not be locked is refused as ever.
+//! Programs that lock their memory in RAM under guard: it is there, it is guarded, and what may not be locked is
+//! refused as ever.
 
 use crate::guarded::{count, engines, filled, passes_trap, victim};
 use crate::harness::Rampart;

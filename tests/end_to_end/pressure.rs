@@ -1,6 +1,7 @@
 //! A guarded program whose memory does not all fit: what the kernel swaps out, locked or not, comes back as it was.
 //!
-//! The limit is of a control group of its own, and the swap of a file of its own, so nothing else on the machine is short.
+//! The limit is of a control group of its own, and the swap of a file of its own, so nothing else on the machine is
+//! short.
 
 use std::fs;
 use std::path::{Path, PathBuf};

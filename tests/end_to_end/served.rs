@@ -1,4 +1,5 @@
-//! What `rampart run` does for the guards of its program: it keeps bad frames from them, and they know whether it lives.
+//! What `rampart run` does for the guards of its program: it keeps bad frames from them, and they know whether it
+//! lives.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -7,8 +8,8 @@ use std::process::{Child, ChildStdin, Stdio};
 use crate::guarded::{engines, installed, library, run, works};
 use crate::harness::{Rampart, is_root};
 
-/// Reads the frames of a buffer of its own, and puts one on the map; then uses the buffer now and then until the page is on another
-/// frame. What it prints last is all frames that it had.
+/// Reads the frames of a buffer of its own, and puts one on the map; then uses the buffer now and then until the page
+/// is on another frame. What it prints last is all frames that it had.
 const MOVES_OUT: &str = "\
 import ctypes, os, subprocess, sys, time
 PAGES = 1024
@@ -51,7 +52,8 @@ fn a_frame_that_goes_on_the_map_is_taken_from_under_its_page_and_never_used_agai
         assert_eq!(said.code, Some(0), "{arguments:?}: {}", said.err);
         said.out.split_whitespace().map(|frame| frame.parse().expect("a frame")).collect()
     };
-    // All that it gets was tested just now, so nothing but the map moves it elsewhere; which happens once it has been locked.
+    // All that it gets was tested just now, so nothing but the map moves it elsewhere; which happens once it has been
+    // locked.
     let add = env!("CARGO_BIN_EXE_rampart");
     assert!(!frames(&["--untested", "wait", "--interval", "100ms", "--", "python3", "-c", MOVES_OUT, add]).is_empty());
     let map = rampart.json(&["map", "show", "--json"]);

@@ -1,4 +1,4 @@
-//! The experiments of the thesis.
+//! Rahman's experiments on the simulated machine.
 
 use crate::harness::Rampart;
 

@@ -5,7 +5,8 @@ use std::process::{Command, Stdio};
 use crate::guarded::{count, engines, installed, library, report, run};
 use crate::harness::{Rampart, Said, is_root};
 
-/// Fills memory, says where one page of it is, and, once that was locked, reads it again and again, and other memory in between.
+/// Fills memory, says where one page of it is, and, once that was locked, reads it again and again, and other memory in
+/// between.
 const READS: &str = "\
 import ctypes, os, sys, time
 PAGES = 4096
@@ -74,7 +75,8 @@ def is_open():
     return entry(address) >> 63 and rights[0] == 'r'
 ";
 
-/// Keeps bits of one frame stuck at 1 for as long as the page is on it: whenever it looks, in between which the program is stopped.
+/// Keeps bits of one frame stuck at 1 for as long as the page is on it: whenever it looks, in between which the program
+/// is stopped.
 const FORCES: &str = "\
 def force():
     forced = 0
@@ -107,7 +109,8 @@ except (ProcessLookupError, FileNotFoundError, IndexError, OSError):
 print(forced)
 ";
 
-/// Makes a bit of a locked page wrong once, and from then on in the page's old frame, wherever that is, whenever the bit has held 0 for 30 ms.
+/// Makes a bit of a locked page wrong once, and from then on in the page's old frame, wherever that is, whenever the
+/// bit has held 0 for 30 ms.
 const FORCES_LATE: &str = "\
 def force():
     was = [place for place in places() if entry(place) >> 63 and entry(place) & (1 << 55) - 1 == frame and not is_open()]
@@ -217,7 +220,8 @@ fn what_a_program_gives_back_by_itself_reads_as_zeros_and_is_no_error() {
     }
 }
 
-/// A cell that is right for a while after each write passes a quick test. A page of a shared file is out of reach once it was replaced.
+/// A cell that is right for a while after each write passes a quick test. A page of a shared file is out of reach once
+/// it was replaced.
 #[test]
 fn a_frame_whose_cell_falls_only_some_time_after_a_write_is_not_given_back() {
     let rampart = Rampart::new();

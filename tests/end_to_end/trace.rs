@@ -130,8 +130,8 @@ fn looking_takes_as_long_as_it_took() {
     }
 }
 
-/// Ten rounds of ten records, three communicators, a barrier and the end: each call once, though one library hands Fortran's on to C's
-/// and the other does not.
+/// Ten rounds of ten records, three communicators, a barrier and the end: each call once, though one library hands
+/// Fortran's on to C's and the other does not.
 #[test]
 fn a_program_in_fortran_is_recorded_as_one_in_c() {
     let mut found = false;

@@ -1,4 +1,5 @@
-//! The systemd unit: that systemd takes it, how little it exposes, and that it asks for no privilege that is not needed.
+//! The systemd unit: that systemd takes it, how little it exposes, and that it asks for no privilege that is not
+//! needed.
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};

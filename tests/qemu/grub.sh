@@ -1,4 +1,5 @@
-# Boots a guest by a real GRUB, under a BIOS or UEFI: what a scenario exports is what GRUB reads. `run` sources this file.
+# Boots a guest by a real GRUB, under a BIOS or UEFI: what a scenario exports is what GRUB reads. `run` sources this
+# file.
 #
 # A scenario asks for it in its report, before boot-again:
 #
@@ -13,8 +14,9 @@ grub_firmware() {
   [[ -f $work/report.$before ]] && sed -n 's/^grub //p' "$work/report.$before" | grep .
 }
 
-# Makes an image that starts the kernel with a command line, and what update-grub makes of the lines of /etc/default/grub:
-# a badram command (/etc/grub.d/00_header), and arguments that follow the kernel's. Sets `start` to QEMU's options for it.
+# Makes an image that starts the kernel with a command line, and what update-grub makes of the lines of
+# /etc/default/grub: a badram command (/etc/grub.d/00_header), and arguments that follow the kernel's. Sets `start` to
+# QEMU's options for it.
 grub_start() {
   local work=$1 boot=$2 firmware=$3 archive=$4 line=$5 tree=$1/grub.$2
   command -v grub-mkrescue >/dev/null && command -v xorriso >/dev/null && command -v mformat >/dev/null ||

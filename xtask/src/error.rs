@@ -22,6 +22,13 @@ pub enum Error {
         /// What the system said.
         cause: io::Error,
     },
+    /// cannot write the parts of {path} that the rules own: {what}
+    Marks {
+        /// The document.
+        path: PathBuf,
+        /// What is wrong with its marks.
+        what: String,
+    },
     /// the tree is not tidy: {0} of the lines above
     Untidy(usize),
     /// cannot start `{command}`: {cause}

@@ -1,7 +1,8 @@
-//! The fuzz targets: a workspace of their own, because they are built otherwise, by `cargo fuzz` with the address sanitizer.
+//! The fuzz targets: a workspace of their own, because they are built otherwise, by `cargo fuzz` with the address
+//! sanitizer.
 //!
-//! That sanitizer is an unstable option, which the pinned compiler has, too: it takes it where it is told to be one of the
-//! compilers that bootstrap Rust. So what is fuzzed is what is shipped, and no second toolchain is needed.
+//! That sanitizer is an unstable option, which the pinned compiler has, too: it takes it where it is told to be one of
+//! the compilers that bootstrap Rust. So what is fuzzed is what is shipped, and no second toolchain is needed.
 
 use std::path::Path;
 use std::{env, fs};
@@ -19,7 +20,8 @@ pub fn check(root: &Path) -> Result<(), Error> {
     clippy.args(["clippy", "--manifest-path", MANIFEST, "--bins", "--", "-D", "warnings"]);
     // In the main workspace's folder, where most of the dependencies are compiled already.
     clippy.env("CARGO_TARGET_DIR", env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()));
-    // libfuzzer-sys compiles libFuzzer unless it is told where a finished one is. Nothing is linked here, so nothing is read.
+    // libfuzzer-sys compiles libFuzzer unless it is told where a finished one is. Nothing is linked here, so nothing is
+    // read.
     clippy.env("CUSTOM_LIBFUZZER_PATH", "/unused/libfuzzer.a");
     run(&mut clippy)
 }

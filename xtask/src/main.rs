@@ -1,8 +1,8 @@
 //! The project's own chores, run as `cargo xtask`.
 //!
-//! **Problem.** Rules that only stand in a document are broken within a month, and a test command with five steps is run by
-//! halves. **Idea.** Style is a test ([`tidy`]) and testing is one command ([`stages`]). **Why a program.** It needs nothing
-//! but the toolchain that builds Rampart, and its own rules are tested like any other code.
+//! **Problem.** Rules that only stand in a document are broken within a month, and a test command with five steps is
+//! run by halves. **Idea.** Style is a test ([`tidy`]) and testing is one command ([`stages`]). **Why a program.** It
+//! needs nothing but the toolchain that builds Rampart, and its own rules are tested like any other code.
 //!
 //! Libraries: `toml` (manifests), `displaydoc` and `thiserror` (errors).
 
@@ -14,6 +14,7 @@ mod fuzz;
 mod process;
 mod scenarios;
 mod stages;
+mod tally;
 mod tidy;
 mod tree;
 
@@ -25,7 +26,8 @@ use crate::process::{cargo, run};
 
 const USAGE: &str = "usage: cargo xtask COMMAND
 
-  tidy                   hold the tree to its rules: layers, unsafe, names, map, promises
+  tidy                   hold the tree to its rules: layers, rooms, unsafe, names, map, promises, citations, …
+  tidy --write           write the parts of ARCHITECTURE.md that the rules own
   test                   everything that must pass: format, lints, tidy, documents, tests
   check                  the same without the tests
   bare [--first]         README's commands, or only the first, on a bare Debian root; needs root and debootstrap
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
 fn perform(root: &Path, words: &[&str]) -> Result<(), Error> {
     match words {
         ["tidy"] => tidy::run(root),
+        ["tidy", "--write"] => tidy::write(root),
         ["test"] => stages::run_all(root),
         ["check"] => stages::run_checks(root),
         ["bare"] => bare::try_readme(root, bare::Extent::All),

@@ -1,7 +1,7 @@
 //! Scenarios on a Linux kernel of their own, in an emulated machine (`tests/qemu/run`).
 //!
-//! The short form is part of all tests. It runs the binaries that the tests were built with, and has every kind of fault from
-//! outside; only repetitions are cut. The long form takes release builds and runs at night.
+//! The short form is part of all tests. It runs the binaries that the tests were built with, and has every kind of
+//! fault from outside; only repetitions are cut. The long form takes release builds and runs at night.
 
 use std::env;
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::Error;
 use crate::process::{cargo, run, run_watched};
-use crate::stages::Tally;
+use crate::tally::Tally;
 
 /// What a scenario needs: the product, and what makes a guest's RAM bad.
 const PACKAGES: [&str; 3] = ["rampart-cli", "rampart-preload", "rampart-badram"];
@@ -30,7 +30,8 @@ struct Short {
     options: &'static str,
 }
 
-/// The short form: one boot each. The older kernel has no engine `move`, and lacks requests that `minor` makes of the newer.
+/// The short form: one boot each. The older kernel has no engine `move`, and lacks requests that `minor` makes of the
+/// newer.
 const SHORT: [Short; 4] = [
     Short { name: "retire", kernel: KERNELS[0], options: "" },
     Short { name: "stuck_cells", kernel: KERNELS[1], options: "" },
@@ -78,7 +79,8 @@ pub fn run_short(root: &Path) -> Result<Tally, Error> {
         println!("scenarios are skipped: apt-get install qemu-system-x86 to run them");
         return Ok(Tally::default());
     }
-    // As the tests were built: with other features, which their packages alone would have, most would be compiled once more.
+    // As the tests were built: with other features, which their packages alone would have, most would be compiled once
+    // more.
     run(cargo(root).args(["build", "--workspace", "--lib", "--bins", "--tests"]))?;
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |folder| root.join(folder));
     let mut total = Tally::default();

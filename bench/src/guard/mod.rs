@@ -1,8 +1,8 @@
 //! `guard`: what programs lose under `rampart run`, and how much of their heap is locked meanwhile.
 //!
-//! Each program runs in turn without and with the guard, and each pair gives a ratio; medians count, since others may use the
-//! machine. The paper's programs are `bench` and `bench-rand`, its listings 4.1 and 4.2 (002_55d5eb8104b64c01.txt, 4.3.1), and
-//! FT and CG of NPB (4.5), which are not ours: the bench takes paths to programs, such as `ft.B` and `cg.C` of
+//! Each program runs in turn without and with the guard, and each pair gives a ratio; medians count, since others may
+//! use the machine. FlipSphere's programs are `bench` and `bench-rand` [Fiala15, 4.3.1, lst. 4.1 and 4.2], and FT and
+//! CG of NPB [Fiala15, 4.5], which are not ours: the bench takes paths to programs, such as `ft.B` and `cg.C` of
 //! <https://www.nas.nasa.gov/software/npb.html>. Real programs stand beside them.
 
 mod programs;
@@ -35,12 +35,13 @@ const DRAM: Bytes = Bytes::from_mib(256);
 /// Memory of the programs that are ours.
 const HEAP_MIB: usize = 512;
 
-/// A row of the listings' arrays, 512 KiB in the paper, and how often it is gone through before the next; 100 times there.
+/// A row of the listings' arrays, 512 KiB in FlipSphere's, and how often it is gone through before the next; 100 times
+/// there.
 const ROW: usize = (512 << 10) / 8;
 const BUSY: usize = 20;
 
-/// What the guard is told: nothing, that it may double the time, and that it may cost little; then how much to keep locked, with
-/// the engines side by side.
+/// What the guard is told: nothing, that it may double the time, and that it may cost little; then how much to keep
+/// locked, with the engines side by side.
 const SETTINGS: [(&str, Told); 6] = [
     ("usual", Told::Options(&[])),
     ("100%", Told::Options(&["--overhead", "100%"])),
@@ -50,7 +51,8 @@ const SETTINGS: [(&str, Told); 6] = [
     ("95 %, mprotect", Told::Locked { engine: "mprotect" }),
 ];
 
-/// What is unlocked at most where 95 % are to be locked: one part of so many of the most that the program had; at least two blocks.
+/// What is unlocked at most where 95 % are to be locked: one part of so many of the most that the program had; at least
+/// two blocks.
 const LOCKED: u64 = 21;
 const LEAST_CAP: u64 = 4 << 20;
 
@@ -79,11 +81,12 @@ impl Told {
     }
 }
 
-/// Rows of the paper for FT and CG with codes that correct: the time, and the part that was locked (tables 4.4 and 4.6; 1.40 is of 4.5.2).
+/// FlipSphere's rows for FT and CG with codes that correct: the time, and the part that was locked ([Fiala15, tab. 4.4
+/// and 4.6]; 1.40 is of 4.5.2).
 const PAPER: [&str; 3] = [
-    "paper, FT, table 4.4: 1.30 with 76.7 % locked, 1.40 with 89.2 %, 1.56 with 91.2 %",
-    "paper, CG, table 4.6: 1.21 with 52.0 % locked, 1.85 with 78.1 %",
-    "paper, FT with CRC alone, figure 4.5a: 1.7 with 95 % locked",
+    "[Fiala15, tab. 4.4], FT: 1.30 with 76.7 % locked, 1.40 with 89.2 %, 1.56 with 91.2 %",
+    "[Fiala15, tab. 4.6], CG: 1.21 with 52.0 % locked, 1.85 with 78.1 %",
+    "[Fiala15, fig. 4.5a], FT with CRC alone: 1.7 with 95 % locked",
 ];
 
 /// Makes a command that runs a program once.
@@ -202,11 +205,12 @@ pub fn build_library() -> Result<PathBuf, String> {
     Ok(target.join("release/librampart_preload.so"))
 }
 
-/// One line: the median ratio, the part of the heap that was locked, faults, and all ratios. And the most bytes that the program had.
+/// One line: the median ratio, the part of the heap that was locked, faults, and all ratios. And the most bytes that
+/// the program had.
 fn compare(program: &Program, setting: &[String], guard: &Guard) -> Result<(String, u64), String> {
     let is_long = timed(program())? > LONG;
-    // Where others have the machine as well, its host finds memory for what nobody had of late: a second for 1 GiB. So what is short
-    // finds the memory that its own kind has left.
+    // Where others have the machine as well, its host finds memory for what nobody had of late: a second for 1 GiB. So
+    // what is short finds the memory that its own kind has left.
     let timed_twice = |command: &dyn Fn() -> Command| {
         if !is_long {
             timed(command())?;

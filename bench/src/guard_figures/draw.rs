@@ -10,7 +10,8 @@ use super::{AHEAD, ENGINES, INTERVALS, Panel};
 /// Of each panel, in pixels.
 const SIZE: (u32, u32) = (620, 380);
 
-/// One for each interval, that people who see red and green alike can tell apart (Okabe and Ito, *Color universal design*, 2008).
+/// One for each interval, that people who see red and green alike can tell apart (Okabe and Ito, *Color universal
+/// design*, 2008).
 const COLOURS: [RGBColor; INTERVALS.len()] = [RGBColor(0, 114, 178), RGBColor(230, 159, 0), RGBColor(0, 158, 115)];
 
 /// What the library says went wrong. Nothing is read or written here, so only a bug of ours makes it.

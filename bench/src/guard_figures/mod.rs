@@ -1,10 +1,11 @@
-//! `guard-figures`: what a program loses, and how much of its heap is unlocked, against how much is opened ahead and how soon it is
-//! locked again.
+//! `guard-figures`: what a program loses, and how much of its heap is unlocked, against how much is opened ahead and
+//! how soon it is locked again.
 //!
-//! **Problem.** The thesis tunes its guard by hand: figures 4.3 and 4.5 and tables 4.3 to 4.6 (002_55d5eb8104b64c01.txt) are time and
-//! unlocked memory for each pair of a relock interval and a number of pages to unlock ahead. **Idea.** The same pairs here, under the
-//! thesis' mechanism (`mprotect`, pages of 4 KiB), under ours with the same pages, and under ours as it is without being told
-//! anything. **Why this way.** What tuning by hand can reach is then beside what is reached without it, in one run.
+//! **Problem.** FlipSphere is tuned by hand: [Fiala15, fig. 4.3 and 4.5, tab. 4.3 to 4.6] are time and unlocked memory
+//! for each pair of a relock interval and a number of pages to unlock ahead. **Idea.** The same pairs here, under the
+//! FlipSphere's mechanism (`mprotect`, pages of 4 KiB), under ours with the same pages, and under ours as it is without
+//! being told anything. **Why this way.** What tuning by hand can reach is then beside what is reached without it, in
+//! one run.
 
 mod draw;
 
@@ -16,17 +17,17 @@ use crate::middle::median;
 /// Pages to unlock ahead, as in the tables.
 const AHEAD: [u32; 4] = [16, 32, 64, 128];
 
-/// Relock intervals, in milliseconds, as in tables 4.4 and 4.6.
+/// Relock intervals, in milliseconds, as in [Fiala15, tab. 4.4 and 4.6].
 const INTERVALS: [u32; 3] = [50, 100, 150];
 
-/// Both mechanisms with the thesis' pages.
+/// Both mechanisms with FlipSphere's pages.
 const ENGINES: [&str; 2] = ["mprotect", "move"];
 
 /// What a page that is opened by an interval alone may add up to.
 const NO_CAP: &str = "1GiB";
 
-/// Of FT (table 4.4; the time of its second row is of 4.5.2) and CG (table 4.6), without the cost of moving pages to a co-processor:
-/// interval by interval, over pages ahead.
+/// Of FT ([Fiala15, tab. 4.4]; the time of its second row is of 4.5.2) and CG [Fiala15, tab. 4.6], without the cost of
+/// moving pages to a co-processor: interval by interval, over pages ahead.
 const PAPER: [(&str, Grid<Option<Point>>); 2] = [
     (
         "ft",
@@ -74,7 +75,7 @@ struct Panel {
 }
 
 impl Panel {
-    /// What the thesis has for a point of this program.
+    /// What FlipSphere has for a point of this program.
     fn paper(&self, interval: usize, ahead: usize) -> Option<Point> {
         let (_, rows) = PAPER.iter().find(|(name, _)| self.program.starts_with(name))?;
         rows[interval][ahead]
@@ -114,7 +115,7 @@ fn panel(name: &str, program: &Program, guard: &Guard) -> Result<Panel, String> 
     Ok(Panel { program: name.to_owned(), alone, points, usual: point(&[])? })
 }
 
-/// The options of the thesis' way to guard.
+/// The options of FlipSphere's way to guard.
 fn by_hand(engine: &str, interval: u32, ahead: u32) -> Vec<String> {
     let (interval, ahead) = (format!("{interval}ms"), ahead.to_string());
     ["--engine", engine, "--block", "4KiB", "--cap", NO_CAP, "--interval", &interval, "--ahead", &ahead]
@@ -133,7 +134,7 @@ fn print(panel: &Panel) {
         "{}, {:.2} s alone; {:.2} and {:.1} % unlocked by `rampart run` that is told nothing",
         panel.program, panel.alone, panel.usual.time, panel.usual.unlocked
     );
-    println!("{:>10}{:>8}{:>22}{:>22}{:>22}", "interval", "ahead", "mprotect, 4 KiB", "move, 4 KiB", "thesis");
+    println!("{:>10}{:>8}{:>22}{:>22}{:>22}", "interval", "ahead", "mprotect, 4 KiB", "move, 4 KiB", "Fiala15");
     for (i, interval) in INTERVALS.iter().enumerate() {
         for (a, ahead) in AHEAD.iter().enumerate() {
             let show = |point: Point| format!("{:>12.2}{:>8.1} %", point.time, point.unlocked);

@@ -1,11 +1,11 @@
 //! `watch`: what real programs lose while `rampart watch` tests the machine's memory beside them.
 //!
-//! Others may use the machine, and its speed drifts by more than is to be measured. So one daemon runs all the time, in its
-//! first sweep, and short runs of a program alternate within a second or two: daemon stopped (SIGSTOP), going, going,
-//! stopped. Each such round gives a ratio of wall time and one of user and system time; the medians count, and between
-//! which ranks they lie with a confidence of 95 %. That programs never wait for memory that the daemon holds shows in the
-//! kernel's count of reclaimed pages. The thesis' numbers for COMeT are 1.04 on average and 1.02 to 1.05 over SPEC CPU2006
-//! (000_fb6e5fb08980d1bc.txt, 4.2.2).
+//! Others may use the machine, and its speed drifts by more than is to be measured. So one daemon runs all the time, in
+//! its first sweep, and short runs of a program alternate within a second or two: daemon stopped (SIGSTOP), going,
+//! going, stopped. Each such round gives a ratio of wall time and one of user and system time; the medians count, and
+//! between which ranks they lie with a confidence of 95 %. That programs never wait for memory that the daemon holds
+//! shows in the kernel's count of reclaimed pages. Rahman's numbers for COMeT are 1.04 on average and 1.02 to 1.05 over
+//! SPEC CPU2006 [Rahman16, 4.2.2].
 
 mod programs;
 
@@ -58,7 +58,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
 fn summary(what: &str, values: impl Iterator<Item = f64> + Clone) {
     let mean = values.clone().sum::<f64>() / values.clone().count() as f64;
     let worst = values.fold(0.0, f64::max);
-    println!("{what:<22}mean {mean:.3}, worst {worst:.3}   (thesis, COMeT on SPEC: 1.04 and 1.05)");
+    println!("{what:<22}mean {mean:.3}, worst {worst:.3}   (Rahman16, COMeT on SPEC: 1.04 and 1.05)");
 }
 
 /// A program that runs again and again, and the time on CPUs that it had so far, in seconds.
@@ -168,8 +168,8 @@ fn coverage(rampart: &Path, folder: &Path, lifetime: &str, options: &[String]) -
     watch.stop()
 }
 
-/// How long it takes until a program's sudden want is made good: from the moment when less than half of what was free is
-/// left to the one when nine tenths are free again.
+/// How long it takes until a program's sudden want is made good: from the moment when less than half of what was free
+/// is left to the one when nine tenths are free again.
 fn give_back() -> Result<(), String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     println!("\na program that takes most of what the daemon left free finds as much free again after");
@@ -258,7 +258,8 @@ impl Watch {
         if document["watch"].is_null() { Err("no watch is running".to_owned()) } else { Ok(document["watch"].clone()) }
     }
 
-    /// Ends it as Ctrl-C does, and waits. It says with 2 that its first sweep was not over, and with 1 that memory is bad.
+    /// Ends it as Ctrl-C does, and waits. It says with 2 that its first sweep was not over, and with 1 that memory is
+    /// bad.
     fn stop(mut self) -> Result<(), String> {
         self.signal("-INT")?;
         let ended = self.child.wait().map_err(|error| error.to_string())?;

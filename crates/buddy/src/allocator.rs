@@ -7,18 +7,19 @@ use rampart_memory::{Frame, FrameBlock, Order};
 use crate::{Allocated, Cpu, End, ListName, Mark, Migratetype, Request, Watermarks, Zone, ZoneIndex};
 
 /// A physical page allocator, and the second door that the diagnostic needs: to one global list by name
-/// (000_fb6e5fb08980d1bc.txt, A.1.1).
+/// [Rahman16, A.1.1].
 ///
-/// Blocks given out, by [`allocate`](Self::allocate), [`take`](Self::take) or [`claim`](Self::claim), are *held*: they are on
-/// no list until they come back, whole, by [`free`](Self::free) or [`put`](Self::put). To give back a block that is not held is
-/// a bug of the caller and panics, and so is a CPU or a zone that the machine does not have.
+/// Blocks given out, by [`allocate`](Self::allocate), [`take`](Self::take) or [`claim`](Self::claim), are *held*: they
+/// are on no list until they come back, whole, by [`free`](Self::free) or [`put`](Self::put). To give back a block that
+/// is not held is a bug of the caller and panics, and so is a CPU or a zone that the machine does not have.
 pub trait PageAllocator<M: Mark> {
-    /// A block for a program: from the front of a list, first of the wished node's zones, the highest kind first, then of the
-    /// other nodes'. `None` if no zone can give it without going below its min watermark, or at all if the request is urgent.
+    /// A block for a program: from the front of a list, first of the wished node's zones, the highest kind first, then
+    /// of the other nodes'. `None` if no zone can give it without going below its min watermark, or at all if the
+    /// request is urgent.
     fn allocate(&mut self, request: Request) -> Option<Allocated<M>>;
 
-    /// A program gives a held block back, to this end of its list: a single frame to the list of `cpu`, a larger block to the
-    /// global list. A frame that comes to a global list later, when the CPU's is full, comes to the same end.
+    /// A program gives a held block back, to this end of its list: a single frame to the list of `cpu`, a larger block
+    /// to the global list. A frame that comes to a global list later, when the CPU's is full, comes to the same end.
     fn free(&mut self, block: FrameBlock, cpu: Cpu, mark: M, end: End);
 
     /// Takes the block at an end of a global list, below any watermark.
@@ -32,10 +33,11 @@ pub trait PageAllocator<M: Mark> {
     /// [`place`](Self::place); `None` if there is no such block.
     fn claim(&mut self, block: FrameBlock) -> Option<M>;
 
-    /// Gives a held block to an end of its global list, past the lists of the CPUs: how a tester returns what it took. With an
-    /// expired mark and [`End::Back`] it is page cache recycling (000_fb6e5fb08980d1bc.txt, 5.2.3.2).
+    /// Gives a held block to an end of its global list, past the lists of the CPUs: how a tester returns what it took.
+    /// With an expired mark and [`End::Back`] it is page cache recycling [Rahman16, 5.2.3.2].
     ///
-    /// Which list that is follows from the order after merging and from the migratetype that the block's surroundings have.
+    /// Which list that is follows from the order after merging and from the migratetype that the block's surroundings
+    /// have.
     fn put(&mut self, block: FrameBlock, mark: M, end: End);
 
     /// Makes of a held block as many held frames, each to be freed by itself (`split_page` in Linux).
@@ -49,8 +51,8 @@ pub trait PageAllocator<M: Mark> {
     /// The blocks of a global list with their marks, as they come from this end.
     fn blocks(&self, list: ListName, end: End) -> impl Iterator<Item = (FrameBlock, M)>;
 
-    /// Never gives this frame out again, and says where it was. The rest of a free block that it lay in stays free, at the
-    /// back; a held frame stays its holder's until its block comes back, and then only the rest is free.
+    /// Never gives this frame out again, and says where it was. The rest of a free block that it lay in stays free, at
+    /// the back; a held frame stays its holder's until its block comes back, and then only the rest is free.
     fn retire(&mut self, frame: Frame) -> Place;
 
     /// Where a frame is.
@@ -73,8 +75,8 @@ pub trait PageAllocator<M: Mark> {
     /// Blocks on a global list.
     fn length(&self, list: ListName) -> u64;
 
-    /// Blocks that allocation has taken off a global list so far: for a request, to be split for one, or for the list of a
-    /// CPU. What [`take`](Self::take) and [`claim`](Self::claim) took does not count.
+    /// Blocks that allocation has taken off a global list so far: for a request, to be split for one, or for the list
+    /// of a CPU. What [`take`](Self::take) and [`claim`](Self::claim) took does not count.
     fn allocated_from(&self, list: ListName) -> u64;
 
     /// Frames on the global lists of a zone; this is what watermarks are about.

@@ -11,10 +11,10 @@ use crate::{
 
 /// The buddy system as Linux has it.
 ///
-/// Each operation takes a bounded number of steps, whatever the size of the machine: at most eleven splits or merges, a batch
-/// of [`LOCAL_BATCH`](crate::LOCAL_BATCH) frames, the blocks of one pageblock. The exceptions: a request that finds nothing
-/// and the retirement of a frame on the list of a CPU empty the lists of all CPUs first, and [`PageAllocator::remark`]
-/// visits every frame.
+/// Each operation takes a bounded number of steps, whatever the size of the machine: at most eleven splits or merges, a
+/// batch of [`LOCAL_BATCH`](crate::LOCAL_BATCH) frames, the blocks of one pageblock. The exceptions: a request that
+/// finds nothing and the retirement of a frame on the list of a CPU empty the lists of all CPUs first, and
+/// [`PageAllocator::remark`] visits every frame.
 pub struct Buddy<M> {
     zones: Vec<ZoneAllocator<M>>,
     /// The first and the last frame of each zone and its place in `zones`, ascending.
@@ -25,8 +25,8 @@ pub struct Buddy<M> {
 }
 
 impl<M: Mark> Buddy<M> {
-    /// An allocator of a machine of these zones, which may leave holes between them, and so many CPUs. All is free and movable,
-    /// marked with `mark`, and the lowest frames of a zone are at the front.
+    /// An allocator of a machine of these zones, which may leave holes between them, and so many CPUs. All is free and
+    /// movable, marked with `mark`, and the lowest frames of a zone are at the front.
     ///
     /// # Errors
     /// If there is no zone or no CPU, if zones overlap or are too large.
@@ -86,8 +86,8 @@ impl<M: Mark> Buddy<M> {
 }
 
 impl<M: Mark> PageAllocator<M> for Buddy<M> {
-    /// The zones are tried down to the low watermark, then down to min, or to the last frame if the request is urgent; then
-    /// once more with what the lists of the CPUs held (`__alloc_pages_slowpath` in mm/page_alloc.c, Linux 3.1).
+    /// The zones are tried down to the low watermark, then down to min, or to the last frame if the request is urgent;
+    /// then once more with what the lists of the CPUs held (`__alloc_pages_slowpath` in mm/page_alloc.c, Linux 3.1).
     fn allocate(&mut self, request: Request) -> Option<Allocated<M>> {
         let allocated = self.first(&request, |marks| marks.low);
         if allocated.is_some() { allocated } else { self.insist(&request) }
@@ -190,8 +190,8 @@ fn by_frame(zones: &[Zone]) -> Vec<(Frame, Frame, usize)> {
     by_frame
 }
 
-/// The zones of each node as requests for it try them: its own, the highest kind first, then those of the nodes after it,
-/// and those of the nodes before it (`build_zonelists` in mm/page_alloc.c, all nodes being equally far).
+/// The zones of each node as requests for it try them: its own, the highest kind first, then those of the nodes after
+/// it, and those of the nodes before it (`build_zonelists` in mm/page_alloc.c, all nodes being equally far).
 fn zonelists(zones: &[Zone]) -> Vec<(Node, Vec<usize>)> {
     let mut nodes: Vec<Node> = zones.iter().map(|zone| zone.node).collect();
     nodes.sort_unstable();
@@ -217,7 +217,7 @@ mod tests {
         ZoneKind::{Dma, Normal},
     };
 
-    /// Two nodes, as on a machine of the thesis' 5.3, but small; a hole lies between the nodes.
+    /// Two nodes, as on the machine of [Rahman16, 5.3], but small; a hole lies between the nodes.
     fn two_nodes() -> Buddy<()> {
         let zones = [zone(0, Dma, 1, 3071), zone(0, Normal, 8192, 4096), zone(1, Normal, 65_536, 4096)];
         Buddy::new(&zones, 2, ()).unwrap()
@@ -256,7 +256,8 @@ mod tests {
         zones_of_requests(&mut buddy, 0);
         for (zone, _) in buddy.zones().collect::<Vec<_>>() {
             let (free, min) = (buddy.free_frames(zone), buddy.watermarks(zone).min);
-            // Blocks smaller than asked for are left besides: up to 63 frames at the start of a zone that begins anywhere.
+            // Blocks smaller than asked for are left besides: up to 63 frames at the start of a zone that begins
+            // anywhere.
             assert!((min..min + 64 + 63).contains(&free), "{free} of {min}");
         }
         assert_eq!(buddy.allocate(request(6, Movable)), None);

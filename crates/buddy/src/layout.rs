@@ -13,7 +13,7 @@ impl Cpu {
     pub const MOST: u32 = 1 << 16;
 }
 
-/// What a zone's memory can be used for, the scarcest first (003_0d27fa82dc4defe6.txt, 2.1).
+/// What a zone's memory can be used for, the scarcest first [Panwar15, 2.1].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ZoneKind {
     /// Below 16 MiB: what the oldest devices can address.
@@ -55,7 +55,7 @@ pub struct ListName {
     pub migratetype: Migratetype,
 }
 
-/// An end of a free list (000_fb6e5fb08980d1bc.txt, A.1.1).
+/// An end of a free list [Rahman16, A.1.1].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum End {
     /// Where allocation takes from.

@@ -1,7 +1,7 @@
 //! Whether a page can be moved, and so which pages it may lie among.
 
-/// What may become of a page once it is allocated; free blocks are kept apart by it, so that pages that cannot be moved do not
-/// scatter (003_0d27fa82dc4defe6.txt, 2.2).
+/// What may become of a page once it is allocated; free blocks are kept apart by it, so that pages that cannot be moved
+/// do not scatter [Panwar15, 2.2].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Migratetype {
     /// Stays where it is: page tables, the kernel's own data.

@@ -36,6 +36,7 @@ pub struct Allocated<M> {
 pub enum Origin {
     /// On the list of a CPU.
     Local(Cpu),
-    /// On this global list, of a larger order if the block had to be split, of another migratetype if it had to be stolen.
+    /// On this global list, of a larger order if the block had to be split, of another migratetype if it had to be
+    /// stolen.
     Global(ListName),
 }

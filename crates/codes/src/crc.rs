@@ -1,8 +1,8 @@
 //! CRC32C as arithmetic: polynomials over GF(2) modulo Castagnoli's, which every kernel's constants come from.
 //!
 //! A polynomial of degree 31 at most is a `u32` whose bit 31 is the coefficient of x^0, as the processors' instructions
-//! have it. The CRC of a page is that of RFC 3720 (iSCSI), B.4: the state starts at all ones and is inverted at the end.
-//! Both are constants for pages of one size, so kernels start at zero and [`of_state`] adds them.
+//! have it. The CRC of a page is that of RFC 3720 (iSCSI), B.4: the state starts at all ones and is inverted at the
+//! end. Both are constants for pages of one size, so kernels start at zero and [`of_state`] adds them.
 
 use crate::PAGE_BYTES;
 

@@ -1,13 +1,13 @@
 //! The SECDED(72,64) code: eight check bits to a word of 64, which correct any one bit and detect any two.
 //!
-//! **Problem.** A code of Hsiao's has 64 columns of eight bits, all different and each with an odd number of ones, as few as
-//! possible: 56 with three and 8 with five ("A Class of Optimal Minimum Odd-weight-column SEC-DED Codes", 1970). Which
-//! columns belong to which bits is free. Taken as they come, each check bit is the parity of a mask of the word, and
-//! processors have no fast parity of masks. **Idea.** The seven necklaces of three ones in eight places, each turned
-//! eight times, are just the 56 columns; one necklace of five gives the other eight. So give each byte of the word one
-//! necklace, and its bit `j` that necklace turned `j` times. Then the check byte is a sum of turned bytes, and with the
-//! necklaces of [`TURNS`] there are only five turns, whatever the byte. **Why this way.** Eight XORs, shifts and ands
-//! on whole registers give the check bytes of as many words as a register has bytes.
+//! **Problem.** A code of Hsiao's has 64 columns of eight bits, all different and each with an odd number of ones, as
+//! few as possible: 56 with three and 8 with five ("A Class of Optimal Minimum Odd-weight-column SEC-DED Codes", 1970).
+//! Which columns belong to which bits is free. Taken as they come, each check bit is the parity of a mask of the word,
+//! and processors have no fast parity of masks. **Idea.** The seven necklaces of three ones in eight places, each
+//! turned eight times, are just the 56 columns; one necklace of five gives the other eight. So give each byte of the
+//! word one necklace, and its bit `j` that necklace turned `j` times. Then the check byte is a sum of turned bytes, and
+//! with the necklaces of [`TURNS`] there are only five turns, whatever the byte. **Why this way.** Eight XORs, shifts
+//! and ands on whole registers give the check bytes of as many words as a register has bytes.
 
 /// By how much each byte of a word is turned left, each time added to the check byte.
 pub(crate) const TURNS: [&[u32]; 8] =

@@ -18,8 +18,8 @@ pub enum Scheme {
     CrcPq,
     /// And a byte for each word of 64 bits: a SECDED(72,64) code of Hsiao's, in the order of the words.
     CrcSecded,
-    /// And seven lines: for each bit of a line's number, 0 to 63, the sum of the lines whose number has it; then the sum
-    /// of all. Each bit position of a line is a word of 64 bits with an extended Hamming code.
+    /// And seven lines: for each bit of a line's number, 0 to 63, the sum of the lines whose number has it; then the
+    /// sum of all. Each bit position of a line is a word of 64 bits with an extended Hamming code.
     CrcHamming,
 }
 
@@ -76,8 +76,8 @@ impl FromStr for Scheme {
     }
 }
 
-/// The codes of one page as they lie in memory: the CRC, what corrects, and the CRC again, so far from the first that no
-/// one line holds both.
+/// The codes of one page as they lie in memory: the CRC, what corrects, and the CRC again, so far from the first that
+/// no one line holds both.
 #[derive(Clone, Copy)]
 pub(crate) struct Codes<'a> {
     /// Both copies of the CRC.
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn the_paper_stores_four_bytes_and_512() {
-        // 002_55d5eb8104b64c01.txt, table 4.1: 516 bytes; here the CRC is stored twice.
+        // [Fiala15, tab. 4.1]: 516 bytes; here the CRC is stored twice.
         assert_eq!(Scheme::CrcSecded.code_bytes(), 516 + CRC_BYTES);
         assert_eq!(Scheme::ALL.map(Scheme::code_bytes), [8, 136, 456, 520]);
         assert!(Scheme::ALL.iter().all(|scheme| scheme.code_bytes() <= Scheme::MOST_CODE_BYTES));

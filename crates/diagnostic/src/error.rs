@@ -23,7 +23,8 @@ pub enum Error {
         /// How many there are.
         allowed: usize,
     },
-    /// memory cannot be tested here, since reads come from a cache ({0}; 5 % are allowed): try when the machine is idle, or test with memtest86+ before it boots
+    /// memory cannot be tested here, since reads come from a cache ({0}; 5 % are allowed): try when the machine is
+    /// idle, or test with memtest86+ before it boots
     NoneBypasses(NoneBypasses),
     /// --method {method} reads a cache here ({seen}; 5 % are allowed): leave --method out
     MethodReadsCache {

@@ -1,8 +1,9 @@
-//! The online diagnostic: memory is tested while the machine works (000_fb6e5fb08980d1bc.txt, chapters 3 and 4).
+//! The online diagnostic: memory is tested while the machine works [Rahman16, ch. 3 and 4].
 //!
-//! **Problem.** Memory fails while it is in use, and a tester that needs the machine for itself is never run. **Idea.** Test what is
-//! free, politely, and condemn what fails before a program is given it. **Why this way.** Decisions ([`control`], [`machine::reserve`], `once::schedule`)
-//! are pure functions of what was seen and of the time; [`Machine`] is the only way to Linux; [`once`] and [`daemon`] join the two.
+//! **Problem.** Memory fails while it is in use, and a tester that needs the machine for itself is never run. **Idea.**
+//! Test what is free, politely, and condemn what fails before a program is given it. **Why this way.** Decisions
+//! ([`control`], [`machine::reserve`], `once::schedule`) are pure functions of what was seen and of the time;
+//! [`Machine`] is the only way to Linux; [`once`] and [`daemon`] join the two.
 //!
 //! A room names only rooms below it:
 //!

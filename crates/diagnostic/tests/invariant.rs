@@ -1,5 +1,5 @@
-//! The bound: whatever the programs, the faults, the policy, the clock and the testers do, no frame that a program can reach
-//! has a test older than its lifetime less δ, and no frame found bad is handed out again (000_fb6e5fb08980d1bc.txt, 3.2.1).
+//! The bound: whatever the programs, the faults, the policy, the clock and the testers do, no frame that a program can
+//! reach has a test older than its lifetime less δ, and no frame found bad is handed out again [Rahman16, 3.2.1].
 //!
 //! 60 seeds of ten minutes run with the tests; 1,000 seeds of a simulated day each by
 //! `RAMPART_DAYS=1000 cargo test --release -p rampart-diagnostic --test invariant`.
@@ -149,7 +149,8 @@ impl World {
         }
     }
 
-    /// On-demand tests of allocation are the demand counters' untested blocks, or more where a batch was drawn with them.
+    /// On-demand tests of allocation are the demand counters' untested blocks, or more where a batch was drawn with
+    /// them.
     fn on_demand_is_counted(&self, seed: u64) {
         let source = self.diagnostic.source();
         let counted: u64 = source.lists().into_iter().map(|list| source.demand(list).allocated_untested).sum();
@@ -166,7 +167,8 @@ fn run(seed: u64, steps: u32, every: u32) -> u64 {
     let mut world = World::new(seed);
     for step in 0..steps {
         world.step();
-        // Whatever expires is locked before anyone goes on: so it is enough to look at some moments, but at every frame.
+        // Whatever expires is locked before anyone goes on: so it is enough to look at some moments, but at every
+        // frame.
         if step % every == 0 {
             world.diagnostic.source().check();
         }

@@ -34,23 +34,23 @@ pub enum Writes {
     GoOn,
 }
 
-/// Two ranges of addresses of the same layout: the *program's*, and the *vault*, which the program does not know. Each page
-/// is in one of them at a time, or nowhere as long as it was never used.
+/// Two ranges of addresses of the same layout: the *program's*, and the *vault*, which the program does not know. Each
+/// page is in one of them at a time, or nowhere as long as it was never used.
 ///
 /// The trait is dyn-compatible, so that a process chooses its engine when it starts.
 ///
 /// The guard calls with the lock of the span's block, so that calls for one block never overlap. Both ranges are memory
 /// that hardware may change: nobody holds references to it.
 pub trait GuardEngine: Sync {
-    /// Moves pages from the vault to the program's range. Those who wait for them are to be woken by [`GuardEngine::wake`], or may be
-    /// woken at once.
+    /// Moves pages from the vault to the program's range. Those who wait for them are to be woken by
+    /// [`GuardEngine::wake`], or may be woken at once.
     ///
     /// # Errors
     /// Why they cannot be; they are in the vault then.
     fn open(&self, span: Span) -> Result<(), Refusal>;
 
-    /// As [`GuardEngine::open`], and the first write to these pages stops if the machine can do that. From the moment that they are open: a
-    /// write that went before it would be taken for an error of the memory.
+    /// As [`GuardEngine::open`], and the first write to these pages stops if the machine can do that. From the moment
+    /// that they are open: a write that went before it would be taken for an error of the memory.
     ///
     /// # Errors
     /// As of [`GuardEngine::open`].
@@ -58,7 +58,8 @@ pub trait GuardEngine: Sync {
         self.open(span).map(|()| Writes::GoOn)
     }
 
-    /// As [`GuardEngine::settle`], of a page of which the first write stops: it stays so. `false`: that cannot be, and nothing was done.
+    /// As [`GuardEngine::settle`], of a page of which the first write stops: it stays so. `false`: that cannot be, and
+    /// nothing was done.
     fn settle_watched(&self, _page: PageIndex) -> bool {
         false
     }
@@ -72,8 +73,9 @@ pub trait GuardEngine: Sync {
     /// Why they cannot be; all are in the program's range then.
     fn close(&self, span: Span) -> Result<Frames, Refusal>;
 
-    /// Gives the program a whole block that it never had, zeros on tested frames. Those who wait are woken as of [`GuardEngine::open`].
-    /// [`Frames::Same`] if there are no such frames, or it has a page of it: then it may have others now as well.
+    /// Gives the program a whole block that it never had, zeros on tested frames. Those who wait are woken as of
+    /// [`GuardEngine::open`]. [`Frames::Same`] if there are no such frames, or it has a page of it: then it may have
+    /// others now as well.
     fn supply(&self, _span: Span) -> Frames {
         Frames::Same
     }
@@ -84,8 +86,8 @@ pub trait GuardEngine: Sync {
     /// Why they cannot be had.
     fn fill(&self, span: Span) -> Result<Frames, Refusal>;
 
-    /// Copies pages that are in the vault to tested frames, which take their place there. What they were on is never the
-    /// program's again before it was tested too. [`Frames::Same`] if there are no tested frames now, or never.
+    /// Copies pages that are in the vault to tested frames, which take their place there. What they were on is never
+    /// the program's again before it was tested too. [`Frames::Same`] if there are no tested frames now, or never.
     ///
     /// # Errors
     /// Why it cannot be; the pages are on the frames that they were on.
@@ -93,8 +95,8 @@ pub trait GuardEngine: Sync {
         Ok(Frames::Same)
     }
 
-    /// A thread faulted on a page of a block that the program has already, since somebody else opened it meanwhile, or since
-    /// the program gave the page back to the kernel by itself. Wakes those who wait.
+    /// A thread faulted on a page of a block that the program has already, since somebody else opened it meanwhile, or
+    /// since the program gave the page back to the kernel by itself. Wakes those who wait.
     ///
     /// # Errors
     /// Why the page cannot be there.
@@ -128,14 +130,15 @@ pub trait GuardEngine: Sync {
         usize::MAX
     }
 
-    /// Puts a page that is in the vault on another frame, with this content, which is in the memory afterwards and in no cache. The frame
-    /// that it was on is tested; one that fails is nobody's from then on.
+    /// Puts a page that is in the vault on another frame, with this content, which is in the memory afterwards and in
+    /// no cache. The frame that it was on is tested; one that fails is nobody's from then on.
     ///
     /// # Errors
     /// Why it cannot be; what the page holds then is not known.
     fn replace(&self, page: PageIndex, content: &PageData) -> Result<(), Refusal>;
 
-    /// Whether the program gave a page in the vault back to the kernel, by a system call that the guard did not see: it reads as zeros.
+    /// Whether the program gave a page in the vault back to the kernel, by a system call that the guard did not see: it
+    /// reads as zeros.
     fn was_given_back(&self, _page: PageIndex) -> bool {
         false
     }

@@ -1,10 +1,10 @@
 //! The page guard: every page of a program is verified before the program, or the kernel for it, sees a byte of it.
 //!
-//! **Problem.** Memory changes what it holds, and a program that reads it computes on. **Idea.** A page that was not used
-//! of late is *locked*: it is not mapped where the program looks for it, and its codes are stored elsewhere. The first access
-//! faults; the page is verified, corrected if need be, and *unlocked*; some time later it is locked again, and its codes are
-//! made anew if it was written (002_55d5eb8104b64c01.txt, 4.3). **Why this way.** What is verified is what is about to be
-//! used, no more; and what changes while nobody looks is found, however long that was.
+//! **Problem.** Memory changes what it holds, and a program that reads it computes on. **Idea.** A page that was not
+//! used of late is *locked*: it is not mapped where the program looks for it, and its codes are stored elsewhere. The
+//! first access faults; the page is verified, corrected if need be, and *unlocked*; some time later it is locked again,
+//! and its codes are made anew if it was written [Fiala15, 4.3]. **Why this way.** What is verified is what is about to
+//! be used, no more; and what changes while nobody looks is found, however long that was.
 //!
 //! Rooms, from top to bottom; a room names only those below it.
 //!
@@ -18,8 +18,8 @@
 //! | [`engine`] | what a guard asks of the machine |
 //! | [`state`] | the guarded range, and what is known of each block |
 //!
-//! What is decided here is decided by what was seen and by `now`; clock, faults and memory are handed in. So the same guard
-//! runs over made-up memory in a test and under a real program.
+//! What is decided here is decided by what was seen and by `now`; clock, faults and memory are handed in. So the same
+//! guard runs over made-up memory in a test and under a real program.
 //!
 //! Libraries: `displaydoc` and `thiserror` (an error's doc comment is its message), `serde` (what is told).
 

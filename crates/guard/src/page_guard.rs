@@ -1,7 +1,7 @@
 //! What the threads of a guard call: [`Guard::fault`], [`Guard::keep`], and what goes over the whole range.
 //!
 //! The *handler* answers faults, the *keeper* locks what was opened, makes its codes and opens ahead of the program
-//! (002_55d5eb8104b64c01.txt, listings 4.3 and 4.4, and 4.4.4 for the second). [`transitions`](crate::transitions)
+//! [Fiala15, 4.4.4 for the second, lst. 4.3 and 4.4]. [`transitions`](crate::transitions)
 //! has the states of a block.
 
 use std::sync::Mutex;
@@ -28,8 +28,8 @@ use crate::transitions::unlock::Why;
 use crate::transitions::{Guard, Served};
 
 impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
-    /// A guard over a range of which nothing is used yet. Its callers hand in the present moment. By `clock` it measures how
-    /// long its own work takes.
+    /// A guard over a range of which nothing is used yet. Its callers hand in the present moment. By `clock` it
+    /// measures how long its own work takes.
     #[must_use]
     pub fn new(
         engine: Box<E>,
@@ -75,8 +75,8 @@ impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
         &self.engine
     }
 
-    /// Serves a fault of the program that reads or writes a page: afterwards the page is there. `before` the program is woken, which
-    /// may take the CPU from this thread, what is left to do is done.
+    /// Serves a fault of the program that reads or writes a page: afterwards the page is there. `before` the program is
+    /// woken, which may take the CPU from this thread, what is left to do is done.
     pub fn fault(&self, page: PageIndex, touch: Touch, now: Timestamp, before: impl FnOnce()) -> Served {
         let Some(block) = self.layout().block_of(page) else { return Served::Elsewhere };
         let began = self.clock.stopwatch();
@@ -116,8 +116,8 @@ impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
         openings.is_over() || openings.next(now).is_some_and(|left| left.is_zero()) || !self.wanted().is_empty()
     }
 
-    /// Does one thing that is due: opens something ahead of the program, or locks something. Returns how long nothing will be
-    /// due unless a fault comes; zero if something is.
+    /// Does one thing that is due: opens something ahead of the program, or locks something. Returns how long nothing
+    /// will be due unless a fault comes; zero if something is.
     pub fn keep(&self, now: Timestamp) -> Option<Duration> {
         self.average(now);
         let keeps_up = !self.openings().is_far_over();
@@ -173,7 +173,8 @@ impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
         })
     }
 
-    /// Has the hardware give up a locked page, likewise. `false` if it is not locked, or the engine cannot make that up.
+    /// Has the hardware give up a locked page, likewise. `false` if it is not locked, or the engine cannot make that
+    /// up.
     pub fn inject_loss(&self, page: PageIndex) -> bool {
         self.err(page, || self.engine.give_up(page))
     }
@@ -187,7 +188,8 @@ impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
         erred
     }
 
-    /// Opens all that is locked, as before a fork, and nothing is watched. A block with a page beyond correction stays, and is told, if so it was wished.
+    /// Opens all that is locked, as before a fork, and nothing is watched. A block with a page beyond correction stays,
+    /// and is told, if so it was wished.
     pub fn open_all(&self, now: Timestamp) -> Served {
         let mut served = Served::GoesOn;
         for block in self.table.known() {
@@ -206,7 +208,8 @@ impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
         self.reach.load(Ordering::Relaxed) * u64::from(self.layout().block_pages())
     }
 
-    /// Verifies all that is locked without opening it, such as before the program's end. Returns how many pages were looked at.
+    /// Verifies all that is locked without opening it, such as before the program's end. Returns how many pages were
+    /// looked at.
     pub fn verify_all(&self) -> u64 {
         let mut pages = 0;
         for block in self.table.known() {

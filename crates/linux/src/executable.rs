@@ -1,10 +1,10 @@
 //! Which programs do not bear a preloaded library that brings the C library's `malloc`.
 //!
-//! **Problem.** A library of glibc's is none for the loader of musl, and the runtimes of sanitizers refuse to start behind another
-//! `malloc`: such programs would not run at all. Others ignore the library, so that their user believes them guarded. **Idea.** The file says
-//! which it is, before it is executed: its interpreter (`PT_INTERP`), the libraries that it needs (`DT_NEEDED`) and the names that it
-//! defines (elf(5)). **Why this way.** Nothing is executed to find out. And nothing is allocated: who asks may be a child that borrows its
-//! parent's memory (vfork(2)).
+//! **Problem.** A library of glibc's is none for the loader of musl, and the runtimes of sanitizers refuse to start
+//! behind another `malloc`: such programs would not run at all. Others ignore the library, so that their user believes
+//! them guarded. **Idea.** The file says which it is, before it is executed: its interpreter (`PT_INTERP`), the
+//! libraries that it needs (`DT_NEEDED`) and the names that it defines (elf(5)). **Why this way.** Nothing is executed
+//! to find out. And nothing is allocated: who asks may be a child that borrows its parent's memory (vfork(2)).
 
 use std::ffi::CStr;
 
@@ -35,8 +35,8 @@ impl LeftAlone {
     }
 }
 
-/// Sanitizers that replace `malloc` or want all addresses, with the libraries that they come in and the names that they define where they are
-/// linked statically.
+/// Sanitizers that replace `malloc` or want all addresses, with the libraries that they come in and the names that they
+/// define where they are linked statically.
 const SANITIZERS: [(&str, &[u8], &[u8]); 5] = [
     ("address", b"libasan.so", b"\0__asan_init\0"),
     ("thread", b"libtsan.so", b"\0__tsan_init\0"),
@@ -54,8 +54,8 @@ const LINE: usize = 256;
 /// The longest path, with the zero at its end.
 pub const PATH_BYTES: usize = libc::PATH_MAX as usize;
 
-/// The file that execvp(3) would execute by this name: the first in the folders of `PATH` that can be executed. An empty
-/// folder is the current one. A name with a `/` in it is a path already. Nothing is allocated.
+/// The file that execvp(3) would execute by this name: the first in the folders of `PATH` that can be executed. An
+/// empty folder is the current one. A name with a `/` in it is a path already. Nothing is allocated.
 pub fn search<'a>(name: &CStr, folders: &[u8], found: &'a mut [u8; PATH_BYTES]) -> Option<&'a CStr> {
     let name = name.to_bytes_with_nul();
     let length = if name.contains(&b'/') {

@@ -54,8 +54,8 @@ impl FrameFlags {
         self.has(Self::POISONED)
     }
 
-    /// Whether it is a frame of zeros that the kernel shows to all who have none of their own (`KPF_ZERO_PAGE`), of 4 KiB or a part of the
-    /// huge one.
+    /// Whether it is a frame of zeros that the kernel shows to all who have none of their own (`KPF_ZERO_PAGE`), of 4
+    /// KiB or a part of the huge one.
     #[must_use]
     pub const fn is_zero_page(self) -> bool {
         self.has(Self::ZERO_PAGE)

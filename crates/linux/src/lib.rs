@@ -27,9 +27,9 @@
 //! | `program` | where the program finds the pages of each: in one range, and through a [`Window`] elsewhere |
 //! | [`cpu`] | where threads run, how they give way, the clock, what takes their CPU from them |
 //!
-//! `unsafe` is where memory is mapped, registered and moved (below [`block`], [`userfaultfd`], [`vault`], [`shared`], `shared_words`,
-//! `program` and [`protect`]), in the allocator of [`own_memory`], in what [`process`] does between fork and exec, and in one system
-//! call and one instruction below [`cpu`].
+//! `unsafe` is where memory is mapped, registered and moved (below [`block`], [`userfaultfd`], [`vault`], [`shared`],
+//! `shared_words`, `program` and [`protect`]), in the allocator of [`own_memory`], in what [`process`] does between
+//! fork and exec, and in one system call and one instruction below [`cpu`].
 //!
 //! Works from Linux 5.10 on, with 4 KiB pages.
 //!

@@ -1,8 +1,8 @@
 //! The end of this process's own memory: a limit, and one line where it is reached.
 //!
-//! **Problem.** Rust aborts where memory runs out, and Linux kills where it was promised too often. Neither says what to do, and the second
-//! may hit another program. **Idea.** A process that reads what strangers wrote gives itself a limit, and an allocator that ends it with
-//! one line and exit code 2.
+//! **Problem.** Rust aborts where memory runs out, and Linux kills where it was promised too often. Neither says what
+//! to do, and the second may hit another program. **Idea.** A process that reads what strangers wrote gives itself a
+//! limit, and an allocator that ends it with one line and exit code 2.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::Write as _;
@@ -37,8 +37,8 @@ fn or_end(memory: *mut u8) -> *mut u8 {
 }
 
 #[allow(unsafe_code)]
-// SAFETY: each call is passed on to the system's allocator as it came, and its answer is given back as it is, but for null, after which
-// nothing runs any more.
+// SAFETY: each call is passed on to the system's allocator as it came, and its answer is given back as it is, but for
+// null, after which nothing runs any more.
 unsafe impl GlobalAlloc for OneLineAtTheEnd {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller keeps the promises of `alloc`, which are the same.
@@ -51,12 +51,14 @@ unsafe impl GlobalAlloc for OneLineAtTheEnd {
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller keeps the promises of `realloc`, which are the same, and `memory` came from the system's allocator.
+        // SAFETY: the caller keeps the promises of `realloc`, which are the same, and `memory` came from the system's
+        // allocator.
         or_end(unsafe { System.realloc(memory, layout, size) })
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the promises of `dealloc`, which are the same, and `memory` came from the system's allocator.
+        // SAFETY: the caller keeps the promises of `dealloc`, which are the same, and `memory` came from the system's
+        // allocator.
         unsafe { System.dealloc(memory, layout) }
     }
 }
@@ -67,7 +69,8 @@ pub fn stack_limit() -> Option<u64> {
     getrlimit(Resource::Stack).current
 }
 
-/// From now on this process, and the children that it starts, may have so much memory that nobody else can use, and no more.
+/// From now on this process, and the children that it starts, may have so much memory that nobody else can use, and no
+/// more.
 ///
 /// # Errors
 /// If the kernel refuses the limit.

@@ -31,7 +31,8 @@ const NUMBER: u64 = (1 << 55) - 1;
 /// Bit 62 of an entry: the page table has something else than a frame there.
 pub(crate) const SWAPPED: u64 = 1 << 62;
 
-/// Bit 56 of an entry: the frame is this page's alone. The kernel's shared frame of zeros is nobody's, and has no such mark.
+/// Bit 56 of an entry: the frame is this page's alone. The kernel's shared frame of zeros is nobody's, and has no such
+/// mark.
 const EXCLUSIVE: u64 = 1 << 56;
 
 /// Bits 0 to 4 of such an entry are what it is; the frame number of a page that the hardware gave up follows.
@@ -95,11 +96,11 @@ impl Pagemap {
         Ok(())
     }
 
-    /// The frame of the page at `address`, if the hardware reported it lost and the kernel took it away for that: then the page
-    /// has none any more, and the next to read it gets SIGBUS. `None` too where this process may not know it.
+    /// The frame of the page at `address`, if the hardware reported it lost and the kernel took it away for that: then
+    /// the page has none any more, and the next to read it gets SIGBUS. `None` too where this process may not know it.
     ///
-    /// The entry has the number where others have their place in swap, so it counts only if the kernel says of that frame that
-    /// it is poisoned.
+    /// The entry has the number where others have their place in swap, so it counts only if the kernel says of that
+    /// frame that it is poisoned.
     ///
     /// # Errors
     /// [`Error::Read`] if the kernel does not answer.

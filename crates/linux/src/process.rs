@@ -1,8 +1,9 @@
-//! Other processes: their ends, waited for without looking again and again, and the signals that end, stop and continue them.
+//! Other processes: their ends, waited for without looking again and again, and the signals that end, stop and continue
+//! them.
 //!
-//! **Problem.** A process's number may be another's once it has ended, and whoever asks each few milliseconds whether it still runs takes
-//! CPU time from it. **Idea.** A file descriptor that stands for the process (pidfd_open(2)). **Why this way.** It never means another
-//! process, it can be waited for with a limit, and it need not be a child's.
+//! **Problem.** A process's number may be another's once it has ended, and whoever asks each few milliseconds whether
+//! it still runs takes CPU time from it. **Idea.** A file descriptor that stands for the process (pidfd_open(2)). **Why
+//! this way.** It never means another process, it can be waited for with a limit, and it need not be a child's.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
@@ -37,8 +38,8 @@ impl Process {
         poll(&mut [PollFd::new(&self.0, PollFlags::IN)], limit.as_ref()).is_ok_and(|ready| ready > 0)
     }
 
-    /// Sends it the signal of this number, if the number has a name. As with the other signals, one that has ended already, or is another
-    /// user's, does not mind.
+    /// Sends it the signal of this number, if the number has a name. As with the other signals, one that has ended
+    /// already, or is another user's, does not mind.
     pub fn pass_on(&self, number: i32) {
         if let Some(signal) = Signal::from_named_raw(number) {
             self.signal(signal);
@@ -65,8 +66,8 @@ impl Process {
     }
 }
 
-/// Whether the process of this number has released its memory: it is gone, or only its exit code is left. A process that
-/// cannot be asked about counts as alive.
+/// Whether the process of this number has released its memory: it is gone, or only its exit code is left. A process
+/// that cannot be asked about counts as alive.
 #[must_use]
 pub fn has_ended(number: u32) -> bool {
     // EINVAL and ENOENT: a thread of another process has the number by now.

@@ -1,10 +1,10 @@
 //! The addresses at which a program knows the pages of a guarded range.
 //!
-//! **Problem.** A guard numbers pages from the start of one range, and some memory of a program cannot lie there: the static data
-//! of an executable is where its code looks for it. **Idea.** A [`Window`]: some pages of the range have other addresses, those
-//! of memory that the program has already. What lies there is replaced by anonymous memory with the same content, which can be
-//! taken away and given back as the range's own can. **Why this way.** Whoever guards goes by numbers and sees no difference; only
-//! what turns a number into an address, and back, knows of windows.
+//! **Problem.** A guard numbers pages from the start of one range, and some memory of a program cannot lie there: the
+//! static data of an executable is where its code looks for it. **Idea.** A [`Window`]: some pages of the range have
+//! other addresses, those of memory that the program has already. What lies there is replaced by anonymous memory with
+//! the same content, which can be taken away and given back as the range's own can. **Why this way.** Whoever guards
+//! goes by numbers and sees no difference; only what turns a number into an address, and back, knows of windows.
 
 #![expect(unsafe_code, reason = "memory of a program is replaced")]
 
@@ -43,15 +43,15 @@ impl Window {
 /// Puts private anonymous memory with this content in the place of what lies there.
 ///
 /// # Safety
-/// The area is of whole pages, and what lies there may be replaced; nobody writes to it meanwhile. The content can be read, and is as
-/// long. Nobody has a reference to either.
+/// The area is of whole pages, and what lies there may be replaced; nobody writes to it meanwhile. The content can be
+/// read, and is as long. Nobody has a reference to either.
 pub(crate) unsafe fn replace(area: Area, content: NonNull<u8>, advice: Advice) -> Result<()> {
     let rights = ProtFlags::READ | ProtFlags::WRITE;
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
     // SAFETY: a new mapping where the kernel chooses.
     let fresh = unsafe { mm::mmap_anonymous(ptr::null_mut(), area.bytes, rights, flags)? };
-    // SAFETY: the new mapping is ours, as long, and zeros; the others are as the caller promises. A page of zeros is not
-    // touched, so that memory without an end costs nothing.
+    // SAFETY: the new mapping is ours, as long, and zeros; the others are as the caller promises. A page of zeros is
+    // not touched, so that memory without an end costs nothing.
     unsafe {
         let _ = mm::madvise(fresh, area.bytes, advice);
         let mut page = [0_u64; PAGE_BYTES / 8];
@@ -81,12 +81,12 @@ impl ProgramRange {
         Self { mapping, windows: OnceLock::new() }
     }
 
-    /// Replaces memory of the program's, window by window, and knows it by the numbers of the windows' pages from then on.
-    /// Returns those that could be.
+    /// Replaces memory of the program's, window by window, and knows it by the numbers of the windows' pages from then
+    /// on. Returns those that could be.
     ///
     /// # Safety
-    /// Each window's addresses are of private memory that can be read and written, is in no other window or range, and that
-    /// nobody uses meanwhile. Afterwards it is used by raw pointers only, or by those whom its faults stop.
+    /// Each window's addresses are of private memory that can be read and written, is in no other window or range, and
+    /// that nobody uses meanwhile. Afterwards it is used by raw pointers only, or by those whom its faults stop.
     ///
     /// # Panics
     /// For pages that the range has not, that two windows share, or if it was done.
@@ -114,8 +114,8 @@ impl ProgramRange {
         self.mapping.bytes()
     }
 
-    /// Where pages are that lie in one piece: all in one window or all in none. Panics for others, and for pages that the
-    /// range has not.
+    /// Where pages are that lie in one piece: all in one window or all in none. Panics for others, and for pages that
+    /// the range has not.
     pub(crate) fn area(&self, span: Span) -> Area {
         let covers = |window: &&Window| span.first() < window.span.end() && window.span.first() < span.end();
         let Some(window) = self.windows().iter().find(covers) else {
@@ -182,10 +182,11 @@ impl ProgramRange {
     /// Tells the kernel something about pages that lie in one piece.
     pub(crate) fn advise(&self, span: Span, advice: Advice) -> Result<()> {
         let area = self.area(span);
-        // SAFETY: the area is of our own mapping or of a window, which are reached by raw pointers or by those whom faults
-        // stop, so whatever the advice does to content and frames breaks no promise of the language.
+        // SAFETY: the area is of our own mapping or of a window, which are reached by raw pointers or by those whom
+        // faults stop, so whatever the advice does to content and frames breaks no promise of the language.
         match unsafe { mm::madvise(area.start.as_ptr().cast(), area.bytes, advice) } {
-            Err(Errno::NOMEM) if advice == Advice::LinuxDontNeed => Ok(()), // a part is not mapped: it has no frames either
+            // A part is not mapped: it has no frames either.
+            Err(Errno::NOMEM) if advice == Advice::LinuxDontNeed => Ok(()),
             // SAFETY: as above.
             Err(Errno::INVAL) if advice == Advice::LinuxDontNeed => unsafe { discard_mlocked(area) },
             other => other,

@@ -1,15 +1,15 @@
 //! Memory that stays where it is and may not be used until it is asked for: `mprotect`.
 //!
 //! **Problem.** A page guard wants to work where the kernel moves no pages: before Linux 6.8, in a container without
-//! userfaultfd, as an ordinary user. **Idea.** A locked page keeps its place and loses its permissions, so that a touch is
-//! a SIGSEGV; we look at it and mend it through `/proc/self/mem`, which asks for no permissions. **Why this way.** It is
-//! FlipSphere's way (002_55d5eb8104b64c01.txt, 4.3.1), but for the look: FlipSphere allows the faulting page to be read
-//! first and then verifies it, when other threads may read it as well. What is looked at here nobody else can see, and what
-//! is verified is a copy, made by the same loads from the same frames.
+//! userfaultfd, as an ordinary user. **Idea.** A locked page keeps its place and loses its permissions, so that a touch
+//! is a SIGSEGV; we look at it and mend it through `/proc/self/mem`, which asks for no permissions. **Why this way.**
+//! It is FlipSphere's way [Fiala15, 4.3.1], but for the look: FlipSphere allows the faulting page to be read first and
+//! then verifies it, when other threads may read it as well. What is looked at here nobody else can see, and what is
+//! verified is a copy, made by the same loads from the same frames.
 //!
-//! What is lost against a [vault](crate::vault): a system call that is given a locked page fails with EFAULT, and a device
-//! that writes to one goes unseen. And the kernel keeps one record for each run of pages with equal permissions, up to
-//! `vm.max_map_count` of them; see [`Protected::most_runs`].
+//! What is lost against a [vault](crate::vault): a system call that is given a locked page fails with EFAULT, and a
+//! device that writes to one goes unseen. And the kernel keeps one record for each run of pages with equal permissions,
+//! up to `vm.max_map_count` of them; see [`Protected::most_runs`].
 
 #![expect(unsafe_code, reason = "permissions of memory that is ours are changed")]
 
@@ -50,12 +50,13 @@ pub struct Protected {
     most_runs: usize,
 }
 
-// SAFETY: it belongs to the process and not to a thread. Its bytes are touched by the kernel for us only, and what `&self`
-// offers are system calls, which the kernel orders.
+// SAFETY: it belongs to the process and not to a thread. Its bytes are touched by the kernel for us only, and what
+// `&self` offers are system calls, which the kernel orders.
 unsafe impl Sync for Protected {}
 
 impl Protected {
-    /// Reserves `bytes`, a multiple of a page, at a multiple of 2 MiB. For now it is ordinary memory, and no file is open.
+    /// Reserves `bytes`, a multiple of a page, at a multiple of 2 MiB. For now it is ordinary memory, and no file is
+    /// open.
     ///
     /// # Errors
     /// [`Error::BlockSize`] for a size that cannot be, [`Error::Claim`] if there are not so many addresses.
@@ -98,9 +99,9 @@ impl Protected {
         self.memory.get().expect("a range is opened before it is looked at")
     }
 
-    /// Takes over in a child process, after a fork, where it is ordinary memory again, but for spans that keep the rights that
-    /// they have. The parent's file is not closed here: its number may be that of another by now, if the thread that opened it
-    /// had a table of its own.
+    /// Takes over in a child process, after a fork, where it is ordinary memory again, but for spans that keep the
+    /// rights that they have. The parent's file is not closed here: its number may be that of another by now, if the
+    /// thread that opened it had a table of its own.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
@@ -177,12 +178,12 @@ impl Protected {
         self.program.find(address)
     }
 
-    /// Replaces memory that the program has elsewhere by pages of its range, before anything is locked. Returns those of the
-    /// windows that could be opened.
+    /// Replaces memory that the program has elsewhere by pages of its range, before anything is locked. Returns those
+    /// of the windows that could be opened.
     ///
     /// # Safety
-    /// Each window's addresses are of private memory that can be read and written, is in no other window or range, and that
-    /// nobody uses meanwhile. Afterwards it is used by raw pointers only, or by those whom its faults stop.
+    /// Each window's addresses are of private memory that can be read and written, is in no other window or range, and
+    /// that nobody uses meanwhile. Afterwards it is used by raw pointers only, or by those whom its faults stop.
     ///
     /// # Panics
     /// For pages that the range has not, that two windows share, or if it was done.
@@ -226,8 +227,8 @@ impl Protected {
         self.program.advise(span, Advice::LinuxDontNeed).map_err(guarded("discard"))
     }
 
-    /// Copies pages, locked or not, to `to`, which is as long. By system calls alone, as is [`Protected::write`]: whoever
-    /// serves faults waits for nobody, and so not for the locks of a C library either.
+    /// Copies pages, locked or not, to `to`, which is as long. By system calls alone, as is [`Protected::write`]:
+    /// whoever serves faults waits for nobody, and so not for the locks of a C library either.
     ///
     /// # Errors
     /// What the kernel says, such as EIO for a page whose memory the hardware reported to be broken.
@@ -265,8 +266,8 @@ impl Protected {
         Ok(())
     }
 
-    /// Puts the page of a block, frame and content, in the place of a locked page, and locks it. Returns what was there as a block of its
-    /// own (Linux 5.7). The kernel keeps a record more for each page that came so.
+    /// Puts the page of a block, frame and content, in the place of a locked page, and locks it. Returns what was there
+    /// as a block of its own (Linux 5.7). The kernel keeps a record more for each page that came so.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses; the page may have no frame then, and gets one at its next use.
@@ -288,8 +289,9 @@ impl Protected {
         // The kernel looks at the address that is named for it, which rustix leaves out where none is.
         let place = Mapping::inaccessible(PAGE_BYTES)?;
         let out = place.base().as_ptr().cast();
-        // SAFETY: the page is our own mapping's or a window's, and nobody can touch it while it is locked; the block's is ours, and the place
-        // too. What is moved there is mapped nowhere else, and is not used before it is a mapping of its own.
+        // SAFETY: the page is our own mapping's or a window's, and nobody can touch it while it is locked; the block's
+        // is ours, and the place too. What is moved there is mapped nowhere else, and is not used before it is a
+        // mapping of its own.
         unsafe {
             mprotect(new, PAGE_BYTES, MprotectFlags::empty())?;
             let moves = MremapFlags::MAYMOVE | MremapFlags::DONTUNMAP;
@@ -321,8 +323,8 @@ impl Protected {
     fn permit(&self, span: Span, access: MprotectFlags) -> rustix::io::Result<()> {
         self.program.pieces(span).try_for_each(|piece| {
             let Area { start, bytes } = self.program.area(piece);
-            // SAFETY: the pages are our own mapping's or a window's, and are reached by raw pointers only; whoever touches one
-            // without the right to it gets a signal.
+            // SAFETY: the pages are our own mapping's or a window's, and are reached by raw pointers only; whoever
+            // touches one without the right to it gets a signal.
             unsafe { mprotect(start.as_ptr().cast(), bytes, access) }
         })
     }

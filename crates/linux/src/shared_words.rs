@@ -1,9 +1,9 @@
 //! A file's words, while other processes write them: the RAM of an emulated machine.
 //!
-//! **Problem.** A program that disturbs another's memory must neither tear a word that the other writes nor undo a write
-//! that it did not see. **Idea.** The file is mapped shared, and every access is one atomic operation on one 64-bit
-//! word. **Why this way.** Bits change by read-modify-write instructions of the processor, which are atomic with the
-//! plain stores of the other process; no reference to the memory leaves this module.
+//! **Problem.** A program that disturbs another's memory must neither tear a word that the other writes nor undo a
+//! write that it did not see. **Idea.** The file is mapped shared, and every access is one atomic operation on one
+//! 64-bit word. **Why this way.** Bits change by read-modify-write instructions of the processor, which are atomic with
+//! the plain stores of the other process; no reference to the memory leaves this module.
 
 #![expect(unsafe_code, reason = "mapping memory and accessing it by address is what this module is for")]
 
@@ -88,8 +88,9 @@ impl SharedWords {
     #[inline]
     fn word(&self, word: usize) -> &AtomicU64 {
         assert!(word < self.words, "word {word} of {}", self.words);
-        // SAFETY: the word lies in the mapping, which lives as long as `self`, is readable and writable, and begins at a
-        // page, so it is aligned. An atomic may change under its reference, and this process accesses it in no other way.
+        // SAFETY: the word lies in the mapping, which lives as long as `self`, is readable and writable, and begins at
+        // a page, so it is aligned. An atomic may change under its reference, and this process accesses it in no other
+        // way.
         unsafe { AtomicU64::from_ptr(self.start.as_ptr().add(word)) }
     }
 }

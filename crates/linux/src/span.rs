@@ -94,7 +94,8 @@ impl Span {
         before
     }
 
-    /// Its pages in order, in parts that are of one of the `odd` spans, which ascend, or of none; and whether they are odd.
+    /// Its pages in order, in parts that are of one of the `odd` spans, which ascend, or of none; and whether they are
+    /// odd.
     pub(crate) fn around(self, odd: &[Self]) -> impl Iterator<Item = (Self, bool)> {
         let (mut odd, mut rest) = (odd.iter().peekable(), Some(self));
         std::iter::from_fn(move || {

@@ -1,12 +1,12 @@
 //! In which order the lines of a region are visited.
 //!
-//! **Problem.** A march test finds a fault between two cells because it visits one of them first. A processor that reads
-//! ahead, and a loop that keeps writes open to reach the DRAM fast, blur the order of cells that are visited within a
-//! *window* of each other. **Idea.** Any permutation of the cells is a march order. Run the test in two orders, such that no
-//! pair of lines is within the window in both. **Why this one.** The second order goes down columns of a matrix with
-//! `stride` lines a row: its inner loop is a constant stride, and lines less than half a stride apart are a whole column
-//! apart in it. Each step opens another page, as the strided tests of 000_fb6e5fb08980d1bc.txt, 5.2.3.4 do to close
-//! row buffers.
+//! **Problem.** A march test finds a fault between two cells because it visits one of them first. A processor that
+//! reads ahead, and a loop that keeps writes open to reach the DRAM fast, blur the order of cells that are visited
+//! within a *window* of each other. **Idea.** Any permutation of the cells is a march order. Run the test in two
+//! orders, such that no pair of lines is within the window in both. **Why this one.** The second order goes down
+//! columns of a matrix with `stride` lines a row: its inner loop is a constant stride, and lines less than half a
+//! stride apart are a whole column apart in it. Each step opens another page, as the strided tests of [Rahman16,
+//! 5.2.3.4] do to close row buffers.
 
 use std::fmt;
 

@@ -8,10 +8,10 @@
 //! tests for word-oriented memories*, DATE 1998). So March C- at fidelity 10 takes 64 operations a line and not 100.
 //! **Why nothing is claimed for it.** [`crate::coverage`] computes from these very passes what they find.
 //!
-//! **Slow retention.** A cell that loses its value some 100 ms after a write is read sooner than that by a test that stays
-//! with its block. [`Plan::with_delayed_reads`] lets the block *rest* while the tester goes on with others: the first pass
-//! reads last after a rest, and the last pass, which exchanges 0 and 1, is followed by one more read after another.
-//! So each cell is seen to keep both values, for one read more.
+//! **Slow retention.** A cell that loses its value some 100 ms after a write is read sooner than that by a test that
+//! stays with its block. [`Plan::with_delayed_reads`] lets the block *rest* while the tester goes on with others: the
+//! first pass reads last after a rest, and the last pass, which exchanges 0 and 1, is followed by one more read after
+//! another. So each cell is seen to keep both values, for one read more.
 
 use std::fmt;
 use std::ops::Range;
@@ -102,8 +102,9 @@ impl Plan {
         Self { passes: whole.chain(further).collect(), test, fidelity, rests: Vec::new() }
     }
 
-    /// The same plan with rests: its last pass is in the last of its orders and followed by one more read, after a rest. If
-    /// there are several orders, the first pass also rests before its last read, and the last pass has 0 and 1 exchanged.
+    /// The same plan with rests: its last pass is in the last of its orders and followed by one more read, after a
+    /// rest. If there are several orders, the first pass also rests before its last read, and the last pass has 0 and 1
+    /// exchanged.
     #[must_use]
     pub fn with_delayed_reads(mut self) -> Self {
         let whole = self.passes.iter().rposition(|pass| pass.aim == Aim::BetweenLines).expect("a plan has an order");
@@ -138,7 +139,8 @@ impl Plan {
         stages
     }
 
-    /// The number of the stage after which the march tests are whole: all that may follow is one more read after a rest.
+    /// The number of the stage after which the march tests are whole: all that may follow is one more read after a
+    /// rest.
     #[must_use]
     pub fn tested_after(&self) -> usize {
         self.rests.len().saturating_sub(1)

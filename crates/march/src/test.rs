@@ -1,7 +1,7 @@
 //! What a march test is: elements, each a direction and the operations done on every cell before the next.
 //!
-//! The model is that of A. J. van de Goor, *Testing Semiconductor Memories*, 1991, chapter 4; a *cell* here is a 64-byte
-//! line, 0 stands for the background and 1 for its complement.
+//! The model is that of A. J. van de Goor, *Testing Semiconductor Memories*, 1991, chapter 4; a *cell* here is a
+//! 64-byte line, 0 stands for the background and 1 for its complement.
 
 use std::fmt;
 
@@ -98,7 +98,8 @@ impl MarchTest {
         Self { elements: elements.collect() }
     }
 
-    /// Puts a `Del` before the last element if that only reads, else [`Self::rest_and_read`]. Returns the place of the `Del`.
+    /// Puts a `Del` before the last element if that only reads, else [`Self::rest_and_read`]. Returns the place of the
+    /// `Del`.
     pub(crate) fn rest_before_last_read(&mut self) -> usize {
         let only_reads = |op: &Op| matches!(op, Op::Read(_));
         match self.elements.last() {

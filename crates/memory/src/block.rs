@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, FRAME_BYTES, Frame};
 
-/// The order, or rank, of a block: it has 2^order frames (000_fb6e5fb08980d1bc.txt, 4.1).
+/// The order, or rank, of a block: it has 2^order frames [Rahman16, 4.1].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Order(u8);
@@ -15,7 +15,8 @@ impl Order {
     /// One frame.
     pub const ZERO: Self = Self(0);
 
-    /// The largest that Linux keeps on its free lists: 1,024 frames, 4 MiB (`MAX_ORDER` in mmzone.h before 6.4, less one).
+    /// The largest that Linux keeps on its free lists: 1,024 frames, 4 MiB (`MAX_ORDER` in mmzone.h before 6.4, less
+    /// one).
     pub const MAX: Self = Self(10);
 
     /// How many there are.

@@ -3,7 +3,7 @@
 //! **Problem.** One corrected error means little: a particle hit a chip. Many in one place within a day mean that the
 //! place is about to fail. **Idea.** Count errors by frame and by region of 2 MiB in a window that slides with time,
 //! and name those with more than a threshold: what an error-triggered policy tests first and hardest
-//! (000_fb6e5fb08980d1bc.txt, 6.2). **Why regions.** A bad row or column of a chip shows as single errors in many
+//! [Rahman16, 6.2]. **Why regions.** A bad row or column of a chip shows as single errors in many
 //! frames that lie close together.
 //!
 //! Moments are kept to 1/256 of the window, so that a frame that reports errors without end takes no memory without

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 /// How thorough a test is: a fidelity f applies 2f patterns, f backgrounds and their complements
-/// (000_fb6e5fb08980d1bc.txt, 5.2.4.5, where it goes from 1 to 32).
+/// ([Rahman16, 5.2.4.5], where it goes from 1 to 32).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u32", into = "u32")]
 pub struct Fidelity(NonZeroU32);

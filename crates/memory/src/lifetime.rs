@@ -1,4 +1,4 @@
-//! How long a test of a frame stays good, and what a frame may become (000_fb6e5fb08980d1bc.txt, 3.2, figure 2).
+//! How long a test of a frame stays good, and what a frame may become [Rahman16, 3.2, fig. 2].
 //!
 //! **Problem.** A test says nothing about next week. **Idea.** A test has a lifetime; a frame that is used satisfies
 //! age + δ < lifetime, where δ is the time that it takes to act before the lifetime is over. **Why this way.** One type
@@ -47,8 +47,9 @@ impl TestLifetime {
         if delta.as_nanos() < lifetime.as_nanos() { Some(Self { lifetime, delta }) } else { None }
     }
 
-    /// The lifetime that the resources allow (3.2.2): α · (capacity / frame size) · utilisation · latency / resources, with
-    /// α ≥ 1, the utilisation of memory in 0 to 1, the latency of one frame's test, and the CPUs given to testing.
+    /// The lifetime that the resources allow [Rahman16, 3.2.2]: α · (capacity / frame size) · utilisation · latency /
+    /// resources, with α ≥ 1, the utilisation of memory in 0 to 1, the latency of one frame's test, and the CPUs given
+    /// to testing.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     pub fn affordable(alpha: f64, capacity: Bytes, utilisation: f64, latency: Duration, resources: f64) -> Duration {
@@ -96,15 +97,16 @@ pub enum FrameState {
     TestedFree,
     /// A program has it, with a good test.
     TestedUsed,
-    /// A program has it but cannot reach it: no mapping leads there until it is tested again. Not in the thesis, which
-    /// lets a late migration break the bound (4.1.2).
+    /// A program has it but cannot reach it: no mapping leads there until it is tested again. Not Rahman's, who
+    /// lets a late migration break the bound [Rahman16, 4.1.2].
     Locked,
     /// A test failed. For ever.
     Failed,
 }
 
 impl FrameState {
-    /// Whether the diagram has an arrow from this state to `next`. `UntestedFree` to `TestedUsed` is the demand transition.
+    /// Whether the diagram has an arrow from this state to `next`. `UntestedFree` to `TestedUsed` is the demand
+    /// transition.
     #[must_use]
     pub const fn may_become(self, next: Self) -> bool {
         use FrameState::{Failed, Locked, TestedFree, TestedUsed, UntestedFree};
@@ -146,7 +148,8 @@ mod tests {
         assert!(!table_1().is_fresh(Tested::at(seconds(6)), seconds(5)));
     }
 
-    /// 1 GB at 0.4 ms a frame takes "about 3 minutes" (4.2.1; the product is 105 s: the thesis' 3 minutes hold other costs).
+    /// 1 GB at 0.4 ms a frame takes "about 3 minutes" ([Rahman16, 4.2.1]; the product is 105 s: Rahman's 3 minutes hold
+    /// other costs).
     #[test]
     fn the_affordable_lifetime_of_table_1_is_the_time_to_test_all_memory_once() {
         let lifetime = TestLifetime::affordable(1.0, Bytes::from_mib(1024), 1.0, Duration::from_micros(400), 1.0);

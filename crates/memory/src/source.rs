@@ -1,10 +1,10 @@
-//! What stands between the diagnostic and the memory that it tests (000_fb6e5fb08980d1bc.txt, 5.2 and A.1).
+//! What stands between the diagnostic and the memory that it tests [Rahman16, 5.2 and A.1].
 //!
-//! **Problem.** Frames to test come from a simulated allocator, from this machine's free memory, from the heap of a guarded
-//! process; what decides when and how they are tested should not know. **Idea.** A [`FrameSource`] has free lists with
-//! counters of what was asked of them; the controller reads the counters, takes blocks, has a [`TestBench`] test them, and
-//! gives them back with a [`Verdict`]. **Why this way.** The kernel interface of the thesis is these few calls; who can make
-//! them gets every policy.
+//! **Problem.** Frames to test come from a simulated allocator, from this machine's free memory, from the heap of a
+//! guarded process; what decides when and how they are tested should not know. **Idea.** A [`FrameSource`] has free
+//! lists with counters of what was asked of them; the controller reads the counters, takes blocks, has a [`TestBench`]
+//! test them, and gives them back with a [`Verdict`]. **Why this way.** Rahman's kernel interface is these few calls;
+//! who can make them gets every policy.
 
 use std::ops::{Add, Sub};
 
@@ -21,7 +21,7 @@ pub struct FreeList {
     pub order: Order,
 }
 
-/// What was asked of a free list since its source began, in blocks (A.1.3).
+/// What was asked of a free list since its source began, in blocks [Rahman16, A.1.3].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Demand {
     /// Blocks allocated whose test was good.
@@ -30,7 +30,7 @@ pub struct Demand {
     pub allocated_untested: u64,
     /// Blocks returned while their test was still good.
     pub returned_fresh: u64,
-    /// Blocks returned whose test had expired, or was expired on purpose (5.2.3.2).
+    /// Blocks returned whose test had expired, or was expired on purpose [Rahman16, 5.2.3.2].
     pub returned_expired: u64,
 }
 
@@ -69,7 +69,7 @@ impl Sub for Demand {
     }
 }
 
-/// How to test until the next decision: the thesis' *testconfig* (5.2.1).
+/// How to test until the next decision: Rahman's *testconfig* [Rahman16, 5.2.1].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestConfig {
     /// How thoroughly.
@@ -115,11 +115,13 @@ pub trait FrameSource {
     /// Gives a block back. Its good frames count as tested at `now`; its bad ones are never handed out again.
     fn give_back(&mut self, block: Self::Block, verdict: Verdict, now: Timestamp);
 
-    /// Does what keeps age + δ < lifetime for every frame in use until `until`: moves what is in a frame whose test ends by
-    /// then to a frame that is fresh until later, or tests it in place. Says what it did since it was last called.
+    /// Does what keeps age + δ < lifetime for every frame in use until `until`: moves what is in a frame whose test
+    /// ends by then to a frame that is fresh until later, or tests it in place. Says what it did since it was last
+    /// called.
     fn renew(&mut self, now: Timestamp, until: Timestamp) -> Renewed;
 
-    /// Takes blocks with these frames first, until told otherwise: what is known to err is tested before the rest (6.2).
+    /// Takes blocks with these frames first, until told otherwise: what is known to err is tested before the rest
+    /// [Rahman16, 6.2].
     fn prefer(&mut self, frames: &[FrameRange]);
 
     /// Counts every frame as never tested: the clock went back, so no age is known.
@@ -170,7 +172,7 @@ impl<S: FrameSource + ?Sized> FrameSource for Box<S> {
     }
 }
 
-/// What was done for the frames in use whose test was about to expire (4.1.2).
+/// What was done for the frames in use whose test was about to expire [Rahman16, 4.1.2].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Renewed {
     /// Moved to a frame that was tested ahead.

@@ -1,8 +1,8 @@
 //! The compiler of the MPI that a program is started with.
 //!
-//! **Problem.** A machine has several MPI libraries, and what is built for one does not run with another. **Idea.** The launcher and the
-//! compiler of a library are named alike: `mpirun.mpich` and `mpicc.mpich`, and lie beside each other. **Why this way.** It needs no
-//! knowledge of any library; where it fails, the compiler is named by hand.
+//! **Problem.** A machine has several MPI libraries, and what is built for one does not run with another. **Idea.** The
+//! launcher and the compiler of a library are named alike: `mpirun.mpich` and `mpicc.mpich`, and lie beside each other.
+//! **Why this way.** It needs no knowledge of any library; where it fails, the compiler is named by hand.
 
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
@@ -22,7 +22,8 @@ const COMPILER: &str = "mpicc";
 pub struct Compiler(OsString);
 
 impl Compiler {
-    /// The compiler that was named, or that of the library whose launcher is in this command line, or whatever `mpicc` is.
+    /// The compiler that was named, or that of the library whose launcher is in this command line, or whatever `mpicc`
+    /// is.
     ///
     /// # Errors
     /// [`Error::NoCompiler`] if it cannot be run.

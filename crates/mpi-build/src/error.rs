@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 /// Why nothing was built. Each message is one line and says what to do.
 #[derive(Debug, displaydoc::Display, thiserror::Error)]
 pub enum Error {
-    /// there is no {0:?}: install the development files of the program's MPI (libopenmpi-dev, libmpich-dev), or name its compiler by --mpicc
+    /// there is no {0:?}: install the development files of the program's MPI (libopenmpi-dev, libmpich-dev), or name
+    /// its compiler by --mpicc
     NoCompiler(OsString),
     /// {name:?} cannot build {what}: {why}
     Compiler {

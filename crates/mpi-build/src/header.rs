@@ -1,9 +1,9 @@
 //! The functions that a preprocessed C header declares, such as `mpi.h`.
 //!
-//! **Problem.** Wrappers need the names and types of arguments, which each MPI declares in its own words. **Idea.** Not a parser of C:
-//! after the preprocessor, a declaration of MPI's is a result, a name that begins with `MPI_`, and a list of parameters in parentheses;
-//! all else is passed over. **Why this way.** It reads every `mpi.h` that was seen without a C front end, and the C compiler checks what
-//! is made of it.
+//! **Problem.** Wrappers need the names and types of arguments, which each MPI declares in its own words. **Idea.** Not
+//! a parser of C: after the preprocessor, a declaration of MPI's is a result, a name that begins with `MPI_`, and a
+//! list of parameters in parentheses; all else is passed over. **Why this way.** It reads every `mpi.h` that was seen
+//! without a C front end, and the C compiler checks what is made of it.
 
 /// A function as a header declares it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,11 +1,13 @@
 //! The wrappers around MPI's functions, generated from the `mpi.h` at hand.
 //!
-//! **Problem.** MPI has 400 functions, declared by each library in its own words, and each has two entries, for C and for Fortran.
-//! **Idea.** What is recorded of a call is written by hand (`mpi/trace/calls.h`: `after_Send` of `MPI_Send`); all that is the
-//! same for every function is made of its declaration: hand the call on, then tell `after_Send` the arguments that it asks for, by
-//! their names. **Why this way.** The C compiler checks what comes out against the very `mpi.h` that the program was built with.
+//! **Problem.** MPI has 400 functions, declared by each library in its own words, and each has two entries, for C and
+//! for Fortran. **Idea.** What is recorded of a call is written by hand (`mpi/trace/calls.h`: `after_Send` of
+//! `MPI_Send`); all that is the same for every function is made of its declaration: hand the call on, then tell
+//! `after_Send` the arguments that it asks for, by their names. **Why this way.** The C compiler checks what comes out
+//! against the very `mpi.h` that the program was built with.
 //!
-//! Functions that talk to other ranks and that nobody records are named when they are first called; all others stay untouched.
+//! Functions that talk to other ranks and that nobody records are named when they are first called; all others stay
+//! untouched.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -76,7 +78,8 @@ const HANDLES: [(&str, &str); 5] = [
     ("MPI_Request", "PMPI_Request_f2c"),
 ];
 
-/// The wrappers of all functions of a preprocessed `mpi.h`, of which `calls` (the text of `calls.h`) says which are recorded.
+/// The wrappers of all functions of a preprocessed `mpi.h`, of which `calls` (the text of `calls.h`) says which are
+/// recorded.
 pub fn generate(header: &str, calls: &str) -> String {
     let mut out =
         String::from("/* Generated from mpi.h by rampart. */\n#include \"calls.h\"\n#include \"fortran.h\"\n");
@@ -200,7 +203,8 @@ fn in_c_again(out: &mut String, parameter: &Parameter) -> String {
     if kind == "int" { format!("*{name}") } else { name.clone() }
 }
 
-/// Names the function when it is first called. Fortran's texts have lengths that mpi.h does not show: such are left alone.
+/// Names the function when it is first called. Fortran's texts have lengths that mpi.h does not show: such are left
+/// alone.
 fn other(out: &mut String, name: &str, parameters: &[Parameter]) {
     let declared = listed(parameters.iter().map(|one| one.declared.as_str()));
     let tell = format!(

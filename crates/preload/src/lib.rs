@@ -1,11 +1,11 @@
 //! A library to preload: an unmodified program's whole heap in one range of addresses that Rampart owns.
 //!
-//! **Problem.** The page guard verifies each page of a heap before the program uses it (002_55d5eb8104b64c01.txt,
-//! chapter 4). For that it must know where the heap is, own the mapping, and hear of pages that are no longer needed;
-//! and nothing of the guard itself may be there. **Idea.** `LD_PRELOAD` puts the C library's allocation functions of
-//! this library before those of glibc. They are jemalloc's, with arenas whose memory comes from a [`Ground`]: one
-//! range, opened and forgotten page by page through us. **Why this way.** No change to the program, no kernel module,
-//! and an allocator that people have tuned for twenty years.
+//! **Problem.** The page guard verifies each page of a heap before the program uses it [Fiala15, ch. 4]. For that it
+//! must know where the heap is, own the mapping, and hear of pages that are no longer needed; and nothing of the guard
+//! itself may be there. **Idea.** `LD_PRELOAD` puts the C library's allocation functions of this library before those
+//! of glibc. They are jemalloc's, with arenas whose memory comes from a [`Ground`]: one range, opened and forgotten
+//! page by page through us. **Why this way.** No change to the program, no kernel module, and an allocator that people
+//! have tuned for twenty years.
 //!
 //! The rooms of this crate, from top to bottom; imports run down only:
 //!
@@ -33,9 +33,10 @@
 //!
 //! # What a program sees
 //! `malloc` and its family behave as glibc's. `fork`: jemalloc's own handlers hold its locks, and the child has a heap
-//! of its own, at the same addresses; other ways to make one stand in `interposed::fork`. `vfork`: nothing of ours runs in the child before it executes another program.
-//! `exec`: the new program is preloaded too, as long as `LD_PRELOAD` stays in its environment. The loader ignores that
-//! for programs that run with another's privileges (setuid, file capabilities; ld.so(8), "secure-execution mode").
+//! of its own, at the same addresses; other ways to make one stand in `interposed::fork`. `vfork`: nothing of ours runs
+//! in the child before it executes another program. `exec`: the new program is preloaded too, as long as `LD_PRELOAD`
+//! stays in its environment. The loader ignores that for programs that run with another's privileges (setuid, file
+//! capabilities; ld.so(8), "secure-execution mode").
 //!
 //! | variable | what it says |
 //! |---|---|
@@ -44,9 +45,10 @@
 //! | `RAMPART_GUARD_REPORT` | a file to which each process adds a line of JSON at its end |
 //!
 //! # What never is
-//! Stacks and thread control blocks are not in the range, nor mappings that a program makes itself unless they are to be
-//! guarded too, and neither is the heap of a program that is linked statically or brings an allocator of its own under other names. There is no thread-local
-//! variable of ours in the path of `malloc`, and no lookup of another `malloc`: nothing here can call itself.
+//! Stacks and thread control blocks are not in the range, nor mappings that a program makes itself unless they are to
+//! be guarded too, and neither is the heap of a program that is linked statically or brings an allocator of its own
+//! under other names. There is no thread-local variable of ours in the path of `malloc`, and no lookup of another
+//! `malloc`: nothing here can call itself.
 //!
 //! Libraries: `tikv-jemalloc-sys` (jemalloc 5.3, kept by the TiKV project; see above), `libc` (fork handlers, `errno`,
 //! and the thread's name, which are the C library's), `rustix` (system calls that leave `errno` alone), `displaydoc`

@@ -5,7 +5,8 @@
 use rustix::fd::AsFd;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 
-/// Writes to standard error, without the standard library's locks; a closed one is no reason to fail. In a thread of the program.
+/// Writes to standard error, without the standard library's locks; a closed one is no reason to fail. In a thread of
+/// the program.
 pub fn say(text: &str) {
     let _ = rustix::io::write(rustix::stdio::stderr(), text.as_bytes());
 }

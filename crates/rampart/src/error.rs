@@ -16,7 +16,8 @@ pub enum Error {
     Store(#[from] rampart_store::Error),
     /// {0}
     Diagnostic(#[from] rampart_diagnostic::Error),
-    /// frames cannot be tested here: reads of their tests come from a cache ({0}): give --test none, and no option that needs tests
+    /// frames cannot be tested here: reads of their tests come from a cache ({0}): give --test none, and no option that
+    /// needs tests
     NoTestOfFrames(rampart_march::execute::honesty::NoneBypasses),
     /// cannot catch Ctrl-C: {0}
     Signal(#[source] io::Error),
@@ -70,8 +71,8 @@ pub enum Error {
     Knobs(#[from] rampart_guard::knobs::KnobsError),
     /// --on-error is stop, continue, or checkpoint-command and a command
     Uncorrectable,
-    /// librampart_preload.so is not beside this program: build it (`cargo build --release -p rampart-preload`), or say where it
-    /// is by RAMPART_GUARD_LIBRARY
+    /// librampart_preload.so is not beside this program: build it (`cargo build --release -p rampart-preload`), or say
+    /// where it is by RAMPART_GUARD_LIBRARY
     NoGuardLibrary,
     /// {0}
     NoEngine(#[from] rampart_guard::engine_choice::NoEngine),
@@ -116,7 +117,8 @@ pub enum Error {
         #[source]
         cause: io::Error,
     },
-    /// nothing was recorded: the program never called MPI_Init, or its MPI is not that of {0:?}: name its compiler by --mpicc
+    /// nothing was recorded: the program never called MPI_Init, or its MPI is not that of {0:?}: name its compiler by
+    /// --mpicc
     NothingTraced(std::ffi::OsString),
     /// {0}
     Scale(#[from] rampart_scale::Error),

@@ -1,16 +1,17 @@
 //! `rampart`, the one binary. It parses, wires and shows; it decides nothing.
 //!
-//! Exit codes: 0 all is well, 1 the command found what it looks for (bad frames), 2 it could not do what was asked. Bad input
-//! gets one line on standard error that says what to do.
+//! Exit codes: 0 all is well, 1 the command found what it looks for (bad frames), 2 it could not do what was asked. Bad
+//! input gets one line on standard error that says what to do.
 //!
-//! Libraries: `clap` (arguments), `humantime` (durations), `indicatif` (progress on a terminal, silence in a pipe), `jiff`
-//! (dates), `plotters` (drawings), `tempfile` (what guards leave behind), `prometheus-client` and `tiny_http` (metrics), `serde_json`, `signal-hook` (Ctrl-C as a
-//! flag), `toml` (the configuration), `displaydoc` and `thiserror` (errors).
+//! Libraries: `clap` (arguments), `humantime` (durations), `indicatif` (progress on a terminal, silence in a pipe),
+//! `jiff` (dates), `plotters` (drawings), `tempfile` (what guards leave behind), `prometheus-client` and `tiny_http`
+//! (metrics), `serde_json`, `signal-hook` (Ctrl-C as a flag), `toml` (the configuration), `displaydoc` and `thiserror`
+//! (errors).
 
 #![forbid(unsafe_code)]
 
-/// As the standard library's, but where standard error is closed or full nothing is said: a panic would leave the folder of the guards
-/// behind, and change how a program under guard ends.
+/// As the standard library's, but where standard error is closed or full nothing is said: a panic would leave the
+/// folder of the guards behind, and change how a program under guard ends.
 macro_rules! eprintln {
     ($($said:tt)*) => { $crate::output::text::complain(format_args!($($said)*)) };
 }

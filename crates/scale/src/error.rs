@@ -109,7 +109,8 @@ pub enum Error {
         /// Its tag.
         tag: u32,
     },
-    /// errors that take {each} each, one every {apart}, leave no time for a program: let them be dropped, or make them rarer
+    /// errors that take {each} each, one every {apart}, leave no time for a program: let them be dropped, or make them
+    /// rarer
     NoTimeLeft {
         /// What one takes, on average.
         each: Time,

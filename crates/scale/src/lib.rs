@@ -1,9 +1,10 @@
-//! What memory errors cost at scale: a simulator of message-passing programs on nodes whose CPUs are taken away now and then.
+//! What memory errors cost at scale: a simulator of message-passing programs on nodes whose CPUs are taken away now and
+//! then.
 //!
-//! **Problem.** A corrected error takes a node's CPU for microseconds or for a second; what that costs a program on 16,384 nodes
-//! depends on who waits for whom (004_c4a115d9f0ebac82.txt, III-C). **Idea.** Each rank follows a schedule of computing, sending
-//! and receiving; a discrete-event simulation under the LogGOPS model says when each is done. **Why this way.** It is the
-//! paper's own tool chain (LogGOPSim), so that its figures can be repeated.
+//! **Problem.** A corrected error takes a node's CPU for microseconds or for a second; what that costs a program on
+//! 16,384 nodes depends on who waits for whom [Ferreira21, III-C]. **Idea.** Each rank follows a schedule of computing,
+//! sending and receiving; a discrete-event simulation under the LogGOPS model says when each is done. **Why this way.**
+//! It is the model of their own tool chain (LogGOPSim), so that their figures can be repeated.
 //!
 //! A room names only rooms below it:
 //!
@@ -18,7 +19,8 @@
 //! | [`error`] | why there is no answer |
 //! | [`time`] | simulated time and prices per byte, exact |
 //!
-//! Libraries: `displaydoc` and `thiserror` (an error's doc comment is its message), `libm` (a logarithm that is the same on every machine).
+//! Libraries: `displaydoc` and `thiserror` (an error's doc comment is its message), `libm` (a logarithm that is the
+//! same on every machine).
 
 #![forbid(unsafe_code)]
 

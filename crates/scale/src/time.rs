@@ -1,9 +1,9 @@
 //! Simulated time, and what a byte costs.
 //!
-//! **Problem.** A byte at 25 GB/s takes 40 ps, so whole nanoseconds cannot say it; floating point would make a result depend on
-//! the order of additions. **Idea.** Time is a whole number of picoseconds; a price per byte is a whole number of attoseconds,
-//! multiplied exactly and rounded once a message. **Why this way.** 2^64 ps are 213 days, more than any run, and a sum is the
-//! same in any order.
+//! **Problem.** A byte at 25 GB/s takes 40 ps, so whole nanoseconds cannot say it; floating point would make a result
+//! depend on the order of additions. **Idea.** Time is a whole number of picoseconds; a price per byte is a whole
+//! number of attoseconds, multiplied exactly and rounded once a message. **Why this way.** 2^64 ps are 213 days, more
+//! than any run, and a sum is the same in any order.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,8 +15,8 @@ pub struct Time(u64);
 impl Time {
     /// The start.
     pub const ZERO: Self = Self(0);
-    /// The last moment there is. It stands for all that lies beyond, too: what would happen then never does, and a run that comes to it
-    /// ends in an error.
+    /// The last moment there is. It stands for all that lies beyond, too: what would happen then never does, and a run
+    /// that comes to it ends in an error.
     pub const MAX: Self = Self(u64::MAX);
 
     /// So many picoseconds.
@@ -25,7 +25,8 @@ impl Time {
         Self(picos)
     }
 
-    /// So many nanoseconds; [`Time::MAX`] above 2^64 ps. What a file or a user says goes through [`Self::checked_nanos`].
+    /// So many nanoseconds; [`Time::MAX`] above 2^64 ps. What a file or a user says goes through
+    /// [`Self::checked_nanos`].
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos.saturating_mul(1000))

@@ -1,12 +1,13 @@
 //! What things cost, and how testers and programs slow each other.
 //!
-//! **Why a model.** The thesis' machines and programs cannot be had. Each number below has a source or a derivation; those
-//! that rest on a result of the thesis are named as *calibrated*, and nothing else is fitted to one.
+//! **Why a model.** Rahman's machines and programs cannot be had. Each number below has a source or a derivation; those
+//! that rest on a result of Rahman's are named as *calibrated*, and nothing else is fitted to one.
 //!
-//! **Memory.** A channel serves lines one after the other, each for the time that its transfer takes. At utilization U a line
-//! waits U / (2 (1 − U)) transfers for those before it (Pollaczek and Khinchine, for constant service times); an access, which
-//! takes the latency of memory alone, so takes 1 + U / (2 (1 − U)) · transfer / latency times as long. A program that spends
-//! the share m of its time on memory alone runs 1 − m + m times that as long; a tester, whose time is all memory, that.
+//! **Memory.** A channel serves lines one after the other, each for the time that its transfer takes. At utilization U
+//! a line waits U / (2 (1 − U)) transfers for those before it (Pollaczek and Khinchine, for constant service times); an
+//! access, which takes the latency of memory alone, so takes 1 + U / (2 (1 − U)) · transfer / latency times as long. A
+//! program that spends the share m of its time on memory alone runs 1 − m + m times that as long; a tester, whose time
+//! is all memory, that.
 //!
 //! **CPUs.** Runnable programs and testers that have work share the cores evenly, each at most one.
 
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use rampart_memory::Fidelity;
 
-/// How a tester reaches the DRAM (000_fb6e5fb08980d1bc.txt, 5.2.3.4).
+/// How a tester reaches the DRAM [Rahman16, 5.2.3.4].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Word by word, past the caches.
@@ -46,11 +47,12 @@ pub struct Costs {
     pub page_fault: Duration,
     /// Copying a page, fixing its entry in the page table and the other cores' TLBs.
     pub migration: Duration,
-    /// How likely a program touches a page while it is moved, and waits (4.2.2 says that it is probable where much is in use):
-    /// an assumption, the same for both machines.
+    /// How likely a program touches a page while it is moved, and waits ([Rahman16, 4.2.2] says that it is probable
+    /// where much is in use): an assumption, the same for both machines.
     pub touched: f64,
-    /// What a core that runs a program loses when a tester unmaps a frame: each is mapped for its test alone (A.2.2), and
-    /// before Linux 2.6.28 `vunmap` interrupted all cores and emptied their TLBs; since then it waits until that pays.
+    /// What a core that runs a program loses when a tester unmaps a frame: each is mapped for its test alone [Rahman16,
+    /// A.2.2], and before Linux 2.6.28 `vunmap` interrupted all cores and emptied their TLBs; since then it waits until
+    /// that pays.
     pub unmapping: Duration,
     /// A call of a handler that takes blocks, while allocation waits for its lock or the program for its core.
     pub handler: Duration,
@@ -63,15 +65,15 @@ impl Costs {
     ///
     /// | number | from |
     /// |---|---|
-    /// | direct test 0.4 ms | table 1 of the thesis |
+    /// | direct test 0.4 ms | [Rahman16, tab. 1] |
     /// | its bytes | MATS, 4n: 512 words × 4 accesses, a line of 64 B each |
-    /// | indirect test | 4 passes over 4 KiB at a third of the bandwidth, one core; not used in chapter 4 |
+    /// | indirect test | 4 passes over 4 KiB at a third of the bandwidth, one core; not used in [Rahman16, ch. 4] |
     /// | 4.3 GB/s | one channel of DDR2-533 |
-    /// | latency 195 ns | the direct test's, an access of which opens and closes its row (4.2.1) |
+    /// | latency 195 ns | the direct test's, an access of which opens and closes its row [Rahman16, 4.2.1] |
     /// | page fault 1 µs | `lmbench` of the time |
     /// | migration 15 µs | 4 KiB at 1 GB/s, and an interrupt to the other core |
     /// | unmapping 2.3 µs | an interrupt, as a page fault; 64 entries of the TLB walked again, two reads of 10 ns in the second cache each |
-    /// | handler 100 µs + 0.5 µs | a timer, and a list entry or two missed in the cache for each block that is taken; one that is passed over, figure 7, a latency |
+    /// | handler 100 µs + 0.5 µs | a timer, and a list entry or two missed in the cache for each block that is taken; one that is passed over, [Rahman16, fig. 7], a latency |
     #[must_use]
     pub const fn pentium_d() -> Self {
         Self {
@@ -98,7 +100,7 @@ impl Costs {
     /// |---|---|
     /// | direct test 160 µs | 512 words × 4 accesses at 80 ns, the latency of local memory |
     /// | indirect test 5.5 µs | 4 passes over 4 KiB at 3 GB/s, what a core writes and flushes |
-    /// | remote 1.6 | 130 ns against 80 ns; figure 25 of the thesis is a picture of another machine |
+    /// | remote 1.6 | 130 ns against 80 ns; [Rahman16, fig. 25] is a picture of another machine |
     /// | 34 GB/s | four fifths of 4 × 10.7 GB/s |
     /// | latency 80 ns | as above |
     /// | unmapping nothing | Linux 3.1.7 |

@@ -1,9 +1,10 @@
 //! Which frames expire next.
 //!
 //! **Problem.** Each allocation sets a deadline, and every δ all that is due must be found among millions of frames.
-//! **Idea.** A bucket for each stretch of time; a deadline is appended to its bucket, and what is due is read off the oldest
-//! buckets. An entry is never removed when its frame is freed: who reads it looks whether it still holds. **Why this way.**
-//! Both are constant time, where a heap or an ordered set would cost a cache miss a level at each allocation.
+//! **Idea.** A bucket for each stretch of time; a deadline is appended to its bucket, and what is due is read off the
+//! oldest buckets. An entry is never removed when its frame is freed: who reads it looks whether it still holds. **Why
+//! this way.** Both are constant time, where a heap or an ordered set would cost a cache miss a level at each
+//! allocation.
 
 use std::collections::VecDeque;
 
@@ -68,8 +69,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The slow twin: a list that is searched. Nothing due is missed, nothing comes twice, and what comes early is early by
-        /// less than a bucket.
+        /// The slow twin: a list that is searched. Nothing due is missed, nothing comes twice, and what comes early is
+        /// early by less than a bucket.
         #[test]
         fn all_that_is_due_comes_once_and_no_bucket_too_early(
             width in 1_u64..50, steps in proptest::collection::vec((0_u64..400, 0_u64..20), 1..100),

@@ -1,8 +1,8 @@
 //! When frames were last tested, kept so that a restart need not learn it again.
 //!
-//! **Problem.** There are as many ages as frames. **Idea.** Frames that follow each other were tested together, so a row is
-//! a run of them; and the rows are replaced all at once, now and then. **Why not more.** An age that is lost costs a test
-//! that was not needed: what a damaged store said of ages is not taken over.
+//! **Problem.** There are as many ages as frames. **Idea.** Frames that follow each other were tested together, so a
+//! row is a run of them; and the rows are replaced all at once, now and then. **Why not more.** An age that is lost
+//! costs a test that was not needed: what a damaged store said of ages is not taken over.
 
 use rampart_memory::{Frame, FrameRange, Timestamp};
 use rusqlite::{Connection, Row, params};

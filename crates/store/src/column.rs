@@ -8,8 +8,8 @@ use serde::de::DeserializeOwned;
 #[derive(Clone, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
 pub struct Malformed(pub(crate) &'static str, pub(crate) String);
 
-/// SQLite's integers have 63 bits and a sign. So do all counts, sizes and moments in nature (8 EiB, the year 294,000); one
-/// that does not is kept as the largest that does.
+/// SQLite's integers have 63 bits and a sign. So do all counts, sizes and moments in nature (8 EiB, the year 294,000);
+/// one that does not is kept as the largest that does.
 pub(crate) fn integer(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }

@@ -1,10 +1,10 @@
 //! What becomes of a damaged store.
 //!
-//! **Problem.** The machine that runs Rampart is one whose memory may be bad: files rot. A damaged store may still hold the
-//! only trace of a bad frame. **Idea.** A new store is built beside the damaged one from every row that can still be read,
-//! then takes its place; the damaged file keeps its bytes under another name, for ever. **Why in this order.** Up to
-//! the last step the store's name still leads to the damaged file, so that a crash, or a full disk, at any instant leaves
-//! all as it was or a copy too many.
+//! **Problem.** The machine that runs Rampart is one whose memory may be bad: files rot. A damaged store may still hold
+//! the only trace of a bad frame. **Idea.** A new store is built beside the damaged one from every row that can still
+//! be read, then takes its place; the damaged file keeps its bytes under another name, for ever. **Why in this order.**
+//! Up to the last step the store's name still leads to the damaged file, so that a crash, or a full disk, at any
+//! instant leaves all as it was or a copy too many.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -46,7 +46,8 @@ pub(crate) fn replace(path: &Path, why: String, now: Timestamp) -> Result<SetAsi
         present(fs::remove_file(beside(&fresh, suffix))).at(path)?;
     }
     let (salvaged, unreadable) = rebuild(path, &fresh)?;
-    // Where a file can have no second name, there is an instant without a store; the next start would make an empty one.
+    // Where a file can have no second name, there is an instant without a store; the next start would make an empty
+    // one.
     fs::hard_link(path, &aside).or_else(|_| fs::rename(path, &aside)).at(path)?;
     fs::rename(&fresh, path).at(path)?;
     sync(path.parent().expect("a file lies in a folder")).at(path)?;

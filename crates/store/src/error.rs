@@ -1,7 +1,7 @@
 //! What can go wrong with a store, each said once, with what to do.
 //!
-//! **Problem.** "Disk full" must never be taken for "damaged": the one keeps facts in memory, the other replaces the file.
-//! **Idea.** SQLite's result codes are sorted here and nowhere else.
+//! **Problem.** "Disk full" must never be taken for "damaged": the one keeps facts in memory, the other replaces the
+//! file. **Idea.** SQLite's result codes are sorted here and nowhere else.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,8 @@ pub enum Error {
     NotAFile(PathBuf),
     /// the store {0} cannot be written ({1}): make it and its folder writable, or name another file
     Unwritable(PathBuf, String),
-    /// the store {0} has schema {1} of a newer Rampart, this one knows up to {2}: use the newer one, or name another file
+    /// the store {0} has schema {1} of a newer Rampart, this one knows up to {2}: use the newer one, or name another
+    /// file
     Newer(PathBuf, usize, usize),
     /// {0} is no store of Rampart, or too damaged to tell: move it away, or name another file
     Foreign(PathBuf),
@@ -35,8 +36,8 @@ pub enum Error {
     Moved(PathBuf),
     /// the store {0} cannot be read or written ({1}): check the disk it is on
     Failed(PathBuf, String),
-    /// the last change of the store {0} was cut off, and to finish it a copy is needed ({1}): make the store writable, or set
-    /// TMPDIR to a folder that is
+    /// the last change of the store {0} was cut off, and to finish it a copy is needed ({1}): make the store writable,
+    /// or set TMPDIR to a folder that is
     Unfinished(PathBuf, String),
     /// rasdaemon's database {0} cannot be read ({1}): run `rasdaemon --record`, and let this user read the file
     Rasdaemon(PathBuf, String),
@@ -92,8 +93,8 @@ impl<T> At<T> for Result<T, Malformed> {
     }
 }
 
-/// Result codes: <https://sqlite.org/rescode.html>. CORRUPT and NOTADB say that the file's content is wrong. So does ERROR,
-/// as our statements fit our tables; and a value that is not of the type asked for. No other code does.
+/// Result codes: <https://sqlite.org/rescode.html>. CORRUPT and NOTADB say that the file's content is wrong. So does
+/// ERROR, as our statements fit our tables; and a value that is not of the type asked for. No other code does.
 fn of_sqlite(path: &Path, source: &rusqlite::Error) -> Error {
     use rusqlite::Error as Sqlite;
     let why = source.to_string();

@@ -1,8 +1,9 @@
 //! Tests: what ran, when, and how it ended.
 //!
-//! A test is written down when it begins, and again when it ends; one that has a beginning and no end was interrupted, or
-//! still runs. Its number is the moment of its beginning, or the next that is free: so tests sort by age, and a number is
-//! not given out twice even if the row that bore it was lost to damage, while sightings that bear it were not.
+//! A test is written down when it begins, and again when it ends; one that has a beginning and no end was interrupted,
+//! or still runs. Its number is the moment of its beginning, or the next that is free: so tests sort by age, and a
+//! number is not given out twice even if the row that bore it was lost to damage, while sightings that bear it were
+//! not.
 
 use std::fmt;
 

@@ -1,9 +1,9 @@
 //! Keeping the facts of a running test, whatever the disk does.
 //!
-//! **Problem.** A test must not stop, nor lose what it found, because a disk is full. **Idea.** What cannot be written waits
-//! in memory, the newest value for each frame, and is tried again with every later fact. **Why the newest fact first and
-//! alone.** While the disk is full each call costs one small failed transaction, however much waits; the first that gets
-//! through shows that the rest will.
+//! **Problem.** A test must not stop, nor lose what it found, because a disk is full. **Idea.** What cannot be written
+//! waits in memory, the newest value for each frame, and is tried again with every later fact. **Why the newest fact
+//! first and alone.** While the disk is full each call costs one small failed transaction, however much waits; the
+//! first that gets through shows that the rest will.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -62,8 +62,8 @@ impl Keeper {
         (keeper, kept)
     }
 
-    /// Keeps what this test saw of a frame, all of it from its beginning on and nothing else. `now` names a damaged store
-    /// that must be set aside.
+    /// Keeps what this test saw of a frame, all of it from its beginning on and nothing else. `now` names a damaged
+    /// store that must be set aside.
     pub fn keep(&mut self, origin: Origin, failed: &FailedFrame, now: Timestamp) -> Kept {
         self.keep_all([(origin, failed)], now)
     }
@@ -143,8 +143,8 @@ impl Keeper {
         Ok(())
     }
 
-    /// Hands out the store once it has the test's beginning. A store that turns out damaged or gone is given up; the next
-    /// call opens its successor.
+    /// Hands out the store once it has the test's beginning. A store that turns out damaged or gone is given up; the
+    /// next call opens its successor.
     fn with_store(
         &mut self,
         now: Timestamp,

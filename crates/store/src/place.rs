@@ -1,9 +1,9 @@
 //! Where the store lies on the disk, and who may replace it.
 //!
-//! **Problem.** A damaged file is replaced under the feet of other processes that have it open. **Idea.** Each process holds
-//! a shared lock on a file beside the store as long as it has the store open; who replaces the store holds it alone.
-//! **Why a file of its own.** A lock must not lie on the file that is replaced, and closing a second handle of the store
-//! would drop SQLite's own locks (<https://sqlite.org/howtocorrupt.html>, 2.2).
+//! **Problem.** A damaged file is replaced under the feet of other processes that have it open. **Idea.** Each process
+//! holds a shared lock on a file beside the store as long as it has the store open; who replaces the store holds it
+//! alone. **Why a file of its own.** A lock must not lie on the file that is replaced, and closing a second handle of
+//! the store would drop SQLite's own locks (<https://sqlite.org/howtocorrupt.html>, 2.2).
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
@@ -41,8 +41,8 @@ pub(crate) fn beside(path: &Path, suffix: impl AsRef<OsStr>) -> PathBuf {
     name.into()
 }
 
-/// Makes the folders of a store. Returns its path, absolute, as SQLite takes a relative one that starts with `file:` for a
-/// URI; and without links, so that a replacement replaces the file and not a link to it.
+/// Makes the folders of a store. Returns its path, absolute, as SQLite takes a relative one that starts with `file:`
+/// for a URI; and without links, so that a replacement replaces the file and not a link to it.
 pub(crate) fn prepare(path: &Path) -> Result<PathBuf, Error> {
     let path = std::path::absolute(path).at(path)?;
     if let Some(folder) = path.parent() {

@@ -1,10 +1,10 @@
 //! Reading a store that cannot be written: early at boot its file system is read-only, and other users have no rights.
 //!
-//! **Problem.** SQLite needs to write even to read, if the last change was cut off: its journal, or its write-ahead log,
-//! must go into the file first. To leave that out would read half a change, or lose the last facts in silence.
-//! **Idea.** Three ways, each tried if the one before cannot be: read the file where it lies; read it as one that nobody
-//! changes, if no change lies beside it; finish the change in a private copy, and read that. **Why the copy last.** Only
-//! where the file lies do SQLite's locks keep a reader from another process' half a change.
+//! **Problem.** SQLite needs to write even to read, if the last change was cut off: its journal, or its write-ahead
+//! log, must go into the file first. To leave that out would read half a change, or lose the last facts in silence.
+//! **Idea.** Three ways, each tried if the one before cannot be: read the file where it lies; read it as one that
+//! nobody changes, if no change lies beside it; finish the change in a private copy, and read that. **Why the copy
+//! last.** Only where the file lies do SQLite's locks keep a reader from another process' half a change.
 
 use std::fs::{self, DirBuilder};
 use std::io;

@@ -1,10 +1,10 @@
 //! The tables, how they came to be, and whether a file holds them whole.
 //!
-//! **Problem.** A file may be new, ours, ours from an older or a newer version, another program's, or damaged; each wants
-//! another answer. **Idea.** The file says whose it is (`application_id`) and how many migrations it has seen
+//! **Problem.** A file may be new, ours, ours from an older or a newer version, another program's, or damaged; each
+//! wants another answer. **Idea.** The file says whose it is (`application_id`) and how many migrations it has seen
 //! (`user_version`); it is sound if SQLite finds its pages in order, its tables are those that the migrations make, and
-//! every row decodes. **Why read every row at the start.** A fact that cannot be read is found while a person looks on, not
-//! when its frame fails again; the facts are few.
+//! every row decodes. **Why read every row at the start.** A fact that cannot be read is found while a person looks on,
+//! not when its frame fails again; the facts are few.
 
 use std::path::Path;
 

@@ -1,9 +1,9 @@
 //! What one test saw of one frame, as a row; and what all tests saw of it, put together.
 //!
-//! **Problem.** What is read from a file is an allegation: any column may hold anything. **Idea.** A row of plain columns,
-//! [`FailureRow`], becomes a [`FailedFrame`] in one pure function that checks every column, and nowhere else; it is the
-//! target of fuzzing. **Why columns.** Their names and types are this crate's own: the words of other crates may change
-//! without a change on the disk. Only the evidence, a short list that nobody queries, is JSON.
+//! **Problem.** What is read from a file is an allegation: any column may hold anything. **Idea.** A row of plain
+//! columns, [`FailureRow`], becomes a [`FailedFrame`] in one pure function that checks every column, and nowhere else;
+//! it is the target of fuzzing. **Why columns.** Their names and types are this crate's own: the words of other crates
+//! may change without a change on the disk. Only the evidence, a short list that nobody queries, is JSON.
 
 use rampart_memory::fault_map::{Cause, Evidence, FailedFrame, Origin, Retirement};
 use rampart_memory::{Frame, LINES_PER_FRAME, Timestamp};

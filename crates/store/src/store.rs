@@ -19,8 +19,8 @@ use crate::schema;
 use crate::sighting::{Sighting, origin_word, retirement_text, together};
 use crate::{Error, SetAside, damage, reading};
 
-/// Facts on the disk. What a call has kept when it returns survives `kill -9` and power loss. Several processes may have
-/// one store open, each waits up to 5 s for the others.
+/// Facts on the disk. What a call has kept when it returns survives `kill -9` and power loss. Several processes may
+/// have one store open, each waits up to 5 s for the others.
 #[derive(Debug)]
 pub struct Store {
     connection: Connection,
@@ -52,12 +52,12 @@ pub struct Forgotten {
 
 impl Store {
     /// Opens a store, and makes it and its folders (mode 0755) if it is not there. A damaged one is set aside as
-    /// `NAME.corrupt-MICROSECONDS`, after `now`, with its bytes untouched, and all that can be read in it is taken over. What
-    /// cannot be told from any other file is taken for a damaged store only if its name ends in `.db`.
+    /// `NAME.corrupt-MICROSECONDS`, after `now`, with its bytes untouched, and all that can be read in it is taken
+    /// over. What cannot be told from any other file is taken for a damaged store only if its name ends in `.db`.
     ///
     /// # Errors
-    /// If there cannot be a store at `path`: not a regular file, cannot be written, of a newer schema or of another program,
-    /// kept busy by another process. A file that was there is as it was.
+    /// If there cannot be a store at `path`: not a regular file, cannot be written, of a newer schema or of another
+    /// program, kept busy by another process. A file that was there is as it was.
     pub fn open(path: &Path, now: Timestamp) -> Result<Opened, Error> {
         Self::open_within(path, now, PATIENCE)
     }
@@ -83,8 +83,8 @@ impl Store {
         Self { connection, path, _lock: Some(lock), _copy: None, read_only: None }
     }
 
-    /// Opens a store as [`Store::open`] does; one that is there and cannot be written, for reading alone. Nothing that was
-    /// kept in it is lost: a change that was cut off is finished in a copy.
+    /// Opens a store as [`Store::open`] does; one that is there and cannot be written, for reading alone. Nothing that
+    /// was kept in it is lost: a change that was cut off is finished in a copy.
     ///
     /// # Errors
     /// As [`Store::open`]; also if there is no store and none can be made, or if nowhere is room to finish a change.
@@ -126,7 +126,8 @@ impl Store {
         limit(pages).unwrap();
     }
 
-    /// Keeps what one test saw of a frame, in place of what the same test said of it before. See [`Store::keep_failures`].
+    /// Keeps what one test saw of a frame, in place of what the same test said of it before. See
+    /// [`Store::keep_failures`].
     ///
     /// # Errors
     /// If the fact is not on the disk.
@@ -134,9 +135,10 @@ impl Store {
         self.keep_failures(test, [(origin, failed)])
     }
 
-    /// Keeps what one test saw of some frames, all or none: `failed` holds what *this test* saw, all of it from its beginning
-    /// on and nothing else, so a test's `FaultMap` starts empty. The counts of different tests are added when read. `test` is
-    /// `None` where a person condemned the frames. The frames' retirement holds for whoever else saw them.
+    /// Keeps what one test saw of some frames, all or none: `failed` holds what *this test* saw, all of it from its
+    /// beginning on and nothing else, so a test's `FaultMap` starts empty. The counts of different tests are added when
+    /// read. `test` is `None` where a person condemned the frames. The frames' retirement holds for whoever else saw
+    /// them.
     ///
     /// Costs five syncs of the disk, however many frames there are.
     ///
@@ -187,8 +189,8 @@ impl Store {
         Ok(sightings.into_iter().fold(None, |known, sighting| Some(add(known, sighting.failed))))
     }
 
-    /// Forgets a real frame, because a person says at `at` that it is good again. Returns what was known of it, if it was
-    /// failed; that stays in the store, see [`Store::forgotten`].
+    /// Forgets a real frame, because a person says at `at` that it is good again. Returns what was known of it, if it
+    /// was failed; that stays in the store, see [`Store::forgotten`].
     ///
     /// # Errors
     /// If the fact is not on the disk.

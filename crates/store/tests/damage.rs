@@ -44,8 +44,8 @@ fn set_aside_files(folder: &Path) -> Vec<PathBuf> {
     aside
 }
 
-/// Opens a store that holds `bytes`. Every fact must be there, or the bytes set aside untouched, or both; a sound store is
-/// in its place. Returns how many frames there are.
+/// Opens a store that holds `bytes`. Every fact must be there, or the bytes set aside untouched, or both; a sound store
+/// is in its place. Returns how many frames there are.
 fn open_bytes(path: &Path, bytes: &[u8]) -> Result<usize, Error> {
     fs::write(path, bytes).unwrap();
     let opened = match Store::open(path, NOW) {

@@ -1,5 +1,5 @@
-//! A disk that is really full: a small one in memory, mounted where nobody else sees it. Where that is not permitted, the
-//! limit on pages in the tests of `Keeper` stands in for it.
+//! A disk that is really full: a small one in memory, mounted where nobody else sees it. Where that is not permitted,
+//! the limit on pages in the tests of `Keeper` stands in for it.
 
 mod facts;
 

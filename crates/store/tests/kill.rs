@@ -1,7 +1,8 @@
 //! `kill -9` at any instant loses no fact that was kept.
 //!
-//! This test runs itself again as two children at once, which keep facts in one store without pause and name each frame only
-//! after the store has said that it is kept. The parent kills them at random instants and looks for every frame named.
+//! This test runs itself again as two children at once, which keep facts in one store without pause and name each frame
+//! only after the store has said that it is kept. The parent kills them at random instants and looks for every frame
+//! named.
 
 mod facts;
 

@@ -1,10 +1,10 @@
-//! The thesis' experiments on the simulated machine (000_fb6e5fb08980d1bc.txt, 4.2 and 5.3).
+//! Rahman's experiments on the simulated machine [Rahman16, 4.2 and 5.3].
 //!
-//! **Problem.** What a policy is worth shows only against programs, allocators and memory of known behaviour, for hours.
-//! **Idea.** The very controller that runs on a machine runs over `rampart-sim`, which has the thesis' machines and programs;
-//! an experiment is data: which programs, which setups, what is compared. Each result stands beside the thesis' number.
-//! **Why this way.** The cost model is calibrated on a few points that `rampart-sim` names, and on none of the results; where
-//! ours differ in shape from the thesis', the outcome says so.
+//! **Problem.** What a policy is worth shows only against programs, allocators and memory of known behaviour, for
+//! hours. **Idea.** The very controller that runs on a machine runs over `rampart-sim`, which has Rahman's machines and
+//! programs; an experiment is data: which programs, which setups, what is compared. Each result stands beside Rahman's
+//! number. **Why this way.** The cost model is calibrated on a few points that `rampart-sim` names, and on none of the
+//! results; where ours differ in shape from Rahman's, the outcome says so.
 
 #![forbid(unsafe_code)]
 
@@ -31,8 +31,8 @@ pub struct Effort {
     pub seed: u64,
     /// How many seeds there are from that one on, at least 1: each number is a mean over them.
     pub seeds: u64,
-    /// How long one run on the desktop lasts, in simulated time, at least [`Self::SHORTEST`]; on the server a tenth. Programs
-    /// that end sooner are started again.
+    /// How long one run on the desktop lasts, in simulated time, at least [`Self::SHORTEST`]; on the server a tenth.
+    /// Programs that end sooner are started again.
     pub longest: Duration,
 }
 
@@ -65,7 +65,7 @@ pub struct Experiment {
     pub name: &'static str,
     /// What it shows.
     pub shows: &'static str,
-    /// Where the thesis has it.
+    /// Where Rahman has it.
     pub source: &'static str,
     #[serde(skip)]
     make: fn(&runs::Runner<'_>) -> Findings,
@@ -104,96 +104,96 @@ pub fn find(name: &str) -> Option<&'static Experiment> {
     ALL.iter().find(|experiment| experiment.name == name)
 }
 
-/// All, in the order of the thesis.
+/// All, in Rahman's order.
 pub static ALL: [Experiment; 15] = [
     Experiment {
         name: "figure11",
         shows: "page coverage of testing on demand and of COMeT, over 28 SPEC programs",
-        source: "000_fb6e5fb08980d1bc.txt, figure 11, 4.2.2",
+        source: "[Rahman16, fig. 11, 4.2.2]",
         make: comet::figure_11,
     },
     Experiment {
         name: "figure12",
         shows: "slowdown by testing on demand and by COMeT, over 28 SPEC programs",
-        source: "000_fb6e5fb08980d1bc.txt, figure 12, 4.2.2",
+        source: "[Rahman16, fig. 12, 4.2.2]",
         make: comet::figure_12,
     },
     Experiment {
         name: "window",
         shows: "slowdown by COMeT with vulnerability windows of 2, 3 and 4 minutes",
-        source: "000_fb6e5fb08980d1bc.txt, 4.2.3",
+        source: "[Rahman16, 4.2.3]",
         make: comet::window,
     },
     Experiment {
         name: "delta",
         shows: "slowdown by COMeT with the guarantee timer at 5, 10, 20 and 30 s",
-        source: "000_fb6e5fb08980d1bc.txt, 4.2.3",
+        source: "[Rahman16, 4.2.3]",
         make: comet::delta,
     },
     Experiment {
         name: "figure14",
         shows: "slowdown by COMeT with replenish-δ at 15, 25, 35 and 45 ms",
-        source: "000_fb6e5fb08980d1bc.txt, figure 14, 4.2.3",
+        source: "[Rahman16, fig. 14, 4.2.3]",
         make: comet::figure_14,
     },
     Experiment {
         name: "figure15",
         shows: "page coverage with migration and without",
-        source: "000_fb6e5fb08980d1bc.txt, figure 15, 4.2.4",
+        source: "[Rahman16, fig. 15, 4.2.4]",
         make: comet::figure_15,
     },
     Experiment {
         name: "figure16",
         shows: "slowdown with fixed rates (Min, Max, Application) and COMeT's adaptive ones",
-        source: "000_fb6e5fb08980d1bc.txt, figure 16, 4.2.4",
+        source: "[Rahman16, fig. 16, 4.2.4]",
         make: comet::figure_16,
     },
     Experiment {
         name: "table5",
         shows: "slowdown by COMeT under overload: one to five instances on two cores",
-        source: "000_fb6e5fb08980d1bc.txt, table 5, 4.2.5",
+        source: "[Rahman16, tab. 5, 4.2.5]",
         make: comet::table_5,
     },
     Experiment {
         name: "figure17",
         shows: "slowdown by COMeT as the test takes longer: one to five iterations",
-        source: "000_fb6e5fb08980d1bc.txt, figure 17, 4.2.6",
+        source: "[Rahman16, fig. 17, 4.2.6]",
         make: comet::figure_17,
     },
     Experiment {
         name: "figure24",
         shows: "slowdown by COMeT on 16 cores, over the number of instances",
-        source: "000_fb6e5fb08980d1bc.txt, figure 24, 5.0",
+        source: "[Rahman16, fig. 24, 5.0]",
         make: asteroid::figure_24,
     },
     Experiment {
         name: "figure31",
         shows: "what each optimization of the testers is worth, one after the other",
-        source: "000_fb6e5fb08980d1bc.txt, figure 31, 5.3.2",
+        source: "[Rahman16, fig. 31, 5.3.2]",
         make: asteroid::figure_31,
     },
     Experiment {
         name: "figure32",
         shows: "slowdown with blocks dispatched to any tester and to one of their own node",
-        source: "000_fb6e5fb08980d1bc.txt, figure 32, 5.3.2",
+        source: "[Rahman16, fig. 32, 5.3.2]",
         make: asteroid::figure_32,
     },
     Experiment {
         name: "tables8and9",
         shows: "slowdown by Adaptive and by sixteen fixed configurations, on L1 to H2",
-        source: "000_fb6e5fb08980d1bc.txt, tables 8 and 9, 5.3.3",
+        source: "[Rahman16, tab. 8 and 9, 5.3.3]",
         make: asteroid::tables_8_and_9,
     },
     Experiment {
         name: "figure33",
         shows: "slowdown, patterns and threads of Adaptive beside the best and the worst Fix",
-        source: "000_fb6e5fb08980d1bc.txt, figure 33, 5.3.4",
+        source: "[Rahman16, fig. 33, 5.3.4]",
         make: asteroid::figure_33,
     },
     Experiment {
         name: "figure34",
         shows: "Adaptive on H2: each program's slowdown, and demand and testing second by second",
-        source: "000_fb6e5fb08980d1bc.txt, figure 34, 5.3.5",
+        source: "[Rahman16, fig. 34, 5.3.5]",
         make: asteroid::figure_34,
     },
 ];

@@ -1,4 +1,4 @@
-//! What an experiment gives: ours beside the thesis', and whether what the thesis concludes holds here.
+//! What an experiment gives: ours beside Rahman's, and whether what Rahman concludes holds here.
 
 use serde::Serialize;
 
@@ -43,12 +43,12 @@ impl Measure {
     }
 }
 
-/// One number, and the thesis' where its text or tables give one.
+/// One number, and Rahman's where his text or tables give one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Cell {
     /// Ours; none where the run is not possible, as when memory runs out.
     pub ours: Option<f64>,
-    /// The thesis'.
+    /// Rahman's.
     pub thesis: Option<f64>,
 }
 
@@ -79,10 +79,10 @@ pub enum Drawn {
     Lines,
 }
 
-/// Something that the thesis concludes, and whether our numbers do.
+/// Something that Rahman concludes, and whether our numbers do.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Claim {
-    /// What the thesis concludes, with its section.
+    /// What Rahman concludes, with its section.
     pub says: &'static str,
     /// Whether it holds here.
     pub holds: bool,
@@ -97,7 +97,7 @@ pub struct Outcome {
     pub schema: &'static str,
     /// The experiment's name.
     pub experiment: &'static str,
-    /// Where the thesis has it.
+    /// Where Rahman has it.
     pub source: &'static str,
     /// The first seed.
     pub seed: u64,
@@ -109,7 +109,7 @@ pub struct Outcome {
     pub tables: Vec<Table>,
     /// What follows.
     pub claims: Vec<Claim>,
-    /// Where ours differ in shape, and why; what the thesis does not give and was chosen.
+    /// Where ours differ in shape, and why; what Rahman does not give and was chosen.
     pub remarks: Vec<&'static str>,
 }
 

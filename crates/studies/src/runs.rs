@@ -86,8 +86,8 @@ impl<'a> Runner<'a> {
         wanted
     }
 
-    /// Time with testing over time without, on average over the programs and the seeds; `None` if memory ran out or a program
-    /// stood still.
+    /// Time with testing over time without, on average over the programs and the seeds; `None` if memory ran out or a
+    /// program stood still.
     pub fn slowdown(&self, scenario: &Scenario, runs: &Runs) -> Option<f64> {
         mean(self.slowdown_by_seed(scenario, runs)?)
     }
@@ -154,8 +154,8 @@ fn name(scenario: &Scenario) -> String {
     format!("{:?} {}", scenario.machine, scenario.programs.join(" "))
 }
 
-/// How long a scenario runs. The server asks for a hundred times as many frames a second as the desktop, and what Asteroid's
-/// experiments are about, short-lived pages, comes and goes in seconds: a tenth will do.
+/// How long a scenario runs. The server asks for a hundred times as many frames a second as the desktop, and what
+/// Asteroid's experiments are about, short-lived pages, comes and goes in seconds: a tenth will do.
 fn time(scenario: &Scenario, effort: &Effort) -> Duration {
     match scenario.machine {
         TestedMachine::PentiumD => effort.longest,

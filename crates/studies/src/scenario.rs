@@ -6,7 +6,7 @@ use rampart_memory::{Fidelity, FreeList, TestLifetime};
 
 use rampart_diagnostic::control::{Limits, PolicyName, Settings};
 
-/// The thesis' machines (tables 2 and 5.3.1).
+/// Rahman's machines [Rahman16, 5.3.1, tab. 2].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TestedMachine {
     /// Pentium D 930: 2 cores, 1 GB.
@@ -20,7 +20,7 @@ pub enum TestedMachine {
 pub struct Scenario {
     /// The machine.
     pub machine: TestedMachine,
-    /// The programs, an instance each, by their names in the thesis' tables; the nth on the nth core, round the cores.
+    /// The programs, an instance each, by their names in Rahman's tables; the nth on the nth core, round the cores.
     pub programs: Vec<&'static str>,
     /// How memory is tested; not at all for the run that others are compared with.
     pub setup: Option<Setup>,
@@ -35,13 +35,13 @@ pub struct Setup {
     pub policy: PolicyName,
     /// How many blocks of each list.
     pub rule: Rule,
-    /// Whether a line is written through the caches and flushed (5.2.3.4), not word by word past them.
+    /// Whether a line is written through the caches and flushed [Rahman16, 5.2.3.4], not word by word past them.
     pub cache_indirect: bool,
-    /// Whether a page that a program returns is expired and put last (5.2.3.2).
+    /// Whether a page that a program returns is expired and put last [Rahman16, 5.2.3.2].
     pub recycling: bool,
-    /// Whether what must be tested on demand is tested by the core that wants it (5.2.3.1).
+    /// Whether what must be tested on demand is tested by the core that wants it [Rahman16, 5.2.3.1].
     pub core_local: bool,
-    /// Whether pages in use are renewed before they expire (4.1.6).
+    /// Whether pages in use are renewed before they expire [Rahman16, 4.1.6].
     pub migration: bool,
     /// How thoroughly a page is tested when a program waits for it.
     pub on_demand: Fidelity,
@@ -52,16 +52,16 @@ pub struct Setup {
 pub enum Rule {
     /// None ahead of allocation.
     Nothing,
-    /// COMeT's five states for each list (4.1.5).
+    /// COMeT's five states for each list [Rahman16, 4.1.5].
     RateMachine,
-    /// Asteroid's *memblocks* (5.2.4.2).
+    /// Asteroid's *memblocks* [Rahman16, 5.2.4.2].
     FromDemand,
     /// So many blocks of each list in each monitoring period; none of lists that are not named.
     Steady(Vec<(FreeList, f64)>),
 }
 
-/// COMeT's free frames with a good test, for each gigabyte of memory, beyond which it rests. *Calibrated* on povray's coverage
-/// in figure 11: 19.5 % of 1 GB, where 14.9 % are in use.
+/// COMeT's free frames with a good test, for each gigabyte of memory, beyond which it rests. *Calibrated* on povray's
+/// coverage in [Rahman16, fig. 11]: 19.5 % of 1 GB, where 14.9 % are in use.
 const ENOUGH: u64 = 12_000;
 
 impl TestedMachine {
@@ -73,14 +73,14 @@ impl TestedMachine {
     }
 }
 
-/// Patterns, as the thesis counts fidelity in chapter 5: two for each of ours.
+/// Patterns, as fidelity is counted in [Rahman16, ch. 5]: two for each of ours.
 pub fn patterns(count: u32) -> Fidelity {
     assert!(count.is_multiple_of(2), "a background and its complement");
     Fidelity::new(count / 2).expect("some patterns")
 }
 
 impl Setup {
-    /// COMeT as in chapter 4: table 1, one tester, past the caches, none of Asteroid's optimizations.
+    /// COMeT as in [Rahman16, ch. 4, tab. 1]: one tester, past the caches, none of Asteroid's optimizations.
     pub fn comet() -> Self {
         Self::comet_on(TestedMachine::PentiumD, Fidelity::MIN)
     }
@@ -108,7 +108,7 @@ impl Setup {
         }
     }
 
-    /// Each page is tested when a program asks for it, and again when it expires in use (3.2, 4.2.1).
+    /// Each page is tested when a program asks for it, and again when it expires in use [Rahman16, 3.2, 4.2.1].
     pub fn on_demand() -> Self {
         Self { policy: PolicyName::OnDemand, rule: Rule::Nothing, ..Self::comet() }
     }
@@ -119,7 +119,7 @@ impl Setup {
         Self { settings: Settings { lifetime, ..self.settings }, ..self }
     }
 
-    /// Asteroid as in 5.3: table 6, 8 to 32 patterns in four levels, on demand 8, all optimizations.
+    /// Asteroid as in [Rahman16, 5.3, tab. 6]: 8 to 32 patterns in four levels, on demand 8, all optimizations.
     pub fn adaptive() -> Self {
         let limits = Limits { min_fidelity: patterns(8), max_fidelity: patterns(32), fidelity_step: 4, max_cores: 4 };
         Self {
@@ -134,7 +134,7 @@ impl Setup {
         }
     }
 
-    /// Fixx.yy: x threads and yy patterns (5.3.1).
+    /// Fixx.yy: x threads and yy patterns [Rahman16, 5.3.1].
     pub fn fix(threads: u32, count: u32) -> Self {
         let adaptive = Self::adaptive();
         let fidelity = patterns(count);

@@ -37,7 +37,7 @@ pub struct Run {
 /// When the machines begin.
 const START: Timestamp = Timestamp::from_micros(1_000_000_000);
 
-/// How often the configuration is looked at (5.3.1).
+/// How often the configuration is looked at [Rahman16, 5.3.1].
 const CONFIG_EVERY: Duration = Duration::from_secs(1);
 
 /// How often coverage is looked at: every frame of the machine.
@@ -68,7 +68,7 @@ fn machine(scenario: &Scenario, seed: u64) -> Machine {
     let cpus = description.cpus;
     let mut machine = Machine::new(description, testing, seed, START);
     for (core, program) in (0..).zip(&scenario.programs) {
-        let program = find(program).unwrap_or_else(|| panic!("{program} is no program of the thesis"));
+        let program = find(program).unwrap_or_else(|| panic!("{program} is no program of Rahman's"));
         match scenario.machine {
             TestedMachine::PentiumD => machine.start(program, core % cpus),
             TestedMachine::T620 => machine.start_midway(program, core % cpus),
@@ -97,9 +97,9 @@ fn alone(mut machine: Machine, time: Duration) -> Run {
     }
 }
 
-/// The rule of one list. COMeT's least rate is the guarantee rate (table 1): all memory in a lifetime, and at least a block;
-/// the most is what one tester tests in a period. The thesis gives no threshold: here demand is high when a batch of a core's
-/// list is asked for in one period.
+/// The rule of one list. COMeT's least rate is the guarantee rate [Rahman16, tab. 1]: all memory in a lifetime, and at
+/// least a block; the most is what one tester tests in a period. Rahman gives no threshold: here demand is high when a
+/// batch of a core's list is asked for in one period.
 fn rule(setup: &Setup, list: FreeList, bandwidth: Bandwidth, memory: u64) -> Box<dyn Replenish + Send> {
     let period = setup.settings.monitoring.as_secs_f64();
     match &setup.rule {
@@ -132,7 +132,8 @@ struct Samples {
 }
 
 impl Samples {
-    /// The first configuration is from before anything was asked for, the most patterns; in the thesis' hours it does not show.
+    /// The first configuration is from before anything was asked for, the most patterns; in Rahman's hours it does not
+    /// show.
     fn new() -> Self {
         let (config_due, coverage_due) = (START.after(CONFIG_EVERY), START);
         Self { coverage: Vec::new(), patterns: Vec::new(), threads: Vec::new(), config_due, coverage_due }
@@ -156,7 +157,7 @@ fn tested(machine: Machine, setup: &Setup, programs: usize, time: Duration) -> R
     let costs = machine.description().costs;
     let bandwidth = Bandwidth { at_fidelity_1: 1.0 / costs.test(access(setup), Fidelity::MIN) };
     let count = usize::try_from(setup.settings.limits.max_cores).expect("a few testers");
-    // Dealt round the nodes (5.3.1).
+    // Dealt round the nodes [Rahman16, 5.3.1].
     let nodes: Vec<Node> = (0..count).map(|tester| machine.description().node_of_core(tester)).collect();
     let policy = setup.policy.policy(setup.settings.limits);
     let memory = machine.description().zones.iter().map(|zone| zone.frames.count()).sum();
@@ -174,8 +175,9 @@ fn tested(machine: Machine, setup: &Setup, programs: usize, time: Duration) -> R
     finish(&diagnostic, samples)
 }
 
-/// Handlers that hold programs up in each monitoring period. COMeT has a timer for each zone, whose lock allocation waits for, and
-/// two on each core, which interrupt the program there (figure 5, 4.1.3); Asteroid's controller has one (5.2.4.2).
+/// Handlers that hold programs up in each monitoring period. COMeT has a timer for each zone, whose lock allocation
+/// waits for, and two on each core, which interrupt the program there [Rahman16, fig. 5, 4.1.3]; Asteroid's controller
+/// has one [Rahman16, 5.2.4.2].
 fn handlers(setup: &Setup, machine: &Description, programs: usize) -> u32 {
     let interrupted = machine.cpus.min(u32::try_from(programs).unwrap_or(u32::MAX));
     match setup.policy {

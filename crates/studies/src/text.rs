@@ -1,4 +1,4 @@
-//! An outcome as text: each number of ours, and the thesis' beside it in parentheses.
+//! An outcome as text: each number of ours, and Rahman's beside it in parentheses.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ impl fmt::Display for Outcome {
             1 => write!(f, "seed {}", self.seed)?,
             seeds => write!(f, "means over {seeds} seeds from {} on", self.seed)?,
         }
-        writeln!(f, ", {:.0} s simulated; in parentheses the thesis' number", self.simulated_seconds)?;
+        writeln!(f, ", {:.0} s simulated; in parentheses Rahman's number", self.simulated_seconds)?;
         for table in &self.tables {
             write!(f, "\n{table}")?;
         }
@@ -57,7 +57,7 @@ impl Table {
         let digits = self.measure.digits();
         let ours = cell.ours.map_or_else(|| "-".to_owned(), |ours| format!("{ours:.digits$}"));
         match cell.thesis {
-            // The thesis has two digits for slowdowns.
+            // Rahman has two digits for slowdowns.
             Some(thesis) => format!("{ours} ({thesis:.width$})", width = digits.min(2)),
             None => ours,
         }

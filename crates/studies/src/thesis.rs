@@ -1,7 +1,8 @@
-//! The thesis' numbers: all that its text and tables give (000_fb6e5fb08980d1bc.txt). Its figures are pictures; of those
-//! only what the text says about them is here.
+//! Rahman's numbers: all that the text and the tables of [Rahman16, ch. 4 and 5] give. Its figures are pictures; of
+//! those only what the text says about them is here.
 
-/// Table 8 and table 9: slowdown of Adaptive, and of Fix4 to Fix1 with 8, 16, 24 and 32 patterns, for each workload.
+/// [Rahman16, tab. 8 and 9]: slowdown of Adaptive, and of Fix4 to Fix1 with 8, 16, 24 and 32 patterns, for each
+/// workload.
 pub const TABLES_8_AND_9: [(&str, f64, [[f64; 4]; 4]); 8] = [
     (
         "L1",
@@ -45,7 +46,7 @@ pub const TABLES_8_AND_9: [(&str, f64, [[f64; 4]; 4]); 8] = [
     ),
 ];
 
-/// Table 5: slowdown of one to five instances; `None` where memory ran out.
+/// [Rahman16, tab. 5]: slowdown of one to five instances; `None` where memory ran out.
 pub const TABLE_5: [(&str, [Option<f64>; 5]); 5] = [
     ("calculix", [Some(1.03), Some(1.03), Some(1.03), Some(1.05), Some(1.07)]),
     ("libquantum", [Some(1.03), Some(1.07), Some(1.08), Some(1.14), None]),
@@ -54,11 +55,11 @@ pub const TABLE_5: [(&str, [Option<f64>; 5]); 5] = [
     ("zeusmp", [Some(1.03), Some(1.05), Some(1.10), None, None]),
 ];
 
-/// Figure 11: page coverage, on demand and COMeT (4.2.2).
+/// [Rahman16, fig. 11]: page coverage, on demand and COMeT [Rahman16, 4.2.2].
 pub const FIGURE_11: [(&str, f64, f64); 3] =
     [("povray", 0.153, 0.195), ("cactusADM", 0.99, 0.986), ("average", 0.464, 0.514)];
 
-/// Figure 12: slowdown, on demand and COMeT (4.2.2). `None` where the text gives none.
+/// [Rahman16, fig. 12]: slowdown, on demand and COMeT [Rahman16, 4.2.2]. `None` where the text gives none.
 pub const FIGURE_12: [(&str, Option<f64>, Option<f64>); 4] = [
     ("povray", Some(1.15), None),
     ("bzip2", Some(1.48), Some(1.05)),
@@ -66,44 +67,45 @@ pub const FIGURE_12: [(&str, Option<f64>, Option<f64>); 4] = [
     ("average", Some(1.34), Some(1.04)),
 ];
 
-/// The vulnerability window of 2 and 3 minutes (4.2.3).
+/// The vulnerability window of 2 and 3 minutes [Rahman16, 4.2.3].
 pub const WINDOW: [(&str, f64, Option<f64>); 4] =
     [("calculix", 1.10, Some(1.03)), ("zeusmp", 1.08, Some(1.04)), ("cactusADM", 1.11, None), ("gemsFDTD", 1.11, None)];
 
-/// zeusmp at a δ of 5, 10, 20 and 30 s (4.2.3).
+/// zeusmp at a δ of 5, 10, 20 and 30 s [Rahman16, 4.2.3].
 pub const DELTA_ZEUSMP: [f64; 4] = [1.04, 1.04, 1.04, 1.06];
 
-/// Figure 14: average slowdown at a replenish-δ of 15 and 25 ms (4.2.3).
+/// [Rahman16, fig. 14]: average slowdown at a replenish-δ of 15 and 25 ms [Rahman16, 4.2.3].
 pub const FIGURE_14_AVERAGE: [f64; 2] = [1.06, 1.04];
 
-/// Figure 15: coverage with migration and without (4.2.4).
+/// [Rahman16, fig. 15]: coverage with migration and without [Rahman16, 4.2.4].
 pub const FIGURE_15: [(&str, f64, f64); 3] =
     [("zeusmp", 0.716, 0.347), ("gemsFDTD", 0.961, 0.801), ("average", 0.514, 0.415)];
 
-/// Figure 16: average slowdown with the rates *Application* and *Adaptive* (4.2.4).
+/// [Rahman16, fig. 16]: average slowdown with the rates *Application* and *Adaptive* [Rahman16, 4.2.4].
 pub const FIGURE_16_AVERAGE: [f64; 2] = [1.03, 1.04];
 
-/// Figure 17: slowdown at five iterations of the test (4.2.6), and the average up to three.
+/// [Rahman16, fig. 17]: slowdown at five iterations of the test [Rahman16, 4.2.6], and the average up to three.
 pub const FIGURE_17_AT_5: [(&str, f64); 4] = [("mcf", 1.25), ("zeusmp", 1.25), ("gromacs", 1.10), ("calculix", 1.10)];
 
-/// Figure 24: program, fidelity, instances, slowdown (5.0).
+/// [Rahman16, fig. 24]: program, fidelity, instances, slowdown [Rahman16, 5.0].
 pub const FIGURE_24: [(&str, u32, usize, f64); 3] =
     [("perlbench", 1, 8, 1.10), ("perlbench", 8, 4, 1.10), ("milc", 8, 12, 1.84)];
 
-/// Figure 31: the range of COMeT without the optimizations (5.3.2).
+/// [Rahman16, fig. 31]: the range of COMeT without the optimizations [Rahman16, 5.3.2].
 pub const FIGURE_31_COMET: (f64, f64) = (1.5, 2.3);
 
-/// Figure 33b: average number of patterns, Adaptive and the best Fix (5.3.4).
+/// [Rahman16, fig. 33b]: average number of patterns, Adaptive and the best Fix [Rahman16, 5.3.4].
 pub const FIGURE_33_PATTERNS: [(&str, f64, f64); 2] = [("L1", 30.3, 24.0), ("H2", 11.6, 8.0)];
 
-/// Figure 34a: gcc's slowdown on P1 and on P2 (5.3.5).
+/// [Rahman16, fig. 34a]: gcc's slowdown on P1 and on P2 [Rahman16, 5.3.5].
 pub const FIGURE_34_GCC: (f64, f64) = (1.04, 1.02);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// 5.3.3 names the best configurations: the highest fidelity, then the fewest cores, of those with the least slowdown.
+    /// [Rahman16, 5.3.3] names the best configurations: the highest fidelity, then the fewest cores, of those with the
+    /// least slowdown.
     #[test]
     fn the_tables_give_the_best_configurations_that_the_text_names() {
         let best = |name: &str| {
@@ -122,11 +124,12 @@ mod tests {
         assert_eq!((h2[3][3], TABLES_8_AND_9[0].2[3][3]), (1.25, 1.03), "H2 and L1 with Fix1.32");
     }
 
-    /// What M1's 1.10 with Fix1.32 is made of, whatever M1 asks for; its demand is stable (5.3.4). A tester is busy for as long as it takes to test α = 2
-    /// times the demand, at most always. Were M1 slowed by that alone, a quarter of the 0.10 at the least would show with
-    /// Fix1.8, which tests four times as fast; so demand is more than Fix1.32 tests, and Fix1.8 is busy half of the time or
-    /// more, and Fix1.16 always. Then all that being busy costs shows to a half with Fix1.8, and as much with Fix1.16 as with
-    /// Fix1.32: what lies between these two are tests on demand, at most a quarter of what Fix1.8 tests.
+    /// What M1's 1.10 with Fix1.32 is made of, whatever M1 asks for; its demand is stable [Rahman16, 5.3.4]. A tester
+    /// is busy for as long as it takes to test α = 2 times the demand, at most always. Were M1 slowed by that alone, a
+    /// quarter of the 0.10 at the least would show with Fix1.8, which tests four times as fast; so demand is more than
+    /// Fix1.32 tests, and Fix1.8 is busy half of the time or more, and Fix1.16 always. Then all that being busy costs
+    /// shows to a half with Fix1.8, and as much with Fix1.16 as with Fix1.32: what lies between these two are tests on
+    /// demand, at most a quarter of what Fix1.8 tests.
     #[test]
     fn the_tables_bound_what_competition_costs_and_tell_what_a_test_on_demand_does() {
         const ROUNDING: f64 = 0.005;

@@ -1,4 +1,4 @@
-//! The thesis' orderings come out, in a short form; `rampart simulate` has the whole.
+//! Rahman's orderings come out, in a short form; `rampart simulate` has the whole.
 
 use rampart_studies::{Effort, Outcome};
 
@@ -7,7 +7,7 @@ fn run(name: &str) -> Outcome {
     experiment.run(&Effort::short(), &|_, _| {})
 }
 
-/// 000_fb6e5fb08980d1bc.txt, 4.2.2: every program is slower on demand than with COMeT.
+/// [Rahman16, 4.2.2]: every program is slower on demand than with COMeT.
 #[test]
 fn programs_are_slower_on_demand_than_with_comet() {
     let outcome = run("figure12");
@@ -20,7 +20,7 @@ fn programs_are_slower_on_demand_than_with_comet() {
     );
 }
 
-/// 000_fb6e5fb08980d1bc.txt, 4.2.2: COMeT keeps tested pages in the free lists, and covers more.
+/// [Rahman16, 4.2.2]: COMeT keeps tested pages in the free lists, and covers more.
 #[test]
 fn comet_covers_more_than_testing_on_demand() {
     let outcome = run("figure11");

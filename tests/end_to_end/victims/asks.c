@@ -1,7 +1,8 @@
-/* A program that gives memory back, moves it and changes its rights, page by page in the middle of a heap that is much larger than what a
-   guard leaves unlocked, and says what it finds there then. The first argument says how it asks for that: by the functions of the C library
-   (libc), by their numbers (number), by those in a signal handler (handler), or by an instruction of its own (instruction). If others follow,
-   they name what is done. What it says does not depend on a guard, but for an instruction, which no guard sees. */
+/* A program that gives memory back, moves it and changes its rights, page by page in the middle of a heap that is
+ * much larger than what a guard leaves unlocked, and says what it finds there then. The first argument says how it
+ * asks for that: by the functions of the C library (libc), by their numbers (number), by those in a signal handler
+ * (handler), or by an instruction of its own (instruction). If others follow, they name what is done. What it says
+ * does not depend on a guard, but for an instruction, which no guard sees. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -236,7 +237,8 @@ static void act(int signal) {
     why = returned == -1 ? errno : 0;
 }
 
-/* Each page, those before and behind too; one that may be kept or freed is written, and then it must be as it was or zeros. */
+/* Each page, those before and behind too; one that may be kept or freed is written, and then it must be as it was or
+ * zeros. */
 static void say(size_t of) {
     size_t first = of * APART + APART;
     printf("%s:", acts[of].name);

@@ -1,5 +1,6 @@
-/* A program that makes children in every way that Linux has. A child checks all of the heap, which is much larger than what a guard
-   leaves unlocked, and changes it; the parent sees nothing of that. The last line of the output says how many pages were right. */
+/* A program that makes children in every way that Linux has. A child checks all of the heap, which is much larger
+ * than what a guard leaves unlocked, and changes it; the parent sees nothing of that. The last line of the output
+ * says how many pages were right. */
 #define _GNU_SOURCE
 #include <linux/sched.h>
 #include <pthread.h>

@@ -1,4 +1,5 @@
-/* A library that does things to its heap before a guard has begun: of eight pages, two are given back and two have their rights taken. */
+/* A library that does things to its heap before a guard has begun: of eight pages, two are given back and two have
+ * their rights taken. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/mman.h>

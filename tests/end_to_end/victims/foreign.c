@@ -1,4 +1,5 @@
-/* Memory of other allocators, given to the functions that are the guard's: each as the C library alone would serve it. */
+/* Memory of other allocators, given to the functions that are the guard's: each as the C library alone would serve
+ * it. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <malloc.h>

@@ -1,6 +1,6 @@
-/* A program with memory hooks as those of Open MPI and UCX: the first instructions of functions of the C library, as it finds them, become
-   a jump to a function of its own, which counts and asks the kernel by syscall(2). Then it gives back memory in the middle of a heap that
-   is much larger than what a guard leaves unlocked. */
+/* A program with memory hooks as those of Open MPI and UCX: the first instructions of functions of the C library, as
+ * it finds them, become a jump to a function of its own, which counts and asks the kernel by syscall(2). Then it
+ * gives back memory in the middle of a heap that is much larger than what a guard leaves unlocked. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>

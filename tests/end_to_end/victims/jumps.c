@@ -1,5 +1,6 @@
-/* Two processes that wait for each other by polling, as ranks of MPI do, each with a table of which it changes words all over, as
-   RandomAccess of hpcc does. `jumps MIB TURNS`: prints "right" if both tables are as they must be at the end. */
+/* Two processes that wait for each other by polling, as ranks of MPI do, each with a table of which it changes words
+ * all over, as RandomAccess of hpcc does. `jumps MIB TURNS`: prints "right" if both tables are as they must be at
+ * the end. */
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>

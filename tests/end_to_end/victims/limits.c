@@ -1,5 +1,5 @@
-/* A program whose limits are lowered while it runs, by itself or from outside. It fills a heap that is much larger than what a guard leaves
-   unlocked; the last line of its output says how many pages were right. */
+/* A program whose limits are lowered while it runs, by itself or from outside. It fills a heap that is much larger
+ * than what a guard leaves unlocked; the last line of its output says how many pages were right. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/filter.h>
@@ -102,7 +102,8 @@ static void no_poll(void) {
     use_heap();
 }
 
-/* Allocates until there is no more, as a program does that has a plan for it; then it gives back what it can and goes on. */
+/* Allocates until there is no more, as a program does that has a plan for it; then it gives back what it can and
+ * goes on. */
 static void allocates_all(void) {
     enum { PARTS = 4096 };
     static unsigned char *parts[PARTS];
@@ -148,7 +149,8 @@ static void addresses(void) {
     use_heap();
 }
 
-/* A limit that cannot be read is refused and changes nothing; one in the heap is as good as any, also where its page is locked. */
+/* A limit that cannot be read is refused and changes nothing; one in the heap is as good as any, also where its page
+ * is locked. */
 static void odd_places(int is_by_number) {
     const struct rlimit *nowhere = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     struct rlimit *kept = aligned_alloc(PAGE, PAGE);

@@ -1,5 +1,5 @@
-/* A program that does to mappings what mmap(2) and its relatives allow, and checks every page after each step against a list of what
-   must be there. Each mapping is larger than what a guard leaves unlocked, or many are. */
+/* A program that does to mappings what mmap(2) and its relatives allow, and checks every page after each step
+ * against a list of what must be there. Each mapping is larger than what a guard leaves unlocked, or many are. */
 #define _GNU_SOURCE
 #define _FILE_OFFSET_BITS 64 /* which calls the other of two names of mmap */
 #include <errno.h>
@@ -70,7 +70,8 @@ static void unmaps_parts(void) {
     check(!munmap(old, pages * PAGE), 9);
 }
 
-/* One mapping after the other, together far larger than the memory; now and then a large one of which little is used. */
+/* One mapping after the other, together far larger than the memory; now and then a large one of which little is
+ * used. */
 static void maps_again_and_again(void) {
     unsigned char *kept = map(3 * MIB + PAGE);
     fill(kept, 0, 3 * PER_MIB + 1, 5);
@@ -107,7 +108,7 @@ static void grows_and_moves(void) {
     settle();
     check(!mprotect(between, PAGE, PROT_READ), 10);
     between = mremap(between, MIB, 9 * MIB, MREMAP_MAYMOVE);
-    check(between != MAP_FAILED || errno == EFAULT, 11); /* two kinds of pages, which the kernel does not move at once */
+    check(between != MAP_FAILED || errno == EFAULT, 11); /* two kinds of pages: not moved at once */
 }
 
 static void maps_over(void) {

@@ -1,5 +1,5 @@
-/* A program that talks in most ways that MPI has, on four ranks, and checks what it hears. With an argument, its last rank kills itself
-   in the middle. */
+/* A program that talks in most ways that MPI has, on four ranks, and checks what it hears. With an argument, its
+ * last rank kills itself in the middle. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>

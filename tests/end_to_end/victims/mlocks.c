@@ -1,5 +1,5 @@
-/* A program that locks its memory in RAM, in every way, before and after it has filled a heap that is much larger than what a guard
-   leaves unlocked. The last line of its output says how many pages were right. */
+/* A program that locks its memory in RAM, in every way, before and after it has filled a heap that is much larger
+ * than what a guard leaves unlocked. The last line of its output says how many pages were right. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>

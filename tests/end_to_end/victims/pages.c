@@ -1,10 +1,10 @@
-/* Pages whose content can be computed again. `pages COUNT` fills so many, prints "ready PID ADDRESS", and obeys, one line each:
-
-   check PAGE              answers "right" or "wrong WORD FOUND"
-   write PAGE GENERATION   gives the page other content, answers "written"
-   check-all               answers "right" or "wrong WORD FOUND"
-
-   It ends with the orders; what it reads and writes lies outside of the heap. */
+/* Pages whose content can be computed again. `pages COUNT` fills so many, prints "ready PID ADDRESS", and obeys, one
+ * line each:
+ *
+ * check PAGE              answers "right" or "wrong WORD FOUND" write PAGE GENERATION   gives the page other
+ * content, answers "written" check-all               answers "right" or "wrong WORD FOUND"
+ *
+ * It ends with the orders; what it reads and writes lies outside of the heap. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* Two large allocations that are swept until memory fails: whoever wants to know where they were made asks for `here` and `there`. */
+/* Two large allocations that are swept until memory fails: whoever wants to know where they were made asks for
+ * `here` and `there`. */
 #include <stdint.h>
 #include <stdlib.h>
 

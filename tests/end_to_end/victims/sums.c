@@ -1,5 +1,6 @@
-/* Checks its own data: fills its heap with what can be computed again, does what its first argument names, rests until its heap is
-   locked, and checks. It says "right" and exits with 0; wrong data are "wrong", 3; no memory is "no memory", 4. `sums WAY MIB`. */
+/* Checks its own data: fills its heap with what can be computed again, does what its first argument names, rests
+ * until its heap is locked, and checks. It says "right" and exits with 0; wrong data are "wrong", 3; no memory is
+ * "no memory", 4. `sums WAY MIB`. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,7 @@
-/* A program that does to its memory what has broken page guards. Each trap fills memory that is much larger than what a guard
-   leaves unlocked, does one thing to it, and checks every byte; the last line of its output says how many pages were right. The
-   memory is of the heap, or as a second argument says: a mapping of its own (mmap), or its static data (bss). */
+/* A program that does to its memory what has broken page guards. Each trap fills memory that is much larger than
+ * what a guard leaves unlocked, does one thing to it, and checks every byte; the last line of its output says how
+ * many pages were right. The memory is of the heap, or as a second argument says: a mapping of its own (mmap), or
+ * its static data (bss). */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/aio_abi.h>
@@ -165,7 +166,8 @@ static void executes(void) {
     pclose(said);
 }
 
-/* The program gives pages of its heap back to the kernel by itself: zeros are found there, and the rest is as it was. */
+/* The program gives pages of its heap back to the kernel by itself: zeros are found there, and the rest is as it
+ * was. */
 static void gives_back(void) {
     settle();
     for (size_t page = 0; page < PAGES; page += 64) {
@@ -176,7 +178,8 @@ static void gives_back(void) {
     }
 }
 
-/* What was only read for so long that a guard may count on it is written after all, page by page just after each was read. */
+/* What was only read for so long that a guard may count on it is written after all, page by page just after each was
+ * read. */
 static void writes_what_it_read(void) {
     settle();
     for (int round = 0; round < 3; round++) {
@@ -257,7 +260,8 @@ static void races(void) {
         if (pthread_join(all[i], NULL)) exit(8);
 }
 
-/* The program changes what is mapped in its heap: rights are taken and given, pages locked into memory and let go, and one moves away. */
+/* The program changes what is mapped in its heap: rights are taken and given, pages locked into memory and let go,
+ * and one moves away. */
 static void remaps(void) {
     settle();
     for (size_t page = 0; page < PAGES; page += 1024) {
@@ -273,8 +277,8 @@ static void remaps(void) {
     }
 }
 
-/* Others look at memory that is locked: another process by process_vm_readv finds what is there; by /proc/PID/mem it finds that or
-   an error, and never zeros. */
+/* Others look at memory that is locked: another process by process_vm_readv finds what is there; by /proc/PID/mem it
+ * finds that or an error, and never zeros. */
 static void looks(void) {
     settle();
     int pipes[2];
@@ -317,7 +321,8 @@ static void shares(void) {
     }
 }
 
-/* A buffer that the kernel holds for io_uring (IORING_REGISTER_BUFFERS pins its pages) is written by it long afterwards. */
+/* A buffer that the kernel holds for io_uring (IORING_REGISTER_BUFFERS pins its pages) is written by it long
+ * afterwards. */
 static void fixed_buffers(void) {
     enum { COUNT = 64, APART = PAGES / 80 };
     static unsigned char content[PAGE];
@@ -378,8 +383,8 @@ static void jump_on_loss(int signal, siginfo_t *info, void *context) {
     siglongjmp(back, 1);
 }
 
-/* Pages that the program itself protects, in the heap and elsewhere: its handler gets their faults, works on locked pages, and
-   jumps out. A mask of every signal is set meanwhile, as libraries do. */
+/* Pages that the program itself protects, in the heap and elsewhere: its handler gets their faults, works on locked
+ * pages, and jumps out. A mask of every signal is set meanwhile, as libraries do. */
 static void own_faults_are_its_own(void) {
     unsigned char *elsewhere = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     unsigned char *in_heap = heap + 100 * PAGE;

@@ -1,7 +1,7 @@
-/* Frames that a test holds: claimed PROCESS COUNT MIB [stop] waits until the process has claimed MIB for a test, stops it if
- * asked to, and prints COUNT times, spread over what is claimed, the frames of two pages that follow each other, and which
- * page of the mapping the first is. Ends with 1, printing nothing, if the process ends before. Rampart keeps what it claims
- * from children and core dumps (VmFlags dc, dd), memtester locks it into memory (lo). */
+/* Frames that a test holds: claimed PROCESS COUNT MIB [stop] waits until the process has claimed MIB for a test,
+ * stops it if asked to, and prints COUNT times, spread over what is claimed, the frames of two pages that follow
+ * each other, and which page of the mapping the first is. Ends with 1, printing nothing, if the process ends before.
+ * Rampart keeps what it claims from children and core dumps (VmFlags dc, dd), memtester locks it into memory (lo). */
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@
 often=3
 placed=${placed:-/tmp/placed}
 
-# Fault number $1 of kind $2, in frames $3 and $4, in $fault; its victims go to $placed: NUMBER FRAME LINE BIT, or any for
-# a line or a bit. Numbers differ in line, bit and value.
+# Fault number $1 of kind $2, in frames $3 and $4, in $fault; its victims go to $placed: NUMBER FRAME LINE BIT, or any
+# for a line or a bit. Numbers differ in line, bit and value.
 place() {
   line=$(($1 * 5 % 64))
   bit=$(($1 * 37 % 512))
@@ -26,13 +26,13 @@ place() {
   case $2 in
     intermittent) fault=stuck-at@$fault ;;
     aliased-frames) fault=address@$fault ;;
-    *) fault=$2@$fault ;;
+    * ) fault=$2@$fault ;;
   esac
   case $2 in
     coupling*) echo "$1 $victim" ;;
     address) printf '%s\n' "$1 $(($3)) $line any" "$1 $(($4)) $line any" ;;
     aliased-frames) printf '%s\n' "$1 $(($3)) any any" "$1 $(($4)) any any" ;;
-    *) echo "$1 $(($3)) $line $bit" ;;
+    * ) echo "$1 $(($3)) $line $bit" ;;
   esac >>"$placed"
 }
 
@@ -40,8 +40,8 @@ cell_of() {
   printf '%#x/%d/%d' "$@"
 }
 
-# Adds $2 faults of kind $1 to memory that process $3 holds for a test, as soon as it holds $4 MiB; "stop" after that stops it
-# meanwhile.
+# Adds $2 faults of kind $1 to memory that process $3 holds for a test, as soon as it holds $4 MiB; "stop" after that
+# stops it meanwhile.
 spoil() {
   kind=$1 count=$2
   claimed "$3" "$count" "$4" $5 >/tmp/frames || {
@@ -80,8 +80,8 @@ reported() {
     sprintf("0x%x", $2) in told { print $1 }' /tmp/report "$placed"
 }
 
-# Sets $seldom to how many faults have acted less than $1 times, and of which the report says nothing. What is reported is not
-# tested again and may never act often.
+# Sets $seldom to how many faults have acted less than $1 times, and of which the report says nothing. What is reported
+# is not tested again and may never act often.
 count_seldom() {
   badram acted
   reported >/tmp/reported
@@ -92,8 +92,8 @@ count_seldom() {
   done
 }
 
-# Waits until every fault acted often, or $2 times, or is reported, as long as process $1 runs and at most $3 seconds (as many as
-# the kernel's command line says), and ends it.
+# Waits until every fault acted often, or $2 times, or is reported, as long as process $1 runs and at most $3 seconds
+# (as many as the kernel's command line says), and ends it.
 let_act() {
   patience=${3:-$seconds}
   while [ "$patience" -gt 0 ] && kill -0 "$1" 2>/dev/null; do

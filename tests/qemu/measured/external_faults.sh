@@ -1,10 +1,7 @@
 # What testers find of faults from outside, and after how long: a row for each kind of fault and each tester,
-#   row KIND TESTER FAULTS FOUND NAMED SECONDS
-# FAULTS are those that acted in a tested frame; NAMED are those whose frame, line and bit are right; SECONDS is how long after
-# the faults began the last of FOUND was reported.
-# memory: 192M
-# cpus: 1
-# packages: memtester
+#   row KIND TESTER FAULTS FOUND NAMED SECONDS FAULTS are those that acted in a tested frame; NAMED are those whose
+#   frame, line and bit are right; SECONDS is how long after the faults began the last of FOUND was reported. memory:
+#   192M cpus: 1 packages: memtester
 
 . /faults.sh
 
@@ -12,8 +9,9 @@
 found_by() {
   case $1 in
     memtester)
-      # memtester knows places in its own buffer: what it locks into memory, from the first page on. It compares half with half,
-      # and tells a place in the first. Of 16 MiB it loses twice what malloc's 16 bytes leave of a page (4.6.0).
+      # memtester knows places in its own buffer: what it locks into memory, from the first page on. It compares half
+      # with half, and tells a place in the first. Of 16 MiB it loses twice what malloc's 16 bytes leave of a page
+      # (4.6.0).
       : >/tmp/offsets
       # A frame has 512 of them: 256 bytes are near enough.
       for offset in $(grep -o 'offset 0x[0-9a-f]*' /tmp/report | sed 's/.* //; s/..$/00/' | sort -u | head -n 500); do
@@ -30,7 +28,7 @@ found_by() {
               found[$1] } }
         END { for (number in found) print number }' /tmp/offsets /tmp/frames "$placed"
       ;;
-    *)
+    * )
       while read -r number frame _; do
         ! grep -q "frame $(printf '%#x' "$frame") " /tmp/report || echo "$number"
       done <"$placed"

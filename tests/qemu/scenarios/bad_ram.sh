@@ -1,6 +1,5 @@
-# RAM that goes bad from outside, in memory under test by `rampart test` and by `rampart watch`: each fault that acted is found
-# and named by frame, line and bit, nothing else is, and the frames are on the map and retired.
-# memory: 192M
+# RAM that goes bad from outside, in memory under test by `rampart test` and by `rampart watch`: each fault that acted
+# is found and named by frame, line and bit, nothing else is, and the frames are on the map and retired. memory: 192M
 # cpus: 1
 
 : >/tmp/expected # every victim of this boot: FRAME LINE BIT
@@ -50,7 +49,8 @@ no_false_alarm() {
     END { exit bad }' /tmp/expected /tmp/named
 }
 
-# Memory of 16 MiB, in two blocks that are held to the end. Only a cell that loses its value wants what was written to rest.
+# Memory of 16 MiB, in two blocks that are held to the end. Only a cell that loses its value wants what was written to
+# rest.
 under_test() {
   rampart test --memory 16MiB --for 1h --retention 0s >/tmp/report 2>&1 &
   tester=$!
@@ -60,9 +60,9 @@ under_test() {
   check "test, $kind: the verdict is FAIL" test $code = 1
 }
 
-# One pass over so little memory that march elements follow each other faster than a cell loses its value: only a read after
-# a delay finds it. A frame that is found before its block rests is retired meanwhile, and the page is in another frame then.
-# The faults lie in a block that is under test from its start on, so every one must be found.
+# One pass over so little memory that march elements follow each other faster than a cell loses its value: only a read
+# after a delay finds it. A frame that is found before its block rests is retired meanwhile, and the page is in another
+# frame then. The faults lie in a block that is under test from its start on, so every one must be found.
 under_one_pass() {
   mkfifo /tmp/lines
   rampart test --memory 4MiB >/tmp/lines 2>&1 &
@@ -101,15 +101,15 @@ under_watch() {
   # Its first line comes between a block that it only measures and the first that it tests.
   until grep -q '^watching' /tmp/report || ! kill -0 $tester; do sleep 0.1; done
   spoil "$1" "$2" $tester 8 stop
-  # Two frames that alias show only when one test has both: it may take some tests more. But not many, since a frame that is no
-  # longer free goes bad below whoever has it.
+  # Two frames that alias show only when one test has both: it may take some tests more. But not many, since a frame
+  # that is no longer free goes bad below whoever has it.
   let_act $tester 1000000 10
   judge watch
   check "watch, $kind: its exit code says that bad frames were found" test $code = 1
 }
 
-# From the kernel's command line: how long a kind of fault is given, in seconds (a busy host wants more); one kind alone; or
-# fewer repetitions, which leave out no kind of fault.
+# From the kernel's command line: how long a kind of fault is given, in seconds (a busy host wants more); one kind
+# alone; or fewer repetitions, which leave out no kind of fault.
 seconds=$(sed -n 's/.*seconds=\([0-9]*\).*/\1/p' /proc/cmdline)
 : "${seconds:=60}"
 only=$(sed -n 's/.*only=\([^ ]*\).*/\1/p' /proc/cmdline)
@@ -126,7 +126,7 @@ for each in stuck-at transition coupling-in coupling-id address aliased-frames i
     many) under_test many $many ;;
     retention) under_one_pass retention 6 ;;
     stuck-at) under_one_pass stuck-at 6; under_test stuck-at 6 ;;
-    *) under_test $each 6 ;;
+    * ) under_test $each 6 ;;
   esac
 done
 for each in $watched; do

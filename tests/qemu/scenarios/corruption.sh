@@ -1,7 +1,6 @@
-# Locked pages of a guarded program are corrupted in the machine's RAM, in each way of `cargo xtask bench guard-corruption`,
-# 20 pages each, by each engine: each page is corrected, or reported and its program stopped. None is read wrong unseen.
-# memory: 448M
-# kernel: 6.12
+# Locked pages of a guarded program are corrupted in the machine's RAM, in each way of `cargo xtask bench
+# guard-corruption`, 20 pages each, by each engine: each page is corrected, or reported and its program stopped. None is
+# read wrong unseen. memory: 448M kernel: 6.12
 
 pages=4096 # 16 MiB
 each=20
@@ -23,8 +22,8 @@ the content of another page
 the page's older content, or zeros
 END
 
-# Starts a guarded program of $1 pages with options $2..., and waits until all of it but the unlocked limit is locked. Pages are
-# not put on tested frames meanwhile: what changes during the copy would go with the old frame.
+# Starts a guarded program of $1 pages with options $2..., and waits until all of it but the unlocked limit is locked.
+# Pages are not put on tested frames meanwhile: what changes during the copy would go with the old frame.
 start() {
   size=$1
   shift
@@ -50,8 +49,8 @@ finish() {
   tail -n 3 /tmp/told
 }
 
-# The frame of page $1 of the program, in $frame. Fails for pages of which the RAM holds a second image: one of them is a copy
-# that nobody uses.
+# The frame of page $1 of the program, in $frame. Fails for pages of which the RAM holds a second image: one of them is
+# a copy that nobody uses.
 find_frame() {
   badram find "$(printf '52414d%02x%06x00' $salt "$1")" || return
   set -- ${answer#found}
@@ -72,8 +71,8 @@ find_donor() {
   done
 }
 
-# Corrupts pages of each class, and has the guard hand over what it cannot correct: it must name each page that the program
-# finds wrong.
+# Corrupts pages of each class, and has the guard hand over what it cannot correct: it must name each page that the
+# program finds wrong.
 corrupt_all() {
   start $pages --cap 4MiB --on-error continue || return 1
   find_donor
@@ -96,8 +95,8 @@ corrupt_all() {
   report "row $engine $(awk -F'\t' '{ printf "%s%s", separator, $2 + 0 "/" $3 + 0; separator = " " }' /tmp/fates)"
 }
 
-# A line for each class: its name, and how many pages were corrected, reported as beyond correction, read wrong unseen, and
-# otherwise unexplained, with tabs between. A last line if pages were wrong that nobody corrupted.
+# A line for each class: its name, and how many pages were corrected, reported as beyond correction, read wrong unseen,
+# and otherwise unexplained, with tabs between. A last line if pages were wrong that nobody corrupted.
 judge() {
   # mawk and busybox have 53 bits, which addresses fit.
   base=$(printf '%d' "$(sed -n 's/^filled [0-9]* //p' /tmp/said)")

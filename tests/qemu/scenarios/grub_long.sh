@@ -1,5 +1,5 @@
-# A real GRUB boots with as many frames as are exported: 1 to 500 by badram, under a BIOS and under UEFI, and as many ranges
-# by memmap= as the kernel's line holds. One more than fits is refused. For the nightly run: a boot a step.
+# A real GRUB boots with as many frames as are exported: 1 to 500 by badram, under a BIOS and under UEFI, and as many
+# ranges by memmap= as the kernel's line holds. One more than fits is refused. For the nightly run: a boot a step.
 # memory: 512M
 
 # Of each step: firmware, form, ranges, frames in each. The next boot is as the step says.

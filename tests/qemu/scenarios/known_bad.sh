@@ -23,8 +23,8 @@ forgotten() {
 
 case $boot in
 1)
-  # In the midst of much free memory, none is the kernel's own, which it could not retire; nor are they at the next boot, which
-  # goes the same way.
+  # In the midst of much free memory, none is the kernel's own, which it could not retire; nor are they at the next
+  # boot, which goes the same way.
   first=$(free_frames 8192)
   frames=$(printf '%#x %#x %#x' $((first + 4096)) $((first + 4097)) $((first + 4387)))
   echo "$frames" >/var/lib/rampart/frames

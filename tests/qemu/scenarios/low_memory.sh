@@ -1,5 +1,5 @@
-# A machine with 300 MiB free is tested to the end, all of it but for a reserve: no kill, no failed allocation, and programs beside the test go on.
-# memory: 384M
+# A machine with 300 MiB free is tested to the end, all of it but for a reserve: no kill, no failed allocation, and
+# programs beside the test go on. memory: 384M
 
 between() {
   [ "$1" -ge "$2" ] && [ "$1" -le "$3" ]
@@ -28,8 +28,8 @@ check "the request is what is free but for a reserve of 64 MiB at most ($request
 check "at least 99 % of the request was tested ($tested bytes)" test "$((tested * 100))" -ge "$((request * 99))"
 check "nobody was killed" nobody_was_killed
 
-# A program that wants 150 MiB in the middle of a test gets them, and its data stay what they were. What it took and holds was
-# not tested, and the verdict says so.
+# A program that wants 150 MiB in the middle of a test gets them, and its data stay what they were. What it took and
+# holds was not tested, and the verdict says so.
 free=$(meminfo MemFree)
 rampart test >/tmp/report 2>&1 &
 test=$!

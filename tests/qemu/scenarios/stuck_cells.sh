@@ -1,12 +1,10 @@
-# Cells get stuck for good below locked pages of a guarded program, by each engine: the program never reads a wrong value,
-# the frames are on the map, and retired when it has ended.
-# memory: 448M
-# kernel: 6.12
+# Cells get stuck for good below locked pages of a guarded program, by each engine: the program never reads a wrong
+# value, the frames are on the map, and retired when it has ended. memory: 448M kernel: 6.12
 
 pages=4096 # 16 MiB
 
-# Sticks one bit of page $1 of the program, in its frame, at the value that it does not hold. Pages of which the RAM holds
-# a second, older image are left alone: that frame is anybody's.
+# Sticks one bit of page $1 of the program, in its frame, at the value that it does not hold. Pages of which the RAM
+# holds a second, older image are left alone: that frame is anybody's.
 stick() {
   badram find "$(printf '52414d%02x%06x00' $salt "$1")" || return
   set -- "$1" ${answer#found}

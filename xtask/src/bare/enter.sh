@@ -1,4 +1,5 @@
-# Runs a command in another root, in mount and process namespaces of its own: enter.sh ROOT TOOLCHAIN COMMAND [ARGUMENT...]
+# Runs a command in another root, in mount and process namespaces of its own: enter.sh ROOT TOOLCHAIN COMMAND
+# [ARGUMENT...]
 #
 # Every mount and every process goes with the namespaces, however this ends.
 set -eu

@@ -1,11 +1,13 @@
 //! A newcomer's first minutes: both commands of README's section "Start", on a bare Debian root.
 //!
-//! **Problem.** On the machine of a developer everything is installed, so what README forgets to name is not missed there.
-//! **Idea.** debootstrap makes the smallest Debian there is; in it are put the packages that README names, the Rust toolchain of
-//! this machine, and the committed tree; then the commands are typed as README writes them. `.ci/run` does the same in a
-//! second root, with the packages that it installs by itself. **Why roots and no images.** debootstrap is all that is needed.
+//! **Problem.** On the machine of a developer everything is installed, so what README forgets to name is not missed
+//! there. **Idea.** debootstrap makes the smallest Debian there is; in it are put the packages that README names, the
+//! Rust toolchain of this machine, and the committed tree; then the commands are typed as README writes them. `.ci/run`
+//! does the same in a second root, with the packages that it installs by itself. **Why roots and no images.**
+//! debootstrap is all that is needed.
 //!
-//! A root lies in `target/bare` while it is used. Mounts and processes are in namespaces of their own: nothing is left of them.
+//! A root lies in `target/bare` while it is used. Mounts and processes are in namespaces of their own: nothing is left
+//! of them.
 
 mod machine;
 mod readme;

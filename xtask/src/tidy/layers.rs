@@ -9,33 +9,22 @@ use toml::{Table, Value};
 use super::Violation;
 use crate::tree::Tree;
 
-/// The layers from the top down, and the folders of each. A crate may name those of lower layers only; proof stands beside
-/// the others and may name all.
-const LAYERS: [(&str, &[&str]); 7] = [
+/// The layers from the top down, and the folders of each. A crate may name those of lower layers only; proof stands
+/// beside the others and may name all.
+pub const LAYERS: [(&str, &[&str]); 7] = [
     (PROOF, &["bench", "fuzz", "tests/qemu/badram", "tests/trials", "xtask"]),
     ("face", &["crates/rampart"]),
     ("studies", &["crates/studies"]),
-    (
-        "systems",
-        &[
-            "crates/diagnostic",
-            "crates/guard",
-            "crates/preload",
-            "crates/banks",
-            "crates/heap",
-            "crates/survive",
-            "crates/scale",
-        ],
-    ),
+    ("systems", &["crates/diagnostic", "crates/guard", "crates/preload", "crates/scale"]),
     ("parts", &["crates/march", "crates/codes", "crates/buddy", "crates/sim"]),
     ("platform", &["crates/linux", "crates/mpi-build", "crates/store"]),
     ("words", &["crates/memory"]),
 ];
 
-const PROOF: &str = "proof";
+pub const PROOF: &str = "proof";
 
 /// Pairs inside one layer where the first may name the second.
-const SIDEWAYS: [(&str, &str); 2] = [("crates/sim", "crates/buddy"), ("crates/preload", "crates/guard")];
+pub const SIDEWAYS: [(&str, &str); 2] = [("crates/sim", "crates/buddy"), ("crates/preload", "crates/guard")];
 
 /// Each crate's place in [`LAYERS`] is known, and it names only what lies below.
 pub fn check(tree: &Tree) -> Vec<Violation> {
@@ -63,7 +52,7 @@ pub fn check(tree: &Tree) -> Vec<Violation> {
     violations
 }
 
-fn manifest_path(folder: &str) -> String {
+pub fn manifest_path(folder: &str) -> String {
     if folder.is_empty() { "Cargo.toml".to_owned() } else { format!("{folder}/Cargo.toml") }
 }
 
@@ -91,7 +80,7 @@ fn refusal(from: &str, to: &str) -> String {
 }
 
 /// What the crate is built from, on any target.
-fn dependencies(manifest: &Table) -> impl Iterator<Item = (&str, &Value)> {
+pub fn dependencies(manifest: &Table) -> impl Iterator<Item = (&str, &Value)> {
     let per_target = manifest.get("target").and_then(Value::as_table).into_iter().flatten();
     let targets = per_target.filter_map(|(_, target)| target.as_table());
     std::iter::once(manifest)
@@ -103,7 +92,7 @@ fn dependencies(manifest: &Table) -> impl Iterator<Item = (&str, &Value)> {
 }
 
 /// The package that a dependency means: a manifest may give it another name, and so may the workspace.
-fn package<'a>(key: &'a str, value: &'a Value, workspace: Option<&'a Value>) -> &'a str {
+pub fn package<'a>(key: &'a str, value: &'a Value, workspace: Option<&'a Value>) -> &'a str {
     let renamed = |value: &'a Value| value.get("package")?.as_str();
     renamed(value).or_else(|| workspace?.get(key).and_then(renamed)).unwrap_or(key)
 }

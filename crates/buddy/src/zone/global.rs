@@ -1,4 +1,4 @@
-//! The buddy algorithm on the global lists (003_0d27fa82dc4defe6.txt, 2.1; `__free_one_page`, `expand` and
+//! The buddy algorithm on the global lists ([Panwar15, 2.1]; `__free_one_page`, `expand` and
 //! `__rmqueue_smallest` in mm/page_alloc.c, Linux 3.1).
 
 use rampart_memory::Order;
@@ -49,7 +49,8 @@ impl<M: Mark> ZoneAllocator<M> {
         Some(Found { slot, mark, order: larger, migratetype: from })
     }
 
-    /// Cuts a block down and puts what is left over on the lists: the upper half, then that of the lower half, and so on.
+    /// Cuts a block down and puts what is left over on the lists: the upper half, then that of the lower half, and so
+    /// on.
     fn cut(&mut self, slot: u32, from: Order, to: Order, migratetype: Migratetype, mark: M) {
         let mut order = from;
         while order > to {
@@ -124,7 +125,7 @@ mod tests {
         assert_eq!(free_blocks(&buddy), [(block(256, 8), Movable, at(1)), (block(512, 8), Movable, at(2))]);
     }
 
-    /// 000_fb6e5fb08980d1bc.txt, A.1.1: the four operations on one list.
+    /// [Rahman16, A.1.1]: the four operations on one list.
     #[test]
     fn blocks_come_from_and_go_to_either_end_of_a_list() {
         let mut buddy = machine(4096);

@@ -1,9 +1,9 @@
 //! Many doubly linked lists through one array.
 //!
-//! **Problem.** A buddy that is merged leaves the middle of its list, so every list operation must take the same short time
-//! wherever the element is. **Idea.** Each frame's slot has two indices, to the one before and the one after; the heads of the
-//! lists are slots behind those of the frames, and each list is a ring through its head, as in Linux. So an element is taken
-//! out without knowing on which list it was, and no end is a special case.
+//! **Problem.** A buddy that is merged leaves the middle of its list, so every list operation must take the same short
+//! time wherever the element is. **Idea.** Each frame's slot has two indices, to the one before and the one after; the
+//! heads of the lists are slots behind those of the frames, and each list is a ring through its head, as in Linux. So
+//! an element is taken out without knowing on which list it was, and no end is a special case.
 
 use crate::End;
 

@@ -112,7 +112,8 @@ impl<M: Mark> Lists<M> {
         (order, migratetype, self.marks[slot as usize])
     }
 
-    /// Puts a frame, on no list so far, on the list of a CPU; `later` is the end of the global list that it goes to some day.
+    /// Puts a frame, on no list so far, on the list of a CPU; `later` is the end of the global list that it goes to
+    /// some day.
     #[inline]
     pub fn insert_local(&mut self, slot: u32, list: Head, mark: M, end: End, later: End) {
         self.states[slot as usize] = State::local(later);

@@ -1,9 +1,9 @@
-//! The lists of the CPUs: single frames at hand (000_fb6e5fb08980d1bc.txt, 4.1 and A.1.2; `buffered_rmqueue` and
+//! The lists of the CPUs: single frames at hand ([Rahman16, 4.1 and A.1.2]; `buffered_rmqueue` and
 //! `free_pcppages_bulk` in mm/page_alloc.c, Linux 3.1).
 //!
-//! A CPU has a list per zone and migratetype. An empty one gets a batch from the global lists; when all of a CPU's together
-//! reach the bound by a free, a batch goes back, from their ends in turn. Frames on them keep their marks and are merged with
-//! nothing.
+//! A CPU has a list per zone and migratetype. An empty one gets a batch from the global lists; when all of a CPU's
+//! together reach the bound by a free, a batch goes back, from their ends in turn. Frames on them keep their marks and
+//! are merged with nothing.
 
 use rampart_memory::Order;
 
@@ -147,7 +147,7 @@ mod tests {
         );
     }
 
-    /// 000_fb6e5fb08980d1bc.txt, 5.2.3.2.
+    /// [Rahman16, 5.2.3.2].
     #[test]
     fn a_recycled_frame_goes_past_the_cpu_to_the_end_of_its_global_list() {
         let mut buddy = machine(4096);

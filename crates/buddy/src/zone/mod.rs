@@ -1,13 +1,13 @@
 //! One zone: its free lists, and how blocks come and go.
 //!
-//! **Problem.** Millions of frames, and every allocation or free of one must take nanoseconds, wherever the frame lies on its
-//! list. **Idea.** A frame has a *slot*, its distance from the zone's first frame rounded down to the largest block. So a
-//! block's buddy has the slot that differs in one bit, and flat arrays by slot hold all there is to know: a byte of
-//! [`State`], two links, a mark. **Why this way.** Seventeen bytes a frame with an eight-byte mark; a machine of 64 GiB is
-//! simulated in 270 MiB.
+//! **Problem.** Millions of frames, and every allocation or free of one must take nanoseconds, wherever the frame lies
+//! on its list. **Idea.** A frame has a *slot*, its distance from the zone's first frame rounded down to the largest
+//! block. So a block's buddy has the slot that differs in one bit, and flat arrays by slot hold all there is to know: a
+//! byte of [`State`], two links, a mark. **Why this way.** Seventeen bytes a frame with an eight-byte mark; a machine
+//! of 64 GiB is simulated in 270 MiB.
 //!
-//! The parts: [`lists`] keep, `global` merges, splits and finds, `steal` turns to other migratetypes, `local` is the lists of
-//! the CPUs, `retire` takes failed frames out.
+//! The parts: [`lists`] keep, `global` merges, splits and finds, `steal` turns to other migratetypes, `local` is the
+//! lists of the CPUs, `retire` takes failed frames out.
 
 mod global;
 mod links;
@@ -37,7 +37,8 @@ pub struct ZoneAllocator<M> {
     lists: Lists<M>,
     /// What each pageblock is kept for.
     pageblocks: Vec<Migratetype>,
-    /// Retired frames in each block of the largest order, so that a free block is searched for them only if there are any.
+    /// Retired frames in each block of the largest order, so that a free block is searched for them only if there are
+    /// any.
     retired_near: Vec<u16>,
     /// Frames on the lists of each CPU.
     local: Vec<u32>,

@@ -1,7 +1,7 @@
 //! Frames that are never given out again.
 //!
-//! A retired frame is on no list and is nobody's buddy, so what lies around it never merges over it. One that is held when it
-//! fails stays with its holder, whose block comes back without it.
+//! A retired frame is on no list and is nobody's buddy, so what lies around it never merges over it. One that is held
+//! when it fails stays with its holder, whose block comes back without it.
 
 use rampart_memory::{Frame, Order};
 

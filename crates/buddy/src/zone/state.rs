@@ -1,7 +1,7 @@
 //! What a frame is to its zone's lists, in one byte.
 //!
-//! Only the first frame of a block says what the block is; the others say that they are inside of one. So to give out a block
-//! of a thousand frames is to write one byte.
+//! Only the first frame of a block says what the block is; the others say that they are inside of one. So to give out a
+//! block of a thousand frames is to write one byte.
 
 use rampart_memory::Order;
 

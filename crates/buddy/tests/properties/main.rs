@@ -92,7 +92,7 @@ proptest! {
         })?;
     }
 
-    /// 000_fb6e5fb08980d1bc.txt, 4.1: a page in the fault map is never allocated again.
+    /// [Rahman16, 4.1]: a page in the fault map is never allocated again.
     #[test]
     fn a_retired_frame_is_never_given_out_again(steps in steps()) {
         let mut world = World::new();

@@ -1,14 +1,14 @@
 //! One wrong line, from P and Q (Anvin, "The mathematics of RAID-6", section 4).
 //!
-//! If line `i` alone is wrong, the syndrome of P is what it was changed by, and that of Q is the same times 2^(63-i). So
-//! every byte of the two must tell the same `i`.
+//! If line `i` alone is wrong, the syndrome of P is what it was changed by, and that of Q is the same times 2^(63-i).
+//! So every byte of the two must tell the same `i`.
 
 use super::syndrome::line_of;
 use crate::gf256::{exponent_between, times_power};
 use crate::{LINE_BYTES, PAGE_LINES, PageBits};
 
-/// The changes of the one line that explain both; none if no line does, or one of the two syndromes is zero: then P or Q
-/// was hit, and it is unknown which line the other tells of.
+/// The changes of the one line that explain both; none if no line does, or one of the two syndromes is zero: then P or
+/// Q was hit, and it is unknown which line the other tells of.
 pub(super) fn flipped(syndrome: &[u8]) -> PageBits {
     let (p, q) = syndrome.split_at(LINE_BYTES);
     let mut flipped = PageBits::NONE;

@@ -8,12 +8,13 @@
 //! else:                                    uncorrectable
 //! ```
 //!
-//! **Problem.** The codes lie in memory too. A page whose codes were hit must not be lost, still less be "corrected" into
-//! something else; and a code that corrects one flip takes some changes of many bits for one flip. **Idea.** What corrects
-//! is linear: the sum of the stored codes and those of the page as it is (the syndrome) depends on the changes alone, so
-//! a guess is a pure function of it (`lines`, `words`, `lanes`). The CRC judges every guess. **Why two CRCs.** Where what
-//! corrects finds nothing wrong, the CRC was hit or the page was changed beyond what the code sees; a bit position that
-//! fails in many lines looks like that to P and Q once in 512 times. Only a second CRC tells the two apart.
+//! **Problem.** The codes lie in memory too. A page whose codes were hit must not be lost, still less be "corrected"
+//! into something else; and a code that corrects one flip takes some changes of many bits for one flip. **Idea.** What
+//! corrects is linear: the sum of the stored codes and those of the page as it is (the syndrome) depends on the changes
+//! alone, so a guess is a pure function of it (`lines`, `words`, `lanes`). The CRC judges every guess. **Why two
+//! CRCs.** Where what corrects finds nothing wrong, the CRC was hit or the page was changed beyond what the code sees;
+//! a bit position that fails in many lines looks like that to P and Q once in 512 times. Only a second CRC tells the
+//! two apart.
 
 mod lanes;
 mod lines;
@@ -33,8 +34,8 @@ pub enum Outcome {
     CodesWrong,
     /// The page was changed; it and its codes are right again.
     Corrected(Correction),
-    /// The page was changed beyond correction, or its memory does not keep what is written, or the page is good and both
-    /// its CRCs were changed. Codes are left as they are; so is the page, unless its memory does not keep it.
+    /// The page was changed beyond correction, or its memory does not keep what is written, or the page is good and
+    /// both its CRCs were changed. Codes are left as they are; so is the page, unless its memory does not keep it.
     Uncorrectable,
 }
 

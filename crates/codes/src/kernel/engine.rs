@@ -7,8 +7,8 @@ use super::page::{Page, Pages};
 use super::pass::Job;
 use crate::{PageData, Scheme, crc};
 
-/// Pages on which an engine is compared with the portable one before it is used. A page goes through every instruction of a
-/// kernel, none of which branches on what it holds; and each process of a guarded program compares.
+/// Pages on which an engine is compared with the portable one before it is used. A page goes through every instruction
+/// of a kernel, none of which branches on what it holds; and each process of a guarded program compares.
 const COMPARED: u64 = 4;
 
 /// An instruction set of this processor.
@@ -22,7 +22,8 @@ impl Engine {
     /// The one that needs nothing of the processor.
     pub const PORTABLE: Self = Self(Isa::Portable);
 
-    /// The fastest whose codes of a few pages are those of the portable one. It takes a tenth of a millisecond: ask once.
+    /// The fastest whose codes of a few pages are those of the portable one. It takes a tenth of a millisecond: ask
+    /// once.
     #[must_use]
     pub fn detect() -> Self {
         first_that(Self::all_available(), |engine| engine.agrees(COMPARED))
@@ -76,8 +77,8 @@ impl Engine {
     fn perform(self, scheme: Scheme, page: *const u8, ahead: *const u8, check: &mut [u8]) -> u32 {
         assert_eq!(check.len(), scheme.check_bytes(), "room for what corrects in {scheme}");
         let job = Job { scheme, page, ahead, check: check.as_mut_ptr() };
-        // SAFETY: 1. every `Page` and each of `Pages` may be read and is aligned to 64 bytes; 2. `check` is as long as the
-        // scheme says, as just asserted.
+        // SAFETY: 1. every `Page` and each of `Pages` may be read and is aligned to 64 bytes; 2. `check` is as long as
+        // the scheme says, as just asserted.
         crc::of_state(unsafe { self.0.perform(&job) })
     }
 }

@@ -1,8 +1,8 @@
-//! The vertical extended Hamming codes: for each bit of a line's number the sum of the lines whose number has it, and the
-//! sum of all.
+//! The vertical extended Hamming codes: for each bit of a line's number the sum of the lines whose number has it, and
+//! the sum of all.
 //!
-//! **Idea.** The low three bits of a line's number say where it stands in its group of eight, the high three which group
-//! that is. So each group gives four sums, and the high bits' sums are made at the end, of the groups' sums.
+//! **Idea.** The low three bits of a line's number say where it stands in its group of eight, the high three which
+//! group that is. So each group gives four sums, and the high bits' sums are made at the end, of the groups' sums.
 
 use super::accumulator::{Check, GROUP_LINES, GROUPS};
 use super::vector::Vector;
@@ -26,7 +26,8 @@ impl<V: Vector, const N: usize> Check for Hamming<V, N> {
     #[inline(always)]
     unsafe fn take(&mut self, lines: *const u8, group: usize, _check: *mut u8) {
         for part in 0..N {
-            // SAFETY: the instruction set is there, and part `part` of each of the eight lines may be read and is aligned.
+            // SAFETY: the instruction set is there, and part `part` of each of the eight lines may be read and is
+            // aligned.
             unsafe {
                 let mut line = [V::load(lines.add(part * size_of::<V>())); GROUP_LINES];
                 for (i, line) in line.iter_mut().enumerate().skip(1) {

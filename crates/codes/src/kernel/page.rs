@@ -71,7 +71,8 @@ pub struct Pages<'a> {
 }
 
 impl<'a> Pages<'a> {
-    /// `count` pages from `base` on. Panics if that is not at a multiple of 64, or if they reach over half the addresses.
+    /// `count` pages from `base` on. Panics if that is not at a multiple of 64, or if they reach over half the
+    /// addresses.
     ///
     /// # Safety
     /// As for [`Page::from_raw`], for each page.

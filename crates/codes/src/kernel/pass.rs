@@ -8,11 +8,11 @@
 //! ```
 //!
 //! **Problem.** Codes that are computed one after the other wait, each at the end of its own chain of operations, and
-//! use one part of the processor at a time. **Idea.** Each code is an accumulator that takes eight lines at a time; a pass
-//! feeds the same lines to two of them, whose instructions then overlap. **Why this way.** Eight lines are what the
-//! SECDED codes need at once to fill a line, a group of the Hamming codes, and few enough that the second accumulator
-//! finds them in the first cache; and an instruction set has to provide a handful of operations ([`Vector`]) and one
-//! way of computing a CRC ([`Crc`]), not a function for each scheme.
+//! use one part of the processor at a time. **Idea.** Each code is an accumulator that takes eight lines at a time; a
+//! pass feeds the same lines to two of them, whose instructions then overlap. **Why this way.** Eight lines are what
+//! the SECDED codes need at once to fill a line, a group of the Hamming codes, and few enough that the second
+//! accumulator finds them in the first cache; and an instruction set has to provide a handful of operations
+//! ([`Vector`]) and one way of computing a CRC ([`Crc`]), not a function for each scheme.
 
 use super::accumulator::{Check, Crc, GROUP_BYTES, GROUP_LINES, GROUPS};
 use super::hamming::Hamming;

@@ -1,10 +1,11 @@
 //! The SECDED codes by turning bytes, for registers that hold lanes of 16 bytes.
 //!
-//! **Problem.** The check byte of a word is a sum of its eight bytes, each turned by other amounts ([`crate::hsiao`]); in
-//! a register the eight lie side by side. **Idea.** Eight registers full of words are transposed, so that each register
-//! holds the same byte of all words; then sums and turns are whole registers' operations. By Horner's rule, the bytes
-//! that are turned by five bits are turned by two, joined by those for three, turned by one, joined by those for two, and so
-//! on: five turns of one bit each in all. **Why this way.** Shuffles inside lanes are what every instruction set has.
+//! **Problem.** The check byte of a word is a sum of its eight bytes, each turned by other amounts ([`crate::hsiao`]);
+//! in a register the eight lie side by side. **Idea.** Eight registers full of words are transposed, so that each
+//! register holds the same byte of all words; then sums and turns are whole registers' operations. By Horner's rule,
+//! the bytes that are turned by five bits are turned by two, joined by those for three, turned by one, joined by those
+//! for two, and so on: five turns of one bit each in all. **Why this way.** Shuffles inside lanes are what every
+//! instruction set has.
 
 use super::accumulator::GROUP_BYTES;
 use super::vector::Vector;

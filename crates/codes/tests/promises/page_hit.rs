@@ -51,7 +51,7 @@ fn a_crc_alone_sees_every_flip_and_corrects_none() {
     }
 }
 
-/// `guard.md`'s measure, 20000 of 20000: 002_55d5eb8104b64c01.txt has no such code.
+/// 20000 of 20000 pages; FlipSphere [Fiala15, 4.3] has no such code.
 #[test]
 fn of_20000_destroyed_lines_p_and_q_rebuild_all() {
     let mut stored = Stored::new(Scheme::CrcPq);

@@ -1,10 +1,11 @@
-//! The alarm condition: demand that rose too fast for the epoch to end first (5.2.4.3, *emergency override*).
+//! The alarm condition: demand that rose too fast for the epoch to end first ([Rahman16, 5.2.4.3], *emergency
+//! override*).
 
 use std::time::Duration;
 
 /// Watches demand from one reading to the next.
 ///
-/// The thesis raises it when demand has grown fourfold since the last reading. One frame after none is such a growth too,
+/// Rahman raises it when demand has grown fourfold since the last reading. One frame after none is such a growth too,
 /// so here demand must also be more than the configuration in force can test in the time.
 #[derive(Clone, Debug)]
 pub struct Alarm {

@@ -1,4 +1,4 @@
-//! The whole: timers, monitor, policy, dispatcher and guarantee over one source of frames (figures 26 and 29).
+//! The whole: timers, monitor, policy, dispatcher and guarantee over one source of frames [Rahman16, fig. 26 and 29].
 //!
 //! Call [`Diagnostic::tick`] as often as its timers want, [`Diagnostic::next`] when a tester is idle, and
 //! [`Diagnostic::finish`] when it is done. Who calls, and how time passes, is none of its concern.
@@ -44,7 +44,8 @@ pub struct Work<B> {
     pub fidelity: Fidelity,
 }
 
-/// How much of its last demand an epoch remembers (5.3.1: monitored demand is decayed; the thesis does not say how fast).
+/// How much of its last demand an epoch remembers ([Rahman16, 5.3.1] decays monitored demand, and does not say how
+/// fast).
 const DECAY: f64 = 0.75;
 
 /// The diagnostic over one source.
@@ -263,8 +264,8 @@ impl<S: FrameSource> Diagnostic<S> {
         (first..self.readings.len()).chain(0..first)
     }
 
-    /// Takes the blocks that the rules want, as far as the testers can test them in an epoch: what waits in a queue is lost
-    /// to the allocator and tested no sooner.
+    /// Takes the blocks that the rules want, as far as the testers can test them in an epoch: what waits in a queue is
+    /// lost to the allocator and tested no sooner.
     fn refill(&mut self, now: Timestamp) {
         if self.config.threads == 0 {
             return;

@@ -1,7 +1,7 @@
-//! The test dispatcher: which tester gets a block (000_fb6e5fb08980d1bc.txt, 5.2.2).
+//! The test dispatcher: which tester gets a block [Rahman16, 5.2.2].
 //!
-//! A block goes to a tester on its own node, since remote memory is slower to test (figure 32), and there to the one whose
-//! queue has the fewest frames. Blocks are not split: they go back to the allocator whole.
+//! A block goes to a tester on its own node, since remote memory is slower to test [Rahman16, fig. 32], and there to
+//! the one whose queue has the fewest frames. Blocks are not split: they go back to the allocator whole.
 
 use std::collections::VecDeque;
 
@@ -46,8 +46,8 @@ impl<B> Dispatcher<B> {
         queue.blocks.push_back((block, frames));
     }
 
-    /// Frames that may still be queued for a node, if `each` of the first `threads` testers may have so many waiting. Each node
-    /// has room of its own, so that the demand of one does not keep the testers of another from work.
+    /// Frames that may still be queued for a node, if `each` of the first `threads` testers may have so many waiting.
+    /// Each node has room of its own, so that the demand of one does not keep the testers of another from work.
     #[must_use]
     pub fn room(&self, node: Node, threads: u32, each: u64) -> u64 {
         let active = usize::try_from(threads).unwrap_or(usize::MAX).clamp(1, self.queues.len());

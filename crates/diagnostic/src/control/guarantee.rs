@@ -1,4 +1,4 @@
-//! The guarantee timer: every δ, what expires before the next time is renewed (4.1.2, figure 6).
+//! The guarantee timer: every δ, what expires before the next time is renewed [Rahman16, 4.1.2, fig. 6].
 
 use rampart_memory::{FrameSource, Renewed, TestLifetime, Timestamp};
 
@@ -24,8 +24,8 @@ impl Guarantee {
 
     /// Renews what expires before the timer is due again, if it is due now.
     ///
-    /// A source locks by itself what expires before it is called: a timer that comes late costs a program time, and never
-    /// the bound.
+    /// A source locks by itself what expires before it is called: a timer that comes late costs a program time, and
+    /// never the bound.
     pub fn tick(&mut self, source: &mut impl FrameSource, now: Timestamp) -> Option<Renewed> {
         if now < self.due {
             return None;

@@ -1,11 +1,12 @@
-//! The test controller: what is tested next, how thoroughly, by how many (000_fb6e5fb08980d1bc.txt, 5.2).
+//! The test controller: what is tested next, how thoroughly, by how many [Rahman16, 5.2].
 //!
 //! **Problem.** Programs take frames faster or slower from one moment to the next; testing must stay ahead of them, and
 //! take no more of the machine than that needs. **Idea.** Sense, decide, configure: the [`monitor`] reads counters, a
 //! [`replenish`] rule says how many blocks of each list to test, a [`policy`] says how thoroughly and by how many, the
-//! [`dispatch`]er hands the blocks to testers, and the [guarantee timer](Guarantee) renews what is about to expire. **Why this way.**
-//! Each is a pure function of what was seen and of the time, so a year runs in a second from one seed, and the same code
-//! runs on a machine. [`Diagnostic`] joins them over any [`FrameSource`](rampart_memory::FrameSource).
+//! [`dispatch`]er hands the blocks to testers, and the [guarantee timer](Guarantee) renews what is about to expire.
+//! **Why this way.** Each is a pure function of what was seen and of the time, so a year runs in a second from one
+//! seed, and the same code runs on a machine. [`Diagnostic`] joins them over any
+//! [`FrameSource`](rampart_memory::FrameSource).
 
 mod alarm;
 mod diagnostic;
@@ -48,14 +49,16 @@ pub enum Error {
     FidelityStep,
     /// max-cores is 0: give 1 or more
     NoCores,
-    /// emergency-fidelity {fidelity} or emergency-cores {threads} is more or less than the limits allow: change it or them
+    /// emergency-fidelity {fidelity} or emergency-cores {threads} is more or less than the limits allow: change it or
+    /// them
     Emergency {
         /// How thoroughly.
         fidelity: Fidelity,
         /// By how many.
         threads: u32,
     },
-    /// the epoch {epoch:?} is shorter than the monitoring period {monitoring:?}, or that is 0: lengthen the one or shorten the other
+    /// the epoch {epoch:?} is shorter than the monitoring period {monitoring:?}, or that is 0: lengthen the one or
+    /// shorten the other
     Timers {
         /// The monitoring timer.
         monitoring: Duration,

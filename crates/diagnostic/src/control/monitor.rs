@@ -1,4 +1,5 @@
-//! The monitor: what was asked of each free list since it was last read (5.2.4.2, *Event Reader*; A.1.3).
+//! The monitor: what was asked of each free list since it was last read ([Rahman16, 5.2.4.2 and A.1.3], *Event
+//! Reader*).
 
 use rampart_memory::{Demand, FrameSource, FreeList};
 
@@ -14,9 +15,9 @@ pub struct Reading {
 impl Reading {
     /// Frames that programs took: what is asked of the list of single frames.
     ///
-    /// Blocks that leave larger lists are cut up for this one. They tell which list runs dry, and are no more demand: a block
-    /// of order 10 that is used up frame by frame would count more than six times, as 1,024 frames of its own list and 512 of
-    /// each list from order 9 down to 1.
+    /// Blocks that leave larger lists are cut up for this one. They tell which list runs dry, and are no more demand: a
+    /// block of order 10 that is used up frame by frame would count more than six times, as 1,024 frames of its own
+    /// list and 512 of each list from order 9 down to 1.
     #[must_use]
     pub const fn frames(&self) -> u64 {
         if self.list.order.number() == 0 { self.since.allocated() } else { 0 }

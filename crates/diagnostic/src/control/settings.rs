@@ -1,4 +1,4 @@
-//! Every knob of the thesis' tables 1 and 6, in one place, checked once.
+//! Every knob of [Rahman16, tab. 1 and 6], in one place, checked once.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Error;
 use super::policy::fastest;
 
-/// What an administrator settles (000_fb6e5fb08980d1bc.txt, tables 1 and 6).
+/// What an administrator settles [Rahman16, tab. 1 and 6].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
@@ -22,18 +22,19 @@ pub struct Settings {
     pub alpha: f64,
     /// Demand that grew by this factor between two readings raises the alarm; more than 1.
     pub alarm: f64,
-    /// What an alarm puts in force until the epoch ends, *e_testconfig*; the fastest that the limits allow if none is given.
+    /// What an alarm puts in force until the epoch ends, *e_testconfig*; the fastest that the limits allow if none is
+    /// given.
     #[serde(default)]
     pub emergency: Option<TestConfig>,
     /// With so many free frames tested no more are tested ahead; as many as the rule of a list wants if none is given.
-    /// *There are enough tested pages* in state E (4.1.5) is such a bound, of which the thesis tells no number.
+    /// *There are enough tested pages* in state E [Rahman16, 4.1.5] is such a bound, of which Rahman tells no number.
     #[serde(default)]
     pub enough: Option<u64>,
     /// What a policy may choose from.
     pub limits: Limits,
-    /// Whether blocks of orders 3 to 8 are left to what splits off the larger ones (5.2.3.3).
+    /// Whether blocks of orders 3 to 8 are left to what splits off the larger ones [Rahman16, 5.2.3.3].
     pub skip_middle: bool,
-    /// Whether a block goes to a tester on its own node (5.2.2).
+    /// Whether a block goes to a tester on its own node [Rahman16, 5.2.2].
     pub node_local: bool,
 }
 
@@ -45,14 +46,15 @@ pub struct Limits {
     pub min_fidelity: Fidelity,
     /// MAX-FIDELITY.
     pub max_fidelity: Fidelity,
-    /// How far apart the fidelities are that are tried; 1 in figure 30, 4 (8 patterns) in the thesis' measurements (5.3.1).
+    /// How far apart the fidelities are that are tried; 1 in [Rahman16, fig. 30], 4 (8 patterns) in Rahman's
+    /// measurements [Rahman16, 5.3.1].
     pub fidelity_step: u32,
     /// MAX-CORES; at least 1.
     pub max_cores: u32,
 }
 
 impl Settings {
-    /// The values that the thesis measured with: tables 1 and 6.
+    /// The values that Rahman measured with [Rahman16, tab. 1 and 6].
     #[must_use]
     pub fn thesis() -> Self {
         let lifetime = TestLifetime::new(Duration::from_secs(180), Duration::from_secs(10));

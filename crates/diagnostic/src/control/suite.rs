@@ -19,8 +19,8 @@ pub trait World: FrameSource {
     fn frames_of(&self, block: &Self::Block) -> Vec<Frame>;
 }
 
-/// Runs `world` under a policy for 10 simulated minutes at a lifetime of 60 s, in the middle of which the clock goes back,
-/// and checks after each step what must hold; at the end, that everything was given back and counted once.
+/// Runs `world` under a policy for 10 simulated minutes at a lifetime of 60 s, in the middle of which the clock goes
+/// back, and checks after each step what must hold; at the end, that everything was given back and counted once.
 pub fn keeps_its_promises<W: World>(world: W, bench: &mut impl TestBench<W::Block>, name: PolicyName) -> Diagnostic<W> {
     let settings = settings();
     let start = Timestamp::from_micros(1 << 50);
@@ -54,7 +54,7 @@ pub fn keeps_its_promises<W: World>(world: W, bench: &mut impl TestBench<W::Bloc
     diagnostic
 }
 
-/// The thesis' settings, with a lifetime of a minute and a monitoring timer of 100 ms.
+/// Rahman's settings, with a lifetime of a minute and a monitoring timer of 100 ms.
 pub fn settings() -> Settings {
     let lifetime = rampart_memory::TestLifetime::new(Duration::from_secs(60), Duration::from_secs(5)).unwrap();
     Settings { lifetime, monitoring: Duration::from_millis(100), ..Settings::thesis() }

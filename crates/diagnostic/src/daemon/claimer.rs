@@ -39,8 +39,8 @@ pub fn work(shared: &Shared<'_>, desk: &Desk) {
     }
 }
 
-/// A page comes from the node of the CPU that touches it first (the default policy, set_mempolicy(2)): with more than one
-/// node the thread is bound to a CPU of the node, and stays there.
+/// A page comes from the node of the CPU that touches it first (the default policy, set_mempolicy(2)): with more than
+/// one node the thread is bound to a CPU of the node, and stays there.
 fn claim(shared: &Shared<'_>, node: Node, bytes: Bytes) -> Result<Block, Error> {
     let topology = shared.machine.topology();
     if topology.nodes.len() > 1 {

@@ -1,4 +1,4 @@
-//! Memory errors that the hardware reports, turned into frames to be tested first (000_fb6e5fb08980d1bc.txt, 6.2).
+//! Memory errors that the hardware reports, turned into frames to be tested first [Rahman16, 6.2].
 
 use std::fs::File;
 use std::io::Read as _;

@@ -39,7 +39,8 @@ pub enum Event {
         /// Frames a second that should be tested, before α.
         demand: f64,
     },
-    /// Demand rose too fast for the epoch to end first: as many threads and as little fidelity as is allowed, until it does.
+    /// Demand rose too fast for the epoch to end first: as many threads and as little fidelity as is allowed, until it
+    /// does.
     Alarm,
     /// Programs wanted memory that was claimed; they got it.
     Pressure {

@@ -14,8 +14,8 @@ use crate::testing::verdict::Verdict;
 
 /// The ages that an earlier run kept.
 ///
-/// They hold by the machine's clock, over a restart of the machine too: what a test says of a cell does not depend on what
-/// runs. What lies in the future is not taken over: the clock was wrong then, or is now.
+/// They hold by the machine's clock, over a restart of the machine too: what a test says of a cell does not depend on
+/// what runs. What lies in the future is not taken over: the clock was wrong then, or is now.
 pub fn known_ages(store: &Store, now: Timestamp, observer: &dyn Observer) -> Ages {
     let kept = store.ages().unwrap_or_else(|error| {
         observer.warned(&format!("{error}; no frame counts as tested"));

@@ -1,12 +1,12 @@
 //! Testing for as long as the machine runs: `rampart watch`.
 //!
-//! **Problem.** A test says nothing about next week; so each frame that can be reached is to be tested again and again, by
-//! nobody's leave and to nobody's harm. **Idea.** The controller of [`crate::control`] over the free memory of
-//! [`crate::sources::free_memory`]: this thread calls its timers, gives back what programs want, and tells what happens; testers, bound to
-//! their node, run only when no program wants their CPU, and rest for a part of the time. **Why this way.** All decisions
-//! are those that the simulation runs; here are threads, clocks, the store and Linux.
+//! **Problem.** A test says nothing about next week; so each frame that can be reached is to be tested again and again,
+//! by nobody's leave and to nobody's harm. **Idea.** The controller of [`crate::control`] over the free memory of
+//! [`crate::sources::free_memory`]: this thread calls its timers, gives back what programs want, and tells what
+//! happens; testers, bound to their node, run only when no program wants their CPU, and rest for a part of the time.
+//! **Why this way.** All decisions are those that the simulation runs; here are threads, clocks, the store and Linux.
 //!
-//! Nothing found is told before it is in the store; no bad frame is given back (figure 2 of 000_fb6e5fb08980d1bc.txt).
+//! Nothing found is told before it is in the store; no bad frame is given back [Rahman16, fig. 2].
 
 mod claimer;
 mod errors;
@@ -154,7 +154,8 @@ const TICK: Duration = Duration::from_millis(20);
 /// Watches until `stop` is set, or the time is up.
 ///
 /// # Errors
-/// If watching cannot begin: no memory is free, more CPUs are asked for than there are, no room for the emulated faults.
+/// If watching cannot begin: no memory is free, more CPUs are asked for than there are, no room for the emulated
+/// faults.
 pub fn run(
     request: &Request,
     machine: &Machine,
@@ -190,7 +191,8 @@ struct Watched<'a> {
 }
 
 impl Watched<'_> {
-    /// Watches over a source until `stop` is set, or the time is up. `background` is what the source does in a thread of its own.
+    /// Watches over a source until `stop` is set, or the time is up. `background` is what the source does in a thread
+    /// of its own.
     fn watch(
         &self,
         source: Box<dyn DaemonSource + Send + '_>,

@@ -1,9 +1,9 @@
 //! How much of their time testers test.
 //!
 //! **Problem.** Testers run only where no program wants to, and still cost programs something: caches and memory are
-//! everybody's. **Idea.** Hurry while nobody works; when somebody does, take the small share that is settled for that, or as
-//! much more as the lifetime needs. **Why this way.** The lifetime is a promise, so it comes first; all that is beyond it
-//! is worth as much an hour later, when the machine may be idle.
+//! everybody's. **Idea.** Hurry while nobody works; when somebody does, take the small share that is settled for that,
+//! or as much more as the lifetime needs. **Why this way.** The lifetime is a promise, so it comes first; all that is
+//! beyond it is worth as much an hour later, when the machine may be idle.
 
 use std::time::Duration;
 
@@ -47,8 +47,8 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Begins; `busy` is the time that CPUs ran programs so far, as for [`Pace::look`]. Programs are taken to run until it
-    /// is seen that they do not.
+    /// Begins; `busy` is the time that CPUs ran programs so far, as for [`Pace::look`]. Programs are taken to run until
+    /// it is seen that they do not.
     pub const fn new(now: Timestamp, busy: Duration) -> Self {
         Self { looked: now, busy, quiet: 0 }
     }

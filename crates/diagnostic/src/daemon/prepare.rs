@@ -76,7 +76,7 @@ impl Prepared {
         )
     }
 
-    /// A line on it, if all testers at the least fidelity cannot test what is free once a lifetime (3.2.2).
+    /// A line on it, if all testers at the least fidelity cannot test what is free once a lifetime [Rahman16, 3.2.2].
     pub fn shortage(&self, request: &Request) -> Option<String> {
         let Settings { lifetime, alpha, limits, .. } = request.knobs.settings;
         let least = f64::from(limits.min_fidelity.backgrounds());

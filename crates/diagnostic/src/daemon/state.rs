@@ -77,8 +77,9 @@ pub struct Cost {
     pub cpu: f64,
     /// Bytes that testers read and wrote in a second.
     pub memory_traffic: f64,
-    /// How many times as long a program takes at most that does nothing but wait for memory: if memory served no more than
-    /// the bytes that one CPU reads in a second alone, which was measured at the start. Most programs lose far less.
+    /// How many times as long a program takes at most that does nothing but wait for memory: if memory served no more
+    /// than the bytes that one CPU reads in a second alone, which was measured at the start. Most programs lose far
+    /// less.
     pub slowdown: f64,
 }
 

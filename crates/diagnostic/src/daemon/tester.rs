@@ -191,8 +191,9 @@ fn sum_up(
     }
 }
 
-/// What the pool is told. Bad frames are retired first; those that the kernel does not take, and emulated ones, the pool
-/// keeps. A step that was not tested to its end and has bad frames counts as failed, none of its other frames as tested.
+/// What the pool is told. Bad frames are retired first; those that the kernel does not take, and emulated ones, the
+/// pool keeps. A step that was not tested to its end and has bad frames counts as failed, none of its other frames as
+/// tested.
 fn verdict(
     shared: &Shared<'_>,
     step: &mut Step<Block>,
@@ -257,8 +258,8 @@ fn march(shared: &Shared<'_>, job: &mut Job, frames: &[Option<Frame>]) -> Ended 
     Ended::Whole
 }
 
-/// Faults of named frames wherever those come up; those at random places once, in the first steps of the usual size: what
-/// is found of them is kept out of use from then on.
+/// Faults of named frames wherever those come up; those at random places once, in the first steps of the usual size:
+/// what is found of them is kept out of use from then on.
 fn plant(shared: &Shared<'_>, bytes: Bytes, frames: &[Option<Frame>]) -> Planted {
     let Some(campaign) = &shared.prepared.campaign else { return Planted::default() };
     let mut faults = campaign.in_frames(frames);

@@ -1,4 +1,5 @@
-//! What the watching thread does every few milliseconds: programs first, then the controller, then whoever is to be told.
+//! What the watching thread does every few milliseconds: programs first, then the controller, then whoever is to be
+//! told.
 
 use std::time::{Duration, Instant};
 

@@ -94,14 +94,15 @@ impl Machine {
         cpu::resident(&self.roots).ok()
     }
 
-    /// Time in which its CPUs ran other programs, added up since some moment in the past; `None` where the kernel does not
-    /// say.
+    /// Time in which its CPUs ran other programs, added up since some moment in the past; `None` where the kernel does
+    /// not say.
     #[must_use]
     pub fn others_busy(&self) -> Option<Duration> {
         cpu::busy(&self.roots).ok().map(|all| all.saturating_sub(cpu::own()))
     }
 
-    /// Whether a frame is one of zeros that the kernel shows to all programs. Where its flags cannot be read, it is taken for none.
+    /// Whether a frame is one of zeros that the kernel shows to all programs. Where its flags cannot be read, it is
+    /// taken for none.
     #[must_use]
     pub fn is_zero_page(&self, frame: Frame) -> bool {
         let flags = FlagTable::open(&self.roots).and_then(|table| table.of(frame));

@@ -1,10 +1,11 @@
 //! How much memory a test may take, and when it must give some back.
 //!
 //! **Problem.** A test wants all free memory; the programs beside it want it too, at any moment, and must never notice.
-//! **Idea.** Keep a reserve that only the programs may use. While more than the reserve is free, the test may claim; when
-//! the programs have eaten half of the reserve, or wait for memory at all, the test gives back until the reserve is whole.
-//! **Why this way.** Between the two marks nothing happens, so the test does not chase every allocation; and because it gives
-//! back long before the kernel's own watermarks, neither reclaim nor the OOM killer ever starts on its account.
+//! **Idea.** Keep a reserve that only the programs may use. While more than the reserve is free, the test may claim;
+//! when the programs have eaten half of the reserve, or wait for memory at all, the test gives back until the reserve
+//! is whole. **Why this way.** Between the two marks nothing happens, so the test does not chase every allocation; and
+//! because it gives back long before the kernel's own watermarks, neither reclaim nor the OOM killer ever starts on its
+//! account.
 
 use std::time::Duration;
 
@@ -45,8 +46,8 @@ pub struct Politeness {
 }
 
 impl Politeness {
-    /// A reserve of 1/32 of the memory, between 32 MiB and 1 GiB, above the kernel's high watermark; but at most half of
-    /// what is free, so that a small machine is tested too.
+    /// A reserve of 1/32 of the memory, between 32 MiB and 1 GiB, above the kernel's high watermark; but at most half
+    /// of what is free, so that a small machine is tested too.
     #[must_use]
     pub fn new(seen: &Outlook) -> Self {
         let share = (seen.total.get() / 32).clamp(Bytes::from_mib(32).get(), Bytes::from_mib(1024).get());
@@ -67,8 +68,8 @@ impl Politeness {
     }
 
     /// How much more may be claimed of what was claimable at the start. What the test itself uses, page tables and
-    /// buffers, comes out of the reserve, of which it may take a quarter: else it could never test all of its request. The
-    /// programs have a half of the reserve before the test gives back, as ever.
+    /// buffers, comes out of the reserve, of which it may take a quarter: else it could never test all of its request.
+    /// The programs have a half of the reserve before the test gives back, as ever.
     #[must_use]
     pub fn still_claimable(&self, seen: &Outlook) -> Bytes {
         let reserve = self.reserve.get() - self.reserve.get() / 4;

@@ -1,9 +1,9 @@
 //! How much of the request was tested, and why not all, if so.
 //!
-//! **Problem.** A test of a small part of the memory that finds nothing looks like a test that finds nothing. **Idea.** Every
-//! test has a request: what the person named, or what could be claimed when it began. What was tested is measured against
-//! it. **Why this way.** Where nothing was named, a hundredth may be missing: programs come and go, and what the test itself
-//! uses is not known beforehand. What a person names is tested whole.
+//! **Problem.** A test of a small part of the memory that finds nothing looks like a test that finds nothing. **Idea.**
+//! Every test has a request: what the person named, or what could be claimed when it began. What was tested is measured
+//! against it. **Why this way.** Where nothing was named, a hundredth may be missing: programs come and go, and what
+//! the test itself uses is not known beforehand. What a person names is tested whole.
 
 use rampart_memory::Bytes;
 use serde::Serialize;

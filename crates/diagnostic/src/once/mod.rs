@@ -1,11 +1,12 @@
 //! One test of this machine's free memory, beside its work: `rampart test`.
 //!
-//! **Problem.** Claim what is free, keep each frame in place while it is tested, lose nothing that is found, disturb nobody,
-//! and say at the end what was and was not tested. **Idea.** Testers, one thread a CPU, take blocks from a [`crate::once::schedule::Ledger`] and march
-//! over them; this thread watches the machine's memory every few milliseconds, gives blocks back when programs want them,
-//! and shows progress. **Why this way.** All that is decided is decided by [`crate::machine::reserve`] and [`crate::once::schedule`], which are
-//! pure; here is only what must happen: claim, pin, look up frames, march, keep, retire, give back (figure 2 of
-//! 000_fb6e5fb08980d1bc.txt: untested free → tested free or failed).
+//! **Problem.** Claim what is free, keep each frame in place while it is tested, lose nothing that is found, disturb
+//! nobody, and say at the end what was and was not tested. **Idea.** Testers, one thread a CPU, take blocks from a
+//! [`crate::once::schedule::Ledger`] and march over them; this thread watches the machine's memory every few
+//! milliseconds, gives blocks back when programs want them, and shows progress. **Why this way.** All that is decided
+//! is decided by [`crate::machine::reserve`] and [`crate::once::schedule`], which are pure; here is only what must
+//! happen: claim, pin, look up frames, march, keep, retire, give back ([Rahman16, fig. 2]: untested free → tested free
+//! or failed).
 
 pub mod extent;
 mod prepare;

@@ -1,9 +1,10 @@
 //! What a test says when it ends.
 //!
-//! **Problem.** A verdict that can be misread is worse than none. **Idea.** One enum decides it, from counts; everything else
-//! in the report explains it. `PASS` means that everything that was asked for was tested and nothing was found.
-//! **Why this way.** The text and the JSON are two views of this one value, so they cannot disagree. The JSON keys are
-//! documented in `docs/report-schema.md`; [`SCHEMA`] changes when one of them changes its meaning or goes.
+//! **Problem.** A verdict that can be misread is worse than none. **Idea.** One enum decides it, from counts;
+//! everything else in the report explains it. `PASS` means that everything that was asked for was tested and nothing
+//! was found. **Why this way.** The text and the JSON are two views of this one value, so they cannot disagree. The
+//! JSON keys are documented in `docs/report-schema.md`; [`SCHEMA`] changes when one of them changes its meaning or
+//! goes.
 
 use rampart_memory::{Bytes, Timestamp};
 use serde::Serialize;
@@ -41,9 +42,9 @@ pub struct Report {
     pub delayed_read: Option<DelayedRead>,
     /// Memory tested, each pass counted, per second of testing, all testers together.
     pub bytes_per_second: f64,
-    /// `bytes_per_second` over what this machine's write and read limits, measured in the same run on the same number of
-    /// CPUs, would allow for the operations of this test one after another. Above 1 where reads and writes overlap. `None` if
-    /// nothing was measured.
+    /// `bytes_per_second` over what this machine's write and read limits, measured in the same run on the same number
+    /// of CPUs, would allow for the operations of this test one after another. Above 1 where reads and writes overlap.
+    /// `None` if nothing was measured.
     pub fraction_of_limit: Option<f64>,
     /// The measured limits.
     pub limit: Option<Limits>,

@@ -1,11 +1,12 @@
 //! Which block is tested next, by whom, and when a pass is over.
 //!
-//! **Problem.** Several testers share one supply of blocks; memory comes and goes while they work; each frame should be tested
-//! once a pass. **Idea.** A tested block is *held*, not given back, until the test ends: the kernel hands out last what was
-//! freed last, so a block given back would come straight back and be tested twice. Under pressure the held blocks go first:
-//! their work is done. What was claimed and lost before it was tested is owed again: until the request is tested, or for a
-//! while nothing can be had. Between two stages of its test a block *rests*, and its tester goes on with others. **Why this way.** The ledger is data and pure decisions, generic over what a block is, so a test of
-//! the policy needs no memory at all.
+//! **Problem.** Several testers share one supply of blocks; memory comes and goes while they work; each frame should be
+//! tested once a pass. **Idea.** A tested block is *held*, not given back, until the test ends: the kernel hands out
+//! last what was freed last, so a block given back would come straight back and be tested twice. Under pressure the
+//! held blocks go first: their work is done. What was claimed and lost before it was tested is owed again: until the
+//! request is tested, or for a while nothing can be had. Between two stages of its test a block *rests*, and its tester
+//! goes on with others. **Why this way.** The ledger is data and pure decisions, generic over what a block is, so a
+//! test of the policy needs no memory at all.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -213,8 +214,8 @@ impl<B> Ledger<B> {
     }
 
     /// A part of the request that can be had. Block `index` always covers the same part, so emulated faults that were
-    /// planted there are planted. Where the request is not exact, what does not fit is cut, once no other claim is on its
-    /// way: until then the memory looks shorter than it is.
+    /// planted there are planted. Where the request is not exact, what does not fit is cut, once no other claim is on
+    /// its way: until then the memory looks shorter than it is.
     fn claim(&mut self, allowed: Bytes) -> Option<Owed> {
         if let Some(place) = self.owed.iter().position(|part| part.bytes <= allowed) {
             return self.owed.remove(place);
@@ -291,8 +292,8 @@ impl<B> Ledger<B> {
         self.mapped = self.mapped.saturating_sub(bytes);
     }
 
-    /// Blocks to give back, of at least `bytes` in all if so many are not under test: tested ones first. `size` says how
-    /// large a block is.
+    /// Blocks to give back, of at least `bytes` in all if so many are not under test: tested ones first. `size` says
+    /// how large a block is.
     pub fn give_back(&mut self, bytes: Bytes, size: impl Fn(&B) -> Bytes) -> Vec<B> {
         let mut given = Vec::new();
         let mut sum = 0;

@@ -120,8 +120,8 @@ fn not_tested(shared: &Shared<'_>, sums: &Sums, losses: &Losses) -> Vec<NotTeste
     list
 }
 
-/// Skipped delayed reads make no test incomplete: each march test was whole, and the kind of fault that they find alone is
-/// named in the coverage.
+/// Skipped delayed reads make no test incomplete: each march test was whole, and the kind of fault that they find alone
+/// is named in the coverage.
 fn delayed_read(shared: &Shared<'_>, plan: &Plan, sums: &Sums) -> Option<DelayedRead> {
     let delay_seconds = shared.request.retention.as_secs_f64();
     (plan.rests() > 0).then_some(DelayedRead { delay_seconds, frames_skipped: sums.not_read_late })

@@ -100,8 +100,8 @@ fn test(shared: &Shared<'_>, mut held: HeldBlock) {
     }
 }
 
-/// Retires frames of the map that came up in a block: their pages are ours now, and can be moved. A frame that the kernel
-/// does not retire even so is held until the test ends, whatever the test sees in it.
+/// Retires frames of the map that came up in a block: their pages are ours now, and can be moved. A frame that the
+/// kernel does not retire even so is held until the test ends, whatever the test sees in it.
 fn hold_known(shared: &Shared<'_>, held: &mut HeldBlock) {
     if shared.known_bad.is_empty() {
         return;
@@ -129,8 +129,8 @@ fn begin(shared: &Shared<'_>, held: &mut HeldBlock, now: &[Option<Frame>]) {
         (!held.planted.is_empty()).then(|| Emulator::new(held.planted.faults().to_vec(), shared.request.seed));
 }
 
-/// Notes that the march tests of a block are whole; says whether they are, or have to be done again because the kernel moved
-/// frames: those that the pages are in now were not tested.
+/// Notes that the march tests of a block are whole; says whether they are, or have to be done again because the kernel
+/// moved frames: those that the pages are in now were not tested.
 fn count(shared: &Shared<'_>, held: &mut HeldBlock, now: &[Option<Frame>], pass: u32) -> bool {
     let mut seen = Compared::new(&held.frames, now, &held.retired);
     if !held.tested && !seen.is_whole() && held.retries < RETRIES {
@@ -210,8 +210,8 @@ fn tally(shared: &Shared<'_>, plan: &Plan, held: &HeldBlock) -> Tally {
     held.planted.tally(|fault| promises(plan, fault, lines, &shared.prepared.settings))
 }
 
-/// Retires the bad frames of a block that is unpinned: the kernel moves our page elsewhere. A frame that it will not retire
-/// stays ours until the test ends.
+/// Retires the bad frames of a block that is unpinned: the kernel moves our page elsewhere. A frame that it will not
+/// retire stays ours until the test ends.
 fn retire(shared: &Shared<'_>, held: &mut HeldBlock, frames: &[Option<Frame>]) {
     for (page, &frame) in (0..).zip(frames) {
         let Some(frame) = frame.filter(|&frame| lock(&shared.published.findings).awaits_retirement(frame)) else {
@@ -260,7 +260,8 @@ impl TesterWatch<'_, '_> {
 
 impl Watch for TesterWatch<'_, '_> {
     fn mismatch(&mut self, seen: &Mismatch) {
-        // The kernel copied what the bad frame held, wrong bits too: they say nothing of the frame that the page is in now.
+        // The kernel copied what the bad frame held, wrong bits too: they say nothing of the frame that the page is in
+        // now.
         if self.retired.contains(&seen.line.page()) {
             return;
         }

@@ -1,6 +1,7 @@
 //! Where frames come from.
 //!
-//! A new source for the daemon implements [`DaemonSource`] in a file here, and `daemon::run` constructs it; nothing else changes.
+//! A new source for the daemon implements [`DaemonSource`] in a file here, and `daemon::run` constructs it; nothing
+//! else changes.
 
 pub mod free_memory;
 

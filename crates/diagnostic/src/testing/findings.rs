@@ -1,9 +1,10 @@
 //! What a test found, kept before anything else happens to it.
 //!
-//! **Problem.** A bad frame that was reported and then forgotten, because the tester was killed or the disk was full, will be
-//! used again. A durable write takes milliseconds, and a bad row can bring a thousand frames at once. **Idea.** Testers only
-//! note what they see; a few times in a second all new frames are written together, and only then does anyone hear of
-//! them. **Why this way.** What was told is on the disk, whatever comes after; and testing goes on while it is written.
+//! **Problem.** A bad frame that was reported and then forgotten, because the tester was killed or the disk was full,
+//! will be used again. A durable write takes milliseconds, and a bad row can bring a thousand frames at once. **Idea.**
+//! Testers only note what they see; a few times in a second all new frames are written together, and only then does
+//! anyone hear of them. **Why this way.** What was told is on the disk, whatever comes after; and testing goes on while
+//! it is written.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
 //! Emulated faults in one block: what was planted, what the test promises to find of it, what was found.
 //!
-//! The faults of a block are the same in every pass. A wrong bit that a planted fault explains is emulated; any other wrong
-//! bit is real, even in a line with a planted fault: emulation never hides an error of the memory itself.
+//! The faults of a block are the same in every pass. A wrong bit that a planted fault explains is emulated; any other
+//! wrong bit is real, even in a line with a planted fault: emulation never hides an error of the memory itself.
 
 use std::collections::HashMap;
 

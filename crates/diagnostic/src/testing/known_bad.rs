@@ -1,8 +1,8 @@
 //! Frames that are on the map already when testing begins.
 //!
-//! **Problem.** A kernel forgets at each boot what it retired. A test that claims such a frame, while its fault sleeps, sees
-//! a good one and hands it back to programs. **Idea.** All that is on the map and in use is retired before the first claim.
-//! **Why not left out only.** What no test claims, a program still gets.
+//! **Problem.** A kernel forgets at each boot what it retired. A test that claims such a frame, while its fault sleeps,
+//! sees a good one and hands it back to programs. **Idea.** All that is on the map and in use is retired before the
+//! first claim. **Why not left out only.** What no test claims, a program still gets.
 
 use std::collections::BTreeSet;
 
@@ -22,8 +22,8 @@ pub struct Known {
     pub in_use: BTreeSet<Frame>,
 }
 
-/// Takes all real frames of the map out of use, where they are not. Says in one line how many there are, in one more if some
-/// remain in use.
+/// Takes all real frames of the map out of use, where they are not. Says in one line how many there are, in one more if
+/// some remain in use.
 pub fn retire(machine: &Machine, store: &mut Store, witness: &dyn Witness) -> Known {
     let map = match store.failures(Origin::Real) {
         Ok(map) => map,
@@ -99,8 +99,8 @@ mod tests {
         Frame::new(number).unwrap()
     }
 
-    /// A machine with memory in frames 0 to 15, of which 4 and 5 are reserved and 6 is retired, and a store with frames 3 to
-    /// 6 and 99 on the map. Without its marks, the kernel's word counts.
+    /// A machine with memory in frames 0 to 15, of which 4 and 5 are reserved and 6 is retired, and a store with frames
+    /// 3 to 6 and 99 on the map. Without its marks, the kernel's word counts.
     fn machine(marks: bool) -> (tempfile::TempDir, Machine, Store) {
         let folder = tempfile::tempdir().unwrap();
         let roots = Roots::new(folder.path().join("proc"), folder.path().join("sys"));

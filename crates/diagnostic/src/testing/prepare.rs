@@ -1,4 +1,5 @@
-//! What is settled before the first frame is tested, whoever tests: by which CPUs, and by a method that reaches the DRAM.
+//! What is settled before the first frame is tested, whoever tests: by which CPUs, and by a method that reaches the
+//! DRAM.
 
 use std::num::NonZero;
 

@@ -1,8 +1,8 @@
 //! Findings on their way to the store and to the observer.
 //!
-//! **Problem.** A bad frame that was reported and then forgotten by a crash would be used again. **Idea.** Facts are written
-//! first and reported afterwards; the recorder is locked before the findings, so that what is taken first is written first.
-//! **Why this way.** One owner of this order, for `rampart test` and `rampart watch`.
+//! **Problem.** A bad frame that was reported and then forgotten by a crash would be used again. **Idea.** Facts are
+//! written first and reported afterwards; the recorder is locked before the findings, so that what is taken first is
+//! written first. **Why this way.** One owner of this order, for `rampart test` and `rampart watch`.
 
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! The store, as a test writes to it while it runs.
 //!
-//! A store that cannot take a fact (its disk is full, or gone) does not end the test: the fact stays in memory, is tried again
-//! every second, and is counted in the report. It is said once, when it begins.
+//! A store that cannot take a fact (its disk is full, or gone) does not end the test: the fact stays in memory, is
+//! tried again every second, and is counted in the report. It is said once, when it begins.
 
 use std::time::{Duration, Instant};
 

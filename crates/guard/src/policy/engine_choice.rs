@@ -1,4 +1,5 @@
-//! How a program is guarded: by the engine that was asked for, or the best that works here; and how its frames are tested.
+//! How a program is guarded: by the engine that was asked for, or the best that works here; and how its frames are
+//! tested.
 //!
 //! **Problem.** Not every kernel lets a guard move pages, and not every processor lets a test bypass its caches.
 //! **Idea.** Whoever starts the program tries the engines and measures the methods, and hands in the results. This file

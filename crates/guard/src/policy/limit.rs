@@ -1,17 +1,17 @@
 //! How much may be unlocked, by what locking costs.
 //!
-//! **Problem.** What may be unlocked at once is protection against overhead: the paper tuned it by hand for each program
-//! (002_55d5eb8104b64c01.txt, 4.3.1 and tables 4.3 to 4.6), and a program changes: it scatters while it builds, sweeps while it computes,
-//! and needs more than any fixed cap for a while. **Idea.** Ask how much of the last moments the program waited for locked
-//! blocks. If that is beyond the target, and more room would have spared it, the cap grows; while it is well below, the cap
-//! shrinks step by step to the least that was asked for. A program that jumps through its memory finds a page open with the
-//! probability cap / memory, under first in, first out as under any policy that does not know the future (W. F. King, Analysis of
-//! Demand Paging Algorithms, IFIP 1971): each part of more room spares it that part of its waits, so it gets room early. A sweep
-//! that is larger than the cap is spared nothing, and gets none. Who names a target spends it: the cap is as small as the target
-//! allows, with what it costs that the kernel interrupts the program to take memory away. Who does not wants a program left
-//! alone whose need does not change: a growth that undoes a shrink makes the next shrink wait twice as long. **Why this way.**
-//! Waiting is what the user feels, and it can be measured where it happens; which blocks are hot cannot be seen without paying
-//! for it.
+//! **Problem.** What may be unlocked at once is protection against overhead: Fiala tuned it by hand for each program
+//! [Fiala15, 4.3.1, tab. 4.3 to 4.6], and a program changes: it scatters while it builds, sweeps while it computes, and
+//! needs more than any fixed cap for a while. **Idea.** Ask how much of the last moments the program waited for locked
+//! blocks. If that is beyond the target, and more room would have spared it, the cap grows; while it is well below, the
+//! cap shrinks step by step to the least that was asked for. A program that jumps through its memory finds a page open
+//! with the probability cap / memory, under first in, first out as under any policy that does not know the future (W.
+//! F. King, Analysis of Demand Paging Algorithms, IFIP 1971): each part of more room spares it that part of its waits,
+//! so it gets room early. A sweep that is larger than the cap is spared nothing, and gets none. Who names a target
+//! spends it: the cap is as small as the target allows, with what it costs that the kernel interrupts the program to
+//! take memory away. Who does not wants a program left alone whose need does not change: a growth that undoes a shrink
+//! makes the next shrink wait twice as long. **Why this way.** Waiting is what the user feels, and it can be measured
+//! where it happens; which blocks are hot cannot be seen without paying for it.
 
 use std::time::Duration;
 
@@ -25,9 +25,9 @@ const PERIOD: Duration = Duration::from_millis(20);
 /// The overhead that is taken for a program that cannot go on, where no other was asked for.
 const USUAL: f64 = 0.2;
 
-/// A program that jumps gets more room at so low an overhead. Of ranks that wait for each other by polling, each waits for its own
-/// guard only a part of the time: of two, half at most, while both stand still. And what a fault takes beside its service is more
-/// than [`AROUND`] on CPUs that are shared.
+/// A program that jumps gets more room at so low an overhead. Of ranks that wait for each other by polling, each waits
+/// for its own guard only a part of the time: of two, half at most, while both stand still. And what a fault takes
+/// beside its service is more than [`AROUND`] on CPUs that are shared.
 const JUMPING: f64 = USUAL / 2.0;
 
 /// A program that waits more than it works gets more room, whether it is seen to help or not.
@@ -55,8 +55,8 @@ const FEWEST_BLOCKS: usize = 4;
 /// What a user wants it to cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Target {
-    /// The cap is as asked, and grows only for a program that cannot go on with it: which needs somewhat more room than it
-    /// has, or does little but wait.
+    /// The cap is as asked, and grows only for a program that cannot go on with it: which needs somewhat more room than
+    /// it has, or does little but wait.
     Cap,
     /// Whatever it takes to keep the overhead below this part of the program's own time.
     Overhead(f64),
@@ -82,8 +82,8 @@ pub struct Cap {
     now: usize,
     /// Units that the program uses: there is nothing beyond.
     used: usize,
-    /// Openings of this period, those of them that twice the room would have spared, those that were jumps, and what the program waited
-    /// for them.
+    /// Openings of this period, those of them that twice the room would have spared, those that were jumps, and what
+    /// the program waited for them.
     seen: usize,
     met: usize,
     jumps: usize,
@@ -123,8 +123,8 @@ impl Cap {
         }
     }
 
-    /// The cap that the settings ask for, in units. The kernel keeps at most `most_open` openings apart, and each unit may
-    /// be one.
+    /// The cap that the settings ask for, in units. The kernel keeps at most `most_open` openings apart, and each unit
+    /// may be one.
     #[must_use]
     pub fn asked_for(settings: &Knobs, most_open: usize) -> Self {
         let target = settings.overhead.map_or(Target::Cap, |percent| Target::Overhead(f64::from(percent) / 100.0));
@@ -161,7 +161,8 @@ impl Cap {
         self.waited += wait.time + AROUND;
     }
 
-    /// The program was interrupted for so long: a cost like waiting, where a cost was named. That room is short, only waiting says.
+    /// The program was interrupted for so long: a cost like waiting, where a cost was named. That room is short, only
+    /// waiting says.
     pub fn interrupted(&mut self, time: Duration) {
         match self.target {
             Target::Overhead(_) => self.waited += time,
@@ -337,8 +338,8 @@ mod tests {
         assert!(cap.units() > 10_000, "{}", cap.units());
     }
 
-    /// A program that waits the less the more it has: `needs` blocks are what it works on. Returns the part of the time that it
-    /// waited, and the mean cap.
+    /// A program that waits the less the more it has: `needs` blocks are what it works on. Returns the part of the time
+    /// that it waited, and the mean cap.
     fn simulate(cap: &mut Cap, needs: f64, periods: u32) -> (f64, f64) {
         let (mut waits, mut blocks) = (0.0, 0.0);
         for period in 0..periods {

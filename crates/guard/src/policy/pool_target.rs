@@ -1,12 +1,13 @@
 //! How much tested memory is kept ready for a program.
 //!
-//! **Problem.** A frame is tested some hundred times slower than it is touched for the first time, so it must be tested before
-//! the program asks; but what lies ready is taken from everybody. **Idea.** The stock is counted in *trays* of a huge page
-//! each. What a program wanted and did not find ready is wanted from then on too, up to the most that is allowed; when some of it
-//! lay there unused for a while, half of that is not wanted any more. **Why this way.** A program asks for memory in bursts that nothing
-//! foretells, so what counts is how deep the last bursts were, which is all that is remembered. The diagnostic's controller
-//! decides for a whole machine, from free lists and guarantees per list (000_fb6e5fb08980d1bc.txt, 5.2); here is one list, and no
-//! guarantee: what is handed out untested is tested later ([`Guard::renew`](crate::Guard::renew)).
+//! **Problem.** A frame is tested some hundred times slower than it is touched for the first time, so it must be tested
+//! before the program asks; but what lies ready is taken from everybody. **Idea.** The stock is counted in *trays* of a
+//! huge page each. What a program wanted and did not find ready is wanted from then on too, up to the most that is
+//! allowed; when some of it lay there unused for a while, half of that is not wanted any more. **Why this way.** A
+//! program asks for memory in bursts that nothing foretells, so what counts is how deep the last bursts were, which is
+//! all that is remembered. The diagnostic's controller decides for a whole machine, from free lists and guarantees per
+//! list [Rahman16, 5.2]; here is one list, and no guarantee: what is handed out untested is tested later
+//! ([`Guard::renew`](crate::Guard::renew)).
 
 use std::time::Duration;
 

@@ -1,14 +1,15 @@
 //! Frames on which a page was wrong, and which passed a test: when they are tested again, and when they are trusted.
 //!
-//! **Problem.** A weak cell is right for a while after it was written: it loses its value slowly, and not at every time (variable
-//! retention time; Liu et al., *An Experimental Study of Data Retention Behavior in Modern DRAM Devices*, ISCA 2013). A march test
-//! of one page is over within a tenth of a millisecond, and finds such a cell good. **Idea.** A frame rests between a write and the
-//! next read, for both values of each cell and for longer each time. It is trusted once it has passed every test. **Why this way.**
-//! The short rests find most bad frames before the program has ended; the long ones are as long as those of `rampart test`
-//! ([`rampart_march::Plan::with_delayed_reads`]). Nobody waits for the verdict: only the frame does.
+//! **Problem.** A weak cell is right for a while after it was written: it loses its value slowly, and not at every time
+//! (variable retention time; Liu et al., *An Experimental Study of Data Retention Behavior in Modern DRAM Devices*,
+//! ISCA 2013). A march test of one page is over within a tenth of a millisecond, and finds such a cell good. **Idea.**
+//! A frame rests between a write and the next read, for both values of each cell and for longer each time. It is
+//! trusted once it has passed every test. **Why this way.** The short rests find most bad frames before the program has
+//! ended; the long ones are as long as those of `rampart test` ([`rampart_march::Plan::with_delayed_reads`]). Nobody
+//! waits for the verdict: only the frame does.
 //!
-//! Only so many frames wait at once. If there are more, the one that has waited longest makes room: it is the best tested, and what
-//! becomes of it is decided without the tests that it lacks.
+//! Only so many frames wait at once. If there are more, the one that has waited longest makes room: it is the best
+//! tested, and what becomes of it is decided without the tests that it lacks.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -55,7 +56,8 @@ impl<T> Probation<T> {
         self.0.remove(place).map(|resting| (resting.suspect, resting.passed))
     }
 
-    /// A frame that was taken out rests again, after so many tests that it passed. Returns it if these were all: it is trusted.
+    /// A frame that was taken out rests again, after so many tests that it passed. Returns it if these were all: it is
+    /// trusted.
     pub fn passed(&mut self, suspect: T, passed: usize, now: Timestamp) -> Option<T> {
         if passed >= RESTS.len() {
             return Some(suspect);
@@ -89,7 +91,8 @@ mod tests {
         after: Duration,
     }
 
-    /// When a frame with this cell is found bad; `None`: it is trusted. Whoever looks after it does so at each of these times.
+    /// When a frame with this cell is found bad; `None`: it is trusted. Whoever looks after it does so at each of these
+    /// times.
     fn found_after(weak: Option<Weak>, looks: &[Timestamp]) -> Option<Duration> {
         let (mut probation, start) = (Probation::default(), Timestamp::default());
         assert_eq!(probation.admit((), start), None);
@@ -137,7 +140,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whenever somebody looks: a cell that loses a value within the longest rest is found, whichever value that is.
+        /// Whenever somebody looks: a cell that loses a value within the longest rest is found, whichever value that
+        /// is.
         #[test]
         fn a_cell_that_loses_a_value_within_a_second_is_never_trusted(
             to: bool,

@@ -1,13 +1,13 @@
 //! What is unlocked, since when, and what of it is to be locked next.
 //!
-//! **Problem.** What is unlocked is not verified; what is locked too soon is unlocked again at once, and a program whose next
-//! step needs more blocks than may be unlocked would never get on. The paper locks everything at an interval
-//! (002_55d5eb8104b64c01.txt, 4.3.1), which gives back what is hot and keeps what is not. **Idea.** First in, first out, under a cap, and by
-//! age where an interval is wished. What was locked of late is remembered as *ghosts*, as much as the cap: an opening that
-//! meets its ghost would not have been one under twice the cap, which [`Cap`] is told. What the program has left behind is locked before
-//! all else, unless it met its ghost: it would push out what is in use all the time.
-//! **Why this way.** A queue costs nothing per access, which cannot be seen anyway; and the ghosts tell a program that needs more
-//! from one that sweeps through memory, to which no cap is large enough.
+//! **Problem.** What is unlocked is not verified; what is locked too soon is unlocked again at once, and a program
+//! whose next step needs more blocks than may be unlocked would never get on. FlipSphere locks everything at an
+//! interval [Fiala15, 4.3.1], which gives back what is hot and keeps what is not. **Idea.** First in, first out, under
+//! a cap, and by age where an interval is wished. What was locked of late is remembered as *ghosts*, as much as the
+//! cap: an opening that meets its ghost would not have been one under twice the cap, which [`Cap`] is told. What the
+//! program has left behind is locked before all else, unless it met its ghost: it would push out what is in use all the
+//! time. **Why this way.** A queue costs nothing per access, which cannot be seen anyway; and the ghosts tell a program
+//! that needs more from one that sweeps through memory, to which no cap is large enough.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
@@ -19,7 +19,8 @@ use crate::policy::limit::{Cap, Wait};
 use crate::state::layout::BlockIndex;
 use crate::state::units::Units;
 
-/// What could not be locked is tried again after this: longer than most work of a device takes. After ten seconds at most.
+/// What could not be locked is tried again after this: longer than most work of a device takes. After ten seconds at
+/// most.
 const RETRY: Duration = Duration::from_millis(10);
 
 /// Units of a block that were opened at once, and are to be locked at once.
@@ -64,7 +65,8 @@ pub struct Openings {
     units: usize,
     /// Units that were ever in it.
     opened: u64,
-    /// Those that could not be locked, by the time when they are tried again and the order in which they came; they do not count.
+    /// Those that could not be locked, by the time when they are tried again and the order in which they came; they do
+    /// not count.
     held: BTreeMap<(Timestamp, u64), Opening>,
     holds: u64,
     /// How often in a row each of their blocks could not be.
@@ -138,8 +140,8 @@ impl Openings {
         self.cap.uses(units);
     }
 
-    /// Something was opened because the program wanted it, which waited; not at all for what it never used before. No units, if
-    /// they were in the queue already.
+    /// Something was opened because the program wanted it, which waited; not at all for what it never used before. No
+    /// units, if they were in the queue already.
     pub fn opened(&mut self, opening: Opening, now: Timestamp, wait: Option<Wait>) {
         let past = self.push(opening, now);
         if let Some(wait) = wait {
@@ -187,7 +189,8 @@ impl Openings {
         self.hold(opening, now.after(RETRY));
     }
 
-    /// As [`Openings::stays`], since the machine refuses to lock it: a block that is refused again and again is tried less and less often.
+    /// As [`Openings::stays`], since the machine refuses to lock it: a block that is refused again and again is tried
+    /// less and less often.
     pub fn refused(&mut self, opening: Opening, now: Timestamp) {
         let refusals = self.refusals.entry(opening.block).or_insert(0);
         let wait = wait_after(RETRY, *refusals);
@@ -274,8 +277,8 @@ mod tests {
         Opening { block: BlockIndex(block), units: Units::run(0, 1) }
     }
 
-    /// A program that wants these blocks, one each 100 µs, and waits 90 µs for each that is locked. Returns how often it had
-    /// to, and goes on from `time`.
+    /// A program that wants these blocks, one each 100 µs, and waits 90 µs for each that is locked. Returns how often
+    /// it had to, and goes on from `time`.
     fn run(openings: &mut Openings, time: &mut u64, wanted: impl IntoIterator<Item = u64>) -> usize {
         run_at(openings, time, wanted, 100, false)
     }
@@ -390,9 +393,9 @@ mod tests {
         .take(count)
     }
 
-    /// The model: of jumps, the part waits that is not open, 1 - cap / blocks. What the cap is left at must keep that below
-    /// what a program that jumps may lose, a tenth of its own time, whatever it begins with: here one of two ranks that wait for each
-    /// other, and so waits for its guard less than half of the time.
+    /// The model: of jumps, the part waits that is not open, 1 - cap / blocks. What the cap is left at must keep that
+    /// below what a program that jumps may lose, a tenth of its own time, whatever it begins with: here one of two
+    /// ranks that wait for each other, and so waits for its guard less than half of the time.
     #[test]
     fn a_program_that_jumps_gets_as_much_room_as_keeps_its_waits_short() {
         for (seed, blocks) in [(1, 64), (2, 500), (3, 4000)] {

@@ -1,8 +1,9 @@
 //! Frames that a guarded program is not to get: what its guard needs of the map of bad frames.
 //!
-//! **Problem.** The map is a database that outlives everything; a guard lives in the midst of a program that it knows nothing of.
-//! **Idea.** Who starts the program hands over a list of frames, a number in each line, in a file that is replaced whole when the
-//! map grows. **Why this way.** It is read in a moment, needs no library, and a reader finds the old list or the new one.
+//! **Problem.** The map is a database that outlives everything; a guard lives in the midst of a program that it knows
+//! nothing of. **Idea.** Who starts the program hands over a list of frames, a number in each line, in a file that is
+//! replaced whole when the map grows. **Why this way.** It is read in a moment, needs no library, and a reader finds
+//! the old list or the new one.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -21,7 +21,8 @@ pub enum OnError {
     Stop,
     /// It goes on with what the memory holds.
     Continue,
-    /// What touched the page waits until somebody saved what can be saved; then the program ends as with [`OnError::Stop`].
+    /// What touched the page waits until somebody saved what can be saved; then the program ends as with
+    /// [`OnError::Stop`].
     Checkpoint,
 }
 
@@ -76,7 +77,8 @@ pub struct Knobs {
     pub cap: Bytes,
     /// Blocks opened ahead of a stream, at most; 0 for none.
     pub ahead: u32,
-    /// What it may cost, in per cent of the program's own time: the cap is then what keeps it below. `None`: as the cap says.
+    /// What it may cost, in per cent of the program's own time: the cap is then what keeps it below. `None`: as the cap
+    /// says.
     pub overhead: Option<u32>,
     /// What is done about a page that cannot be corrected.
     pub on_error: OnError,

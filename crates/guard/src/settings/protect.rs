@@ -1,9 +1,10 @@
 //! Which memory of a program is guarded.
 //!
-//! The heap always is, and alone it is the default: what `malloc` gives out is used in ways that the C library's rules allow,
-//! and nothing else knows of its pages. Mappings that a program makes itself, and its static data, are used in more ways: as
-//! stacks of coroutines, as memory that is shared with devices, as what the C library reads on its own. All these work where
-//! pages are moved; where faults are signals some do not. So they are guarded where a user asks for it.
+//! The heap always is, and alone it is the default: what `malloc` gives out is used in ways that the C library's rules
+//! allow, and nothing else knows of its pages. Mappings that a program makes itself, and its static data, are used in
+//! more ways: as stacks of coroutines, as memory that is shared with devices, as what the C library reads on its own.
+//! All these work where pages are moved; where faults are signals some do not. So they are guarded where a user asks
+//! for it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,7 +23,8 @@ pub struct Protect {
 /// Mappings of at least this are guarded where no size is named: what Python and other allocators ask for at once.
 pub const USUAL_MAPPING: Bytes = Bytes::from_mib(1);
 
-/// the memory to protect is a list such as heap,bss,mmap or heap,mmap=4MiB; the heap is always in it, and mmap is at least 4KiB
+/// the memory to protect is a list such as heap,bss,mmap or heap,mmap=4MiB; the heap is always in it, and mmap is at
+/// least 4KiB
 #[derive(Clone, Copy, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
 pub struct ProtectError;
 

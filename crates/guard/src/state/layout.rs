@@ -1,7 +1,7 @@
 //! Pages and blocks of the guarded range, by number.
 //!
-//! A *block* is the most that is locked or unlocked at once: some pages that follow each other, a power of two of them, aligned
-//! to their number. A block of 512 is a huge page. A *unit* is the least: a block is cut into equal ones.
+//! A *block* is the most that is locked or unlocked at once: some pages that follow each other, a power of two of them,
+//! aligned to their number. A block of 512 is a huge page. A *unit* is the least: a block is cut into equal ones.
 
 use std::num::NonZero;
 
@@ -65,9 +65,9 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// A range of so many bytes in blocks of so many pages, of units of so many. `None` unless the pages are powers of two, those
-    /// of a block at most [`MOST_PAGES`] and at most [`Units::MOST`] units, and the range a multiple of the block, of at
-    /// least one and at most 2^48 bytes.
+    /// A range of so many bytes in blocks of so many pages, of units of so many. `None` unless the pages are powers of
+    /// two, those of a block at most [`MOST_PAGES`] and at most [`Units::MOST`] units, and the range a multiple of the
+    /// block, of at least one and at most 2^48 bytes.
     #[must_use]
     pub fn new(range: Bytes, block_pages: u32, unit_pages: u32) -> Option<Self> {
         let good = block_pages.is_power_of_two()

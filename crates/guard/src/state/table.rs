@@ -1,8 +1,8 @@
 //! What is known of each block.
 //!
 //! A range may be a terabyte, of which a program uses little: the table is made in pieces, each when its first block is
-//! used. A block's lock is held while anything is done to it, so a fault waits for whoever locks or verifies its block, and
-//! for nobody else.
+//! used. A block's lock is held while anything is done to it, so a fault waits for whoever locks or verifies its block,
+//! and for nobody else.
 
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
@@ -25,7 +25,8 @@ pub enum State {
     Kept,
 }
 
-/// How much of a block is opened for a program that wants a page of it, where nothing else is known of what it will want.
+/// How much of a block is opened for a program that wants a page of it, where nothing else is known of what it will
+/// want.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grain {
     /// All: it may be one huge page. Since it has been so the program came back this often, and not as part of a sweep.
@@ -33,7 +34,8 @@ pub enum Grain {
         /// How often.
         returns: u8,
     },
-    /// Units, since the program uses it here and there: `run` of them at once, and `next` is the one behind the last of these.
+    /// Units, since the program uses it here and there: `run` of them at once, and `next` is the one behind the last of
+    /// these.
     Units {
         /// The next unit, if the program goes on as it did.
         next: u32,
@@ -58,9 +60,9 @@ pub struct Block {
     pub open: Units,
     /// Units that are in the vault, and whose codes are not made yet.
     pub stale: Units,
-    /// Units that are in the vault, and were verified for a program that is about to want them: they are opened without it, and count as
-    /// open until they are, or are let go. Those of a used block that are none of these are locked: in the vault, and their
-    /// codes are right.
+    /// Units that are in the vault, and were verified for a program that is about to want them: they are opened without
+    /// it, and count as open until they are, or are let go. Those of a used block that are none of these are locked: in
+    /// the vault, and their codes are right.
     pub ready: Units,
     /// Open units that were not written since they were opened, and whose codes are right: their first write stops.
     pub watched: Units,
@@ -87,7 +89,8 @@ impl Block {
         matches!(self.grain, Grain::Units { next, .. } if next == unit && unit > 0)
     }
 
-    /// Those of the units that were opened last which a program wants that comes to this one; none if it is none of them.
+    /// Those of the units that were opened last which a program wants that comes to this one; none if it is none of
+    /// them.
     #[must_use]
     pub fn last_run_from(&self, unit: u32) -> Units {
         match self.grain {

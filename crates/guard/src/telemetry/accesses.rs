@@ -1,9 +1,9 @@
 //! What was unlocked when: the trace from which a program's accesses are drawn.
 //!
-//! **Problem.** A picture of a program's accesses (002_55d5eb8104b64c01.txt, figures 4.1, 4.2, 4.6) wants each unlocking, of which there may be
-//! hundreds of thousands a second, from threads that the program waits for. **Idea.** They note two words in a [`Buffer`] of a fixed size; the
-//! keeper takes them out and writes them down. **Why this way.** Who unlocks never waits for a disk; what finds no room is
-//! counted, so a picture says how much of it is missing.
+//! **Problem.** A picture of a program's accesses [Fiala15, fig. 4.1, 4.2, 4.6] wants each unlocking, of which there
+//! may be hundreds of thousands a second, from threads that the program waits for. **Idea.** They note two words in a
+//! [`Buffer`] of a fixed size; the keeper takes them out and writes them down. **Why this way.** Who unlocks never
+//! waits for a disk; what finds no room is counted, so a picture says how much of it is missing.
 
 use std::sync::Mutex;
 
@@ -45,8 +45,8 @@ impl Access {
         Self { at, page: span.first, pages: u16::try_from(span.count.get()).expect("a block is small"), touch }
     }
 
-    /// As it stands in a journal: microseconds since 1970; and the first page times 2^16, plus why (0 a read, 1 a write, 2 ahead) times
-    /// 2^12, plus the number of pages.
+    /// As it stands in a journal: microseconds since 1970; and the first page times 2^16, plus why (0 a read, 1 a
+    /// write, 2 ahead) times 2^12, plus the number of pages.
     #[must_use]
     pub fn to_words(self) -> [u64; WORDS] {
         let touch = match self.touch {

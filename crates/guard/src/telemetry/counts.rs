@@ -54,7 +54,8 @@ pub enum Counter {
     Micros,
     /// Nanoseconds in which what the program waited for was done: faults served, and all opened before a fork.
     ServeNanos,
-    /// Nanoseconds that requests took for which the kernel interrupts the program: blocks locked, and opened ahead of it.
+    /// Nanoseconds that requests took for which the kernel interrupts the program: blocks locked, and opened ahead of
+    /// it.
     InterruptNanos,
     /// Frames tested, each as often as it was.
     Tested,
@@ -288,12 +289,13 @@ impl Snapshot {
         (all > 0).then(|| 1.0 - self.get(Counter::OpenMicros) as f64 / all as f64)
     }
 
-    /// What the guard cost, as a part of the time that the program would have taken without: the time in which faults were served and
-    /// the program was interrupted over the rest, as if the whole program waits whenever one of its threads does. `None` if there was no
-    /// time.
+    /// What the guard cost, as a part of the time that the program would have taken without: the time in which faults
+    /// were served and the program was interrupted over the rest, as if the whole program waits whenever one of its
+    /// threads does. `None` if there was no time.
     ///
-    /// It is an estimate: what a fault costs before the guard hears of it and after it was answered is not in it, nor what the program loses
-    /// to the guard's use of caches and memory; a program of many threads, of which others go on, loses less.
+    /// It is an estimate: what a fault costs before the guard hears of it and after it was answered is not in it, nor
+    /// what the program loses to the guard's use of caches and memory; a program of many threads, of which others go
+    /// on, loses less.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a ratio")]
     pub fn overhead(&self) -> Option<f64> {

@@ -1,9 +1,9 @@
 //! What a guard writes down while it works: a file of records that another process reads, also after a `kill -9`.
 //!
-//! **Problem.** Counts tell what was done in the end and not when; and a picture of a program's accesses
-//! (002_55d5eb8104b64c01.txt, figures 4.1, 4.2, 4.6) needs each of them. **Idea.** Records of one size behind a header that says how
-//! many there are: records are written first and counted after, so what is counted is whole. **Why this way.** No step of the
-//! writer waits, allocates or reads back; files of many processes one after the other are such a file again.
+//! **Problem.** Counts tell what was done in the end and not when; and a picture of a program's accesses [Fiala15, fig.
+//! 4.1, 4.2, 4.6] needs each of them. **Idea.** Records of one size behind a header that says how many there are:
+//! records are written first and counted after, so what is counted is whole. **Why this way.** No step of the writer
+//! waits, allocates or reads back; files of many processes one after the other are such a file again.
 //!
 //! All words are of 64 bits, little-endian. A section is a header and its records; a file is sections of one kind.
 //!
@@ -112,8 +112,8 @@ impl<'a> Section<'a> {
     }
 }
 
-/// The sections of a file, which are all of this kind. Behind the records of the last there may be bytes that are not counted: those of a
-/// process that was killed.
+/// The sections of a file, which are all of this kind. Behind the records of the last there may be bytes that are not
+/// counted: those of a process that was killed.
 ///
 /// # Errors
 /// What is not as it should be.

@@ -1,7 +1,7 @@
 //! How a guard knows that somebody reads what it tells.
 //!
-//! Who started the program keeps a file locked, in the folder of the state of the guards, and the kernel ends the lock when it dies. It
-//! removes the folder before it ends by itself.
+//! Who started the program keeps a file locked, in the folder of the state of the guards, and the kernel ends the lock
+//! when it dies. It removes the folder before it ends by itself.
 
 /// The file that is locked as long as the server lives.
 pub const ALIVE: &str = "server";

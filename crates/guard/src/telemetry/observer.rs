@@ -14,13 +14,15 @@ pub struct Trouble {
     pub page: PageIndex,
     /// The frame that it was in, where the kernel says.
     pub frame: Option<Frame>,
-    /// What the codes said. [`Outcome::Intact`]: the page was wrong when it was read first, and right when it was read again.
+    /// What the codes said. [`Outcome::Intact`]: the page was wrong when it was read first, and right when it was read
+    /// again.
     pub outcome: Outcome,
 }
 
 /// Someone who is told.
 pub trait Witness: Sync {
-    /// A page was wrong. Where it is beyond correction, and the program is to stop, this is told before the program sees it.
+    /// A page was wrong. Where it is beyond correction, and the program is to stop, this is told before the program
+    /// sees it.
     fn trouble(&self, trouble: &Trouble);
     /// A block could not be opened or filled: the program cannot go on.
     fn lost(&self, block: BlockIndex, why: &Refusal);

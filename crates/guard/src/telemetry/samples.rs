@@ -1,9 +1,10 @@
 //! Counts over time: what a report draws.
 //!
-//! **Problem.** A program runs for a second or for a year, and a report of either wants a few hundred moments. **Idea.** Samples
-//! are taken at an interval that doubles after each `AT_ONE_PACE` of them. **Why this way.** Half of that many lie in the newer half of a
-//! run, however long it is; nothing is written twice; and the file grows with the logarithm of the time: below 6 MiB in a year.
-//! Integrals over time are among the counters, so means between two samples are exact, however far apart they are.
+//! **Problem.** A program runs for a second or for a year, and a report of either wants a few hundred moments.
+//! **Idea.** Samples are taken at an interval that doubles after each `AT_ONE_PACE` of them. **Why this way.** Half of
+//! that many lie in the newer half of a run, however long it is; nothing is written twice; and the file grows with the
+//! logarithm of the time: below 6 MiB in a year. Integrals over time are among the counters, so means between two
+//! samples are exact, however far apart they are.
 
 use std::time::Duration;
 

@@ -1,8 +1,9 @@
-//! Whole programs by the patterns of their accesses, simulated: what they wait for, and how much of their memory is locked.
+//! Whole programs by the patterns of their accesses, simulated: what they wait for, and how much of their memory is
+//! locked.
 //!
-//! Time is simulated too. The keeper has a CPU of its own, which works on while the program computes; a fault stops the program until it
-//! is served. What moves and codes cost is about what it is on a machine with two CPUs of 2024: so these tests show what a policy does,
-//! and are no measurement.
+//! Time is simulated too. The keeper has a CPU of its own, which works on while the program computes; a fault stops the
+//! program until it is served. What moves and codes cost is about what it is on a machine with two CPUs of 2024: so
+//! these tests show what a policy does, and are no measurement.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -28,8 +29,8 @@ const FAULT: u64 = 15_000;
 const STEP: u64 = 20_000;
 const PAGE: u64 = 270;
 
-/// A move of pages, in nanoseconds. Of a fault, the guard can measure only this and the codes: the rest goes by before it
-/// hears of the fault, and after it has answered.
+/// A move of pages, in nanoseconds. Of a fault, the guard can measure only this and the codes: the rest goes by before
+/// it hears of the fault, and after it has answered.
 const MOVE: u64 = 9_000;
 
 /// Memory of zeros, of which it is known where each page is.
@@ -214,8 +215,8 @@ fn sweep(blocks: std::ops::Range<u64>, nanos: u64) -> impl Iterator<Item = (u64,
     (blocks.start * BLOCK / UNIT..blocks.end * BLOCK / UNIT).map(move |unit| (unit * UNIT, nanos * UNIT))
 }
 
-/// 002_55d5eb8104b64c01.txt, 4.5: FT along the slowest dimension, in class B. A plane is a block; 8 lines of a plane are in one unit, and
-/// each line is gone through in 32 pieces.
+/// [Fiala15, 4.5]: FT along the slowest dimension, in class B. A plane is a block; 8 lines of a plane are in one unit,
+/// and each line is gone through in 32 pieces.
 fn rounds(units: std::ops::Range<u64>) -> impl Iterator<Item = (u64, u64)> {
     units.flat_map(|unit| (0..8 * 32).flat_map(move |_| (0..256).map(move |block| (block * BLOCK + unit * UNIT, 300))))
 }
@@ -245,7 +246,7 @@ fn where_two_rounds_do_not_fit_nothing_is_lost_by_preparing_the_next() {
     assert!(seen.overhead() < 1.5, "{seen:?}, {:.3}", seen.overhead());
 }
 
-/// CG (4.5): two arrays are swept, one twice as fast as the other, and vectors are in use all the time.
+/// CG [Fiala15, 4.5]: two arrays are swept, one twice as fast as the other, and vectors are in use all the time.
 fn products(times: usize) -> impl Iterator<Item = (u64, u64)> {
     /// 5 GB/s.
     const MOMENT: u64 = 800 * UNIT;
@@ -273,7 +274,8 @@ fn a_program_that_sweeps_and_has_a_hot_set_waits_for_neither() {
     assert!(seen.overhead() < 0.05 && seen.locked() > 0.94, "{:.3} {:.3} {seen:?}", seen.overhead(), seen.locked());
 }
 
-/// 205 us for a block of the program, 316 us for the keeper, and what a fault costs: the two together can do no better than 268.
+/// 205 us for a block of the program, 316 us for the keeper, and what a fault costs: the two together can do no better
+/// than 268.
 #[test]
 fn a_sweep_that_is_too_fast_for_the_keeper_shares_the_work_with_it() {
     let counts = Counts::default();

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Whatever reads a locked page under which a cell is stuck: the program, or the guard ahead of it, before a fork, for a system call, when it
-/// puts the page on tested frames, and at the end.
+/// Whatever reads a locked page under which a cell is stuck: the program, or the guard ahead of it, before a fork, for
+/// a system call, when it puts the page on tested frames, and at the end.
 #[test]
 fn a_page_over_a_stuck_cell_goes_to_a_frame_that_holds_it_and_the_program_never_reads_the_cell() {
     type Way = fn(&mut World<'_>);

@@ -19,8 +19,8 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         }
     }
 
-    /// Moves what was opened at once to the vault, then makes its codes. In between a fault may take it back. What is ready and was not
-    /// wanted is as locked as it was.
+    /// Moves what was opened at once to the vault, then makes its codes. In between a fault may take it back. What is
+    /// ready and was not wanted is as locked as it was.
     pub(crate) fn close(&self, opening: Opening, now: Timestamp) {
         let Opening { block, units } = opening;
         let mut known = self.table.lock(block);

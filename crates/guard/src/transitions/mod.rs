@@ -12,9 +12,10 @@
 //!  kept: open for good
 //! ```
 //!
-//! Fresh and kept is a block; open, stale, ready and locked are units of one. How many units are opened for a fault is decided by what
-//! the program did before: whole blocks for one that goes through its memory, since they may be huge pages and cost one move;
-//! units for one that is here and there, since what is opened is verified, and counts as unprotected.
+//! Fresh and kept is a block; open, stale, ready and locked are units of one. How many units are opened for a fault is
+//! decided by what the program did before: whole blocks for one that goes through its memory, since they may be huge
+//! pages and cost one move; units for one that is here and there, since what is opened is verified, and counts as
+//! unprotected.
 //!
 //! | module, from top to bottom | does |
 //! |---|---|

@@ -1,7 +1,7 @@
 //! What is done ahead of the program: units are opened, or verified for the fault that is about to come.
 //!
-//! A unit that was only verified is *ready*. It counts as open, since nobody looks at it any more before the program does; and if it is
-//! let go before that, it is as locked as it was, since its codes are still right.
+//! A unit that was only verified is *ready*. It counts as open, since nobody looks at it any more before the program
+//! does; and if it is let go before that, it is as locked as it was, since its codes are still right.
 
 use rampart_memory::Timestamp;
 
@@ -17,13 +17,13 @@ use super::Guard;
 use super::unlock::Why;
 use super::verify::Verified;
 
-/// The part of the cap that is in use in turn, at most, where the next round is prepared beside it: two of them need a little more
-/// than all, and the last ones go as the next come.
+/// The part of the cap that is in use in turn, at most, where the next round is prepared beside it: two of them need a
+/// little more than all, and the last ones go as the next come.
 const IN_USE: (u64, u64) = (3, 5);
 
 impl<E: GuardEngine + ?Sized> Guard<'_, E> {
-    /// Whether a fault on this unit tells that the program has come to a group of blocks that it goes through in rounds. Then the next
-    /// round of these is wanted.
+    /// Whether a fault on this unit tells that the program has come to a group of blocks that it goes through in
+    /// rounds. Then the next round of these is wanted.
     pub(crate) fn comes_round(&self, block: BlockIndex, known: &Block, unit: u32) -> bool {
         if known.last_run_from(unit).is_empty() {
             return false;
@@ -100,7 +100,8 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         }
     }
 
-    /// Whether there are units from `next` on, and room for them beside all that was opened since `at`, which is in use.
+    /// Whether there are units from `next` on, and room for them beside all that was opened since `at`, which is in
+    /// use.
     fn has_room_for(&self, next: u32, at: u64) -> bool {
         let openings = self.openings();
         let since = openings.ever() - at;

@@ -1,11 +1,11 @@
 //! Pages that the program holds for long, put on frames that were tested of late.
 //!
 //! **Problem.** A test of a frame is good for a while, and a page may lie on its frame for as long as the program runs.
-//! **Idea.** While a block is locked its pages are exchanged: their content goes to frames from the stock, which were just
-//! tested, is verified there against its codes, and the frames that it was on are tested as any other memory: at leisure, and
-//! then they are the stock for the next block. **Why this way.** A test in place holds a block for milliseconds, in which the
-//! program waits if it wants it, and keeps its content in other memory meanwhile; an exchange holds it for as long as one copy,
-//! and what fails a test has no content to lose.
+//! **Idea.** While a block is locked its pages are exchanged: their content goes to frames from the stock, which were
+//! just tested, is verified there against its codes, and the frames that it was on are tested as any other memory: at
+//! leisure, and then they are the stock for the next block. **Why this way.** A test in place holds a block for
+//! milliseconds, in which the program waits if it wants it, and keeps its content in other memory meanwhile; an
+//! exchange holds it for as long as one copy, and what fails a test has no content to lose.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! What the program does with its memory beside touching it: it hands pages to the kernel, gives them back, and changes their mapping.
+//! What the program does with its memory beside touching it: it hands pages to the kernel, gives them back, and changes
+//! their mapping.
 //!
 //! A guard is told before, and works on blocks; so what is of parts of blocks opens them first.
 
@@ -30,8 +31,8 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         Served::GoesOn
     }
 
-    /// As [`Guard::hold`], where all of them are open already, which any thread can do. `false`: not all are, and nothing was
-    /// done.
+    /// As [`Guard::hold`], where all of them are open already, which any thread can do. `false`: not all are, and
+    /// nothing was done.
     pub fn hold_open(&self, span: Span) -> bool {
         let mut held = 0;
         for (block, part) in self.layout().parts(span) {
@@ -58,8 +59,9 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         }
     }
 
-    /// The content of whole blocks is not needed any more: they read as zeros from now on. `false` if the span is of parts of
-    /// blocks, and nothing is done then; or if some of them were left to the program for good, which stay as they are.
+    /// The content of whole blocks is not needed any more: they read as zeros from now on. `false` if the span is of
+    /// parts of blocks, and nothing is done then; or if some of them were left to the program for good, which stay as
+    /// they are.
     pub fn forget(&self, span: Span) -> bool {
         let Some(blocks) = self.layout().whole_blocks(span) else { return false };
         let forgotten = |block| {
@@ -92,8 +94,8 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         (known.open, known.stale, known.ready, known.watched) = (Units::NONE, Units::NONE, Units::NONE, Units::NONE);
     }
 
-    /// The program gives pages back to the kernel by itself: they read as zeros from now on, and the rest of their blocks is
-    /// as it was.
+    /// The program gives pages back to the kernel by itself: they read as zeros from now on, and the rest of their
+    /// blocks is as it was.
     pub fn zero(&self, span: Span, now: Timestamp) -> Served {
         for (block, part) in self.layout().parts(span) {
             let mut known = self.table.lock(block);

@@ -20,8 +20,8 @@ use super::{Guard, Served};
 /// Why units are opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Why {
-    /// The program waits for this page of them, to read or write it, since the stopwatch read `began`. It may have jumped
-    /// there.
+    /// The program waits for this page of them, to read or write it, since the stopwatch read `began`. It may have
+    /// jumped there.
     Wanted { page: PageIndex, touch: Touch, began: Duration, jumped: bool },
     /// It may want them soon.
     Ahead,
@@ -81,7 +81,8 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         Units::run(unit, run)
     }
 
-    /// A huge page that is cut loses the frames of its pages of zeros: the kernel puts its own page of zeros in their place.
+    /// A huge page that is cut loses the frames of its pages of zeros: the kernel puts its own page of zeros in their
+    /// place.
     fn note_cut(&self, known: &mut Block) {
         let mut codes = known.codes.chunks_exact(self.codec.scheme.code_bytes());
         if known.codes.is_empty() || !known.stale.is_empty() || codes.any(|codes| *codes == *self.zero_codes) {

@@ -87,8 +87,9 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
 
     /// Puts a page right that was read wrong; `false`: it is beyond correction.
     ///
-    /// The frame that the page is on may hold a stuck cell, which shows again as soon as the page leaves the caches. So nothing is
-    /// corrected in place: what is right goes to another frame, also where a second read finds nothing wrong.
+    /// The frame that the page is on may hold a stuck cell, which shows again as soon as the page leaves the caches. So
+    /// nothing is corrected in place: what is right goes to another frame, also where a second read finds nothing
+    /// wrong.
     fn put_right(&self, block: BlockIndex, known: &mut Block, page: PageIndex) -> bool {
         let codes = self.codes_of(block, Span::of_page(page));
         if self.engine.was_given_back(page) {
@@ -122,8 +123,8 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         counter != Counter::Uncorrectable
     }
 
-    /// What a page's codes say, and the content that is right if they say what that is. A page that does not read the same each time may be
-    /// correctable at the next read.
+    /// What a page's codes say, and the content that is right if they say what that is. A page that does not read the
+    /// same each time may be correctable at the next read.
     fn correct(&self, page: PageIndex, codes: &mut [u8]) -> (Outcome, PageData) {
         let mut reads = 0;
         loop {

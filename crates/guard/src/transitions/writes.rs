@@ -1,12 +1,13 @@
 //! What is only read keeps its codes.
 //!
-//! **Problem.** A program that goes through a matrix again and again reads it and does not write it; to make its codes anew each time is as
-//! much work as to verify it. But what was written and is not noticed would be taken for an error of the memory, and "corrected".
-//! **Idea.** What the program opens to read is watched: its first write stops, as a fault does ([`Guard::written`]), and until then the
-//! codes stay right. **Why this way.** Only an engine that opens and stops writes in one step can promise that none went before
-//! ([`GuardEngine::open_watched`]). A write to what is watched costs a fault, so what was written of late is not watched for a while.
+//! **Problem.** A program that goes through a matrix again and again reads it and does not write it; to make its codes
+//! anew each time is as much work as to verify it. But what was written and is not noticed would be taken for an error
+//! of the memory, and "corrected". **Idea.** What the program opens to read is watched: its first write stops, as a
+//! fault does ([`Guard::written`]), and until then the codes stay right. **Why this way.** Only an engine that opens
+//! and stops writes in one step can promise that none went before ([`GuardEngine::open_watched`]). A write to what is
+//! watched costs a fault, so what was written of late is not watched for a while.
 //!
-//! Source: 002_55d5eb8104b64c01.txt, 4.3: codes are made anew for what was written.
+//! Source: [Fiala15, 4.3]: codes are made anew for what was written.
 
 use crate::engine::{GuardEngine, Refusal, Writes};
 use crate::state::layout::{BlockIndex, PageIndex, Span};

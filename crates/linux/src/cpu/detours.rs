@@ -1,8 +1,9 @@
 //! Detours of a CPU, seen from a program that does nothing but look at the clock.
 //!
-//! **Problem.** What takes a CPU from its program (interrupts, the kernel, firmware that no kernel sees) says so nowhere. **Idea.** A
-//! thread bound to the CPU reads the time-stamp counter all the time; where two readings are further apart than a threshold, somebody
-//! else ran in between. **Why this way.** It is the field's benchmark *selfish* (004_c4a115d9f0ebac82.txt, III-B), and it sees firmware too.
+//! **Problem.** What takes a CPU from its program (interrupts, the kernel, firmware that no kernel sees) says so
+//! nowhere. **Idea.** A thread bound to the CPU reads the time-stamp counter all the time; where two readings are
+//! further apart than a threshold, somebody else ran in between. **Why this way.** It is the field's benchmark
+//! *selfish* [Ferreira21, III-B], and it sees firmware too.
 //!
 //! What is recorded goes to memory that is there already, so that recording is not seen as a detour.
 
@@ -34,8 +35,8 @@ pub struct Watched {
     pub beyond_took: Duration,
 }
 
-/// Watches a CPU from the calling thread for so long, or until `stop` is set; of the detours that are longer than the threshold,
-/// `most` are kept.
+/// Watches a CPU from the calling thread for so long, or until `stop` is set; of the detours that are longer than the
+/// threshold, `most` are kept.
 ///
 /// # Errors
 /// [`Error::Bind`] if this thread may not run on that CPU.

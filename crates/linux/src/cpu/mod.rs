@@ -89,8 +89,8 @@ impl Clock for SystemClock {
     }
 }
 
-/// The machine's clock as it was when this was made, carried on by the time since boot: nobody sets it back or forward, and
-/// a suspended machine's time counts.
+/// The machine's clock as it was when this was made, carried on by the time since boot: nobody sets it back or forward,
+/// and a suspended machine's time counts.
 #[derive(Clone, Copy, Debug)]
 pub struct SteadyClock {
     began: Timestamp,
@@ -113,7 +113,8 @@ impl Clock for SteadyClock {
     }
 }
 
-/// By a clock of the kernel that counts from boot: `Boottime` counts while the machine is suspended, `Monotonic` does not.
+/// By a clock of the kernel that counts from boot: `Boottime` counts while the machine is suspended, `Monotonic` does
+/// not.
 fn since_boot(clock: ClockId) -> Duration {
     let time = clock_gettime(clock);
     Duration::try_from(time).expect("the time since boot is not negative")

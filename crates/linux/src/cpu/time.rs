@@ -8,8 +8,8 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::roots::require;
 use crate::{Error, Roots};
 
-/// Time since boot in which CPUs ran anything, this process included, added up over all CPUs; in steps of a tick, 10 ms as
-/// a rule.
+/// Time since boot in which CPUs ran anything, this process included, added up over all CPUs; in steps of a tick, 10 ms
+/// as a rule.
 ///
 /// # Errors
 /// [`Error::Read`] or [`Error::Malformed`] if `/proc/stat` does not tell.

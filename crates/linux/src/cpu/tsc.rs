@@ -26,7 +26,8 @@ impl Tsc {
     /// Measures its rate.
     ///
     /// # Errors
-    /// If this machine has no such counter, or one that does not tick evenly (Intel, *Software Developer's Manual*, volume 3, 19.17.1).
+    /// If this machine has no such counter, or one that does not tick evenly (Intel, *Software Developer's Manual*,
+    /// volume 3, 19.17.1).
     pub fn measured() -> Result<Self, Absence> {
         invariant()?;
         let (begun, first, clock) = (Instant::now(), Self::read(), raw());
@@ -74,8 +75,8 @@ impl Tsc {
     #[cfg(target_arch = "x86_64")]
     #[inline]
     pub(super) fn read() -> u64 {
-        // SAFETY: every x86-64 CPU has the instruction; it only reads. Where the kernel forbids it to a process (PR_SET_TSC), the
-        // process ends by a signal.
+        // SAFETY: every x86-64 CPU has the instruction; it only reads. Where the kernel forbids it to a process
+        // (PR_SET_TSC), the process ends by a signal.
         unsafe { std::arch::x86_64::_rdtsc() }
     }
 

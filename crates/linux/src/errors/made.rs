@@ -1,11 +1,11 @@
 //! Corrected errors that the firmware makes when it is asked to.
 //!
-//! **Problem.** What a corrected error takes from a machine's CPUs is seen only when one comes, which is once in months. **Idea.** Firmware
-//! with an error injection table (ACPI's EINJ) makes one in the memory that it is told of. **Why this way.** It goes the way of a
-//! real one: the controller corrects it, the firmware or the kernel logs it. It is made in a page of this process, so that what
-//! goes wrong hits nobody else.
+//! **Problem.** What a corrected error takes from a machine's CPUs is seen only when one comes, which is once in
+//! months. **Idea.** Firmware with an error injection table (ACPI's EINJ) makes one in the memory that it is told of.
+//! **Why this way.** It goes the way of a real one: the controller corrects it, the firmware or the kernel logs it. It
+//! is made in a page of this process, so that what goes wrong hits nobody else.
 //!
-//! Source: Linux, Documentation/firmware-guide/acpi/apei/einj.rst; 004_c4a115d9f0ebac82.txt, III-A and IV-B.
+//! Source: Linux, Documentation/firmware-guide/acpi/apei/einj.rst; [Ferreira21, III-A and IV-B].
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,10 +1,10 @@
 //! How much memory there is to take, and how badly others want it.
 //!
 //! **Problem.** A test that takes the last free memory gets a program killed, perhaps itself. **Idea.** One
-//! [`MemoryState`] holds all that changes from one moment to the next: free and available memory, the time that programs
-//! lose to reclaim, and the limit of the container that this may be; [`Watermarks`], at which the kernel begins to
-//! reclaim, stay as they are. **Why this way.** The parsers are functions from text to values and the decision is made above, so politeness can be
-//! tested without a machine.
+//! [`MemoryState`] holds all that changes from one moment to the next: free and available memory, the time that
+//! programs lose to reclaim, and the limit of the container that this may be; [`Watermarks`], at which the kernel
+//! begins to reclaim, stay as they are. **Why this way.** The parsers are functions from text to values and the
+//! decision is made above, so politeness can be tested without a machine.
 
 mod cgroup;
 pub(crate) mod meminfo;

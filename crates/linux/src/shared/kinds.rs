@@ -1,7 +1,7 @@
 //! Pages change their kind: ordinary ones become the file's, the file's ordinary ones.
 //!
-//! Threads of the program use the pages meanwhile. None may write to a page between the moment that it is copied and the moment that its
-//! copy takes its place; and whoever comes too early waits, and tries again.
+//! Threads of the program use the pages meanwhile. None may write to a page between the moment that it is copied and
+//! the moment that its copy takes its place; and whoever comes too early waits, and tries again.
 
 use std::ptr;
 
@@ -15,20 +15,21 @@ use crate::program::replace;
 use crate::span::Span;
 use crate::userfaultfd::{Modes, Wake};
 
-/// Pages that are made ordinary at once: 64 MiB, twice which is in memory meanwhile. Each time adds a mapping to those that the kernel
-/// allows.
+/// Pages that are made ordinary at once: 64 MiB, twice which is in memory meanwhile. Each time adds a mapping to those
+/// that the kernel allows.
 const AT_ONCE: u64 = 1 << 14;
 
 impl SharedRange {
-    /// Ordinary pages, in one piece, become the file's, and are in the program's page table afterwards or not. Those who wait are
-    /// not woken.
+    /// Ordinary pages, in one piece, become the file's, and are in the program's page table afterwards or not. Those
+    /// who wait are not woken.
     pub(super) fn join(&self, span: Span) -> Result<()> {
         let area = self.program.area(span);
         let files = self.files();
         // Who touches a page that is not there waits from here on, and who writes to one that is.
         self.register(area, Modes::MISSING.union(Modes::WRITE_PROTECT))?;
         let joined = self.copy_to_file(span).and_then(|()| {
-            // SAFETY: the pages are our range's or a window's; what they hold was copied, and nobody wrote to one since.
+            // SAFETY: the pages are our range's or a window's; what they hold was copied, and nobody wrote to one
+            // since.
             unsafe { map_for_us_alone(area, &files.memory, span.offset().get()) }
         });
         if let Err(errno) = joined {
@@ -50,7 +51,8 @@ impl SharedRange {
         self.each_present(span, |run| {
             for page in run.numbers() {
                 let mut content = [0_u64; PAGE_BYTES / 8];
-                // SAFETY: the page is readable memory of the program's, which nobody writes to; what lies behind is ours alone.
+                // SAFETY: the page is readable memory of the program's, which nobody writes to; what lies behind is
+                // ours alone.
                 unsafe {
                     ptr::copy_nonoverlapping(self.address(page).as_ptr().cast(), &raw mut content, 1);
                     if content.iter().any(|&word| word != 0) {
@@ -62,8 +64,8 @@ impl SharedRange {
         })
     }
 
-    /// Makes pages ordinary for good. They are the program's then, and all of them are there; those in one piece are one mapping of the
-    /// kernel's, as mremap(2) wants.
+    /// Makes pages ordinary for good. They are the program's then, and all of them are there; those in one piece are
+    /// one mapping of the kernel's, as mremap(2) wants.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses, as without memory; some of the pages may be ordinary then.
@@ -74,17 +76,20 @@ impl SharedRange {
 
     fn leave_piece(&self, piece: Span) -> Result<()> {
         let ordinary = self.of_file.runs(piece).filter(|(_, is_of_file)| !is_of_file);
-        // What cannot be the file's, as where the pool of huge pages is empty, stays ordinary, and a mapping of its own.
+        // What cannot be the file's, as where the pool of huge pages is empty, stays ordinary, and a mapping of its
+        // own.
         ordinary.map(|(run, _)| run).all(|run| self.join(run).is_ok());
         let of_file = self.of_file.runs(piece).filter(|(_, is_of_file)| *is_of_file);
         of_file.map(|(run, _)| run).try_for_each(|run| self.make_ordinary(run))
     }
 
-    /// Pages of the file without content, in one piece, become ordinary. Whoever touches one meanwhile finds zeros, as it ought to.
+    /// Pages of the file without content, in one piece, become ordinary. Whoever touches one meanwhile finds zeros, as
+    /// it ought to.
     pub(super) fn abandon(&self, span: Span) -> Result<()> {
         let area = self.program.area(span);
         self.punch(span);
-        // SAFETY: the pages are our range's or a window's, which are reached by raw pointers or by those whom faults stop.
+        // SAFETY: the pages are our range's or a window's, which are reached by raw pointers or by those whom faults
+        // stop.
         unsafe { map_zeros_over(area) }?;
         self.of_file.set(span, false);
         self.register(area, Modes::MISSING)
@@ -119,7 +124,8 @@ impl SharedRange {
         let area = self.program.area(span);
         // Who touches one waits from here on.
         self.take(span)?;
-        // SAFETY: the pages are our range's or a window's, and nobody has one of them just now; the source is ours alone, and as long.
+        // SAFETY: the pages are our range's or a window's, and nobody has one of them just now; the source is ours
+        // alone, and as long.
         unsafe { replace(area, self.behind(span.first()), Advice::LinuxNoHugepage) }?;
         self.of_file.set(span, false);
         self.punch(span);

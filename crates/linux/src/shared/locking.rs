@@ -23,8 +23,8 @@ impl SharedRange {
     /// Takes pages from the program: the next touch of each is a fault. What is ordinary becomes the file's.
     ///
     /// # Errors
-    /// [`Error::Guarded`] if the kernel refuses, as without memory for the file, or if all is [split](SharedRange::split). Some of the pages
-    /// may be locked then.
+    /// [`Error::Guarded`] if the kernel refuses, as without memory for the file, or if all is
+    /// [split](SharedRange::split). Some of the pages may be locked then.
     pub fn lock(&self, span: Span) -> std::result::Result<(), Error> {
         let split = self.is_split();
         let locked = if *split { Err(Errno::BUSY) } else { self.lock_pages(span) };
@@ -57,8 +57,9 @@ impl SharedRange {
         Ok(())
     }
 
-    /// As [`SharedRange::unlock`], and the first write to each page sends a [`Cause::Protected`](crate::userfaultfd::Cause::Protected), and
-    /// its thread waits until [`SharedRange::allow_writes`]. `false`: writes go unseen, since the kernel cannot do it, or some of the pages
+    /// As [`SharedRange::unlock`], and the first write to each page sends a
+    /// [`Cause::Protected`](crate::userfaultfd::Cause::Protected), and its thread waits until
+    /// [`SharedRange::allow_writes`]. `false`: writes go unseen, since the kernel cannot do it, or some of the pages
     /// are ordinary, or the program had one already. Those who wait for them go on after [`SharedRange::wake`].
     ///
     /// # Errors
@@ -89,7 +90,8 @@ impl SharedRange {
         self.map(self.entry(page), Writes::Stop, Wake::Now).map_err(guarded("give a page of"))
     }
 
-    /// Writes to these pages are the program's own affair again, and those go on who wait to write. Of a huge page, to all of it.
+    /// Writes to these pages are the program's own affair again, and those go on who wait to write. Of a huge page, to
+    /// all of it.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
@@ -107,7 +109,8 @@ impl SharedRange {
         Ok(())
     }
 
-    /// Gives the program pages of zeros that it never touched. Those who wait for them go on after [`SharedRange::wake`].
+    /// Gives the program pages of zeros that it never touched. Those who wait for them go on after
+    /// [`SharedRange::wake`].
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses, as without memory.
@@ -133,8 +136,8 @@ impl SharedRange {
             if !is_of_file {
                 self.each_present(run, |_| Err(Errno::EXIST))?;
                 let area = self.program.area(run);
-                // SAFETY: the pages are our range's or a window's; nobody has them yet, as was just seen, and nobody gets one: who touches
-                // one waits for the thread that is here.
+                // SAFETY: the pages are our range's or a window's; nobody has them yet, as was just seen, and nobody
+                // gets one: who touches one waits for the thread that is here.
                 unsafe { map_for_us_alone(area, &self.files().memory, run.offset().get()) }?;
                 self.of_file.set(run, true);
                 self.register(area, self.of_file_modes())?;
@@ -144,7 +147,8 @@ impl SharedRange {
         Ok(())
     }
 
-    /// A thread faulted on a page that the program is to have: gives it, or zeros where there is nothing, and lets those go on who wait.
+    /// A thread faulted on a page that the program is to have: gives it, or zeros where there is nothing, and lets
+    /// those go on who wait.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses, as without memory.
@@ -159,9 +163,11 @@ impl SharedRange {
     /// Gives zeros where an ordinary page is not, and lets those go on who wait for it.
     fn zero(&self, page: u64) -> Result<()> {
         let area = self.program.area(Span::page(page).expect("a page of this range"));
-        // SAFETY: the page is our range's or a window's, which are reached by raw pointers or by those whom faults stop.
+        // SAFETY: the page is our range's or a window's, which are reached by raw pointers or by those whom faults
+        // stop.
         match unsafe { self.files().userfaultfd.zero_pages(area, Wake::Now) } {
-            // It is there already, or the kernel serves its faults, since other memory of the program's lies there by now.
+            // It is there already, or the kernel serves its faults, since other memory of the program's lies there by
+            // now.
             Err(Errno::EXIST | Errno::NOENT | Errno::INVAL) => self.files().userfaultfd.wake(area),
             other => other,
         }
@@ -178,8 +184,8 @@ impl SharedRange {
             .map_err(guarded("wake threads at"))
     }
 
-    /// Gives the frames of pages back to the kernel, locked or not. They read as zeros from now on. Needs none of the open files, so any
-    /// thread may ask for it.
+    /// Gives the frames of pages back to the kernel, locked or not. They read as zeros from now on. Needs none of the
+    /// open files, so any thread may ask for it.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
@@ -195,7 +201,8 @@ impl SharedRange {
         Ok(())
     }
 
-    /// The hardware gave up a page of the file that is locked: it gets another frame, of zeros. Of a huge page, all of it does.
+    /// The hardware gave up a page of the file that is locked: it gets another frame, of zeros. Of a huge page, all of
+    /// it does.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses, as without memory.
@@ -212,7 +219,8 @@ impl SharedRange {
         self.program.advise(span, Advice::LinuxDontNeed)
     }
 
-    /// Takes pages out of the file; where the kernel does not, as from memory that is locked, they are written with zeros.
+    /// Takes pages out of the file; where the kernel does not, as from memory that is locked, they are written with
+    /// zeros.
     pub(super) fn punch(&self, span: Span) {
         let start = usize::try_from(span.offset().get()).expect("an offset in memory");
         let bytes = usize::try_from(span.bytes().get()).expect("pages in memory");
@@ -227,7 +235,8 @@ impl SharedRange {
     /// Puts pages of the file into the program's page table, none of which is there.
     fn give(&self, span: Span, writes: Writes, wake: Wake) -> Result<()> {
         let protected = writes == Writes::Stop;
-        // SAFETY: the pages are our range's or a window's, which are reached by raw pointers or by those whom faults stop.
+        // SAFETY: the pages are our range's or a window's, which are reached by raw pointers or by those whom faults
+        // stop.
         unsafe { self.files().userfaultfd.map_file_pages(self.program.area(span), protected, wake) }
     }
 

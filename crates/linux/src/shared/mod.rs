@@ -1,33 +1,36 @@
 //! Memory of which the program's view can be emptied and filled again: a file in memory that is mapped twice.
 //!
-//! **Problem.** A move between two ranges ([`crate::vault`]) changes two page tables, and each time all CPUs that run threads of the
-//! program are told; and kernels before Linux 6.8 cannot move at all. **Idea.** The pages are those of a file in memory
-//! (memfd_create(2)), which the program has mapped and, *behind* it, so have we. To lock a page is to take it out of the program's page
-//! table: it stays in the file, and the next touch is a *minor fault*, a message to us (`UFFDIO_REGISTER_MODE_MINOR`, Linux 5.14). To unlock
-//! it is to put it back (`UFFDIO_CONTINUE`). **Why this way.** Nothing is copied, what is locked is looked at in its own frame, system
-//! calls wait for a fault as threads do, and to unlock needs no word to other CPUs. Pages may be of the pool of huge pages, where 2 MiB are
-//! one entry.
+//! **Problem.** A move between two ranges ([`crate::vault`]) changes two page tables, and each time all CPUs that run
+//! threads of the program are told; and kernels before Linux 6.8 cannot move at all. **Idea.** The pages are those of a
+//! file in memory (memfd_create(2)), which the program has mapped and, *behind* it, so have we. To lock a page is to
+//! take it out of the program's page table: it stays in the file, and the next touch is a *minor fault*, a message to
+//! us (`UFFDIO_REGISTER_MODE_MINOR`, Linux 5.14). To unlock it is to put it back (`UFFDIO_CONTINUE`). **Why this way.**
+//! Nothing is copied, what is locked is looked at in its own frame, system calls wait for a fault as threads do, and to
+//! unlock needs no word to other CPUs. Pages may be of the pool of huge pages, where 2 MiB are one entry.
 //!
-//! A file is shared with children, and a program counts on the kernel for much that it does not do with files. So a page is in one of two
-//! kinds of memory: *of the file*, which can be locked, or *ordinary*, private and anonymous as the program believes it to be.
+//! A file is shared with children, and a program counts on the kernel for much that it does not do with files. So a
+//! page is in one of two kinds of memory: *of the file*, which can be locked, or *ordinary*, private and anonymous as
+//! the program believes it to be.
 //!
-//! - All is ordinary at first. What was never touched becomes the file's at its first fault ([`SharedRange::fill`]), what was used
-//!   before when it is first locked: writers are stopped by write protection, the content is copied to the file, and the file takes the place.
-//! - [`SharedRange::leave`] makes it ordinary again, for good: it can be locked into memory, be moved and have other rights.
-//! - Before a fork all becomes ordinary ([`SharedRange::split`]), so that the child has what children have: a copy, made when one of the
-//!   two writes. Each has a file of its own afterwards. This costs the parent two copies of what is used, and is why programs that fork
-//!   often want another engine.
+//! - All is ordinary at first. What was never touched becomes the file's at its first fault ([`SharedRange::fill`]),
+//!   what was used before when it is first locked: writers are stopped by write protection, the content is copied to
+//!   the file, and the file takes the place.
+//! - [`SharedRange::leave`] makes it ordinary again, for good: it can be locked into memory, be moved and have other
+//!   rights.
+//! - Before a fork all becomes ordinary ([`SharedRange::split`]), so that the child has what children have: a copy,
+//!   made when one of the two writes. Each has a file of its own afterwards. This costs the parent two copies of what
+//!   is used, and is why programs that fork often want another engine.
 //!
-//! A page of the file can be given so that its first write stops ([`SharedRange::unlock_watched`]): then it is known to be as it was
-//! until that message comes.
+//! A page of the file can be given so that its first write stops ([`SharedRange::unlock_watched`]): then it is known to
+//! be as it was until that message comes.
 //!
 //! A child of a fork that was not announced finds no page of the file, and ends if it touches one.
 //!
-//! What is lost against a vault: a device that writes to a page goes unseen. Who lends pages to a device holds them open
-//! meanwhile.
+//! What is lost against a vault: a device that writes to a page goes unseen. Who lends pages to a device holds them
+//! open meanwhile.
 //!
-//! All memory is reached by raw pointers, so everything here is safe to call; operations on one page go one after the other, but for
-//! [`SharedRange::discard`], which any thread may ask for.
+//! All memory is reached by raw pointers, so everything here is safe to call; operations on one page go one after the
+//! other, but for [`SharedRange::discard`], which any thread may ask for.
 //!
 //! Source: Linux, Documentation/admin-guide/mm/userfaultfd.rst and hugetlbpage.rst.
 
@@ -74,7 +77,8 @@ pub struct SharedRange {
     split: RwLock<bool>,
 }
 
-/// What the kernel is asked by: open files of the thread that opened the range, and of those that share its table of files.
+/// What the kernel is asked by: open files of the thread that opened the range, and of those that share its table of
+/// files.
 #[derive(Debug)]
 struct Files {
     userfaultfd: Userfaultfd,
@@ -86,8 +90,8 @@ struct Files {
     memory: OwnedFd,
 }
 
-// SAFETY: it belongs to the process and not to a thread. Its bytes are touched through raw pointers only, and what `&self` offers are
-// system calls, which the kernel orders, and copies between pages that nobody can touch meanwhile.
+// SAFETY: it belongs to the process and not to a thread. Its bytes are touched through raw pointers only, and what
+// `&self` offers are system calls, which the kernel orders, and copies between pages that nobody can touch meanwhile.
 unsafe impl Sync for SharedRange {}
 
 /// Whether the administrator lets a process have pages of the pool of huge pages.
@@ -98,8 +102,8 @@ pub fn has_huge_pages(roots: &Roots) -> bool {
 }
 
 impl SharedRange {
-    /// Reserves `bytes`, a multiple of a page and for [`PageKind::HugeTlb`] of 2 MiB, at a multiple of 2 MiB. For now it is ordinary
-    /// memory, and no file is open.
+    /// Reserves `bytes`, a multiple of a page and for [`PageKind::HugeTlb`] of 2 MiB, at a multiple of 2 MiB. For now
+    /// it is ordinary memory, and no file is open.
     ///
     /// # Errors
     /// [`Error::BlockSize`] for a size that cannot be, [`Error::Claim`] if there are not so many addresses.
@@ -118,9 +122,9 @@ impl SharedRange {
         })
     }
 
-    /// Takes over in a child process, after a fork before which all was [split](SharedRange::split): it is ordinary memory. The parent's
-    /// files are not closed here: their numbers may be those of other files by now, if the thread that opened them had a table
-    /// of its own.
+    /// Takes over in a child process, after a fork before which all was [split](SharedRange::split): it is ordinary
+    /// memory. The parent's files are not closed here: their numbers may be those of other files by now, if the thread
+    /// that opened them had a table of its own.
     ///
     /// # Errors
     /// [`Error::Claim`] if there are not so many addresses.
@@ -135,12 +139,12 @@ impl SharedRange {
         Ok(())
     }
 
-    /// Makes the file, and opens what the kernel is asked by: the calling thread and those that share its table of open files can lock
-    /// pages then. Without pages in the pool of huge pages, the file is of pages of 4 KiB.
+    /// Makes the file, and opens what the kernel is asked by: the calling thread and those that share its table of open
+    /// files can lock pages then. Without pages in the pool of huge pages, the file is of pages of 4 KiB.
     ///
     /// # Errors
-    /// [`Error::Absent`] if this kernel or this user cannot do it, [`Error::Read`] without `/proc`, [`Error::Guarded`] if there can be
-    /// no such file.
+    /// [`Error::Absent`] if this kernel or this user cannot do it, [`Error::Read`] without `/proc`, [`Error::Guarded`]
+    /// if there can be no such file.
     ///
     /// # Panics
     /// If it was done.
@@ -167,8 +171,8 @@ impl SharedRange {
         Ok(())
     }
 
-    /// From now on the first touch of a page that is not there is a fault to be served. Pages of the program that are `odd` may be other
-    /// memory by now, such as that of a file: then their faults are the kernel's. They ascend.
+    /// From now on the first touch of a page that is not there is a fault to be served. Pages of the program that are
+    /// `odd` may be other memory by now, such as that of a file: then their faults are the kernel's. They ascend.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the range cannot be registered.
@@ -186,12 +190,13 @@ impl SharedRange {
     }
 
     fn register(&self, area: Area, modes: Modes) -> rustix::io::Result<()> {
-        // SAFETY: the range is our own, and windows are as they were promised: reached by raw pointers only, or by those whom faults stop.
+        // SAFETY: the range is our own, and windows are as they were promised: reached by raw pointers only, or by
+        // those whom faults stop.
         unsafe { self.files().userfaultfd.register(area, modes) }
     }
 
-    /// Replaces memory that the program has elsewhere by pages of its range, before anything is armed. Returns those of the
-    /// windows that could be opened.
+    /// Replaces memory that the program has elsewhere by pages of its range, before anything is armed. Returns those of
+    /// the windows that could be opened.
     ///
     /// # Safety
     /// As of [`Vault::show`](crate::vault::Vault::show).
@@ -233,8 +238,8 @@ impl SharedRange {
         Span::new(first, end - first).expect("pages of this range")
     }
 
-    /// Keeps all pages in RAM from their first touch on, those that are locked too. What is mapped anew later is as other new memory of the
-    /// process is.
+    /// Keeps all pages in RAM from their first touch on, those that are locked too. What is mapped anew later is as
+    /// other new memory of the process is.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the process may not lock so much.
@@ -368,8 +373,8 @@ unsafe fn map_over(area: Area, memory: &OwnedFd, offset: u64) -> rustix::io::Res
     unsafe { mm::mmap(area.start.as_ptr().cast(), area.bytes, rights, flags, memory, offset) }.map(drop)
 }
 
-/// As [`map_over`], and children that are made from now on find nothing there: they would share the file, and write to their parent's
-/// memory. Those of an announced fork come after [`SharedRange::split`].
+/// As [`map_over`], and children that are made from now on find nothing there: they would share the file, and write to
+/// their parent's memory. Those of an announced fork come after [`SharedRange::split`].
 ///
 /// # Safety
 /// As of [`map_over`].

@@ -1,8 +1,9 @@
 //! A locked page of the file is put on another frame.
 //!
-//! **Problem.** A page is put on another frame by taking it out of the file, and then its frame is the next one that the kernel hands out, to
-//! the same page as likely as not. **Idea.** Somebody else refers to the frame first: a pipe, to which vmsplice(2) lends pages without a copy.
-//! **Why this way.** It needs no right, no mapping and no table of ours; and the kernel lets the frame go when the process ends.
+//! **Problem.** A page is put on another frame by taking it out of the file, and then its frame is the next one that
+//! the kernel hands out, to the same page as likely as not. **Idea.** Somebody else refers to the frame first: a pipe,
+//! to which vmsplice(2) lends pages without a copy. **Why this way.** It needs no right, no mapping and no table of
+//! ours; and the kernel lets the frame go when the process ends.
 
 #![expect(unsafe_code, reason = "system calls")]
 
@@ -39,7 +40,8 @@ impl SharedRange {
     /// Puts a locked page on another frame, of zeros. Not of the pool of huge pages, which are larger.
     ///
     /// # Errors
-    /// [`Error::Guarded`] if the kernel refuses, as without memory. The page may have no frame then, and gets one at its next use.
+    /// [`Error::Guarded`] if the kernel refuses, as without memory. The page may have no frame then, and gets one at
+    /// its next use.
     pub fn replace(&self, page: u64) -> std::result::Result<HeldFrame, Error> {
         if self.is_huge() {
             return Err(guarded("put on another frame a huge page of")(Errno::OPNOTSUPP));

@@ -21,8 +21,8 @@ fn served<R>(kind: PageKind, work: impl FnOnce(&SharedRange) -> R) -> Option<R> 
     served_in_turn(kind, &Mutex::new(()), work)
 }
 
-/// As [`served`], for work that changes pages which others touch meanwhile: what the handler does to a page goes before or after what is done
-/// with `turn`, as the guard orders it by the lock of a block.
+/// As [`served`], for work that changes pages which others touch meanwhile: what the handler does to a page goes before
+/// or after what is done with `turn`, as the guard orders it by the lock of a block.
 fn served_in_turn<R>(kind: PageKind, turn: &Mutex<()>, work: impl FnOnce(&SharedRange) -> R) -> Option<R> {
     let settle = |range: &SharedRange, fault: PageFault| {
         let _turn = turn.lock();
@@ -147,7 +147,8 @@ fn what_was_used_before_becomes_the_files_when_it_is_first_locked() {
     assert_eq!([2, 3, 4].map(|page| read(&range, page)), [0, 33, 0]);
 }
 
-/// Writers count in ordinary pages and pages of the file as long as others lock and unlock them and change their kind: no count is lost.
+/// Writers count in ordinary pages and pages of the file as long as others lock and unlock them and change their kind:
+/// no count is lost.
 #[test]
 fn no_write_is_lost_while_pages_change_their_kind() {
     let _no_forks = FORKS.read();

@@ -1,6 +1,7 @@
 //! Which pages of a range are of one of two kinds.
 //!
-//! One bit a page, in pieces that are made when a bit in one is set first: a range may be much larger than what is ever used of it.
+//! One bit a page, in pieces that are made when a bit in one is set first: a range may be much larger than what is ever
+//! used of it.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -87,8 +87,8 @@ impl Userfaultfd {
         }
     }
 
-    /// As [`Userfaultfd::wait`], where the limit of open files was lowered below two, as sandboxes do: poll(2) refuses to look at more files
-    /// than that, select(2) does not ask.
+    /// As [`Userfaultfd::wait`], where the limit of open files was lowered below two, as sandboxes do: poll(2) refuses
+    /// to look at more files than that, select(2) does not ask.
     fn wait_below_limit(&self, stop: &Stop) -> Result<Waited, Error> {
         let files = [self.descriptor.as_raw_fd(), stop.as_fd().as_raw_fd()];
         let refused = |errno: Errno| Error::Messages { cause: errno.into() };

@@ -57,8 +57,8 @@ pub struct PageRun {
     pub state: PageState,
 }
 
-/// What is known of a page that is there. A kernel without the request does not tell: all pages count as written, and none as zero
-/// or huge.
+/// What is known of a page that is there. A kernel without the request does not tell: all pages count as written, and
+/// none as zero or huge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageState {
     /// It was written since it was write-protected, or never was protected.
@@ -84,8 +84,8 @@ impl PageScan {
         opened.map_err(|errno| Error::Read { path, cause: errno.into() })
     }
 
-    /// The runs of an area, by ascending address. An area that changes meanwhile is seen at different times. A kernel before 6.7
-    /// answers only for [`Wanted::Present`], and with ENOTTY for others.
+    /// The runs of an area, by ascending address. An area that changes meanwhile is seen at different times. A kernel
+    /// before 6.7 answers only for [`Wanted::Present`], and with ENOTTY for others.
     #[must_use]
     pub fn runs(&self, area: Area, wanted: Wanted) -> Runs<'_> {
         let start = area.start.addr().get() as u64;
@@ -105,7 +105,8 @@ impl PageScan {
         runs.try_for_each(|run| run.map(drop))
     }
 
-    /// The next regions, of which there are 0 at the end of what is asked for; from where on the next are to be asked for.
+    /// The next regions, of which there are 0 at the end of what is asked for; from where on the next are to be asked
+    /// for.
     fn find(&self, scan: &mut abi::Scan, regions: &mut [abi::Region; BATCH]) -> Result<(usize, u64)> {
         if self.has_request.load(Ordering::Relaxed) {
             scan.regions = regions.as_mut_ptr().expose_provenance() as u64;

@@ -8,8 +8,8 @@
 //! ([`crate::userfaultfd`]). **Why this way.** A move changes two page-table entries and copies nothing; a page that a
 //! device may write to refuses to move, so that no write goes unseen; and a fault of a system call waits like another.
 //!
-//! FlipSphere (002_55d5eb8104b64c01.txt, 4.3.1 and 4.4.1) takes the permissions of a page away by `mprotect` and checks
-//! it in a signal handler, which needs every system call wrapped (4.4.7) and every device's buffer named (4.4.8).
+//! FlipSphere [Fiala15, 4.3.1 and 4.4.1] takes the permissions of a page away by `mprotect` and checks it in a signal
+//! handler, which needs every system call wrapped [Fiala15, 4.4.7] and every device's buffer named [Fiala15, 4.4.8].
 //!
 //! All memory is reached by raw pointers, so everything here is safe to call; what must be right is the order:
 //!
@@ -20,10 +20,10 @@
 //! - Nothing that handles faults may lie in the program's range: neither its stack nor anything it allocates.
 //!   Nor may the thread control blocks of any thread: the kernel's write at a thread's end gives up where a page is
 //!   absent, and `pthread_join` hangs.
-//! - After a fork the parent must [`Vault::unshare`] what is busy, and the child must [`Vault::reopen`]. A child that does not
-//!   would read zeros in the place of what is locked: [`Vault::keep_from_children`].
-//! - Pages do not move between memory that is mlocked and memory that is not: [`Vault::mlock`] is for all ranges, and what pages move
-//!   to and from is made like them.
+//! - After a fork the parent must [`Vault::unshare`] what is busy, and the child must [`Vault::reopen`]. A child that
+//!   does not would read zeros in the place of what is locked: [`Vault::keep_from_children`].
+//! - Pages do not move between memory that is mlocked and memory that is not: [`Vault::mlock`] is for all ranges, and
+//!   what pages move to and from is made like them.
 //!
 //! Faults take no allocation: neither reading messages nor locking, unlocking, populating and giving.
 
@@ -92,7 +92,8 @@ pub struct Vault {
     options: VaultOptions,
 }
 
-/// What the kernel is asked by: open files of the thread that opened the vault, and of those that share its table of files.
+/// What the kernel is asked by: open files of the thread that opened the vault, and of those that share its table of
+/// files.
 #[derive(Debug)]
 struct Files {
     userfaultfd: Userfaultfd,
@@ -118,8 +119,8 @@ impl Vault {
         Ok(vault)
     }
 
-    /// As [`Vault::reserve`], but for now both ranges are ordinary memory: nothing can be moved yet, and the first touch of a
-    /// page finds zeros. For a process that has no thread yet to serve faults. Opens no file.
+    /// As [`Vault::reserve`], but for now both ranges are ordinary memory: nothing can be moved yet, and the first
+    /// touch of a page finds zeros. For a process that has no thread yet to serve faults. Opens no file.
     ///
     /// # Errors
     /// As of [`Vault::reserve`], but for what [`Vault::open`] and [`Vault::arm`] find out.
@@ -152,8 +153,9 @@ impl Vault {
         self.arm()
     }
 
-    /// As [`Vault::reopen`], but for now both ranges are ordinary memory, as of [`Vault::prepare`]. The parent's files are not
-    /// closed here: their numbers may be those of other files by now, if the thread that opened the vault had a table of its own.
+    /// As [`Vault::reopen`], but for now both ranges are ordinary memory, as of [`Vault::prepare`]. The parent's files
+    /// are not closed here: their numbers may be those of other files by now, if the thread that opened the vault had a
+    /// table of its own.
     ///
     /// # Errors
     /// [`Error::Claim`] if there are not so many addresses.
@@ -167,7 +169,8 @@ impl Vault {
         Ok(())
     }
 
-    /// Opens what the kernel is asked by: the calling thread and those that share its table of open files can move pages then.
+    /// Opens what the kernel is asked by: the calling thread and those that share its table of open files can move
+    /// pages then.
     ///
     /// # Errors
     /// [`Error::Absent`] if this kernel or this user cannot do it, [`Error::Read`] without `/proc`.
@@ -190,8 +193,8 @@ impl Vault {
         self.arm_around(&[])
     }
 
-    /// As [`Vault::arm`]. Pages of the program that are `odd` may be other memory by now, such as that of a file: then their faults
-    /// are the kernel's. They ascend.
+    /// As [`Vault::arm`]. Pages of the program that are `odd` may be other memory by now, such as that of a file: then
+    /// their faults are the kernel's. They ascend.
     ///
     /// # Errors
     /// As of [`Vault::arm`].
@@ -206,19 +209,19 @@ impl Vault {
 
     fn register(&self, side: Side, span: Span) -> Result<(), Error> {
         self.pieces(side, span).try_for_each(|piece| {
-            // SAFETY: the ranges are our own, and windows are as they were promised: reached by raw pointers only, or by those
-            // whom faults stop.
+            // SAFETY: the ranges are our own, and windows are as they were promised: reached by raw pointers only, or
+            // by those whom faults stop.
             unsafe { self.userfaultfd().register(self.area(side, piece), self.options.tracking.modes()) }
                 .map_err(guarded("take over the page faults of"))
         })
     }
 
-    /// Replaces memory that the program has elsewhere by pages of its range, before anything is armed. Returns those of the
-    /// windows that could be opened.
+    /// Replaces memory that the program has elsewhere by pages of its range, before anything is armed. Returns those of
+    /// the windows that could be opened.
     ///
     /// # Safety
-    /// Each window's addresses are of private memory that can be read and written, is in no other window or range, and that
-    /// nobody uses meanwhile. Afterwards it is used by raw pointers only, or by those whom its faults stop.
+    /// Each window's addresses are of private memory that can be read and written, is in no other window or range, and
+    /// that nobody uses meanwhile. Afterwards it is used by raw pointers only, or by those whom its faults stop.
     ///
     /// # Panics
     /// For pages that the range has not, that two windows share, or if it was done.
@@ -353,8 +356,8 @@ impl Vault {
         self.program.dump(span).map_err(guarded("dump"))
     }
 
-    /// Makes pages that are not there fail for good, as if the hardware had given them up: an access gets SIGBUS, a system call
-    /// EFAULT. For pages whose content is lost. [`Vault::discard`] ends it.
+    /// Makes pages that are not there fail for good, as if the hardware had given them up: an access gets SIGBUS, a
+    /// system call EFAULT. For pages whose content is lost. [`Vault::discard`] ends it.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses, as where a page is there.
@@ -363,9 +366,9 @@ impl Vault {
         self.userfaultfd().poison(area, Wake::Now).map_err(guarded("poison"))
     }
 
-    /// Keeps both ranges from children that are made from now on, but for pages of the program that are `odd`: the program
-    /// decides about these. A child finds no memory there, and ends if it touches it: it never reads zeros in the place of what is
-    /// locked. A fork shares no page then, and nothing needs [`Vault::unshare`]. They ascend.
+    /// Keeps both ranges from children that are made from now on, but for pages of the program that are `odd`: the
+    /// program decides about these. A child finds no memory there, and ends if it touches it: it never reads zeros in
+    /// the place of what is locked. A fork shares no page then, and nothing needs [`Vault::unshare`]. They ascend.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
@@ -389,8 +392,8 @@ impl Vault {
         self.advise_mapped(Side::Program, span, Advice::LinuxDoFork).map_err(guarded("give children"))
     }
 
-    /// Keeps all pages in RAM from their first touch on, on both sides, and so can pages be moved in a program that has called
-    /// mlockall(2). Any thread may ask for it.
+    /// Keeps all pages in RAM from their first touch on, on both sides, and so can pages be moved in a program that has
+    /// called mlockall(2). Any thread may ask for it.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the process may not lock so much; then nothing is, and other memory of the process may be.
@@ -445,7 +448,8 @@ impl Vault {
         places
     }
 
-    /// Begins [`Vault::keep_from_children`] again for some pages of the program. Where the kernel keeps no more pieces apart, for all.
+    /// Begins [`Vault::keep_from_children`] again for some pages of the program. Where the kernel keeps no more pieces
+    /// apart, for all.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.

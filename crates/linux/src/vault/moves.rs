@@ -154,9 +154,9 @@ impl Vault {
         Ok(())
     }
 
-    /// Gives pages of zeros, with the kernel's frames, to the program where it has none and never touched any. Those who wait for
-    /// them go on after [`Vault::wake`]. Huge pages where `span` holds whole ones, the vault is of [`PageKind::Huge`], and
-    /// the kernel has them to give.
+    /// Gives pages of zeros, with the kernel's frames, to the program where it has none and never touched any. Those
+    /// who wait for them go on after [`Vault::wake`]. Huge pages where `span` holds whole ones, the vault is of
+    /// [`PageKind::Huge`], and the kernel has them to give.
     ///
     /// # Errors
     /// [`MoveRefusal::Occupied`] at a page that the program has, [`MoveRefusal::Kernel`] if the kernel is out of
@@ -201,8 +201,8 @@ impl Vault {
         Ok(())
     }
 
-    /// Gives pages of a block, frames and content, to one side, where there must be none. Those who wait for them go on after
-    /// [`Vault::wake`]. The block's pages are as after [`Block::discard`].
+    /// Gives pages of a block, frames and content, to one side, where there must be none. Those who wait for them go on
+    /// after [`Vault::wake`]. The block's pages are as after [`Block::discard`].
     ///
     /// A huge page moves whole only where `span` and the pages of the block are whole ones; parts of one would lose the
     /// frames of what holds zeros, and are refused. So blocks that pages of 4 KiB are given from are of

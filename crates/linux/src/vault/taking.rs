@@ -1,9 +1,9 @@
 //! Pages out of a vault, into blocks of their own.
 //!
-//! **Problem.** What lies in a vault is to lie in other frames, and what becomes of its own is not the kernel's business yet:
-//! they are to be tested first. A page is moved only to where faults are ours, and a [`Block`] is ordinary memory. **Idea.** The
-//! faults of a new block are ours for as long as the move takes. **Why this way.** What arrives is a block like any other: it can
-//! be tested, pinned, kept, and given to a vault again by [`Vault::give`].
+//! **Problem.** What lies in a vault is to lie in other frames, and what becomes of its own is not the kernel's
+//! business yet: they are to be tested first. A page is moved only to where faults are ours, and a [`Block`] is
+//! ordinary memory. **Idea.** The faults of a new block are ours for as long as the move takes. **Why this way.** What
+//! arrives is a block like any other: it can be tested, pinned, kept, and given to a vault again by [`Vault::give`].
 
 #![expect(unsafe_code, reason = "pages are moved between ranges that are ours")]
 
@@ -17,8 +17,8 @@ use crate::userfaultfd::{Area, Modes, MoveError, MoveRefusal, Wake};
 use crate::{Block, PageKind};
 
 impl Vault {
-    /// Moves pages, frames and content, out of the vault, where all of them must be, into a block of their own. A huge page
-    /// stays one if `span` does not cut it. For a thread that may wait: it maps memory.
+    /// Moves pages, frames and content, out of the vault, where all of them must be, into a block of their own. A huge
+    /// page stays one if `span` does not cut it. For a thread that may wait: it maps memory.
     ///
     /// # Errors
     /// Why they cannot be moved; all are in the vault then. [`MoveRefusal::Busy`] for one that is shared since a fork.

@@ -1,10 +1,10 @@
 //! Pages on their way out of the vault.
 //!
-//! **Problem.** Where a part of a huge page moves the kernel cuts it, and puts its one page of zeros in the place of each part that holds
-//! nothing else. To move that page it interrupts the program's CPUs for each place of it, where it does so once for a run of
-//! others; and it does so again when the program writes there. **Idea.** Such a page does not move: the program gets a new one, and
-//! the vault's is given up. **Why this way.** In the vault nobody writes, so what was zeros is zeros still; on the program's side
-//! a page could not be exchanged without stopping the program.
+//! **Problem.** Where a part of a huge page moves the kernel cuts it, and puts its one page of zeros in the place of
+//! each part that holds nothing else. To move that page it interrupts the program's CPUs for each place of it, where it
+//! does so once for a run of others; and it does so again when the program writes there. **Idea.** Such a page does not
+//! move: the program gets a new one, and the vault's is given up. **Why this way.** In the vault nobody writes, so what
+//! was zeros is zeros still; on the program's side a page could not be exchanged without stopping the program.
 
 #![expect(unsafe_code, reason = "pages are moved between ranges that are ours")]
 
@@ -16,13 +16,14 @@ use crate::userfaultfd::{MoveError, Wake, Wanted};
 
 impl Vault {
     /// Moves locked pages to the program, in order, and lets those go on who wait for them. All of them must be in the
-    /// vault; a huge page moves whole if `span` does not cut it. For what has no frame of its own but the kernel's shared one of
-    /// zeros, the program gets a new page.
+    /// vault; a huge page moves whole if `span` does not cut it. For what has no frame of its own but the kernel's
+    /// shared one of zeros, the program gets a new page.
     ///
     /// # Errors
-    /// How far it came, and why not further: [`MoveRefusal::Missing`](crate::userfaultfd::MoveRefusal::Missing) at a page that is not in the
-    /// vault, [`MoveRefusal::Occupied`](crate::userfaultfd::MoveRefusal::Occupied) at one that the program has already (wake the threads,
-    /// which go on), [`MoveRefusal::Busy`](crate::userfaultfd::MoveRefusal::Busy) at one that is shared since a fork
+    /// How far it came, and why not further: [`MoveRefusal::Missing`](crate::userfaultfd::MoveRefusal::Missing) at a
+    /// page that is not in the vault, [`MoveRefusal::Occupied`](crate::userfaultfd::MoveRefusal::Occupied) at one that
+    /// the program has already (wake the threads, which go on),
+    /// [`MoveRefusal::Busy`](crate::userfaultfd::MoveRefusal::Busy) at one that is shared since a fork
     /// ([`Vault::unshare`] it, and unlock the rest).
     pub fn unlock(&self, span: Span, wake: Wake) -> Result<(), MoveError> {
         span.by_huge_page().try_for_each(|piece| self.unlock_piece(piece, wake).map_err(behind(span, piece)))

@@ -216,8 +216,8 @@ mod tests {
         assert_eq!([&one, &two].map(|plan| between_lines(plan, Kind::Inversion).percent), [50.0, 50.0]);
     }
 
-    /// On paper: the read after a rest finds the value that is lost then; two rests with 0 and 1 exchanged find both. And
-    /// of transition faults MATS finds one of two, with 0 and 1 exchanged the other.
+    /// On paper: the read after a rest finds the value that is lost then; two rests with 0 and 1 exchanged find both.
+    /// And of transition faults MATS finds one of two, with 0 and 1 exchanged the other.
     #[test]
     fn delayed_reads_find_retention_faults_and_the_exchange_of_values_counts_for_faults_of_one_cell() {
         let orders = [Order::Sequential, Order::Interleaved];

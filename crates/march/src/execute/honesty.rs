@@ -6,7 +6,8 @@
 //! same lines when they were just touched and when they were just flushed. **Why this way.** What is swept would fit in
 //! a cache, so nothing leaves it by chance; and one line a page is probed, in random order, so no prefetcher helps.
 //!
-//! A busy machine disturbs such a measurement now and then, so one that speaks against a method is taken again (`settle`).
+//! A busy machine disturbs such a measurement now and then, so one that speaks against a method is taken again
+//! (`settle`).
 
 use std::fmt;
 use std::slice;
@@ -111,8 +112,8 @@ fn settle_here(engine: Engine, methods: &[Method], region: &mut Region<'_>) -> R
     settle(methods, |method| measure(engine, method, region), || thread::sleep(BETWEEN_ROUNDS))
 }
 
-/// The first method that is seen to reach the DRAM. If none is in [`ROUNDS`] measurements of each: the first of which most
-/// measurements cannot tell, as in an emulated machine, which has no caches.
+/// The first method that is seen to reach the DRAM. If none is in [`ROUNDS`] measurements of each: the first of which
+/// most measurements cannot tell, as in an emulated machine, which has no caches.
 fn settle(
     methods: &[Method],
     mut measure: impl FnMut(Method) -> Honesty,
@@ -272,8 +273,8 @@ mod tests {
         assert_eq!(verdict(100, 145, 50), Verdict::Unclear);
     }
 
-    /// Settles with measurements from lists of percents, `None` where the clock tells nothing; the last is repeated. Also
-    /// says how often there was a wait.
+    /// Settles with measurements from lists of percents, `None` where the clock tells nothing; the last is repeated.
+    /// Also says how often there was a wait.
     fn settled(shares: &[(Method, &[Option<usize>])]) -> (Result<Honesty, NoneBypasses>, usize) {
         let methods: Vec<_> = shares.iter().map(|(method, _)| *method).collect();
         let (mut asked, mut waits) = (vec![0; shares.len()], 0);

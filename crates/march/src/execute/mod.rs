@@ -4,8 +4,8 @@
 //! lets them is fast and finds nothing. Going around them line by line is honest and ten times slower than the DRAM.
 //! **Idea.** After every step of an element its lines are in no cache, so that the next read of each comes from the
 //! DRAM ([`Method`]); and what that costs is hidden behind the accesses to other lines, of which some hundred are under
-//! way at once. The thesis writes and flushes a line at a time and reads a page back (000_fb6e5fb08980d1bc.txt, 5.2.3.4
-//! and A.2.2); this goes as fast as the DRAM does. **Why this way.** Which lines are under way at once blurs the order
+//! way at once. Rahman's tester writes and flushes a line at a time and reads a page back [Rahman16, 5.2.3.4,
+//! A.2.2]; this goes as fast as the DRAM does. **Why this way.** Which lines are under way at once blurs the order
 //! of visits, but only inside a window of known width ([`Settings::window`]), and two orders together put every pair of
 //! lines outside of it once ([`crate::order`]).
 //!
@@ -100,8 +100,8 @@ pub struct Settings {
     pub open: u64,
     /// How long a delay of the test lasts.
     pub delay: Duration,
-    /// How long a block rests before a delayed read ([`crate::Plan::with_delayed_reads`]): ten times as long as a leaking
-    /// cell that escapes the refresh by little, and as long as other testers' patterns rest in a gigabyte.
+    /// How long a block rests before a delayed read ([`crate::Plan::with_delayed_reads`]): ten times as long as a
+    /// leaking cell that escapes the refresh by little, and as long as other testers' patterns rest in a gigabyte.
     pub retention: Duration,
 }
 
@@ -109,8 +109,8 @@ impl Settings {
     /// Lines that are open at once by default: 32 KiB, the least with which flushing behind is as fast as it gets.
     pub const OPEN: u64 = 512;
 
-    /// With this method, [`Settings::OPEN`] lines open, delays of 100 ms (refresh must keep a cell for 64 ms), and rests of
-    /// a second.
+    /// With this method, [`Settings::OPEN`] lines open, delays of 100 ms (refresh must keep a cell for 64 ms), and
+    /// rests of a second.
     #[must_use]
     pub const fn new(method: Method) -> Self {
         Self { method, open: Self::OPEN, delay: Duration::from_millis(100), retention: Duration::from_secs(1) }
@@ -168,8 +168,8 @@ impl Executor {
         self.run_part(region, &Part::whole(pass), emulator, watch)
     }
 
-    /// The same for a part of a pass. Where the region has rested before, whoever calls this has seen to it that it did for
-    /// [`Settings::retention`] at the least.
+    /// The same for a part of a pass. Where the region has rested before, whoever calls this has seen to it that it did
+    /// for [`Settings::retention`] at the least.
     pub fn run_part(
         &self,
         region: &mut Region<'_>,

@@ -77,8 +77,8 @@ pub fn prove_kind(test: &MarchTest, kind: Kind) -> Proof {
     count(kind, |fault| world::detects(test, fault))
 }
 
-/// How many of the faults of one kind a run on a machine is sure to find: of `whole`, the same test in several orders, some
-/// with 0 and 1 exchanged, where `further` runs too.
+/// How many of the faults of one kind a run on a machine is sure to find: of `whole`, the same test in several orders,
+/// some with 0 and 1 exchanged, where `further` runs too.
 ///
 /// That is less than [`prove_kind`] says in one way: a fault that shows only in the access right after another is not
 /// counted, since a machine that reads ahead puts others in between. And it is more in another: `further`, which runs

@@ -4,14 +4,15 @@
 //! is told before any memory is given out. Both have languages of their own for that, neither checks what it is told,
 //! and a wrong mask or a lost escape protects the wrong memory in silence. **Idea.** Each form says exactly the failed
 //! frames, never more. A list that its reader cannot hold is refused ([`Refusal`]); what else stands in its way is
-//! listed ([`Obstacle`]); making the list coarser is a step of its own that says what it costs. **Why this way.** A list
-//! that was widened or cut to fit cannot be told from a right one by looking.
+//! listed ([`Obstacle`]); making the list coarser is a step of its own that says what it costs. **Why this way.** A
+//! list that was widened or cut to fit cannot be told from a right one by looking.
 //!
-//! Sources: `memmap=` in Linux' `admin-guide/kernel-parameters.txt`, `arch/x86/kernel/e820.c` (the kernel's own table has
-//! room for more ranges than its command line) and `arch/x86/boot/compressed/kaslr.c` (four ranges, and only if further
-//! ones come in the same argument does it notice them); `badram` in the GRUB 2 manual, `grub-core/mmap/mmap.c` and
-//! `grub-core/loader/i386/linux.c`. `cargo xtask qemu grub` boots what is exported. Only x86, MIPS and Xtensa kernels know `memmap=`; on other machines, aarch64 among them,
-//! GRUB's `badram` works where GRUB starts the kernel through EFI.
+//! Sources: `memmap=` in Linux' `admin-guide/kernel-parameters.txt`, `arch/x86/kernel/e820.c` (the kernel's own table
+//! has room for more ranges than its command line) and `arch/x86/boot/compressed/kaslr.c` (four ranges, and only if
+//! further ones come in the same argument does it notice them); `badram` in the GRUB 2 manual, `grub-core/mmap/mmap.c`
+//! and `grub-core/loader/i386/linux.c`. `cargo xtask qemu grub` boots what is exported. Only x86, MIPS and Xtensa
+//! kernels know `memmap=`; on other machines, aarch64 among them, GRUB's `badram` works where GRUB starts the kernel
+//! through EFI.
 
 mod badram;
 mod boot_table;

@@ -2,8 +2,8 @@
 //!
 //! **Problem.** Tests, the kernel's error log and (later) the page guard all condemn memory; allocators, the kernel and
 //! the boot loader must all hear of it, once, with the reason. **Idea.** One map, frame by frame and line by line, that
-//! only ever grows: a frame that failed stays failed until a person says otherwise (figure 2 of
-//! 000_fb6e5fb08980d1bc.txt: no arrow leaves *failed*). **Why this way.** The map keeps a bounded sample of evidence
+//! only ever grows: a frame that failed stays failed until a person says otherwise ([Rahman16, fig. 2]:
+//! no arrow leaves *failed*). **Why this way.** The map keeps a bounded sample of evidence
 //! beside exact counts, so a frame with a million bad bits costs no more than one with eight.
 
 pub mod export;

@@ -22,9 +22,10 @@ use super::mailbox::Mailbox;
 
 /// What this library asks of an engine, beside what the guard asks.
 pub trait ProcessEngine: GuardEngine {
-    /// This thread reads a locked page just now that the hardware gave up: the page reads as zeros from now on, which are seen
-    /// to be wrong unless they are right. Returns which page it was, and its frame where the kernel says; `None` if the address is not
-    /// of a locked page, or if the kernel reads locked pages for this engine, and no thread does.
+    /// This thread reads a locked page just now that the hardware gave up: the page reads as zeros from now on, which
+    /// are seen to be wrong unless they are right. Returns which page it was, and its frame where the kernel says;
+    /// `None` if the address is not of a locked page, or if the kernel reads locked pages for this engine, and no
+    /// thread does.
     fn replace_lost(&self, _address: usize) -> Option<(PageIndex, Option<Frame>)> {
         None
     }
@@ -44,8 +45,8 @@ pub trait GuardedMemory: Send + Sync {
     /// As of [`rampart_linux::vault::Vault::show`].
     unsafe fn show(&self, windows: &[Window]) -> &[Window];
 
-    /// In a child process, after a fork, where all is open: it is ordinary memory again. Pages that were left to the program keep
-    /// the rights that it gave them.
+    /// In a child process, after a fork, where all is open: it is ordinary memory again. Pages that were left to the
+    /// program keep the rights that it gave them.
     fn prepare_again(&mut self, left: &[Span]) -> Result<(), Error>;
 
     /// In a child process where all is open and no guard begins: it is ordinary memory, with room for more.
@@ -59,8 +60,8 @@ pub trait GuardedMemory: Send + Sync {
         false
     }
 
-    /// After all was opened: what is locked by permissions, or of a file, is ordinary memory, of the first `used` bytes even
-    /// what the program never touched.
+    /// After all was opened: what is locked by permissions, or of a file, is ordinary memory, of the first `used` bytes
+    /// even what the program never touched.
     fn let_go(&self, used: Bytes, left: &[Span]) -> Result<(), Error>;
 
     /// Once it was let go: gives the program pages that it never had.
@@ -80,7 +81,8 @@ pub trait GuardedMemory: Send + Sync {
     /// From now on the first touch of a page is a fault; `used` bytes from the start on are there already.
     fn arm(&self, used: Bytes, left: &[Span]) -> Result<(), Error>;
 
-    /// Calls `each` for the pages of `used` that were used before it was armed; ascending, and maybe for some that were not.
+    /// Calls `each` for the pages of `used` that were used before it was armed; ascending, and maybe for some that were
+    /// not.
     fn each_used(&self, used: Span, each: &mut dyn FnMut(u64)) -> Result<(), Error>;
 
     /// Where the range begins.
@@ -129,8 +131,8 @@ pub trait GuardedMemory: Send + Sync {
     /// In the parent, after the fork.
     fn unsplit(&self) {}
 
-    /// From now on a child that nobody announces finds no page that can be locked, and ends where it touches one; but for pages that the
-    /// program decides about. Nothing is to be done where a locked page ends such a child by itself.
+    /// From now on a child that nobody announces finds no page that can be locked, and ends where it touches one; but
+    /// for pages that the program decides about. Nothing is to be done where a locked page ends such a child by itself.
     fn keep_from_children(&self, _odd: &[Span]) -> Result<(), Error> {
         Ok(())
     }

@@ -1,9 +1,9 @@
 //! From a signal handler to the thread that serves faults, and back.
 //!
-//! **Problem.** Where a locked page is a SIGSEGV, the fault is noticed in a signal handler, which may not lock, allocate or
-//! verify anything. **Idea.** It writes the page into a slot of a table, wakes the thread that serves faults, and waits in
-//! the slot for the answer; two words and two futexes (futex(2)). **Why this way.** The guard is the same for signals as for
-//! messages of a userfaultfd; and a handler does nothing that POSIX does not let it do.
+//! **Problem.** Where a locked page is a SIGSEGV, the fault is noticed in a signal handler, which may not lock,
+//! allocate or verify anything. **Idea.** It writes the page into a slot of a table, wakes the thread that serves
+//! faults, and waits in the slot for the answer; two words and two futexes (futex(2)). **Why this way.** The guard is
+//! the same for signals as for messages of a userfaultfd; and a handler does nothing that POSIX does not let it do.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

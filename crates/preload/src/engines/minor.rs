@@ -84,12 +84,13 @@ impl GuardEngine for MinorEngine {
         self.range.wake(as_vault(span)).expect("who waits in a range of ours is woken");
     }
 
-    /// The frame is tested where it is, since only there can it be written; while it is under suspicion it holds what it was wrong with. A
-    /// page of the pool of huge pages stays, if its frame is good.
+    /// The frame is tested where it is, since only there can it be written; while it is under suspicion it holds what
+    /// it was wrong with. A page of the pool of huge pages stays, if its frame is good.
     fn replace(&self, page: PageIndex, content: &PageData) -> Result<(), Refusal> {
         let place = self.range.behind(page.0);
         let frame = self.suspects.frame(place);
-        // SAFETY: the page lies behind, which can be written, and nobody else uses it while the guard holds its block's lock.
+        // SAFETY: the page lies behind, which can be written, and nobody else uses it while the guard holds its block's
+        // lock.
         let is_bad = unsafe { self.suspects.is_bad(place) };
         // SAFETY: as above.
         unsafe { self.suspects.write(place, content) };
@@ -110,8 +111,8 @@ impl GuardEngine for MinorEngine {
 
     fn with_vault(&self, span: Span, look: &mut dyn FnMut(&mut Pages<'_>)) {
         let count = usize::try_from(span.count.get()).expect("pages of a block");
-        // SAFETY: 1. what lies behind is readable and writable; 2. and 3. the guard holds the block's lock and closed the pages, so the
-        // program has none of them, and nobody else knows of what lies behind.
+        // SAFETY: 1. what lies behind is readable and writable; 2. and 3. the guard holds the block's lock and closed
+        // the pages, so the program has none of them, and nobody else knows of what lies behind.
         look(&mut unsafe { Pages::from_raw(self.range.behind(span.first.0), count) });
     }
 

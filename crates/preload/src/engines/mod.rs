@@ -1,10 +1,10 @@
 //! The engines: the memory that a heap stands on under guard, and how its pages are taken away.
 //!
-//! **Problem.** There are three ways to take pages away from a program, and which of them a process uses is known only when it
-//! starts. **Idea.** What is asked of each stands in two traits: [`interface::GuardedMemory`] for the range, which is there from the first
-//! allocation on, and [`interface::ProcessEngine`] for the engine that a guard works with. [`prepare`] alone names the three. **Why this
-//! way.** A call through a table of functions costs nanoseconds where a page fault costs microseconds, and whoever adds an
-//! engine touches its own file and [`prepare`].
+//! **Problem.** There are three ways to take pages away from a program, and which of them a process uses is known only
+//! when it starts. **Idea.** What is asked of each stands in two traits: [`interface::GuardedMemory`] for the range,
+//! which is there from the first allocation on, and [`interface::ProcessEngine`] for the engine that a guard works
+//! with. [`prepare`] alone names the three. **Why this way.** A call through a table of functions costs nanoseconds
+//! where a page fault costs microseconds, and whoever adds an engine touches its own file and [`prepare`].
 
 pub mod interface;
 pub mod mailbox;

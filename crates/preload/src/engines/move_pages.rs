@@ -64,8 +64,9 @@ impl VaultEngine {
         Err(Refusal::Pinned)
     }
 
-    /// Moves what is in the vault back to the program, after a move that was not whole. A page may be busy for a moment, since
-    /// the kernel compacts memory or somebody looks up its frame: it must not stay, or else the program would find zeros.
+    /// Moves what is in the vault back to the program, after a move that was not whole. A page may be busy for a
+    /// moment, since the kernel compacts memory or somebody looks up its frame: it must not stay, or else the program
+    /// would find zeros.
     fn back(&self, span: vault::Span) -> Result<(), Refusal> {
         for _ in 0..PATIENCE {
             if self.vault.unlock_present(span, Wake::Now, |_, _| {}).map_err(not_moved)?.busy == 0 {
@@ -98,7 +99,8 @@ impl VaultEngine {
         })
     }
 
-    /// A page of an open block that the program does not have: that of the vault, if it could not be moved before, or else zeros.
+    /// A page of an open block that the program does not have: that of the vault, if it could not be moved before, or
+    /// else zeros.
     fn fill_one(&self, page: PageIndex) -> Result<Frames, Refusal> {
         self.back(one(page))?;
         let filled = match self.populate(one(page)) {
@@ -126,8 +128,9 @@ impl GuardEngine for VaultEngine {
         }
     }
 
-    /// A block is closed whole or not at all. Where pages are missing, since the program gave them back to the kernel by itself,
-    /// it gets zeros; where they are shared since a fork, copies of its own. Frames that are known to be bad by now are not better than untested ones.
+    /// A block is closed whole or not at all. Where pages are missing, since the program gave them back to the kernel
+    /// by itself, it gets zeros; where they are shared since a fork, copies of its own. Frames that are known to be bad
+    /// by now are not better than untested ones.
     fn close(&self, span: Span) -> Result<Frames, Refusal> {
         let span = as_vault(span);
         for attempt in 0..2 {
@@ -198,7 +201,8 @@ impl GuardEngine for VaultEngine {
         let span = as_vault(span);
         let count = usize::try_from(span.pages()).expect("pages of a block");
         let base: NonNull<u8> = self.vault.address(Side::Vault, span.first());
-        // SAFETY: 1. the pages are in the vault, readable and writable, since the guard calls for blocks that it closed whole;
+        // SAFETY: 1. the pages are in the vault, readable and writable, since the guard calls for blocks that it closed
+        // whole;
         // 2. and 3. it holds the block's lock, nobody else knows of the vault, and no device may use a page that moved.
         look(&mut unsafe { Pages::from_raw(base, count) });
     }

@@ -57,8 +57,8 @@ impl ProtectEngine {
 
 /// Pages as the bytes that they consist of.
 fn bytes(pages: &mut [PageData]) -> &mut [u8] {
-    // SAFETY: the pages are `repr(C)`, without padding, of integers, which any bytes are; the slice covers them exactly and
-    // borrows them for as long.
+    // SAFETY: the pages are `repr(C)`, without padding, of integers, which any bytes are; the slice covers them exactly
+    // and borrows them for as long.
     unsafe { std::slice::from_raw_parts_mut(pages.as_mut_ptr().cast(), size_of_val(pages)) }
 }
 
@@ -80,14 +80,16 @@ impl GuardEngine for ProtectEngine {
         self.open(span).map(|()| Frames::Untested)
     }
 
-    /// The block was opened meanwhile, so it is enough to try again; or the program took the permissions away by itself.
+    /// The block was opened meanwhile, so it is enough to try again; or the program took the permissions away by
+    /// itself.
     fn settle(&self, _: PageIndex) -> Result<Frames, Refusal> {
         Ok(Frames::Same)
     }
 
     fn discard(&self, span: Span) {
         self.zero(span);
-        // If the kernel cannot keep one run more apart, the pages are used again without our knowing, and stay unlocked.
+        // If the kernel cannot keep one run more apart, the pages are used again without our knowing, and stay
+        // unlocked.
         let _ = self.range.lock(as_vault(span));
     }
 

@@ -1,9 +1,10 @@
 //! Locked pages that the hardware gave up.
 //!
-//! **Problem.** An error that the memory's own code cannot correct is reported by the hardware: the kernel takes the frame away for
-//! good, and whoever reads the page next gets SIGBUS. Where 95 % of a heap are locked, that is the guard, as it verifies. **Idea.** The
-//! page is put on another frame, of zeros, and the thread goes on reading: the codes say what the zeros are worth. **Why this way.** A page
-//! of which at most a line was not zero is rebuilt even so; any other is beyond correction, and told and treated like all that are.
+//! **Problem.** An error that the memory's own code cannot correct is reported by the hardware: the kernel takes the
+//! frame away for good, and whoever reads the page next gets SIGBUS. Where 95 % of a heap are locked, that is the
+//! guard, as it verifies. **Idea.** The page is put on another frame, of zeros, and the thread goes on reading: the
+//! codes say what the zeros are worth. **Why this way.** A page of which at most a line was not zero is rebuilt even
+//! so; any other is beyond correction, and told and treated like all that are.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,8 +1,8 @@
 //! Emulated faults in the frames below a heap.
 //!
-//! **Problem.** A fault that is made up must stay with its frame, through every move, and frame numbers are for root only.
-//! **Idea.** Frames have names of their own, numbers in the order in which they are first tested; the pool says where a name
-//! goes. **Why this way.** The same faults lie in the same places in every run, whoever runs it.
+//! **Problem.** A fault that is made up must stay with its frame, through every move, and frame numbers are for root
+//! only. **Idea.** Frames have names of their own, numbers in the order in which they are first tested; the pool says
+//! where a name goes. **Why this way.** The same faults lie in the same places in every run, whoever runs it.
 //!
 //! Only tests see these faults: what the program reads and writes goes to the memory itself.
 

@@ -1,12 +1,14 @@
 //! Frames that are known to be bad, kept from the program.
 //!
-//! **Problem.** A frame that failed, in this process, in another or in a test last week, is memory like any other to a kernel that was
-//! not told, or was booted since. **Idea.** What the kernel gives is compared with the list that is handed over ([`BadFrames`]) before the
-//! program gets it; what is on the list is held for as long as the process lives, and the kernel is asked again. **Why this way.** Only
-//! who holds a frame keeps it from being given out, and each turn holds one frame more, so it ends.
+//! **Problem.** A frame that failed, in this process, in another or in a test last week, is memory like any other to a
+//! kernel that was not told, or was booted since. **Idea.** What the kernel gives is compared with the list that is
+//! handed over ([`BadFrames`]) before the program gets it; what is on the list is held for as long as the process
+//! lives, and the kernel is asked again. **Why this way.** Only who holds a frame keeps it from being given out, and
+//! each turn holds one frame more, so it ends.
 //!
-//! Pages that come to such a frame in another way, because the kernel moves them, copies them after a fork, or gave them before there was a guard,
-//! are found when they are locked, and put elsewhere ([`super::pool::Pool::renew`]). Where frame numbers are hidden nothing can be compared.
+//! Pages that come to such a frame in another way, because the kernel moves them, copies them after a fork, or gave
+//! them before there was a guard, are found when they are locked, and put elsewhere ([`super::pool::Pool::renew`]).
+//! Where frame numbers are hidden nothing can be compared.
 
 use std::fs;
 use std::io::ErrorKind;

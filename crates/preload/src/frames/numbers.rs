@@ -11,8 +11,8 @@ pub fn frame_of_lost(pagemap: &Pagemap, page: NonNull<u8>) -> Option<Frame> {
     pagemap.lost_frame(page, &flags).ok().flatten()
 }
 
-/// A frame that a page is on, unless it is the kernel's frame of zeros, which everybody has who has none of their own: whatever becomes of
-/// a page there is no fault of that frame.
+/// A frame that a page is on, unless it is the kernel's frame of zeros, which everybody has who has none of their own:
+/// whatever becomes of a page there is no fault of that frame.
 pub fn own(frame: Frame) -> Option<Frame> {
     let flags = FlagTable::open(&Roots::default()).and_then(|table| table.of(frame));
     let is_zeros = flags.ok().flatten().is_some_and(FrameFlags::is_zero_page);

@@ -1,14 +1,16 @@
 //! Tested frames below a guarded heap.
 //!
-//! **Problem.** The frame that the kernel gives for a page may be bad, and to test it takes a hundred times as long as to touch
-//! it. **Idea.** Memory is tested ahead of the program ([`Stock`] says how much); a page that is used for the first time is
-//! *moved* there, and a move carries the frame. Pages that the program keeps are put on tested frames while they are locked, and
-//! the frames that they were on are tested then ([`rampart_guard::Renewal`]). A frame that fails stays on the shelf for as
-//! long as the process lives. **Why this way.** All tests are of memory that is nobody's, so they may destroy what it holds and
-//! take their time; COMeT takes frames from the kernel's free lists for the same reason (000_fb6e5fb08980d1bc.txt, 3.3).
+//! **Problem.** The frame that the kernel gives for a page may be bad, and to test it takes a hundred times as long as
+//! to touch it. **Idea.** Memory is tested ahead of the program ([`Stock`] says how much); a page that is used for the
+//! first time is *moved* there, and a move carries the frame. Pages that the program keeps are put on tested frames
+//! while they are locked, and the frames that they were on are tested then ([`rampart_guard::Renewal`]). A frame that
+//! fails stays on the shelf for as long as the process lives. **Why this way.** All tests are of memory that is
+//! nobody's, so they may destroy what it holds and take their time; COMeT takes frames from the kernel's free lists for
+//! the same reason [Rahman16, 3.3].
 //!
-//! A test says nothing of a page that the kernel moved to another frame meanwhile. Where frame numbers may be read they are
-//! compared before the test, after it, and when the page is given away; elsewhere that is not known. Nothing is pinned for its test.
+//! A test says nothing of a page that the kernel moved to another frame meanwhile. Where frame numbers may be read they
+//! are compared before the test, after it, and when the page is given away; elsewhere that is not known. Nothing is
+//! pinned for its test.
 //!
 //! No lock here is held for long, nor by a thread that gives way to others: the handler of faults must not wait for it.
 
@@ -37,8 +39,8 @@ use super::injected::Planted;
 use super::known_bad::{self, Known};
 use super::test::{FrameTest, giving_way};
 
-/// Trays that are made for a page that waits for one, at most: each may fail its test, be moved by the kernel, or be taken for
-/// another page first. So many in a row come from a machine that has no good memory left.
+/// Trays that are made for a page that waits for one, at most: each may fail its test, be moved by the kernel, or be
+/// taken for another page first. So many in a row come from a machine that has no good memory left.
 const TURNS: usize = 16;
 
 /// Tested memory, and what makes it.
@@ -128,8 +130,8 @@ impl Pool {
         }
     }
 
-    /// Gives the program pages that it never had, on tested frames. [`Frames::Same`]: there is nothing that fits, and no page
-    /// was given.
+    /// Gives the program pages that it never had, on tested frames. [`Frames::Same`]: there is nothing that fits, and
+    /// no page was given.
     pub fn supply(&self, span: Span) -> Frames {
         let turns = match self.knobs.untested {
             Untested::Wait => TURNS,
@@ -177,8 +179,8 @@ impl Pool {
         given
     }
 
-    /// Whether the pages of a tray that are used next are on the frames that were tested, and nobody found these bad since; `true`
-    /// where that is not known.
+    /// Whether the pages of a tray that are used next are on the frames that were tested, and nobody found these bad
+    /// since; `true` where that is not known.
     fn is_still_good(&self, tray: &Tray, pages: u64) -> bool {
         let mut now = Vec::new();
         self.frames_of(&tray.block, &mut now);
@@ -237,8 +239,8 @@ impl Pool {
         assert!(span.pages() <= tray.left(), "a tray has whole blocks left");
         let bytes = |pages: u64| usize::try_from(pages * FRAME_BYTES).expect("an offset in memory");
         let from = self.vault.address(Side::Vault, span.first());
-        // SAFETY: the pages are in the vault, by the guard's promise to whoever renews them, and nobody else uses them; the
-        // tray is ours, has so many pages from there on, and lies elsewhere; nobody holds references to either.
+        // SAFETY: the pages are in the vault, by the guard's promise to whoever renews them, and nobody else uses them;
+        // the tray is ours, has so many pages from there on, and lies elsewhere; nobody holds references to either.
         unsafe {
             let to = tray.block.base().add(bytes(tray.next));
             ptr::copy_nonoverlapping(from.as_ptr(), to.as_ptr(), bytes(span.pages()));
@@ -333,7 +335,8 @@ impl Pool {
         frames
     }
 
-    /// Tells which frames failed, holds their pages and those of frames that are known to be bad, and gives the others back.
+    /// Tells which frames failed, holds their pages and those of frames that are known to be bad, and gives the others
+    /// back.
     fn retire(&self, block: Block, frames: &[Option<Frame>], bad: &BTreeMap<u64, Why>) {
         for (&page, why) in bad {
             let frame = usize::try_from(page).ok().and_then(|page| *frames.get(page)?);
@@ -351,7 +354,8 @@ impl Pool {
     }
 }
 
-/// The most that may lie ready: a part of what the process may have of addresses, and of what its control group leaves it.
+/// The most that may lie ready: a part of what the process may have of addresses, and of what its control group leaves
+/// it.
 fn room() -> Bytes {
     let addresses = getrlimit(Resource::As).current.map_or(u64::MAX, |limit| limit / 64);
     let group = MemoryState::read(&Roots::default()).ok().and_then(|state| state.cgroup);

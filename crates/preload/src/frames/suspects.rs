@@ -1,14 +1,16 @@
 //! Frames on which a page was wrong, and those that take their place.
 //!
-//! **Problem.** A bit that memory changed once is right again when it is written; a cell that is stuck is not, and what is written there
-//! looks right as long as it is in a cache, or for some milliseconds. **Idea.** A page that was wrong goes to another frame, which is
-//! tested first, and its old frame is tested as soon as it is nobody's: by the march test of all frames, on the spot, and again after
-//! rests ([`rampart_guard::probation`]). **Why this way.** Errors are rare and a page takes a tenth of a millisecond, so the first
-//! verdict costs nothing; for the others only the frame waits, which the maintenance thread looks after.
+//! **Problem.** A bit that memory changed once is right again when it is written; a cell that is stuck is not, and what
+//! is written there looks right as long as it is in a cache, or for some milliseconds. **Idea.** A page that was wrong
+//! goes to another frame, which is tested first, and its old frame is tested as soon as it is nobody's: by the march
+//! test of all frames, on the spot, and again after rests ([`rampart_guard::probation`]). **Why this way.** Errors are
+//! rare and a page takes a tenth of a millisecond, so the first verdict costs nothing; for the others only the frame
+//! waits, which the maintenance thread looks after.
 //!
-//! A frame that fails a test is held until the process ends. One that passes all of them did err, but not for good as far as tests
-//! see: it goes back to the kernel the first time, and is held from the second error on. One that cannot be tested to the end is held
-//! too, and reported as erring. If the process ends before that, its events show which frames had no verdict.
+//! A frame that fails a test is held until the process ends. One that passes all of them did err, but not for good as
+//! far as tests see: it goes back to the kernel the first time, and is held from the second error on. One that cannot
+//! be tested to the end is held too, and reported as erring. If the process ends before that, its events show which
+//! frames had no verdict.
 
 #![allow(unsafe_code, reason = "memory under test is reached by its addresses")]
 
@@ -77,7 +79,8 @@ pub struct Suspects {
     shared: &'static Shared,
     known: &'static Known,
     pagemap: Option<Pagemap>,
-    /// Frames that passed their test, and how often a page was wrong there. `None`: errors are made up, and say nothing of frames.
+    /// Frames that passed their test, and how often a page was wrong there. `None`: errors are made up, and say nothing
+    /// of frames.
     erred: Option<Mutex<BTreeMap<Frame, u32>>>,
     probation: Mutex<Probation<Suspect>>,
     clock: SteadyClock,
@@ -179,8 +182,8 @@ impl Suspects {
         }
     }
 
-    /// Whether a frame that has rested holds what was written to it, and passes its test again. What was seen if not. Begins its next
-    /// rest.
+    /// Whether a frame that has rested holds what was written to it, and passes its test again. What was seen if not.
+    /// Begins its next rest.
     fn keeps(&self, suspect: &Suspect, passed: usize) -> Result<Option<Evidence>, ()> {
         let at = SystemClock.now();
         match &suspect.rests {

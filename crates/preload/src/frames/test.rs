@@ -44,17 +44,18 @@ impl FrameTest {
         }
     }
 
-    /// Tests blocks as one region from `at` on, and leaves zeros in them. Returns what was seen first in each page that failed, counted
-    /// through all blocks.
+    /// Tests blocks as one region from `at` on, and leaves zeros in them. Returns what was seen first in each page that
+    /// failed, counted through all blocks.
     pub fn run(&self, blocks: &mut [Block], at: Timestamp) -> BTreeMap<u64, Evidence> {
         let pages: Vec<NonNull<u8>> = blocks.iter().flat_map(addresses).collect();
         let mut failed = BTreeMap::new();
         for pass in self.plan.passes() {
             let mut region = match blocks {
                 [block] => Region::from(block),
-                // SAFETY: 1. blocks are private anonymous memory of this process, all of it present, until they are dropped;
-                // 2. they are lent to us alone for as long as the region lives, and no device was told of them; 3. nobody
-                // makes references to them. No page is in two blocks.
+                // SAFETY: 1. blocks are private anonymous memory of this process, all of it present, until they are
+                // dropped;
+                // 2. they are lent to us alone for as long as the region lives, and no device was told of them; 3.
+                //    nobody makes references to them. No page is in two blocks.
                 _ => unsafe { Region::from_pages(&pages) },
             };
             self.executor.run(&mut region, pass, None, &mut Failing { pass, at, failed: &mut failed });
@@ -144,8 +145,8 @@ impl FrameTest {
     }
 }
 
-/// Does something on a thread that gives way to all others meanwhile. Only meanwhile: a thread that waits for its turn must
-/// hold nothing that others wait for.
+/// Does something on a thread that gives way to all others meanwhile. Only meanwhile: a thread that waits for its turn
+/// must hold nothing that others wait for.
 pub fn giving_way(work: &mut dyn FnMut()) {
     // Where the kernel refuses, the test competes with the program.
     let _ = schedule_as(Scheduling::Idle);

@@ -1,9 +1,10 @@
 //! Whether this process has the memory of one that is guarded, as a copy that nobody announced.
 //!
-//! **Problem.** A program can make a child by a system call that no function of the C library makes for it. The child has a copy of the
-//! guard's notes, none of its threads, and would wait for them. **Idea.** A page that the kernel wipes in whoever gets a copy of it
-//! (`MADV_WIPEONFORK`), and only there: a child that borrows its parent's memory (vfork(2)) sees what the parent sees. **Why
-//! this way.** To look costs one load, so everything that asks for the guard can look first.
+//! **Problem.** A program can make a child by a system call that no function of the C library makes for it. The child
+//! has a copy of the guard's notes, none of its threads, and would wait for them. **Idea.** A page that the kernel
+//! wipes in whoever gets a copy of it (`MADV_WIPEONFORK`), and only there: a child that borrows its parent's memory
+//! (vfork(2)) sees what the parent sees. **Why this way.** To look costs one load, so everything that asks for the
+//! guard can look first.
 
 #![allow(unsafe_code, reason = "maps a page")]
 
@@ -23,7 +24,8 @@ impl Mark {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// From now on, copies of this process' memory are told from it. Without a page, or where the kernel cannot wipe it, they are not.
+    /// From now on, copies of this process' memory are told from it. Without a page, or where the kernel cannot wipe
+    /// it, they are not.
     pub fn set(&self) {
         if let Some(word) = self.word() {
             word.store(1, Ordering::Relaxed);

@@ -1,12 +1,13 @@
 //! The guard of this process: a heap that stands on memory that can be taken away.
 //!
-//! **Problem.** The first allocation comes before a thread can be started, and a page that is taken away needs a thread that
-//! gives it back. **Idea.** The range is there from the start and ordinary memory until the constructor: then it
+//! **Problem.** The first allocation comes before a thread can be started, and a page that is taken away needs a thread
+//! that gives it back. **Idea.** The range is there from the start and ordinary memory until the constructor: then it
 //! is armed, what was used by then is adopted, and the two threads of the guard begin. **Why this way.** Nothing moves
 //! when the guard begins, and a process that ends before its constructor has lost nothing.
 //!
-//! A *fork* opens everything first: a child has no thread of the guard, and the C library works on the heap in the child before
-//! any handler of ours runs. Then each of the two processes has a guard of its own, the child's begun anew.
+//! A *fork* opens everything first: a child has no thread of the guard, and the C library works on the heap in the
+//! child before any handler of ours runs. Then each of the two processes has a guard of its own, the child's begun
+//! anew.
 
 #![allow(unsafe_code, reason = "the memory and the guard live as long as the process, behind pointers")]
 
@@ -46,8 +47,8 @@ use self::mark::Mark;
 /// Memory behind a guard if the environment asks for one, ordinary memory otherwise.
 #[derive(Debug, Default)]
 pub struct Guarded {
-    /// What the heap stands on; null: ordinary memory. Made once, and then there for as long as the process. In two boxes, since an atomic
-    /// pointer has no room for the table of a trait.
+    /// What the heap stands on; null: ordinary memory. Made once, and then there for as long as the process. In two
+    /// boxes, since an atomic pointer has no room for the table of a trait.
     memory: AtomicPtr<Box<dyn GuardedMemory>>,
     /// The guard; null before the constructor. Made anew in each child.
     live: AtomicPtr<Live>,
@@ -78,8 +79,8 @@ impl Guarded {
 
     /// What can be taken away, if the heap stands on such.
     fn memory(&self) -> Option<&'static dyn GuardedMemory> {
-        // SAFETY: it is null, or came from a box that was leaked; it is changed only by `after_fork_in_child`, when there is no
-        // other thread and no reference is in use.
+        // SAFETY: it is null, or came from a box that was leaked; it is changed only by `after_fork_in_child`, when
+        // there is no other thread and no reference is in use.
         unsafe { self.memory.load(Ordering::Acquire).as_ref() }.map(Box::as_ref)
     }
 
@@ -89,8 +90,8 @@ impl Guarded {
         unsafe { self.live.load(Ordering::Acquire).as_ref() }.filter(|_| !self.mark.is_wiped())
     }
 
-    /// Whether an address is of memory that was kept from this process: it was made by a system call that nobody saw, and has a copy of
-    /// the guard's notes without the guard.
+    /// Whether an address is of memory that was kept from this process: it was made by a system call that nobody saw,
+    /// and has a copy of the guard's notes without the guard.
     pub fn is_missing(&self, address: usize) -> bool {
         self.mark.is_wiped() && !self.live.load(Ordering::Acquire).is_null() && self.owns(address)
     }
@@ -147,8 +148,8 @@ impl Guarded {
         Ok(())
     }
 
-    /// All is opened, and children get it, until one of the three functions below is called; but for what was `left` to the program,
-    /// which decides itself what of that they get.
+    /// All is opened, and children get it, until one of the three functions below is called; but for what was `left` to
+    /// the program, which decides itself what of that they get.
     pub fn before_fork(&self, left: &[Range<usize>]) {
         if let Some(live) = self.live() {
             live.open_all(left);
@@ -165,8 +166,8 @@ impl Guarded {
         }
     }
 
-    /// A child goes on without a guard, on ordinary memory: where a guard could not begin, since locks may be held by threads that the
-    /// child does not have.
+    /// A child goes on without a guard, on ordinary memory: where a guard could not begin, since locks may be held by
+    /// threads that the child does not have.
     pub fn stay_alone_in_child(&self, left: &[Range<usize>]) {
         self.live.store(ptr::null_mut(), Ordering::Release);
         let Some(memory) = self.memory().filter(|_| !self.is_let_go()) else { return };
@@ -195,8 +196,8 @@ impl Guarded {
         if self.live.swap(ptr::null_mut(), Ordering::AcqRel).is_null() || self.is_let_go() {
             return;
         }
-        // SAFETY: the memory is there, since there was a guard. A child has one thread, this one, and it uses no reference to it
-        // just now; the threads that did exist in the parent only.
+        // SAFETY: the memory is there, since there was a guard. A child has one thread, this one, and it uses no
+        // reference to it just now; the threads that did exist in the parent only.
         let memory = unsafe { &mut *self.memory.load(Ordering::Acquire) };
         let kept: Vec<_> = left.iter().filter_map(|left| memory.pages_at(left.clone())).collect();
         let prepared = memory.prepare_again(&kept);
@@ -208,8 +209,8 @@ impl Guarded {
         }
     }
 
-    /// The program is about to give pages of the heap back to the kernel (`madvise`). `true`: it is done, and they read as
-    /// zeros.
+    /// The program is about to give pages of the heap back to the kernel (`madvise`). `true`: it is done, and they read
+    /// as zeros.
     pub fn zero(&self, address: usize, length: usize) -> bool {
         match (self.live(), self.pages(address, length)) {
             (Some(live), Some(span)) => {
@@ -239,8 +240,8 @@ impl Guarded {
         }
     }
 
-    /// The program is about to limit its data to so many bytes, as setrlimit(2) counts it. Where locked pages do not count and all
-    /// that is used would be more, it is let go, but for what was `left` to the program.
+    /// The program is about to limit its data to so many bytes, as setrlimit(2) counts it. Where locked pages do not
+    /// count and all that is used would be more, it is let go, but for what was `left` to the program.
     pub fn limit_data(&self, most: u64, used: Option<Span>, left: &[Range<usize>]) {
         let (Some(live), Some(memory)) = (self.live(), self.memory()) else { return };
         if memory.locks_data() || self.is_borrowed() || self.is_let_go() {
@@ -283,8 +284,8 @@ impl Guarded {
         self.live().map_or(PAGE_BYTES, Live::block)
     }
 
-    /// Keeps all that can be locked in RAM, each page from its first touch on. `false`: this process may not lock so much; pages move all
-    /// the same where other memory is mlocked.
+    /// Keeps all that can be locked in RAM, each page from its first touch on. `false`: this process may not lock so
+    /// much; pages move all the same where other memory is mlocked.
     pub fn mlock(&self) -> bool {
         // A handler of the program's that touches a locked page would wait for the thread that it interrupted.
         let _signals = Signals::block_all();
@@ -318,8 +319,8 @@ impl Guarded {
         }
     }
 
-    /// What the environment asks to be guarded, if this is to be: of static data whole blocks of so many bytes, and mappings of
-    /// at least so many.
+    /// What the environment asks to be guarded, if this is to be: of static data whole blocks of so many bytes, and
+    /// mappings of at least so many.
     pub fn protect(&self) -> (Option<usize>, Option<usize>) {
         let knobs = self.memory().and_then(|_| knobs().ok());
         let block = |knobs: &Knobs| knobs.block_pages as usize * PAGE_BYTES;
@@ -370,7 +371,8 @@ impl Guarded {
         self.live().map(|_| mailbox.ask(PageIndex(page), touch))
     }
 
-    /// Whether the guard's own threads read locked pages where they are, and so learn by a signal that the hardware gave one up.
+    /// Whether the guard's own threads read locked pages where they are, and so learn by a signal that the hardware
+    /// gave one up.
     pub fn reads_what_may_be_lost(&self) -> bool {
         self.memory().is_some_and(|memory| memory.mailbox().is_none())
     }
@@ -393,13 +395,14 @@ impl Guarded {
         self.live().into_iter().for_each(Live::unlock_for_a_while);
     }
 
-    /// A thread of the guard reads memory at this address just now that the hardware gave up. `true`: it may go on reading.
+    /// A thread of the guard reads memory at this address just now that the hardware gave up. `true`: it may go on
+    /// reading.
     pub fn lost(&self, address: usize) -> bool {
         self.live().is_some_and(|live| live.lost(address))
     }
 
-    /// A system call is about to use memory and would not wait for a fault: what of it is guarded is opened and stays so
-    /// until [`Guarded::release`] is told what this returns.
+    /// A system call is about to use memory and would not wait for a fault: what of it is guarded is opened and stays
+    /// so until [`Guarded::release`] is told what this returns.
     pub fn hold(&self, address: usize, length: usize) -> Option<rampart_guard::Span> {
         let (live, span) = (self.live()?, self.pages(address, length)?);
         live.hold(span);
@@ -465,7 +468,8 @@ impl Ground for Guarded {
         }
     }
 
-    /// So that a program that uses half of the addresses finds room for all that, even where none of it fits into the range.
+    /// So that a program that uses half of the addresses finds room for all that, even where none of it fits into the
+    /// range.
     fn parts(&self) -> u64 {
         match knobs().map(|knobs| knobs.method) {
             // Something as long stands behind it.

@@ -11,9 +11,9 @@
 //! after jemalloc's own (pthread_key_create(3)), from its first arena whatever is asked. Such memory is outside, and
 //! counted.
 //!
-//! The first allocation of a process comes before any constructor, from the loader or from another library's constructor,
-//! when the C library cannot start a thread yet. It reserves the range by system calls only; what needs a whole C library waits for
-//! the constructor. So nothing of the program lies outside the range, however early it came.
+//! The first allocation of a process comes before any constructor, from the loader or from another library's
+//! constructor, when the C library cannot start a thread yet. It reserves the range by system calls only; what needs a
+//! whole C library waits for the constructor. So nothing of the program lies outside the range, however early it came.
 //!
 //! What lies outside is freed past the thread's cache, so that it never comes back to a thread that should be inside.
 
@@ -322,8 +322,9 @@ impl Heap {
         }
     }
 
-    /// Whether an allocation is another allocator's: programs get such from `__libc_malloc`, from a function that they looked up in the C
-    /// library by themselves, or from an allocator of their own that replaces only some of our names.
+    /// Whether an allocation is another allocator's: programs get such from `__libc_malloc`, from a function that they
+    /// looked up in the C library by themselves, or from an allocator of their own that replaces only some of our
+    /// names.
     fn is_foreign(&self, pointer: *const c_void) -> bool {
         !pointer.is_null() && !self.owns(pointer) && !self.pages.may_hold(pointer.addr())
     }

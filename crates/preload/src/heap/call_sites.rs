@@ -1,9 +1,10 @@
 //! Where large allocations were made.
 //!
-//! **Problem.** A page that memory spoilt means something to a person only by what lies in it. jemalloc answers only for addresses
-//! that it gave out, and to walk a stack at each allocation costs more than the allocation. **Idea.** An allocation of [`LARGE`]
-//! or more has its pages for itself; who called for it is noted once for each of them. **Why this way.** One word for a page, which is
-//! written a moment before the page costs a thousand times as much to be touched first; smaller ones cost a comparison.
+//! **Problem.** A page that memory spoilt means something to a person only by what lies in it. jemalloc answers only
+//! for addresses that it gave out, and to walk a stack at each allocation costs more than the allocation. **Idea.** An
+//! allocation of [`LARGE`] or more has its pages for itself; who called for it is noted once for each of them. **Why
+//! this way.** One word for a page, which is written a moment before the page costs a thousand times as much to be
+//! touched first; smaller ones cost a comparison.
 //!
 //! Nothing is taken back: what is known of a page is the last large allocation that lay there.
 
@@ -14,7 +15,8 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-/// From this size on, in bytes, jemalloc shares no page among allocations (its manual, "size classes": the least of the large ones).
+/// From this size on, in bytes, jemalloc shares no page among allocations (its manual, "size classes": the least of the
+/// large ones).
 pub const LARGE: usize = 16 << 10;
 
 /// Pages of a piece of the table: those of a GiB.
@@ -38,7 +40,8 @@ impl Sites {
         Self { pieces: [const { AtomicPtr::new(ptr::null_mut()) }; PIECES] }
     }
 
-    /// An allocation lies in the pages from `first` to `last`, and its caller goes on at this address; 0: it is unknown.
+    /// An allocation lies in the pages from `first` to `last`, and its caller goes on at this address; 0: it is
+    /// unknown.
     pub fn note(&self, first: usize, last: usize, caller: usize) {
         for page in first..=last {
             if let Some(place) = self.place(page, Self::make) {

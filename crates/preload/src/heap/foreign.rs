@@ -1,10 +1,11 @@
 //! Allocations that are not ours.
 //!
-//! **Problem.** `free`, `realloc` and `malloc_usable_size` are ours for every library of a program, also for memory that comes from
-//! `__libc_malloc`, from a `malloc` that was looked up in the C library, or from a program's own allocator: jemalloc
-//! reads what it never wrote, and the program dies. **Idea.** What is in the range is ours; beyond it are the few allocations that jemalloc makes outside,
-//! whose pages are noted. All others go to who would be asked without us: the next function of that name. **Why this way.** The common
-//! case costs nothing, and jemalloc keeps each page that it has once had, so notes are never taken back.
+//! **Problem.** `free`, `realloc` and `malloc_usable_size` are ours for every library of a program, also for memory
+//! that comes from `__libc_malloc`, from a `malloc` that was looked up in the C library, or from a program's own
+//! allocator: jemalloc reads what it never wrote, and the program dies. **Idea.** What is in the range is ours; beyond
+//! it are the few allocations that jemalloc makes outside, whose pages are noted. All others go to who would be asked
+//! without us: the next function of that name. **Why this way.** The common case costs nothing, and jemalloc keeps each
+//! page that it has once had, so notes are never taken back.
 
 #![allow(unsafe_code, reason = "calls the C library's allocator")]
 

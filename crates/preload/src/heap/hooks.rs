@@ -17,8 +17,8 @@ use tikv_jemalloc_sys::extent_hooks_t;
 use super::backing::{Ground, Span, bytes};
 use super::range::Range;
 
-/// A range on its ground, with the hooks by which arenas get memory of it. Only its address makes it one for them: it lives forever and
-/// never moves.
+/// A range on its ground, with the hooks by which arenas get memory of it. Only its address makes it one for them: it
+/// lives forever and never moves.
 #[repr(C)]
 pub(crate) struct HookedRange {
     /// First, because the hooks find the range by the table's address.

@@ -13,8 +13,8 @@ pub(crate) const OUTSIDE: c_uint = 0;
 /// Allocation flags for memory outside of the range, without the calling thread's cache.
 pub(crate) const FROM_OUTSIDE: c_int = in_arena(OUTSIDE) | je::MALLOCX_TCACHE_NONE;
 
-/// How jemalloc is set up when it starts. One arena of its own making: the others are ours, with the hooks of a heap. Large allocations begin
-/// with a page: shifted within it, one of a few MiB would take a block more.
+/// How jemalloc is set up when it starts. One arena of its own making: the others are ours, with the hooks of a heap.
+/// Large allocations begin with a page: shifted within it, one of a few MiB would take a block more.
 // SAFETY: jemalloc declares this name, with its prefix, as a weak `const char *` that a program may define; a reference
 // to a C string, or null, is such a pointer.
 #[unsafe(export_name = "_rjem_malloc_conf")]
@@ -43,7 +43,8 @@ pub(crate) fn create_arena(hooks: &'static extent_hooks_t) -> Option<c_uint> {
     control(c"experimental.arenas_create_ext", Some(ArenaConfig { hooks, metadata_by_hooks: false }))
 }
 
-/// A new arena that gets its memory from the kernel, where addresses are few: it takes little more than it is asked for.
+/// A new arena that gets its memory from the kernel, where addresses are few: it takes little more than it is asked
+/// for.
 pub(crate) fn create_arena_outside() -> Option<c_uint> {
     const LITTLE: usize = 2 << 20;
     let made = control::<(), c_uint>(c"arenas.create", None)?;

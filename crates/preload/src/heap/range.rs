@@ -2,8 +2,8 @@
 //!
 //! **Problem.** Every allocation and every release asks "is this address ours?", and now and then an arena wants more
 //! addresses. **Idea.** Two words that are written once, compared without a lock; and a cursor that only goes up, for
-//! what an arena has it keeps and uses again (see [`crate::heap::hooks`]). **Why this way.** Address space is plenty: what is
-//! wasted is addresses, not memory. What was never cut was never used.
+//! what an arena has it keeps and uses again (see [`crate::heap::hooks`]). **Why this way.** Address space is plenty:
+//! what is wasted is addresses, not memory. What was never cut was never used.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};

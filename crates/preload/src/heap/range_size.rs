@@ -20,7 +20,8 @@ pub(crate) struct Size {
     pub(crate) is_limited: bool,
 }
 
-/// What the environment says, or else [`USUAL_RANGE`]; but at most one of so many `parts` of the addresses that the process may have.
+/// What the environment says, or else [`USUAL_RANGE`]; but at most one of so many `parts` of the addresses that the
+/// process may have.
 pub(crate) fn range_size(parts: u64) -> Result<Size, Error> {
     let asked = match env::var_os("RAMPART_GUARD_RANGE") {
         Some(text) => text.to_str().and_then(|text| text.parse().ok()).ok_or(Error::RangeSize)?,

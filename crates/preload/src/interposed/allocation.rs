@@ -1,7 +1,8 @@
 //! The names that a program calls: the C library's allocation functions, with its rules, on [`HEAP`].
 //!
 //! They are those of ISO C and POSIX and the GNU additions (malloc(3), posix_memalign(3), mallinfo(3)). C++ `new` and
-//! `delete` call them. Each that allocates knows where it was called from (see [`crate::heap::call_sites`]). What glibc has beside, such as `mallopt`, acts on glibc's heap, which is empty.
+//! `delete` call them. Each that allocates knows where it was called from (see [`crate::heap::call_sites`]). What glibc
+//! has beside, such as `mallopt`, acts on glibc's heap, which is empty.
 
 #![allow(unsafe_code, reason = "the C interface of an allocator")]
 
@@ -18,8 +19,8 @@ use crate::heap::jemalloc;
 use crate::messages::say;
 use crate::reporting::exit_line;
 
-/// A name that a program calls, and what it enters with one argument more, in these registers: the address that its caller goes on at.
-/// Only the first instruction of a function knows that for certain, so it is written down.
+/// A name that a program calls, and what it enters with one argument more, in these registers: the address that its
+/// caller goes on at. Only the first instruction of a function knows that for certain, so it is written down.
 macro_rules! entry {
     ($name:ident($($argument:ident: $kind:ty),*) -> $result:ty, $function:ident, $x86_64:literal, $aarch64:literal) => {
         #[cfg(target_arch = "x86_64")]

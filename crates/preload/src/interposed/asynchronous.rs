@@ -1,14 +1,14 @@
 //! What the kernel does to memory after the call that asked for it has returned, where that goes unseen.
 //!
-//! **Problem.** A device that is handed a page of the program's writes to it when it likes (002_55d5eb8104b64c01.txt, 4.4.8). The
-//! engine `move` sees that, since such a page refuses to move; the others lock it, and what the device writes then is taken for an error
-//! and undone. While a call runs its memory is held (`system_calls`); io_uring and Linux' own queues of requests have none that lasts as
-//! long. **Idea.** There the two are refused, as by a kernel that was built without them: seccomp(2) answers
-//! their first call with ENOSYS. **Why this way.** Programs know that answer and go another way. Their functions cannot be
-//! wrapped: the library for io_uring makes its system calls by itself.
+//! **Problem.** A device that is handed a page of the program's writes to it when it likes [Fiala15, 4.4.8]. The engine
+//! `move` sees that, since such a page refuses to move; the others lock it, and what the device writes then is taken
+//! for an error and undone. While a call runs its memory is held (`system_calls`); io_uring and Linux' own queues of
+//! requests have none that lasts as long. **Idea.** There the two are refused, as by a kernel that was built without
+//! them: seccomp(2) answers their first call with ENOSYS. **Why this way.** Programs know that answer and go another
+//! way. Their functions cannot be wrapped: the library for io_uring makes its system calls by itself.
 //!
-//! The filter stays with the programs that this one executes. A user who may not set it for others gives up that these gain rights, as
-//! `sudo` does (`PR_SET_NO_NEW_PRIVS`).
+//! The filter stays with the programs that this one executes. A user who may not set it for others gives up that these
+//! gain rights, as `sudo` does (`PR_SET_NO_NEW_PRIVS`).
 //!
 //! A process with a filter cannot enter seccomp's strict mode (prctl(2)), and where faults are signals it could not
 //! be served there. A program that asks for it relies on that, so it is stopped with a line.
@@ -32,7 +32,8 @@ use super::mmap;
 /// Calls without which none of the two can be used.
 const REFUSED: [c_long; 2] = [libc::SYS_io_uring_setup, libc::SYS_io_setup];
 
-/// What a filter sees of a system call (struct seccomp_data, linux/seccomp.h): its number, and how the processor was called.
+/// What a filter sees of a system call (struct seccomp_data, linux/seccomp.h): its number, and how the processor was
+/// called.
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 

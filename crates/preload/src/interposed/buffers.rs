@@ -94,8 +94,8 @@ impl Piece {
         }
     }
 
-    /// Calls `each` with all memory that it consists of, but for null, and with the length, which is `None` for a text: a vector comes before
-    /// its pieces are read, and a message before its parts are.
+    /// Calls `each` with all memory that it consists of, but for null, and with the length, which is `None` for a text:
+    /// a vector comes before its pieces are read, and a message before its parts are.
     ///
     /// # Safety
     /// It is as the kernel expects it.

@@ -72,8 +72,8 @@ unsafe extern "C" fn memory(
 }
 
 // A child's new stack is for one that does not come back here, and shared memory for one that does on this very stack:
-// neither may find a frame of ours. Of clone3(2), both stand in its structure (linux/sched.h): flags first, the stack in
-// the sixth word of at least eight.
+// neither may find a frame of ours. Of clone3(2), both stand in its structure (linux/sched.h): flags first, the stack
+// in the sixth word of at least eight.
 
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]

@@ -69,7 +69,8 @@ pub(crate) unsafe fn leave_alone(library: &Path) {
     }
 }
 
-/// Takes the name of the folder out of the environment: what there is to say of all programs that this one executes was said.
+/// Takes the name of the folder out of the environment: what there is to say of all programs that this one executes was
+/// said.
 ///
 /// # Safety
 /// As of [`leave_alone`].

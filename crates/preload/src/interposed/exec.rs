@@ -1,11 +1,13 @@
 //! Programs that do not bear this library are executed without it.
 //!
-//! **Problem.** `LD_PRELOAD` reaches every program that a program executes, and some would not start: the runtimes of sanitizers refuse to run
-//! behind another `malloc`. **Idea.** What is to be executed is looked at ([`rampart_linux::executable`]), and such a program gets a list without
-//! us. **Why this way.** The program that executes it is preloaded, so it is asked; nothing else sees both the file and its environment.
+//! **Problem.** `LD_PRELOAD` reaches every program that a program executes, and some would not start: the runtimes of
+//! sanitizers refuse to run behind another `malloc`. **Idea.** What is to be executed is looked at
+//! ([`rampart_linux::executable`]), and such a program gets a list without us. **Why this way.** The program that
+//! executes it is preloaded, so it is asked; nothing else sees both the file and its environment.
 //!
 //! Programs of musl are told from glibc's by their loaders, which read the list differently: they find no library where
-//! `rampart run` names it. Functions with a variable number of arguments (`execl`) and system calls that a program makes by itself are not seen.
+//! `rampart run` names it. Functions with a variable number of arguments (`execl`) and system calls that a program
+//! makes by itself are not seen.
 
 #![allow(unsafe_code, reason = "the C interface")]
 
@@ -52,7 +54,8 @@ pub(crate) enum Named {
     Program,
 }
 
-/// The environment that a program is to be executed with instead of `environment`; `None`: with that one. What is said of it is said once.
+/// The environment that a program is to be executed with instead of `environment`; `None`: with that one. What is said
+/// of it is said once.
 ///
 /// # Safety
 /// As for execve(2).
@@ -99,8 +102,8 @@ unsafe fn replaced(environment: Texts, place: usize, rest: &[u8]) -> Environment
 /// The first file of this name in the folders of `PATH` that can be executed.
 fn search<'a>(name: &CStr, found: &'a mut [u8; libc::PATH_MAX as usize]) -> Option<&'a CStr> {
     let own = environment();
-    // SAFETY: the environment, which a program that executes another does not change meanwhile. Not by `getenv`: some programs bring one
-    // of their own.
+    // SAFETY: the environment, which a program that executes another does not change meanwhile. Not by `getenv`: some
+    // programs bring one of their own.
     let folders = unsafe { value(*own.add(position(own, b"PATH=")?), b"PATH=") }?;
     let mut length = 0;
     let is_there = folders.split(|&byte| byte == b':').any(|folder| {

@@ -1,17 +1,19 @@
 //! Children that a program makes without fork(3).
 //!
-//! **Problem.** A child has a copy of what the program has at that moment. What is locked lies elsewhere, and a child would read zeros
-//! there; or wait for threads of the guard that it does not have. The handlers of a fork ([`before_fork`], [`in_parent`], [`in_child`]) run for fork(3) only. **Idea.** What else
-//! makes children with a copy of the memory is announced here as a fork is: `_Fork`, `clone`, and `syscall` with the numbers of
-//! fork, clone and clone3 (`by_number`). Everything is open when the child is made. **Why this way.** What is left are system calls that a program
-//! makes by an instruction of its own: to those children the memory that can be locked is not there (`MADV_DONTFORK`), and they end, with
-//! a line, where they touch it (`signals::faults`).
+//! **Problem.** A child has a copy of what the program has at that moment. What is locked lies elsewhere, and a child
+//! would read zeros there; or wait for threads of the guard that it does not have. The handlers of a fork
+//! ([`before_fork`], [`in_parent`], [`in_child`]) run for fork(3) only. **Idea.** What else makes children with a copy
+//! of the memory is announced here as a fork is: `_Fork`, `clone`, and `syscall` with the numbers of fork, clone and
+//! clone3 (`by_number`). Everything is open when the child is made. **Why this way.** What is left are system calls
+//! that a program makes by an instruction of its own: to those children the memory that can be locked is not there
+//! (`MADV_DONTFORK`), and they end, with a line, where they touch it (`signals::faults`).
 //!
-//! These children go on without a guard, on ordinary memory, and are counted: fork(3) has jemalloc's locks held while it makes a child, and
-//! here another thread may hold one, so that a guard that begins would wait for ever. A program that they execute is guarded again.
+//! These children go on without a guard, on ordinary memory, and are counted: fork(3) has jemalloc's locks held while
+//! it makes a child, and here another thread may hold one, so that a guard that begins would wait for ever. A program
+//! that they execute is guarded again.
 //!
-//! A child that borrows its parent's memory (`CLONE_VM`, as of vfork(2) and posix_spawn(3)) is served as a thread is. It goes on on its
-//! parent's stack, perhaps, so nothing of ours may be on that: such a call passes by without a frame.
+//! A child that borrows its parent's memory (`CLONE_VM`, as of vfork(2) and posix_spawn(3)) is served as a thread is.
+//! It goes on on its parent's stack, perhaps, so nothing of ours may be on that: such a call passes by without a frame.
 
 #![allow(unsafe_code, reason = "the C interface, and system calls")]
 
@@ -119,7 +121,8 @@ extern "C-unwind" fn begin(beginning: *mut c_void) -> c_int {
     function(argument)
 }
 
-/// The last three arguments count with some flags only; the C library declares them as variable ones, which are passed alike.
+/// The last three arguments count with some flags only; the C library declares them as variable ones, which are passed
+/// alike.
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn clone(
     function: Option<Function>,

@@ -1,10 +1,10 @@
 //! Limits that a program sets: setrlimit(2), prlimit(2).
 //!
-//! **Problem.** The kernel counts a page without permissions (engine `mprotect`) or of a file (`minor`) not as data. To unlock
-//! the one, or to copy the other for a child, is to ask for data, which `RLIMIT_DATA` may refuse: the program would be stopped
-//! at a page that it has. **Idea.** Before a program sets this limit below what it has with all pages unlocked, all are
-//! ordinary memory for good, and a line says so. **Why this way.** The program goes on as it would without a guard; what it
-//! loses is the guard.
+//! **Problem.** The kernel counts a page without permissions (engine `mprotect`) or of a file (`minor`) not as data. To
+//! unlock the one, or to copy the other for a child, is to ask for data, which `RLIMIT_DATA` may refuse: the program
+//! would be stopped at a page that it has. **Idea.** Before a program sets this limit below what it has with all pages
+//! unlocked, all are ordinary memory for good, and a line says so. **Why this way.** The program goes on as it would
+//! without a guard; what it loses is the guard.
 //!
 //! A limit that another process sets, or that is set by a system call instruction of the program's own, goes unseen.
 
@@ -24,8 +24,8 @@ use super::mmap::{done, left};
 /// No resource has this number.
 const NO_RESOURCE: usize = u32::MAX as usize;
 
-/// The limit that a program hands over; `None` where it cannot be read. The kernel knows: it refuses a limit of no resource only once it
-/// has read it, and changes nothing.
+/// The limit that a program hands over; `None` where it cannot be read. The kernel knows: it refuses a limit of no
+/// resource only once it has read it, and changes nothing.
 ///
 /// # Safety
 /// As for prlimit(2).
@@ -60,7 +60,8 @@ pub(crate) unsafe fn limit(process: pid_t, resource: c_uint, new: *const rlimit,
     done(unsafe { ask(libc::SYS_prlimit64, arguments) })
 }
 
-// The names for 64 bits forward to the same work, not to the other names: another library may have put its own before those.
+// The names for 64 bits forward to the same work, not to the other names: another library may have put its own before
+// those.
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn setrlimit(resource: c_uint, new: *const rlimit) -> c_int {

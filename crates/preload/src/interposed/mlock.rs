@@ -1,13 +1,13 @@
 //! Memory that a program locks in RAM: mlock(2), mlockall(2).
 //!
-//! **Problem.** The kernel moves no page between memory that is mlocked and memory that is not, and mlockall(2) touches every page of
-//! every mapping: of the range's addresses there are far more than there is memory. **Idea.** Pages that a program locks by their addresses are
-//! left to it, unlocked for good. When it locks all, what stands behind the heap is mlocked as the heap is, each page from its first touch on
-//! (`MLOCK_ONFAULT`), and every other mapping as it was asked. **Why this way.** The program's pages stay in RAM as it wished, and under
-//! guard.
+//! **Problem.** The kernel moves no page between memory that is mlocked and memory that is not, and mlockall(2) touches
+//! every page of every mapping: of the range's addresses there are far more than there is memory. **Idea.** Pages that
+//! a program locks by their addresses are left to it, unlocked for good. When it locks all, what stands behind the heap
+//! is mlocked as the heap is, each page from its first touch on (`MLOCK_ONFAULT`), and every other mapping as it was
+//! asked. **Why this way.** The program's pages stay in RAM as it wished, and under guard.
 //!
-//! Where a process may lock no more than some memory, its heap is not mlocked and that is said; whether it may lock all is
-//! decided as the kernel does, without what stands behind the heap.
+//! Where a process may lock no more than some memory, its heap is not mlocked and that is said; whether it may lock all
+//! is decided as the kernel does, without what stands behind the heap.
 
 #![allow(unsafe_code, reason = "system calls of the C interface")]
 
@@ -61,7 +61,8 @@ unsafe extern "C" fn mlock2(address: *const c_void, length: usize, flags: c_uint
     unsafe { lock_by_flags(address, length, flags) }
 }
 
-/// Of pages that were locked by their addresses, they are the program's already; of all others it changes something once all is locked.
+/// Of pages that were locked by their addresses, they are the program's already; of all others it changes something
+/// once all is locked.
 ///
 /// # Safety
 /// As for munlock(2).
@@ -123,8 +124,8 @@ pub(crate) unsafe fn lock_all(flags: c_int) -> c_int {
     if flags & libc::MCL_CURRENT != 0 {
         let on_fault = if on_fault == 0 { 0 } else { libc::MLOCK_ONFAULT as usize };
         for part in mapped().iter().flat_map(|mapping| beside(mapping, &places)) {
-            // As of mlockall(2), what cannot be had in memory, such as pages without rights, is no failure. SAFETY: it changes
-            // neither content nor addresses.
+            // As of mlockall(2), what cannot be had in memory, such as pages without rights, is no failure. SAFETY: it
+            // changes neither content nor addresses.
             unsafe { ask(libc::SYS_mlock2, [part.start, part.len(), on_fault, 0, 0, 0]) };
         }
     }

@@ -1,11 +1,11 @@
 //! What a program does to mappings by itself.
 //!
-//! **Problem.** A program maps memory beside its heap, and does things to pages of its heap that `malloc` gives no right to:
-//! collectors give pages back to the kernel, or take the right to write away. The kernel would do as it is told to the program's
-//! range and know nothing of the vault. **Idea.** These calls come here first. A mapping that can be guarded is served from the
-//! guarded range, if the user asked for that ([`Mappings`]); pages that are given back are forgotten wherever they are; and what
-//! cannot be followed is left with the program, unlocked for good. Then the kernel is asked as usual. **Why this way.** What a
-//! guard cannot follow works as ever, and is counted.
+//! **Problem.** A program maps memory beside its heap, and does things to pages of its heap that `malloc` gives no
+//! right to: collectors give pages back to the kernel, or take the right to write away. The kernel would do as it is
+//! told to the program's range and know nothing of the vault. **Idea.** These calls come here first. A mapping that can
+//! be guarded is served from the guarded range, if the user asked for that ([`Mappings`]); pages that are given back
+//! are forgotten wherever they are; and what cannot be followed is left with the program, unlocked for good. Then the
+//! kernel is asked as usual. **Why this way.** What a guard cannot follow works as ever, and is counted.
 //!
 //! Guarded are new mappings that are anonymous, private, for reading and writing, where the program leaves the address
 //! to the kernel. All others are left alone: shared ones and those of files; reserved addresses without rights, and
@@ -41,8 +41,8 @@ static MAPPINGS: Mutex<Mappings> = Mutex::new(Mappings::new());
 /// Mappings of at least so many bytes are guarded; none before the guard begins.
 static LEAST: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// The lock, while a process forks: a child of which another thread held it would wait for ever. A signal handler that wants it waits
-/// until it is given back.
+/// The lock, while a process forks: a child of which another thread held it would wait for ever. A signal handler that
+/// wants it waits until it is given back.
 struct Parked(UnsafeCell<Option<(MutexGuard<'static, Mappings>, Signals)>>);
 
 // SAFETY: it is used by who holds the lock that it is about.
@@ -260,7 +260,8 @@ impl Request {
     }
 }
 
-// The names for 64 bits forward to the same work, not to the other names: the linker would take `mmap` for the kernel's (see `build.rs`).
+// The names for 64 bits forward to the same work, not to the other names: the linker would take `mmap` for the kernel's
+// (see `build.rs`).
 const _: () = assert!(size_of::<libc::off_t>() == size_of::<libc::off64_t>());
 
 #[unsafe(no_mangle)]

@@ -1,12 +1,12 @@
-//! What a program does to mappings that are there already: it gives them back, in parts, and changes their rights, their kind and
-//! their place.
+//! What a program does to mappings that are there already: it gives them back, in parts, and changes their rights,
+//! their kind and their place.
 //!
-//! Where that is of guarded memory, it is done here as far as a guard can follow ([`crate::interposed::mmap`]), and left to the kernel
-//! otherwise.
+//! Where that is of guarded memory, it is done here as far as a guard can follow ([`crate::interposed::mmap`]), and
+//! left to the kernel otherwise.
 //!
-//! Each function of the C library has its work in one of ours, which syscall(2) calls as well (`crate::interposed::by_number`).
-//! That is written out in the function itself: memory hooks of MPI libraries overwrite its first instructions, and what
-//! is shorter has others' behind it.
+//! Each function of the C library has its work in one of ours, which syscall(2) calls as well
+//! (`crate::interposed::by_number`). That is written out in the function itself: memory hooks of MPI libraries
+//! overwrite its first instructions, and what is shorter has others' behind it.
 
 #![allow(unsafe_code, reason = "system calls of the C interface")]
 
@@ -91,7 +91,8 @@ unsafe extern "C" fn pkey_mprotect(address: *mut c_void, length: usize, rights: 
     unsafe { change_rights_by_key(address, length, rights, key) }
 }
 
-/// Advice that would cut the range in pieces which the kernel treats differently, and changes nothing that a program can tell.
+/// Advice that would cut the range in pieces which the kernel treats differently, and changes nothing that a program
+/// can tell.
 const HINTS: [c_int; 13] = [
     libc::MADV_NORMAL,
     libc::MADV_RANDOM,
@@ -152,8 +153,8 @@ unsafe fn advise_kernel(address: usize, length: usize, advice: c_int) -> c_int {
     done(unsafe { ask(libc::SYS_madvise, [address, length, advice.cast_unsigned() as usize, 0, 0, 0]) })
 }
 
-/// As the kernel does it, from the first page on: where nothing is mapped it says so in the end, and at any other refusal
-/// it stops.
+/// As the kernel does it, from the first page on: where nothing is mapped it says so in the end, and at any other
+/// refusal it stops.
 ///
 /// # Safety
 /// As for madvise(2).
@@ -275,8 +276,8 @@ unsafe extern "C" fn mremap(
     unsafe { remap(address, old, new, flags, to) }
 }
 
-/// A mapping in the range, with another length: in place, or as a copy elsewhere. `None`: the kernel is to move it, since the
-/// program changed its rights or there is no room.
+/// A mapping in the range, with another length: in place, or as a copy elsewhere. `None`: the kernel is to move it,
+/// since the program changed its rights or there is no room.
 ///
 /// # Safety
 /// As for mremap(2).

@@ -1,11 +1,12 @@
-//! What the C library keeps in the heap for itself and hands to the kernel: buffers of streams, of folders and of what it asks.
+//! What the C library keeps in the heap for itself and hands to the kernel: buffers of streams, of folders and of what
+//! it asks.
 //!
-//! Where system calls do not wait for a fault (`system_calls`), those that the C library makes inside itself cannot be wrapped. So
-//! what it allocates for a stream, a folder or a question is kept out of the guarded heap. A stream's buffer would be allocated when it
-//! is first used, by whoever does: it is asked for at once.
+//! Where system calls do not wait for a fault (`system_calls`), those that the C library makes inside itself cannot be
+//! wrapped. So what it allocates for a stream, a folder or a question is kept out of the guarded heap. A stream's
+//! buffer would be allocated when it is first used, by whoever does: it is asked for at once.
 //!
-//! `posix_spawn`, `system` and `popen` run a child on this process' memory with every signal blocked, where a fault would be
-//! the end: everything is open meanwhile, as for a fork.
+//! `posix_spawn`, `system` and `popen` run a child on this process' memory with every signal blocked, where a fault
+//! would be the end: everything is open meanwhile, as for a fork.
 
 #![allow(unsafe_code, reason = "the C interface")]
 

@@ -1,14 +1,14 @@
 //! System calls on locked pages, where they do not wait for a fault.
 //!
 //! **Problem.** Where pages are locked by permissions, the kernel does not raise a signal when it meets a locked one on
-//! behalf of a system call: the call fails with EFAULT (002_55d5eb8104b64c01.txt, 4.4.7). **Idea.** As FlipSphere does, the
-//! functions of the C library that make such calls are wrapped: what they hand to the kernel is opened first. Here it is
-//! also *held*: it stays open until the call is done, however long it waits. **Why this way.** One row for a function says
+//! behalf of a system call: the call fails with EFAULT [Fiala15, 4.4.7]. **Idea.** As FlipSphere does, the functions of
+//! the C library that make such calls are wrapped: what they hand to the kernel is opened first. Here it is also
+//! *held*: it stays open until the call is done, however long it waits. **Why this way.** One row for a function says
 //! which of its arguments the kernel reads or writes; nothing else is known of it.
 //!
 //! What is not in the tables, what the C library calls inside itself, and what a program asks of the kernel by
-//! `syscall(2)` fails where it meets a locked page. What the C library reads and writes for streams and folders is kept out
-//! of the heap instead (`streams`).
+//! `syscall(2)` fails where it meets a locked page. What the C library reads and writes for streams and folders is kept
+//! out of the heap instead (`streams`).
 //!
 //! Where calls wait and devices go unseen, what is handed to a file that bypasses the kernel's cache is held alike.
 
@@ -56,8 +56,8 @@ fn vector(of: *const iovec, count: c_int) -> Piece {
     Piece::Vector(of, usize::try_from(count).unwrap_or(0))
 }
 
-/// How much a device is handed: the size that is in the number of the request (asm-generic/ioctl.h), and of old requests, which have
-/// none there, at least as much as of any.
+/// How much a device is handed: the size that is in the number of the request (asm-generic/ioctl.h), and of old
+/// requests, which have none there, at least as much as of any.
 fn control_bytes(request: c_ulong) -> usize {
     const OLD: usize = 64;
     usize::try_from(request >> 16 & 0x3fff).map_or(OLD, |size| size.max(OLD))
@@ -72,8 +72,8 @@ unsafe fn length_at(place: *const socklen_t) -> usize {
     unsafe { place.as_ref() }.map_or(0, |length| usize::try_from(*length).unwrap_or(0))
 }
 
-/// Whether memory that is handed to a file is to be held: since the call would not wait for a fault; or since a device reads and writes
-/// it without our seeing that (`O_DIRECT`).
+/// Whether memory that is handed to a file is to be held: since the call would not wait for a fault; or since a device
+/// reads and writes it without our seeing that (`O_DIRECT`).
 fn is_held(file: c_int) -> bool {
     // SAFETY: the call takes integers, and one that names no file is refused.
     let is_direct =
@@ -115,8 +115,9 @@ fn without_errno<R>(work: impl FnOnce() -> R) -> R {
     result
 }
 
-/// A table of functions, and when they hold memory: the signature of each, and what the kernel reads and writes for it. Each holds that, calls the C
-/// library's, and returns what that does. A thread may be cancelled in there, which gives back what it holds.
+/// A table of functions, and when they hold memory: the signature of each, and what the kernel reads and writes for it.
+/// Each holds that, calls the C library's, and returns what that does. A thread may be cancelled in there, which gives
+/// back what it holds.
 macro_rules! wrapped {
     ($table:ident if $when:expr; $($name:ident($($argument:ident: $kind:ty),* $(,)?) -> $returned:ty [$($piece:expr),* $(,)?];)*) => {
         /// The functions of a table behind ours.
@@ -164,8 +165,9 @@ pub(crate) fn find_all() {
     MUTEX_TRYLOCK.find();
 }
 
-// Files, and streams where they bypass their buffers. Arguments that C has as variable ones are passed alike; what ends in
-// `_chk` and `_2` is what programs call that are compiled with _FORTIFY_SOURCE, what begins with `__x` what old ones call.
+// Files, and streams where they bypass their buffers. Arguments that C has as variable ones are passed alike; what ends
+// in `_chk` and `_2` is what programs call that are compiled with _FORTIFY_SOURCE, what begins with `__x` what old ones
+// call.
 wrapped! {
     transfers if is_held(file);
     read(file: c_int, to: *mut c_void, length: usize) -> isize [bytes(to, length)];
@@ -334,8 +336,8 @@ unsafe extern "C-unwind" fn sigaltstack(new: *const stack_t, old: *mut stack_t) 
     }
 }
 
-/// As [`sigaltstack`]: a fault on a thread's stack has nowhere to put its frame. Where faults are messages too: the thread's
-/// control block lies there, and what the kernel writes to it when the thread ends does not wait for a fault.
+/// As [`sigaltstack`]: a fault on a thread's stack has nowhere to put its frame. Where faults are messages too: the
+/// thread's control block lies there, and what the kernel writes to it when the thread ends does not wait for a fault.
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn pthread_attr_setstack(
     attributes: *mut libc::pthread_attr_t,
@@ -408,8 +410,8 @@ unsafe extern "C-unwind" fn execvp(path: *const c_char, arguments: Arguments) ->
     }
 }
 
-/// A child that borrows its memory would never give back what it held. So it touches its arguments, and again if one of them was
-/// locked meanwhile.
+/// A child that borrows its memory would never give back what it held. So it touches its arguments, and again if one of
+/// them was locked meanwhile.
 ///
 /// # Safety
 /// As for execve(2); no environment stands for the process' own.

@@ -1,7 +1,8 @@
 //! A program that changes its user.
 //!
-//! What a guard tells goes on the map of bad frames with the rights of who runs the program. A process that gives them up, as servers do before they
-//! listen to strangers, stays under guard, but is not believed any more (`Guarded::user_changed`).
+//! What a guard tells goes on the map of bad frames with the rights of who runs the program. A process that gives them
+//! up, as servers do before they listen to strangers, stays under guard, but is not believed any more
+//! (`Guarded::user_changed`).
 
 #![allow(unsafe_code, reason = "the C interface")]
 

@@ -26,8 +26,9 @@ pub(crate) fn bring_in(block: usize) {
     };
     let windows: Vec<_> = choice.blocks.iter().filter(|_| alone).filter_map(window).collect();
     let _signals = Signals::block_all();
-    // SAFETY: they are of the executable's writable segments, each in one window; there is no other thread, no handler runs, and
-    // neither the loader nor the C library is in the middle of anything while a constructor runs that touches none of it.
+    // SAFETY: they are of the executable's writable segments, each in one window; there is no other thread, no handler
+    // runs, and neither the loader nor the C library is in the middle of anything while a constructor runs that touches
+    // none of it.
     let shown = unsafe { GROUND.show(&windows) };
     GROUND.count_data(shown, all - shown);
 }

@@ -1,11 +1,11 @@
 //! Where in the range the mappings lie that a program makes itself, if those are guarded too.
 //!
-//! **Problem.** A program maps memory, gives parts of it back, maps over others and changes their rights, page by page; the
-//! guard works on blocks. **Idea.** Mappings lie in pieces that are cut from the range as an arena's are. All that is known of
-//! them is which addresses are *free*, and which were *left* to the program as what a guard cannot follow. What becomes free
-//! is given back at once: as whole blocks where no other mapping has a part in them, else as pages that read as zeros. **Why
-//! this way.** With no list of mappings there is nothing that a `munmap` of half of one and a quarter of the next could
-//! disagree with; and what is free is always zeros, which is what a new mapping must be.
+//! **Problem.** A program maps memory, gives parts of it back, maps over others and changes their rights, page by page;
+//! the guard works on blocks. **Idea.** Mappings lie in pieces that are cut from the range as an arena's are. All that
+//! is known of them is which addresses are *free*, and which were *left* to the program as what a guard cannot follow.
+//! What becomes free is given back at once: as whole blocks where no other mapping has a part in them, else as pages
+//! that read as zeros. **Why this way.** With no list of mappings there is nothing that a `munmap` of half of one and a
+//! quarter of the next could disagree with; and what is free is always zeros, which is what a new mapping must be.
 
 use std::ops::Range;
 

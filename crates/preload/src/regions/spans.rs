@@ -1,7 +1,7 @@
 //! Sets of addresses, as spans that do not touch.
 //!
-//! What a program maps, gives back in parts and maps again is a handful of spans, however many pages that is: a tree of them by
-//! their starts is small and answers everything that is asked of it.
+//! What a program maps, gives back in parts and maps again is a handful of spans, however many pages that is: a tree of
+//! them by their starts is small and answers everything that is asked of it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,9 +1,9 @@
 //! Which of the executable's static data can be guarded.
 //!
-//! **Problem.** Programs in Fortran and old C keep all that they compute with in variables without an allocation, and some of what
-//! lies beside these must never be taken away. **Idea.** The loader says where the executable's writable segments are; of those,
-//! whole blocks are guarded in which nothing lies but the program's own data. **Why this way.** What a block of 2 MiB leaves over
-//! at both ends is little where it matters, and smaller blocks leave less.
+//! **Problem.** Programs in Fortran and old C keep all that they compute with in variables without an allocation, and
+//! some of what lies beside these must never be taken away. **Idea.** The loader says where the executable's writable
+//! segments are; of those, whole blocks are guarded in which nothing lies but the program's own data. **Why this way.**
+//! What a block of 2 MiB leaves over at both ends is little where it matters, and smaller blocks leave less.
 //!
 //! Left out are pages with
 //! - what is read-only once the program runs (`PT_GNU_RELRO`), which has other rights;
@@ -11,7 +11,8 @@
 //! - variables of libraries that the linker put into the executable (copy relocations), such as `environ`, which
 //!   libraries use in every thread, those of the guard included.
 //!
-//! Libraries' own data is not guarded: the C library's, the loader's and this library's must not be, and those of others are small.
+//! Libraries' own data is not guarded: the C library's, the loader's and this library's must not be, and those of
+//! others are small.
 
 #![cfg_attr(not(test), allow(unsafe_code, reason = "reads what the loader knows of the executable"))]
 

@@ -1,8 +1,9 @@
-//! What touched a page: the thread, and where in the program's code it was. And what the page is: where it was allocated.
+//! What touched a page: the thread, and where in the program's code it was. And what the page is: where it was
+//! allocated.
 //!
-//! A thread that waits at a page stands still, so the kernel tells where (`/proc/PID/task/TID/syscall`, proc(5)); the file that is mapped there
-//! and the offset in it are what `addr2line -e FILE OFFSET` wants. Names are not looked up here: the loader's list is behind a lock that the thread
-//! may hold.
+//! A thread that waits at a page stands still, so the kernel tells where (`/proc/PID/task/TID/syscall`, proc(5)); the
+//! file that is mapped there and the offset in it are what `addr2line -e FILE OFFSET` wants. Names are not looked up
+//! here: the loader's list is behind a lock that the thread may hold.
 
 use std::fs;
 

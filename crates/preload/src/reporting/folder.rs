@@ -1,7 +1,8 @@
 //! The folder of `rampart run`, in which guards write: as far as it is ours.
 //!
-//! What is written there goes on the map of bad frames, so it is our user's alone, and no other name leads out of it: a folder that is another
-//! user's is none. A process that has given up the rights it was started with has none either; what its guard finds, it says.
+//! What is written there goes on the map of bad frames, so it is our user's alone, and no other name leads out of it: a
+//! folder that is another user's is none. A process that has given up the rights it was started with has none either;
+//! what its guard finds, it says.
 
 use std::env;
 use std::fs;
@@ -33,7 +34,8 @@ pub fn folder() -> Option<PathBuf> {
     named().filter(|folder| is_ours(folder))
 }
 
-/// Whether the environment names a folder of another user, so that this process is not of the user who runs the program.
+/// Whether the environment names a folder of another user, so that this process is not of the user who runs the
+/// program.
 pub fn is_of_another() -> bool {
     named().is_some_and(|folder| fs::symlink_metadata(&folder).is_ok() && !is_ours(&folder))
 }
@@ -47,8 +49,8 @@ fn is_ours(folder: &Path) -> bool {
     fs::symlink_metadata(folder).is_ok_and(ours)
 }
 
-/// A file of this process, for reading and writing: a new one, or that of the program that this process executed before. Nothing that
-/// somebody else put there is opened.
+/// A file of this process, for reading and writing: a new one, or that of the program that this process executed
+/// before. Nothing that somebody else put there is opened.
 pub fn created(path: &Path, flags: OFlags) -> Option<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | flags;
     match open(path, OFlags::CREATE | OFlags::EXCL | flags, OURS) {
@@ -62,8 +64,8 @@ pub fn created(path: &Path, flags: OFlags) -> Option<OwnedFd> {
     }
 }
 
-/// The same, locked for as long as this process has it open: `rampart run` takes the files of processes that have ended, and this process
-/// may have the number of one of them.
+/// The same, locked for as long as this process has it open: `rampart run` takes the files of processes that have
+/// ended, and this process may have the number of one of them.
 pub fn locked(path: &Path, flags: OFlags) -> Option<OwnedFd> {
     for _ in 0..TRIES {
         let file = created(path, flags)?;
@@ -87,7 +89,8 @@ fn is_our_file(file: &OwnedFd) -> bool {
     fstat(file).is_ok_and(is_ours)
 }
 
-/// Says it unless another process of the same run has said something of this name: what one may not, the others may not either.
+/// Says it unless another process of the same run has said something of this name: what one may not, the others may not
+/// either.
 pub fn say_once(name: &str, text: &str) {
     let was_told = env::var_os(VARIABLE).is_some_and(|folder| folder.is_empty());
     if !was_told && folder().is_none_or(|folder| is_first(&folder.join(name), text)) {

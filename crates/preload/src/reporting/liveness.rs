@@ -1,9 +1,10 @@
 //! Who started the program, as a guard of it sees that: there, or gone.
 //!
-//! **Problem.** What a guard tells is of use only if somebody reads it and keeps it; that somebody may be killed, and a guard may not wait
-//! for an answer to know. **Idea.** A file that is locked while it lives ([`rampart_guard::server`]) is looked at ten times a second. **Why this
-//! way.** It is one system call on a file that the guard's threads hold anyway; the kernel ends the lock, however the
-//! owner of it ended; and processes that were forked or executed find the same file by its name.
+//! **Problem.** What a guard tells is of use only if somebody reads it and keeps it; that somebody may be killed, and a
+//! guard may not wait for an answer to know. **Idea.** A file that is locked while it lives ([`rampart_guard::server`])
+//! is looked at ten times a second. **Why this way.** It is one system call on a file that the guard's threads hold
+//! anyway; the kernel ends the lock, however the owner of it ended; and processes that were forked or executed find the
+//! same file by its name.
 
 use std::env;
 use std::fs::File;

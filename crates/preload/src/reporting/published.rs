@@ -1,7 +1,7 @@
 //! What others see of this guard: counts in a file that is mapped, and what happened as lines of JSON beside it.
 //!
-//! Both are in the folder that `RAMPART_GUARD_STATE` names, called by the process' number, and readable after the process was
-//! killed. Without that folder nobody looks.
+//! Both are in the folder that `RAMPART_GUARD_STATE` names, called by the process' number, and readable after the
+//! process was killed. Without that folder nobody looks.
 
 #![allow(unsafe_code, reason = "maps a file")]
 
@@ -39,8 +39,8 @@ pub struct Shared {
     events: Option<OwnedFd>,
     /// What was unlocked and is not written down yet; none where nobody wants to know.
     pub accesses: Option<Buffer>,
-    /// Where all this is. Threads of the guard may not ask the environment: programs such as bash bring a `getenv` of their own, which looks
-    /// into the heap.
+    /// Where all this is. Threads of the guard may not ask the environment: programs such as bash bring a `getenv` of
+    /// their own, which looks into the heap.
     folder: Option<PathBuf>,
     /// Who made all this.
     user: Uid,
@@ -116,7 +116,8 @@ impl Shared {
         self.tell(&format!("{{\"event\":\"{event}\",\"at\":{},\"frame\":{}}}\n", now(), frame.number()));
     }
 
-    /// The program does not go on: it wanted a page that is beyond correction. `held`: as soon as somebody saved what can be saved.
+    /// The program does not go on: it wanted a page that is beyond correction. `held`: as soon as somebody saved what
+    /// can be saved.
     pub fn stops(&self, held: bool, wanted: Option<&Wanted>) {
         let event = if held { "held" } else { "stopped" };
         let mut line = format!("{{\"event\":\"{event}\",\"at\":{}", now());
@@ -156,8 +157,8 @@ impl Shared {
         self.events.is_some() && !self.alone.load(Ordering::Relaxed)
     }
 
-    /// Whether those whom [`Shared::stops`] told that the program is held have done what they wanted, or are gone: until then they keep a
-    /// file locked.
+    /// Whether those whom [`Shared::stops`] told that the program is held have done what they wanted, or are gone:
+    /// until then they keep a file locked.
     pub fn has_answer(&self) -> bool {
         self.checkpoint.as_ref().is_none_or(|file| file.try_lock_shared().is_ok())
     }
@@ -170,7 +171,8 @@ impl Shared {
         known && [real, effective, saved].iter().all(|&user| user != self.user.as_raw())
     }
 
-    /// In a thread of the guard: nothing more is told to those who keep what is told, even by somebody who gets hold of the file.
+    /// In a thread of the guard: nothing more is told to those who keep what is told, even by somebody who gets hold of
+    /// the file.
     pub fn tell_no_more(&self) -> rustix::io::Result<()> {
         self.nobody_reads();
         let Some(events) = &self.events else { return Ok(()) };
@@ -215,7 +217,8 @@ fn mapped(path: &Path) -> Option<&'static Counts> {
     // SAFETY: a new mapping where the kernel chooses, of a file that is long enough.
     let memory =
         unsafe { mmap(ptr::null_mut(), Counts::BYTES, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0) };
-    // SAFETY: it is of the right size, aligned to a page and never unmapped; counters are atomic, and any bytes are good ones.
+    // SAFETY: it is of the right size, aligned to a page and never unmapped; counters are atomic, and any bytes are
+    // good ones.
     memory.ok().map(|memory| unsafe { &*memory.cast::<Counts>() })
 }
 

@@ -16,7 +16,8 @@ use rustix::io::pwrite;
 
 use super::folder::{self, created};
 
-/// Unlockings that are noted until the keeper writes them down, at most: at the rate of the fastest faults, some tens of milliseconds.
+/// Unlockings that are noted until the keeper writes them down, at most: at the rate of the fastest faults, some tens
+/// of milliseconds.
 pub const ACCESSES_AT_ONCE: usize = 1 << 14;
 
 /// Unlockings that are written down for a process, at most: 64 MiB.
@@ -98,8 +99,8 @@ impl Journal {
         Some(journal)
     }
 
-    /// The records first and their number after: what is counted is there, whenever the process ends. Where there is no room, they
-    /// count as lost: a full disk is no reason to stop the program.
+    /// The records first and their number after: what is counted is there, whenever the process ends. Where there is no
+    /// room, they count as lost: a full disk is no reason to stop the program.
     fn append<const N: usize>(&mut self, records: &[[u64; N]], lost: u64) {
         let header = &mut self.header;
         header.lost += lost;

@@ -146,13 +146,14 @@ impl Live {
     }
 }
 
-/// Where the process may have so many addresses and no more, the guard takes its own before the program has the last: for the codes of a
-/// range, a thirty-second of it, and for what it works with.
+/// Where the process may have so many addresses and no more, the guard takes its own before the program has the last:
+/// for the codes of a range, a thirty-second of it, and for what it works with.
 fn keep_room(range: Bytes) {
     if let Some(limit) = getrlimit(Resource::As).current {
         let room = usize::try_from((range.get() + limit) / 32).unwrap_or(0).min(64 << 20);
         let mut kept = Vec::<u8>::new();
-        // What was allocated once stays in the guard's arena. Without it the guard may be out of memory before the program is.
+        // What was allocated once stays in the guard's arena. Without it the guard may be out of memory before the
+        // program is.
         let _ = kept.try_reserve_exact(room);
         std::hint::black_box(kept.as_ptr());
     }

@@ -27,8 +27,8 @@ pub(super) fn failed(thread: &str, why: &(dyn Any + Send)) -> ! {
 }
 
 impl Live {
-    /// The end of a program that wanted a page beyond correction and is to be saved first: all that is good is opened, and nothing is locked,
-    /// until that is done.
+    /// The end of a program that wanted a page beyond correction and is to be saved first: all that is good is opened,
+    /// and nothing is locked, until that is done.
     pub(super) fn wait_for_checkpoint(&self) -> ! {
         self.guard.open_all(self.clock.now());
         self.shared.stops(true, self.wanted.lock().expect("no panic").as_ref());
@@ -44,8 +44,8 @@ impl Live {
         self.recorder().write(|| sample, self.shared.accesses.as_ref());
     }
 
-    /// The program must not see a page that a thread of it wants: ends the process, at once or by the keeper as soon as what can be saved was.
-    /// In the latter case other pages are served meanwhile.
+    /// The program must not see a page that a thread of it wants: ends the process, at once or by the keeper as soon as
+    /// what can be saved was. In the latter case other pages are served meanwhile.
     pub(super) fn stop(&self, wanted: Option<Wanted>) {
         let is_first = {
             let mut first = self.wanted.lock().expect("no panic");

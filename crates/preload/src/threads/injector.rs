@@ -1,7 +1,7 @@
 //! Memory that is made to err: at a rate, from a seed, bits of locked pages flip, or the hardware gives such pages up.
 //!
-//! `RAMPART_GUARD_INJECT=flip,every=1000,seed=3`, in microseconds, has a bit flip each millisecond; `poison` instead of `flip` has a page
-//! given up.
+//! `RAMPART_GUARD_INJECT=flip,every=1000,seed=3`, in microseconds, has a bit flip each millisecond; `poison` instead of
+//! `flip` has a page given up.
 
 use std::env;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! The maintenance thread: what is done beside the answers to faults.
 //!
-//! It locks what is due and makes its codes, does what the program's threads ask ([`super::requests`]), tests suspect frames again, and
-//! looks after who started the program and whether the program has ended.
+//! It locks what is due and makes its codes, does what the program's threads ask ([`super::requests`]), tests suspect
+//! frames again, and looks after who started the program and whether the program has ended.
 
 use std::sync::atomic::Ordering;
 use std::thread;

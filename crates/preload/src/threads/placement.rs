@@ -1,9 +1,10 @@
 //! Where the guard's threads run: the handler beside the thread that waits for it, the keeper elsewhere.
 //!
-//! **Problem.** A fault is served while its thread waits, and a handler that sleeps on another CPU has to be woken there, and the
-//! program back here: two interrupts between CPUs for a service of some microseconds. **Idea.** The handler follows the thread that
-//! faults to its CPU, which is idle just then. **Why this way.** The kernel spreads threads that wake each other, since it cannot
-//! know that they never run at once. A look at where a thread runs costs as much as a fault, so it is only taken now and then.
+//! **Problem.** A fault is served while its thread waits, and a handler that sleeps on another CPU has to be woken
+//! there, and the program back here: two interrupts between CPUs for a service of some microseconds. **Idea.** The
+//! handler follows the thread that faults to its CPU, which is idle just then. **Why this way.** The kernel spreads
+//! threads that wake each other, since it cannot know that they never run at once. A look at where a thread runs costs
+//! as much as a fault, so it is only taken now and then.
 
 use std::fs;
 use std::sync::OnceLock;

@@ -89,8 +89,8 @@ impl Live {
         self.desk.ask(request, || self.unpark_keeper());
     }
 
-    /// In a thread of the guard that reads what is locked, and holds no lock but that of a block: the page there was given up by the
-    /// hardware.
+    /// In a thread of the guard that reads what is locked, and holds no lock but that of a block: the page there was
+    /// given up by the hardware.
     pub fn lost(&self, address: usize) -> bool {
         let Some((page, frame)) = self.guard.engine().replace_lost(address) else { return false };
         self.shared.lost_page(page, frame);
@@ -216,8 +216,8 @@ impl Live {
         self.ask(Request::Leave(span));
     }
 
-    /// The program has changed its user. What is told by a process without the rights that it began with is not to be believed: whoever leads
-    /// it astray has no others.
+    /// The program has changed its user. What is told by a process without the rights that it began with is not to be
+    /// believed: whoever leads it astray has no others.
     pub fn user_changed(&self) {
         if self.shared.is_read() && self.shared.gave_up_rights() {
             self.ask(Request::TellNoMore);

@@ -1,7 +1,7 @@
 //! The third thread of the guard, which nobody waits for: it tests frames.
 //!
-//! Memory for the stock is tested as soon as it is short, since the program is about to want it. Pages are renewed at leisure:
-//! after each block the thread rests for as long as leaves the program nine tenths of the memory's bandwidth.
+//! Memory for the stock is tested as soon as it is short, since the program is about to want it. Pages are renewed at
+//! leisure: after each block the thread rests for as long as leaves the program nine tenths of the memory's bandwidth.
 
 use std::sync::atomic::Ordering;
 use std::thread;

@@ -1,10 +1,11 @@
 //! Threads that the C library does not count.
 //!
-//! **Problem.** A process whose `main` has called `pthread_exit`, or that was forked by a thread other than the first, ends with its last thread: glibc
-//! counts threads, and the last one calls `exit` (pthread_exit(3)). The guard's threads never end, so such a process would
-//! not either. **Idea.** They are taken out of that count, `__nptl_nthreads`, which glibc exports for debuggers. **Why this
-//! way.** The last thread of the program then does what it does without a guard, as itself: its files are open, and
-//! its handlers of `atexit` run where they should. A C library that does not export the count is left as it is.
+//! **Problem.** A process whose `main` has called `pthread_exit`, or that was forked by a thread other than the first,
+//! ends with its last thread: glibc counts threads, and the last one calls `exit` (pthread_exit(3)). The guard's
+//! threads never end, so such a process would not either. **Idea.** They are taken out of that count,
+//! `__nptl_nthreads`, which glibc exports for debuggers. **Why this way.** The last thread of the program then does
+//! what it does without a guard, as itself: its files are open, and its handlers of `atexit` run where they should. A C
+//! library that does not export the count is left as it is.
 
 #![allow(unsafe_code, reason = "a variable of the C library")]
 

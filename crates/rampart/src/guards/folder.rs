@@ -1,8 +1,9 @@
 //! The folder in which the guards of a program write, and who may.
 //!
-//! **Problem.** What stands there goes on the map of bad frames, which is root's: nobody else may write it, make us read something else, or
-//! hold a lock of ours. **Idea.** The folder is our user's alone, whatever the umask says, and only what that user made there is read: ordinary
-//! files with one name, no links. **Why this way.** The kernel keeps it so, and whoever has our rights needs no folder of ours.
+//! **Problem.** What stands there goes on the map of bad frames, which is root's: nobody else may write it, make us
+//! read something else, or hold a lock of ours. **Idea.** The folder is our user's alone, whatever the umask says, and
+//! only what that user made there is read: ordinary files with one name, no links. **Why this way.** The kernel keeps
+//! it so, and whoever has our rights needs no folder of ours.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read as _};
@@ -53,7 +54,8 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Whether a process has given up our user's rights, and cannot take them back. One that has ended had them: it could open its files.
+/// Whether a process has given up our user's rights, and cannot take them back. One that has ended had them: it could
+/// open its files.
 pub fn gave_up_rights(process: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{process}/status"));
     own_user().is_ok_and(|own| status.is_ok_and(|status| lacks_user(&status, own)))

@@ -13,9 +13,9 @@ use super::folder;
 /// Something that a guard told, a line of JSON.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// What happened: `corrected`, `transient`, `codes_wrong`, `uncorrectable`, `lost`, `held`, `stopped`; `given_up`: the hardware
-    /// reported the page lost; `failed`, or `failed_emulated`: a frame failed its test; `erring`: it passed, but is no better;
-    /// `suspect`, `cleared`: it is tested until it is trusted; `guard_failed`.
+    /// What happened: `corrected`, `transient`, `codes_wrong`, `uncorrectable`, `lost`, `held`, `stopped`; `given_up`:
+    /// the hardware reported the page lost; `failed`, or `failed_emulated`: a frame failed its test; `erring`: it
+    /// passed, but is no better; `suspect`, `cleared`: it is tested until it is trusted; `guard_failed`.
     pub event: String,
     /// When, in microseconds since 1970.
     pub at: Option<u64>,
@@ -63,7 +63,8 @@ pub struct Left {
     pub unguarded: Option<String>,
     /// The part of the heap that was locked, on time average and over all processes.
     pub locked_share: Option<f64>,
-    /// What the guards cost, as a part of the time that the program would have taken without; an estimate (docs/run.md).
+    /// What the guards cost, as a part of the time that the program would have taken without; an estimate
+    /// (docs/run.md).
     pub overhead: Option<f64>,
     /// Their counts, added up; those of most pages too.
     pub counts: Snapshot,

@@ -1,8 +1,9 @@
-//! What a program unlocked when: its heap over time (002_55d5eb8104b64c01.txt, figure 4.6), and four moments of it (figures 4.1, 4.2).
+//! What a program unlocked when: its heap over time [Fiala15, fig. 4.6], and four moments of it [Fiala15, fig. 4.1 and
+//! 4.2].
 //!
-//! **Problem.** There are millions of unlockings, and a picture has thousands of points. **Idea.** They are counted in cells of a grid,
-//! and a cell is drawn the stronger, the more there are, by steps of ten. **Why this way.** A page of a fixed size, in which neither a
-//! single unlocking nor a pattern is lost.
+//! **Problem.** There are millions of unlockings, and a picture has thousands of points. **Idea.** They are counted in
+//! cells of a grid, and a cell is drawn the stronger, the more there are, by steps of ten. **Why this way.** A page of
+//! a fixed size, in which neither a single unlocking nor a pattern is lost.
 
 use std::fmt::Write as _;
 

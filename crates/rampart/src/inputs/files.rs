@@ -1,7 +1,8 @@
 //! Files that a user names, read without being surprised by what they are.
 //!
-//! **Problem.** A device never ends, a FIFO never begins, and a file of a terabyte takes no room on the disk. **Idea.** Only a regular
-//! file is read, no more of it than is allowed, and what it would need is compared with free memory first.
+//! **Problem.** A device never ends, a FIFO never begins, and a file of a terabyte takes no room on the disk. **Idea.**
+//! Only a regular file is read, no more of it than is allowed, and what it would need is compared with free memory
+//! first.
 
 use std::fs::{self, File};
 use std::io::Read as _;

@@ -1,9 +1,10 @@
 //! A file that a command writes at its end.
 //!
-//! **Problem.** Whether the file can be written shows only at the end, when the run that it is about is over; and root that writes to a
-//! folder of everybody's may be led by a symbolic link to a file of its own. **Idea.** The file is made at the start, under another name
-//! beside its own, and takes its name when it is complete. **Why this way.** A rename follows no link, a reader sees the old content or
-//! the new one, and a folder that cannot be written to is refused before anything runs.
+//! **Problem.** Whether the file can be written shows only at the end, when the run that it is about is over; and root
+//! that writes to a folder of everybody's may be led by a symbolic link to a file of its own. **Idea.** The file is
+//! made at the start, under another name beside its own, and takes its name when it is complete. **Why this way.** A
+//! rename follows no link, a reader sees the old content or the new one, and a folder that cannot be written to is
+//! refused before anything runs.
 
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write as _};
@@ -98,8 +99,8 @@ fn beside(path: &Path) -> io::Result<NamedTempFile> {
     tempfile::Builder::new().prefix(".rampart-").permissions(Permissions::from_mode(0o666)).tempfile_in(folder)
 }
 
-/// Whether what was found could be a trap: in a folder where everybody may put files it belongs neither to us nor to the folder's owner.
-/// The kernel holds the same of links (proc(5), `protected_symlinks`).
+/// Whether what was found could be a trap: in a folder where everybody may put files it belongs neither to us nor to
+/// the folder's owner. The kernel holds the same of links (proc(5), `protected_symlinks`).
 fn is_of_somebody_else(path: &Path, found: &Metadata) -> io::Result<bool> {
     const WRITABLE_FOR_ALL: u32 = 0o002;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -134,7 +134,8 @@ impl Steps {
     }
 }
 
-/// How long what is left takes if it goes on as it did, in whole seconds; nothing is known before the first step is done.
+/// How long what is left takes if it goes on as it did, in whole seconds; nothing is known before the first step is
+/// done.
 fn left(elapsed: Duration, done: usize, all: usize) -> Option<Duration> {
     let nanos = elapsed.as_nanos().checked_mul(all.checked_sub(done)? as u128)?.checked_div(done as u128)?;
     u64::try_from(nanos / 1_000_000_000).ok().map(Duration::from_secs)

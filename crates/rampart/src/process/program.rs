@@ -37,7 +37,8 @@ impl Program {
         Ok(Self { process: Process::find(child.id())?, child, signals })
     }
 
-    /// Waits for its end, and calls `look` after each pause. Where that takes long, pauses are longer: it takes a twentieth of a CPU at most.
+    /// Waits for its end, and calls `look` after each pause. Where that takes long, pauses are longer: it takes a
+    /// twentieth of a CPU at most.
     ///
     /// A signal ends a pause, or is passed on after one if it came in the moment before.
     pub fn wait(mut self, pause: Duration, mut look: impl FnMut()) -> Result<ExitStatus, Error> {

@@ -35,8 +35,8 @@ pub struct Relayed(SignalsInfo<WithOrigin>);
 const RELAYED: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
 
 impl Relayed {
-    /// From now on these signals no longer end this process. One that is ignored stays so: a program inherits that (`nohup`), and would
-    /// not inherit a handler.
+    /// From now on these signals no longer end this process. One that is ignored stays so: a program inherits that
+    /// (`nohup`), and would not inherit a handler.
     pub fn catch() -> Result<Self, Error> {
         let ignored = ignored_here();
         let caught = RELAYED.iter().filter(|&&signal| ignored >> (signal - 1) & 1 == 0);
@@ -50,8 +50,8 @@ impl Relayed {
     }
 }
 
-/// Whether whoever started this process made it ignore SIGCHLD. Linux throws away how the children of such a process end (wait(2)), so it is
-/// caught from now on; a program that we start is to ignore it by itself.
+/// Whether whoever started this process made it ignore SIGCHLD. Linux throws away how the children of such a process
+/// end (wait(2)), so it is caught from now on; a program that we start is to ignore it by itself.
 pub fn heed_children() -> Result<bool, Error> {
     let was_ignored = ignored_here() >> (SIGCHLD - 1) & 1 == 1;
     if was_ignored {

@@ -1,8 +1,8 @@
 //! What errors cost a program.
 //!
-//! **Problem.** One run of random errors says little; many take long. **Idea.** The program is run once undisturbed, then with errors
-//! of many seeds, each a run of its own, on as many threads as there are. **Why this way.** A run depends on its seed alone, so the
-//! result is the same on any number of threads.
+//! **Problem.** One run of random errors says little; many take long. **Idea.** The program is run once undisturbed,
+//! then with errors of many seeds, each a run of its own, on as many threads as there are. **Why this way.** A run
+//! depends on its seed alone, so the result is the same on any number of threads.
 
 use crate::error::Error;
 use crate::model::detour::{CorrectedErrors, NodeArrivals, Nodes, Undisturbed};
@@ -23,7 +23,8 @@ pub struct Slowdown {
 }
 
 impl Slowdown {
-    /// How many times as long the program takes with errors, on average; 1 is no slowdown, and what a program without any length has.
+    /// How many times as long the program takes with errors, on average; 1 is no slowdown, and what a program without
+    /// any length has.
     #[must_use]
     pub fn mean(&self) -> f64 {
         let ratios = self.ratios();
@@ -131,7 +132,7 @@ mod tests {
         assert!(alone.disturbed.windows(2).any(|pair| pair[0] != pair[1]), "seeds differ");
     }
 
-    /// 004_c4a115d9f0ebac82.txt, IV-B, on one node of a stencil: corrected by hardware it costs nothing; logged by software less
+    /// [Ferreira21, IV-B], on one node of a stencil: corrected by hardware it costs nothing; logged by software less
     /// than a tenth, at 10 ms between errors; by firmware about a seventh, at 1 s, hundreds of percent at 200 ms.
     #[test]
     fn errors_on_one_node_cost_what_the_paper_says_by_who_logs_them() {

@@ -1,6 +1,7 @@
 //! Numbers in as few bytes as they need: LEB128.
 //!
-//! Seven bits a byte, lowest first, the top bit set on all but the last byte. Rampart's files of schedules and traces are rows of these.
+//! Seven bits a byte, lowest first, the top bit set on all but the last byte. Rampart's files of schedules and traces
+//! are rows of these.
 
 /// Appends a number.
 pub(crate) fn put(out: &mut Vec<u8>, mut number: u64) {

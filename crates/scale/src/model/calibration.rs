@@ -1,14 +1,14 @@
 //! LogGOPS parameters of a real network, from times that were measured on it.
 //!
-//! **Problem.** A simulation on the ranks of a real run is to take as long as the run, so the network has to be that one. **Idea.** Two ranks
-//! measure half of a round trip, the CPU's time of a send, and the time from one message to the next, for some sizes, round after
-//! round (`mpi/calibrate/calibrate.c`); each round gives each parameter once. **Why this way.** The spread over rounds is the interval,
-//! and no clock is compared with another's (Hoefler, Lichei, Rehm, *Low-Overhead LogGP Parameter Assessment for Modern Interconnection
-//! Networks*, IPDPS 2007).
+//! **Problem.** A simulation on the ranks of a real run is to take as long as the run, so the network has to be that
+//! one. **Idea.** Two ranks measure half of a round trip, the CPU's time of a send, and the time from one message to
+//! the next, for some sizes, round after round (`mpi/calibrate/calibrate.c`); each round gives each parameter once.
+//! **Why this way.** The spread over rounds is the interval, and no clock is compared with another's (Hoefler, Lichei,
+//! Rehm, *Low-Overhead LogGP Parameter Assessment for Modern Interconnection Networks*, IPDPS 2007).
 //!
-//! Of one round: *o* is a send of one byte; *L* is half of its round trip without the two *o*; *g* is what is between two of them; *G* is
-//! how half of a round trip grows with size; *O* is how a send grows with size, up to *S*, where a send waits for nobody. *G* and *O* are
-//! the slopes of least squares through the byte.
+//! Of one round: *o* is a send of one byte; *L* is half of its round trip without the two *o*; *g* is what is between
+//! two of them; *G* is how half of a round trip grows with size; *O* is how a send grows with size, up to *S*, where a
+//! send waits for nobody. *G* and *O* are the slopes of least squares through the byte.
 
 use rampart_memory::Bytes;
 

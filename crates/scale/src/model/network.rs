@@ -1,9 +1,10 @@
 //! The LogGOPS model of a network.
 //!
 //! **Problem.** What does a message cost, whom, and when does it arrive? **Idea.** Seven parameters (Hoefler et al.,
-//! LogGOPSim, HPDC 2010, after LogP): latency *L*, CPU overhead *o*, gap between messages *g*, gap per byte *G*, overhead per byte
-//! *O*, processes *P*, and the size *S* above which sender and receiver meet first (rendezvous). **Why this way.** It is the
-//! model of the paper's simulator (004_c4a115d9f0ebac82.txt, III-C), and what it leaves out (routes, contention) is said so.
+//! LogGOPSim, HPDC 2010, after LogP): latency *L*, CPU overhead *o*, gap between messages *g*, gap per byte *G*,
+//! overhead per byte *O*, processes *P*, and the size *S* above which sender and receiver meet first (rendezvous).
+//! **Why this way.** It is the model of LogGOPSim [Ferreira21, III-C], and what it leaves out (routes, contention) is
+//! said so.
 
 use rampart_memory::Bytes;
 
@@ -32,7 +33,8 @@ pub struct LogGops {
 }
 
 impl LogGops {
-    /// What LogGOPSim assumes when it is told nothing (its `simulator.ggo`): L 2.5 µs, o 1.5 µs, g 1 µs, G 6 ns, O 0, S 65,535 B.
+    /// What LogGOPSim assumes when it is told nothing (its `simulator.ggo`): L 2.5 µs, o 1.5 µs, g 1 µs, G 6 ns, O 0, S
+    /// 65,535 B.
     #[must_use]
     pub const fn loggopsim() -> Self {
         Self {
@@ -45,12 +47,12 @@ impl LogGops {
         }
     }
 
-    /// A Cray XC40 (Aries), on which the paper's programs were traced; the paper does not print its parameters
-    /// (004_c4a115d9f0ebac82.txt, III-D).
+    /// A Cray XC40 (Aries), on which the programs were traced; its parameters are not printed
+    /// [Ferreira21, III-D].
     ///
-    /// A message takes 1.3 µs from program to program and a node injects 10 GB/s (Alverson, Froese, Kaplan and Roweth, *Cray XC Series
-    /// Network*, WP-Aries01-1112, 2012); up to 8 KiB are eager (`MPICH_GNI_MAX_EAGER_MSG_SIZE`). How the 1.3 µs part into L and o,
-    /// and g, are assumed.
+    /// A message takes 1.3 µs from program to program and a node injects 10 GB/s (Alverson, Froese, Kaplan and Roweth,
+    /// *Cray XC Series Network*, WP-Aries01-1112, 2012); up to 8 KiB are eager (`MPICH_GNI_MAX_EAGER_MSG_SIZE`). How
+    /// the 1.3 µs part into L and o, and g, are assumed.
     #[must_use]
     pub const fn cray_xc40() -> Self {
         Self {
@@ -65,8 +67,9 @@ impl LogGops {
 
     /// A network of today's exascale systems (HPE Slingshot 11).
     ///
-    /// A message takes about 2 µs from program to program (De Sensi et al., *An In-Depth Analysis of the Slingshot Interconnect*, SC 2020),
-    /// a port carries 200 Gb/s; up to 16 KiB are eager (`FI_CXI_RDZV_THRESHOLD`). How the 2 µs part into L and o, and g, are assumed.
+    /// A message takes about 2 µs from program to program (De Sensi et al., *An In-Depth Analysis of the Slingshot
+    /// Interconnect*, SC 2020), a port carries 200 Gb/s; up to 16 KiB are eager (`FI_CXI_RDZV_THRESHOLD`). How the 2 µs
+    /// part into L and o, and g, are assumed.
     #[must_use]
     pub const fn slingshot() -> Self {
         Self {

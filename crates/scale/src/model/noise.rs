@@ -1,9 +1,11 @@
-//! What a machine takes from programs by itself: detours that were recorded, what they come to, and the file that keeps them.
+//! What a machine takes from programs by itself: detours that were recorded, what they come to, and the file that keeps
+//! them.
 //!
-//! **Problem.** What errors cost is told from what they add to the noise that is there anyway (004_c4a115d9f0ebac82.txt, III-B, figure 2),
-//! and noise that was measured should be something to compute with. **Idea.** A record is each detour's start and length, CPU by
-//! CPU, with how long each CPU was watched. **Why this way.** So rates and shares follow from the record alone, and a program can be
-//! simulated on nodes that lose their time as this one did: as often, and each time as long as one of those that were seen.
+//! **Problem.** What errors cost is told from what they add to the noise that is there anyway [Ferreira21, III-B, fig.
+//! 2], and noise that was measured should be something to compute with. **Idea.** A record is each detour's start and
+//! length, CPU by CPU, with how long each CPU was watched. **Why this way.** So rates and shares follow from the record
+//! alone, and a program can be simulated on nodes that lose their time as this one did: as often, and each time as long
+//! as one of those that were seen.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -82,8 +84,8 @@ impl DetourSummary {
     }
 }
 
-/// What each of these moments brought: the longest detour that began on any CPU within so long of it. An error may take the time of one
-/// CPU, or of all at once.
+/// What each of these moments brought: the longest detour that began on any CPU within so long of it. An error may take
+/// the time of one CPU, or of all at once.
 #[must_use]
 pub fn brought(cpus: &[OfCpu], moments: &[Time], within: Time) -> Vec<Time> {
     let longest = |&moment: &Time| {
@@ -98,7 +100,8 @@ pub fn brought(cpus: &[OfCpu], moments: &[Time], within: Time) -> Vec<Time> {
 }
 
 impl Noise {
-    /// As errors of a node with one CPU like these: the mean time from one detour to the next, and lengths to draw from.
+    /// As errors of a node with one CPU like these: the mean time from one detour to the next, and lengths to draw
+    /// from.
     ///
     /// # Errors
     /// If nothing was recorded, or so little in so long a time that it cannot be simulated.
@@ -267,7 +270,8 @@ mod tests {
         let lengths = vec![Time::from_nanos(200), Time::from_nanos(400)];
         assert_eq!(noise.as_errors(), Ok((Time::from_nanos(1_000_000), ErrorCost::Recorded(lengths))));
         assert_eq!(Noise::default().as_errors(), Err(Error::NoDetours));
-        // Two CPUs watched for 200 days each, and one detour: 400 days are beyond the end of time. Nor is a rate known if nothing was watched.
+        // Two CPUs watched for 200 days each, and one detour: 400 days are beyond the end of time. Nor is a rate known
+        // if nothing was watched.
         for (days, seconds) in [(200, 34_560_000.0), (0, f64::INFINITY)] {
             let watched = days * 86_400_000_000_000;
             let cpus = vec![of_cpu(0, watched, vec![detour(1, 200)]), of_cpu(1, watched, Vec::new())];

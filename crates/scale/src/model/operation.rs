@@ -49,7 +49,8 @@ pub enum Action {
     },
 }
 
-/// Sends first, then receives, then computing: operations that become free at once start in this order, as in LogGOPSim.
+/// Sends first, then receives, then computing: operations that become free at once start in this order, as in
+/// LogGOPSim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum OperationKind {
     Send,
@@ -60,8 +61,8 @@ pub(crate) enum OperationKind {
 /// The rank or tag that matches all.
 pub(crate) const ANY: u32 = u32::MAX;
 
-/// The tag of collectives, which no wildcard matches: in MPI their messages are of another context. Messages of one rank to another
-/// are never out of order, so one tag is enough.
+/// The tag of collectives, which no wildcard matches: in MPI their messages are of another context. Messages of one
+/// rank to another are never out of order, so one tag is enough.
 pub(crate) const COLLECTIVES: Tag = Tag(u32::MAX - 1);
 
 /// One operation, in 24 bytes: millions of them are on their way at once.

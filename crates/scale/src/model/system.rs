@@ -1,7 +1,7 @@
-//! The systems of table II, and what a corrected error costs by how it is reported.
+//! The systems of [Ferreira21, tab. II], and what a corrected error costs by how it is reported.
 //!
-//! Source: 004_c4a115d9f0ebac82.txt, table II and figure 4. Mean times are as printed; they do not follow from the table's own
-//! rates to the last percent (11,480 errors a year are 2,749 s apart and not 3,024 s), and the paper computes with them.
+//! Source: [Ferreira21, tab. II and fig. 4]. Mean times are as printed; they do not follow from the table's own rates
+//! to the last percent (11,480 errors a year are 2,749 s apart and not 3,024 s), and Ferreira et al. compute with them.
 
 use crate::error::Error;
 use crate::model::detour::ErrorCost;
@@ -18,7 +18,7 @@ pub struct System {
     pub mtbce_secs: f64,
     /// How many nodes it has; `None`: the table does not say.
     pub nodes: Option<u32>,
-    /// How many of them the paper simulates.
+    /// How many of them Ferreira et al. simulate.
     pub simulated: Option<u32>,
 }
 
@@ -60,7 +60,7 @@ impl System {
     }
 }
 
-/// Who handles a corrected error (figure 4).
+/// Who handles a corrected error [Ferreira21, fig. 4].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reporting {
     /// The memory controller alone; nothing is logged.
@@ -103,7 +103,7 @@ impl Reporting {
 }
 
 impl ErrorCost {
-    /// What firmware takes, not spread: 7 ms for each error, and 500 ms for each tenth (004_c4a115d9f0ebac82.txt, IV-A, figure 2d).
+    /// What firmware takes, not spread: 7 ms for each error, and 500 ms for each tenth [Ferreira21, IV-A, fig. 2d].
     #[must_use]
     pub const fn firmware_two_level() -> Self {
         Self::EveryNth { each: Time::from_nanos(7_000_000), nth: 10, logged: Time::from_nanos(500_000_000) }

@@ -1,9 +1,10 @@
 //! Programs that are expanded as they run.
 //!
-//! **Problem.** A program of a million ranks cannot be written down, and need not be: most ranks do the same in the same order.
-//! **Idea.** A program is a row of steps; a step is a round of operations, or a collective, which is a row of rounds; the operations
-//! of a round start together, and the next round starts when all of them are done. **Why this way.** A rank's progress is then a
-//! step, a round and a count: some dozens of bytes, whatever the length of the program.
+//! **Problem.** A program of a million ranks cannot be written down, and need not be: most ranks do the same in the
+//! same order. **Idea.** A program is a row of steps; a step is a round of operations, or a collective, which is a row
+//! of rounds; the operations of a round start together, and the next round starts when all of them are done. **Why this
+//! way.** A rank's progress is then a step, a round and a count: some dozens of bytes, whatever the length of the
+//! program.
 
 use crate::error::Error;
 use crate::model::operation::{OpId, Operation, Rank};
@@ -29,8 +30,8 @@ pub trait RankProgram {
     /// How many ranks run it.
     fn ranks(&self) -> u32;
 
-    /// The step of a rank with this number, 0 first; the operations of a [`RankStep::Round`] are appended to `round`. What is between
-    /// two ranks must be in the same order with both.
+    /// The step of a rank with this number, 0 first; the operations of a [`RankStep::Round`] are appended to `round`.
+    /// What is between two ranks must be in the same order with both.
     fn step(&self, rank: Rank, number: u64, round: &mut Vec<Operation>) -> RankStep;
 }
 

@@ -1,12 +1,14 @@
 //! How sure a mean is.
 
-/// 95 % of Student's distribution lie within so many standard errors, by degrees of freedom from 1 on (any table of it).
+/// 95 % of Student's distribution lie within so many standard errors, by degrees of freedom from 1 on (any table of
+/// it).
 const STUDENT: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
     2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
 
-/// Half of the interval that holds the mean of so many values with 95 %, in standard errors; infinite with fewer than two.
+/// Half of the interval that holds the mean of so many values with 95 %, in standard errors; infinite with fewer than
+/// two.
 #[must_use]
 pub fn student(values: usize) -> f64 {
     match values {
@@ -15,11 +17,12 @@ pub fn student(values: usize) -> f64 {
     }
 }
 
-/// Mean time between events of which so many came in so long, and the ends of the interval that holds it with 95 %; none came:
-/// no mean, and no upper end.
+/// Mean time between events of which so many came in so long, and the ends of the interval that holds it with 95 %;
+/// none came: no mean, and no upper end.
 ///
-/// The interval of a count is that of Garwood (*Fiducial limits for the Poisson distribution*, Biometrika 1936): quantiles of the
-/// chi-squared distribution, by Wilson's and Hilferty's approximation (PNAS 1931), within 2 % from one event on.
+/// The interval of a count is that of Garwood (*Fiducial limits for the Poisson distribution*, Biometrika 1936):
+/// quantiles of the chi-squared distribution, by Wilson's and Hilferty's approximation (PNAS 1931), within 2 % from one
+/// event on.
 #[must_use]
 pub fn mean_between(events: u64, seconds: f64) -> (Option<f64>, f64, Option<f64>) {
     #[expect(clippy::cast_precision_loss, reason = "a count of errors")]

@@ -1,4 +1,4 @@
-//! Allocation with COMeT's hook: a program gets only what a good test stands behind (000_fb6e5fb08980d1bc.txt, 4.1).
+//! Allocation with COMeT's hook: a program gets only what a good test stands behind [Rahman16, 4.1].
 
 use rampart_buddy::{Cpu, End, Migratetype, PageAllocator, Place, Request};
 use rampart_memory::{Frame, FrameBlock, FrameSource, Node, Order, Tested};
@@ -80,9 +80,9 @@ impl Machine {
         good
     }
 
-    /// A free frame of the node with a good test, the one noted last: the allocator returns a tested block if there is one
-    /// (4.1). The rest of the block that it lies in goes back. What is on the list of a CPU is out of reach and goes back to
-    /// the global lists later, so it is looked at again later.
+    /// A free frame of the node with a good test, the one noted last: the allocator returns a tested block if there is
+    /// one [Rahman16, 4.1]. The rest of the block that it lies in goes back. What is on the list of a CPU is out of
+    /// reach and goes back to the global lists later, so it is looked at again later.
     fn fresh_elsewhere(&mut self, node: Node) -> Option<Frame> {
         let testing = self.testing?;
         let node = self.description.node_index(node);
@@ -145,8 +145,8 @@ impl Machine {
         drawn
     }
 
-    /// A single frame was allocated, tested or not: that counts for the list of single frames, and for those from which the
-    /// batch was drawn that it came with.
+    /// A single frame was allocated, tested or not: that counts for the list of single frames, and for those from which
+    /// the batch was drawn that it came with.
     fn count(&mut self, frame: Frame, drawn: &[(usize, usize, u64)], was: Was) {
         let single = (self.description.node_index_of(frame), Order::ZERO.index(), 1);
         for &(node, order, blocks) in std::iter::once(&single).chain(drawn) {
@@ -158,8 +158,8 @@ impl Machine {
         }
     }
 
-    /// How long a program waits for one frame to be tested now. Without testers on each core it waits for the one that there
-    /// is, which on average has as many frames before this one as other programs run.
+    /// How long a program waits for one frame to be tested now. Without testers on each core it waits for the one that
+    /// there is, which on average has as many frames before this one as other programs run.
     #[expect(clippy::cast_precision_loss, reason = "programs")]
     pub(super) fn on_demand_wait(&self) -> f64 {
         let testing = self.testing.as_ref().expect("only with testing");
@@ -197,7 +197,7 @@ impl Machine {
     }
 
     /// A program gives a frame back. One that is expired by that goes past the core's list to the end of the global one
-    /// (5.2.3.2).
+    /// [Rahman16, 5.2.3.2].
     pub(super) fn release(&mut self, frame: Frame, core: u32) {
         let entry = self.frames.get_mut(frame);
         entry.holder = Holder::Nobody;

@@ -19,8 +19,8 @@ impl Machine {
         memory.map(|(frame, entry)| (frame, entry.state(testing.lifetime, self.now))).collect()
     }
 
-    /// Every frame is where the allocator, the programs and the table of frames say alike that it is; whatever a program can
-    /// reach has a good test; a failed frame is out of use.
+    /// Every frame is where the allocator, the programs and the table of frames say alike that it is; whatever a
+    /// program can reach has a good test; a failed frame is out of use.
     ///
     /// # Panics
     /// If that is not so.

@@ -16,7 +16,7 @@ pub struct Description {
     pub cpus: u32,
     /// What things cost.
     pub costs: Costs,
-    /// How many times as fast as the Pentium D of table 2 a program runs.
+    /// How many times as fast as the Pentium D of [Rahman16, tab. 2] a program runs.
     pub speed: f64,
     /// Bytes a second that a program moves while it does nothing but.
     pub program_traffic: f64,
@@ -46,11 +46,11 @@ pub struct Testing {
     pub access: Access,
     /// How thoroughly a frame is tested while a program waits for it.
     pub on_demand: Fidelity,
-    /// Whether a page that a program returns is expired and put at the end of its list (5.2.3.2).
+    /// Whether a page that a program returns is expired and put at the end of its list [Rahman16, 5.2.3.2].
     pub recycling: bool,
-    /// Whether each core tests what it needs on demand by itself (5.2.3.1); else one tester does it for all.
+    /// Whether each core tests what it needs on demand by itself [Rahman16, 5.2.3.1]; else one tester does it for all.
     pub core_local: bool,
-    /// Whether pages in use are renewed before they expire. If not, they grow old (figure 15).
+    /// Whether pages in use are renewed before they expire. If not, they grow old [Rahman16, fig. 15].
     pub migration: bool,
 }
 
@@ -65,7 +65,7 @@ fn zone(node: u32, kind: ZoneKind, first: u64, frames: u64) -> Zone {
 const GIB: u64 = 1 << 18;
 
 impl Description {
-    /// Table 2, single-threaded setup: Pentium D 930, two cores, 1 GB, one node.
+    /// [Rahman16, tab. 2], single-threaded setup: Pentium D 930, two cores, 1 GB, one node.
     #[must_use]
     pub fn pentium_d() -> Self {
         Self {
@@ -80,8 +80,8 @@ impl Description {
         }
     }
 
-    /// 5.3.1: PowerEdge T620, two nodes of eight cores and 32 GB. A core is about three times as fast as table 2's
-    /// (SPECint2006 base of both, estimated).
+    /// [Rahman16, 5.3.1]: PowerEdge T620, two nodes of eight cores and 32 GB. A core is about three times as fast as
+    /// [Rahman16, tab. 2]'s (SPECint2006 base of both, estimated).
     #[must_use]
     pub fn t620() -> Self {
         Self {
@@ -122,7 +122,7 @@ impl Description {
         usize::try_from(node.0).expect("a handful of nodes")
     }
 
-    /// The node of a core: the cores are dealt to the nodes in turn, as the thesis' even and odd ones (5.3.5).
+    /// The node of a core: the cores are dealt to the nodes in turn, as Rahman's even and odd ones [Rahman16, 5.3.5].
     #[must_use]
     pub fn node_of_core(&self, core: usize) -> Node {
         Node(u32::try_from(core % self.nodes()).expect("a handful of nodes"))

@@ -72,7 +72,7 @@ impl Frames {
 }
 
 impl Entry {
-    /// Its state in the diagram of figure 2; in a tester's hands it counts as free and untested.
+    /// Its state in the diagram of [Rahman16, fig. 2]; in a tester's hands it counts as free and untested.
     pub fn state(self, lifetime: TestLifetime, now: Timestamp) -> FrameState {
         let fresh = lifetime.is_fresh(self.tested, now);
         match self.holder {

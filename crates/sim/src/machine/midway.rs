@@ -1,10 +1,10 @@
 //! Programs that are found in the middle of their run.
 //!
-//! **Problem.** A program of the thesis runs for minutes or hours, of which it spends the first to fill its memory. A minute
-//! of simulation that begins with a launch shows little else, and of twelve programs all launches at once. **Idea.** Begin
-//! each program at a moment of its run that is as likely as any other, with the memory that it then has and tests as old as
-//! they then are. **Why this way.** A window in the middle of a long run is what a mean over all of it is made of; launches
-//! come in it as often as they do in a day.
+//! **Problem.** One of Rahman's programs runs for minutes or hours, of which it spends the first to fill its memory. A
+//! minute of simulation that begins with a launch shows little else, and of twelve programs all launches at once.
+//! **Idea.** Begin each program at a moment of its run that is as likely as any other, with the memory that it then has
+//! and tests as old as they then are. **Why this way.** A window in the middle of a long run is what a mean over all of
+//! it is made of; launches come in it as often as they do in a day.
 
 use std::time::Duration;
 
@@ -27,8 +27,8 @@ impl Machine {
         self.start_midway_with(program.name, rates, core);
     }
 
-    /// Starts a program that asks for this, at a random moment of its run. What it holds has a test as old as it then is;
-    /// nothing of that is in the statistics.
+    /// Starts a program that asks for this, at a random moment of its run. What it holds has a test as old as it then
+    /// is; nothing of that is in the statistics.
     pub fn start_midway_with(&mut self, name: &'static str, rates: Rates, core: u32) {
         self.start_with(name, rates, core);
         let at = self.programs.len() - 1;
@@ -65,17 +65,17 @@ impl Machine {
         Tested::at(Timestamp::from_micros(self.now.micros().saturating_sub(ago)))
     }
 
-    /// Without recycling a page that is returned is handed out again until its test expires, so that a page is as likely of
-    /// any age when it is taken, and so is the one that it is renewed with. Of pages that are renewed again and again, what is
-    /// left of a test that may end at any time is the lesser of two such ages.
+    /// Without recycling a page that is returned is handed out again until its test expires, so that a page is as
+    /// likely of any age when it is taken, and so is the one that it is renewed with. Of pages that are renewed again
+    /// and again, what is left of a test that may end at any time is the lesser of two such ages.
     fn age_of_reused(&mut self, held: f64, good_for: f64) -> f64 {
         let [one, other] = [(); 2].map(|()| good_for * self.random.random::<f64>());
         if one + held < good_for { one + held } else { one.max(other) }
     }
 }
 
-/// How long ago the page in a slot was taken, in seconds: since it was filled, or for one that is not held long, the time
-/// that its last replacement is past.
+/// How long ago the page in a slot was taken, in seconds: since it was filled, or for one that is not held long, the
+/// time that its last replacement is past.
 fn held_for(rates: &Rates, progress: f64, slot: usize) -> f64 {
     let since_filled = progress - slot as f64 / rates.filling;
     let replaced = rates.footprint.saturating_sub(rates.long_held) as f64;
@@ -94,7 +94,8 @@ mod tests {
     use super::*;
     use crate::{Access, Description, Testing};
 
-    /// The mean age in seconds of the tests of a program's pages, each of which it holds for a second of a lifetime of 20.
+    /// The mean age in seconds of the tests of a program's pages, each of which it holds for a second of a lifetime of
+    /// 20.
     fn mean_age(recycling: bool) -> f64 {
         let testing = Testing {
             lifetime: TestLifetime::new(Duration::from_secs(20), Duration::from_secs(2)).unwrap(),

@@ -1,7 +1,8 @@
 //! The simulated machine.
 //!
-//! Drive it so: [`Machine::step`] lets a quantum pass; then hand idle testers work ([`Machine::begin`]), take what they have
-//! finished ([`Machine::finished`]), and use it as a [`FrameSource`](rampart_memory::FrameSource) for everything else.
+//! Drive it so: [`Machine::step`] lets a quantum pass; then hand idle testers work ([`Machine::begin`]), take what they
+//! have finished ([`Machine::finished`]), and use it as a [`FrameSource`](rampart_memory::FrameSource) for everything
+//! else.
 
 mod allocation;
 mod check;
@@ -85,8 +86,8 @@ pub struct Machine {
     programs: Vec<Running>,
     testers: Vec<SimulatedTester>,
     finished: Vec<FinishedTest>,
-    /// What was asked of the lists, by node and order; single frames as programs take them, not as batches come to the lists
-    /// of the CPUs.
+    /// What was asked of the lists, by node and order; single frames as programs take them, not as batches come to the
+    /// lists of the CPUs.
     demand: Vec<[Demand; Order::COUNT]>,
     /// Free frames of each node that had a good test when they were noted, the last noted at the back.
     fresh: Vec<VecDeque<u32>>,
@@ -200,8 +201,8 @@ impl Machine {
         self.note_second();
     }
 
-    /// Sets the clock, forward or back. What has expired in use meanwhile is locked before anyone can touch it; where the
-    /// clock goes back, every frame counts as never tested.
+    /// Sets the clock, forward or back. What has expired in use meanwhile is locked before anyone can touch it; where
+    /// the clock goes back, every frame counts as never tested.
     pub fn set_clock(&mut self, now: Timestamp) {
         let back = now < self.now;
         self.now = now;
@@ -220,8 +221,8 @@ impl Machine {
         }
     }
 
-    /// What so many calls of handlers cost that took so many blocks since this was last asked, in seconds: one that they passed
-    /// over takes a miss of the caches.
+    /// What so many calls of handlers cost that took so many blocks since this was last asked, in seconds: one that
+    /// they passed over takes a miss of the caches.
     #[expect(clippy::cast_precision_loss, reason = "blocks of one call")]
     pub fn handlers_cost(&mut self, calls: u32, blocks: u64) -> f64 {
         let costs = &self.description.costs;

@@ -41,7 +41,7 @@ pub struct Running {
 }
 
 impl Machine {
-    /// Starts a program on a core; it starts again whenever it ends (5.3.1).
+    /// Starts a program on a core; it starts again whenever it ends [Rahman16, 5.3.1].
     pub fn start(&mut self, program: &Program, core: u32) {
         let rates = program.rates(self.description.speed, self.description.short_lived);
         self.start_with(program.name, rates, core);

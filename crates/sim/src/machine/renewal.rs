@@ -1,4 +1,4 @@
-//! What keeps age + δ < lifetime for frames in use: migration, tests in place, locks (000_fb6e5fb08980d1bc.txt, 4.1.2, 4.1.6).
+//! What keeps age + δ < lifetime for frames in use: migration, tests in place, locks [Rahman16, 4.1.2, 4.1.6].
 
 use std::time::Duration;
 
@@ -35,9 +35,9 @@ impl Machine {
         std::mem::take(&mut self.renewed)
     }
 
-    /// Renews what is queued and about to expire, for as long as a quantum lasts: one thread of the kernel does it, beside the
-    /// programs. What expires later waits: renewed all at once it would take more tested frames than there are, and the rest
-    /// would have to be tested on demand.
+    /// Renews what is queued and about to expire, for as long as a quantum lasts: one thread of the kernel does it,
+    /// beside the programs. What expires later waits: renewed all at once it would take more tested frames than there
+    /// are, and the rest would have to be tested on demand.
     pub(super) fn run_renewal(&mut self, seconds: f64) {
         self.renewal_time = (self.renewal_time + seconds).min(seconds);
         let soon = self.now.after(AHEAD);
@@ -82,8 +82,8 @@ impl Machine {
         self.on_demand_wait() + 2.0 * self.description.costs.migration.as_secs_f64()
     }
 
-    /// Tests a frame that its program cannot reach meanwhile. A bad one stays locked: memory is out, or it would have been
-    /// moved, and its program cannot go on. Returns whether it is good.
+    /// Tests a frame that its program cannot reach meanwhile. A bad one stays locked: memory is out, or it would have
+    /// been moved, and its program cannot go on. Returns whether it is good.
     fn test_in_place(&mut self, frame: Frame) -> bool {
         let patterns = self.testing.as_ref().map_or(0, |testing| testing.on_demand.patterns());
         if !self.passes(frame, patterns) {

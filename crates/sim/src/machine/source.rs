@@ -1,4 +1,4 @@
-//! The machine as a source of frames: the interface of 000_fb6e5fb08980d1bc.txt, A.1.
+//! The machine as a source of frames: the interface of [Rahman16, A.1].
 
 use rampart_buddy::{End, ListName, Migratetype, PageAllocator, Place, ZoneIndex};
 use rampart_memory::{
@@ -55,7 +55,8 @@ impl Machine {
         fresh(mark) || block.frames().all(|frame| fresh(self.frames.get(frame).tested))
     }
 
-    /// Cuts up a larger block without a good test, as allocation does when a list is empty, for parts of the wished order.
+    /// Cuts up a larger block without a good test, as allocation does when a list is empty, for parts of the wished
+    /// order.
     fn cut_larger(&mut self, list: FreeList, most: usize, now: Timestamp) -> Vec<Taken> {
         let larger = Order::all().filter(|&order| order > list.order);
         let names = larger.flat_map(|order| self.lists_of(FreeList { order, ..list }));
@@ -141,7 +142,8 @@ impl FrameSource for Machine {
         let mut blocks = self.preferred_blocks(list, most);
         let mut passed_over = 0;
         for &name in self.lists_of(list) {
-            // Figure 7: from the end, where the old ones are, past all that are tested, until there are enough.
+            // [Rahman16, fig. 7]: from the end, where the old ones are, past all that are tested, until there are
+            // enough.
             for (block, mark) in self.allocator.blocks(name, End::Back) {
                 if blocks.len() >= most {
                     break;

@@ -1,4 +1,4 @@
-//! The mixes of table 7, and pairs for figure 31.
+//! The mixes of [Rahman16, tab. 7], and pairs for [Rahman16, fig. 31].
 
 /// Programs that run together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,15 +10,15 @@ pub struct Mix {
 }
 
 impl Mix {
-    /// Every instance by its name, those of one program after each other. Cores are dealt to the nodes in turn, so that each
-    /// program with more instances than one runs on both, as in figure 34.
+    /// Every instance by its name, those of one program after each other. Cores are dealt to the nodes in turn, so that
+    /// each program with more instances than one runs on both, as in [Rahman16, fig. 34].
     #[must_use]
     pub fn programs(&self) -> Vec<&'static str> {
         self.parts.iter().flat_map(|&(name, count)| std::iter::repeat_n(name, count)).collect()
     }
 }
 
-/// Table 7.
+/// [Rahman16, tab. 7].
 pub const MIXES: [Mix; 8] = [
     Mix {
         name: "L1",
@@ -126,7 +126,8 @@ pub const MIXES: [Mix; 8] = [
     Mix { name: "H2", parts: &[("milc", 3), ("gcc", 3), ("astar", 3), ("calculix", 3)] },
 ];
 
-/// Eight pairs for figure 31, the least demanding first. The thesis says only that they span low to moderate demand.
+/// Eight pairs for [Rahman16, fig. 31], the least demanding first. Rahman says only that they span low to moderate
+/// demand.
 pub const PAIRS: [[&str; 2]; 8] = [
     ["povray", "namd"],
     ["hmmer", "tonto"],

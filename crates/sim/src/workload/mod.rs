@@ -1,20 +1,21 @@
-//! The programs of the thesis, as models of demand.
+//! Rahman's programs, as models of demand.
 //!
-//! **Problem.** SPEC CPU2006 cannot be run here, and the thesis tells of each program only its time and its share of memory.
-//! **Idea.** A program fills its footprint, replaces part of it again and again, holds the rest until it ends, and beside
-//! that takes and returns short-lived pages. Each number is the thesis', or is derived from what it says, as told here.
+//! **Problem.** SPEC CPU2006 cannot be run here, and Rahman tells of each program only its time and its share of
+//! memory. **Idea.** A program fills its footprint, replaces part of it again and again, holds the rest until it ends,
+//! and beside that takes and returns short-lived pages. Each number is Rahman's, or is derived from what he says, as
+//! told here.
 //!
 //! | number | from |
 //! |---|---|
-//! | time, share of 1 GB | table 3 |
-//! | filled in 120 s, or half the time | COMeT's one tester (2,500 frames a second) kept up with the start of bzip2, 258,000 frames, and of cactusADM (4.2.2) |
-//! | long-held share | figure 15 by its text (4.2.4): zeusmp loses 36.9 of 62.8 points without migration; gemsFDTD holds 7.3 % long; calculix, mcf and milc few; 0.4 elsewhere, so that the average loss is about the 9.9 of 51.4 points told |
-//! | the rest is held 2 minutes on average | 4.2.3 tells it of calculix, and of no other program |
-//! | short-lived frames a second | *calibrated* on Fix1.32 in table 9 for L1, M1 and H2 (1.03, 1.10, 1.25), a class each; which program is in which class is told by the mixes of table 7. Without recycling a short-lived page returns to the core that freed it and is given out again while its test is good, so these do not show in chapter 4 |
-//! | swing | 5.3.4: L and H workloads have peaks and valleys, M ones are stable |
+//! | time, share of 1 GB | [Rahman16, tab. 3] |
+//! | filled in 120 s, or half the time | COMeT's one tester (2,500 frames a second) kept up with the start of bzip2, 258,000 frames, and of cactusADM [Rahman16, 4.2.2] |
+//! | long-held share | [Rahman16, 4.2.4, fig. 15] by its text: zeusmp loses 36.9 of 62.8 points without migration; gemsFDTD holds 7.3 % long; calculix, mcf and milc few; 0.4 elsewhere, so that the average loss is about the 9.9 of 51.4 points told |
+//! | the rest is held 2 minutes on average | [Rahman16, 4.2.3] tells it of calculix, and of no other program |
+//! | short-lived frames a second | *calibrated* on Fix1.32 in [Rahman16, tab. 9] for L1, M1 and H2 (1.03, 1.10, 1.25), a class each; which program is in which class is told by the mixes of [Rahman16, tab. 7]. Without recycling a short-lived page returns to the core that freed it and is given out again while its test is good, so these do not show in [Rahman16, ch. 4] |
+//! | swing | [Rahman16, 5.3.4]: L and H workloads have peaks and valleys, M ones are stable |
 //! | memory share | classes by misses per instruction of SPEC CPU2006 (Jaleel, *Memory characterization of workloads using instrumentation-driven simulation*, 2007): estimates |
 //!
-//! PARSEC is not here: the thesis gives the working sets of two of its programs and nothing to derive demand from.
+//! PARSEC is not here: Rahman gives the working sets of two of its programs and nothing to derive demand from.
 
 mod mixes;
 mod spec;
@@ -22,7 +23,7 @@ mod spec;
 pub use mixes::{MIXES, Mix, PAIRS};
 pub use spec::{SPEC, find};
 
-/// Frames in the 1 GB that table 3 gives shares of.
+/// Frames in the 1 GB that [Rahman16, tab. 3] gives shares of.
 const GIGABYTE: f64 = 262_144.0;
 
 /// Seconds in which a program fills its footprint, if that is not more than half its time.
@@ -31,7 +32,7 @@ const FILLING: f64 = 120.0;
 /// Seconds for which a frame is held that is not held to the end, on average.
 const HELD: f64 = 120.0;
 
-/// How demanding a program is, by the mixes of table 7 that it is in.
+/// How demanding a program is, by the mixes of [Rahman16, tab. 7] that it is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Demand {
     /// Only in L mixes, or in the gentler part of M ones.
@@ -82,10 +83,10 @@ impl Intensity {
     }
 }
 
-/// A program of the thesis.
+/// One of Rahman's programs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Program {
-    /// Its name in table 3.
+    /// Its name in [Rahman16, tab. 3].
     pub name: &'static str,
     /// Its time alone on the Pentium D, in seconds.
     pub seconds: f64,
@@ -121,8 +122,8 @@ pub struct Rates {
 }
 
 impl Program {
-    /// What it asks for on a machine that is `speed` times as fast as the Pentium D, with its short-lived pages or without
-    /// (as in chapter 4).
+    /// What it asks for on a machine that is `speed` times as fast as the Pentium D, with its short-lived pages or
+    /// without [Rahman16, ch. 4].
     #[must_use]
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole frames of a positive number")]
     pub fn rates(&self, speed: f64, short_lived: bool) -> Rates {

@@ -1,8 +1,8 @@
-//! SPEC CPU2006 (000_fb6e5fb08980d1bc.txt, table 3).
+//! SPEC CPU2006 [Rahman16, tab. 3].
 
 use super::{Demand, Intensity, Program};
 
-/// The 28 programs, sorted by their share of memory as in table 3.
+/// The 28 programs, sorted by their share of memory as in [Rahman16, tab. 3].
 pub const SPEC: [Program; 28] = [
     program("povray", 751.5, 14.9, 0.4, Demand::Low, Intensity::Cached),
     program("calculix", 2557.2, 19.9, 0.1, Demand::High, Intensity::Cached),

@@ -12,7 +12,8 @@ use tempfile::TempDir;
 
 pub const NOW: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
 
-/// A folder of its own, in memory where that can be: a real disk takes its time to sync, and most tests ask only what is kept.
+/// A folder of its own, in memory where that can be: a real disk takes its time to sync, and most tests ask only what
+/// is kept.
 pub fn folder() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }

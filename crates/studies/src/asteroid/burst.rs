@@ -1,4 +1,4 @@
-//! Figure 34: Adaptive on H2, program by program and second by second.
+//! [Rahman16, fig. 34]: Adaptive on H2, program by program and second by second.
 
 use rampart_sim::Second;
 use rampart_sim::workload::MIXES;
@@ -9,10 +9,10 @@ use super::super::scenario::Setup;
 use super::super::{Findings, thesis};
 use super::{on_t620, ours};
 
-/// Seconds that are shown, as many as in the thesis.
+/// Seconds that are shown, as many as Rahman shows.
 const SHOWN: usize = 30;
 
-/// Seconds after a burst in which the pool is filled again: the thesis' example takes 11 (324 s to 335 s).
+/// Seconds after a burst in which the pool is filled again: Rahman's example takes 11 (324 s to 335 s).
 const AFTER: usize = 10;
 
 pub fn figure_34(runner: &Runner<'_>) -> Findings {
@@ -28,13 +28,13 @@ pub fn figure_34(runner: &Runner<'_>) -> Findings {
         slower_where_more_is_tested(&each),
     ];
     let remarks = vec![
-        "the thesis' burst is the relaunch of a program; with programs that begin in the middle of their run, a minute need not \
+        "Rahman's burst is the relaunch of a program; with programs that begin in the middle of their run, a minute need not \
          have one, and the highest demand is a swing that several share",
     ];
     Findings { tables: vec![instances(&h2.programs(), &each), timeline(seconds, first)], claims, remarks }
 }
 
-/// Figure 34b: what was asked for and tested, of the first seed.
+/// [Rahman16, fig. 34b]: what was asked for and tested, of the first seed.
 fn timeline(seconds: &[Second], first: usize) -> Table {
     let rows = seconds.iter().enumerate().skip(first).take(SHOWN).map(|(at, seen)| {
         let rates = [seen.demand, seen.concurrent, seen.concurrent + seen.on_demand];
@@ -44,7 +44,7 @@ fn timeline(seconds: &[Second], first: usize) -> Table {
     Table::lines("Demand and testing", Measure::FramesPerSecond, "seconds", columns, rows)
 }
 
-/// Figure 34a: each program, and its core. Even cores are P1's.
+/// [Rahman16, fig. 34a]: each program, and its core. Even cores are P1's.
 fn instances(programs: &[&str], each: &[Option<f64>]) -> Table {
     let known = |name: &str, core: usize| {
         (name == "gcc").then(|| if core.is_multiple_of(2) { thesis::FIGURE_34_GCC.0 } else { thesis::FIGURE_34_GCC.1 })

@@ -1,4 +1,4 @@
-//! Figure 24: how many programs one tester without the optimizations keeps up with.
+//! [Rahman16, fig. 24]: how many programs one tester without the optimizations keeps up with.
 
 use rampart_memory::Fidelity;
 
@@ -8,7 +8,8 @@ use super::super::scenario::{Scenario, Setup, TestedMachine, patterns};
 use super::super::{Findings, thesis};
 use super::{on_t620, slowdowns};
 
-/// Fidelity is the number of patterns in this figure (5.0), as in figure 31, where 8 is Fix1.8's; the least here are the two of MATS.
+/// Fidelity is the number of patterns in this figure [Rahman16, 5.0], as in [Rahman16, fig. 31], where 8 is Fix1.8's;
+/// the least here are the two of MATS.
 fn of_patterns(count: u32) -> Fidelity {
     if count == 1 { Fidelity::MIN } else { patterns(count) }
 }
@@ -55,7 +56,7 @@ pub fn figure_24(runner: &Runner<'_>) -> Findings {
     ];
     let remarks = vec![
         "a run of one minute holds a third of a lifetime: whether the pages of a program come to be renewed in it is chance, and \
-         curves are less smooth than over the thesis' hours",
+         curves are less smooth than over Rahman's hours",
     ];
     Findings { tables: vec![table], claims, remarks }
 }

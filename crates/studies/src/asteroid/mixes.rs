@@ -1,9 +1,10 @@
-//! Tables 8 and 9 and figure 33: Adaptive beside sixteen fixed configurations, on L1 to H2.
+//! [Rahman16, tab. 8 and 9] and [Rahman16, fig. 33]: Adaptive beside sixteen fixed configurations, on L1 to H2.
 //!
-//! Which Fix is the best is told in two ways, and both are claims. *Fastest* is the Fix with the least slowdown, the mean over
-//! the seeds, to the last digit. *Best* is what the thesis shades (5.3.3): its numbers have two digits, and of those with the
-//! least it takes the most thorough, then the one with the fewest threads. Where Adaptive falls behind, the claim says by how
-//! much the Fix is faster or slower, and with more seeds than one, the standard error of that.
+//! Which Fix is the best is told in two ways, and both are claims. *Fastest* is the Fix with the least slowdown, the
+//! mean over the seeds, to the last digit. *Best* is what Rahman shades [Rahman16, 5.3.3]: its numbers have two digits,
+//! and of those with the least it takes the most thorough, then the one with the fewest threads. Where Adaptive falls
+//! behind, the claim says by how much the Fix is faster or slower, and with more seeds than one, the standard error of
+//! that.
 
 use rampart_sim::workload::{MIXES, Mix};
 
@@ -28,7 +29,7 @@ impl Point {
         mean(self.slowdowns.iter().copied()).unwrap_or(f64::NAN)
     }
 
-    /// As the thesis prints it, in hundredths.
+    /// As Rahman prints it, in hundredths.
     fn printed(&self) -> f64 {
         (100.0 * self.slowdown()).round()
     }
@@ -55,7 +56,8 @@ fn standard_error(values: &[f64]) -> Option<f64> {
     (values.len() > 1).then(|| (squares / (count - 1.0) / count).sqrt())
 }
 
-/// A workload with Adaptive, and with Fix with threads 4 to 1 for each number of patterns, as in tables 8 and 9.
+/// A workload with Adaptive, and with Fix with threads 4 to 1 for each number of patterns, as in [Rahman16, tab. 8 and
+/// 9].
 struct Row {
     mix: Mix,
     adaptive: Point,
@@ -68,15 +70,15 @@ impl Row {
         self.fixed.iter().min_by(|a, b| a.slowdown().total_cmp(&b.slowdown())).expect("sixteen configurations")
     }
 
-    /// The Fix that the thesis shades: of those with the least slowdown, as it is printed, the one furthest to the right and
-    /// down (5.3.3).
+    /// The Fix that Rahman shades: of those with the least slowdown, as it is printed, the one furthest to the right
+    /// and down [Rahman16, 5.3.3].
     fn best(&self) -> &Point {
         let (least, _) = range(self.fixed.iter().map(Point::printed));
         self.fixed.iter().rfind(|point| point.printed() <= least).expect("sixteen configurations")
     }
 }
 
-/// The columns of tables 8 and 9 but Adaptive.
+/// The columns of [Rahman16, tab. 8 and 9] but Adaptive.
 fn configurations() -> Vec<(String, Setup)> {
     let fixed = |count| [4, 3, 2, 1].map(|threads| (format!("Fix{threads}.{count}"), Setup::fix(threads, count)));
     [8, 16, 24, 32].into_iter().flat_map(fixed).collect()
@@ -199,8 +201,8 @@ fn never_much_worse(rows: &[Row]) -> Claim {
     )
 }
 
-/// On how many of the L and H workloads, whose demand has peaks and valleys (5.3.4), Adaptive applies as many patterns as the
-/// Fix that `which` picks; of the others, that Fix, and how much faster it is.
+/// On how many of the L and H workloads, whose demand has peaks and valleys [Rahman16, 5.3.4], Adaptive applies as many
+/// patterns as the Fix that `which` picks; of the others, that Fix, and how much faster it is.
 fn as_thorough(says: &'static str, rows: &[Row], which: fn(&Row) -> &Point) -> Claim {
     let looked_at: Vec<&Row> = rows.iter().filter(|row| row.mix.name.starts_with(['L', 'H'])).collect();
     let (higher, lower): (Vec<&Row>, Vec<&Row>) =
@@ -230,7 +232,7 @@ mod tests {
         Point { name: name.to_owned(), slowdowns: slowdowns.to_vec(), patterns: 8.0, threads: 1.0 }
     }
 
-    /// The shading of the thesis' own tables comes out of the rule that its text gives.
+    /// The shading of Rahman's own tables comes out of the rule that its text gives.
     #[test]
     fn the_best_fix_is_the_one_that_the_thesis_shades() {
         let best = |at: usize| {

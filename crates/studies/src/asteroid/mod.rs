@@ -1,4 +1,4 @@
-//! Chapter 5: Asteroid, on a server with two nodes, 16 cores and 64 GB.
+//! [Rahman16, ch. 5]: Asteroid, on a server with two nodes, 16 cores and 64 GB.
 
 mod burst;
 mod instances;

@@ -1,4 +1,4 @@
-//! Figure 31: what the testers' optimizations are worth, one after the other.
+//! [Rahman16, fig. 31]: what the testers' optimizations are worth, one after the other.
 
 use rampart_sim::workload::PAIRS;
 
@@ -9,7 +9,8 @@ use super::super::{Findings, thesis};
 use super::{on_t620, ours};
 use rampart_diagnostic::control::Settings;
 
-/// COMeT on the server, which is Fix1.8 without the optimizations, and then one of them more each time (5.3.2).
+/// COMeT on the server, which is Fix1.8 without the optimizations, and then one of them more each time [Rahman16,
+/// 5.3.2].
 fn one_more_each() -> [(&'static str, Setup); 4] {
     let fix = Setup::fix(1, 8);
     let settings = Settings { skip_middle: false, ..fix.settings };
@@ -28,7 +29,8 @@ struct Pair {
 }
 
 impl Pair {
-    /// Whether one tester follows it with recycling: few pages, one in twenty, were tested while a program waited for them.
+    /// Whether one tester follows it with recycling: few pages, one in twenty, were tested while a program waited for
+    /// them.
     fn is_followed(&self) -> bool {
         let with_recycling = &self.runs[2];
         with_recycling.count(|seen| seen.on_demand) * 20 < with_recycling.count(|seen| seen.allocated)
@@ -53,7 +55,7 @@ pub fn figure_31(runner: &Runner<'_>) -> Findings {
     let mut claims = claims_of_the_thesis(&average, &pairs);
     claims.push(helps_where_one_tester_follows(&pairs));
     let remarks = vec![
-        "the thesis does not name its eight pairs; ours span the same low to moderate demand",
+        "Rahman does not name the eight pairs; ours span the same low to moderate demand",
         "with recycling a page that is returned is expired: fewer pages are renewed, since programs get them freshly tested, \
          and each allocation takes a test of its own, on demand where one tester cannot follow",
         "skipping the middle ranks saves little: programs ask for single pages here, and what comes of orders 3 to 8 is what is \
@@ -81,7 +83,7 @@ fn pairs(runner: &Runner<'_>, setups: &[(&str, Setup)]) -> Vec<Pair> {
         .collect()
 }
 
-/// What 5.3.2 says of figure 31.
+/// What is said of it [Rahman16, 5.3.2, fig. 31].
 fn claims_of_the_thesis(average: &[Option<f64>], pairs: &[Pair]) -> Vec<Claim> {
     let steps: Vec<f64> = average.iter().flatten().copied().collect();
     let (least, most) = range(pairs.iter().filter_map(|pair| pair.slowdowns[0]));

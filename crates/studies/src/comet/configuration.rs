@@ -1,4 +1,4 @@
-//! COMeT's three parameters: the window, δ and replenish-δ (4.2.3).
+//! COMeT's three parameters: the window, δ and replenish-δ [Rahman16, 4.2.3].
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::super::{Findings, thesis};
 use super::{slowdowns, table};
 use rampart_diagnostic::control::Settings;
 
-/// The programs that most of 4.2.3 is about, the least demanding first.
+/// The programs that most of [Rahman16, 4.2.3] is about, the least demanding first.
 const SUBSET: [&str; 7] = ["povray", "calculix", "gromacs", "zeusmp", "mcf", "gemsFDTD", "bzip2"];
 
 pub fn window(runner: &Runner<'_>) -> Findings {
@@ -47,7 +47,7 @@ pub fn delta(runner: &Runner<'_>) -> Findings {
     let claims =
         vec![Claim::new("δ makes only a small change (4.2.3)", spread < 0.03, format!("{spread:.3} on average"))];
     let remarks = vec![
-        "here a page is looked up δ before it expires and renewed in the last second, so that δ changes little; the thesis' \
+        "here a page is looked up δ before it expires and renewed in the last second, so that δ changes little; Rahman's \
          handler renews at once all that expire in the next δ (figure 6), which takes more tested frames than COMeT keeps",
     ];
     Findings { tables: vec![table], claims, remarks }
@@ -73,5 +73,5 @@ pub fn figure_14(runner: &Runner<'_>) -> Findings {
             format!("{at_25:.3}, {at_35:.3} and {at_45:.3}"),
         ),
     ];
-    Findings { tables: vec![table], claims, remarks: vec!["the thesis' average is over all of SPEC, ours over seven"] }
+    Findings { tables: vec![table], claims, remarks: vec!["Rahman's average is over all of SPEC, ours over seven"] }
 }

@@ -1,4 +1,4 @@
-//! Figures 15 and 16: what migration and adaptive rates are worth (4.2.4).
+//! What migration and adaptive rates are worth [Rahman16, 4.2.4, fig. 15 and 16].
 
 use rampart_memory::FreeList;
 
@@ -31,7 +31,7 @@ pub fn figure_15(runner: &Runner<'_>) -> Findings {
         ),
     ];
     let remarks = vec![
-        "the thesis counts the age of a page from its allocation (4.1.2), so that turnover renews it; here it counts from its \
+        "Rahman counts the age of a page from its allocation (4.1.2), so that turnover renews it; here it counts from its \
          test, whoever has the page, and programs that replace much, such as mcf, lose as much as those that hold it",
     ];
     Findings { tables: vec![table], claims, remarks }

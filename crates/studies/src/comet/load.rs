@@ -1,4 +1,4 @@
-//! Table 5 and figure 17: more programs than cores, and longer tests (4.2.5 and 4.2.6).
+//! More programs than cores, and longer tests [Rahman16, 4.2.5 and 4.2.6, tab. 5, fig. 17].
 
 use rampart_memory::Fidelity;
 
@@ -8,7 +8,7 @@ use super::super::scenario::{Scenario, Setup, TestedMachine};
 use super::super::{Findings, thesis};
 use super::{alone, slowdowns};
 
-/// The most instances in table 5.
+/// The most instances in [Rahman16, tab. 5].
 const INSTANCES: usize = 5;
 
 pub fn table_5(runner: &Runner<'_>) -> Findings {
@@ -27,7 +27,7 @@ pub fn table_5(runner: &Runner<'_>) -> Findings {
     let table = Table::bars("Slowdown", Measure::Slowdown, "program", columns, rows);
     let remarks = vec![
         "memory runs out sooner here: three instances of lbm, 67.3 % of memory each by table 3, fit only if they have half of \
-         that in common or on disk, of which the thesis tells nothing; povray's whole share is 14.9 %",
+         that in common or on disk, of which Rahman tells nothing; povray's whole share is 14.9 %",
         "two instances are slowed more here: both cores run programs, so that each second of the tester is taken from them",
     ];
     Findings { claims: claims_of_4_2_5(&table), tables: vec![table], remarks }
@@ -51,7 +51,7 @@ fn claims_of_4_2_5(table: &Table) -> Vec<Claim> {
         ),
         Claim::new("even the worst is acceptable: 1.14 (4.2.5)", worst <= 1.2, format!("{worst:.3}")),
         Claim::new(
-            "memory runs out where the thesis' did (table 5)",
+            "memory runs out where Rahman's did (table 5)",
             agreeing == INSTANCES,
             format!("{agreeing} of {INSTANCES} columns agree"),
         ),
@@ -87,8 +87,8 @@ pub fn figure_17(runner: &Runner<'_>) -> Findings {
         ),
     ];
     let remarks = vec![
-        "mcf and zeusmp fall off a cliff here where the thesis has 1.25: five iterations of 0.4 ms over mcf's 246,000 pages are \
-         492 s of testing in each 170 s, on two cores; the thesis does not guarantee its bound when it is late (4.1.2), and here \
+        "mcf and zeusmp fall off a cliff here where Rahman has 1.25: five iterations of 0.4 ms over mcf's 246,000 pages are \
+         492 s of testing in each 170 s, on two cores; Rahman does not guarantee his bound when it is late (4.1.2), and here \
          a page that is late is tested before its program goes on",
     ];
     Findings { tables: vec![table], claims, remarks }

@@ -1,4 +1,4 @@
-//! Chapter 4: COMeT beside testing on demand, on a machine with two cores and 1 GB.
+//! [Rahman16, ch. 4]: COMeT beside testing on demand, on a machine with two cores and 1 GB.
 
 mod configuration;
 mod guarantee;
@@ -49,7 +49,7 @@ fn coverages(runner: &Runner<'_>, programs: &[&'static str], setups: &[Setup]) -
     measured(runner, programs, setups, |_, runs| Some(runs.mean(|run| run.coverage)))
 }
 
-/// A table of programs and their average, with the thesis' numbers where `known` has one for a row and a column.
+/// A table of programs and their average, with Rahman's numbers where `known` has one for a row and a column.
 fn table(
     measure: Measure,
     programs: &[&str],

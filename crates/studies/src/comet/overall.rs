@@ -1,4 +1,4 @@
-//! Figures 11 and 12: COMeT beside testing on demand, over all programs (4.2.2).
+//! COMeT beside testing on demand, over all programs [Rahman16, 4.2.2, fig. 11 and 12].
 
 use super::super::outcome::{Claim, Measure, range};
 use super::super::runs::Runner;
@@ -44,12 +44,12 @@ pub fn figure_12(runner: &Runner<'_>) -> Findings {
     let worse = values.iter().filter(|row| row[0] > row[1]).count();
     let claims = vec![
         Claim::new(
-            "testing on demand slows programs by more than 1.15 and less than 1.5 on average; the thesis by 1.34 (4.2.2)",
+            "testing on demand slows programs by more than 1.15 and less than 1.5 on average; Rahman16: by 1.34 (4.2.2)",
             (1.15..=1.5).contains(&on_demand),
             format!("{least:.2} to {most:.2}, {on_demand:.2} on average"),
         ),
         Claim::new(
-            "COMeT slows them by 1.02 to 1.06 on average; the thesis by 1.04 (4.2.2)",
+            "COMeT slows them by 1.02 to 1.06 on average; Rahman16: by 1.04 (4.2.2)",
             (1.02..=1.06).contains(&comet),
             format!("{comet:.3} on average"),
         ),
@@ -61,9 +61,9 @@ pub fn figure_12(runner: &Runner<'_>) -> Findings {
     ];
     let remarks = vec![
         "programs that hold most of the memory are slower on demand here: every page in use is renewed once a lifetime, and half \
-         of the renewals hold the program up; how many did in the thesis it does not tell",
+         of the renewals hold the program up; how many did there Rahman does not tell",
         "more than half of COMeT's cost is its timers' here, one for each zone and two for the program's core, 160 calls a second; \
-         the thesis puts most of it down to pressure on memory (4.2.2), where a tester that goes past the caches moves 0.33 GB/s of \
+         Rahman puts most of it down to pressure on memory (4.2.2), where a tester that goes past the caches moves 0.33 GB/s of \
          4.3 here, and hardly anything waits for it",
     ];
     Findings { tables: vec![table], claims, remarks }

@@ -1,8 +1,8 @@
 //! What a fault does to the words that it watches.
 //!
-//! A fault outside of the machine sees no access, only what words hold. So a *write* is a change of content here: a cell
-//! that is written with what it holds is not seen to be written, and of two writes between two looks the first is lost.
-//! Faults that show only in reads (state coupling, stuck-open) cannot be forced this way, and are not offered.
+//! A fault outside of the machine sees no access, only what words hold. So a *write* is a change of content here: a
+//! cell that is written with what it holds is not seen to be written, and of two writes between two looks the first is
+//! lost. Faults that show only in reads (state coupling, stuck-open) cannot be forced this way, and are not offered.
 
 use std::time::Duration;
 

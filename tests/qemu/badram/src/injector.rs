@@ -215,8 +215,8 @@ impl<W: Words> Injector<W> {
         places.fold("found".to_owned(), |line, place| format!("{line} {:#x}", place * size_of::<u64>()))
     }
 
-    /// Changes a frame once, in the way that a class of corruption does: FRAME OTHER-FRAME SEED CLASS. The guest must not use the
-    /// frame meanwhile. A page has no older content here, but zeros.
+    /// Changes a frame once, in the way that a class of corruption does: FRAME OTHER-FRAME SEED CLASS. The guest must
+    /// not use the frame meanwhile. A page has no older content here, but zeros.
     fn corrupt(&self, text: &str) -> Result<(), Problem> {
         let mut parts = text.splitn(4, ' ');
         let mut part = || parts.next().ok_or(Problem::Corruption);

@@ -1,10 +1,10 @@
 //! Makes the RAM of an emulated machine bad, from outside.
 //!
-//! **Problem.** Faults that a tester emulates for itself are faults that its authors thought of, where its own code looks
-//! for them. **Idea.** A guest's RAM is a file that two processes map: the emulator, and this program, which forces wrong
-//! values into it as fast as it can look. A file offset is a physical address of the guest (below 2 GiB). **Why from
-//! outside.** Nothing in the guest, kernel and Rampart included, takes part; each fault that acted is counted, so a
-//! scenario can tell a fault that was missed from one that never acted.
+//! **Problem.** Faults that a tester emulates for itself are faults that its authors thought of, where its own code
+//! looks for them. **Idea.** A guest's RAM is a file that two processes map: the emulator, and this program, which
+//! forces wrong values into it as fast as it can look. A file offset is a physical address of the guest (below 2 GiB).
+//! **Why from outside.** Nothing in the guest, kernel and Rampart included, takes part; each fault that acted is
+//! counted, so a scenario can tell a fault that was missed from one that never acted.
 //!
 //! | module | owns |
 //! |---|---|
@@ -13,8 +13,8 @@
 //! | [`injector`] | all faults: which are awake, how often each acted, the commands of a scenario |
 //! | [`rests`] | when to leave the CPU to others for a moment |
 //!
-//! Libraries: `humantime` (times), `rand` and `rand_chacha` (intermittent faults, the same from one seed), `displaydoc` and
-//! `thiserror` (an error's doc comment is its message).
+//! Libraries: `humantime` (times), `rand` and `rand_chacha` (intermittent faults, the same from one seed), `displaydoc`
+//! and `thiserror` (an error's doc comment is its message).
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,9 @@
 //! When to leave the CPU to others for a moment.
 //!
-//! **Problem.** Linux takes a real-time program that never rests off its CPU for 50 ms of each second, which belong to all
-//! other programs (`sched_rt_runtime_us`, sched(7)). Meanwhile no fault acts: a stuck cell passes a test of its frame.
-//! **Idea.** Rest a tenth of a millisecond after each millisecond of looking, which leaves others twice what they are due.
+//! **Problem.** Linux takes a real-time program that never rests off its CPU for 50 ms of each second, which belong to
+//! all other programs (`sched_rt_runtime_us`, sched(7)). Meanwhile no fault acts: a stuck cell passes a test of its
+//! frame. **Idea.** Rest a tenth of a millisecond after each millisecond of looking, which leaves others twice what
+//! they are due.
 
 use std::time::Duration;
 

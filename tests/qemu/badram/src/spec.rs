@@ -1,7 +1,7 @@
 //! A fault at its place, as a person writes it: `stuck-at@0x5000/3/65=1,intermittent=0.1`.
 //!
-//! In the spirit of `rampart inject`, with the same names of faults; but the cell is named, since it must be known what a
-//! tester has to find.
+//! In the spirit of `rampart inject`, with the same names of faults; but the cell is named, since it must be known what
+//! a tester has to find.
 
 use std::time::Duration;
 

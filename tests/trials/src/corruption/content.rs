@@ -1,4 +1,5 @@
-//! What the victim's pages hold, computed as the victim does, and the codes of a page as the design of the guard publishes them.
+//! What the victim's pages hold, computed as the victim does, and the codes of a page as the design of the guard
+//! publishes them.
 
 /// Bytes of a page.
 pub const PAGE_BYTES: usize = 4096;

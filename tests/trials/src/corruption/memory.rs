@@ -78,8 +78,8 @@ impl Memory {
         Ok(is_present(&entries) || entries[8..] != entries[..entries.len() - 8])
     }
 
-    /// Goes through the pages of a window that are in memory, a chunk at a time: the chunk's address, and its bytes. What cannot be
-    /// read, or goes meanwhile, is passed over.
+    /// Goes through the pages of a window that are in memory, a chunk at a time: the chunk's address, and its bytes.
+    /// What cannot be read, or goes meanwhile, is passed over.
     pub fn each_chunk(&self, window: &Range<u64>, mut visit: impl FnMut(u64, &[u8])) -> io::Result<()> {
         let mut bytes = vec![0; CHUNK_PAGES * PAGE_BYTES];
         for run in runs(&self.present(window.start, window.end - window.start)?) {
@@ -103,8 +103,8 @@ fn is_present(entry: &[u8]) -> bool {
     entry[7] & 0x80 != 0
 }
 
-/// The windows of mappings, by the numbers of their pages: the first of each, then the second of each, and so on, since mappings are
-/// used from their starts.
+/// The windows of mappings, by the numbers of their pages: the first of each, then the second of each, and so on, since
+/// mappings are used from their starts.
 pub fn windows(mappings: &[Mapping]) -> Vec<Range<u64>> {
     let page = PAGE_BYTES as u64;
     let mut windows: Vec<(usize, Range<u64>)> = Vec::new();

@@ -1,8 +1,9 @@
 //! Pages of a guarded program, corrupted by another process where they lie while they are locked.
 //!
-//! **Problem.** Flips that the guard makes itself show that it finds what it knows of. **Idea.** The victim's pages hold what can be
-//! computed; another process finds each by its content, wherever the engine keeps it, and overwrites it; then the victim
-//! looks at it. **Why `/proc/PID/mem`.** It writes where the victim itself may not, and the guard hears nothing of it.
+//! **Problem.** Flips that the guard makes itself show that it finds what it knows of. **Idea.** The victim's pages
+//! hold what can be computed; another process finds each by its content, wherever the engine keeps it, and overwrites
+//! it; then the victim looks at it. **Why `/proc/PID/mem`.** It writes where the victim itself may not, and the guard
+//! hears nothing of it.
 
 mod class;
 mod content;
@@ -105,7 +106,8 @@ impl Trial {
     fn page(&mut self, number: usize, dice: u64) -> Result<Answer, Error> {
         let other = self.victim.content((number + PAGES / 2) % PAGES);
         for _ in 0..TIMES {
-            // New content has new codes, by which we see when they are made; and a wrong P would stay as long as the page is right.
+            // New content has new codes, by which we see when they are made; and a wrong P would stay as long as the
+            // page is right.
             let older = self.victim.content(number);
             self.victim.write(number)?;
             if self.class.is_of_codes() {

@@ -26,8 +26,9 @@ const LIMIT: &str = "600";
 /// How long a page may take to be locked.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Blocks are locked again soon, since each page is to be hit while it is locked. No locked page is put on a tested frame: between
-/// its copy and its exchange, what we write would go with its old frame, and nobody would have to count it.
+/// Blocks are locked again soon, since each page is to be hit while it is locked. No locked page is put on a tested
+/// frame: between its copy and its exchange, what we write would go with its old frame, and nobody would have to count
+/// it.
 const OPTIONS: [&str; 8] = ["--cap", "1MiB", "--block", "64KiB", "--interval", "20ms", "--test", "none"];
 
 /// Frames of the machine that runs this are good: root without this right can neither retire one nor see its number.
@@ -136,7 +137,8 @@ impl Victim {
         Ok(Err(self.child.wait().map_err(Error::io("wait for the victim"))?.code()))
     }
 
-    /// Corrupts a page where it lies while it is locked: writes these bytes, all or none of which the victim may come to see.
+    /// Corrupts a page where it lies while it is locked: writes these bytes, all or none of which the victim may come
+    /// to see.
     pub fn corrupt(&self, number: usize, corrupt: &Page) -> Result<(), Error> {
         let good = self.content(number);
         self.hit(number, || {
@@ -166,7 +168,8 @@ impl Victim {
         })
     }
 
-    /// Waits until a page is locked and writes. Once it is written and still locked, the page was hit while it was locked.
+    /// Waits until a page is locked and writes. Once it is written and still locked, the page was hit while it was
+    /// locked.
     fn hit(&self, number: usize, write: impl Fn() -> io::Result<Vec<(u64, Vec<u8>)>>) -> Result<(), Error> {
         let end = Instant::now() + PATIENCE;
         let mut was_locked = false;
@@ -229,8 +232,8 @@ impl Victim {
         })
     }
 
-    /// Whether what belongs to the page before or behind lies beside. So we know the place from a copy that a guard made once, to
-    /// correct the page, and forgot.
+    /// Whether what belongs to the page before or behind lies beside. So we know the place from a copy that a guard
+    /// made once, to correct the page, and forgot.
     fn has_neighbour(&self, number: usize, address: u64, size: usize, of: impl Fn(&Page) -> Vec<u8>) -> bool {
         let holds = |neighbour: usize, address: u64| {
             let wanted = of(&self.content(neighbour));
@@ -241,7 +244,8 @@ impl Victim {
         number > 0 && holds(number - 1, address - size) || number + 1 < PAGES && holds(number + 1, address + size)
     }
 
-    /// What is found first in the memory that the victim does not know. Where something was found before, it is looked for first.
+    /// What is found first in the memory that the victim does not know. Where something was found before, it is looked
+    /// for first.
     fn search<T>(&self, find: impl Fn(u64, &[u8]) -> Vec<T>) -> io::Result<Vec<T>> {
         for window in self.windows.borrow().iter() {
             let found = self.find_in(window, &find)?;

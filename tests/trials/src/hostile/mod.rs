@@ -1,9 +1,10 @@
-//! A program that checks its own data, under guard, in settings that are hostile; beside the same program without a guard.
+//! A program that checks its own data, under guard, in settings that are hostile; beside the same program without a
+//! guard.
 //!
-//! **Problem.** A guard is a library in somebody else's process, and whatever limits, signals, sandboxes, and files that process has
-//! it has too. **Idea.** Each setting is a few words of shell that put it around `$RUN $SUMS`; it runs once with an empty `$RUN`
-//! and once with each engine, and what came of both is compared (`judge`). **Why a shell.** A person can paste a line of the
-//! table and see for himself.
+//! **Problem.** A guard is a library in somebody else's process, and whatever limits, signals, sandboxes, and files
+//! that process has it has too. **Idea.** Each setting is a few words of shell that put it around `$RUN $SUMS`; it runs
+//! once with an empty `$RUN` and once with each engine, and what came of both is compared (`judge`). **Why a shell.** A
+//! person can paste a line of the table and see for himself.
 
 mod judge;
 mod settings;
@@ -68,7 +69,8 @@ impl<'a> Ground<'a> {
         Ok(Self { programs, bin, sums })
     }
 
-    /// What comes of a setting under each of these engines; `None` with the reason where this machine lacks what it takes.
+    /// What comes of a setting under each of these engines; `None` with the reason where this machine lacks what it
+    /// takes.
     pub fn try_setting(&self, setting: &Setting, engines: &[&str]) -> Result<Result<Vec<Verdict>, String>, Error> {
         let plain = self.run(setting, None)?;
         if plain.code == Some(SKIPPED) {

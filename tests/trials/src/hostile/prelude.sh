@@ -15,7 +15,8 @@ beside() { rm -f pid; $RUN "$SUMS" long & local run=$!
   for _ in {1..400}; do [[ -s pid ]] && break; sleep 0.05; done
   "$@" "$(cat pid)" $run; wait $run; }
 
-# Runs a command in a control group that ends with it: `grouped memory MIB COMMAND...`, `grouped pids NUMBER COMMAND...`.
+# Runs a command in a control group that ends with it: `grouped memory MIB COMMAND...`, `grouped pids NUMBER
+# COMMAND...`.
 grouped() { local which=$1 most=$2 group file; shift 2
   if [[ -d /sys/fs/cgroup/$which ]]; then
     group=$(mktemp -d "/sys/fs/cgroup/$which$(awk -F: -v w="$which" '$2 == w { print $3 }' /proc/self/cgroup)/trial.XXXXXX") || skip "no cgroup"

@@ -1,4 +1,5 @@
-//! The settings: limits, signals, sandboxes, closed files, ways to make a child, other users, umasks, and what surrounds a program.
+//! The settings: limits, signals, sandboxes, closed files, ways to make a child, other users, umasks, and what
+//! surrounds a program.
 
 use super::judge::Allowance::{self, MayLeave, MayRefuse, Works};
 

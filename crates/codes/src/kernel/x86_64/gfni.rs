@@ -118,8 +118,8 @@ impl Vector for ZmmGalois {
 }
 
 impl Secded for ZmmGalois {
-    /// Each line's 64 parts of check bytes; then the lines are added in pairs, each sum made of a half of both, until one
-    /// line is left.
+    /// Each line's 64 parts of check bytes; then the lines are added in pairs, each sum made of a half of both, until
+    /// one line is left.
     #[inline(always)]
     unsafe fn secded(lines: *const u8, check: *mut u8) {
         // SAFETY: the instruction set is there, the lines may be read, and 64 bytes may be written.

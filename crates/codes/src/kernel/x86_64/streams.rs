@@ -1,10 +1,10 @@
 //! The CRC on processors whose carry-less products are 128 bits wide.
 //!
-//! **Problem.** Such a processor begins one `crc32` of eight bytes a cycle, or one carry-less product, of which 16 bytes
-//! take two: either way it takes eight bytes a cycle. **Idea.** The two are done by different parts of it. So half the
-//! page goes through products, folded into four blocks of 16 bytes, and half through `crc32`, in four streams, since each
-//! waits three cycles for its predecessor. The five states are then moved to the page's end and added. **Why this way.**
-//! It takes 16 bytes a cycle, and what corrects runs beside it.
+//! **Problem.** Such a processor begins one `crc32` of eight bytes a cycle, or one carry-less product, of which 16
+//! bytes take two: either way it takes eight bytes a cycle. **Idea.** The two are done by different parts of it. So
+//! half the page goes through products, folded into four blocks of 16 bytes, and half through `crc32`, in four streams,
+//! since each waits three cycles for its predecessor. The five states are then moved to the page's end and added. **Why
+//! this way.** It takes 16 bytes a cycle, and what corrects runs beside it.
 
 use std::arch::x86_64::{
     __m128i, _mm_clmulepi64_si128, _mm_crc32_u64, _mm_cvtsi64_si128, _mm_cvtsi128_si64, _mm_load_si128, _mm_set_epi64x,

@@ -1,5 +1,5 @@
 //! Adaptive, core-preserving: the fewest threads, and with them the highest fidelity, that keep up
-//! (000_fb6e5fb08980d1bc.txt, 5.2.4.5, figure 30).
+//! [Rahman16, 5.2.4.5, fig. 30].
 
 use rampart_memory::TestConfig;
 

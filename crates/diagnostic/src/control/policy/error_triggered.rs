@@ -1,5 +1,5 @@
-//! Error-triggered: where the hardware corrects more errors than is allowed, test first and hardest. The thesis leaves it to
-//! future work (000_fb6e5fb08980d1bc.txt, 6.2).
+//! Error-triggered: where the hardware corrects more errors than is allowed, test first and hardest. Rahman leaves it
+//! to future work [Rahman16, 6.2].
 
 use rampart_memory::TestConfig;
 

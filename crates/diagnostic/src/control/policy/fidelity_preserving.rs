@@ -1,5 +1,5 @@
-//! Fidelity-preserving: the highest fidelity, and for it the fewest threads, that keep up. The thesis leaves it to future
-//! work (000_fb6e5fb08980d1bc.txt, 6.2).
+//! Fidelity-preserving: the highest fidelity, and for it the fewest threads, that keep up. Rahman leaves it to future
+//! work [Rahman16, 6.2].
 
 use rampart_memory::TestConfig;
 

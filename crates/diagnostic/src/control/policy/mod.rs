@@ -1,8 +1,8 @@
-//! How to test until the next decision: fidelity and threads (000_fb6e5fb08980d1bc.txt, 5.2.4.3 to 5.2.4.5).
+//! How to test until the next decision: fidelity and threads [Rahman16, 5.2.4.3 to 5.2.4.5].
 //!
-//! **Problem.** Thorough tests by few threads are slow, fast ones are shallow or take cores. **Idea.** Each policy is a pure
-//! function from the rate that is asked for to a [`TestConfig`] within the administrator's limits. **Why this way.** A policy
-//! knows nothing of allocators, lists or threads, so a new one is one small file.
+//! **Problem.** Thorough tests by few threads are slow, fast ones are shallow or take cores. **Idea.** Each policy is a
+//! pure function from the rate that is asked for to a [`TestConfig`] within the administrator's limits. **Why this
+//! way.** A policy knows nothing of allocators, lists or threads, so a new one is one small file.
 
 mod adaptive;
 mod error_triggered;
@@ -34,7 +34,7 @@ pub struct Seen<'a> {
     pub erring: &'a [FrameRange],
 }
 
-/// What one thread can test (CALC-BANDWIDTH, figure 30).
+/// What one thread can test (CALC-BANDWIDTH, [Rahman16, fig. 30]).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bandwidth {
     /// Frames a second at fidelity 1: MAX-TEST-BW, measured on the machine.
@@ -61,7 +61,8 @@ pub trait Policy {
     fn decide(&mut self, seen: &Seen<'_>) -> TestConfig;
 }
 
-/// The configuration that tests the most: MIN-FIDELITY on MAX-CORES, for emergencies (table 6, *e_testconfig*).
+/// The configuration that tests the most: MIN-FIDELITY on MAX-CORES, for emergencies ([Rahman16, tab. 6],
+/// *e_testconfig*).
 #[must_use]
 pub const fn fastest(limits: Limits) -> TestConfig {
     TestConfig { fidelity: limits.min_fidelity, threads: limits.max_cores }
@@ -71,17 +72,17 @@ pub const fn fastest(limits: Limits) -> TestConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PolicyName {
-    /// No test ahead of allocation (3.2).
+    /// No test ahead of allocation [Rahman16, 3.2].
     OnDemand,
-    /// COMeT: one thread, the least fidelity, a rate for each list (4.1.5).
+    /// COMeT: one thread, the least fidelity, a rate for each list [Rahman16, 4.1.5].
     Comet,
     /// What the administrator settled: MAX-CORES and MIN-FIDELITY.
     Fixed,
-    /// The fewest threads, then the highest fidelity, that keep up (figure 30).
+    /// The fewest threads, then the highest fidelity, that keep up [Rahman16, fig. 30].
     Adaptive,
-    /// The highest fidelity, then the fewest threads, that keep up (6.2).
+    /// The highest fidelity, then the fewest threads, that keep up [Rahman16, 6.2].
     FidelityPreserving,
-    /// Adaptive, and hardest where the hardware corrects errors (6.2).
+    /// Adaptive, and hardest where the hardware corrects errors [Rahman16, 6.2].
     ErrorTriggered,
 }
 
@@ -142,7 +143,7 @@ mod tests {
         Limits { min_fidelity: fidelity(min), max_fidelity: fidelity(min + spread), fidelity_step: step, max_cores }
     }
 
-    /// Figure 30, line by line.
+    /// [Rahman16, fig. 30], line by line.
     fn figure_30(request: f64, bandwidth: f64, limits: Limits) -> (u32, u32) {
         let (min, max) = (limits.min_fidelity.backgrounds(), limits.max_fidelity.backgrounds());
         let (mut threads, mut fidelity) = (1, i64::from(max));

@@ -4,7 +4,7 @@ use rampart_memory::Demand;
 
 use super::{Replenish, whole};
 
-/// number = max(α · (counter − previous counter), moving average / 2) (000_fb6e5fb08980d1bc.txt, 5.2.4.2).
+/// number = max(α · (counter − previous counter), moving average / 2) [Rahman16, 5.2.4.2].
 #[derive(Clone, Copy, Debug)]
 pub struct FromDemand {
     alpha: f64,
@@ -12,8 +12,8 @@ pub struct FromDemand {
     owed: f64,
 }
 
-/// The weight of the newest reading in the moving average, which so decays to a third in 40 readings: an epoch of 1 s at
-/// the thesis' 25 ms. The thesis says that it decays gradually, and not how fast.
+/// The weight of the newest reading in the moving average, which so decays to a third in 40 readings: an epoch of 1 s
+/// at Rahman's 25 ms. He says that it decays gradually, and not how fast.
 const WEIGHT: f64 = 1.0 / 40.0;
 
 impl FromDemand {

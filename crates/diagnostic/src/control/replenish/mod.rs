@@ -1,4 +1,4 @@
-//! How many blocks of each list to test: *memblocks* (000_fb6e5fb08980d1bc.txt, 5.2.4.2), or COMeT's rates (4.1.5).
+//! How many blocks of each list to test: *memblocks* [Rahman16, 5.2.4.2], or COMeT's rates [Rahman16, 4.1.5].
 
 mod demand;
 mod rate_machine;
@@ -14,7 +14,7 @@ pub trait Replenish {
     fn blocks(&mut self, since: Demand) -> u64;
 }
 
-/// Nothing ahead of allocation: the on-demand strategy (3.2), rate 0 in table 1.
+/// Nothing ahead of allocation: the on-demand strategy, rate 0 [Rahman16, 3.2, tab. 1].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nothing;
 
@@ -24,7 +24,7 @@ impl Replenish for Nothing {
     }
 }
 
-/// The same number of blocks in each period, whatever is asked: *Min*, *Max* and *Application* of figure 16.
+/// The same number of blocks in each period, whatever is asked: *Min*, *Max* and *Application* of [Rahman16, fig. 16].
 #[derive(Clone, Copy, Debug)]
 pub struct Steady {
     rate: f64,

@@ -1,4 +1,4 @@
-//! COMeT's rule: five states for each free list (000_fb6e5fb08980d1bc.txt, 4.1.5, figures 9 and 10).
+//! COMeT's rule: five states for each free list [Rahman16, 4.1.5, fig. 9 and 10].
 //!
 //! Up fast, down slowly: a list that ran out of tested blocks doubles its rate in each period until none is missed.
 
@@ -32,8 +32,8 @@ pub struct RateMachine {
 }
 
 impl RateMachine {
-    /// A list that starts in state A at the least rate, in whole blocks a period as in figure 10. From `threshold` blocks a
-    /// period on demand is high; no rate passes `most`, the blocks that can be tested in a period.
+    /// A list that starts in state A at the least rate, in whole blocks a period as in [Rahman16, fig. 10]. From
+    /// `threshold` blocks a period on demand is high; no rate passes `most`, the blocks that can be tested in a period.
     #[must_use]
     pub fn new(least: u64, most: u64, threshold: u64) -> Self {
         assert!(0 < least && least <= most && threshold > 0, "a rate that can grow, and a threshold to pass");
@@ -48,9 +48,9 @@ impl RateMachine {
 
     /// The next state after `a` blocks allocated, `u` of them untested, with the threshold `th`.
     ///
-    /// The text of 4.1.5 in order of precedence: an untested block or four times the threshold doubles; the threshold is
-    /// passed upwards from A and E to B, from B to C and from D to C; none at all leads to A from D, and else to E.
-    /// In A and E the text writes a ≤ th where it says that pressure increases; taken as a ≥ th.
+    /// The text of [Rahman16, 4.1.5] in order of precedence: an untested block or four times the threshold doubles; the
+    /// threshold is passed upwards from A and E to B, from B to C and from D to C; none at all leads to A from D, and
+    /// else to E. In A and E the text writes a ≤ th where it says that pressure increases; taken as a ≥ th.
     fn next(self, a: u64, u: u64) -> RateState {
         use RateState::{Doubling, Halving, Least, Resting, Steady};
         let th = self.threshold;

@@ -1,10 +1,10 @@
 //! When each frame was last tested: 4 bytes a frame, 1 MiB for each GiB of memory.
 //!
 //! **Problem.** A moment takes 8 bytes, a machine has hundreds of millions of frames, and what watches must stay small.
-//! **Idea.** Count tenths of a second from a base far back, rounded down: a test counts as up to 100 ms older than it is,
-//! never younger. Frames of 128 MiB share a chunk that is made when the first of them is seen. Beside it, how many frames
-//! there are of each tick, so that nobody scans the table to learn how old the oldest is: the frames of a block are tested
-//! at once, so there are as many ticks as blocks.
+//! **Idea.** Count tenths of a second from a base far back, rounded down: a test counts as up to 100 ms older than it
+//! is, never younger. Frames of 128 MiB share a chunk that is made when the first of them is seen. Beside it, how many
+//! frames there are of each tick, so that nobody scans the table to learn how old the oldest is: the frames of a block
+//! are tested at once, so there are as many ticks as blocks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

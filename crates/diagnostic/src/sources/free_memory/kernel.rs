@@ -32,7 +32,8 @@ pub trait Kernel {
     /// The machine's memory at this moment.
     fn outlook(&self) -> Outlook;
 
-    /// Asks for memory, of this node if it can be had there, unless an earlier claim is unanswered; returns what there is.
+    /// Asks for memory, of this node if it can be had there, unless an earlier claim is unanswered; returns what there
+    /// is.
     fn claim(&mut self, wanted: Option<(Node, Bytes)>) -> Claim<Self::Region>;
 
     /// What was asked for and has not come.
@@ -48,8 +49,8 @@ pub trait Kernel {
     fn release(&mut self, region: Self::Region, keep: &[u64]);
 }
 
-/// The kernel of this machine. Memory is claimed by another thread ([`Claims`]): the kernel clears it first, at the cost of
-/// whoever asks, and that takes longer than programs may wait for what we hold.
+/// The kernel of this machine. Memory is claimed by another thread ([`Claims`]): the kernel clears it first, at the
+/// cost of whoever asks, and that takes longer than programs may wait for what we hold.
 pub struct ThisMachine<'a> {
     machine: &'a Machine,
     claims: Claims,

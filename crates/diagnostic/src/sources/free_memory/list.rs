@@ -1,5 +1,5 @@
-//! The free memory of one node, as the controller sees it: demand that accrues while a sweep is under way, and what may be
-//! handed out for it.
+//! The free memory of one node, as the controller sees it: demand that accrues while a sweep is under way, and what may
+//! be handed out for it.
 
 use rampart_memory::{Demand, Node, Timestamp};
 

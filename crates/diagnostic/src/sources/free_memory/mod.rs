@@ -1,14 +1,15 @@
 //! This machine's free memory as a source of frames: each that can be reached is tested once a lifetime.
 //!
-//! **Problem.** A stock kernel lets nobody at its free lists; an ordinary program can only ask for memory, is given what the
-//! kernel likes, and takes it from other programs. **Idea.** Claim free memory in steps, politely; look which frames each
-//! step is in; test those whose test grows old; hold the rest, since what is given back would come straight back; and let
-//! everything go when no new frame is to be had ([`Sweep`]). The age of each frame is known by its number ([`Ages`]), so
-//! nothing is learnt twice. **Why this way.** No privilege but to read frame numbers, no module, no hook in the allocator.
+//! **Problem.** A stock kernel lets nobody at its free lists; an ordinary program can only ask for memory, is given
+//! what the kernel likes, and takes it from other programs. **Idea.** Claim free memory in steps, politely; look which
+//! frames each step is in; test those whose test grows old; hold the rest, since what is given back would come straight
+//! back; and let everything go when no new frame is to be had ([`Sweep`]). The age of each frame is known by its number
+//! ([`Ages`]), so nothing is learnt twice. **Why this way.** No privilege but to read frame numbers, no module, no hook
+//! in the allocator.
 //!
-//! The thesis' words, as far as the pool has them (000_fb6e5fb08980d1bc.txt, 3.2 and A.1):
+//! Rahman's words, as far as the pool has them [Rahman16, 3.2 and A.1]:
 //!
-//! | thesis | pool |
+//! | Rahman | pool |
 //! |---|---|
 //! | free list | the free memory of a node, counted in frames |
 //! | untested-free, tested-free | a claimed frame whose test has grown old, or has not |
@@ -17,7 +18,8 @@
 //! | returned fresh, returned expired | frames of steps that were tested to the end, or were not |
 //! | migration of what is about to expire | none: what a program holds for longer than a lifetime is out of reach, and counted as such |
 //!
-//! Without the privilege to read frame numbers the pool tests all that it can claim once a lifetime, and knows no frame.
+//! Without the privilege to read frame numbers the pool tests all that it can claim once a lifetime, and knows no
+//! frame.
 
 mod ages;
 #[cfg(test)]

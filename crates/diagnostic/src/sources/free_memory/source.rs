@@ -15,8 +15,8 @@ use crate::sources::DaemonSource;
 pub struct Step<R> {
     /// The memory.
     pub region: R,
-    /// The frame of each page, as far as it is known. Whoever tests the step leaves here the frames that were tested whole;
-    /// those that the kernel took out of use become `None`.
+    /// The frame of each page, as far as it is known. Whoever tests the step leaves here the frames that were tested
+    /// whole; those that the kernel took out of use become `None`.
     pub frames: Vec<Option<Frame>>,
     pub(super) node: Node,
     /// Pages in frames that are bad: the pool never gives them back.

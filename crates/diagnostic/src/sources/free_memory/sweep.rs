@@ -1,13 +1,14 @@
 //! When free memory is gone through, and which of its frames are tested then.
 //!
-//! **Problem.** The kernel says which free frames it hands out, not we; so to reach all of them, all must be held at once,
-//! and what is held is lost to programs. **Idea.** *Sweep*: claim step after step, test those with frames whose test grows
-//! old, hold the others; when nothing more can be had, give all back, and rest until the oldest of the frames seen would come
-//! due before the next sweep could reach it. **Why this way.** A sweep as fast as possible disturbs; one as slow as possible
-//! holds memory for ever. It aims at half of the time that its bound allows, shared by α (see [`Sweep::rate`]).
+//! **Problem.** The kernel says which free frames it hands out, not we; so to reach all of them, all must be held at
+//! once, and what is held is lost to programs. **Idea.** *Sweep*: claim step after step, test those with frames whose
+//! test grows old, hold the others; when nothing more can be had, give all back, and rest until the oldest of the
+//! frames seen would come due before the next sweep could reach it. **Why this way.** A sweep as fast as possible
+//! disturbs; one as slow as possible holds memory for ever. It aims at half of the time that its bound allows, shared
+//! by α (see [`Sweep::rate`]).
 //!
-//! With window = lifetime - δ: a frame is *due* in a sweep if its test is older than a quarter of the window when the sweep
-//! begins, so none is tested twice for nothing. What a sweep left alone or tested bounds when the next begins.
+//! With window = lifetime - δ: a frame is *due* in a sweep if its test is older than a quarter of the window when the
+//! sweep begins, so none is tested twice for nothing. What a sweep left alone or tested bounds when the next begins.
 
 use std::time::Duration;
 
@@ -124,7 +125,7 @@ impl Sweep {
         }
     }
 
-    /// How many of `frames` a sweep should test in a second, before α: all of them in half of the window. With the thesis'
+    /// How many of `frames` a sweep should test in a second, before α: all of them in half of the window. With Rahman's
     /// α of 2, in a quarter.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a rate")]

@@ -36,7 +36,8 @@ fn pool(kernel: MadeUp) -> Pool<MadeUp> {
     Pool::new(kernel, MIB(4), bound(), Ages::new(start()), [], start())
 }
 
-/// Tests everything that the pool hands out at `now`, until it hands out no more. Returns the frames, in the order of tests.
+/// Tests everything that the pool hands out at `now`, until it hands out no more. Returns the frames, in the order of
+/// tests.
 fn sweep(pool: &mut Pool<MadeUp>, bad: &BTreeSet<Frame>, now: Timestamp) -> Vec<Frame> {
     let mut tested = Vec::new();
     for _ in 0..200 {

@@ -1,7 +1,7 @@
 //! The prefetcher verifies and unlocks ahead of the program.
 //!
-//! [`streams`] predicts from the faults of a program what it uses next. [`rounds`] does so for a program that comes back to
-//! many blocks in turn. [`queue`] keeps the requests that wait. This module has the types that they share.
+//! [`streams`] predicts from the faults of a program what it uses next. [`rounds`] does so for a program that comes
+//! back to many blocks in turn. [`queue`] keeps the requests that wait. This module has the types that they share.
 
 pub mod queue;
 pub mod rounds;

@@ -1,12 +1,13 @@
 //! Programs that go through many blocks in turn, some units of each, and come back for the next units.
 //!
-//! **Problem.** A transposition or a transformation along the slowest dimension of an array goes from plane to plane, and uses a
-//! little of each; then it begins anew, a little farther in each plane. To [`streams`](super::streams) each round is a stride of its own,
-//! which wants all its units at once, while the time of a whole round was left to prepare them. **Idea.** Blocks of which units
-//! are wanted in their order are gathered, some that are wanted one after the other in a group. Of each of the group the next units are
-//! opened for the next round; of the first they are only verified, so the program's fault there, which is short, tells that the next
-//! round has come to this group. **Why this way.** One fault a group and round is all that it costs, and no more than one round
-//! is prepared before the program gets there, however slow it is.
+//! **Problem.** A transposition or a transformation along the slowest dimension of an array goes from plane to plane,
+//! and uses a little of each; then it begins anew, a little farther in each plane. To [`streams`](super::streams) each
+//! round is a stride of its own, which wants all its units at once, while the time of a whole round was left to prepare
+//! them. **Idea.** Blocks of which units are wanted in their order are gathered, some that are wanted one after the
+//! other in a group. Of each of the group the next units are opened for the next round; of the first they are only
+//! verified, so the program's fault there, which is short, tells that the next round has come to this group. **Why this
+//! way.** One fault a group and round is all that it costs, and no more than one round is prepared before the program
+//! gets there, however slow it is.
 
 use std::collections::HashMap;
 
@@ -31,7 +32,8 @@ pub struct Rounds {
 }
 
 impl Rounds {
-    /// The program wanted units of a block that were ready. What to do for the next round, if it comes to a group by that.
+    /// The program wanted units of a block that were ready. What to do for the next round, if it comes to a group by
+    /// that.
     pub fn comes_to(&self, block: BlockIndex) -> impl Iterator<Item = Want> + use<> {
         let group = self.groups.get(&block).cloned().unwrap_or_default();
         group.into_iter().map(move |other| {
@@ -39,8 +41,8 @@ impl Rounds {
         })
     }
 
-    /// Units of a block were wanted which follow those that were wanted before, and nobody had prepared them. What to do for the next
-    /// round, if that makes a group.
+    /// Units of a block were wanted which follow those that were wanted before, and nobody had prepared them. What to
+    /// do for the next round, if that makes a group.
     pub fn gather(&mut self, block: BlockIndex) -> impl Iterator<Item = Want> + use<> {
         self.forget(block);
         self.gathered.push(block);

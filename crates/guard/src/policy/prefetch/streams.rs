@@ -1,14 +1,15 @@
 //! What the program will want next, by what it wanted before.
 //!
 //! **Problem.** A program that goes through its memory faults on every block, and each time it waits until the block is
-//! verified. The paper unlocks a number of pages ahead, by hand (002_55d5eb8104b64c01.txt, 4.3.1, figure 4.3): too few are slow, too many
-//! are unlocked for nothing. **Idea.** Follow the streams that faults draw (figure 4.6 shows two interleaved): each goes on
-//! where the last opening of it ended, or by a stride, and opens ahead as far as it has shown that it goes on. A stream that
-//! leaves a block sooner than memory can be read has used only a little of it: it gets units, one a step. One that takes its time is a
-//! sweep, and gets whole blocks. Each time, the first of what is ahead is only verified: the program's fault there is short, and comes while
-//! there still is some open before it, as on the page that Linux marks when it reads a file ahead. **Why this way.** A spare core verifies
-//! what is about to be used, and the program then finds it in the shared cache; a program that jumps draws no stream and pays for none.
-//! What it does between faults cannot be seen; how long it takes can.
+//! verified. FlipSphere unlocks a number of pages ahead, by hand [Fiala15, 4.3.1, fig. 4.3]: too few are slow, too many
+//! are unlocked for nothing. **Idea.** Follow the streams that faults draw ([Fiala15, fig. 4.6] shows two interleaved):
+//! each goes on where the last opening of it ended, or by a stride, and opens ahead as far as it has shown that it goes
+//! on. A stream that leaves a block sooner than memory can be read has used only a little of it: it gets units, one a
+//! step. One that takes its time is a sweep, and gets whole blocks. Each time, the first of what is ahead is only
+//! verified: the program's fault there is short, and comes while there still is some open before it, as on the page
+//! that Linux marks when it reads a file ahead. **Why this way.** A spare core verifies what is about to be used, and
+//! the program then finds it in the shared cache; a program that jumps draws no stream and pays for none. What it does
+//! between faults cannot be seen; how long it takes can.
 
 use rampart_memory::Timestamp;
 
@@ -22,12 +23,13 @@ const STREAMS: usize = 8;
 /// A fault so many blocks from the last of a stream may be its next.
 const REACH: i64 = 16;
 
-/// Pages that no program gets through in a microsecond: 16 GiB/s, more than a core reads from DRAM. A program that comes back that soon has
-/// left pages out; and what it does between two steps, and the two faults themselves, make it look slower than it is.
+/// Pages that no program gets through in a microsecond: 16 GiB/s, more than a core reads from DRAM. A program that
+/// comes back that soon has left pages out; and what it does between two steps, and the two faults themselves, make it
+/// look slower than it is.
 const FASTEST: i64 = 4;
 
-/// A stream that was faster than that is a stride for so many steps: a program may be kept from its work for a moment, but
-/// never does it sooner than it can.
+/// A stream that was faster than that is a stride for so many steps: a program may be kept from its work for a moment,
+/// but never does it sooner than it can.
 const STRIDES: u8 = 4;
 
 /// Of the blocks that may be open, those ahead of one stream are such a part at most, or one.
@@ -103,7 +105,8 @@ impl Ahead {
         }
     }
 
-    /// What that fault wanted is open up to `end`, and so many blocks may be open in all. Returns what to do next, in this order.
+    /// What that fault wanted is open up to `end`, and so many blocks may be open in all. Returns what to do next, in
+    /// this order.
     pub fn served(&mut self, end: PageIndex, cap: u64) -> impl Iterator<Item = Want> + use<> {
         let layout = self.layout;
         let most = self.most.min((i64::try_from(cap).unwrap_or(i64::MAX) / PART).max(1));
@@ -237,8 +240,8 @@ mod tests {
         Layout::new(Bytes::from_mib(2 * 4096), 512, 16).unwrap()
     }
 
-    /// What became of a program: how often it waited for what was not verified, and stopped where that was; how many units were opened
-    /// for it, and of these ahead and never used.
+    /// What became of a program: how often it waited for what was not verified, and stopped where that was; how many
+    /// units were opened for it, and of these ahead and never used.
     #[derive(Debug)]
     struct Run {
         faults: u64,
@@ -247,8 +250,8 @@ mod tests {
         unused: usize,
     }
 
-    /// Runs a program that goes to these pages, each so many microseconds after the one before. Units are opened as a guard does
-    /// it, at once.
+    /// Runs a program that goes to these pages, each so many microseconds after the one before. Units are opened as a
+    /// guard does it, at once.
     fn run(wanted: impl IntoIterator<Item = (u64, u64)>, most: u32) -> Run {
         let mut ahead = Ahead::new(layout(), most);
         let (mut open, mut ready, mut unused) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
@@ -357,7 +360,7 @@ mod tests {
 
     #[test]
     fn two_streams_that_interleave_are_told_apart() {
-        // 002_55d5eb8104b64c01.txt, figure 4.6: FT's pattern is of several fronts.
+        // [Fiala15, fig. 4.6]: FT's pattern is of several fronts.
         let both = swept(0..500).zip(swept(2000..2500)).flat_map(|(one, other)| [one, other]);
         let seen = run(both, 8);
         assert!(seen.faults <= 6 && seen.unused <= 2 * 9 * 32, "{seen:?}");

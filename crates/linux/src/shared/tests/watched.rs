@@ -105,7 +105,8 @@ fn what_was_watched_and_locked_is_watched_no_more() {
     });
 }
 
-/// Between the moment that a page is unlocked watched and the moment that it is locked again, nobody changes it unless there was a message.
+/// Between the moment that a page is unlocked watched and the moment that it is locked again, nobody changes it unless
+/// there was a message.
 #[test]
 fn no_write_goes_by_unseen_while_others_write_all_the_while() {
     let _no_forks = FORKS.read();

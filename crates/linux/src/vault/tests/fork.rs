@@ -24,8 +24,8 @@ struct Child(libc::pid_t);
 impl Child {
     /// Forks; the child does `work`, and says whether it went well, or waits to be killed.
     fn fork(work: Option<&mut dyn FnMut() -> bool>) -> Self {
-        // SAFETY: the child calls `work`, which takes no lock that another thread can hold now but the allocator's, which the C library
-        // sees to, and never returns from here.
+        // SAFETY: the child calls `work`, which takes no lock that another thread can hold now but the allocator's,
+        // which the C library sees to, and never returns from here.
         let id = unsafe { libc::fork() };
         assert!(id >= 0, "a process can be forked");
         if id == 0 {

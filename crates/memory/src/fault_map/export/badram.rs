@@ -1,10 +1,10 @@
 //! GRUB's `badram`.
 //!
-//! **Problem.** For each region of memory above a block, GRUB 2.06 (`badram_iter` in `grub-core/mmap/mmap.c`) bisects from
-//! 0 to 2^64 - 1 for the first address in the region that the mask matches, with `(low + high) / 2`. If the mask sets bit
-//! 63 too, no such address exists, `low` climbs, the sum overflows, and GRUB never ends: the machine does not boot.
-//! **Idea.** Masks leave bit 63 out. The search then ends at once at 2^63 and more, where no memory is. **Why one bit is
-//! enough.** The search varies the bits that the mask leaves out; bit 63 alone makes every odd number match.
+//! **Problem.** For each region of memory above a block, GRUB 2.06 (`badram_iter` in `grub-core/mmap/mmap.c`) bisects
+//! from 0 to 2^64 - 1 for the first address in the region that the mask matches, with `(low + high) / 2`. If the mask
+//! sets bit 63 too, no such address exists, `low` climbs, the sum overflows, and GRUB never ends: the machine does not
+//! boot. **Idea.** Masks leave bit 63 out. The search then ends at once at 2^63 and more, where no memory is. **Why one
+//! bit is enough.** The search varies the bits that the mask leaves out; bit 63 alone makes every odd number match.
 
 use super::{BootTable, Emulated, Obstacle, Refusal, WORD_BYTES, low_frames, real_ranges};
 use crate::fault_map::FaultMap;
@@ -58,7 +58,8 @@ impl BadRam {
         format!("GRUB_BADRAM=\"{}\"", self.word())
     }
 
-    /// Whether GRUB reads all of it and the kernel all of what GRUB makes of it, on a machine that boots with this table.
+    /// Whether GRUB reads all of it and the kernel all of what GRUB makes of it, on a machine that boots with this
+    /// table.
     ///
     /// # Errors
     /// [`Refusal::Word`] or [`Refusal::Table`].

@@ -78,8 +78,8 @@ impl BootTable {
         self.unread + split + hook
     }
 
-    /// The table as firmware hands it to GRUB: what was left out at the last boot and will be again is memory there, one
-    /// with what lies around it.
+    /// The table as firmware hands it to GRUB: what was left out at the last boot and will be again is memory there,
+    /// one with what lies around it.
     fn before_grub(&self, ranges: &[FrameRange]) -> Vec<Entry> {
         let mut table: Vec<Entry> = Vec::new();
         let mut goes_on = false;

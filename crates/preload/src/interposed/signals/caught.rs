@@ -33,8 +33,8 @@ impl Caught {
     pub fn install(&self, handler: Handler) {
         let mut action: Action = plain();
         action.sa_sigaction = handler as *const () as usize;
-        // On the stack that the program sets for signals, if it does: so the overflow of a stack still reaches its handler.
-        // Other signals may come meanwhile, and their handlers touch locked pages too.
+        // On the stack that the program sets for signals, if it does: so the overflow of a stack still reaches its
+        // handler. Other signals may come meanwhile, and their handlers touch locked pages too.
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER | libc::SA_RESTART;
         let mut before = plain();
         // SAFETY: both are places of ours; the handler is a function that lives as long as the process.
@@ -70,7 +70,8 @@ impl Caught {
         mask
     }
 
-    /// Does what the program wants done about it, in a handler of the program's with SIGSEGV unblocked if that `wants_faults`.
+    /// Does what the program wants done about it, in a handler of the program's with SIGSEGV unblocked if that
+    /// `wants_faults`.
     ///
     /// # Safety
     /// The arguments are those of a signal handler that runs now.
@@ -116,8 +117,8 @@ impl Caught {
 const WORDS: usize = size_of::<Action>() / 8;
 const _: () = assert!(size_of::<Action>().is_multiple_of(8) && align_of::<Action>() <= 8);
 
-/// Actions that are kept, the last of which counts: a signal handler reads it while another thread, or the very code that it
-/// interrupts, writes the next.
+/// Actions that are kept, the last of which counts: a signal handler reads it while another thread, or the very code
+/// that it interrupts, writes the next.
 struct Noted {
     kept: [[AtomicU64; WORDS]; Self::KEPT],
     written: AtomicUsize,

@@ -23,8 +23,8 @@ static LEFT: [(AtomicUsize, AtomicUsize); 64] = [const { (AtomicUsize::new(0), A
 const MISSING: &str = "rampart: a child that was made by a system call of the program's own has no heap: it ends; the C library's fork, \
                        _Fork, clone and syscall make children that have one\n";
 
-/// From now on faults are ours first. Before the first page is locked. A thread that was started with the signal blocked, as by a
-/// shell, would end at its first.
+/// From now on faults are ours first. Before the first page is locked. A thread that was started with the signal
+/// blocked, as by a shell, would end at its first.
 pub(crate) fn install() {
     CAUGHT.install(on_fault);
     if GROUND.faults_are_signals() {

@@ -1,12 +1,13 @@
 //! Signals that the guard needs, beside the program's own use of them.
 //!
-//! **Problem.** Where pages are locked by permissions, a touch of one is a SIGSEGV; where the hardware gives up a page that is locked,
-//! the guard that reads it gets SIGBUS. A process has but one handler for each. **Idea.** The handlers are ours. What is the guard's is
-//! served; any other goes on to what the program has set by `sigaction` or `signal`, which come here first and note it. **Why
-//! this way.** The program finds its handler set and called as if it were alone: with its mask, its flags, its context, and the
-//! right to jump out.
+//! **Problem.** Where pages are locked by permissions, a touch of one is a SIGSEGV; where the hardware gives up a page
+//! that is locked, the guard that reads it gets SIGBUS. A process has but one handler for each. **Idea.** The handlers
+//! are ours. What is the guard's is served; any other goes on to what the program has set by `sigaction` or `signal`,
+//! which come here first and note it. **Why this way.** The program finds its handler set and called as if it were
+//! alone: with its mask, its flags, its context, and the right to jump out.
 //!
-//! Where a touch is no signal, SIGSEGV is caught for one line only: it ends a child that was made unseen and has no heap (`fork`).
+//! Where a touch is no signal, SIGSEGV is caught for one line only: it ends a child that was made unseen and has no
+//! heap (`fork`).
 //!
 //! A thread that has SIGSEGV blocked is ended by the kernel at its first such fault. So the calls that set masks leave
 //! SIGSEGV out, and what they report lacks it.

@@ -91,8 +91,8 @@ fn show_map(store: &Store, machine: &Machine, origin: Origin, json: bool) -> Res
     Ok(code)
 }
 
-/// The lines themselves on standard output, what stands in their way on standard error. A list that the next boot cannot
-/// hold is an error.
+/// The lines themselves on standard output, what stands in their way on standard error. A list that the next boot
+/// cannot hold is an error.
 fn export_map(
     store: &Store,
     machine: &Machine,

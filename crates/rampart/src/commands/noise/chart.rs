@@ -1,4 +1,4 @@
-//! Detours over time, as SVG: a line for each, as high as it was long (004_c4a115d9f0ebac82.txt, figure 2), and a mark above where
+//! Detours over time, as SVG: a line for each, as high as it was long [Ferreira21, fig. 2], and a mark above where
 //! an error was made.
 
 use plotters::prelude::*;
@@ -10,7 +10,8 @@ use crate::output::chart::{COLOURS, Failure};
 /// The size of a drawing, in pixels; the page scales it.
 const SIZE: (u32, u32) = (920, 220);
 
-/// Parts into which the time is cut: of each the longest detour is drawn, so that a million of them are no million lines.
+/// Parts into which the time is cut: of each the longest detour is drawn, so that a million of them are no million
+/// lines.
 const PARTS: usize = 800;
 
 /// The drawing of one CPU, over so many seconds, from the threshold to the longest detour of all CPUs.

@@ -1,6 +1,6 @@
 //! What corrected errors take from the CPUs that are watched, where the firmware makes some.
 //!
-//! As the paper does it (004_c4a115d9f0ebac82.txt, IV-B): one every so often, beside a dry run in which each is prepared and none is made,
+//! As in [Ferreira21, IV-B]: one every so often, beside a dry run in which each is prepared and none is made,
 //! which tells what preparing takes.
 
 use std::sync::atomic::{AtomicBool, Ordering};

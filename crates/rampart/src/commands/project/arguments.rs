@@ -29,7 +29,7 @@ pub struct ProjectArguments {
 /// Commands of `rampart project`.
 #[derive(Debug, Subcommand)]
 pub enum ProjectCommand {
-    /// A figure of the paper, ours beside its words
+    /// A figure of Ferreira21, ours beside its words
     Sweep(SweepArguments),
     /// Measure the network of this machine's MPI between two ranks, for `--network`
     Calibrate(CalibrateArguments),
@@ -53,8 +53,8 @@ pub struct QuestionArguments {
     /// A program as `rampart trace` recorded it, instead; on its own ranks, or on a multiple of them by --nodes
     #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "goal", "system"])]
     pub trace: Option<PathBuf>,
-    /// The program as the paper extrapolates its traces: copies of some hundred ranks, which only collectives hold together [default:
-    /// one grid of all ranks]
+    /// The program as Ferreira et al. extrapolate their traces: copies of some hundred ranks, which only collectives
+    /// hold together [default: one grid of all ranks]
     #[arg(long, conflicts_with_all = ["goal", "trace"])]
     pub extrapolated: bool,
     /// Who logs errors
@@ -136,7 +136,8 @@ pub struct SweepArguments {
     /// Only this workload, and others that are named so [default: all nine]
     #[arg(long, value_name = "NAME")]
     pub workload: Vec<String>,
-    /// One grid of all ranks, as the programs are [default: copies of traced ranks, as the paper extrapolates its traces]
+    /// One grid of all ranks, as the programs are [default: copies of traced ranks, as Ferreira et al. extrapolate
+    /// theirs]
     #[arg(long)]
     pub whole: bool,
     /// How many runs for each bar
@@ -178,7 +179,8 @@ impl From<Path> for Reporting {
 const NODES: u32 = 16_384;
 
 impl QuestionArguments {
-    /// The nodes, and the errors on them; `observed` are a DIMM's mean time between errors, or recorded detours with their lengths.
+    /// The nodes, and the errors on them; `observed` are a DIMM's mean time between errors, or recorded detours with
+    /// their lengths.
     pub fn errors(&self, observed: Option<(Time, Option<ErrorCost>)>) -> Result<(u32, CorrectedErrors), Error> {
         let system = self.system.as_deref().map(System::named).transpose()?;
         let nodes = self.nodes.or(system.and_then(|system| system.simulated)).unwrap_or(NODES);

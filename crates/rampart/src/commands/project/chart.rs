@@ -19,7 +19,8 @@ const MOST: f64 = 10_000.0;
 /// Above the tallest bar is room for the paths' names.
 const TOP: f64 = 5.0 * MOST;
 
-/// Paths in the order of their colours, which are the same in each panel; others, by how long an error takes, are all of the first.
+/// Paths in the order of their colours, which are the same in each panel; others, by how long an error takes, are all
+/// of the first.
 const PATHS: [&str; 3] = ["hardware", "software", "firmware"];
 
 /// The bars of one panel: a cluster for each path, a bar for each workload with the interval of 95 % as a line.

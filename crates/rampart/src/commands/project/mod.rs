@@ -42,7 +42,8 @@ const GUESSES: u64 = 8;
 /// Runs and errors of each guess.
 const SEARCH: (u64, u64) = (2, 16);
 
-/// Memory of a record of detours for each byte of its file: a detour of 16 bytes, and its length once more, from six bytes of text.
+/// Memory of a record of detours for each byte of its file: a detour of 16 bytes, and its length once more, from six
+/// bytes of text.
 const RECORD_BYTES_A_BYTE: u64 = 8;
 
 /// Answers one question, or draws a figure.

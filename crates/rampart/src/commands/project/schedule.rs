@@ -19,7 +19,8 @@ use crate::inputs::files;
 use crate::output::progress::Steps;
 use crate::process::signals;
 
-/// Memory of a GOAL schedule for each byte of its file, read and run: text has 20 bytes an operation, which takes 60 and its waiting.
+/// Memory of a GOAL schedule for each byte of its file, read and run: text has 20 bytes an operation, which takes 60
+/// and its waiting.
 const BYTES_A_BYTE: u64 = 16;
 
 /// What a file holds, if there is memory for it: `needed` for so many bytes. Else `remedy` is told.

@@ -1,4 +1,4 @@
-//! `rampart project sweep`: a figure of the paper, ours beside its words.
+//! `rampart project sweep`: a figure of Ferreira et al., ours beside their words.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -106,7 +106,7 @@ impl Drawn {
         if self.whole {
             "one grid of all ranks"
         } else {
-            "copies of traced ranks, as the paper extrapolates its traces"
+            "copies of traced ranks, as Ferreira et al. extrapolate theirs"
         }
     }
 
@@ -198,7 +198,7 @@ impl Drawn {
                 chart::svg(&groups)
             );
         }
-        body.push_str("<h2>What the paper says of it</h2>\n<div class=table><table>\n<tr><th>statement<th class=number>here, from<th class=number>to<th>\n");
+        body.push_str("<h2>What Ferreira et al. say of it</h2>\n<div class=table><table>\n<tr><th>statement<th class=number>here, from<th class=number>to<th>\n");
         for claim in self.figure.claims() {
             let Some((least, most, holds)) = self.judged(&claim) else { continue };
             let (class, sign) = if holds { ("good", "holds") } else { ("bad", "does not hold") };

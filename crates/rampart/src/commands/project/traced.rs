@@ -19,8 +19,8 @@ use crate::inputs::files;
 use crate::output::text::{self, count};
 use crate::process::signals;
 
-/// From where on a simulation is so much shorter than the run that what may be the matter is told: alone on its CPUs, a trace comes within a
-/// tenth (`docs/scale.md`).
+/// From where on a simulation is so much shorter than the run that what may be the matter is told: alone on its CPUs, a
+/// trace comes within a tenth (`docs/scale.md`).
 const FAR: f64 = -0.1;
 
 /// What is known of a trace without errors.

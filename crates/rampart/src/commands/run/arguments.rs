@@ -27,19 +27,20 @@ pub struct RunArguments {
     /// The codes of each page: crc, crc+pq, crc+hamming, crc+secded
     #[arg(long, value_name = "NAME", default_value = "crc+pq", value_parser = some_scheme)]
     pub codes: Scheme,
-    /// The most that is unlocked for one access, by a program that goes through its memory: a power of two from 4KiB to 2MiB
+    /// The most that is unlocked for one access, by a program that goes through its memory: a power of two from 4KiB to
+    /// 2MiB
     #[arg(long, value_name = "SIZE", default_value = "2MiB", value_parser = some_size)]
     pub block: Bytes,
-    /// The least, for a program that is here and there: a power of two, at most a block and at least a 64th of one [default: 64KiB,
-    /// or a block if that is less or of huge pages of the kernel's pool]
+    /// The least, for a program that is here and there: a power of two, at most a block and at least a 64th of one
+    /// [default: 64KiB, or a block if that is less or of huge pages of the kernel's pool]
     #[arg(long, value_name = "SIZE", value_parser = some_size)]
     pub unit: Option<Bytes>,
-    /// At most so much of the heap is unlocked, and of a small heap a twentieth, but four blocks; more if the program cannot go on
-    /// with it
+    /// At most so much of the heap is unlocked, and of a small heap a twentieth, but four blocks; more if the program
+    /// cannot go on with it
     #[arg(long, value_name = "SIZE", default_value = "32MiB", value_parser = some_size)]
     pub cap: Bytes,
-    /// What it may cost, such as 20%, of the program's own time: more is unlocked where it would cost more, and less where it
-    /// costs less [default: as --cap says]
+    /// What it may cost, such as 20%, of the program's own time: more is unlocked where it would cost more, and less
+    /// where it costs less [default: as --cap says]
     #[arg(long, value_name = "PERCENT", value_parser = some_percent)]
     pub overhead: Option<u32>,
     /// Lock again what has been unlocked for so long, such as 50ms [default: only what is beyond the cap]
@@ -48,13 +49,13 @@ pub struct RunArguments {
     /// Verify up to so many blocks ahead of a program that goes through its memory
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub ahead: u32,
-    /// What is done about a page that cannot be corrected: stop (the program ends before it sees the page, with exit code 86), continue (it
-    /// goes on with what the memory holds), or checkpoint-command CMD (CMD is run by `sh` with RAMPART_PID, RAMPART_PAGE, RAMPART_OFFSET and
-    /// RAMPART_FRAME; then stop)
+    /// What is done about a page that cannot be corrected: stop (the program ends before it sees the page, with exit
+    /// code 86), continue (it goes on with what the memory holds), or checkpoint-command CMD (CMD is run by `sh` with
+    /// RAMPART_PID, RAMPART_PAGE, RAMPART_OFFSET and RAMPART_FRAME; then stop)
     #[arg(long, num_args = 1..=2, value_names = ["WHAT", "CMD"], default_value = "stop")]
     pub on_error: Vec<OsString>,
-    /// Test each frame before the program gets it (engine move): a named test (`rampart march list`), one in the field's notation,
-    /// or none [default: March C-]
+    /// Test each frame before the program gets it (engine move): a named test (`rampart march list`), one in the
+    /// field's notation, or none [default: March C-]
     #[arg(long, value_name = "TEST", value_parser = some_test)]
     pub test: Option<TestChoice>,
     /// How long a test stays good; then locked pages are put on other frames, and theirs are tested
@@ -66,8 +67,9 @@ pub struct RunArguments {
     /// At most so much tested memory lies ready
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = some_spare)]
     pub spare: Bytes,
-    /// Make memory err: at a rate, single bits of locked pages flip, such as 'flip:locked:rate=10/s,seed=3', or the hardware gives such pages
-    /// up, 'poison:locked:rate=1/s' (engine move); or faults in the frames below that their tests find, such as 'stuck-at:20,seed=3'
+    /// Make memory err: at a rate, single bits of locked pages flip, such as 'flip:locked:rate=10/s,seed=3', or the
+    /// hardware gives such pages up, 'poison:locked:rate=1/s' (engine move); or faults in the frames below that their
+    /// tests find, such as 'stuck-at:20,seed=3'
     #[arg(long, value_name = "FAULTS", value_parser = some_faults)]
     pub inject: Option<Faults>,
     /// Stop the program if `rampart run` is killed, which keeps what the guards of its processes find
@@ -76,7 +78,8 @@ pub struct RunArguments {
     /// Exit with code 2 if no process of the program could be guarded, which is a warning otherwise
     #[arg(long)]
     pub require_guard: bool,
-    /// What is guarded: heap; bss, the executable's static data; mmap, its anonymous private mappings of at least 1MiB, or mmap=SIZE
+    /// What is guarded: heap; bss, the executable's static data; mmap, its anonymous private mappings of at least 1MiB,
+    /// or mmap=SIZE
     #[arg(long, value_name = "WHAT", default_value = "heap", value_parser = some_memory)]
     pub protect: Protect,
     /// Write what was done to this file: a page with drawings if it ends in .html, else one JSON document
@@ -98,8 +101,9 @@ pub struct RunArguments {
 pub enum EngineChoice {
     /// They move to a place that the program does not know (Linux 6.8; as root, or with vm.unprivileged_userfaultfd=1)
     Move,
-    /// They are those of a file in memory, taken out of the program's page table and put back, with less work for many threads and more
-    /// at a fork (Linux 5.14; as for move). Blocks of 2 MiB are huge pages of the kernel's pool, if it has some
+    /// They are those of a file in memory, taken out of the program's page table and put back, with less work for many
+    /// threads and more at a fork (Linux 5.14; as for move). Blocks of 2 MiB are huge pages of the kernel's pool, if it
+    /// has some
     Minor,
     /// The right to use them is taken away: everywhere, but a system call on a locked page that is not wrapped fails
     Mprotect,
@@ -249,8 +253,8 @@ impl RunArguments {
         is_named || self.untested == UntestedChoice::Wait || matches!(self.inject, Some(Faults::InFrames(_)))
     }
 
-    /// The knobs about frames, if they are to be tested and the method that guards the program can; `reach` says how tests
-    /// reach the DRAM, if they do.
+    /// The knobs about frames, if they are to be tested and the method that guards the program can; `reach` says how
+    /// tests reach the DRAM, if they do.
     ///
     /// # Errors
     /// Those of `reach`.

@@ -1,11 +1,12 @@
 //! A guarded program's troubles, as they happen: each bad frame is on the map before anybody reads of it.
 //!
-//! **Problem.** A page beyond correction ends the program, or it goes on with what is wrong; either way its frame must never be forgotten, and a
-//! person reads what happened. **Idea.** The guards add lines to files; whoever started the program reads on where it stopped, writes to the
-//! store, and only then speaks. **Why this way.** The guard may not wait for a disk, and a process that ends has told all before.
+//! **Problem.** A page beyond correction ends the program, or it goes on with what is wrong; either way its frame must
+//! never be forgotten, and a person reads what happened. **Idea.** The guards add lines to files; whoever started the
+//! program reads on where it stopped, writes to the store, and only then speaks. **Why this way.** The guard may not
+//! wait for a disk, and a process that ends has told all before.
 //!
-//! A build runs a hundred thousand processes. What one that has ended left behind is added up and taken away, so that no more files are looked
-//! through than processes live, and none fill a disk.
+//! A build runs a hundred thousand processes. What one that has ended left behind is added up and taken away, so that
+//! no more files are looked through than processes live, and none fill a disk.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::{OsStr, OsString};

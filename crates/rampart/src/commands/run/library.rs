@@ -10,7 +10,8 @@ const NAME: &str = "librampart_preload.so";
 /// Names another place for it.
 pub const VARIABLE: &str = "RAMPART_GUARD_LIBRARY";
 
-/// The library: where [`VARIABLE`] says, or else beside this program, where cargo builds it, or where packages install it.
+/// The library: where [`VARIABLE`] says, or else beside this program, where cargo builds it, or where packages install
+/// it.
 pub fn find() -> Option<PathBuf> {
     if let Some(named) = env::var_os(VARIABLE) {
         return Some(PathBuf::from(named)).filter(|path| path.is_file());
@@ -19,8 +20,8 @@ pub fn find() -> Option<PathBuf> {
     beside(own.parent()?).into_iter().find(|path| path.is_file())
 }
 
-/// The library as `LD_PRELOAD` names it. The loader of glibc knows what `$LIB` is (ld.so(8)), a folder a few steps below the root; that of
-/// musl does not, finds no such file, and goes on without: it could not load the library.
+/// The library as `LD_PRELOAD` names it. The loader of glibc knows what `$LIB` is (ld.so(8)), a folder a few steps
+/// below the root; that of musl does not, finds no such file, and goes on without: it could not load the library.
 pub fn preloaded(library: &Path) -> OsString {
     /// More steps up than there are down: above the root is the root.
     const TO_GLIBC_AND_BACK: &str = "/$LIB/../../../..";

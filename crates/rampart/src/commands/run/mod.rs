@@ -41,8 +41,8 @@ use crate::process::signals::outlive_file_limit;
 /// How often it is looked what the guards have told.
 const GLANCE: Duration = Duration::from_millis(10);
 
-/// How many files are open at once here, beside those that were inherited: signals, the program, the folder, what guards
-/// write, and the store.
+/// How many files are open at once here, beside those that were inherited: signals, the program, the folder, what
+/// guards write, and the store.
 const OPEN_FILES: usize = 16;
 
 /// Runs the program and exits as it does: its exit code, or 128 and the signal that ended it, as shells have it.

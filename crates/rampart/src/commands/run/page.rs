@@ -1,8 +1,8 @@
 //! The report of a run as a page: one HTML document with all its drawings in it, which asks nothing of a network.
 //!
-//! **Problem.** A line tells what a guard did in the end; how it did it over time, and to which memory, wants pictures. **Idea.** A
-//! document without a script: drawings as SVG, whose colours the style replaces where the reader prefers dark. **Why this way.** It can be
-//! kept beside the program's results, mailed, and opened in twenty years.
+//! **Problem.** A line tells what a guard did in the end; how it did it over time, and to which memory, wants pictures.
+//! **Idea.** A document without a script: drawings as SVG, whose colours the style replaces where the reader prefers
+//! dark. **Why this way.** It can be kept beside the program's results, mailed, and opened in twenty years.
 //!
 //! Whatever comes from outside, such as the program's name and arguments, goes through [`escape`].
 

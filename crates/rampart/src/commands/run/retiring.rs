@@ -1,10 +1,11 @@
 //! Frames that a guarded program found bad are retired when the program lets them go.
 //!
-//! **Problem.** A frame that is only on the map is handed out again as soon as the guard that holds it has ended, until somebody runs
-//! `rampart map restore`. While the guard lives the frame may be in use. **Idea.** Each frame waits for the process that reported it. Once that has
-//! ended the frame is free, or somebody else's for a moment, and the kernel is asked to move what is there and to keep the frame. **Why this
-//! way.** Nobody is harmed: a soft retirement moves content and loses none. What is still refused then is tried once more when the
-//! program has ended, also where a process of it runs on.
+//! **Problem.** A frame that is only on the map is handed out again as soon as the guard that holds it has ended, until
+//! somebody runs `rampart map restore`. While the guard lives the frame may be in use. **Idea.** Each frame waits for
+//! the process that reported it. Once that has ended the frame is free, or somebody else's for a moment, and the kernel
+//! is asked to move what is there and to keep the frame. **Why this way.** Nobody is harmed: a soft retirement moves
+//! content and loses none. What is still refused then is tried once more when the program has ended, also where a
+//! process of it runs on.
 
 use rampart_memory::Frame;
 use rampart_memory::fault_map::Retirement;

@@ -1,11 +1,11 @@
-//! What `rampart run` is to the guards of its program, for as long as it lives: it reads what they tell ([`super::following`]), and tells
-//! them which frames are bad and that somebody is there.
+//! What `rampart run` is to the guards of its program, for as long as it lives: it reads what they tell
+//! ([`super::following`]), and tells them which frames are bad and that somebody is there.
 //!
-//! **Problem.** A program is many processes, each with a guard of its own, that begin and end as they like; none of them may wait for
-//! another, and what one of them finds out all must know. **Idea.** A folder, whose name all processes inherit: in it each guard
-//! writes files of its own, the list of bad frames is replaced whole when the map grows, and a file is locked while we live. **Why
-//! this way.** See docs/decisions/0012: nothing is asked, so nobody waits, nothing is lost if either side is killed, and the kernel itself tells
-//! of a death.
+//! **Problem.** A program is many processes, each with a guard of its own, that begin and end as they like; none of
+//! them may wait for another, and what one of them finds out all must know. **Idea.** A folder, whose name all
+//! processes inherit: in it each guard writes files of its own, the list of bad frames is replaced whole when the map
+//! grows, and a file is locked while we live. **Why this way.** See docs/decisions/0012: nothing is asked, so nobody
+//! waits, nothing is lost if either side is killed, and the kernel itself tells of a death.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -71,7 +71,8 @@ impl Server {
         }
     }
 
-    /// Processes of the program that go on when it has ended. Those that are about to end, as the daemons of an MPI are, get a moment.
+    /// Processes of the program that go on when it has ended. Those that are about to end, as the daemons of an MPI
+    /// are, get a moment.
     pub fn left(&self) -> usize {
         let began = Instant::now();
         loop {

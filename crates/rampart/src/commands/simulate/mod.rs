@@ -1,4 +1,4 @@
-//! `rampart simulate`: an experiment of the thesis on the simulated machine.
+//! `rampart simulate`: one of Rahman's experiments on the simulated machine.
 
 pub mod arguments;
 mod plot;

@@ -1,4 +1,4 @@
-//! Tables of an experiment as SVG: groups of bars, or lines; the thesis' numbers as marks beside ours.
+//! Tables of an experiment as SVG: groups of bars, or lines; Rahman's numbers as marks beside ours.
 //!
 //! Library: `plotters` (axes, ticks and legends that look right, and SVG without any system library).
 
@@ -153,7 +153,7 @@ where
 {
     if table.rows.iter().flat_map(|(_, cells)| cells).any(|cell| cell.thesis.is_some()) {
         let none = std::iter::empty::<Cross<(f64, f64), i32>>();
-        chart.draw_series(none)?.label("thesis").legend(|(x, y)| Cross::new((x + 6, y), 4, BLACK));
+        chart.draw_series(none)?.label("Rahman16").legend(|(x, y)| Cross::new((x + 6, y), 4, BLACK));
     }
     chart
         .configure_series_labels()

@@ -37,7 +37,8 @@ pub struct TestArguments {
     /// How long a Del element of the test waits
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = some_time)]
     pub delay: Duration,
-    /// How long what was written rests before it is read once more, for cells that lose their value slowly; 0s: no such read
+    /// How long what was written rests before it is read once more, for cells that lose their value slowly; 0s: no such
+    /// read
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = some_rest)]
     pub retention: Duration,
     /// How writes reach the DRAM [default: the faster of those that bypass this machine's caches]

@@ -14,10 +14,12 @@ pub struct TraceArguments {
     /// Write it as a GOAL schedule too, which LogGOPSim reads
     #[arg(long, value_name = "FILE")]
     pub goal: Option<PathBuf>,
-    /// The network that the schedule is for, or a file of `rampart project calibrate`: what it takes of the CPUs is left out there
+    /// The network that the schedule is for, or a file of `rampart project calibrate`: what it takes of the CPUs is
+    /// left out there
     #[arg(long, requires = "goal", default_value = "cray-xc40", value_name = "NAME")]
     pub network: String,
-    /// The C compiler of the program's MPI [default: the one that is named as the launcher is, `mpicc.mpich` for `mpirun.mpich`]
+    /// The C compiler of the program's MPI [default: the one that is named as the launcher is, `mpicc.mpich` for
+    /// `mpirun.mpich`]
     #[arg(long, value_name = "NAME")]
     pub mpicc: Option<OsString>,
     /// One JSON document on standard error, where the line would be: standard output is the program's

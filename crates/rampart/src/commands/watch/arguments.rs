@@ -1,4 +1,5 @@
-//! Options of `rampart watch`. Those that the configuration file has too are `None` unless given: the command line wins.
+//! Options of `rampart watch`. Those that the configuration file has too are `None` unless given: the command line
+//! wins.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -27,7 +28,8 @@ pub struct WatchArguments {
     /// While programs run, at most so much of it, unless the lifetime needs more [default: 5%]
     #[arg(long, value_name = "PERCENT", value_parser = some_share)]
     pub busy_share: Option<Share>,
-    /// How fidelity and CPUs follow demand: comet, fixed, adaptive, fidelity-preserving, error-triggered [default: adaptive]
+    /// How fidelity and CPUs follow demand: comet, fixed, adaptive, fidelity-preserving, error-triggered [default:
+    /// adaptive]
     #[arg(long, value_name = "NAME", value_parser = some_policy)]
     pub policy: Option<PolicyName>,
     /// The least fidelity [default: 1]
@@ -57,13 +59,15 @@ pub struct WatchArguments {
     /// How long a Del element of the test waits
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = some_time)]
     pub delay: Duration,
-    /// How long what was written rests before it is read once more, for cells that lose their value slowly; 0s: no such read
+    /// How long what was written rests before it is read once more, for cells that lose their value slowly; 0s: no such
+    /// read
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = some_rest)]
     pub retention: Duration,
     /// How writes reach the DRAM [default: the faster of those that bypass this machine's caches]
     #[arg(long, value_enum)]
     pub method: Option<MethodChoice>,
-    /// Memory errors to heed, a JSON object a line or a database of rasdaemon's, in place of those that the kernel reports
+    /// Memory errors to heed, a JSON object a line or a database of rasdaemon's, in place of those that the kernel
+    /// reports
     #[arg(long, value_name = "FILE")]
     pub errors_file: Option<PathBuf>,
     /// Emulated faults to plant: 'stuck-at:100,seed=7', or in named frames: 'stuck-at@0x1a2b3'

@@ -1,7 +1,7 @@
-//! The configuration file: TOML, every knob of the thesis' tables 1 and 6, as `docs/configuration.md` has them.
+//! The configuration file: TOML, every knob of [Rahman16, tab. 1 and 6], as `docs/configuration.md` has them.
 //!
-//! What the command line says stands; what the file says comes next; then the defaults. A file with one bad line changes
-//! nothing: it is read whole, checked whole, and then taken.
+//! What the command line says stands; what the file says comes next; then the defaults. A file with one bad line
+//! changes nothing: it is read whole, checked whole, and then taken.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -92,7 +92,7 @@ pub fn knobs(arguments: &WatchArguments, cpus: u32) -> Result<Knobs, Error> {
 fn asked_for(arguments: &WatchArguments) -> Result<Knobs, Error> {
     let file = arguments.config.as_deref().map_or_else(|| Ok(File::default()), read)?;
     let lifetime = arguments.lifetime.or(file.lifetime).unwrap_or(Duration::from_secs(30 * 60));
-    // The thesis' δ (table 1), or a tenth of a lifetime that is shorter than its own.
+    // Rahman's δ [Rahman16, tab. 1], or a tenth of a lifetime that is shorter than its own.
     let delta = file.delta.unwrap_or_else(|| Duration::from_secs(10).min(lifetime / 10));
     let lifetime = TestLifetime::new(lifetime, delta).ok_or(Error::Delta { delta, lifetime })?;
     let thesis = Settings::thesis();
@@ -208,7 +208,7 @@ mod tests {
         expected.split('`').skip(1).step_by(2).map(str::to_owned).collect()
     }
 
-    /// The parameters of the thesis' tables 1 and 6, and the key of each; those that are measured have none, and the
+    /// The parameters of [Rahman16, tab. 1 and 6], and the key of each; those that are measured have none, and the
     /// documentation says so.
     #[test]
     fn every_knob_of_tables_1_and_6_has_a_key_and_every_key_is_documented() {

@@ -1,6 +1,7 @@
 //! Metrics for Prometheus, on this machine only: `docs/metrics.md` has them all.
 //!
-//! A scrape is answered from the state that was told last, so there is one truth, and a scrape costs the daemon nothing.
+//! A scrape is answered from the state that was told last, so there is one truth, and a scrape costs the daemon
+//! nothing.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};

@@ -30,7 +30,7 @@ impl Logging {
 pub enum DimmAdvice {
     /// Its errors cost too much.
     Replace,
-    /// They cost little. Errors that are corrected do not foretell others (004_c4a115d9f0ebac82.txt, note 8).
+    /// They cost little. Errors that are corrected do not foretell others [Ferreira21, note 8].
     Leave,
     /// The interval lies on both sides.
     Unclear,

@@ -1,6 +1,6 @@
-//! What the paper says of its figures 3 to 7, one by one, and whether it holds here.
+//! What is said of [Ferreira21, fig. 3 to 7], one by one, and whether it holds here.
 //!
-//! Source: 004_c4a115d9f0ebac82.txt, IV-B to IV-E.
+//! Source: [Ferreira21, IV-B to IV-E].
 
 /// A statement about some bars: what they cost lies between two limits.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -94,7 +94,8 @@ impl FigureClaim {
         self.workloads.is_empty() || self.workloads.contains(&name)
     }
 
-    /// What was found of it: the least and the most of these costs, and whether both lie in its range; `None` of no costs.
+    /// What was found of it: the least and the most of these costs, and whether both lie in its range; `None` of no
+    /// costs.
     #[must_use]
     pub fn judged(&self, costs: impl IntoIterator<Item = f64>) -> Option<(f64, f64, bool)> {
         let mut costs = costs.into_iter().peekable();

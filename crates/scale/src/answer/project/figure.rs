@@ -1,6 +1,6 @@
-//! The paper's figures 3 to 7, as questions.
+//! [Ferreira21, fig. 3 to 7], as questions.
 //!
-//! The paper prints its results as bars, without numbers; what it says of them in words is in [`claims`].
+//! Ferreira et al. print their results as bars, without numbers; what they say of them in words is in [`claims`].
 
 use super::claims::{self, FigureClaim};
 use crate::error::Error;
@@ -10,7 +10,7 @@ use crate::model::system::{Reporting, System};
 use crate::programs::workload::{WORKLOADS, Workload};
 use crate::time::Time;
 
-/// Nodes of figures 3, 6 and 7, and of the exascale systems.
+/// Nodes of [Ferreira21, fig. 3, 6 and 7], and of the exascale systems.
 const NODES: u32 = 16_384;
 
 /// A group of bars: one setting, a bar for each workload.
@@ -26,7 +26,7 @@ pub struct FigureSetting {
     pub errors: CorrectedErrors,
 }
 
-/// One of the paper's figures.
+/// One of these figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Figure(u8);
 
@@ -126,7 +126,7 @@ impl Figure {
         WORKLOADS
     }
 
-    /// What the paper says of it.
+    /// What Ferreira et al. say of it.
     #[must_use]
     pub fn claims(self) -> Vec<FigureClaim> {
         claims::ALL.into_iter().filter(|claim| claim.figure == self.0).collect()

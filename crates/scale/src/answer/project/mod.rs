@@ -1,15 +1,16 @@
 //! What memory errors cost a program on a system: the question, and the answer.
 //!
-//! **Problem.** A slowdown is a mean over random errors: too few of them, and it says nothing; too many, and it is not done today.
-//! **Idea.** The program is run for so long that a wanted number of errors is expected, once for each of some seeds; the interval
-//! comes from how far the seeds are apart. **Why this way.** Cycles without errors cost nothing ([`lockstep`](crate::simulator::lockstep)), so a run
-//! costs about what its errors cost, whether they are a second or a day apart.
+//! **Problem.** A slowdown is a mean over random errors: too few of them, and it says nothing; too many, and it is not
+//! done today. **Idea.** The program is run for so long that a wanted number of errors is expected, once for each of
+//! some seeds; the interval comes from how far the seeds are apart. **Why this way.** Cycles without errors cost
+//! nothing ([`lockstep`](crate::simulator::lockstep)), so a run costs about what its errors cost, whether they are a
+//! second or a day apart.
 //!
 //! | module | owns |
 //! |---|---|
 //! | [`advice`] | what to do, from what errors cost |
-//! | [`claims`] | what the paper says of its figures, and whether it holds |
-//! | [`figure`] | the paper's figures 3 to 7, as questions |
+//! | [`claims`] | what Ferreira et al. say of their figures, and whether it holds |
+//! | [`figure`] | [Ferreira21, fig. 3 to 7], as questions |
 //! | `search` | the most frequent errors that a program bears |
 
 pub mod advice;
@@ -37,7 +38,8 @@ pub const ERRORS_A_RUN: u64 = 32;
 /// Cycles that a run has at least: the first differ, as ranks start in step.
 const LEAST_CYCLES: u64 = 6;
 
-/// A run is no longer than this, in undisturbed time: 20 days, so that a slowdown of ten still ends within [`Time::MAX`].
+/// A run is no longer than this, in undisturbed time: 20 days, so that a slowdown of ten still ends within
+/// [`Time::MAX`].
 const LONGEST: Time = Time::from_picos(20 * 86_400 * 1_000_000_000_000);
 
 /// The answer.

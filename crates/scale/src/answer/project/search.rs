@@ -6,7 +6,7 @@ use crate::model::detour::CorrectedErrors;
 use crate::statistics::parallel_runs::ParallelRuns;
 use crate::time::Time;
 
-/// What a program bears: the paper's limit of 10 % (004_c4a115d9f0ebac82.txt, IV-B to IV-D).
+/// What a program bears: the limit of 10 % of [Ferreira21, IV-B to IV-D].
 pub const BEARABLE: f64 = 0.10;
 
 /// How near the answer is: within a fifth, which is about as near as so few errors tell.
@@ -26,7 +26,8 @@ pub enum Bearable {
     None,
 }
 
-/// The lowest mean time between errors of a node that costs at most [`BEARABLE`], within a fifth; each guess is one of `runs` runs.
+/// The lowest mean time between errors of a node that costs at most [`BEARABLE`], within a fifth; each guess is one of
+/// `runs` runs.
 ///
 /// # Errors
 /// Those of a run.

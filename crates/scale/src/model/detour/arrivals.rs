@@ -1,9 +1,9 @@
 //! Corrected errors as detours.
 //!
-//! **Problem.** Errors on a node arrive at random (004_c4a115d9f0ebac82.txt, III-D), and a run must come out the same whatever is
-//! asked first. **Idea.** The n-th error of a node is drawn by hashing the seed, the node and n (SplitMix64: Steele, Lea and Flood,
-//! OOPSLA 2014), and a node's row is these draws summed up as far as its CPU has come. **Why this way.** A row needs no memory
-//! but a place in it, and no node's draws move another's.
+//! **Problem.** Errors on a node arrive at random [Ferreira21, III-D], and a run must come out the same whatever is
+//! asked first. **Idea.** The n-th error of a node is drawn by hashing the seed, the node and n (SplitMix64: Steele,
+//! Lea and Flood, OOPSLA 2014), and a node's row is these draws summed up as far as its CPU has come. **Why this way.**
+//! A row needs no memory but a place in it, and no node's draws move another's.
 
 use crate::error::Error;
 use crate::model::detour::Detours;
@@ -13,7 +13,8 @@ use crate::time::Time;
 /// What happens to an error that arrives while the CPU is taken by another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overlap {
-    /// It waits, and takes its time next. With mean time *m* between errors of cost *c* a program takes 1 / (1 - c/m) as long.
+    /// It waits, and takes its time next. With mean time *m* between errors of cost *c* a program takes 1 / (1 - c/m)
+    /// as long.
     Queued,
     /// It is lost: nothing sees it. A program takes 1 + c/m as long: as if errors came only while it works.
     Dropped,
@@ -22,9 +23,10 @@ pub enum Overlap {
 /// How long an error takes the CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ErrorCost {
-    /// Each as long: 150 ns corrected by hardware only, 775 µs logged by the kernel (004_c4a115d9f0ebac82.txt, IV-C, figure 4).
+    /// Each as long: 150 ns corrected by hardware only, 775 µs logged by the kernel [Ferreira21, IV-C, fig. 4].
     Fixed(Time),
-    /// Each `nth` another time: firmware takes 7 ms, and 500 ms for each tenth, which it logs (IV-A, figure 2d).
+    /// Each `nth` another time: firmware takes 7 ms, and 500 ms for each tenth, which it logs [Ferreira21, IV-A, fig.
+    /// 2d].
     EveryNth {
         /// All others.
         each: Time,
@@ -86,9 +88,9 @@ impl Burst {
 /// Where errors are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nodes {
-    /// On every node alike (004_c4a115d9f0ebac82.txt, IV-C).
+    /// On every node alike [Ferreira21, IV-C].
     All,
-    /// On this one only (IV-B).
+    /// On this one only [Ferreira21, IV-B].
     One(Rank),
 }
 
@@ -97,8 +99,8 @@ pub enum Nodes {
 pub struct CorrectedErrors {
     /// Which nodes have them.
     pub nodes: Nodes,
-    /// Mean time from a burst's last error to the next burst (exponential): MTBCE_node of the paper where errors are single. At
-    /// least 1 µs.
+    /// Mean time from a burst's last error to the next burst (exponential): MTBCE_node of [Ferreira21, tab. II] where
+    /// errors are single. At least 1 µs.
     pub mean: Time,
     /// How many come at once.
     pub burst: Burst,
@@ -117,7 +119,8 @@ impl CorrectedErrors {
         self.burst.errors as f64
     }
 
-    /// Errors that are drawn for each error in the time that a program takes undisturbed: more come while others take the CPU.
+    /// Errors that are drawn for each error in the time that a program takes undisturbed: more come while others take
+    /// the CPU.
     pub(crate) fn drawn_for_each(&self) -> f64 {
         let of_a_burst = self.mean.as_secs_f64() + (self.burst_size() - 1.0) * self.burst.apart.as_secs_f64();
         let taken = self.cost.mean_secs() * self.burst_size() / of_a_burst;
@@ -339,8 +342,8 @@ mod tests {
         ratio
     }
 
-    /// 133 ms every 0.2 s: 1 / (1 - 0.665) = 2.985 if errors wait, 1.665 if they are lost. Over 20,000 s, the standard error of
-    /// the first is below 1 %.
+    /// 133 ms every 0.2 s: 1 / (1 - 0.665) = 2.985 if errors wait, 1.665 if they are lost. Over 20,000 s, the standard
+    /// error of the first is below 1 %.
     #[test]
     fn a_detour_of_133_ms_every_200_ms_costs_what_theory_says() {
         let queued = slowdown(errors(200_000_000, 133_000_000, Overlap::Queued), 20_000);

@@ -1,7 +1,8 @@
 //! Among all: barrier, allreduce, allgather, scan.
 //!
-//! Where partners must be a power of two, of the first 2·r ranks each even one hands its part to the odd one after it and gets the
-//! result from it in the end, r being the ranks above the power; the others are numbered anew without it (Thakur et al., 4.5).
+//! Where partners must be a power of two, of the first 2·r ranks each even one hands its part to the odd one after it
+//! and gets the result from it in the end, r being the ranks above the power; the others are numbered anew without it
+//! (Thakur et al., 4.5).
 
 use super::RankPart;
 use crate::model::operation::Rank;
@@ -102,7 +103,8 @@ fn halve(part: &mut RankPart, number: u32, level: u32) {
     swap(part, active(part, number ^ (1 << level)), bytes);
 }
 
-/// Recursive halving, then a gather of the parts to the root, which must be an active rank: an idle one gets them from its pair.
+/// Recursive halving, then a gather of the parts to the root, which must be an active rank: an idle one gets them from
+/// its pair.
 pub(super) fn reduce(part: &mut RankPart, root: Rank, round: u32) -> bool {
     let doublings = part.ranks.ilog2();
     let root_is_idle = is_idle(part, root.0);
@@ -125,8 +127,8 @@ pub(super) fn reduce(part: &mut RankPart, root: Rank, round: u32) -> bool {
     round <= 2 * doublings
 }
 
-/// One of two gives its part to the other, which is nearer to the head. Levels come from the highest down, so that a part that was
-/// given away is complete below.
+/// One of two gives its part to the other, which is nearer to the head. Levels come from the highest down, so that a
+/// part that was given away is complete below.
 fn collect(part: &mut RankPart, from_head: u32, number: u32, level: u32) {
     let bytes = part.bytes.div_ceil(2 << level);
     let partner = active(part, number ^ (1 << level));

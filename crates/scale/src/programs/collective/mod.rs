@@ -1,13 +1,13 @@
 //! Collectives as messages from rank to rank.
 //!
-//! **Problem.** What a collective costs, and who waits for whom in it, is decided by the algorithm that the library picks.
-//! **Idea.** Each algorithm says what a rank does in a round: some sends, some receives; the next round begins when these are done.
-//! The algorithm is picked by size as MPICH picks it, or named. **Why this way.** Nothing is stored: a round of a rank is computed
-//! from its number.
+//! **Problem.** What a collective costs, and who waits for whom in it, is decided by the algorithm that the library
+//! picks. **Idea.** Each algorithm says what a rank does in a round: some sends, some receives; the next round begins
+//! when these are done. The algorithm is picked by size as MPICH picks it, or named. **Why this way.** Nothing is
+//! stored: a round of a rank is computed from its number.
 //!
-//! Algorithms: Thakur, Rabenseifner, Gropp, *Optimization of Collective Communication Operations in MPICH* (IJHPCA 2005), and for
-//! the ring Patarasuk, Yuan (JPDC 2009). Limits: MPICH 4, the defaults of its `MPIR_CVAR_*`. The time that a reduction computes is
-//! not in the model: a program that wants it computes beside.
+//! Algorithms: Thakur, Rabenseifner, Gropp, *Optimization of Collective Communication Operations in MPICH* (IJHPCA
+//! 2005), and for the ring Patarasuk, Yuan (JPDC 2009). Limits: MPICH 4, the defaults of its `MPIR_CVAR_*`. The time
+//! that a reduction computes is not in the model: a program that wants it computes beside.
 //!
 //! | module | owns |
 //! |---|---|
@@ -25,8 +25,8 @@ use rampart_memory::Bytes;
 
 use crate::model::operation::{COLLECTIVES, Operation, Rank};
 
-/// What a collective does. Bytes are those of one rank's contribution: of `MPI_Allgather`, what each gives; of `MPI_Alltoall`, what
-/// each gives to each.
+/// What a collective does. Bytes are those of one rank's contribution: of `MPI_Allgather`, what each gives; of
+/// `MPI_Alltoall`, what each gives to each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CollectiveKind {
     /// `MPI_Barrier`.
@@ -178,7 +178,8 @@ impl Collective {
         self.algorithm
     }
 
-    /// Appends the operations of a rank in a round, 0 first; there may be none. Returns whether a later round may follow.
+    /// Appends the operations of a rank in a round, 0 first; there may be none. Returns whether a later round may
+    /// follow.
     pub(crate) fn round(&self, rank: Rank, ranks: u32, round: u32, out: &mut Vec<Operation>) -> bool {
         let mut part = RankPart { me: rank.0, ranks, bytes: self.bytes, out };
         match self.expansion {

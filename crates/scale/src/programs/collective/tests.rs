@@ -1,5 +1,5 @@
-//! Collectives, run by a twin that knows nothing of time: ranks take their rounds in any order in which messages allow it, and a
-//! message carries what its sender knew when it was sent.
+//! Collectives, run by a twin that knows nothing of time: ranks take their rounds in any order in which messages allow
+//! it, and a message carries what its sender knew when it was sent.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -188,8 +188,8 @@ proptest! {
     }
 }
 
-/// On 8 ranks with 800 bytes each: messages, bytes, and the rounds in which rank 0 (the root, if there is one) sends or receives. The
-/// numbers follow from Thakur et al., section 4, by hand.
+/// On 8 ranks with 800 bytes each: messages, bytes, and the rounds in which rank 0 (the root, if there is one) sends or
+/// receives. The numbers follow from Thakur et al., section 4, by hand.
 #[test]
 fn each_pair_of_kind_and_algorithm_generates_its_own_rounds_and_no_other_pair_exists() {
     use Algorithm as A;

@@ -1,8 +1,8 @@
 //! GOAL in a fifth of the bytes.
 //!
-//! **Problem.** A trace as text is gigabytes, and reading it takes longer than running it. **Idea.** The same graph as a row of
-//! numbers, each in as few bytes as it needs. **Format**, version 1: the eight bytes `RAMPGOAL`, then numbers, each as LEB128
-//! (seven bits a byte, lowest first, the top bit set on all but the last byte):
+//! **Problem.** A trace as text is gigabytes, and reading it takes longer than running it. **Idea.** The same graph as
+//! a row of numbers, each in as few bytes as it needs. **Format**, version 1: the eight bytes `RAMPGOAL`, then numbers,
+//! each as LEB128 (seven bits a byte, lowest first, the top bit set on all but the last byte):
 //!
 //! ```text
 //! file       := version ranks rank*
@@ -11,8 +11,8 @@
 //! edges      := starts (2 × distance + sign)*  ends (2 × distance + sign)*
 //! ```
 //!
-//! `size` is bytes, or picoseconds of a calc. `peer` and `tag` are plus one; 0 is any. An edge is the distance from the operation
-//! waited for to the one that waits; its lowest bit is set if that one comes earlier.
+//! `size` is bytes, or picoseconds of a calc. `peer` and `tag` are plus one; 0 is any. An edge is the distance from the
+//! operation waited for to the one that waits; its lowest bit is set if that one comes earlier.
 
 use rampart_memory::Bytes;
 

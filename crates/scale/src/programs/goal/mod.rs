@@ -1,9 +1,10 @@
 //! Schedules as graphs: the GOAL format of LogGOPSim.
 //!
-//! **Problem.** A traced program is a graph for each rank: operations, and what each waits for. **Idea.** Operations in the order
-//! of the file; the edges of each as one run of successors; a count of what each waits for. All of it is read-only, so that many
-//! ranks and many runs share it, and what a run counts down is a window over the operations in flight. **Why this way.** A
-//! trace is millions of operations long, but a rank is never more than some dozens ahead of its oldest.
+//! **Problem.** A traced program is a graph for each rank: operations, and what each waits for. **Idea.** Operations in
+//! the order of the file; the edges of each as one run of successors; a count of what each waits for. All of it is
+//! read-only, so that many ranks and many runs share it, and what a run counts down is a window over the operations in
+//! flight. **Why this way.** A trace is millions of operations long, but a rank is never more than some dozens ahead of
+//! its oldest.
 //!
 //! | module | owns |
 //! |---|---|

@@ -11,8 +11,8 @@
 //! }
 //! ```
 //!
-//! A statement ends with its line or with `;`. Comments are `// …` and `/* … */`. What LogGOPSim reads is read; beyond that a
-//! label may be used before the operation that it names, and ranks may come in any order.
+//! A statement ends with its line or with `;`. Comments are `// …` and `/* … */`. What LogGOPSim reads is read; beyond
+//! that a label may be used before the operation that it names, and ranks may come in any order.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

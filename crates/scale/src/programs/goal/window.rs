@@ -1,8 +1,9 @@
 //! What is still waited for, of the operations in flight.
 //!
-//! **Problem.** A count for each operation of each rank is gigabytes where a trace is run on 16,384 ranks. **Idea.** Counts are
-//! kept from the first operation that still waits to the last that something was counted for; before that nothing waits, and
-//! behind it the graph's own counts hold. Where ranks use several CPUs, the ends that operations wait for are kept beside the counts.
+//! **Problem.** A count for each operation of each rank is gigabytes where a trace is run on 16,384 ranks. **Idea.**
+//! Counts are kept from the first operation that still waits to the last that something was counted for; before that
+//! nothing waits, and behind it the graph's own counts hold. Where ranks use several CPUs, the ends that operations
+//! wait for are kept beside the counts.
 
 use std::collections::{HashMap, VecDeque};
 

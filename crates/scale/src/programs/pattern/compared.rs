@@ -1,9 +1,10 @@
 //! Schedules on which this simulator is held beside LogGOPSim.
 //!
-//! **Problem.** Two simulators of one model should agree to the nanosecond, and LogGOPSim's samples are not ours to copy. **Idea.** The
-//! patterns that such samples are made of (trees, dissemination, rings, stencils, wavefronts) and random ones, made here; the times that
-//! LogGOPSim gave for them are recorded in a test, and `cargo xtask bench scale` asks it again. **Why this way.** The test needs nothing but
-//! this crate, and whoever doubts its numbers can have them anew.
+//! **Problem.** Two simulators of one model should agree to the nanosecond, and LogGOPSim's samples are not ours to
+//! copy. **Idea.** The patterns that such samples are made of (trees, dissemination, rings, stencils, wavefronts) and
+//! random ones, made here; the times that LogGOPSim gave for them are recorded in a test, and `cargo xtask bench scale`
+//! asks it again. **Why this way.** The test needs nothing but this crate, and whoever doubts its numbers can have them
+//! anew.
 
 use rampart_memory::Bytes;
 
@@ -82,7 +83,8 @@ fn repeated(algorithm: Algorithm, kind: CollectiveKind, bytes: u64, ranks: u32) 
     RoundSchedule(Repeated { collective, ranks }).written_out()
 }
 
-/// A barrier by dissemination, three times, with messages that may have bytes; computing before each as in [`Repeated`].
+/// A barrier by dissemination, three times, with messages that may have bytes; computing before each as in
+/// [`Repeated`].
 struct Dissemination {
     ranks: u32,
     bytes: Bytes,
@@ -125,8 +127,8 @@ fn wavefront() -> Result<GoalGraph, Error> {
     RoundSchedule(SweepPattern { grid: [8, 6], blocks: 6, steps: 2, compute, face }).written_out()
 }
 
-/// Rounds in which each rank sends to another and receives from a third, of sizes up to `most`; large ones are rendezvous. Each CPU of a
-/// rank goes through rounds of its own, and all share one NIC.
+/// Rounds in which each rank sends to another and receives from a third, of sizes up to `most`; large ones are
+/// rendezvous. Each CPU of a rank goes through rounds of its own, and all share one NIC.
 fn random(ranks: u32, rounds: u32, most: u64, cpus: u8) -> Result<GoalGraph, Error> {
     let draw = |round: u32, rank: u32| mix(u64::from(round) << 32 | u64::from(rank));
     let first = |cpu: u8| 3 * rounds * u32::from(cpu);
@@ -177,8 +179,9 @@ mod tests {
     use super::*;
     use crate::{LogGops, Undisturbed, simulate};
 
-    /// Makespans in nanoseconds. Origin: LogGOPSim of <https://github.com/spcl/LogGOPSim>, commit 76451de1, its sort of operations that are free
-    /// at once made stable, its default network, without noise; `cargo xtask bench scale LOGGOPSIM TXT2BIN` prints them.
+    /// Makespans in nanoseconds. Origin: LogGOPSim of <https://github.com/spcl/LogGOPSim>, commit 76451de1, its sort of
+    /// operations that are free at once made stable, its default network, without noise; `cargo xtask bench scale
+    /// LOGGOPSIM TXT2BIN` prints them.
     const LOGGOPSIM: [(&str, u64); 13] = [
         ("tree", 27_500),
         ("dissemination", 127_289),
@@ -199,8 +202,8 @@ mod tests {
         simulate(goal, &LogGops::loggopsim(), &Undisturbed).unwrap().makespan().nanos()
     }
 
-    /// LogGOPSim, as above, says 127,157 ns: its (size - 1) G of a message without bytes wraps around to -6 ns, 22 times on the way to
-    /// the end.
+    /// LogGOPSim, as above, says 127,157 ns: its (size - 1) G of a message without bytes wraps around to -6 ns, 22
+    /// times on the way to the end.
     #[test]
     fn where_messages_have_no_bytes_loggopsim_is_early_by_its_price_of_a_byte() {
         assert_eq!(makespan(&dissemination(100, 0).unwrap()), 127_157 + 22 * 6);

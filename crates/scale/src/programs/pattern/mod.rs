@@ -1,8 +1,8 @@
 //! Two patterns that most programs of the field are made of.
 //!
-//! **Problem.** A simulator is compared with another on what programs do. **Idea.** A stencil in three dimensions with an allreduce
-//! a step, in which all ranks wait for each other; and a sweep over a plane, in which work runs through the ranks as a wave.
-//! [`compared`] has these and others as graphs.
+//! **Problem.** A simulator is compared with another on what programs do. **Idea.** A stencil in three dimensions with
+//! an allreduce a step, in which all ranks wait for each other; and a sweep over a plane, in which work runs through
+//! the ranks as a wave. [`compared`] has these and others as graphs.
 
 pub mod compared;
 

@@ -1,19 +1,20 @@
 //! What the records of a rank mean: from the library's names to ranks, tags and requests.
 //!
-//! **Problem.** Handles of communicators and requests are used again, differ from rank to rank, and what a receive from anyone took is
-//! known when it is done. **Idea.** A rank's records are gone through once, with the handles that are in use. A communicator is the
-//! same on two ranks if its members are and it is the so-many-th with these; a request is the oldest that its handle names, since libraries
-//! give all sends that are done at once one handle. **Why this way.** The program that is recorded does no more than to write
-//! down what it sees.
+//! **Problem.** Handles of communicators and requests are used again, differ from rank to rank, and what a receive from
+//! anyone took is known when it is done. **Idea.** A rank's records are gone through once, with the handles that are in
+//! use. A communicator is the same on two ranks if its members are and it is the so-many-th with these; a request is
+//! the oldest that its handle names, since libraries give all sends that are done at once one handle. **Why this way.**
+//! The program that is recorded does no more than to write down what it sees.
 //!
-//! A call that does not block is work of the CPU. The network takes a message's part of it (*o*, and what grows with size) once on either side,
-//! so that much is left out of the calls that begin and find the message; what they took beyond is computing. A call that blocks takes
-//! what the simulation says.
+//! A call that does not block is work of the CPU. The network takes a message's part of it (*o*, and what grows with
+//! size) once on either side, so that much is left out of the calls that begin and find the message; what they took
+//! beyond is computing. A call that blocks takes what the simulation says.
 //!
-//! A receive takes what it took then: who was first is a fact of the recorded run, and is kept. One that was cancelled, or never done, is left
-//! out. Where MPI has a call that the simulation has not, it is the nearest: a synchronous send is a send, `MPI_Exscan` is a scan,
-//! `MPI_Reduce_scatter` a reduction and a scatter of its result (the algorithm that Open MPI calls non-overlapping), and making a
-//! communicator an `MPI_Allreduce` of a word among its members, who agree on its context.
+//! A receive takes what it took then: who was first is a fact of the recorded run, and is kept. One that was cancelled,
+//! or never done, is left out. Where MPI has a call that the simulation has not, it is the nearest: a synchronous send
+//! is a send, `MPI_Exscan` is a scan, `MPI_Reduce_scatter` a reduction and a scatter of its result (the algorithm that
+//! Open MPI calls non-overlapping), and making a communicator an `MPI_Allreduce` of a word among its members, who agree
+//! on its context.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 

@@ -1,8 +1,9 @@
 //! What is left of a run that was cut off.
 //!
-//! **Problem.** A program was killed, and each rank's file ends elsewhere: one sent what another's file does not show as received, and
-//! some are in a collective where others are not. **Idea.** The calls are gone through without times, each rank as far as it comes with
-//! what the others did; there it ends. **Why this way.** What is left is a program that runs to its end.
+//! **Problem.** A program was killed, and each rank's file ends elsewhere: one sent what another's file does not show
+//! as received, and some are in a collective where others are not. **Idea.** The calls are gone through without times,
+//! each rank as far as it comes with what the others did; there it ends. **Why this way.** What is left is a program
+//! that runs to its end.
 
 use std::collections::{HashMap, VecDeque};
 

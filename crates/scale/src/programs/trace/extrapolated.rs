@@ -1,7 +1,8 @@
 //! The schedule of a trace, on a multiple of its ranks.
 //!
-//! **Problem.** What a rank may do next depends on where it is in its calls, in a collective of them, and on its requests. **Idea.**
-//! It goes on from call to call until one has to wait, and remembers what for. **Why this way.** That is what the program did.
+//! **Problem.** What a rank may do next depends on where it is in its calls, in a collective of them, and on its
+//! requests. **Idea.** It goes on from call to call until one has to wait, and remembers what for. **Why this way.**
+//! That is what the program did.
 
 use std::collections::VecDeque;
 
@@ -75,7 +76,8 @@ impl<'a> Extrapolated<'a> {
         Self { trace, ranks }
     }
 
-    /// A communicator, and how many ranks it has on all ranks of this run: one of all that were recorded grows with them.
+    /// A communicator, and how many ranks it has on all ranks of this run: one of all that were recorded grows with
+    /// them.
     fn members(&self, communicator: Communicator) -> (&'a Members, u32) {
         let members = &self.trace.communicators[communicator.0 as usize];
         let all = members.ranks.len() == self.trace.ranks.len();

@@ -1,8 +1,8 @@
 //! Traces of real programs, as files: `docs/trace-format.md`.
 //!
-//! **Problem.** A run of hours is many calls, and may be killed at any of them. **Idea.** Each rank appends records of some bytes to a
-//! file of its own; the files are put one after the other when the program has ended. **Why this way.** A file that ends anywhere
-//! is a trace of what was before, and no rank waits for another.
+//! **Problem.** A run of hours is many calls, and may be killed at any of them. **Idea.** Each rank appends records of
+//! some bytes to a file of its own; the files are put one after the other when the program has ended. **Why this way.**
+//! A file that ends anywhere is a trace of what was before, and no rank waits for another.
 
 use rampart_memory::Bytes;
 
@@ -25,13 +25,16 @@ const VERSION: u64 = 2;
 pub struct RecordedTrace {
     /// What the ranks called.
     pub trace: MpiTrace,
-    /// From the end of `MPI_Init` to the begin of `MPI_Finalize`, of the rank for which it was longest; zero if none came so far.
+    /// From the end of `MPI_Init` to the begin of `MPI_Finalize`, of the rank for which it was longest; zero if none
+    /// came so far.
     pub measured: Time,
     /// What was written down: calls and completions.
     pub records: u64,
-    /// Whether each rank came to `MPI_Finalize`. Of one that did not, the trace is what all ranks did together until then.
+    /// Whether each rank came to `MPI_Finalize`. Of one that did not, the trace is what all ranks did together until
+    /// then.
     pub complete: bool,
-    /// How many ranks shared how many CPUs, if these were fewer. Then computing is the time of a CPU, and takes longer by as much.
+    /// How many ranks shared how many CPUs, if these were fewer. Then computing is the time of a CPU, and takes longer
+    /// by as much.
     pub shared: Option<(u64, u64)>,
     /// What was called and is not simulated; its time is the program's own.
     pub others: Vec<String>,
@@ -56,7 +59,8 @@ pub fn is_begun(begin: &[u8]) -> bool {
     begin.starts_with(MAGIC)
 }
 
-/// Reads what [`joined`] made, to be simulated over a network: what the network takes of the CPUs is left out of the calls that took it.
+/// Reads what [`joined`] made, to be simulated over a network: what the network takes of the CPUs is left out of the
+/// calls that took it.
 ///
 /// # Errors
 /// If it is none, or is no trace of a program.
@@ -99,8 +103,9 @@ pub fn read(bytes: &[u8], network: &LogGops) -> Result<RecordedTrace, Error> {
     })
 }
 
-/// Memory that a trace of so many bytes takes when it is read, and simulated on so many ranks, so many runs at once: about; a record of
-/// four bytes is a call of 40, and its computing another. The trace is kept once, the ranks are each run's own.
+/// Memory that a trace of so many bytes takes when it is read, and simulated on so many ranks, so many runs at once:
+/// about; a record of four bytes is a call of 40, and its computing another. The trace is kept once, the ranks are each
+/// run's own.
 #[must_use]
 pub fn memory(bytes: u64, ranks: u32, runs: usize) -> Bytes {
     Bytes::new(bytes.saturating_mul(20).saturating_add(memory_of_runs(ranks, runs).get()))

@@ -1,9 +1,10 @@
 //! Programs as they were recorded, on more ranks than they were recorded on.
 //!
-//! **Problem.** A program is traced on some dozens of ranks and is asked about on 16,384; written out, that is gigabytes.
-//! **Idea.** The trace is kept once. Rank *b p + r* of *k p* does what rank *r* of *p* did: messages shifted into its own block of
-//! *p* ranks, collectives among all *k p*, as the paper's tool chain does (004_c4a115d9f0ebac82.txt, III-C). **Why this way.** A
-//! rank's progress is its place in the trace and the requests that it has open, so memory does not grow with the trace.
+//! **Problem.** A program is traced on some dozens of ranks and is asked about on 16,384; written out, that is
+//! gigabytes. **Idea.** The trace is kept once. Rank *b p + r* of *k p* does what rank *r* of *p* did: messages shifted
+//! into its own block of *p* ranks, collectives among all *k p*, as LogGOPSim's tools do [Ferreira21, III-C]. **Why
+//! this way.** A rank's progress is its place in the trace and the requests that it has open, so memory does not grow
+//! with the trace.
 //!
 //! | module | owns |
 //! |---|---|
@@ -98,12 +99,12 @@ impl MpiTrace {
         Self::with_communicators(ranks, Vec::new())
     }
 
-    /// A trace of these ranks, the first is rank 0. The first of `communicators` is `Communicator(1)`, [`Communicator::WORLD`] is there
-    /// always.
+    /// A trace of these ranks, the first is rank 0. The first of `communicators` is `Communicator(1)`,
+    /// [`Communicator::WORLD`] is there always.
     ///
     /// # Errors
-    /// If a rank is named that is not there, a request is begun again before it was waited for, or ranks are not in the same
-    /// collectives of a communicator.
+    /// If a rank is named that is not there, a request is begun again before it was waited for, or ranks are not in the
+    /// same collectives of a communicator.
     pub fn with_communicators(ranks: Vec<Vec<Call>>, communicators: Vec<Vec<Rank>>) -> Result<Self, Error> {
         let count = u32::try_from(ranks.len()).unwrap_or(u32::MAX);
         if count > MOST_RANKS {

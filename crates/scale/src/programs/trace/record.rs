@@ -5,7 +5,8 @@
 use crate::encoding::leb128::{Leb128Reader, NoLeb128};
 use crate::time::Time;
 
-/// The most bytes of a call: 512 GiB. A collective of all ranks that there may be moves fewer than 2^64 bytes then, so no size overflows.
+/// The most bytes of a call: 512 GiB. A collective of all ranks that there may be moves fewer than 2^64 bytes then, so
+/// no size overflows.
 const MOST_BYTES: u64 = 1 << 39;
 
 /// What a library names a communicator or a request by; used again when it is free.

@@ -1,8 +1,9 @@
 //! Which collectives are one.
 //!
-//! **Problem.** Each rank recorded its own part of a collective, with its own bytes; an algorithm needs one size, or ranks would wait
-//! for messages that nobody sends. **Idea.** MPI orders the collectives of a communicator (MPI 4.1, 6.14), so the n-th of one rank is the
-//! n-th of another. **Why this way.** Nothing has to be agreed upon while the program runs.
+//! **Problem.** Each rank recorded its own part of a collective, with its own bytes; an algorithm needs one size, or
+//! ranks would wait for messages that nobody sends. **Idea.** MPI orders the collectives of a communicator (MPI 4.1,
+//! 6.14), so the n-th of one rank is the n-th of another. **Why this way.** Nothing has to be agreed upon while the
+//! program runs.
 
 use std::collections::HashMap;
 

@@ -49,7 +49,8 @@ impl Grid {
         self.lengths.iter().product()
     }
 
-    /// The rank so far away along each axis, each at most one step; none beyond the edge, and none where that is the rank itself.
+    /// The rank so far away along each axis, each at most one step; none beyond the edge, and none where that is the
+    /// rank itself.
     pub(super) fn beside(&self, rank: Rank, steps: [i8; AXES]) -> Option<Rank> {
         let (mut stride, mut place) = (1, 0);
         for (length, step) in self.lengths.into_iter().zip(steps) {
@@ -68,7 +69,8 @@ impl Grid {
         (place != rank.0).then_some(Rank(place))
     }
 
-    /// All that are at most one step away along each axis, and along how many axes: 1 over a face, 2 over an edge, 3 over a corner.
+    /// All that are at most one step away along each axis, and along how many axes: 1 over a face, 2 over an edge, 3
+    /// over a corner.
     pub(super) fn around(&self, rank: Rank) -> impl Iterator<Item = (Rank, usize)> {
         (0..AROUND).filter_map(move |number| {
             let mut steps = [0; AXES];

@@ -1,12 +1,13 @@
-//! The paper's nine workloads, as skeletons: what a rank computes, whom it tells how much, and when all wait for each other.
+//! The nine workloads of Ferreira et al., as skeletons: what a rank computes, whom it tells how much, and when all wait
+//! for each other.
 //!
-//! **Problem.** The paper simulates traces of real programs (004_c4a115d9f0ebac82.txt, table I), which are not public. **Idea.** What
-//! errors cost a program is decided by how long it computes between two messages and how often all ranks wait for each other, and
-//! that is known of most of these programs from their sources. **Why this way.** Each number stands in [`table`] with where it is
-//! from, so that anybody can doubt it; where nothing is public, it says *assumed*.
+//! **Problem.** Ferreira et al. simulate traces of real programs [Ferreira21, tab. I], which are not public. **Idea.**
+//! What errors cost a program is decided by how long it computes between two messages and how often all ranks wait for
+//! each other, and that is known of most of these programs from their sources. **Why this way.** Each number stands in
+//! [`table`] with where it is from, so that anybody can doubt it; where nothing is public, it says *assumed*.
 //!
-//! A skeleton is perfectly balanced: no rank waits for another but for messages. Real programs wait more, and part of what an error
-//! takes is hidden in that; so what is found here is rather too much than too little.
+//! A skeleton is perfectly balanced: no rank waits for another but for messages. Real programs wait more, and part of
+//! what an error takes is hidden in that; so what is found here is rather too much than too little.
 //!
 //! | module | owns |
 //! |---|---|
@@ -65,7 +66,7 @@ pub struct Workload {
     pub what: &'static str,
     /// Where its numbers are from.
     pub source: &'static str,
-    /// On how many ranks the paper traced it (004_c4a115d9f0ebac82.txt, III-D).
+    /// On how many ranks it was traced [Ferreira21, III-D].
     pub traced: u32,
     /// Axes of its grid of ranks.
     pub axes: usize,
@@ -115,8 +116,9 @@ impl Workload {
         }
     }
 
-    /// As the paper extrapolates its trace to about so many ranks, for so many cycles: copies of the traced ranks, each with its messages
-    /// to itself, and collectives among all (004_c4a115d9f0ebac82.txt, III-C). The number of copies is the nearest power of two (table II).
+    /// As Ferreira et al. extrapolate its trace to about so many ranks, for so many cycles: copies of the traced ranks,
+    /// each with its messages to itself, and collectives among all [Ferreira21, III-C]. The number of copies is the
+    /// nearest power of two [Ferreira21, tab. II].
     #[must_use]
     pub fn extrapolated(&self, ranks: u32, cycles: u64) -> WorkloadRun {
         let times = (ranks / self.traced).max(1);
@@ -152,7 +154,8 @@ impl WorkloadRun {
         self.cycles
     }
 
-    /// This phase alone. Messages to neighbours are the same on a grid that is cut to a rank with its neighbours and theirs.
+    /// This phase alone. Messages to neighbours are the same on a grid that is cut to a rank with its neighbours and
+    /// theirs.
     pub(crate) fn only(&self, phase: Phase) -> Self {
         let only = Self { phases: vec![phase], cycles: 1, ..self.clone() };
         match phase {

@@ -1,10 +1,11 @@
-//! The nine workloads (004_c4a115d9f0ebac82.txt, table I), each number with its source.
+//! The nine workloads [Ferreira21, tab. I], each number with its source.
 //!
-//! What *measured* says was printed by a public run of the program; *derived* is computed from its public source and problem;
-//! *assumed* is neither: the paper does not give its inputs, and none of the numbers here was chosen by what comes out.
+//! What *measured* says was printed by a public run of the program; *derived* is computed from its public source and
+//! problem; *assumed* is neither: Ferreira et al. do not give their inputs, and none of the numbers here was chosen by
+//! what comes out.
 //!
-//! A computing rate of 0.607 GFlop/s is that of one core of a Cray XC40: Trinity's 0.1826 PFlop/s in HPCG on 301,056 cores (HPCG list,
-//! November 2015).
+//! A computing rate of 0.607 GFlop/s is that of one core of a Cray XC40: Trinity's 0.1826 PFlop/s in HPCG on 301,056
+//! cores (HPCG list, November 2015).
 
 use super::{Phase, RepeatedPhases, Workload};
 use crate::time::Time;
@@ -71,7 +72,7 @@ const SNAP: Workload = Workload {
 const CRACK: Workload = Workload {
     name: "lammps-crack",
     what: "molecular dynamics, crack in two dimensions, 127 atoms a rank",
-    source: "LAMMPS examples/crack/in.crack: 8,141 atoms on the paper's 64 ranks, 0.175 us an atom and step (measured: its log of 27 \
+    source: "LAMMPS examples/crack/in.crack: 8,141 atoms on the 64 ranks of Ferreira21, 0.175 us an atom and step (measured: its log of 27 \
              November 2018, four cores); a side is 2.8 x 11.7 at a density of 0.93, 24 B an atom (derived); neighbours are checked in each \
              step but five of 47, which reduces 4 B (measured), and here in each",
     traced: 64,
@@ -221,5 +222,5 @@ const SPARC: Workload = Workload {
     ],
 };
 
-/// All of them, in the order of the paper's table.
+/// All of them, in the order of that table.
 pub const WORKLOADS: [Workload; 9] = [LJ, SNAP, CRACK, LULESH, HPCG, CTH, MILC, MINIFE, SPARC];

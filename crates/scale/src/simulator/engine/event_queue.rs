@@ -1,13 +1,13 @@
 //! What happens next.
 //!
-//! **Problem.** A run of 16,384 ranks takes millions of events in order of time, and among equal times in order of their making.
-//! **Idea.** An event is made some length of time before it is due, and few lengths make up nearly all: *o*, *o + L*, the bytes of a
-//! message, the computing of a step. Time only goes on, so what is made the same length ahead is due in the order of making: a lane for
-//! each length is in order by itself, and what is next is the first of one of few lanes. An event that is put off keeps its number, so
-//! such have lanes of their own. What has no lane, or would not be in order in it, goes into a binary heap. **Why this way.** An event is
-//! written once and read once, through memory in order; a heap of all events misses the cache at every level.
-//! The price: where each rank computes for a length of its own, most events go through the heap, and an event takes 1.4 times as long as
-//! with a radix heap.
+//! **Problem.** A run of 16,384 ranks takes millions of events in order of time, and among equal times in order of
+//! their making. **Idea.** An event is made some length of time before it is due, and few lengths make up nearly all:
+//! *o*, *o + L*, the bytes of a message, the computing of a step. Time only goes on, so what is made the same length
+//! ahead is due in the order of making: a lane for each length is in order by itself, and what is next is the first of
+//! one of few lanes. An event that is put off keeps its number, so such have lanes of their own. What has no lane, or
+//! would not be in order in it, goes into a binary heap. **Why this way.** An event is written once and read once,
+//! through memory in order; a heap of all events misses the cache at every level. The price: where each rank computes
+//! for a length of its own, most events go through the heap, and an event takes 1.4 times as long as with a radix heap.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -203,7 +203,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Pushes, so far ahead, and takes, beside a list that is searched. Every third that is taken is put off, with its number.
+    /// Pushes, so far ahead, and takes, beside a list that is searched. Every third that is taken is put off, with its
+    /// number.
     fn is_as_its_twin(steps: impl IntoIterator<Item = (u64, bool)>) -> Result<(), TestCaseError> {
         let (mut queue, mut twin, mut now, mut number) = (EventQueue::new(), Vec::new(), 0, 0);
         for (ahead, taking) in steps {

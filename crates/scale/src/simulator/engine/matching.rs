@@ -1,11 +1,11 @@
 //! Which message is for which receive.
 //!
-//! **Problem.** A message goes to the first receive posted that fits it, a receive takes the first message that came and fits
-//! it, with wildcards on either side of a receive (MPI 4.1, 3.5 and 3.2.4). **Idea.** Two lists a rank, in order: receives
-//! without a message, messages without a receive; whatever comes looks through the other list from its front. A list that grows long is
-//! sorted into queues by sender and tag, so that a search looks at four queues however long the list is. **Why this way.** A list is some
-//! few entries long in a program that scales, and they lie side by side; in one that does not, a search through all of them would make a
-//! run quadratic.
+//! **Problem.** A message goes to the first receive posted that fits it, a receive takes the first message that came
+//! and fits it, with wildcards on either side of a receive (MPI 4.1, 3.5 and 3.2.4). **Idea.** Two lists a rank, in
+//! order: receives without a message, messages without a receive; whatever comes looks through the other list from its
+//! front. A list that grows long is sorted into queues by sender and tag, so that a search looks at four queues however
+//! long the list is. **Why this way.** A list is some few entries long in a program that scales, and they lie side by
+//! side; in one that does not, a search through all of them would make a run quadratic.
 //!
 //! | module | owns |
 //! |---|---|

@@ -1,20 +1,22 @@
 //! The simulation of a schedule, event by event.
 //!
-//! **Problem.** When is each rank done? **Idea.** An operation that is free to start becomes an event; one that starts takes its
-//! CPU and NIC and makes others free; a send makes the event of its message's arrival. **Why this way.** These are LogGOPSim's
-//! rules (Hoefler et al., HPDC 2010), so times equal its times; where they differ, and why:
+//! **Problem.** When is each rank done? **Idea.** An operation that is free to start becomes an event; one that starts
+//! takes its CPU and NIC and makes others free; a send makes the event of its message's arrival. **Why this way.**
+//! These are LogGOPSim's rules (Hoefler et al., HPDC 2010), so times equal its times; where they differ, and why:
 //!
-//! - operations that become free at once start sends first, then receives, then computing, and otherwise in the order of the
-//!   schedule (theirs is not stable, and messages of one sender overtake each other);
+//! - operations that become free at once start sends first, then receives, then computing, and otherwise in the order
+//!   of the schedule (theirs is not stable, and messages of one sender overtake each other);
 //! - *(s - 1) G* of a message without bytes is nothing (theirs wraps around);
 //! - what waits for an operation on another CPU waits until it is done (theirs starts at once).
 //!
-//! A message is handled by the CPU and NIC of the receiver that have the numbers of the sender's. Receiving keeps the CPU until
-//! the last byte is there. A send in rendezvous is done when its message and the receive have met, and not before it has left the CPU.
+//! A message is handled by the CPU and NIC of the receiver that have the numbers of the sender's. Receiving keeps the
+//! CPU until the last byte is there. A send in rendezvous is done when its message and the receive have met, and not
+//! before it has left the CPU.
 //!
-//! **Order.** What is ready for a CPU at the same time goes in the order in which it became known when it would be ready. An operation
-//! joins this order when the last operation that it waits for starts, or, if that one is a receive or a send in rendezvous, when its
-//! message is matched; a message joins it when it is sent. This is LogGOPSim's order, and it is the same however many CPUs a rank has.
+//! **Order.** What is ready for a CPU at the same time goes in the order in which it became known when it would be
+//! ready. An operation joins this order when the last operation that it waits for starts, or, if that one is a receive
+//! or a send in rendezvous, when its message is matched; a message joins it when it is sent. This is LogGOPSim's order,
+//! and it is the same however many CPUs a rank has.
 //!
 //! One run is one thread's work, so it is the same on any machine; runs of other seeds are other threads' work.
 //!
@@ -243,7 +245,8 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
         send.size > self.network.eager.get()
     }
 
-    /// A message, with its sender as the peer, and its receive have met: who is done by that besides the receiver, and when.
+    /// A message, with its sender as the peer, and its receive have met: who is done by that besides the receiver, and
+    /// when.
     fn met(&mut self, send: Operation, now: Time) -> Option<(Rank, OpId, Time)> {
         if !self.rendezvous(send) {
             return None;
@@ -255,8 +258,8 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
         Some((sender, send.id, end))
     }
 
-    /// Whether its CPU, its NIC or a detour keeps an event from starting now; then it waits. What takes no time of the CPU does
-    /// not wait for the end of a detour.
+    /// Whether its CPU, its NIC or a detour keeps an event from starting now; then it waits. What takes no time of the
+    /// CPU does not wait for the end of a detour.
     fn must_wait(&mut self, event: &SimulationEvent, needs: Needs, work: Time) -> bool {
         let mut free = self.free_at[needs.cpu].max(self.free_at[needs.nic]);
         if free <= event.time && work > Time::ZERO {

@@ -1,8 +1,8 @@
 //! Events that come out in the order in which they went in.
 //!
-//! **Problem.** A lane of the queue may hold a hundred thousand events at one time of a run and none at another, when other lanes do.
-//! **Idea.** Its events lie in chunks that come from a pool of all lanes and go back to it. **Why this way.** Memory is that of the
-//! events there are, and the chunk taken next was used last, so it is still in the cache.
+//! **Problem.** A lane of the queue may hold a hundred thousand events at one time of a run and none at another, when
+//! other lanes do. **Idea.** Its events lie in chunks that come from a pool of all lanes and go back to it. **Why this
+//! way.** Memory is that of the events there are, and the chunk taken next was used last, so it is still in the cache.
 
 use std::collections::VecDeque;
 

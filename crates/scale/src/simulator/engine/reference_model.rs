@@ -1,5 +1,5 @@
-//! The slow twin of the engine: everything that is to happen in one list that is searched, everything that cannot happen yet put
-//! back into it, and a count for each operation. The properties below hold the two together.
+//! The slow twin of the engine: everything that is to happen in one list that is searched, everything that cannot
+//! happen yet put back into it, and a count for each operation. The properties below hold the two together.
 
 use std::collections::HashMap;
 

@@ -1,10 +1,10 @@
 //! What waits until a CPU or a NIC is free.
 //!
-//! **Problem.** Of a thousand messages that reach a rank at once, each takes its CPU in turn; to look at all that wait whenever
-//! the CPU is free is a million events. **Idea.** What waits for the same CPU and NIC is a line, in order of the events'
-//! numbers, and only its head is in the event queue; when the head has its turn, the next becomes the head. **Why this way.**
-//! All of a line wait for the same moment and go in order of their numbers, so none can go before the head: the order is that
-//! of a simulator that looks at all of them.
+//! **Problem.** Of a thousand messages that reach a rank at once, each takes its CPU in turn; to look at all that wait
+//! whenever the CPU is free is a million events. **Idea.** What waits for the same CPU and NIC is a line, in order of
+//! the events' numbers, and only its head is in the event queue; when the head has its turn, the next becomes the head.
+//! **Why this way.** All of a line wait for the same moment and go in order of their numbers, so none can go before the
+//! head: the order is that of a simulator that looks at all of them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

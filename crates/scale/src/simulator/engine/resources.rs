@@ -1,9 +1,9 @@
 //! Which CPU, NIC and resource queue an event needs.
 //!
-//! **Problem.** A rank may name any of 255 CPUs and 255 NICs. A table of every pair for every rank takes half a megabyte a rank, though
-//! nearly all ranks use CPU 0 and NIC 0 only. **Idea.** Every rank has CPU 0 and NIC 0, at places that are computed from its number.
-//! What a rank uses besides stands in one sorted list, which is searched. **Why this way.** Memory follows the operations that there
-//! are, and the usual rank costs no search.
+//! **Problem.** A rank may name any of 255 CPUs and 255 NICs. A table of every pair for every rank takes half a
+//! megabyte a rank, though nearly all ranks use CPU 0 and NIC 0 only. **Idea.** Every rank has CPU 0 and NIC 0, at
+//! places that are computed from its number. What a rank uses besides stands in one sorted list, which is searched.
+//! **Why this way.** Memory follows the operations that there are, and the usual rank costs no search.
 
 use crate::model::operation::{Operation, OperationKind, Rank};
 

@@ -29,8 +29,8 @@ fn a_message_without_bytes_is_as_one_of_one_byte() {
     }
 }
 
-/// A binomial tree over 16 ranks, as LogGOPSim's sample of that name has it. A rank that has the message at t has sent its n-th
-/// copy at t + 1500 n, and each copy is taken 2500 + 1500 later.
+/// A binomial tree over 16 ranks, as LogGOPSim's sample of that name has it. A rank that has the message at t has sent
+/// its n-th copy at t + 1500 n, and each copy is taken 2500 + 1500 later.
 #[test]
 fn a_binomial_tree_is_done_when_the_rules_say() {
     let mut goal = "num_ranks 16\n".to_owned();
@@ -65,8 +65,8 @@ fn a_large_message_waits_for_its_receive_and_its_sender_with_it() {
     assert_eq!(nanos(&goal(65_536)), [1_000_000 + 10, 1_000_000 + 1500 + 65_535 * 6]);
 }
 
-/// The first receive takes the first message, although the second receive would fit it too: were it otherwise, the large
-/// message would make the wrong receive wait.
+/// The first receive takes the first message, although the second receive would fit it too: were it otherwise, the
+/// large message would make the wrong receive wait.
 #[test]
 fn messages_of_one_sender_are_received_in_the_order_they_were_sent() {
     let sends = "s0: send 1b to 1\nc: calc 1000000\nc requires s0\n".to_owned()
@@ -77,7 +77,8 @@ fn messages_of_one_sender_are_received_in_the_order_they_were_sent() {
         let goal = format!("num_ranks 2\nrank 0 {{\n{sends}b: recv 1b from 1\n}}\nrank 1 {{\n{receives}{answer}}}\n");
         nanos(&goal)[1]
     };
-    // The answer to the first message goes out while the sender computes; that to any other takes the CPU after them all.
+    // The answer to the first message goes out while the sender computes; that to any other takes the CPU after them
+    // all.
     assert!((1..40).all(|later| run(later) == run(0) + 1500));
 }
 
@@ -85,8 +86,9 @@ fn messages_of_one_sender_are_received_in_the_order_they_were_sent() {
 const COMPUTES_AND_ANSWERS: &str = "num_ranks 3\nrank 0 {\na: calc 5000\nb: calc 100000\nb requires a\nr: recv 1b from 1\n\
      s: send 1b to 1\ns requires r\n}\nrank 1 {\nsend 1b to 0\nrecv 1b from 0\n}\nrank 2 {\ncalc 0\n}\n";
 
-/// When the first computing starts, it is known when the second will be ready. That is before the message is sent, so the second computing
-/// goes first, and the answer goes out after it. LogGOPSim says the same, with one CPU and with two.
+/// When the first computing starts, it is known when the second will be ready. That is before the message is sent, so
+/// the second computing goes first, and the answer goes out after it. LogGOPSim says the same, with one CPU and with
+/// two.
 #[test]
 fn what_is_ready_at_the_same_time_goes_in_the_order_in_which_that_became_known() {
     let expected = [5000 + 100_000 + 1500 + 1500, 108_000 + 2500 + 1500, 0];

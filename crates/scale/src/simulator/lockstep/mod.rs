@@ -1,16 +1,18 @@
 //! Programs that repeat themselves, simulated round by round.
 //!
-//! **Problem.** On 16,384 nodes an error comes every 0.3 s (004_c4a115d9f0ebac82.txt, table II, ten times Cielo's rate); a program that
-//! reduces every 60 µs has 5,000 steps between two of them, a million events each, and hundreds of errors must be met before
-//! their cost is known. **Idea.** All ranks do the same in the same order. So a round of messages is two numbers: when those came to it
-//! whom a rank waits for, and how long it takes where nothing disturbs it, which the [engine](mod@crate::simulator::engine) says once. Where
-//! waiting changes nothing any more and no error is due, a round is one addition, and so are all cycles up to the next error once all
-//! ranks are level. **Why this way.** The cost of a run is that of how the delay of an error goes from rank to rank, not that of the
-//! run's length, nor of the program's messages.
+//! **Problem.** On 16,384 nodes an error comes every 0.3 s ([Ferreira21, tab. II], ten times Cielo's rate); a program
+//! that reduces every 60 µs has 5,000 steps between two of them, a million events each, and hundreds of errors must be
+//! met before their cost is known. **Idea.** All ranks do the same in the same order. So a round of messages is two
+//! numbers: when those came to it whom a rank waits for, and how long it takes where nothing disturbs it, which the
+//! [engine](mod@crate::simulator::engine) says once. Where waiting changes nothing any more and no error is due, a
+//! round is one addition, and so are all cycles up to the next error once all ranks are level. **Why this way.** The
+//! cost of a run is that of how the delay of an error goes from rank to rank, not that of the run's length, nor of the
+//! program's messages.
 //!
-//! What this leaves out: a rank that comes late delays each of its neighbours by all of that, though the first of their messages
-//! would have left them some microseconds; and the CPU counts as busy for all of a round, its waiting for the network included. So
-//! errors cost rather too much, by what such microseconds are of an error's time; tests hold what errors cost beside the engine.
+//! What this leaves out: a rank that comes late delays each of its neighbours by all of that, though the first of their
+//! messages would have left them some microseconds; and the CPU counts as busy for all of a round, its waiting for the
+//! network included. So errors cost rather too much, by what such microseconds are of an error's time; tests hold what
+//! errors cost beside the engine.
 
 mod plan;
 #[cfg(test)]
@@ -61,10 +63,11 @@ impl Lockstep {
         self.cycle
     }
 
-    /// Memory for each rank of a run, in bytes: whom it waits for, and its times for each thread. Working out a collective takes about as
-    /// much as its messages, once.
+    /// Memory for each rank of a run, in bytes: whom it waits for, and its times for each thread. Working out a
+    /// collective takes about as much as its messages, once.
     pub(crate) fn bytes_a_rank(program: &WorkloadRun, threads: usize) -> u64 {
-        /// A message on its way in the engine, with the state of its rank: 420 B of each were measured with 1,048,576 ranks of `milc`.
+        /// A message on its way in the engine, with the state of its rank: 420 B of each were measured with 1,048,576
+        /// ranks of `milc`.
         const WORKED_OUT: u64 = 512;
         // The rank in the middle has most neighbours.
         let peers = program.distinct_messages(Rank(program.ranks() / 2)) as u64 * size_of::<u32>() as u64;

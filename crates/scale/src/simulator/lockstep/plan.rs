@@ -1,4 +1,5 @@
-//! A cycle of a program, worked out once: who waits for whom in each round, and how long a round takes if nothing disturbs it.
+//! A cycle of a program, worked out once: who waits for whom in each round, and how long a round takes if nothing
+//! disturbs it.
 
 use crate::error::Error;
 use crate::model::detour::Undisturbed;
