@@ -25,9 +25,7 @@ fn check_but(tree: &Tree, still_wide: &[&str]) -> Vec<Violation> {
         }
         let Some(comments) = comments_of(path, text) else { continue };
         let lines = text.lines().zip(comments.lines().chain(std::iter::repeat("")));
-        for (number, (line, comment)) in
-            (1..).zip(lines).filter(|(_, (line, comment))| wide(line) && can_break(comment))
-        {
+        for (number, (line, _)) in (1..).zip(lines).filter(|(_, (line, comment))| wide(line) && can_break(comment)) {
             let what = format!("{} columns: comments end at column {WIDEST}", line.chars().count());
             violations.push(Violation::new(format!("{path}:{number}"), what));
         }

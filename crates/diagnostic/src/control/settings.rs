@@ -6,7 +6,6 @@ use rampart_memory::{Fidelity, TestConfig, TestLifetime};
 use serde::{Deserialize, Serialize};
 
 use super::Error;
-use super::policy::fastest;
 
 /// What an administrator settles [Rahman16, tab. 1 and 6].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -122,6 +121,13 @@ impl Limits {
         let last = (max - steps * self.fidelity_step > min).then_some(min);
         descending.chain(last).map(|number| Fidelity::new(number).expect("between two fidelities"))
     }
+}
+
+/// The configuration that tests the most: MIN-FIDELITY on MAX-CORES, for emergencies ([Rahman16, tab. 6],
+/// *e_testconfig*).
+#[must_use]
+pub const fn fastest(limits: Limits) -> TestConfig {
+    TestConfig { fidelity: limits.min_fidelity, threads: limits.max_cores }
 }
 
 #[cfg(test)]

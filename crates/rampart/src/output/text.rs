@@ -247,6 +247,18 @@ pub fn long(seconds: f64) -> String {
     Time::checked_secs_f64(seconds).map_or_else(|| format!("{:.1} days", seconds / 86_400.0), |time| time.to_string())
 }
 
+/// A share as percent, with enough digits.
+pub fn percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    match percent.abs() {
+        size if size.is_infinite() => "all its time".to_owned(),
+        size if size < 0.0005 => "0 %".to_owned(),
+        size if size < 0.1 => format!("{percent:.3} %"),
+        size if size < 100.0 => format!("{percent:.1} %"),
+        _ => format!("{percent:.0} %"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -19,7 +19,8 @@ pub use error_triggered::ErrorTriggered;
 pub use fidelity_preserving::FidelityPreserving;
 pub use fixed::Fixed;
 
-use super::Limits;
+use super::settings::Limits;
+pub use super::settings::fastest;
 
 /// What a policy sees.
 #[derive(Clone, Copy, Debug)]
@@ -59,13 +60,6 @@ impl Bandwidth {
 pub trait Policy {
     /// The configuration for the next epoch.
     fn decide(&mut self, seen: &Seen<'_>) -> TestConfig;
-}
-
-/// The configuration that tests the most: MIN-FIDELITY on MAX-CORES, for emergencies ([Rahman16, tab. 6],
-/// *e_testconfig*).
-#[must_use]
-pub const fn fastest(limits: Limits) -> TestConfig {
-    TestConfig { fidelity: limits.min_fidelity, threads: limits.max_cores }
 }
 
 /// The policies by name.

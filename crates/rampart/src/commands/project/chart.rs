@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::sweep::Group;
+use super::bars::Group;
 use crate::output::chart::{COLOURS, Failure};
 
 /// The size of a drawing, in pixels; the page scales it.
@@ -79,7 +79,7 @@ fn draw(groups: &[&Group], text: &mut String) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sweep::Bar;
+    use super::super::bars::Bar;
     use super::*;
     use rampart_scale::project::figure::Figure;
 

@@ -1,8 +1,10 @@
 //! `rampart project`: what memory errors cost a program on many nodes.
 
 pub mod arguments;
+mod bars;
 mod calibrate;
 mod chart;
+mod compared;
 mod program;
 mod schedule;
 mod show;

@@ -9,9 +9,9 @@ use rampart_scale::project::{Bearable, Projection};
 use rampart_scale::time::Time;
 use serde_json::{Value, json};
 
-use super::traced::Traced;
+use super::compared::Traced;
 use crate::inputs::dimm::History;
-use crate::output::text::{count, long};
+use crate::output::text::{count, long, percent};
 
 /// All that is shown of one question.
 pub struct Answer {
@@ -37,18 +37,6 @@ pub struct Answer {
     pub dimm: Option<(String, History)>,
     /// The trace that it is of.
     pub traced: Option<Traced>,
-}
-
-/// A share as percent, with enough digits.
-pub fn percent(share: f64) -> String {
-    let percent = 100.0 * share;
-    match percent.abs() {
-        size if size.is_infinite() => "all its time".to_owned(),
-        size if size < 0.0005 => "0 %".to_owned(),
-        size if size < 0.1 => format!("{percent:.3} %"),
-        size if size < 100.0 => format!("{percent:.1} %"),
-        _ => format!("{percent:.0} %"),
-    }
 }
 
 fn cost(cost: &ErrorCost) -> String {

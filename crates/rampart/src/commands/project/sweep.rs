@@ -12,32 +12,15 @@ use rampart_scale::{Error as ScaleError, LogGops};
 use serde_json::{Value, json};
 
 use super::arguments::SweepArguments;
+use super::bars::{Bar, Group};
 use super::chart;
 use super::program::{program, threads};
-use super::show::percent;
 use crate::error::Error;
 use crate::output::html;
 use crate::output::progress::Steps;
 use crate::output::text;
+use crate::output::text::percent;
 use crate::process::signals;
-
-/// One bar.
-pub struct Bar {
-    /// The workload's name.
-    pub workload: &'static str,
-    /// On how many nodes it was run.
-    pub nodes: u32,
-    /// What errors cost it, and half of the interval; `None`: they leave it no time.
-    pub cost: Option<(f64, f64)>,
-}
-
-/// A group of bars.
-pub struct Group {
-    /// What is asked.
-    pub setting: FigureSetting,
-    /// A bar for each workload.
-    pub bars: Vec<Bar>,
-}
 
 /// A figure, simulated.
 pub struct Drawn {

@@ -12,48 +12,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::event::SimulationEvent;
 use super::per_delay_queue::{ChunkPool, PerDelayQueue};
-use crate::model::operation::{Operation, Rank};
 use crate::time::Time;
-
-/// What an event is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
-    /// An operation of the rank is to start.
-    Start,
-    /// The first byte of a message reached the rank: `operation` is the send, its peer is the sender.
-    Arrive,
-}
-
-/// Something that happens to a rank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct SimulationEvent {
-    pub time: Time,
-    /// In which order events were made; kept when one is put off.
-    pub number: u64,
-    pub operation: Operation,
-    pub rank: Rank,
-    pub what: What,
-}
-
-impl SimulationEvent {
-    /// By what events are in order; no two have the same.
-    fn key(&self) -> (Time, u64) {
-        (self.time, self.number)
-    }
-}
-
-impl PartialOrd for SimulationEvent {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for SimulationEvent {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.key().cmp(&other.key())
-    }
-}
 
 /// A power of two, so that a hash finds one; with the heap as one more they have a bit each in a word.
 const LANES: usize = 32;
@@ -200,7 +161,9 @@ impl EventQueue {
 
 #[cfg(test)]
 mod tests {
+    use super::super::event::What;
     use super::*;
+    use crate::model::operation::{Operation, Rank};
     use proptest::prelude::*;
 
     /// Pushes, so far ahead, and takes, beside a list that is searched. Every third that is taken is put off, with its

@@ -22,12 +22,14 @@
 //!
 //! | module | owns |
 //! |---|---|
+//! | `event` | something that happens to a rank |
 //! | `event_queue` | what happens next |
 //! | `per_delay_queue` | events that come out in the order in which they went in |
 //! | `matching` | which message is for which receive |
 //! | `resource_queues` | what waits until a CPU or NIC is free |
 //! | `resources` | which CPUs and NICs there are |
 
+mod event;
 mod event_queue;
 mod matching;
 mod per_delay_queue;
@@ -47,7 +49,8 @@ use crate::model::network::LogGops;
 use crate::model::operation::{ANY, OpId, Operation, OperationKind, Rank};
 use crate::programs::schedule::Schedule;
 use crate::time::Time;
-use event_queue::{EventQueue, SimulationEvent, What};
+use event::{SimulationEvent, What};
+use event_queue::EventQueue;
 use matching::{Arrived, Matching};
 use resource_queues::ResourceQueues;
 use resources::{Needs, Resources, Use};

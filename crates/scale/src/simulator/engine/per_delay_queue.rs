@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use super::event_queue::SimulationEvent;
+use super::event::SimulationEvent;
 
 /// Events in a chunk: 3 KiB of them.
 const CHUNK: usize = 64;
@@ -61,7 +61,7 @@ mod tests {
 
     use super::*;
     use crate::model::operation::{Operation, Rank};
-    use crate::simulator::engine::event_queue::What;
+    use crate::simulator::engine::event::What;
     use crate::time::Time;
 
     proptest! {

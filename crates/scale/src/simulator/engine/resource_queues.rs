@@ -9,7 +9,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::event_queue::SimulationEvent;
+use super::event::SimulationEvent;
 
 const NONE: u32 = u32::MAX;
 
