@@ -7,7 +7,7 @@ use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
 use libfuzzer_sys::fuzz_target;
-use rampart_guard::{BadFrames, FrameKnobs, Knobs};
+use rampart_guard::{BadFrames, FrameSettings, GuardSettings};
 
 fn comes_back<T: FromStr<Err: Display + Debug> + Display + PartialEq + Debug>(text: &str) {
     match text.parse::<T>() {
@@ -18,6 +18,6 @@ fn comes_back<T: FromStr<Err: Display + Debug> + Display + PartialEq + Debug>(te
 
 fuzz_target!(|text: &str| {
     comes_back::<BadFrames>(text);
-    comes_back::<FrameKnobs>(text);
-    comes_back::<Knobs>(text);
+    comes_back::<FrameSettings>(text);
+    comes_back::<GuardSettings>(text);
 });

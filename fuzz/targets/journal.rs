@@ -4,12 +4,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rampart_guard::accesses::Access;
-use rampart_guard::journal::{HEADER_BYTES, Kind, sections};
+use rampart_guard::accesses::UnlockAccess;
+use rampart_guard::journal::{HEADER_BYTES, SectionKind, sections};
 use rampart_guard::samples::Sample;
 
 fuzz_target!(|bytes: &[u8]| {
-    for kind in [Kind::Samples, Kind::Accesses] {
+    for kind in [SectionKind::Samples, SectionKind::Accesses] {
         let sections = match sections(bytes, kind) {
             Ok(sections) => sections,
             Err(error) => {
@@ -22,12 +22,12 @@ fuzz_target!(|bytes: &[u8]| {
         for record in sections.iter().flat_map(|section| section.records()) {
             let words: Vec<u64> = record.collect();
             match kind {
-                Kind::Samples => {
+                SectionKind::Samples => {
                     let sample = Sample::from_words(words.iter().copied()).expect("any words are a sample");
                     assert_eq!(sample.to_words()[..], words);
                 }
-                Kind::Accesses => {
-                    if let Some(access) = Access::from_words(words.iter().copied()) {
+                SectionKind::Accesses => {
+                    if let Some(access) = UnlockAccess::from_words(words.iter().copied()) {
                         assert_eq!(access.to_words()[..], words);
                     }
                 }

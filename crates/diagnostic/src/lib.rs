@@ -32,6 +32,6 @@ mod testing;
 pub use error::Error;
 pub use machine::Machine;
 pub use machine::reserve::SMALLEST_CLAIM;
-pub use once::{Progress, Request, report};
+pub use once::{TestProgress, TestRequest, report};
 pub use testing::bad_frame::BadFrame;
-pub use testing::observer::Witness;
+pub use testing::observer::TestObserver;

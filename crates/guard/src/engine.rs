@@ -3,11 +3,11 @@
 use rampart_codes::{PageData, Pages};
 use rampart_memory::{Frame, Timestamp};
 
-use crate::state::layout::{PageIndex, Span};
+use crate::state::layout::{PageIndex, PageSpan};
 
 /// Why pages stay where they are.
 #[derive(Clone, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
-pub enum Refusal {
+pub enum EngineRefusal {
     /// a device or another process uses the memory
     Pinned,
     /// the kernel says: {0}
@@ -16,7 +16,7 @@ pub enum Refusal {
 
 /// What is known of the frames below some pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Frames {
+pub enum FrameHistory {
     /// They are the same as before.
     Same,
     /// They are others, of which nothing is known.
@@ -47,14 +47,14 @@ pub trait GuardEngine: Sync {
     ///
     /// # Errors
     /// Why they cannot be; they are in the vault then.
-    fn open(&self, span: Span) -> Result<(), Refusal>;
+    fn open(&self, span: PageSpan) -> Result<(), EngineRefusal>;
 
     /// As [`GuardEngine::open`], and the first write to these pages stops if the machine can do that. From the moment
     /// that they are open: a write that went before it would be taken for an error of the memory.
     ///
     /// # Errors
     /// As of [`GuardEngine::open`].
-    fn open_watched(&self, span: Span) -> Result<Writes, Refusal> {
+    fn open_watched(&self, span: PageSpan) -> Result<Writes, EngineRefusal> {
         self.open(span).map(|()| Writes::GoOn)
     }
 
@@ -65,34 +65,35 @@ pub trait GuardEngine: Sync {
     }
 
     /// Writes to these pages do not stop any more, and who waits to write goes on.
-    fn allow_writes(&self, _span: Span) {}
+    fn allow_writes(&self, _span: PageSpan) {}
 
     /// Moves pages from the program's range to the vault. Writes to them stop no more when they are open again.
     ///
     /// # Errors
     /// Why they cannot be; all are in the program's range then.
-    fn close(&self, span: Span) -> Result<Frames, Refusal>;
+    fn close(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal>;
 
     /// Gives the program a whole block that it never had, zeros on tested frames. Those who wait are woken as of
-    /// [`GuardEngine::open`]. [`Frames::Same`] if there are no such frames, or it has a page of it: then it may have
-    /// others now as well.
-    fn supply(&self, _span: Span) -> Frames {
-        Frames::Same
+    /// [`GuardEngine::open`]. [`FrameHistory::Same`] if there are no such frames, or it has a page of it: then it may
+    /// have others now as well.
+    fn supply(&self, _span: PageSpan) -> FrameHistory {
+        FrameHistory::Same
     }
 
     /// Gives the program pages of zeros where it has none. Those who wait are woken as of [`GuardEngine::open`].
     ///
     /// # Errors
     /// Why they cannot be had.
-    fn fill(&self, span: Span) -> Result<Frames, Refusal>;
+    fn fill(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal>;
 
     /// Copies pages that are in the vault to tested frames, which take their place there. What they were on is never
-    /// the program's again before it was tested too. [`Frames::Same`] if there are no tested frames now, or never.
+    /// the program's again before it was tested too. [`FrameHistory::Same`] if there are no tested frames now, or
+    /// never.
     ///
     /// # Errors
     /// Why it cannot be; the pages are on the frames that they were on.
-    fn renew(&self, _span: Span) -> Result<Frames, Refusal> {
-        Ok(Frames::Same)
+    fn renew(&self, _span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
+        Ok(FrameHistory::Same)
     }
 
     /// A thread faulted on a page of a block that the program has already, since somebody else opened it meanwhile, or
@@ -100,9 +101,9 @@ pub trait GuardEngine: Sync {
     ///
     /// # Errors
     /// Why the page cannot be there.
-    fn settle(&self, page: PageIndex) -> Result<Frames, Refusal> {
-        let filled = self.fill(Span::of_page(page));
-        self.wake(Span::of_page(page));
+    fn settle(&self, page: PageIndex) -> Result<FrameHistory, EngineRefusal> {
+        let filled = self.fill(PageSpan::of_page(page));
+        self.wake(PageSpan::of_page(page));
         filled
     }
 
@@ -110,20 +111,20 @@ pub trait GuardEngine: Sync {
     ///
     /// # Errors
     /// Why it cannot.
-    fn leave(&self, _span: Span) -> Result<(), Refusal> {
+    fn leave(&self, _span: PageSpan) -> Result<(), EngineRefusal> {
         Ok(())
     }
 
     /// Gives the frames of pages back to the kernel, wherever the pages are. The next touch of each is a fault.
-    fn discard(&self, span: Span);
+    fn discard(&self, span: PageSpan);
 
     /// Pages that the program has read as zeros from now on; their next touch may be a fault or none.
-    fn zero(&self, span: Span) {
+    fn zero(&self, span: PageSpan) {
         self.discard(span);
     }
 
     /// Wakes those who wait for pages that are there already.
-    fn wake(&self, span: Span);
+    fn wake(&self, span: PageSpan);
 
     /// How many blocks may be open at once; beyond that the kernel refuses to keep them apart.
     fn most_open(&self) -> usize {
@@ -135,7 +136,7 @@ pub trait GuardEngine: Sync {
     ///
     /// # Errors
     /// Why it cannot be; what the page holds then is not known.
-    fn replace(&self, page: PageIndex, content: &PageData) -> Result<(), Refusal>;
+    fn replace(&self, page: PageIndex, content: &PageData) -> Result<(), EngineRefusal>;
 
     /// Whether the program gave a page in the vault back to the kernel, by a system call that the guard did not see: it
     /// reads as zeros.
@@ -144,12 +145,12 @@ pub trait GuardEngine: Sync {
     }
 
     /// Calls `look` once, with pages in the vault.
-    fn with_vault(&self, span: Span, look: &mut dyn FnMut(&mut Pages<'_>));
+    fn with_vault(&self, span: PageSpan, look: &mut dyn FnMut(&mut Pages<'_>));
 
     /// Reads a page in the vault.
     fn read(&self, page: PageIndex) -> PageData {
         let mut content = PageData::ZERO;
-        self.with_vault(Span::of_page(page), &mut |pages| content = pages.page(0).read());
+        self.with_vault(PageSpan::of_page(page), &mut |pages| content = pages.page(0).read());
         content
     }
 

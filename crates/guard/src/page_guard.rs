@@ -12,20 +12,20 @@ use rampart_codes::{Codec, PageData};
 use rampart_memory::{Clock, Timestamp};
 
 use crate::engine::GuardEngine;
-use crate::policy::limit::Cap;
+use crate::policy::limit::UnlockedLimit;
 use crate::policy::prefetch::Course;
-use crate::policy::prefetch::streams::Ahead;
-use crate::policy::unlocked_queue::{Opening, Openings};
-use crate::settings::pages::{Knobs, OnError};
-use crate::state::layout::{BlockIndex, Layout, PageIndex, Span};
-use crate::state::table::{State, Table};
+use crate::policy::prefetch::streams::Prefetcher;
+use crate::policy::unlocked_queue::{UnlockedQueue, UnlockedUnits};
+use crate::settings::pages::{GuardSettings, OnError};
+use crate::state::layout::{BlockIndex, Layout, PageIndex, PageSpan};
+use crate::state::table::{BlockState, BlockTable};
 use crate::state::units::Units;
 use crate::telemetry::accesses::Touch;
-use crate::telemetry::counts::{Counter, Counts};
-use crate::telemetry::observer::Witness;
+use crate::telemetry::counts::{Counter, GuardCounts};
+use crate::telemetry::observer::GuardObserver;
 use crate::telemetry::samples::Sample;
 use crate::transitions::unlock::Why;
-use crate::transitions::{Guard, Served};
+use crate::transitions::{FaultOutcome, Guard};
 
 impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
     /// A guard over a range of which nothing is used yet. Its callers hand in the present moment. By `clock` it
@@ -34,9 +34,9 @@ impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
     pub fn new(
         engine: Box<E>,
         layout: Layout,
-        knobs: Knobs,
-        counts: &'a Counts,
-        witness: &'a dyn Witness,
+        knobs: GuardSettings,
+        counts: &'a GuardCounts,
+        witness: &'a dyn GuardObserver,
         clock: &'a (dyn Clock + Sync),
     ) -> Self {
         let cut = (layout.block_pages(), layout.unit_pages());
@@ -51,9 +51,9 @@ impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
             knobs,
             codec,
             zero_codes,
-            table: Table::new(layout),
-            openings: Mutex::new(Openings::new(Cap::asked_for(&knobs, most), knobs.interval)),
-            ahead: Mutex::new(Ahead::new(layout, knobs.ahead)),
+            table: BlockTable::new(layout),
+            openings: Mutex::new(UnlockedQueue::new(UnlockedLimit::asked_for(&knobs, most), knobs.interval)),
+            ahead: Mutex::new(Prefetcher::new(layout, knobs.ahead)),
             rounds: Mutex::default(),
             wanted: Mutex::default(),
             averaged: Mutex::new(clock.now()),
@@ -77,8 +77,8 @@ impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
 
     /// Serves a fault of the program that reads or writes a page: afterwards the page is there. `before` the program is
     /// woken, which may take the CPU from this thread, what is left to do is done.
-    pub fn fault(&self, page: PageIndex, touch: Touch, now: Timestamp, before: impl FnOnce()) -> Served {
-        let Some(block) = self.layout().block_of(page) else { return Served::Elsewhere };
+    pub fn fault(&self, page: PageIndex, touch: Touch, now: Timestamp, before: impl FnOnce()) -> FaultOutcome {
+        let Some(block) = self.layout().block_of(page) else { return FaultOutcome::Elsewhere };
         let began = self.clock.stopwatch();
         self.counts.add(Counter::Faults, 1);
         self.make_room(now);
@@ -90,15 +90,15 @@ impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
         let jumped = course == Course::Unknown && !known.goes_on_at(unit);
         let units = self.choose_and_gather(&mut known, block, unit, course);
         // Where the program has the page already, it is woken once that is settled.
-        let to_wake = if known.state == State::Fresh { units } else { units & self.table.closed(&known) };
+        let to_wake = if known.state == BlockState::Fresh { units } else { units & self.table.closed(&known) };
         let served = self.open(block, &mut known, units, now, Why::Wanted { page, touch, began, jumped });
         drop(known);
         if !comes_round {
-            self.look_ahead(self.layout().spans(block, units).next().map_or(page, Span::end));
+            self.look_ahead(self.layout().spans(block, units).next().map_or(page, PageSpan::end));
         }
         before();
         self.waited(self.took(began));
-        if served != Served::Stop {
+        if served != FaultOutcome::Stop {
             self.wake(block, to_wake);
         }
         served
@@ -141,22 +141,22 @@ impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
 
     /// A block that the program has used since before the guard began, unless it has faulted on it since.
     pub fn adopt(&self, block: BlockIndex, now: Timestamp) {
-        if self.take_in(block, State::Used) {
-            self.openings().opened_ahead(Opening { block, units: self.layout().all_units() }, now);
+        if self.take_in(block, BlockState::Used) {
+            self.openings().opened_ahead(UnlockedUnits { block, units: self.layout().all_units() }, now);
         }
     }
 
     /// As [`Guard::adopt`], of the blocks of pages that were left to the program for good.
-    pub fn adopt_left(&self, span: Span) {
+    pub fn adopt_left(&self, span: PageSpan) {
         for (block, _) in self.layout().parts(span) {
-            self.take_in(block, State::Kept);
+            self.take_in(block, BlockState::Kept);
         }
     }
 
     /// A fresh block is the program's already. `false`: it is not fresh.
-    fn take_in(&self, block: BlockIndex, state: State) -> bool {
+    fn take_in(&self, block: BlockIndex, state: BlockState) -> bool {
         let mut known = self.table.lock(block);
-        let is_fresh = known.state == State::Fresh;
+        let is_fresh = known.state == BlockState::Fresh;
         if is_fresh {
             (known.state, known.open) = (state, self.layout().all_units());
             self.count_pages(block);
@@ -190,13 +190,13 @@ impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
 
     /// Opens all that is locked, as before a fork, and nothing is watched. A block with a page beyond correction stays,
     /// and is told, if so it was wished.
-    pub fn open_all(&self, now: Timestamp) -> Served {
-        let mut served = Served::GoesOn;
+    pub fn open_all(&self, now: Timestamp) -> FaultOutcome {
+        let mut served = FaultOutcome::GoesOn;
         for block in self.table.known() {
             let mut known = self.table.lock(block);
             let units = self.table.closed(&known) | known.watched;
-            if !units.is_empty() && self.open_unwatched(block, &mut known, units, now) == Served::Stop {
-                served = Served::Stop;
+            if !units.is_empty() && self.open_unwatched(block, &mut known, units, now) == FaultOutcome::Stop {
+                served = FaultOutcome::Stop;
             }
         }
         served

@@ -19,14 +19,14 @@ use rustix::mm::{self, Advice, MapFlags, MremapFlags, ProtFlags};
 use crate::PAGE_BYTES;
 use crate::block::mapping::Mapping;
 use crate::mlocking::{discard_mlocked, mlock, munlock};
-use crate::span::Span;
+use crate::span::VaultSpan;
 use crate::userfaultfd::Area;
 
 /// Pages of a range that lie elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Their numbers in the range.
-    pub span: Span,
+    pub span: VaultSpan,
     /// Where the first of them is; a multiple of a page.
     pub address: NonNull<u8>,
 }
@@ -116,7 +116,7 @@ impl ProgramRange {
 
     /// Where pages are that lie in one piece: all in one window or all in none. Panics for others, and for pages that
     /// the range has not.
-    pub(crate) fn area(&self, span: Span) -> Area {
+    pub(crate) fn area(&self, span: VaultSpan) -> Area {
         let covers = |window: &&Window| span.first() < window.span.end() && window.span.first() < span.end();
         let Some(window) = self.windows().iter().find(covers) else {
             assert!(bytes(span.end()) <= self.mapping.bytes(), "a span lies in its range");
@@ -130,7 +130,7 @@ impl ProgramRange {
     }
 
     /// A span in pieces each of which has an area.
-    pub(crate) fn pieces(&self, span: Span) -> impl Iterator<Item = Span> {
+    pub(crate) fn pieces(&self, span: VaultSpan) -> impl Iterator<Item = VaultSpan> {
         let mut rest = Some(span);
         std::iter::from_fn(move || {
             let span = rest?;
@@ -175,12 +175,12 @@ impl ProgramRange {
     }
 
     /// From now on core dumps have these pages.
-    pub(crate) fn dump(&self, span: Span) -> Result<()> {
+    pub(crate) fn dump(&self, span: VaultSpan) -> Result<()> {
         self.pieces(span).try_for_each(|piece| self.advise(piece, Advice::LinuxDoDump))
     }
 
     /// Tells the kernel something about pages that lie in one piece.
-    pub(crate) fn advise(&self, span: Span, advice: Advice) -> Result<()> {
+    pub(crate) fn advise(&self, span: VaultSpan, advice: Advice) -> Result<()> {
         let area = self.area(span);
         // SAFETY: the area is of our own mapping or of a window, which are reached by raw pointers or by those whom
         // faults stop, so whatever the advice does to content and frames breaks no promise of the language.
@@ -202,8 +202,8 @@ fn bytes(pages: u64) -> usize {
 mod tests {
     use super::*;
 
-    fn span(first: u64, pages: u64) -> Span {
-        Span::new(first, pages).unwrap()
+    fn span(first: u64, pages: u64) -> VaultSpan {
+        VaultSpan::new(first, pages).unwrap()
     }
 
     fn range(pages: usize) -> ProgramRange {
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(range.find(range.base().addr().get() + 5 * PAGE_BYTES), Some(5));
         assert_eq!(range.area(span(101, 3)).start, memory.at(PAGE_BYTES));
         assert_eq!(range.area(span(90, 10)).start.addr().get(), range.base().addr().get() + 90 * PAGE_BYTES);
-        let pieces: Vec<Span> = range.pieces(span(50, 200)).collect();
+        let pieces: Vec<VaultSpan> = range.pieces(span(50, 200)).collect();
         assert_eq!(pieces, [span(50, 50), span(100, 4), span(104, 2), span(106, 144)]);
         assert_eq!(range.pieces(span(102, 3)).collect::<Vec<_>>(), [span(102, 2), span(104, 1)]);
     }

@@ -27,7 +27,7 @@ use rustix::mm::{Advice, MprotectFlags, MremapFlags, mprotect, mremap_fixed};
 use crate::block::mapping::Mapping;
 use crate::program::{ProgramRange, Window};
 use crate::roots::number;
-use crate::span::Span;
+use crate::span::VaultSpan;
 use crate::userfaultfd::Area;
 use crate::{Block, Error, PAGE_BYTES, PageKind, Pagemap, Roots, check_page_size};
 
@@ -105,7 +105,7 @@ impl Protected {
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
-    pub fn prepare_again(&mut self, kept: &[Span]) -> Result<(), Error> {
+    pub fn prepare_again(&mut self, kept: &[VaultSpan]) -> Result<(), Error> {
         std::mem::forget(self.memory.take());
         // Another thread may have held it, which the child does not have; the parent's is here too.
         let reserve = self.reserve.get_mut().unwrap_or_else(PoisonError::into_inner).take();
@@ -117,8 +117,8 @@ impl Protected {
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
-    pub fn unlock_first(&self, pages: u64, kept: &[Span]) -> Result<(), Error> {
-        let Some(first) = Span::new(0, pages) else { return Ok(()) };
+    pub fn unlock_first(&self, pages: u64, kept: &[VaultSpan]) -> Result<(), Error> {
+        let Some(first) = VaultSpan::new(0, pages) else { return Ok(()) };
         first.around(kept).filter(|(_, is_kept)| !is_kept).try_for_each(|(part, _)| self.unlock(part))
     }
 
@@ -141,7 +141,7 @@ impl Protected {
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
-    pub fn dump(&self, span: Span) -> Result<(), Error> {
+    pub fn dump(&self, span: VaultSpan) -> Result<(), Error> {
         self.program.dump(span).map_err(guarded("dump"))
     }
 
@@ -169,7 +169,7 @@ impl Protected {
     /// If the range has no such page.
     #[must_use]
     pub fn address(&self, page: u64) -> NonNull<u8> {
-        self.program.area(Span::page(page).expect("a page of this range")).start
+        self.program.area(VaultSpan::page(page).expect("a page of this range")).start
     }
 
     /// The page that an address is in.
@@ -196,7 +196,7 @@ impl Protected {
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses, as for more runs of pages than it keeps; nothing is done then.
-    pub fn lock(&self, span: Span) -> Result<(), Error> {
+    pub fn lock(&self, span: VaultSpan) -> Result<(), Error> {
         self.permit(span, MprotectFlags::empty()).map_err(guarded("take the permissions of"))
     }
 
@@ -204,7 +204,7 @@ impl Protected {
     ///
     /// # Errors
     /// As of [`Protected::lock`].
-    pub fn unlock(&self, span: Span) -> Result<(), Error> {
+    pub fn unlock(&self, span: VaultSpan) -> Result<(), Error> {
         let unlock = || self.permit(span, MprotectFlags::READ | MprotectFlags::WRITE);
         unlock()
             .or_else(|errno| {
@@ -223,7 +223,7 @@ impl Protected {
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
-    pub fn discard(&self, span: Span) -> Result<(), Error> {
+    pub fn discard(&self, span: VaultSpan) -> Result<(), Error> {
         self.program.advise(span, Advice::LinuxDontNeed).map_err(guarded("discard"))
     }
 
@@ -232,7 +232,7 @@ impl Protected {
     ///
     /// # Errors
     /// What the kernel says, such as EIO for a page whose memory the hardware reported to be broken.
-    pub fn read(&self, span: Span, to: &mut [u8]) -> io::Result<()> {
+    pub fn read(&self, span: VaultSpan, to: &mut [u8]) -> io::Result<()> {
         let Area { start, bytes } = self.program.area(span);
         assert_eq!(to.len(), bytes, "room for the pages");
         let (at, mut done) = (start.addr().get() as u64, 0);
@@ -253,7 +253,7 @@ impl Protected {
     /// As of [`Protected::read`].
     pub fn write(&self, page: u64, offset: usize, from: &[u8]) -> io::Result<()> {
         assert!(offset + from.len() <= PAGE_BYTES, "bytes of one page");
-        let Area { start, .. } = self.program.area(Span::page(page).expect("a page of this range"));
+        let Area { start, .. } = self.program.area(VaultSpan::page(page).expect("a page of this range"));
         let (at, mut done) = ((start.addr().get() + offset) as u64, 0);
         while done < from.len() {
             match rustix::io::pwrite(self.memory(), &from[done..], at + done as u64) {
@@ -275,7 +275,7 @@ impl Protected {
     /// # Panics
     /// If the block is not of one page.
     pub fn exchange(&self, page: u64, fresh: Block) -> Result<Block, Error> {
-        let area = self.program.area(Span::page(page).expect("a page of this range"));
+        let area = self.program.area(VaultSpan::page(page).expect("a page of this range"));
         let fresh = fresh.into_mapping().ok_or(Errno::BUSY).map_err(guarded("exchange pages of"))?;
         assert_eq!(fresh.bytes(), PAGE_BYTES, "one page");
         let old = self.exchange_mappings(area, fresh).map_err(guarded("exchange pages of"))?;
@@ -316,11 +316,11 @@ impl Protected {
     ///
     /// # Errors
     /// [`Error::Read`] if the kernel does not answer.
-    pub fn frames(&self, span: Span, pagemap: &Pagemap, frames: &mut Vec<Option<Frame>>) -> Result<(), Error> {
+    pub fn frames(&self, span: VaultSpan, pagemap: &Pagemap, frames: &mut Vec<Option<Frame>>) -> Result<(), Error> {
         pagemap.frames_of(self.program.area(span).start, span.pages(), frames)
     }
 
-    fn permit(&self, span: Span, access: MprotectFlags) -> rustix::io::Result<()> {
+    fn permit(&self, span: VaultSpan, access: MprotectFlags) -> rustix::io::Result<()> {
         self.program.pieces(span).try_for_each(|piece| {
             let Area { start, bytes } = self.program.area(piece);
             // SAFETY: the pages are our own mapping's or a window's, and are reached by raw pointers only; whoever
@@ -357,8 +357,8 @@ mod tests {
         range
     }
 
-    fn span(first: u64, pages: u64) -> Span {
-        Span::new(first, pages).expect("some pages")
+    fn span(first: u64, pages: u64) -> VaultSpan {
+        VaultSpan::new(first, pages).expect("some pages")
     }
 
     #[test]

@@ -43,16 +43,16 @@ impl Way {
 
 /// What came of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RetireOutcome {
     /// The kernel took the frame out of use.
-    Retired(Evidence),
+    Retired(RetireEvidence),
     /// It did not; hold the frame instead ([`Block::keep_only`]).
-    Refused(Refusal),
+    Refused(RetireRefusal),
 }
 
 /// How it is known that a frame is retired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum Evidence {
+pub enum RetireEvidence {
     /// The frame bears the kernel's mark `KPF_HWPOISON`.
     Marked,
     /// The kernel said so; its mark cannot be read here.
@@ -61,7 +61,7 @@ pub enum Evidence {
 
 /// Why a frame was not retired.
 #[derive(Clone, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
-pub enum Refusal {
+pub enum RetireRefusal {
     /// {0}
     Unable(Absence),
     /// the kernel refused: {0}; the frame may be pinned or the kernel's own, try again when it is free
@@ -92,15 +92,15 @@ impl Retirer {
     /// afterwards, since old kernels (seen on 5.10) refuse a frame that was freed a moment ago and is kept at hand for
     /// one CPU.
     #[must_use]
-    pub fn retire(&self, frame: Frame, way: Way) -> Outcome {
+    pub fn retire(&self, frame: Frame, way: Way) -> RetireOutcome {
         let path = way.file(&self.roots);
         let written = OpenOptions::new()
             .write(true)
             .open(&path)
-            .map_err(|cause| Refusal::Unable(Absence::of_file(&path, &cause, KERNEL)));
+            .map_err(|cause| RetireRefusal::Unable(Absence::of_file(&path, &cause, KERNEL)));
         let written = written.and_then(|mut file| {
             file.write_all(format!("{:#x}", frame.address()).as_bytes())
-                .map_err(|cause| Refusal::Kernel(Errno::from_io_error(&cause).unwrap_or(Errno::IO)))
+                .map_err(|cause| RetireRefusal::Kernel(Errno::from_io_error(&cause).unwrap_or(Errno::IO)))
         });
         self.judge(frame, written)
     }
@@ -108,10 +108,10 @@ impl Retirer {
     /// Retires a frame softly by the page of an own, unpinned block that is in it: for kernels that can retire but have
     /// no file to ask them by. The page is in another frame afterwards.
     #[must_use]
-    pub fn retire_own(&self, frame: Frame, block: &mut Block, page: u64, pagemap: &Pagemap) -> Outcome {
+    pub fn retire_own(&self, frame: Frame, block: &mut Block, page: u64, pagemap: &Pagemap) -> RetireOutcome {
         let advised = match block.frame_of(page, pagemap) {
-            Ok(Some(found)) if found == frame => block.soft_offline(page).map_err(Refusal::Kernel),
-            _ => Err(Refusal::Moved),
+            Ok(Some(found)) if found == frame => block.soft_offline(page).map_err(RetireRefusal::Kernel),
+            _ => Err(RetireRefusal::Moved),
         };
         self.judge(frame, advised)
     }
@@ -123,13 +123,13 @@ impl Retirer {
         Some(flags.is_poisoned())
     }
 
-    fn judge(&self, frame: Frame, asked: Result<(), Refusal>) -> Outcome {
+    fn judge(&self, frame: Frame, asked: Result<(), RetireRefusal>) -> RetireOutcome {
         match (asked, self.is_marked(frame)) {
             // A frame that was retired before is refused by some kernels and is what was wanted.
-            (_, Some(true)) => Outcome::Retired(Evidence::Marked),
-            (Ok(()), None) => Outcome::Retired(Evidence::Said),
-            (Ok(()), Some(false)) => Outcome::Refused(Refusal::NotMarked),
-            (Err(refusal), _) => Outcome::Refused(refusal),
+            (_, Some(true)) => RetireOutcome::Retired(RetireEvidence::Marked),
+            (Ok(()), None) => RetireOutcome::Retired(RetireEvidence::Said),
+            (Ok(()), Some(false)) => RetireOutcome::Refused(RetireRefusal::NotMarked),
+            (Err(refusal), _) => RetireOutcome::Refused(refusal),
         }
     }
 }
@@ -157,7 +157,7 @@ mod tests {
         (folder, roots)
     }
 
-    fn retire(roots: &Roots, way: Way) -> Outcome {
+    fn retire(roots: &Roots, way: Way) -> RetireOutcome {
         Retirer::new(roots).retire(Frame::new(FRAME).unwrap(), way)
     }
 
@@ -165,7 +165,7 @@ mod tests {
     fn the_kernel_is_given_the_physical_address() {
         for way in [Way::Soft, Way::Hard] {
             let (_folder, roots) = machine(None);
-            assert_eq!(retire(&roots, way), Outcome::Retired(Evidence::Said));
+            assert_eq!(retire(&roots, way), RetireOutcome::Retired(RetireEvidence::Said));
             assert_eq!(fs::read_to_string(way.file(&roots)).unwrap(), "0x3000");
         }
     }
@@ -173,19 +173,20 @@ mod tests {
     #[test]
     fn a_frame_is_retired_when_the_kernel_has_marked_it() {
         let (_folder, roots) = machine(Some(POISONED));
-        assert_eq!(retire(&roots, Way::Soft), Outcome::Retired(Evidence::Marked));
+        assert_eq!(retire(&roots, Way::Soft), RetireOutcome::Retired(RetireEvidence::Marked));
     }
 
     #[test]
     fn a_kernel_that_says_yes_and_does_nothing_is_not_believed() {
         let (_folder, roots) = machine(Some(0));
-        assert_eq!(retire(&roots, Way::Soft), Outcome::Refused(Refusal::NotMarked));
+        assert_eq!(retire(&roots, Way::Soft), RetireOutcome::Refused(RetireRefusal::NotMarked));
     }
 
     #[test]
     fn a_kernel_that_cannot_retire_says_what_is_missing() {
         let folder = tempfile::tempdir().unwrap();
-        let Outcome::Refused(Refusal::Unable(absence)) = retire(&Roots::new(folder.path(), folder.path()), Way::Hard)
+        let RetireOutcome::Refused(RetireRefusal::Unable(absence)) =
+            retire(&Roots::new(folder.path(), folder.path()), Way::Hard)
         else {
             panic!("there is no file to retire by");
         };

@@ -17,12 +17,12 @@ const _: () = assert!(HUGE_PAGES == 512 && END * FRAME_BYTES == 1 << 47);
 
 /// One or more pages of 4 KiB side by side, numbered from the first of the range that they are in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Span {
+pub struct VaultSpan {
     first: u64,
     pages: u64,
 }
 
-impl Span {
+impl VaultSpan {
     /// `pages` pages from number `first` on; `None` if that is none, or more than any range has.
     #[must_use]
     pub const fn new(first: u64, pages: u64) -> Option<Self> {
@@ -131,18 +131,18 @@ mod tests {
 
     #[test]
     fn there_is_no_span_of_nothing_and_none_beyond_all_addresses() {
-        assert_eq!(Span::new(7, 0), None);
-        assert_eq!(Span::new(END - 1, 2), None);
-        assert_eq!(Span::new(u64::MAX, 1), None);
-        assert!(Span::new(END - 1, 1).is_some_and(|span| span.end() == END));
+        assert_eq!(VaultSpan::new(7, 0), None);
+        assert_eq!(VaultSpan::new(END - 1, 2), None);
+        assert_eq!(VaultSpan::new(u64::MAX, 1), None);
+        assert!(VaultSpan::new(END - 1, 1).is_some_and(|span| span.end() == END));
     }
 
     #[test]
     fn a_span_is_known_by_pages_and_by_bytes() {
-        let span = Span::new(512, 1024).unwrap();
+        let span = VaultSpan::new(512, 1024).unwrap();
         assert_eq!((span.offset(), span.bytes()), (Bytes::from_mib(2), Bytes::from_mib(4)));
         assert!(span.is_huge() && span.numbers() == (512..1536));
-        assert!(!Span::page(512).unwrap().is_huge() && !Span::new(511, 512).unwrap().is_huge());
+        assert!(!VaultSpan::page(512).unwrap().is_huge() && !VaultSpan::new(511, 512).unwrap().is_huge());
     }
 
     proptest! {
@@ -150,13 +150,13 @@ mod tests {
         fn a_span_is_cut_around_what_is_odd(
             first in 0_u64..50, pages in 1_u64..200, odd in proptest::collection::vec((1_u64..20, 1_u64..20), 0..6)
         ) {
-            let (span, mut at) = (Span::new(first, pages).unwrap(), 0);
+            let (span, mut at) = (VaultSpan::new(first, pages).unwrap(), 0);
             let place = |(gap, pages): (u64, u64)| {
-                let odd = Span::new(at + gap, pages).unwrap();
+                let odd = VaultSpan::new(at + gap, pages).unwrap();
                 at = odd.end();
                 odd
             };
-            let odd: Vec<Span> = odd.into_iter().map(place).collect();
+            let odd: Vec<VaultSpan> = odd.into_iter().map(place).collect();
             let parts: Vec<(u64, bool)> =
                 span.around(&odd).flat_map(|(part, is_odd)| part.numbers().map(move |page| (page, is_odd))).collect();
             let is_odd = |page: u64| odd.iter().any(|odd| odd.numbers().contains(&page));
@@ -165,12 +165,12 @@ mod tests {
 
         #[test]
         fn the_pieces_of_a_span_are_the_span(first in 0_u64..5000, pages in 1_u64..3000, at in 0_u64..9000) {
-            let span = Span::new(first, pages).unwrap();
+            let span = VaultSpan::new(first, pages).unwrap();
             let (before, behind) = span.split(at);
-            let halves: Vec<u64> = [before, behind].into_iter().flatten().flat_map(Span::numbers).collect();
-            let pieces: Vec<Span> = span.by_huge_page().collect();
+            let halves: Vec<u64> = [before, behind].into_iter().flatten().flat_map(VaultSpan::numbers).collect();
+            let pieces: Vec<VaultSpan> = span.by_huge_page().collect();
             prop_assert!(pieces.iter().all(|piece| piece.first / 512 == (piece.end() - 1) / 512));
-            let pieces: Vec<u64> = pieces.into_iter().flat_map(Span::numbers).collect();
+            let pieces: Vec<u64> = pieces.into_iter().flat_map(VaultSpan::numbers).collect();
             prop_assert_eq!(&pieces, &span.numbers().collect::<Vec<_>>());
             prop_assert_eq!(&halves, &pieces);
             prop_assert!(before.is_none_or(|part| part.end() <= at) && behind.is_none_or(|part| part.first >= at));

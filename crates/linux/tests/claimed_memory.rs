@@ -4,8 +4,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rampart_linux::block::PinReport;
 use rampart_linux::{
-    Block, Capability, Error, Feature, FlagTable, FrameClass, Outcome, PageKind, Pagemap, Pinning, Retirer, Roots,
-    State, capabilities,
+    Block, Capability, CapabilityState, Error, Feature, FlagTable, FrameClass, PageKind, Pagemap, Pinning,
+    RetireOutcome, Retirer, Roots, capabilities,
 };
 use rampart_memory::{Bytes, Frame};
 
@@ -25,7 +25,7 @@ fn has(feature: Feature) -> bool {
 
 fn may_lock_without_limit() -> bool {
     let Capability { state, .. } = capabilities::of(Feature::MemoryLocking, &Roots::default());
-    matches!(state, State::Available { detail } if detail == "without limit")
+    matches!(state, CapabilityState::Available { detail } if detail == "without limit")
 }
 
 fn claim(bytes: Bytes, kind: PageKind) -> Block {
@@ -234,5 +234,5 @@ fn a_page_that_is_elsewhere_is_never_retired_in_place_of_the_frame() {
     let mut block = claim(PageKind::Base.granule(), PageKind::Base);
     let elsewhere = Frame::new(0).unwrap();
     let outcome = Retirer::new(&Roots::default()).retire_own(elsewhere, &mut block, 0, &pagemap);
-    assert_eq!(outcome, Outcome::Refused(rampart_linux::retire::Refusal::Moved));
+    assert_eq!(outcome, RetireOutcome::Refused(rampart_linux::retire::RetireRefusal::Moved));
 }

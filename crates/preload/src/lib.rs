@@ -3,9 +3,9 @@
 //! **Problem.** The page guard verifies each page of a heap before the program uses it [Fiala15, ch. 4]. For that it
 //! must know where the heap is, own the mapping, and hear of pages that are no longer needed; and nothing of the guard
 //! itself may be there. **Idea.** `LD_PRELOAD` puts the C library's allocation functions of this library before those
-//! of glibc. They are jemalloc's, with arenas whose memory comes from a [`Ground`]: one range, opened and forgotten
-//! page by page through us. **Why this way.** No change to the program, no kernel module, and an allocator that people
-//! have tuned for twenty years.
+//! of glibc. They are jemalloc's, with arenas whose memory comes from a [`HeapBacking`]: one range, opened and
+//! forgotten page by page through us. **Why this way.** No change to the program, no kernel module, and an allocator
+//! that people have tuned for twenty years.
 //!
 //! The rooms of this crate, from top to bottom; imports run down only:
 //!
@@ -74,9 +74,9 @@ mod reporting;
 mod threads;
 
 pub use error::Error;
-pub use guarded::Guarded;
+pub use guarded::ProcessGuard;
 pub use heap::arenas::{Heap, Usage};
-pub use heap::backing::{Ground, Plain, Span};
+pub use heap::backing::{BackingSpan, HeapBacking, Plain};
 pub use heap::private::{Outside, Private};
 
 /// What this library's own Rust code allocates is not the program's.
@@ -85,7 +85,7 @@ static PRIVATE: Private = Private;
 
 /// What it stands on.
 #[cfg(not(test))]
-static GROUND: Guarded = Guarded::new();
+static GROUND: ProcessGuard = ProcessGuard::new();
 
 /// The heap of this process.
 #[cfg(not(test))]

@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// A function that is looked up when it is first called.
 #[derive(Debug)]
-pub(crate) struct Next<F> {
+pub(crate) struct NextSymbol<F> {
     name: &'static CStr,
     found: AtomicPtr<c_void>,
     function: PhantomData<F>,
 }
 
-impl<F: Copy> Next<F> {
+impl<F: Copy> NextSymbol<F> {
     /// # Safety
     /// `F` is a pointer to a function with the signature that the C library gives the name.
     pub(crate) const unsafe fn named(name: &'static CStr) -> Self {

@@ -68,7 +68,7 @@ pub enum Error {
     /// the event log {0} cannot be written ({1}): name another
     Events(PathBuf, #[source] io::Error),
     /// {0}
-    Knobs(#[from] rampart_guard::knobs::KnobsError),
+    Knobs(#[from] rampart_guard::knobs::GuardSettingsError),
     /// --on-error is stop, continue, or checkpoint-command and a command
     Uncorrectable,
     /// librampart_preload.so is not beside this program: build it (`cargo build --release -p rampart-preload`), or say
@@ -79,7 +79,7 @@ pub enum Error {
     /// cannot follow the guarded program: {0}
     GuardFolder(#[source] io::Error),
     /// cannot run {name}: {cause}
-    Program {
+    ChildProgram {
         /// As it was given.
         name: String,
         /// Why not.
@@ -97,7 +97,7 @@ pub enum Error {
     /// nothing was guarded, and --require-guard was given: {0}
     NothingGuarded(String),
     /// {path} is no trace of accesses: {why}
-    Trace {
+    ProcessTrace {
         /// The file.
         path: PathBuf,
         /// Why not.

@@ -13,13 +13,13 @@ use super::tester::{rest, yield_to_programs};
 const GLANCE: Duration = Duration::from_millis(100);
 
 /// The other ends of [`crate::sources::free_memory::Claims`].
-pub struct Desk {
+pub struct ClaimQueue {
     pub asked: Receiver<(Node, Bytes)>,
     pub answers: Sender<Result<Block, Error>>,
 }
 
 /// Claims what is asked for until watching ends.
-pub fn work(shared: &Shared<'_>, desk: &Desk) {
+pub fn work(shared: &Shared<'_>, desk: &ClaimQueue) {
     yield_to_programs();
     while !shared.halted() {
         let (node, bytes) = match desk.asked.recv_timeout(GLANCE) {

@@ -10,7 +10,7 @@ use rampart_memory::{ErrorBatch, ErrorTally, FrameRange, Suspects, Timestamp};
 use rampart_store::rasdaemon::{self, Rasdaemon};
 
 use super::shared::Shared;
-use super::{Event, Knobs};
+use super::{DaemonEvent, DaemonSettings};
 
 /// How often the feed is asked.
 const EVERY: Duration = Duration::from_millis(500);
@@ -59,7 +59,7 @@ impl Feed {
 }
 
 /// A feed and what it told of late.
-pub struct Errors {
+pub struct ErrorWatch {
     /// `None` where nobody reports memory errors, and no file was named.
     feed: Option<Feed>,
     tally: ErrorTally,
@@ -71,9 +71,9 @@ pub struct Errors {
     in_trouble: bool,
 }
 
-impl Errors {
+impl ErrorWatch {
     /// Listens to the file that was named, or to the kernel, or to rasdaemon.
-    pub fn listen(shared: &Shared<'_>, knobs: Knobs) -> Self {
+    pub fn listen(shared: &Shared<'_>, knobs: DaemonSettings) -> Self {
         let now = shared.clock.now();
         let feed = match &shared.request.errors {
             Some(path) => Feed::named(path, now).inspect_err(|error| shared.observer.warned(error)).ok(),
@@ -93,7 +93,7 @@ impl Errors {
     }
 
     /// Takes another threshold and window; another window begins to count anew.
-    pub fn change(&mut self, knobs: Knobs) {
+    pub fn change(&mut self, knobs: DaemonSettings) {
         self.threshold = knobs.error_threshold;
         if self.window != knobs.error_window {
             self.window = knobs.error_window;
@@ -130,7 +130,7 @@ impl Errors {
         if reports + lost > 0 {
             self.reports += reports;
             let erring = (suspects.frames.len() + suspects.regions.len()) as u64;
-            shared.happened(&Event::MemoryErrors { reports, lost, erring });
+            shared.happened(&DaemonEvent::MemoryErrors { reports, lost, erring });
         }
         Some(ranges(&suspects))
     }

@@ -13,7 +13,7 @@ pub const SCHEMA: &str = "rampart.event/1";
 /// Something that happened.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum Event {
+pub enum DaemonEvent {
     /// Watching began.
     Started {
         /// Version of Rampart.
@@ -91,7 +91,7 @@ pub struct Told<'a> {
     pub at: Timestamp,
     /// What.
     #[serde(flatten)]
-    pub event: &'a Event,
+    pub event: &'a DaemonEvent,
 }
 
 #[cfg(test)]
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn an_event_is_one_flat_object_with_its_name() {
-        let event = Event::SweepEnded { seconds: 1.5, fresh: 3, reached: 4 };
+        let event = DaemonEvent::SweepEnded { seconds: 1.5, fresh: 3, reached: 4 };
         let told = Told { schema: SCHEMA, at: Timestamp::from_micros(7), event: &event };
         let expected =
             r#"{"schema":"rampart.event/1","at":7,"event":"sweep_ended","seconds":1.5,"fresh":3,"reached":4}"#;

@@ -7,7 +7,7 @@ use rampart_memory::{Bytes, FRAME_BYTES, Frame, TestLifetime, Tested, Timestamp}
 use rampart_store::{Age, Outcome, Store, TestEnd};
 
 use super::shared::Shared;
-use super::{Observer, STATE_SCHEMA, State, Summary};
+use super::{DaemonState, Observer, STATE_SCHEMA, WatchSummary};
 use crate::sources::free_memory::Ages;
 use crate::testing::publishing::lock;
 use crate::testing::verdict::Verdict;
@@ -47,14 +47,14 @@ pub fn rows(ages: &Ages, bound: TestLifetime) -> Vec<Age> {
 }
 
 /// How watching went, written down in the store too.
-pub fn summarize(shared: &Shared<'_>, state: State) -> Summary {
+pub fn summarize(shared: &Shared<'_>, state: DaemonState) -> WatchSummary {
     let bad_frames = lock(&shared.published.findings).bad_frames();
     let incomplete = shortfall(&state);
     let verdict = Verdict::of(bad_frames.len(), incomplete.as_ref());
     let ended = end(&state, &verdict, incomplete.clone());
     let facts_not_stored = lock(&shared.published.recorder).finish(ended);
     let sums = lock(&shared.sums);
-    Summary {
+    WatchSummary {
         schema: STATE_SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
         verdict,
@@ -70,7 +70,7 @@ pub fn summarize(shared: &Shared<'_>, state: State) -> Summary {
     }
 }
 
-fn shortfall(state: &State) -> Option<String> {
+fn shortfall(state: &DaemonState) -> Option<String> {
     let tested = Bytes::new(state.tested * FRAME_BYTES);
     match (state.sweeps, state.tested) {
         (_, 0) => Some("no memory was tested".to_owned()),
@@ -80,7 +80,7 @@ fn shortfall(state: &State) -> Option<String> {
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a rate")]
-fn end(state: &State, verdict: &Verdict, shortfall: Option<String>) -> TestEnd {
+fn end(state: &DaemonState, verdict: &Verdict, shortfall: Option<String>) -> TestEnd {
     let seconds = state.at.since(state.started).as_secs_f64().max(1e-3);
     TestEnd {
         at: state.at,
@@ -105,17 +105,17 @@ mod tests {
 
     struct Silent;
 
-    impl crate::testing::observer::Witness for Silent {
+    impl crate::testing::observer::TestObserver for Silent {
         fn said(&self, _: &str) {}
         fn warned(&self, _: &str) {}
         fn bad_frame(&self, _: &crate::testing::bad_frame::BadFrame) {}
-        fn progress(&self, _: &crate::Progress) {}
+        fn progress(&self, _: &crate::TestProgress) {}
     }
 
     impl Observer for Silent {
-        fn happened(&self, _: Timestamp, _: &super::super::Event) {}
-        fn state(&self, _: &State) {}
-        fn reload(&self) -> Option<super::super::Knobs> {
+        fn happened(&self, _: Timestamp, _: &super::super::DaemonEvent) {}
+        fn state(&self, _: &DaemonState) {}
+        fn reload(&self) -> Option<super::super::DaemonSettings> {
             None
         }
     }

@@ -34,11 +34,11 @@ use rampart_memory::fault::InjectionSpec;
 use rampart_memory::{Clock, Fidelity, Node, Timestamp};
 use rampart_store::{Store, TestStart};
 
-use self::claimer::Desk;
+use self::claimer::ClaimQueue;
 use self::keep::{known_ages, known_bad};
 use self::prepare::Prepared;
 use self::shared::Shared;
-use self::watcher::Watcher;
+use self::watcher::DaemonLoop;
 use crate::control::dispatch::Tester;
 use crate::control::policy::Bandwidth;
 use crate::control::replenish::{FromDemand, Nothing, RateMachine, Replenish};
@@ -46,15 +46,15 @@ use crate::control::{Diagnostic, PolicyName, Settings};
 use crate::error::Error;
 use crate::machine::Machine;
 use crate::sources::DaemonSource;
-use crate::sources::free_memory::{Claims, Pool, ThisMachine};
-use crate::testing::known_bad::{self as on_the_map, Known};
-use crate::testing::observer::Witness;
+use crate::sources::free_memory::{Claims, FreeMemoryPool, ThisMachine};
+use crate::testing::known_bad::{self as on_the_map, KnownBadFrames};
+use crate::testing::observer::TestObserver;
 use crate::testing::prepare::warning;
-use crate::testing::record::Recorder;
+use crate::testing::record::TestRecorder;
 
-pub use event::{Event, SCHEMA as EVENT_SCHEMA, Told};
+pub use event::{DaemonEvent, SCHEMA as EVENT_SCHEMA, Told};
 pub use pace::Shares;
-pub use state::{Cost, Frames, SCHEMA as STATE_SCHEMA, State, Summary};
+pub use state::{DaemonState, FrameCounts, SCHEMA as STATE_SCHEMA, TestingCost, WatchSummary};
 
 /// The part of its time in which a tester may test: more than nothing, at most all.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -81,14 +81,14 @@ impl Share {
 
 /// What may be changed while the machine is watched.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Knobs {
+pub struct DaemonSettings {
     /// The controller's.
     pub settings: Settings,
     /// The policy.
     pub policy: PolicyName,
     /// How much of its time each tester tests.
     pub shares: Shares,
-    /// A frame or a region of 2 MiB with more errors than this in [`Knobs::error_window`] is tested first.
+    /// A frame or a region of 2 MiB with more errors than this in [`DaemonSettings::error_window`] is tested first.
     pub error_threshold: u64,
     /// How long a reported memory error counts.
     pub error_window: Duration,
@@ -96,7 +96,7 @@ pub struct Knobs {
 
 /// What to watch with, and how.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct WatchRequest {
     /// The march test.
     pub march: MarchTest,
     /// Visiting orders, at least one.
@@ -108,7 +108,7 @@ pub struct Request {
     /// How writes reach the DRAM; `None`: the faster of those that are honest here.
     pub method: Option<Method>,
     /// What may be changed later.
-    pub knobs: Knobs,
+    pub knobs: DaemonSettings,
     /// Stop after this time.
     pub duration: Option<Duration>,
     /// Emulated faults.
@@ -119,7 +119,7 @@ pub struct Request {
     pub errors: Option<PathBuf>,
 }
 
-impl Request {
+impl WatchRequest {
     /// What is done to a step at a fidelity.
     fn plan(&self, fidelity: Fidelity) -> Plan {
         let plan = Plan::new(self.march.clone(), fidelity, &self.orders, self.seed);
@@ -139,13 +139,13 @@ impl Request {
 }
 
 /// Someone who is told what happens, and may change the knobs.
-pub trait Observer: Witness {
+pub trait Observer: TestObserver {
     /// Something happened.
-    fn happened(&self, at: Timestamp, event: &Event);
+    fn happened(&self, at: Timestamp, event: &DaemonEvent);
     /// How things are; called once a second.
-    fn state(&self, state: &State);
+    fn state(&self, state: &DaemonState);
     /// Other knobs from now on, if somebody asked for them; called often. MAX-CORES is at most the machine's CPUs.
-    fn reload(&self) -> Option<Knobs>;
+    fn reload(&self) -> Option<DaemonSettings>;
 }
 
 /// How often programs' wants are looked at; see [`crate::once`].
@@ -157,12 +157,12 @@ const TICK: Duration = Duration::from_millis(20);
 /// If watching cannot begin: no memory is free, more CPUs are asked for than there are, no room for the emulated
 /// faults.
 pub fn run(
-    request: &Request,
+    request: &WatchRequest,
     machine: &Machine,
     mut store: Store,
     stop: &AtomicBool,
     observer: &dyn Observer,
-) -> Result<Summary, Error> {
+) -> Result<WatchSummary, Error> {
     let clock = SteadyClock::default();
     let began = clock.now();
     let known = on_the_map::retire(machine, &mut store, observer);
@@ -175,15 +175,15 @@ pub fn run(
     let (answers, answered) = channel();
     let kernel = ThisMachine::new(machine, Claims { ask, answers: answered }, &complain);
     let (ages, bad) = (known_ages(&store, began, observer), known_bad(&store, observer));
-    let pool = Pool::new(kernel, prepared.step, request.knobs.settings.lifetime, ages, bad, began);
+    let pool = FreeMemoryPool::new(kernel, prepared.step, request.knobs.settings.lifetime, ages, bad, began);
     let watched = Watched { request, machine, prepared: &prepared, observer, clock: &clock };
-    let claimer = |shared: &Shared<'_>| claimer::work(shared, &Desk { asked, answers });
+    let claimer = |shared: &Shared<'_>| claimer::work(shared, &ClaimQueue { asked, answers });
     Ok(watched.watch(Box::new(pool), claimer, store, known, stop))
 }
 
 /// Everything that watching is over, but for the source of frames.
 struct Watched<'a> {
-    request: &'a Request,
+    request: &'a WatchRequest,
     machine: &'a Machine,
     prepared: &'a Prepared,
     observer: &'a dyn Observer,
@@ -198,20 +198,20 @@ impl Watched<'_> {
         source: Box<dyn DaemonSource + Send + '_>,
         background: impl FnOnce(&Shared<'_>) + Send,
         store: Store,
-        known: Known,
+        known: KnownBadFrames,
         stop: &AtomicBool,
-    ) -> Summary {
+    ) -> WatchSummary {
         let Self { request, machine, prepared, observer, clock } = *self;
         let began = clock.now();
         let diagnostic = controller(request, prepared, source, began);
-        let recorder = Recorder::begin(store, request.start(began), &*machine.clock, observer);
+        let recorder = TestRecorder::begin(store, request.start(began), &*machine.clock, observer);
         let shared = Shared::new(request, machine, prepared, observer, clock, recorder, diagnostic);
         let version = env!("CARGO_PKG_VERSION");
-        shared.happened(&Event::Started { version, notation: request.march.to_string() });
+        shared.happened(&DaemonEvent::Started { version, notation: request.march.to_string() });
         for (frame, retirement) in known.tried {
-            shared.happened(&Event::Retired { frame, retirement });
+            shared.happened(&DaemonEvent::Retired { frame, retirement });
         }
-        let mut watcher = Watcher::new(&shared, began);
+        let mut watcher = DaemonLoop::new(&shared, began);
         thread::scope(|scope| {
             let shared = &shared;
             scope.spawn(move || background(shared));
@@ -234,12 +234,12 @@ impl Watched<'_> {
 }
 
 fn controller<'a>(
-    request: &Request,
+    request: &WatchRequest,
     prepared: &Prepared,
     source: Box<dyn DaemonSource + Send + 'a>,
     now: Timestamp,
 ) -> Diagnostic<Box<dyn DaemonSource + Send + 'a>> {
-    let Knobs { settings, policy, shares, .. } = request.knobs;
+    let DaemonSettings { settings, policy, shares, .. } = request.knobs;
     let nodes: Vec<Node> = prepared.testers.iter().map(|(node, _)| *node).collect();
     let most = prepared.step.frames();
     let rule = |_| rule(policy, settings, most);

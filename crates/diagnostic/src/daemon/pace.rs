@@ -40,15 +40,15 @@ pub enum Urgency {
 
 /// What was seen of the programs beside us.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub struct DaemonPace {
     looked: Timestamp,
     busy: Duration,
     quiet: u32,
 }
 
-impl Pace {
-    /// Begins; `busy` is the time that CPUs ran programs so far, as for [`Pace::look`]. Programs are taken to run until
-    /// it is seen that they do not.
+impl DaemonPace {
+    /// Begins; `busy` is the time that CPUs ran programs so far, as for [`DaemonPace::look`]. Programs are taken to run
+    /// until it is seen that they do not.
     pub const fn new(now: Timestamp, busy: Duration) -> Self {
         Self { looked: now, busy, quiet: 0 }
     }
@@ -91,7 +91,7 @@ mod tests {
 
     /// Looks every 200 ms while programs use such a part of two CPUs' time; returns the share then.
     fn after(looks: u64, part: f64, urgency: Urgency) -> f64 {
-        let mut pace = Pace::new(at(0), Duration::from_secs(1));
+        let mut pace = DaemonPace::new(at(0), Duration::from_secs(1));
         for look in 1..=looks {
             let ran = Duration::from_secs(1) + Duration::from_millis(400 * look).mul_f64(part);
             pace.look(at(200 * look), ran, 2);
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn one_busy_look_ends_the_hurry() {
-        let mut pace = Pace::new(at(0), Duration::ZERO);
+        let mut pace = DaemonPace::new(at(0), Duration::ZERO);
         (1..=9).for_each(|look| pace.look(at(200 * look), Duration::ZERO, 2));
         assert_eq!(pace.share(SHARES(), Urgency::Needs(0.0)).get(), 0.5);
         pace.look(at(2000), Duration::from_millis(40), 2);
@@ -122,12 +122,12 @@ mod tests {
         assert_eq!(after(9, 1.0, Urgency::Needs(7.0)), 0.5);
         assert_eq!(after(9, 1.0, Urgency::Overdue), 0.5);
         let tight = Shares { most: Share::new(0.01).unwrap(), ..SHARES() };
-        assert_eq!(Pace::new(at(0), Duration::ZERO).share(tight, Urgency::Needs(0.0)).get(), 0.01);
+        assert_eq!(DaemonPace::new(at(0), Duration::ZERO).share(tight, Urgency::Needs(0.0)).get(), 0.01);
     }
 
     #[test]
     fn a_clock_that_stands_is_no_idle_machine() {
-        let mut pace = Pace::new(at(5), Duration::ZERO);
+        let mut pace = DaemonPace::new(at(5), Duration::ZERO);
         (0..9).for_each(|tick| pace.look(at(5), Duration::from_millis(tick), 2));
         assert_eq!(pace.share(SHARES(), Urgency::Needs(0.0)).get(), 0.05);
     }

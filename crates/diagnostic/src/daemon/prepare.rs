@@ -10,12 +10,12 @@ use rampart_march::execute::{Engine, Region, Settings as March};
 use rampart_memory::fault::Campaign;
 use rampart_memory::{Bytes, FRAME_BYTES, Fidelity, Node, TestLifetime};
 
-use super::Request;
+use super::WatchRequest;
 use crate::control::policy::Bandwidth;
 use crate::control::{Limits, Settings};
 use crate::error::Error;
 use crate::machine::Machine;
-use crate::machine::reserve::{Politeness, SMALLEST_CLAIM};
+use crate::machine::reserve::{MemoryReserve, SMALLEST_CLAIM};
 use crate::testing::prepare::{choose_cpus, lines, settle_method};
 
 /// The largest step: the kernel clears it in some 40 ms, and as long nobody looks what programs want.
@@ -35,9 +35,9 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    pub fn new(request: &Request, machine: &Machine) -> Result<Self, Error> {
+    pub fn new(request: &WatchRequest, machine: &Machine) -> Result<Self, Error> {
         let outlook = machine.outlook()?;
-        let claimable = Politeness::new(&outlook).claimable(&outlook);
+        let claimable = MemoryReserve::new(&outlook).claimable(&outlook);
         if claimable < SMALLEST_CLAIM {
             return Err(Error::NothingFree);
         }
@@ -60,7 +60,7 @@ impl Prepared {
         Ok(Self { claimable, step, testers: testers(machine), engine, settings, honesty, limit, campaign })
     }
 
-    pub fn describe(&self, request: &Request) -> String {
+    pub fn describe(&self, request: &WatchRequest) -> String {
         let Limits { min_fidelity, max_fidelity, max_cores, .. } = request.knobs.settings.limits;
         let plural = if max_cores == 1 { "" } else { "s" };
         format!(
@@ -77,7 +77,7 @@ impl Prepared {
     }
 
     /// A line on it, if all testers at the least fidelity cannot test what is free once a lifetime [Rahman16, 3.2.2].
-    pub fn shortage(&self, request: &Request) -> Option<String> {
+    pub fn shortage(&self, request: &WatchRequest) -> Option<String> {
         let Settings { lifetime, alpha, limits, .. } = request.knobs.settings;
         let least = f64::from(limits.min_fidelity.backgrounds());
         let speed = self.bandwidth(request).at_fidelity_1 * request.knobs.shares.most.get();
@@ -96,7 +96,7 @@ impl Prepared {
 
     /// What one tester that never rests can do, before it was seen to: the limit of its memory.
     #[expect(clippy::cast_precision_loss, reason = "counts of operations")]
-    pub fn bandwidth(&self, request: &Request) -> Bandwidth {
+    pub fn bandwidth(&self, request: &WatchRequest) -> Bandwidth {
         let plan = request.plan(Fidelity::MIN);
         let bytes = self.limit.of(plan.reads(), plan.writes());
         Bandwidth { at_fidelity_1: bytes / FRAME_BYTES as f64 }

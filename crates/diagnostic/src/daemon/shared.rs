@@ -9,7 +9,7 @@ use rampart_memory::fault_map::Origin;
 use rampart_memory::{Bytes, Clock, FRAME_BYTES, Fidelity};
 
 use super::prepare::Prepared;
-use super::{Event, Observer, Request, Share};
+use super::{DaemonEvent, Observer, Share, WatchRequest};
 use crate::control::dispatch::Tester;
 use crate::control::policy::Bandwidth;
 use crate::control::{Diagnostic, Work};
@@ -18,7 +18,7 @@ use crate::sources::DaemonSource;
 use crate::sources::free_memory::Step;
 use crate::testing::bad_frame::BadFrame;
 use crate::testing::publishing::{Publisher, lock};
-use crate::testing::record::Recorder;
+use crate::testing::record::TestRecorder;
 
 /// How much one more block tells of a tester's speed.
 const WEIGHT: f64 = 0.2;
@@ -44,7 +44,7 @@ pub struct Sums {
 
 /// Everything that is shared.
 pub struct Shared<'a> {
-    pub request: &'a Request,
+    pub request: &'a WatchRequest,
     pub machine: &'a Machine,
     pub prepared: &'a Prepared,
     pub observer: &'a dyn Observer,
@@ -62,12 +62,12 @@ pub struct Shared<'a> {
 
 impl<'a> Shared<'a> {
     pub fn new(
-        request: &'a Request,
+        request: &'a WatchRequest,
         machine: &'a Machine,
         prepared: &'a Prepared,
         observer: &'a dyn Observer,
         clock: &'a (dyn Clock + Sync),
-        recorder: Recorder<'a>,
+        recorder: TestRecorder<'a>,
         diagnostic: Diagnostic<Box<dyn DaemonSource + Send + 'a>>,
     ) -> Self {
         Self {
@@ -165,10 +165,10 @@ impl<'a> Shared<'a> {
 
     fn report(&self, bad: BadFrame) {
         self.observer.bad_frame(&bad);
-        self.happened(&Event::BadFrame { bad: Box::new(bad) });
+        self.happened(&DaemonEvent::BadFrame { bad: Box::new(bad) });
     }
 
-    pub fn happened(&self, event: &Event) {
+    pub fn happened(&self, event: &DaemonEvent) {
         self.observer.happened(self.clock.now(), event);
     }
 

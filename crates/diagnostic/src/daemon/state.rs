@@ -12,7 +12,7 @@ pub const SCHEMA: &str = "rampart.watch/1";
 
 /// What the daemon says of itself, once a second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct State {
+pub struct DaemonState {
     /// [`SCHEMA`].
     pub schema: String,
     /// The process that watches.
@@ -30,7 +30,7 @@ pub struct State {
     /// The policy.
     pub policy: PolicyName,
     /// Frames, by what is known of them.
-    pub frames: Frames,
+    pub frames: FrameCounts,
     /// Age of the oldest test that is good, in seconds; `None` if none is.
     pub oldest_seconds: Option<f64>,
     /// Memory that is claimed now.
@@ -44,7 +44,7 @@ pub struct State {
     /// Frames tested in a second, of late.
     pub test_rate: f64,
     /// What testing takes from the machine, of late.
-    pub cost: Cost,
+    pub cost: TestingCost,
     /// Times that programs wanted memory back.
     pub pressure: u64,
     /// Times that the alarm was raised.
@@ -61,7 +61,7 @@ pub struct State {
 
 /// Frames by what is known of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Frames {
+pub struct FrameCounts {
     /// All of the machine.
     pub total: u64,
     /// Ever seen free, by number; 0 without the privilege to read frame numbers.
@@ -72,7 +72,7 @@ pub struct Frames {
 
 /// What testing takes from the machine: bounds on the slowdown of programs, not a measurement of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Cost {
+pub struct TestingCost {
     /// Time in which testers marched, over the time of all CPUs, 0 to 1. A tester runs when no program wants its CPU.
     pub cpu: f64,
     /// Bytes that testers read and wrote in a second.
@@ -85,7 +85,7 @@ pub struct Cost {
 
 /// How watching ended.
 #[derive(Clone, Debug, Serialize)]
-pub struct Summary {
+pub struct WatchSummary {
     /// [`SCHEMA`].
     pub schema: &'static str,
     /// Version of Rampart.
@@ -97,7 +97,7 @@ pub struct Summary {
     /// Bad frames and pages found, real and emulated.
     pub bad_frames: Vec<BadFrame>,
     /// The last state.
-    pub state: State,
+    pub state: DaemonState,
     /// Frames whose page moved while it was tested.
     pub moved: u64,
     /// Tested frames that programs wanted back before their delayed read, each time counted.

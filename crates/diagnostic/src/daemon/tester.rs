@@ -12,13 +12,13 @@ use rampart_memory::fault::Emulator;
 use rampart_memory::fault_map::Retirement;
 use rampart_memory::{Bytes, Frame, LINE_BYTES, Verdict};
 
-use super::Event;
+use super::DaemonEvent;
 use super::shared::Shared;
 use crate::control::Work;
 use crate::control::dispatch::Tester;
 use crate::sources::free_memory::Step;
 use crate::testing::frames::{note_pinning, stayed};
-use crate::testing::injected::Planted;
+use crate::testing::injected::InjectedFaults;
 use crate::testing::mismatch::Scene;
 use crate::testing::prepare::lines;
 use crate::testing::publishing::lock;
@@ -97,7 +97,7 @@ struct Job {
     plan: Plan,
     /// The frames of its pages when the test began, as far as they stayed.
     frames: Vec<Option<Frame>>,
-    planted: Planted,
+    planted: InjectedFaults,
     emulator: Option<Emulator>,
     bad_pages: BTreeSet<u64>,
     pinning: rampart_linux::Pinning,
@@ -231,7 +231,7 @@ fn retire(shared: &Shared<'_>, step: &mut Step<Block>, frame: Frame, page: u64) 
         shared.observer.warned(&format!("NOT retired frame {frame}: {why}"));
     }
     let offline = retirement == Retirement::Offlined;
-    shared.happened(&Event::Retired { frame, retirement: retirement.clone() });
+    shared.happened(&DaemonEvent::Retired { frame, retirement: retirement.clone() });
     lock(&shared.published.findings).retired(frame, retirement);
     offline
 }
@@ -260,13 +260,13 @@ fn march(shared: &Shared<'_>, job: &mut Job, frames: &[Option<Frame>]) -> Ended 
 
 /// Faults of named frames wherever those come up; those at random places once, in the first steps of the usual size:
 /// what is found of them is kept out of use from then on.
-fn plant(shared: &Shared<'_>, bytes: Bytes, frames: &[Option<Frame>]) -> Planted {
-    let Some(campaign) = &shared.prepared.campaign else { return Planted::default() };
+fn plant(shared: &Shared<'_>, bytes: Bytes, frames: &[Option<Frame>]) -> InjectedFaults {
+    let Some(campaign) = &shared.prepared.campaign else { return InjectedFaults::default() };
     let mut faults = campaign.in_frames(frames);
     if bytes == shared.prepared.step {
         faults.extend(campaign.in_region(shared.next_region()));
     }
-    Planted::new(faults)
+    InjectedFaults::new(faults)
 }
 
 /// A tester's time on one step: work, and the rests that keep it within its share.

@@ -14,7 +14,7 @@ use super::*;
 use crate::control::Limits;
 use crate::sources::free_memory::{Ages, News, Step};
 use crate::testing::bad_frame::BadFrame;
-use crate::testing::observer::Progress;
+use crate::testing::observer::TestProgress;
 
 /// Steps that wait to be tested, and what was said of each.
 struct FewSteps<'a> {
@@ -107,22 +107,22 @@ struct UntilAllCameBack<'a> {
     stop: &'a AtomicBool,
 }
 
-impl Witness for UntilAllCameBack<'_> {
+impl TestObserver for UntilAllCameBack<'_> {
     fn said(&self, _: &str) {}
 
     fn warned(&self, _: &str) {}
 
     fn bad_frame(&self, _: &BadFrame) {}
 
-    fn progress(&self, _: &Progress) {}
+    fn progress(&self, _: &TestProgress) {}
 }
 
 impl Observer for UntilAllCameBack<'_> {
-    fn happened(&self, _: Timestamp, _: &Event) {}
+    fn happened(&self, _: Timestamp, _: &DaemonEvent) {}
 
-    fn state(&self, _: &State) {}
+    fn state(&self, _: &DaemonState) {}
 
-    fn reload(&self) -> Option<Knobs> {
+    fn reload(&self) -> Option<DaemonSettings> {
         if self.verdicts.lock().unwrap().len() == self.steps {
             self.stop.store(true, Ordering::Relaxed);
         }
@@ -130,19 +130,19 @@ impl Observer for UntilAllCameBack<'_> {
     }
 }
 
-fn request() -> Request {
+fn request() -> WatchRequest {
     let limits = Limits { max_fidelity: Fidelity::MIN, max_cores: 1, ..Settings::thesis().limits };
     let settings = Settings { monitoring: Duration::from_millis(1), limits, ..Settings::thesis() };
     let share = Share::new(1.0).unwrap();
     let shares = Shares { most: share, beside_programs: share };
-    let knobs = Knobs {
+    let knobs = DaemonSettings {
         settings,
         policy: PolicyName::Adaptive,
         shares,
         error_threshold: 10,
         error_window: Duration::from_secs(60),
     };
-    Request {
+    WatchRequest {
         march: named::find("March C-").unwrap().test(),
         orders: vec![Order::Sequential],
         delay: Duration::ZERO,
@@ -174,7 +174,7 @@ fn the_daemon_runs_over_any_source_and_says_of_each_step_whether_it_is_good() {
     let observer = UntilAllCameBack { verdicts: &verdicts, steps: waiting.len(), stop: &stop };
     let (folder, clock) = (tempfile::tempdir().unwrap(), SteadyClock::default());
     let store = Store::open(&folder.path().join("r.db"), clock.now()).unwrap().store;
-    let known = Known { tried: Vec::new(), in_use: std::collections::BTreeSet::new() };
+    let known = KnownBadFrames { tried: Vec::new(), in_use: std::collections::BTreeSet::new() };
     let source = FewSteps {
         waiting,
         verdicts: &verdicts,

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use rampart_memory::{Bytes, TestConfig, Tested, Timestamp};
 
-use super::errors::Errors;
+use super::errors::ErrorWatch;
 use super::keep::{self, summarize};
-use super::pace::{Pace, Urgency};
+use super::pace::{DaemonPace, Urgency};
 use super::shared::Shared;
-use super::{Cost, Event, Frames, Knobs, STATE_SCHEMA, State, Summary};
+use super::{DaemonEvent, DaemonSettings, DaemonState, FrameCounts, STATE_SCHEMA, TestingCost, WatchSummary};
 use crate::sources::free_memory::News;
 use crate::testing::publishing::lock;
 
@@ -17,13 +17,13 @@ use crate::testing::publishing::lock;
 const TELL: Duration = Duration::from_secs(1);
 
 /// What this thread remembers from one tick to the next.
-pub struct Watcher<'a, 'b> {
+pub struct DaemonLoop<'a, 'b> {
     shared: &'a Shared<'b>,
     began: Timestamp,
-    knobs: Knobs,
-    errors: Errors,
+    knobs: DaemonSettings,
+    errors: ErrorWatch,
     told: Last,
-    pace: Pace,
+    pace: DaemonPace,
     sweeps: u64,
     pressure: u64,
     relieved: Bytes,
@@ -38,10 +38,10 @@ struct Last {
     busy: Duration,
     config: Option<TestConfig>,
     alarms: u64,
-    state: Option<State>,
+    state: Option<DaemonState>,
 }
 
-impl<'a, 'b> Watcher<'a, 'b> {
+impl<'a, 'b> DaemonLoop<'a, 'b> {
     pub fn new(shared: &'a Shared<'b>, began: Timestamp) -> Self {
         let told = Last {
             at: Instant::now(),
@@ -54,12 +54,12 @@ impl<'a, 'b> Watcher<'a, 'b> {
         };
         let knobs = shared.request.knobs;
         Self {
-            errors: Errors::listen(shared, knobs),
+            errors: ErrorWatch::listen(shared, knobs),
             shared,
             began,
             knobs,
             told,
-            pace: Pace::new(began, shared.machine.others_busy().unwrap_or_default()),
+            pace: DaemonPace::new(began, shared.machine.others_busy().unwrap_or_default()),
             sweeps: 0,
             pressure: 0,
             relieved: Bytes::ZERO,
@@ -125,7 +125,7 @@ impl<'a, 'b> Watcher<'a, 'b> {
         self.shared.want_back(diagnostic.source().missing() > Bytes::ZERO);
     }
 
-    fn reconfigure(&mut self, knobs: Knobs, now: Timestamp) {
+    fn reconfigure(&mut self, knobs: DaemonSettings, now: Timestamp) {
         let mut diagnostic = lock(&self.shared.diagnostic);
         if knobs.settings.lifetime != self.knobs.settings.lifetime {
             diagnostic.source_mut().rebound(knobs.settings.lifetime, now);
@@ -134,7 +134,7 @@ impl<'a, 'b> Watcher<'a, 'b> {
         drop(diagnostic);
         self.errors.change(knobs);
         self.knobs = knobs;
-        self.shared.happened(&Event::Reloaded);
+        self.shared.happened(&DaemonEvent::Reloaded);
     }
 
     /// Passes on what the pool and the controller did.
@@ -145,17 +145,17 @@ impl<'a, 'b> Watcher<'a, 'b> {
         drop(diagnostic);
         for news in news {
             match news {
-                News::SweepBegan => self.shared.happened(&Event::SweepBegan),
+                News::SweepBegan => self.shared.happened(&DaemonEvent::SweepBegan),
                 News::SweepEnded(took) => self.end_sweep(took),
                 News::Pressure(bytes) => self.relieved = Bytes::new(self.relieved.get() + bytes.get()),
             }
         }
         if alarms > self.told.alarms {
-            self.shared.happened(&Event::Alarm);
+            self.shared.happened(&DaemonEvent::Alarm);
             self.told.alarms = alarms;
         }
         if self.told.config != Some(config) {
-            self.shared.happened(&Event::ConfigChanged { config, demand });
+            self.shared.happened(&DaemonEvent::ConfigChanged { config, demand });
             self.told.config = Some(config);
         }
     }
@@ -169,12 +169,12 @@ impl<'a, 'b> Watcher<'a, 'b> {
         let rows = keep::rows(ages, self.knobs.settings.lifetime);
         drop(diagnostic);
         lock(&self.shared.published.recorder).keep_ages(&rows);
-        self.shared.happened(&Event::SweepEnded { seconds: took.as_secs_f64(), fresh, reached });
+        self.shared.happened(&DaemonEvent::SweepEnded { seconds: took.as_secs_f64(), fresh, reached });
     }
 
     fn tell(&mut self, now: Timestamp) {
         if self.relieved > Bytes::ZERO {
-            self.shared.happened(&Event::Pressure { bytes: self.relieved });
+            self.shared.happened(&DaemonEvent::Pressure { bytes: self.relieved });
             self.pressure += 1;
             self.relieved = Bytes::ZERO;
         }
@@ -185,14 +185,14 @@ impl<'a, 'b> Watcher<'a, 'b> {
 
     /// Frames tested in a second since this was last asked, and what that took.
     #[expect(clippy::cast_precision_loss, reason = "rates")]
-    fn rates(&mut self) -> (f64, Cost) {
+    fn rates(&mut self) -> (f64, TestingCost) {
         let elapsed = self.told.at.elapsed().as_secs_f64().max(1e-3);
         let sums = lock(&self.shared.sums);
         let (frames, traffic, busy) = (sums.frames, sums.traffic, sums.busy);
         drop(sums);
         let cpus = self.shared.machine.cpus().len().max(1) as f64;
         let memory_traffic = (traffic - self.told.traffic) as f64 / elapsed;
-        let cost = Cost {
+        let cost = TestingCost {
             cpu: (busy - self.told.busy).as_secs_f64() / elapsed / cpus,
             memory_traffic,
             slowdown: 1.0 + memory_traffic / self.shared.prepared.limit.read,
@@ -202,7 +202,7 @@ impl<'a, 'b> Watcher<'a, 'b> {
         (test_rate, cost)
     }
 
-    fn state(&mut self, now: Timestamp) -> State {
+    fn state(&mut self, now: Timestamp) -> DaemonState {
         let (test_rate, cost) = self.rates();
         let bound = self.knobs.settings.lifetime;
         let diagnostic = lock(&self.shared.diagnostic);
@@ -212,7 +212,7 @@ impl<'a, 'b> Watcher<'a, 'b> {
         self.peak_own = self.peak_own.max(own.unwrap_or_default());
         let (bad_frames, emulated_frames) = self.shared.bad_frames();
         let oldest = pool.ages().oldest_fresh(bound, now).and_then(Tested::moment);
-        State {
+        DaemonState {
             schema: STATE_SCHEMA.to_owned(),
             pid: std::process::id(),
             started: self.began,
@@ -221,7 +221,7 @@ impl<'a, 'b> Watcher<'a, 'b> {
             sweeps: self.sweeps,
             lifetime_seconds: bound.lifetime().as_secs_f64(),
             policy: self.knobs.policy,
-            frames: Frames {
+            frames: FrameCounts {
                 total: self.shared.machine.outlook().map_or(0, |seen| seen.total.frames()),
                 reached: pool.ages().seen(),
                 fresh: pool.ages().fresh(bound, now),
@@ -243,7 +243,7 @@ impl<'a, 'b> Watcher<'a, 'b> {
     }
 
     /// Gives all memory back and sums up.
-    pub fn end(mut self) -> Summary {
+    pub fn end(mut self) -> WatchSummary {
         let now = self.shared.clock.now();
         let mut diagnostic = lock(&self.shared.diagnostic);
         diagnostic.stop(now);
@@ -253,9 +253,9 @@ impl<'a, 'b> Watcher<'a, 'b> {
         lock(&self.shared.published.recorder).keep_ages(&rows);
         self.hear();
         self.shared.publish();
-        let state = State { own: Some(self.peak_own), ..self.state(now) };
+        let state = DaemonState { own: Some(self.peak_own), ..self.state(now) };
         let summary = summarize(self.shared, state);
-        self.shared.happened(&Event::Stopped { verdict: summary.verdict.clone() });
+        self.shared.happened(&DaemonEvent::Stopped { verdict: summary.verdict.clone() });
         summary
     }
 }

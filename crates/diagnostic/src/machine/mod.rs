@@ -4,10 +4,10 @@ pub mod reserve;
 
 use std::time::Duration;
 
-use rampart_linux::retire::{Outcome, Refusal, Retirer, Way};
+use rampart_linux::retire::{RetireOutcome, RetireRefusal, Retirer, Way};
 use rampart_linux::{
-    Block, Cpu, Error as LinuxError, ErrorCounts, FlagTable, FrameClass, FrameFlags, FrameUses, MemoryState, Pagemap,
-    Roots, Topology, Watermarks, cpu,
+    Block, Cpu, Error as LinuxError, ErrorCounts, FlagTable, FrameClass, FrameFlags, FrameUses, KernelWatermarks,
+    MemoryState, Pagemap, Roots, Topology, cpu,
 };
 use rampart_memory::fault_map::Retirement;
 use rampart_memory::{Bytes, Clock, Frame};
@@ -42,7 +42,7 @@ impl Machine {
             topology: Topology::read(&roots),
             pagemap: Pagemap::open(&roots).ok(),
             retirer: Retirer::new(&roots),
-            high_watermark: Watermarks::read(&roots).map_or(Bytes::ZERO, |marks| marks.high),
+            high_watermark: KernelWatermarks::read(&roots).map_or(Bytes::ZERO, |marks| marks.high),
             roots,
         }
     }
@@ -126,7 +126,7 @@ impl Machine {
     pub fn retire_own(&self, frame: Frame, block: &mut Block, page: u64) -> Retirement {
         let by_number = self.retirer.retire(frame, Way::Soft);
         match (&by_number, &self.pagemap) {
-            (Outcome::Refused(Refusal::Unable(_)), Some(pagemap)) => {
+            (RetireOutcome::Refused(RetireRefusal::Unable(_)), Some(pagemap)) => {
                 retirement(self.retirer.retire_own(frame, block, page, pagemap))
             }
             _ => retirement(by_number),
@@ -172,10 +172,10 @@ impl Machine {
     }
 }
 
-fn retirement(outcome: Outcome) -> Retirement {
+fn retirement(outcome: RetireOutcome) -> Retirement {
     match outcome {
-        Outcome::Retired(_) => Retirement::Offlined,
-        Outcome::Refused(refusal) => Retirement::Refused(refusal.to_string()),
+        RetireOutcome::Retired(_) => Retirement::Offlined,
+        RetireOutcome::Refused(refusal) => Retirement::Refused(refusal.to_string()),
     }
 }
 

@@ -40,12 +40,12 @@ pub enum Advice {
 
 /// The policy: a reserve, and what was last seen of the tasks' waiting.
 #[derive(Clone, Debug)]
-pub struct Politeness {
+pub struct MemoryReserve {
     reserve: Bytes,
     stalled: Option<Duration>,
 }
 
-impl Politeness {
+impl MemoryReserve {
     /// A reserve of 1/32 of the memory, between 32 MiB and 1 GiB, above the kernel's high watermark; but at most half
     /// of what is free, so that a small machine is tested too.
     #[must_use]
@@ -113,15 +113,15 @@ mod tests {
 
     #[test]
     fn the_reserve_fits_the_machine() {
-        assert_eq!(Politeness::new(&outlook(24 << 10, 23 << 10)).reserve(), Bytes::from_mib(768 + 8));
-        assert_eq!(Politeness::new(&outlook(1 << 20, 1 << 19)).reserve(), Bytes::from_mib(1024 + 8));
-        assert_eq!(Politeness::new(&outlook(512, 300)).reserve(), Bytes::from_mib(40));
-        assert_eq!(Politeness::new(&outlook(512, 20)).reserve(), Bytes::from_mib(10));
+        assert_eq!(MemoryReserve::new(&outlook(24 << 10, 23 << 10)).reserve(), Bytes::from_mib(768 + 8));
+        assert_eq!(MemoryReserve::new(&outlook(1 << 20, 1 << 19)).reserve(), Bytes::from_mib(1024 + 8));
+        assert_eq!(MemoryReserve::new(&outlook(512, 300)).reserve(), Bytes::from_mib(40));
+        assert_eq!(MemoryReserve::new(&outlook(512, 20)).reserve(), Bytes::from_mib(10));
     }
 
     #[test]
     fn it_claims_above_the_reserve_keeps_at_it_and_gives_back_below_half() {
-        let mut polite = Politeness::new(&outlook(512, 300));
+        let mut polite = MemoryReserve::new(&outlook(512, 300));
         assert_eq!(polite.advise(&outlook(512, 300)), Advice::Claim(Bytes::from_mib(260)));
         assert_eq!(polite.advise(&outlook(512, 41)), Advice::Keep);
         assert_eq!(polite.advise(&outlook(512, 25)), Advice::Keep);
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn what_the_test_itself_uses_comes_out_of_a_quarter_of_the_reserve() {
-        let polite = Politeness::new(&outlook(512, 300));
+        let polite = MemoryReserve::new(&outlook(512, 300));
         assert_eq!(polite.claimable(&outlook(512, 300)), Bytes::from_mib(260));
         assert_eq!(polite.still_claimable(&outlook(512, 300)), Bytes::from_mib(270));
         assert_eq!(polite.still_claimable(&outlook(512, 31)), Bytes::ZERO, "30 of 40 MiB are left to programs");
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn it_gives_back_sooner_when_a_task_waited() {
-        let mut polite = Politeness::new(&outlook(512, 300));
+        let mut polite = MemoryReserve::new(&outlook(512, 300));
         let mut low = outlook(512, 35);
         low.stalled = Some(Duration::from_micros(1));
         assert_eq!(polite.advise(&low), Advice::GiveBack(Bytes::from_mib(5)));
@@ -153,7 +153,7 @@ mod tests {
         fn the_program_beside_it_always_finds_its_memory(demands in proptest::collection::vec(0_u64..400, 1..200)) {
             let total = 512_u64;
             let mut held = 0_u64;
-            let mut polite = Politeness::new(&outlook(total, total - 60));
+            let mut polite = MemoryReserve::new(&outlook(total, total - 60));
             for demand in demands {
                 let free = |held: u64| total.saturating_sub(60 + demand + held);
                 // What is missing beyond all of the free memory cannot be seen: it takes some rounds to give it back.

@@ -2,7 +2,7 @@
 //!
 //! **Problem.** Claim what is free, keep each frame in place while it is tested, lose nothing that is found, disturb
 //! nobody, and say at the end what was and was not tested. **Idea.** Testers, one thread a CPU, take blocks from a
-//! [`crate::once::schedule::Ledger`] and march over them; this thread watches the machine's memory every few
+//! [`crate::once::schedule::BlockSchedule`] and march over them; this thread watches the machine's memory every few
 //! milliseconds, gives blocks back when programs want them, and shows progress. **Why this way.** All that is decided
 //! is decided by [`crate::machine::reserve`] and [`crate::once::schedule`], which are pure; here is only what must
 //! happen: claim, pin, look up frames, march, keep, retire, give back ([Rahman16, fig. 2]: untested free → tested free
@@ -35,15 +35,15 @@ use crate::error::Error;
 use crate::machine::Machine;
 use crate::machine::reserve::Advice;
 use crate::testing::known_bad;
-pub use crate::testing::observer::{Progress, Witness};
+pub use crate::testing::observer::{TestObserver, TestProgress};
 use crate::testing::prepare::warning;
-use crate::testing::record::Recorder;
+use crate::testing::record::TestRecorder;
 
 pub use self::shared::Stopped;
 
 /// What to test, and how.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct TestRequest {
     /// How much memory; `None`: all that is free, but for a reserve.
     pub memory: Option<Bytes>,
     /// The name of the march test, if it has one.
@@ -72,7 +72,7 @@ pub struct Request {
     pub seed: u64,
 }
 
-impl Request {
+impl TestRequest {
     fn start(&self, at: Timestamp) -> TestStart {
         TestStart {
             at,
@@ -94,11 +94,11 @@ const TICK: Duration = Duration::from_millis(20);
 /// # Errors
 /// If the test cannot begin: more memory or CPUs asked for than there are, no room for the emulated faults.
 pub fn run(
-    request: &Request,
+    request: &TestRequest,
     machine: &Machine,
     mut store: Store,
     stop: &AtomicBool,
-    witness: &dyn Witness,
+    witness: &dyn TestObserver,
 ) -> Result<Report, Error> {
     let started = machine.clock.now();
     let errors = machine.errors();
@@ -106,7 +106,7 @@ pub fn run(
     let prepared = Prepared::new(request, machine)?;
     witness.said(&prepared.describe(request));
     warning(&prepared.honesty).iter().for_each(|warning| witness.warned(warning));
-    let recorder = Recorder::begin(store, request.start(started), &*machine.clock, witness);
+    let recorder = TestRecorder::begin(store, request.start(started), &*machine.clock, witness);
     let shared = Shared::new(request, machine, &prepared, known.in_use, recorder, witness);
     let shared_by_all = &shared;
     thread::scope(|scope| {

@@ -9,10 +9,10 @@ use rampart_march::execute::{Engine, Settings};
 use rampart_memory::Bytes;
 use rampart_memory::fault::Campaign;
 
-use super::Request;
+use super::TestRequest;
 use crate::error::Error;
 use crate::machine::Machine;
-use crate::machine::reserve::{Outlook, Politeness, SMALLEST_CLAIM};
+use crate::machine::reserve::{MemoryReserve, Outlook, SMALLEST_CLAIM};
 use crate::once::schedule::Goal;
 use crate::testing::prepare::{choose_cpus, lines, settle_method};
 
@@ -23,7 +23,7 @@ const LARGEST_BLOCK: Bytes = Bytes::from_mib(64);
 /// All that is settled.
 pub struct Prepared {
     pub outlook: Outlook,
-    pub politeness: Politeness,
+    pub politeness: MemoryReserve,
     pub goal: Goal,
     pub block: Bytes,
     pub cpus: Vec<Cpu>,
@@ -34,9 +34,9 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    pub fn new(request: &Request, machine: &Machine) -> Result<Self, Error> {
+    pub fn new(request: &TestRequest, machine: &Machine) -> Result<Self, Error> {
         let outlook = machine.outlook()?;
-        let politeness = Politeness::new(&outlook);
+        let politeness = MemoryReserve::new(&outlook);
         let claimable = politeness.claimable(&outlook);
         let cpus = choose_cpus(request.threads, machine.cpus())?;
         let goal = choose_goal(request.memory, claimable)?;
@@ -54,13 +54,13 @@ impl Prepared {
     }
 
     /// The plan of one pass, 1 first: each pass of a repeated test draws other random backgrounds.
-    pub fn plan(&self, request: &Request, pass: u32) -> Plan {
+    pub fn plan(&self, request: &TestRequest, pass: u32) -> Plan {
         let seed = request.seed.wrapping_add(u64::from(pass - 1));
         let plan = Plan::new(request.march.clone(), request.fidelity, &request.orders, seed);
         if request.retention > Duration::ZERO { plan.with_delayed_reads() } else { plan }
     }
 
-    pub fn describe(&self, request: &Request) -> String {
+    pub fn describe(&self, request: &TestRequest) -> String {
         let scope = match self.goal {
             Goal::Free(bytes) => format!("free memory, {bytes},"),
             Goal::Exactly(bytes) => bytes.to_string(),

@@ -82,7 +82,7 @@ pub enum Next<B> {
 
 /// Blocks, passes, and what is still to be done.
 #[derive(Debug)]
-pub struct Ledger<B> {
+pub struct BlockSchedule<B> {
     goal: Goal,
     passes: Option<u32>,
     pass: u32,
@@ -103,7 +103,7 @@ pub struct Ledger<B> {
     stopped: bool,
 }
 
-impl<B> Ledger<B> {
+impl<B> BlockSchedule<B> {
     /// How long to wait for memory that was promised and then taken by programs.
     pub const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -350,7 +350,7 @@ mod tests {
     const MIB: fn(u64) -> Bytes = Bytes::from_mib;
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn claim(ledger: &mut Ledger<u64>, free: u64) -> Option<(u64, Bytes)> {
+    fn claim(ledger: &mut BlockSchedule<u64>, free: u64) -> Option<(u64, Bytes)> {
         match ledger.next(Advice::Claim(MIB(free)), Duration::ZERO) {
             Next::Claim { index, bytes } => {
                 ledger.claimed(bytes);
@@ -362,7 +362,7 @@ mod tests {
 
     #[test]
     fn free_memory_is_claimed_block_by_block_to_the_last_huge_page() {
-        let mut ledger = Ledger::new(Goal::Free(MIB(128)), MIB(64), Some(1));
+        let mut ledger = BlockSchedule::new(Goal::Free(MIB(128)), MIB(64), Some(1));
         assert_eq!(claim(&mut ledger, 100), Some((0, MIB(64))));
         assert_eq!(claim(&mut ledger, 37), Some((1, MIB(36))));
         assert_eq!(ledger.next(Advice::Keep, Duration::ZERO), Next::Wait, "two blocks are still under test");
@@ -372,13 +372,13 @@ mod tests {
         assert_eq!(ledger.next(Advice::Claim(MIB(3)), SECOND), Next::Claim { index: 2, bytes: MIB(2) });
         ledger.claimed(MIB(2));
         ledger.hold(2, SECOND);
-        assert_eq!(ledger.next(Advice::Keep, SECOND + Ledger::<u64>::PATIENCE), Next::Finished);
+        assert_eq!(ledger.next(Advice::Keep, SECOND + BlockSchedule::<u64>::PATIENCE), Next::Finished);
         assert_eq!((ledger.granted(), ledger.lacks(Lack::NeverFree)), (MIB(102), MIB(26)));
     }
 
     #[test]
     fn what_is_tested_as_requested_ends_without_a_wait() {
-        let mut ledger = Ledger::new(Goal::Free(MIB(66)), MIB(64), Some(1));
+        let mut ledger = BlockSchedule::new(Goal::Free(MIB(66)), MIB(64), Some(1));
         assert_eq!(claim(&mut ledger, 500), Some((0, MIB(64))));
         assert!(ledger.owes());
         assert_eq!(claim(&mut ledger, 500), Some((1, MIB(2))));
@@ -392,7 +392,7 @@ mod tests {
     #[test]
     fn what_was_given_back_or_refused_is_claimed_again_when_it_comes_free() {
         for goal in [Goal::Free(MIB(128)), Goal::Exactly(MIB(128))] {
-            let mut ledger = Ledger::<u64>::new(goal, MIB(64), Some(1));
+            let mut ledger = BlockSchedule::<u64>::new(goal, MIB(64), Some(1));
             assert_eq!(claim(&mut ledger, 500), Some((0, MIB(64))));
             ledger.dropped(MIB(64));
             ledger.lost(0, MIB(64));
@@ -415,7 +415,7 @@ mod tests {
 
     #[test]
     fn a_kernel_that_goes_on_to_refuse_is_not_asked_for_ever() {
-        let mut ledger = Ledger::<u64>::new(Goal::Free(MIB(128)), MIB(64), Some(1));
+        let mut ledger = BlockSchedule::<u64>::new(Goal::Free(MIB(128)), MIB(64), Some(1));
         let mut asked = 0;
         let ended = (0..1000).find(|tenths| {
             let now = SECOND / 10 * *tenths;
@@ -434,7 +434,7 @@ mod tests {
 
     #[test]
     fn a_block_rests_while_others_are_tested_and_the_pass_waits_for_it() {
-        let mut ledger = Ledger::new(Goal::Exactly(MIB(128)), MIB(64), Some(1));
+        let mut ledger = BlockSchedule::new(Goal::Exactly(MIB(128)), MIB(64), Some(1));
         assert_eq!(claim(&mut ledger, 500), Some((0, MIB(64))));
         ledger.rest(0, false, Duration::ZERO, SECOND);
         assert_eq!(claim(&mut ledger, 500), Some((1, MIB(64))));
@@ -449,7 +449,7 @@ mod tests {
 
     #[test]
     fn of_resting_blocks_those_that_are_tested_are_given_back_first() {
-        let mut ledger = Ledger::new(Goal::Exactly(MIB(320)), MIB(64), Some(1));
+        let mut ledger = BlockSchedule::new(Goal::Exactly(MIB(320)), MIB(64), Some(1));
         (0..4).for_each(|index| assert_eq!(claim(&mut ledger, 500), Some((index, MIB(64)))));
         ledger.rest(0, false, Duration::ZERO, SECOND);
         ledger.rest(1, true, Duration::ZERO, SECOND);
@@ -461,7 +461,7 @@ mod tests {
 
     #[test]
     fn two_testers_do_not_claim_the_same_free_memory() {
-        let mut ledger = Ledger::<u64>::new(Goal::Free(MIB(80)), MIB(64), Some(1));
+        let mut ledger = BlockSchedule::<u64>::new(Goal::Free(MIB(80)), MIB(64), Some(1));
         let first = ledger.next(Advice::Claim(MIB(80)), Duration::ZERO);
         let second = ledger.next(Advice::Claim(MIB(80)), Duration::ZERO);
         assert_eq!(first, Next::Claim { index: 0, bytes: MIB(64) });
@@ -471,7 +471,7 @@ mod tests {
 
     #[test]
     fn an_exact_goal_waits_for_its_memory_and_then_gives_up() {
-        let mut ledger = Ledger::new(Goal::Exactly(MIB(128)), MIB(64), Some(1));
+        let mut ledger = BlockSchedule::new(Goal::Exactly(MIB(128)), MIB(64), Some(1));
         assert_eq!(claim(&mut ledger, 500), Some((0, MIB(64))));
         ledger.hold(0, Duration::ZERO);
         assert_eq!(ledger.next(Advice::Claim(MIB(10)), Duration::from_secs(9)), Next::Wait);
@@ -481,7 +481,7 @@ mod tests {
 
     #[test]
     fn held_blocks_are_tested_again_pass_after_pass() {
-        let mut ledger = Ledger::new(Goal::Exactly(MIB(128)), MIB(64), Some(3));
+        let mut ledger = BlockSchedule::new(Goal::Exactly(MIB(128)), MIB(64), Some(3));
         let mut tested = Vec::new();
         loop {
             let block = match ledger.next(Advice::Claim(MIB(500)), Duration::ZERO) {
@@ -501,7 +501,7 @@ mod tests {
 
     #[test]
     fn under_pressure_the_tested_blocks_go_first() {
-        let mut ledger = Ledger::new(Goal::Free(MIB(256)), MIB(64), None);
+        let mut ledger = BlockSchedule::new(Goal::Free(MIB(256)), MIB(64), None);
         for index in 0..4 {
             assert_eq!(claim(&mut ledger, 64), Some((index, MIB(64))));
         }
@@ -515,7 +515,7 @@ mod tests {
         #[test]
         fn every_test_ends(frees in proptest::collection::vec(0_u64..200, 1..50), exact in any::<bool>()) {
             let goal = if exact { Goal::Exactly(MIB(512)) } else { Goal::Free(MIB(512)) };
-            let mut ledger = Ledger::new(goal, MIB(64), Some(2));
+            let mut ledger = BlockSchedule::new(goal, MIB(64), Some(2));
             let mut seen = Vec::new();
             let mut finished = false;
             for step in 0..10_000_u64 {

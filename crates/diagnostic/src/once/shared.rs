@@ -11,14 +11,14 @@ use rampart_memory::fault::Emulator;
 use rampart_memory::{Bytes, Frame};
 
 use super::prepare::Prepared;
-use super::{Progress, Request, Witness};
+use super::{TestObserver, TestProgress, TestRequest};
 use crate::machine::Machine;
-use crate::machine::reserve::{Advice, Politeness};
-use crate::once::schedule::{Ledger, Next};
+use crate::machine::reserve::{Advice, MemoryReserve};
+use crate::once::schedule::{BlockSchedule, Next};
 use crate::testing::frames::stayed;
-use crate::testing::injected::{Planted, Tally};
+use crate::testing::injected::{InjectedFaults, InjectedTally};
 use crate::testing::publishing::{Publisher, lock};
-use crate::testing::record::Recorder;
+use crate::testing::record::TestRecorder;
 use crate::testing::seen::Seen;
 
 /// A claimed block that is not under test.
@@ -28,7 +28,7 @@ pub struct HeldBlock {
     pub index: u64,
     pub block: Block,
     /// Its emulated faults.
-    pub planted: Planted,
+    pub planted: InjectedFaults,
     /// What emulates them, from the first stage of a pass to the last.
     pub emulator: Option<Emulator>,
     /// Its pages whose frames are bad and could not be retired.
@@ -55,7 +55,7 @@ impl HeldBlock {
         Self {
             index,
             block,
-            planted: Planted::default(),
+            planted: InjectedFaults::default(),
             emulator: None,
             bad: Vec::new(),
             frames: Vec::new(),
@@ -107,7 +107,7 @@ pub struct Sums {
     /// Each tester's limit.
     pub limits: Vec<Limit>,
     /// What became of emulated faults, block by block.
-    pub tallies: BTreeMap<u64, Tally>,
+    pub tallies: BTreeMap<u64, InjectedTally>,
     /// How blocks were pinned; of different ways, the weakest.
     pub pinning: Option<Pinning>,
     /// Bad frames still held because they could not be retired.
@@ -118,16 +118,16 @@ pub struct Sums {
 
 /// Everything that is shared.
 pub struct Shared<'a> {
-    pub request: &'a Request,
+    pub request: &'a TestRequest,
     pub machine: &'a Machine,
     pub prepared: &'a Prepared,
-    pub witness: &'a dyn Witness,
+    pub witness: &'a dyn TestObserver,
     /// Frames of the map that are in use: the kernel did not retire them.
     pub known_bad: BTreeSet<Frame>,
     pub published: Publisher<'a>,
     pub sums: Mutex<Sums>,
-    ledger: Mutex<Ledger<HeldBlock>>,
-    politeness: Mutex<Politeness>,
+    ledger: Mutex<BlockSchedule<HeldBlock>>,
+    politeness: Mutex<MemoryReserve>,
     stopped: Mutex<Option<Stopped>>,
     halt: AtomicBool,
     wanted_back: AtomicBool,
@@ -138,12 +138,12 @@ pub struct Shared<'a> {
 
 impl<'a> Shared<'a> {
     pub fn new(
-        request: &'a Request,
+        request: &'a TestRequest,
         machine: &'a Machine,
         prepared: &'a Prepared,
         known_bad: BTreeSet<Frame>,
-        recorder: Recorder<'a>,
-        witness: &'a dyn Witness,
+        recorder: TestRecorder<'a>,
+        witness: &'a dyn TestObserver,
     ) -> Self {
         let passes = match (request.passes, request.duration) {
             (Some(passes), _) => Some(passes.get()),
@@ -158,7 +158,7 @@ impl<'a> Shared<'a> {
             known_bad,
             published: Publisher::new(recorder),
             sums: Mutex::default(),
-            ledger: Mutex::new(Ledger::new(prepared.goal, prepared.block, passes)),
+            ledger: Mutex::new(BlockSchedule::new(prepared.goal, prepared.block, passes)),
             politeness: Mutex::new(prepared.politeness.clone()),
             stopped: Mutex::new(None),
             halt: AtomicBool::new(false),
@@ -169,7 +169,7 @@ impl<'a> Shared<'a> {
         }
     }
 
-    pub fn ledger(&self) -> MutexGuard<'_, Ledger<HeldBlock>> {
+    pub fn ledger(&self) -> MutexGuard<'_, BlockSchedule<HeldBlock>> {
         lock(&self.ledger)
     }
 
@@ -281,7 +281,7 @@ impl<'a> Shared<'a> {
         Some(Bytes::new(self.own_bytes.load(Ordering::Relaxed))).filter(|bytes| *bytes > Bytes::ZERO)
     }
 
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> TestProgress {
         let bad_frames = lock(&self.published.findings).count();
         let ledger = self.ledger();
         let sums = lock(&self.sums);
@@ -290,7 +290,7 @@ impl<'a> Shared<'a> {
             _ if pass > 1 => ledger.granted(),
             goal => goal.bytes(),
         };
-        Progress {
+        TestProgress {
             pass,
             passes: ledger.passes(),
             done_in_pass: Bytes::new(if sums.in_pass.0 == pass { sums.in_pass.1 } else { 0 }),

@@ -14,7 +14,7 @@ use crate::once::report::{
 };
 use crate::once::schedule::Lack;
 use crate::once::unreached;
-use crate::testing::injected::Tally;
+use crate::testing::injected::InjectedTally;
 use crate::testing::prepare::lines;
 use crate::testing::publishing::lock;
 
@@ -173,7 +173,7 @@ fn coverage(plan: &Plan) -> Vec<Coverage> {
 }
 
 fn emulation(spec: String, sums: &Sums) -> Emulation {
-    let sum = |of: fn(&Tally) -> usize| sums.tallies.values().map(of).sum();
+    let sum = |of: fn(&InjectedTally) -> usize| sums.tallies.values().map(of).sum();
     let missed: Vec<String> = sums.tallies.values().flat_map(|tally| tally.missed.iter().cloned()).collect();
     Emulation {
         spec,

@@ -16,7 +16,7 @@ use rampart_memory::{Bytes, Frame};
 use super::shared::{Compared, HeldBlock, Shared};
 use crate::once::schedule::Next;
 use crate::testing::frames::note_pinning;
-use crate::testing::injected::{Planted, Tally};
+use crate::testing::injected::{InjectedFaults, InjectedTally};
 use crate::testing::mismatch::Scene;
 use crate::testing::prepare::lines;
 use crate::testing::publishing::lock;
@@ -170,12 +170,12 @@ fn go_on(shared: &Shared<'_>, mut held: HeldBlock, plan: &Plan) {
 }
 
 /// The faults of a block. One that is smaller than its part of the test has those that lie inside of it.
-fn plant(shared: &Shared<'_>, index: u64, block: &Block, frames: &[Option<Frame>]) -> Planted {
-    let Some(campaign) = &shared.prepared.campaign else { return Planted::default() };
+fn plant(shared: &Shared<'_>, index: u64, block: &Block, frames: &[Option<Frame>]) -> InjectedFaults {
+    let Some(campaign) = &shared.prepared.campaign else { return InjectedFaults::default() };
     let mut faults = campaign.in_region(index);
     faults.extend(campaign.in_frames(frames));
     faults.retain(|fault| fault.lines().iter().all(|line| line.0 < lines(block.bytes())));
-    Planted::new(faults)
+    InjectedFaults::new(faults)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,7 +205,7 @@ fn march(shared: &Shared<'_>, held: &mut HeldBlock, frames: &[Option<Frame>], pl
     Ended::Whole
 }
 
-fn tally(shared: &Shared<'_>, plan: &Plan, held: &HeldBlock) -> Tally {
+fn tally(shared: &Shared<'_>, plan: &Plan, held: &HeldBlock) -> InjectedTally {
     let lines = lines(held.block.bytes());
     held.planted.tally(|fault| promises(plan, fault, lines, &shared.prepared.settings))
 }

@@ -15,7 +15,7 @@ use crate::testing::bad_frame::BadFrame;
 
 /// Where a mismatch was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum MismatchLocation {
     /// In this frame.
     Frame(Frame),
     /// In this page of this process, by its number (address / 4096): its frame is unknown, so nothing can be kept.
@@ -27,7 +27,7 @@ pub struct Findings {
     frames: [FaultMap; 2],
     // Keyed by page number.
     pages: [FaultMap; 2],
-    untold: Vec<(Origin, Place)>,
+    untold: Vec<(Origin, MismatchLocation)>,
     unkept: BTreeSet<(Origin, Frame)>,
 }
 
@@ -59,13 +59,13 @@ impl Default for Findings {
 
 impl Findings {
     /// Notes a mismatch.
-    pub fn record(&mut self, origin: Origin, place: Place, evidence: Evidence) {
+    pub fn record(&mut self, origin: Origin, place: MismatchLocation, evidence: Evidence) {
         let (map, key) = match place {
-            Place::Frame(frame) => {
+            MismatchLocation::Frame(frame) => {
                 self.unkept.insert((origin, frame));
                 (&mut self.frames[index(origin)], frame)
             }
-            Place::Page(page) => (&mut self.pages[index(origin)], page),
+            MismatchLocation::Page(page) => (&mut self.pages[index(origin)], page),
         };
         if map.get(key).is_none() {
             self.untold.push((origin, place));
@@ -84,8 +84,8 @@ impl Findings {
         let facts = unkept.filter_map(|(origin, frame)| Some((origin, self.frames[index(origin)].get(frame)?.clone())));
         let facts = facts.collect();
         let untold = std::mem::take(&mut self.untold).into_iter().filter_map(|(origin, place)| match place {
-            Place::Frame(frame) => Some(BadFrame::of_frame(origin, self.frames[index(origin)].get(frame)?)),
-            Place::Page(page) => Some(BadFrame::of_page(origin, self.pages[index(origin)].get(page)?)),
+            MismatchLocation::Frame(frame) => Some(BadFrame::of_frame(origin, self.frames[index(origin)].get(frame)?)),
+            MismatchLocation::Page(page) => Some(BadFrame::of_page(origin, self.pages[index(origin)].get(page)?)),
         });
         News { untold: untold.collect(), facts }
     }
@@ -140,11 +140,11 @@ mod tests {
     fn a_frame_is_told_once_and_its_counts_are_written_again_when_they_grow() {
         let frame = Frame::new(9).unwrap();
         let mut findings = Findings::default();
-        findings.record(Origin::Real, Place::Frame(frame), evidence());
+        findings.record(Origin::Real, MismatchLocation::Frame(frame), evidence());
         let news = findings.take_news();
         assert_eq!((news.facts.len(), news.untold.len()), (1, 1));
         for _ in 0..99 {
-            findings.record(Origin::Real, Place::Frame(frame), evidence());
+            findings.record(Origin::Real, MismatchLocation::Frame(frame), evidence());
         }
         assert!(!findings.has_untold());
         let news = findings.take_news();
@@ -157,7 +157,7 @@ mod tests {
         let frame = Frame::new(9).unwrap();
         let mut findings = Findings::default();
         for origin in ORIGINS {
-            findings.record(origin, Place::Frame(frame), evidence());
+            findings.record(origin, MismatchLocation::Frame(frame), evidence());
         }
         assert_eq!(findings.take_news().facts.len(), 2);
         assert!(findings.awaits_retirement(frame));
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn a_page_whose_frame_is_unknown_is_told_but_never_written() {
         let mut findings = Findings::default();
-        findings.record(Origin::Real, Place::Page(Frame::new(9).unwrap()), evidence());
+        findings.record(Origin::Real, MismatchLocation::Page(Frame::new(9).unwrap()), evidence());
         let news = findings.take_news();
         assert!(news.facts.is_empty());
         assert_eq!((news.untold[0].frame, news.untold[0].page), (None, Some(9 * 4096)));

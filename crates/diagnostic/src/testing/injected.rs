@@ -11,7 +11,7 @@ use rampart_memory::{LineBits, RegionLine};
 
 /// One block's planted faults.
 #[derive(Debug, Default)]
-pub struct Planted {
+pub struct InjectedFaults {
     faults: Vec<PlacedFault>,
     found: Vec<bool>,
     /// For each line that faults can make wrong: which faults, and which of its bits.
@@ -20,7 +20,7 @@ pub struct Planted {
 
 /// What became of the planted faults of the blocks tested to their end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct InjectedTally {
     /// Planted.
     pub planted: usize,
     /// Of these, promised by the test.
@@ -31,7 +31,7 @@ pub struct Tally {
     pub missed: Vec<String>,
 }
 
-impl Planted {
+impl InjectedFaults {
     /// These faults, none found yet.
     pub fn new(faults: Vec<PlacedFault>) -> Self {
         let mut victims: HashMap<_, Vec<_>> = HashMap::new();
@@ -66,8 +66,8 @@ impl Planted {
     }
 
     /// What became of them, the block tested to the end.
-    pub fn tally(&self, promised: impl Fn(&PlacedFault) -> bool) -> Tally {
-        let mut tally = Tally { planted: self.faults.len(), ..Tally::default() };
+    pub fn tally(&self, promised: impl Fn(&PlacedFault) -> bool) -> InjectedTally {
+        let mut tally = InjectedTally { planted: self.faults.len(), ..InjectedTally::default() };
         for (fault, &found) in self.faults.iter().zip(&self.found) {
             let promised = promised(fault);
             tally.promised += usize::from(promised);
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn a_wrong_bit_that_no_planted_fault_explains_is_real() {
         let cell = Cell { line: RegionLine(5), bit: LineBit::new(9).unwrap() };
-        let mut planted = Planted::new(vec![PlacedFault::permanent(FaultKind::StuckAt { cell, value: true })]);
+        let mut planted = InjectedFaults::new(vec![PlacedFault::permanent(FaultKind::StuckAt { cell, value: true })]);
         let wrong = |bits: &[u16]| {
             let line = bits.iter().fold(LineData::ZERO, |line, &bit| line.with_bit(LineBit::new(bit).unwrap(), true));
             LineBits(line)

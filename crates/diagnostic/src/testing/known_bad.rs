@@ -11,11 +11,11 @@ use rampart_memory::fault_map::{Origin, Retirement};
 use rampart_store::Store;
 
 use crate::machine::Machine;
-use crate::testing::observer::Witness;
+use crate::testing::observer::TestObserver;
 
 /// What became of them.
 #[derive(Debug, Default)]
-pub struct Known {
+pub struct KnownBadFrames {
     /// Those that were in use, and what the kernel said.
     pub tried: Vec<(Frame, Retirement)>,
     /// Of these, those that still are: never to be given back as good.
@@ -24,17 +24,17 @@ pub struct Known {
 
 /// Takes all real frames of the map out of use, where they are not. Says in one line how many there are, in one more if
 /// some remain in use.
-pub fn retire(machine: &Machine, store: &mut Store, witness: &dyn Witness) -> Known {
+pub fn retire(machine: &Machine, store: &mut Store, witness: &dyn TestObserver) -> KnownBadFrames {
     let map = match store.failures(Origin::Real) {
         Ok(map) => map,
         Err(error) => {
             witness.warned(&format!("{error}; bad frames known from before may be used"));
-            return Known::default();
+            return KnownBadFrames::default();
         }
     };
     let uses = machine.frame_uses();
     let in_use = map.iter().map(|failed| failed.frame).filter(|frame| !uses.of(*frame).is_out_of_use());
-    let mut known = Known::default();
+    let mut known = KnownBadFrames::default();
     for frame in in_use {
         let retirement = machine.retire(frame);
         if let Err(error) = store.keep_retirement(frame, &retirement) {
@@ -50,12 +50,12 @@ pub fn retire(machine: &Machine, store: &mut Store, witness: &dyn Witness) -> Kn
     known
 }
 
-fn describe(known: &Known) -> Option<String> {
+fn describe(known: &KnownBadFrames) -> Option<String> {
     let retired = known.tried.len() - known.in_use.len();
     (retired > 0).then(|| format!("known bad   {retired} frames of the map were in use and are retired again"))
 }
 
-fn shortfall(known: &Known) -> Option<String> {
+fn shortfall(known: &KnownBadFrames) -> Option<String> {
     let refused = known.tried.iter().find_map(|(frame, retirement)| match retirement {
         Retirement::Refused(why) => Some((frame, why)),
         Retirement::Pending | Retirement::Offlined => None,
@@ -70,8 +70,8 @@ fn shortfall(known: &Known) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::once::Progress;
     use crate::testing::bad_frame::BadFrame;
+    use crate::testing::observer::TestProgress;
     use rampart_linux::Roots;
     use rampart_memory::Timestamp;
     use rampart_memory::fault_map::FailedFrame;
@@ -84,7 +84,7 @@ mod tests {
     #[derive(Default)]
     struct Lines(Mutex<Vec<String>>);
 
-    impl Witness for Lines {
+    impl TestObserver for Lines {
         fn said(&self, text: &str) {
             self.0.lock().unwrap().push(text.to_owned());
         }
@@ -92,7 +92,7 @@ mod tests {
             self.0.lock().unwrap().push(format!("warning: {text}"));
         }
         fn bad_frame(&self, _: &BadFrame) {}
-        fn progress(&self, _: &Progress) {}
+        fn progress(&self, _: &TestProgress) {}
     }
 
     fn frame(number: u64) -> Frame {

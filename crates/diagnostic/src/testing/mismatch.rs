@@ -7,8 +7,8 @@ use rampart_march::execute::Mismatch;
 use rampart_memory::fault_map::{Evidence, Origin};
 use rampart_memory::{FRAME_BYTES, Frame, Timestamp};
 
-use crate::testing::findings::{Findings, Place};
-use crate::testing::injected::Planted;
+use crate::testing::findings::{Findings, MismatchLocation};
+use crate::testing::injected::InjectedFaults;
 
 /// A block under test, as far as it matters for what is found there.
 pub struct Scene<'a> {
@@ -17,7 +17,7 @@ pub struct Scene<'a> {
     /// The address of the first page in this process.
     pub address: u64,
     /// Its emulated faults.
-    pub planted: &'a mut Planted,
+    pub planted: &'a mut InjectedFaults,
     /// What is being run.
     pub step: &'a Pass,
 }
@@ -39,10 +39,10 @@ impl Scene<'_> {
         let page = seen.line.page();
         let index = usize::try_from(page).expect("a page of a block");
         let place = match self.frames[index] {
-            Some(frame) => Place::Frame(frame),
+            Some(frame) => MismatchLocation::Frame(frame),
             None => {
                 let number = self.address / FRAME_BYTES + page;
-                Place::Page(Frame::new(number).expect("addresses of a process are below 2^52"))
+                MismatchLocation::Page(Frame::new(number).expect("addresses of a process are below 2^52"))
             }
         };
         findings.lock().expect("no tester panicked").record(origin, place, evidence);

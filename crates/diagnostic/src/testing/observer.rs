@@ -8,7 +8,7 @@ use super::bad_frame::BadFrame;
 
 /// How far a test is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Progress {
+pub struct TestProgress {
     /// The pass under way, 1 first.
     pub pass: u32,
     /// Passes asked for, if their number was.
@@ -27,7 +27,7 @@ pub struct Progress {
     pub bad_frames: usize,
 }
 
-impl Progress {
+impl TestProgress {
     /// How long the rest of the passes will take at the present rate, if that can be told.
     #[must_use]
     pub fn remaining(&self) -> Option<Duration> {
@@ -42,7 +42,7 @@ impl Progress {
 }
 
 /// Someone who watches a test.
-pub trait Witness: Sync {
+pub trait TestObserver: Sync {
     /// Something worth a line.
     fn said(&self, text: &str);
     /// Something that a person must hear of: it limits what this test is worth.
@@ -50,5 +50,5 @@ pub trait Witness: Sync {
     /// A frame was found bad; it is kept already.
     fn bad_frame(&self, bad: &BadFrame);
     /// How far the test is; called often.
-    fn progress(&self, seen: &Progress);
+    fn progress(&self, seen: &TestProgress);
 }

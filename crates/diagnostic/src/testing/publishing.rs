@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::bad_frame::BadFrame;
 use super::findings::Findings;
-use super::record::Recorder;
+use super::record::TestRecorder;
 
 /// How often the counts of frames that are known to be bad already are written.
 const COUNTS_WRITTEN_EVERY: Duration = Duration::from_secs(5);
@@ -22,14 +22,14 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// What was found, and the recorder that keeps it.
 pub struct Publisher<'a> {
     pub findings: Mutex<Findings>,
-    pub recorder: Mutex<Recorder<'a>>,
+    pub recorder: Mutex<TestRecorder<'a>>,
     /// When facts were last written.
     written: Mutex<Instant>,
 }
 
 impl<'a> Publisher<'a> {
     /// Without findings.
-    pub fn new(recorder: Recorder<'a>) -> Self {
+    pub fn new(recorder: TestRecorder<'a>) -> Self {
         Self { findings: Mutex::default(), recorder: Mutex::new(recorder), written: Mutex::new(Instant::now()) }
     }
 

@@ -9,23 +9,23 @@ use rampart_memory::Clock;
 use rampart_memory::fault_map::{FailedFrame, Origin};
 use rampart_store::{Age, Keeper, Kept, Store, TestEnd, TestStart};
 
-use crate::testing::observer::Witness;
+use crate::testing::observer::TestObserver;
 
 /// How often what is pending is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Keeps a test's facts in the store.
-pub struct Recorder<'a> {
+pub struct TestRecorder<'a> {
     keeper: Keeper,
     clock: &'a (dyn Clock + Sync),
-    witness: &'a dyn Witness,
+    witness: &'a dyn TestObserver,
     in_trouble: bool,
     tried: Instant,
 }
 
-impl<'a> Recorder<'a> {
+impl<'a> TestRecorder<'a> {
     /// Writes down that the test begins.
-    pub fn begin(store: Store, start: TestStart, clock: &'a (dyn Clock + Sync), witness: &'a dyn Witness) -> Self {
+    pub fn begin(store: Store, start: TestStart, clock: &'a (dyn Clock + Sync), witness: &'a dyn TestObserver) -> Self {
         let (keeper, kept) = Keeper::begin(store, start);
         let mut recorder = Self { keeper, clock, witness, in_trouble: false, tried: Instant::now() };
         recorder.note(&kept);

@@ -8,14 +8,14 @@
 use rampart_march::execute;
 use rampart_march::execute::honesty::NoneBypasses;
 
-use crate::settings::pages::Method;
+use crate::settings::pages::EngineKind;
 use crate::state::layout::MOST_PAGES;
 
 /// The engine that guards the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChosenEngine {
     /// Its method.
-    pub method: Method,
+    pub method: EngineKind,
     /// What the user has to know about it.
     pub notice: Option<String>,
 }
@@ -48,15 +48,16 @@ const HUGE: u32 = MOST_PAGES;
 const USUAL_UNIT_PAGES: u32 = 16;
 
 /// What the user has to know about an engine that was asked for.
-fn notice(method: Method) -> Option<String> {
+fn notice(method: EngineKind) -> Option<String> {
     match method {
         // Known once the unit is: `notice_of_shared`.
-        Method::Move | Method::Minor => None,
-        Method::Mprotect => Some(format!("mprotect: {LOST}")),
+        EngineKind::Move | EngineKind::Minor => None,
+        EngineKind::Mprotect => Some(format!("mprotect: {LOST}")),
     }
 }
 
-/// What the user has to know about [`Method::Minor`] with units of so many pages, where the pool has huge pages or not.
+/// What the user has to know about [`EngineKind::Minor`] with units of so many pages, where the pool has huge pages or
+/// not.
 #[must_use]
 pub fn notice_of_shared(unit_pages: u32, has_huge_pages: bool) -> String {
     let pages = match (unit_pages, has_huge_pages) {
@@ -69,8 +70,8 @@ pub fn notice_of_shared(unit_pages: u32, has_huge_pages: bool) -> String {
 
 /// Pages of a unit if none is asked for, in blocks of so many: huge pages of the pool are locked whole.
 #[must_use]
-pub fn usual_unit_pages(method: Method, block_pages: u32, has_huge_pages: bool) -> u32 {
-    let from_pool = method == Method::Minor && has_huge_pages && block_pages == HUGE;
+pub fn usual_unit_pages(method: EngineKind, block_pages: u32, has_huge_pages: bool) -> u32 {
+    let from_pool = method == EngineKind::Minor && has_huge_pages && block_pages == HUGE;
     if from_pool { block_pages } else { USUAL_UNIT_PAGES.min(block_pages) }
 }
 
@@ -79,18 +80,23 @@ pub fn usual_unit_pages(method: Method, block_pages: u32, has_huge_pages: bool) 
 ///
 /// # Errors
 /// [`NoEngine::Asked`] if the one that was asked for cannot guard, [`NoEngine::Any`] if none can.
-pub fn choose(asked: Option<Method>, why_not: impl Fn(Method) -> Option<String>) -> Result<ChosenEngine, NoEngine> {
+pub fn choose(
+    asked: Option<EngineKind>,
+    why_not: impl Fn(EngineKind) -> Option<String>,
+) -> Result<ChosenEngine, NoEngine> {
     if let Some(method) = asked {
         return match why_not(method) {
             None => Ok(ChosenEngine { method, notice: notice(method) }),
             Some(cause) => Err(NoEngine::Asked { method: method.name(), cause }),
         };
     }
-    let Some(why) = why_not(Method::Move) else { return Ok(ChosenEngine { method: Method::Move, notice: None }) };
-    match why_not(Method::Mprotect) {
+    let Some(why) = why_not(EngineKind::Move) else {
+        return Ok(ChosenEngine { method: EngineKind::Move, notice: None });
+    };
+    match why_not(EngineKind::Mprotect) {
         None => {
             let notice = format!("guarded by mprotect, where {LOST}: {why}");
-            Ok(ChosenEngine { method: Method::Mprotect, notice: Some(notice) })
+            Ok(ChosenEngine { method: EngineKind::Mprotect, notice: Some(notice) })
         }
         Some(why) => Err(NoEngine::Any(why)),
     }
@@ -131,28 +137,28 @@ mod tests {
 
     const OLD: &str = "this kernel's userfaultfd lacks MOVE (Linux 6.8)";
 
-    fn all_work(_: Method) -> Option<String> {
+    fn all_work(_: EngineKind) -> Option<String> {
         None
     }
 
-    fn old_kernel(method: Method) -> Option<String> {
-        (method == Method::Move).then(|| OLD.to_owned())
+    fn old_kernel(method: EngineKind) -> Option<String> {
+        (method == EngineKind::Move).then(|| OLD.to_owned())
     }
 
     #[test]
     fn the_best_engine_that_works_is_chosen_and_a_worse_one_is_said_to_be_so() {
         let best = choose(None, all_work).unwrap();
-        assert_eq!((best.method, best.notice), (Method::Move, None));
+        assert_eq!((best.method, best.notice), (EngineKind::Move, None));
         let next = choose(None, old_kernel).unwrap();
-        assert_eq!(next.method, Method::Mprotect);
+        assert_eq!(next.method, EngineKind::Mprotect);
         let notice = next.notice.unwrap();
         assert!(notice.contains(OLD) && notice.contains("fails") && !notice.contains('\n'), "{notice}");
     }
 
     #[test]
     fn an_engine_that_is_named_is_taken_or_refused_and_never_replaced() {
-        assert_eq!(choose(Some(Method::Mprotect), all_work).unwrap().method, Method::Mprotect);
-        let refused = choose(Some(Method::Move), old_kernel).unwrap_err().to_string();
+        assert_eq!(choose(Some(EngineKind::Mprotect), all_work).unwrap().method, EngineKind::Mprotect);
+        let refused = choose(Some(EngineKind::Move), old_kernel).unwrap_err().to_string();
         assert!(refused.contains("--engine move") && refused.contains(OLD) && !refused.contains('\n'), "{refused}");
     }
 
@@ -171,11 +177,11 @@ mod tests {
 
     #[test]
     fn a_unit_is_a_whole_block_only_where_its_pages_are_huge_ones_of_the_pool() {
-        assert_eq!(usual_unit_pages(Method::Minor, HUGE, true), HUGE);
-        assert_eq!(usual_unit_pages(Method::Minor, HUGE, false), 16);
-        assert_eq!(usual_unit_pages(Method::Minor, 256, true), 16);
-        assert_eq!(usual_unit_pages(Method::Move, HUGE, true), 16);
-        assert_eq!(usual_unit_pages(Method::Mprotect, 4, true), 4);
+        assert_eq!(usual_unit_pages(EngineKind::Minor, HUGE, true), HUGE);
+        assert_eq!(usual_unit_pages(EngineKind::Minor, HUGE, false), 16);
+        assert_eq!(usual_unit_pages(EngineKind::Minor, 256, true), 16);
+        assert_eq!(usual_unit_pages(EngineKind::Move, HUGE, true), 16);
+        assert_eq!(usual_unit_pages(EngineKind::Mprotect, 4, true), 4);
     }
 
     #[test]

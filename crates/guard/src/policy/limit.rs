@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use rampart_memory::Timestamp;
 
-use crate::settings::pages::Knobs;
+use crate::settings::pages::GuardSettings;
 
 /// How often the cap is thought about.
 const PERIOD: Duration = Duration::from_millis(20);
@@ -64,7 +64,7 @@ pub enum Target {
 
 /// The program waited for what was locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wait {
+pub struct FaultWait {
     /// For so long.
     pub time: Duration,
     /// Whether it jumped there; else it came by a sweep or a stride.
@@ -73,7 +73,7 @@ pub struct Wait {
 
 /// The number of units that may be unlocked.
 #[derive(Clone, Debug)]
-pub struct Cap {
+pub struct UnlockedLimit {
     target: Target,
     /// What was asked for, and what of it is asked of a program of this size.
     asked: usize,
@@ -97,7 +97,7 @@ pub struct Cap {
     grown: u32,
 }
 
-impl Cap {
+impl UnlockedLimit {
     /// At most `asked` units, or what the target makes of it; of a small heap fewer, but not below `fewest`.
     #[must_use]
     pub fn new(asked: usize, fewest: usize, target: Target) -> Self {
@@ -126,7 +126,7 @@ impl Cap {
     /// The cap that the settings ask for, in units. The kernel keeps at most `most_open` openings apart, and each unit
     /// may be one.
     #[must_use]
-    pub fn asked_for(settings: &Knobs, most_open: usize) -> Self {
+    pub fn asked_for(settings: &GuardSettings, most_open: usize) -> Self {
         let target = settings.overhead.map_or(Target::Cap, |percent| Target::Overhead(f64::from(percent) / 100.0));
         let units_of_block = (settings.block_pages / settings.unit_pages) as usize;
         let units = usize::try_from(settings.cap.frames() / u64::from(settings.unit_pages));
@@ -154,7 +154,7 @@ impl Cap {
     }
 
     /// The program waited for what was locked; `met`: it would not have, with twice the cap.
-    pub fn opened(&mut self, met: bool, wait: Wait) {
+    pub fn opened(&mut self, met: bool, wait: FaultWait) {
         self.seen += 1;
         self.met += usize::from(met);
         self.jumps += usize::from(wait.jumped);
@@ -234,12 +234,12 @@ mod tests {
         Timestamp::from_micros(millis * 1000)
     }
 
-    fn on_course(time: Duration) -> Wait {
-        Wait { time, jumped: false }
+    fn on_course(time: Duration) -> FaultWait {
+        FaultWait { time, jumped: false }
     }
 
     /// Periods in each of which the program waits this part of the time for so many openings.
-    fn periods(cap: &mut Cap, from: u64, count: u64, share: f64, met: bool) -> u64 {
+    fn periods(cap: &mut UnlockedLimit, from: u64, count: u64, share: f64, met: bool) -> u64 {
         for period in 0..count {
             cap.think(at(from + 20 * period));
             cap.opened(met, on_course((PERIOD.mul_f64(share)).saturating_sub(AROUND)));
@@ -250,18 +250,18 @@ mod tests {
 
     #[test]
     fn of_a_small_heap_a_twentieth_may_be_unlocked_but_never_less_than_the_fewest() {
-        let mut cap = Cap::new(16, 4, Target::Cap);
+        let mut cap = UnlockedLimit::new(16, 4, Target::Cap);
         assert_eq!(cap.units(), 4);
         for (uses, least) in [(10, 4), (200, 10), (1000, 16), (100_000, 16)] {
             cap.uses(uses);
             assert_eq!(cap.units(), least, "of {uses}");
         }
-        assert_eq!(Cap::new(2, 4, Target::Cap).units(), 2);
+        assert_eq!(UnlockedLimit::new(2, 4, Target::Cap).units(), 2);
     }
 
     #[test]
     fn a_program_that_waits_gets_more_and_gives_it_back_when_it_does_not() {
-        let mut cap = Cap::new(4, 4, Target::Cap);
+        let mut cap = UnlockedLimit::new(4, 4, Target::Cap);
         cap.uses(1000);
         let now = periods(&mut cap, 0, 40, 0.9, true);
         let grown = cap.units();
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn nothing_grows_beyond_what_the_program_uses() {
-        let mut cap = Cap::new(4, 4, Target::Cap);
+        let mut cap = UnlockedLimit::new(4, 4, Target::Cap);
         cap.uses(10);
         periods(&mut cap, 0, 400, 0.9, true);
         // 4, 5, 7, 9, 10.
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn it_is_thought_about_once_in_a_period() {
-        let mut cap = Cap::new(4, 4, Target::Cap);
+        let mut cap = UnlockedLimit::new(4, 4, Target::Cap);
         cap.uses(usize::MAX / 2);
         for millis in 0..1000 {
             cap.think(at(millis));
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_burst_is_no_reason_to_grow() {
-        let mut cap = Cap::new(4, 4, Target::Cap);
+        let mut cap = UnlockedLimit::new(4, 4, Target::Cap);
         cap.uses(1000);
         for burst in 0..20 {
             let now = periods(&mut cap, burst * 2000, 5, 1.0, true);
@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn more_room_is_not_given_where_it_does_not_help_unless_a_target_was_named() {
         let grown = |target| {
-            let mut cap = Cap::new(4, 4, target);
+            let mut cap = UnlockedLimit::new(4, 4, target);
             cap.uses(1_000_000);
             periods(&mut cap, 0, 100, 0.5, false);
             cap.grown()
@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn interrupts_are_of_the_overhead_that_was_named_and_no_reason_for_more_room_otherwise() {
         let grown = |target| {
-            let mut cap = Cap::new(4, 4, target);
+            let mut cap = UnlockedLimit::new(4, 4, target);
             cap.uses(1_000_000);
             for period in 0..400 {
                 cap.think(at(20 * period));
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn a_program_that_does_little_but_wait_gets_more_room_wherever_it_goes() {
-        let mut cap = Cap::new(100, 4, Target::Cap);
+        let mut cap = UnlockedLimit::new(100, 4, Target::Cap);
         cap.uses(1_000_000);
         periods(&mut cap, 0, 100, 0.9, false);
         assert!(cap.units() > 10_000, "{}", cap.units());
@@ -340,7 +340,7 @@ mod tests {
 
     /// A program that waits the less the more it has: `needs` blocks are what it works on. Returns the part of the time
     /// that it waited, and the mean cap.
-    fn simulate(cap: &mut Cap, needs: f64, periods: u32) -> (f64, f64) {
+    fn simulate(cap: &mut UnlockedLimit, needs: f64, periods: u32) -> (f64, f64) {
         let (mut waits, mut blocks) = (0.0, 0.0);
         for period in 0..periods {
             let size = f64::from(u32::try_from(cap.units()).unwrap());
@@ -355,7 +355,7 @@ mod tests {
     #[test]
     fn a_target_is_spent_and_kept() {
         for target in [0.05, 0.2, 0.5] {
-            let mut cap = Cap::new(16, 4, Target::Overhead(target));
+            let mut cap = UnlockedLimit::new(16, 4, Target::Overhead(target));
             cap.uses(10_000);
             let (share, blocks) = simulate(&mut cap, 400.0, 10_000);
             let overhead = share / (1.0 - share);
@@ -366,7 +366,7 @@ mod tests {
 
     #[test]
     fn a_program_whose_need_does_not_change_is_left_alone() {
-        let mut cap = Cap::new(16, 4, Target::Cap);
+        let mut cap = UnlockedLimit::new(16, 4, Target::Cap);
         cap.uses(1000);
         simulate(&mut cap, 40.0, 10_000);
         let grown = cap.grown();

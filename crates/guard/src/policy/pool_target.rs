@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How many trays are wanted.
 #[derive(Clone, Debug)]
-pub struct Stock {
+pub struct PoolTarget {
     wanted: usize,
     most: usize,
     /// Pages that were not ready, less whole trays.
@@ -33,7 +33,7 @@ pub struct Stock {
     since: Timestamp,
 }
 
-impl Stock {
+impl PoolTarget {
     /// One tray is wanted, and never more than `most`. With `most` 0, none ever is.
     #[must_use]
     pub fn new(most: usize, now: Timestamp) -> Self {
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_stock_that_runs_out_grows_by_what_was_missed_up_to_the_most() {
-        let mut stock = Stock::new(4, at(0));
+        let mut stock = PoolTarget::new(4, at(0));
         let wanted: Vec<_> = (0..7).map(|_| (stock.wanted(), stock.missed(TRAY_PAGES / 2)).0).collect();
         assert_eq!(wanted, [1, 1, 2, 2, 3, 3, 4]);
         stock.missed(100 * TRAY_PAGES);
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn what_lies_unused_is_not_wanted_for_long() {
-        let mut stock = Stock::new(32, at(0));
+        let mut stock = PoolTarget::new(32, at(0));
         stock.missed(31 * TRAY_PAGES);
         assert_eq!(stock.wanted(), 32);
         stock.tick(32, at(3)); // it ran out since the start, so nothing is too much
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_stock_of_none_wants_none() {
-        let mut stock = Stock::new(0, at(0));
+        let mut stock = PoolTarget::new(0, at(0));
         stock.missed(TRAY_PAGES);
         stock.tick(0, at(9));
         assert_eq!(stock.wanted(), 0);
@@ -116,7 +116,7 @@ mod tests {
         /// A program that takes the same in every burst finds it ready from some burst on, and not much more.
         #[test]
         fn a_steady_program_is_served(burst in 1_usize..60, most in 60_usize..100) {
-            let mut stock = Stock::new(most, at(0));
+            let mut stock = PoolTarget::new(most, at(0));
             let mut missed = 0;
             for second in 1..120 {
                 let mut ready = stock.wanted();

@@ -4,10 +4,10 @@
 //! whose next step needs more blocks than may be unlocked would never get on. FlipSphere locks everything at an
 //! interval [Fiala15, 4.3.1], which gives back what is hot and keeps what is not. **Idea.** First in, first out, under
 //! a cap, and by age where an interval is wished. What was locked of late is remembered as *ghosts*, as much as the
-//! cap: an opening that meets its ghost would not have been one under twice the cap, which [`Cap`] is told. What the
-//! program has left behind is locked before all else, unless it met its ghost: it would push out what is in use all the
-//! time. **Why this way.** A queue costs nothing per access, which cannot be seen anyway; and the ghosts tell a program
-//! that needs more from one that sweeps through memory, to which no cap is large enough.
+//! cap: an opening that meets its ghost would not have been one under twice the cap, which [`UnlockedLimit`] is told.
+//! What the program has left behind is locked before all else, unless it met its ghost: it would push out what is in
+//! use all the time. **Why this way.** A queue costs nothing per access, which cannot be seen anyway; and the ghosts
+//! tell a program that needs more from one that sweeps through memory, to which no cap is large enough.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use std::time::Duration;
 use rampart_memory::Timestamp;
 
 use crate::policy::backoff::wait_after;
-use crate::policy::limit::{Cap, Wait};
+use crate::policy::limit::{FaultWait, UnlockedLimit};
 use crate::state::layout::BlockIndex;
 use crate::state::units::Units;
 
@@ -25,14 +25,14 @@ const RETRY: Duration = Duration::from_millis(10);
 
 /// Units of a block that were opened at once, and are to be locked at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Opening {
+pub struct UnlockedUnits {
     /// The block.
     pub block: BlockIndex,
     /// Its units, of which no other opening in the queue has any.
     pub units: Units,
 }
 
-impl Opening {
+impl UnlockedUnits {
     fn count(self) -> usize {
         self.units.count() as usize
     }
@@ -41,7 +41,7 @@ impl Opening {
 /// One of those in the queue.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    opening: Opening,
+    opening: UnlockedUnits,
     since: Timestamp,
     past: Past,
 }
@@ -57,7 +57,7 @@ enum Past {
 
 /// The queue of what is open.
 #[derive(Clone, Debug)]
-pub struct Openings {
+pub struct UnlockedQueue {
     open: VecDeque<Entry>,
     /// Those that the program has left behind, which are the first to be locked.
     passed: VecDeque<Entry>,
@@ -67,22 +67,22 @@ pub struct Openings {
     opened: u64,
     /// Those that could not be locked, by the time when they are tried again and the order in which they came; they do
     /// not count.
-    held: BTreeMap<(Timestamp, u64), Opening>,
+    held: BTreeMap<(Timestamp, u64), UnlockedUnits>,
     holds: u64,
     /// How often in a row each of their blocks could not be.
     refusals: HashMap<BlockIndex, u32>,
-    ghosts: VecDeque<Opening>,
+    ghosts: VecDeque<UnlockedUnits>,
     /// Units of these, whether they were met or not.
     ghost_units: usize,
     is_ghost: HashMap<BlockIndex, Units>,
     interval: Option<Duration>,
-    cap: Cap,
+    cap: UnlockedLimit,
 }
 
-impl Openings {
+impl UnlockedQueue {
     /// Nothing is open; it will be what the cap says, and what grows older than the interval is locked.
     #[must_use]
-    pub fn new(cap: Cap, interval: Option<Duration>) -> Self {
+    pub fn new(cap: UnlockedLimit, interval: Option<Duration>) -> Self {
         Self {
             open: VecDeque::new(),
             passed: VecDeque::new(),
@@ -142,7 +142,7 @@ impl Openings {
 
     /// Something was opened because the program wanted it, which waited; not at all for what it never used before. No
     /// units, if they were in the queue already.
-    pub fn opened(&mut self, opening: Opening, now: Timestamp, wait: Option<Wait>) {
+    pub fn opened(&mut self, opening: UnlockedUnits, now: Timestamp, wait: Option<FaultWait>) {
         let past = self.push(opening, now);
         if let Some(wait) = wait {
             self.cap.opened(past == Past::Returned, wait);
@@ -156,12 +156,12 @@ impl Openings {
     }
 
     /// Something was opened ahead of the program, which says nothing about the cap.
-    pub fn opened_ahead(&mut self, opening: Opening, now: Timestamp) {
+    pub fn opened_ahead(&mut self, opening: UnlockedUnits, now: Timestamp) {
         self.push(opening, now);
     }
 
     /// The program has left these units behind.
-    pub fn pass(&mut self, left: Opening) {
+    pub fn pass(&mut self, left: UnlockedUnits) {
         let is_left = |Entry { opening, past, .. }: &Entry| {
             opening.block == left.block && left.units.has(opening.units) && *past == Past::Locked
         };
@@ -171,7 +171,7 @@ impl Openings {
         }
     }
 
-    fn push(&mut self, opening: Opening, since: Timestamp) -> Past {
+    fn push(&mut self, opening: UnlockedUnits, since: Timestamp) -> Past {
         if opening.units.is_empty() {
             return Past::Locked;
         }
@@ -185,13 +185,13 @@ impl Openings {
     }
 
     /// What was due cannot be locked now: it is tried again after a while.
-    pub fn stays(&mut self, opening: Opening, now: Timestamp) {
+    pub fn stays(&mut self, opening: UnlockedUnits, now: Timestamp) {
         self.hold(opening, now.after(RETRY));
     }
 
-    /// As [`Openings::stays`], since the machine refuses to lock it: a block that is refused again and again is tried
-    /// less and less often.
-    pub fn refused(&mut self, opening: Opening, now: Timestamp) {
+    /// As [`UnlockedQueue::stays`], since the machine refuses to lock it: a block that is refused again and again is
+    /// tried less and less often.
+    pub fn refused(&mut self, opening: UnlockedUnits, now: Timestamp) {
         let refusals = self.refusals.entry(opening.block).or_insert(0);
         let wait = wait_after(RETRY, *refusals);
         *refusals = refusals.saturating_add(1);
@@ -203,13 +203,13 @@ impl Openings {
         self.refusals.remove(&block);
     }
 
-    fn hold(&mut self, opening: Opening, until: Timestamp) {
+    fn hold(&mut self, opening: UnlockedUnits, until: Timestamp) {
         self.holds += 1;
         self.held.insert((until, self.holds), opening);
     }
 
     /// What to lock now, if there is anything. It counts as locked from here on.
-    pub fn due(&mut self, now: Timestamp) -> Option<Opening> {
+    pub fn due(&mut self, now: Timestamp) -> Option<UnlockedUnits> {
         self.cap.think(now);
         while let Some(entry) = self.held.first_entry().filter(|entry| entry.key().0 <= now) {
             let ((since, _), opening) = entry.remove_entry();
@@ -221,7 +221,7 @@ impl Openings {
     }
 
     /// What is to be locked first, however little is open. It counts as locked from here on.
-    pub fn oldest(&mut self) -> Option<Opening> {
+    pub fn oldest(&mut self) -> Option<UnlockedUnits> {
         let Entry { opening, .. } = self.passed.pop_front().or_else(|| self.open.pop_front())?;
         self.units -= opening.count();
         *self.is_ghost.entry(opening.block).or_default() |= opening.units;
@@ -237,7 +237,7 @@ impl Openings {
     }
 
     /// These are ghosts no longer.
-    fn exorcise(&mut self, opening: Opening) {
+    fn exorcise(&mut self, opening: UnlockedUnits) {
         if let Some(ghosts) = self.is_ghost.get_mut(&opening.block) {
             *ghosts -= opening.units;
             if ghosts.is_empty() {
@@ -273,19 +273,19 @@ mod tests {
     }
 
     /// A block of one unit.
-    fn whole(block: u64) -> Opening {
-        Opening { block: BlockIndex(block), units: Units::run(0, 1) }
+    fn whole(block: u64) -> UnlockedUnits {
+        UnlockedUnits { block: BlockIndex(block), units: Units::run(0, 1) }
     }
 
     /// A program that wants these blocks, one each 100 µs, and waits 90 µs for each that is locked. Returns how often
     /// it had to, and goes on from `time`.
-    fn run(openings: &mut Openings, time: &mut u64, wanted: impl IntoIterator<Item = u64>) -> usize {
+    fn run(openings: &mut UnlockedQueue, time: &mut u64, wanted: impl IntoIterator<Item = u64>) -> usize {
         run_at(openings, time, wanted, 100, false)
     }
 
     /// The same, one each so many microseconds.
     fn run_at(
-        openings: &mut Openings,
+        openings: &mut UnlockedQueue,
         time: &mut u64,
         wanted: impl IntoIterator<Item = u64>,
         micros: u64,
@@ -298,7 +298,7 @@ mod tests {
             if open.insert(BlockIndex(block)) {
                 faults += 1;
                 *time += 90;
-                openings.opened(whole(block), at(*time), Some(Wait { time: Duration::from_micros(90), jumped }));
+                openings.opened(whole(block), at(*time), Some(FaultWait { time: Duration::from_micros(90), jumped }));
             }
             while let Some(opening) = openings.due(at(*time)) {
                 open.remove(&opening.block);
@@ -307,8 +307,8 @@ mod tests {
         faults
     }
 
-    fn with_cap(cap: usize) -> Openings {
-        let mut openings = Openings::new(Cap::new(cap, 4, Target::Cap), None);
+    fn with_cap(cap: usize) -> UnlockedQueue {
+        let mut openings = UnlockedQueue::new(UnlockedLimit::new(cap, 4, Target::Cap), None);
         openings.uses(100_000);
         openings
     }
@@ -338,7 +338,7 @@ mod tests {
     #[test]
     fn of_a_block_only_the_units_are_left_behind_that_are_named() {
         let mut openings = with_cap(4);
-        let part = |first, count| Opening { block: BlockIndex(3), units: Units::run(first, count) };
+        let part = |first, count| UnlockedUnits { block: BlockIndex(3), units: Units::run(first, count) };
         [part(4, 2), part(0, 2), part(2, 2)].into_iter().for_each(|part| openings.opened(part, at(1), None));
         openings.pass(part(0, 4));
         openings.opened(whole(7), at(2), None);
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn an_interval_locks_what_is_old_however_little_it_is() {
-        let mut openings = Openings::new(Cap::new(100, 4, Target::Cap), Some(Duration::from_micros(50)));
+        let mut openings = UnlockedQueue::new(UnlockedLimit::new(100, 4, Target::Cap), Some(Duration::from_micros(50)));
         openings.opened(whole(7), at(0), None);
         assert_eq!((openings.due(at(49)), openings.next(at(20))), (None, Some(Duration::from_micros(30))));
         assert_eq!(openings.due(at(50)), Some(whole(7)));
@@ -375,7 +375,7 @@ mod tests {
         let (mut openings, mut time) = (with_cap(4), 0);
         run(&mut openings, &mut time, (0..6_000).map(|step| step % 20));
         assert_eq!((openings.cap(), openings.grown()), (4, 0));
-        let mut openings = Openings::new(Cap::new(4, 4, Target::Overhead(0.5)), None);
+        let mut openings = UnlockedQueue::new(UnlockedLimit::new(4, 4, Target::Overhead(0.5)), None);
         openings.uses(100);
         let faults = run(&mut openings, &mut time, (0..60_000).map(|step| step % 20));
         assert!(faults < 40_000, "{} blocks, {faults} faults of 96 µs in 6 s and half of that", openings.cap());
@@ -452,7 +452,7 @@ mod tests {
     #[test]
     fn what_is_open_is_counted_in_units_and_locked_as_it_was_opened() {
         let mut openings = with_cap(8);
-        let part = |first, count| Opening { block: BlockIndex(3), units: Units::run(first, count) };
+        let part = |first, count| UnlockedUnits { block: BlockIndex(3), units: Units::run(first, count) };
         openings.opened(part(0, 6), at(0), None);
         openings.opened(part(8, 2), at(1), None);
         assert!(!openings.is_over() && openings.count() == 2);

@@ -8,7 +8,7 @@ use rampart_march::MarchChoice;
 use rampart_march::execute::Method;
 use rampart_memory::Bytes;
 
-use crate::settings::pages::KnobsError;
+use crate::settings::pages::GuardSettingsError;
 
 /// What is done about a page that is used for the first time when no tested memory lies ready.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub enum Untested {
 
 /// All knobs about frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FrameKnobs {
+pub struct FrameSettings {
     /// The march test of each frame.
     pub test: MarchChoice,
     /// How the test reaches the DRAM on this machine.
@@ -35,13 +35,13 @@ pub struct FrameKnobs {
     pub spare: Bytes,
 }
 
-impl FrameKnobs {
+impl FrameSettings {
     /// How long a test stays good unless something else is asked for: a day, the default of the diagnostic too.
     pub const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 }
 
-/// As [`FrameKnobs::from_str`] reads it. The test comes last, since its notation has commas of its own.
-impl fmt::Display for FrameKnobs {
+/// As [`FrameSettings::from_str`] reads it. The test comes last, since its notation has commas of its own.
+impl fmt::Display for FrameSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { test, method, untested, lifetime, spare } = self;
         let method = match method {
@@ -57,11 +57,11 @@ impl fmt::Display for FrameKnobs {
     }
 }
 
-impl FromStr for FrameKnobs {
-    type Err = KnobsError;
+impl FromStr for FrameSettings {
+    type Err = GuardSettingsError;
 
-    fn from_str(text: &str) -> Result<Self, KnobsError> {
-        let malformed = |setting: &str| KnobsError::Malformed(setting.to_owned());
+    fn from_str(text: &str) -> Result<Self, GuardSettingsError> {
+        let malformed = |setting: &str| GuardSettingsError::Malformed(setting.to_owned());
         let (settings, test) = text.split_once("test=").ok_or_else(|| malformed(text))?;
         let mut knobs = Self {
             test: test.parse().map_err(|_| malformed(test))?,
@@ -77,7 +77,7 @@ impl FromStr for FrameKnobs {
     }
 }
 
-impl FrameKnobs {
+impl FrameSettings {
     fn set(&mut self, setting: &str) -> Option<()> {
         match setting.split_once('=')? {
             ("method", "flush-behind") => self.method = Method::FlushBehind,
@@ -105,7 +105,7 @@ mod tests {
         ) {
             let named = rampart_march::named::NAMED[named];
             let text = if notation { named.notation } else { named.name };
-            let knobs = FrameKnobs {
+            let knobs = FrameSettings {
                 test: text.parse().unwrap(),
                 method: if streaming { Method::NonTemporal } else { Method::FlushBehind },
                 untested: if wait { Untested::Wait } else { Untested::Allow },
@@ -118,10 +118,10 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused_by_name() {
-        assert_eq!("test=mats+".parse::<FrameKnobs>().unwrap().lifetime, FrameKnobs::LIFETIME);
-        let refused = |text: &str| text.parse::<FrameKnobs>().unwrap_err();
-        assert_eq!(refused("spare=1"), KnobsError::Malformed("spare=1".to_owned()));
-        assert_eq!(refused("test=march c"), KnobsError::Malformed("march c".to_owned()));
-        assert_eq!(refused("untested=maybe,test=mats"), KnobsError::Malformed("untested=maybe".to_owned()));
+        assert_eq!("test=mats+".parse::<FrameSettings>().unwrap().lifetime, FrameSettings::LIFETIME);
+        let refused = |text: &str| text.parse::<FrameSettings>().unwrap_err();
+        assert_eq!(refused("spare=1"), GuardSettingsError::Malformed("spare=1".to_owned()));
+        assert_eq!(refused("test=march c"), GuardSettingsError::Malformed("march c".to_owned()));
+        assert_eq!(refused("untested=maybe,test=mats"), GuardSettingsError::Malformed("untested=maybe".to_owned()));
     }
 }

@@ -35,7 +35,7 @@ impl OnError {
 /// How pages are taken away from the program, and given back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Method {
+pub enum EngineKind {
     /// They move between the program's range and a vault, frames and all (`UFFDIO_MOVE`).
     #[default]
     Move,
@@ -45,7 +45,7 @@ pub enum Method {
     Mprotect,
 }
 
-impl Method {
+impl EngineKind {
     /// All.
     pub const ALL: [Self; 3] = [Self::Move, Self::Minor, Self::Mprotect];
 
@@ -62,9 +62,9 @@ impl Method {
 
 /// All knobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Knobs {
+pub struct GuardSettings {
     /// How pages are taken away.
-    pub method: Method,
+    pub method: EngineKind,
     /// The codes of each page.
     pub scheme: Scheme,
     /// The most that is locked and unlocked at once, in pages: a power of two of at most 512.
@@ -86,11 +86,11 @@ pub struct Knobs {
     pub protect: Protect,
 }
 
-impl Default for Knobs {
+impl Default for GuardSettings {
     /// Huge pages, units of 64 KiB, 32 MiB of them unlocked, 4 blocks opened ahead, CRC with P and Q.
     fn default() -> Self {
         Self {
-            method: Method::Move,
+            method: EngineKind::Move,
             scheme: Scheme::CrcPq,
             block_pages: MOST_PAGES,
             unit_pages: 16,
@@ -106,7 +106,7 @@ impl Default for Knobs {
 
 /// Why knobs are refused.
 #[derive(Clone, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
-pub enum KnobsError {
+pub enum GuardSettingsError {
     /// a block is a power of two of pages, from 4KiB to 2MiB
     Block,
     /// a unit is a power of two of pages, at most a block and at least a 64th of one
@@ -121,21 +121,21 @@ pub enum KnobsError {
     Malformed(String),
 }
 
-impl Knobs {
+impl GuardSettings {
     /// The same, if they make sense together.
     ///
     /// # Errors
     /// The first thing that does not.
-    pub fn checked(self) -> Result<Self, KnobsError> {
+    pub fn checked(self) -> Result<Self, GuardSettingsError> {
         if !self.block_pages.is_power_of_two() || self.block_pages > MOST_PAGES {
-            Err(KnobsError::Block)
+            Err(GuardSettingsError::Block)
         } else if !self.unit_pages.is_power_of_two()
             || self.unit_pages > self.block_pages
             || self.block_pages / self.unit_pages > Units::MOST
         {
-            Err(KnobsError::Unit)
+            Err(GuardSettingsError::Unit)
         } else if self.cap_blocks() < 2 {
-            Err(KnobsError::Cap)
+            Err(GuardSettingsError::Cap)
         } else {
             Ok(self)
         }
@@ -147,8 +147,8 @@ impl Knobs {
     }
 }
 
-/// As [`Knobs::from_str`] reads it.
-impl fmt::Display for Knobs {
+/// As [`GuardSettings::from_str`] reads it.
+impl fmt::Display for GuardSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { method, scheme, block_pages, unit_pages, interval, cap, ahead, overhead, on_error, protect } = self;
         write!(f, "engine={},", method.name())?;
@@ -164,23 +164,23 @@ impl fmt::Display for Knobs {
     }
 }
 
-impl FromStr for Knobs {
-    type Err = KnobsError;
+impl FromStr for GuardSettings {
+    type Err = GuardSettingsError;
 
-    fn from_str(text: &str) -> Result<Self, KnobsError> {
+    fn from_str(text: &str) -> Result<Self, GuardSettingsError> {
         let mut knobs = Self::default();
         for setting in text.split(',').filter(|setting| !setting.is_empty()) {
-            knobs.set(setting).ok_or_else(|| KnobsError::Malformed(setting.to_owned()))?;
+            knobs.set(setting).ok_or_else(|| GuardSettingsError::Malformed(setting.to_owned()))?;
         }
         knobs.checked()
     }
 }
 
-impl Knobs {
+impl GuardSettings {
     fn set(&mut self, setting: &str) -> Option<()> {
         let (name, value) = setting.split_once('=')?;
         match name {
-            "engine" => self.method = Method::ALL.into_iter().find(|method| method.name() == value)?,
+            "engine" => self.method = EngineKind::ALL.into_iter().find(|method| method.name() == value)?,
             "codes" => self.scheme = value.parse().ok()?,
             "block" => self.block_pages = value.parse().ok()?,
             "unit" => self.unit_pages = value.parse().ok()?,
@@ -208,8 +208,8 @@ mod tests {
             interval in proptest::option::of(1_u64..10_000_000), overhead in proptest::option::of(1_u32..500),
             on_error in 0_usize..3, method in 0_usize..3, data in any::<bool>(), mappings in proptest::option::of(1_u64..1 << 40)
         ) {
-            let knobs = Knobs {
-                method: Method::ALL[method],
+            let knobs = GuardSettings {
+                method: EngineKind::ALL[method],
                 scheme: Scheme::ALL[scheme],
                 block_pages: 1 << order,
                 unit_pages: 1 << order.saturating_sub(parts),
@@ -226,15 +226,15 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused_by_name() {
-        assert_eq!("".parse(), Ok(Knobs::default()));
-        assert_eq!("block=3".parse::<Knobs>(), Err(KnobsError::Block));
-        assert_eq!("block=1024".parse::<Knobs>(), Err(KnobsError::Block));
+        assert_eq!("".parse(), Ok(GuardSettings::default()));
+        assert_eq!("block=3".parse::<GuardSettings>(), Err(GuardSettingsError::Block));
+        assert_eq!("block=1024".parse::<GuardSettings>(), Err(GuardSettingsError::Block));
         for bad in ["unit=3", "unit=0", "unit=4", "unit=1024", "block=8"] {
-            assert_eq!(bad.parse::<Knobs>(), Err(KnobsError::Unit), "{bad}");
+            assert_eq!(bad.parse::<GuardSettings>(), Err(GuardSettingsError::Unit), "{bad}");
         }
-        assert_eq!("cap=4096".parse::<Knobs>(), Err(KnobsError::Cap));
+        assert_eq!("cap=4096".parse::<GuardSettings>(), Err(GuardSettingsError::Cap));
         for bad in ["codes", "codes=md5", "engine=steam", "cap=-1", "on-error=maybe", "speed=9"] {
-            assert_eq!(bad.parse::<Knobs>(), Err(KnobsError::Malformed(bad.to_owned())));
+            assert_eq!(bad.parse::<GuardSettings>(), Err(GuardSettingsError::Malformed(bad.to_owned())));
         }
     }
 }

@@ -22,14 +22,14 @@ pub struct BlockIndex(pub u64);
 
 /// Pages that follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct PageSpan {
     /// The first.
     pub first: PageIndex,
     /// How many; at least one.
     pub count: NonZero<u64>,
 }
 
-impl Span {
+impl PageSpan {
     /// One page.
     #[must_use]
     pub const fn of_page(page: PageIndex) -> Self {
@@ -118,16 +118,16 @@ impl Layout {
 
     /// The units that pages of one block are of.
     #[must_use]
-    pub fn units_of(self, part: Span) -> Units {
+    pub fn units_of(self, part: PageSpan) -> Units {
         let (first, last) = (self.unit_of(part.first), self.unit_of(PageIndex(part.first.0 + part.count.get() - 1)));
         Units::run(first, last + 1 - first)
     }
 
     /// The pages of some units of a block: a span for those that follow each other, ascending.
-    pub fn spans(self, block: BlockIndex, units: Units) -> impl Iterator<Item = Span> {
+    pub fn spans(self, block: BlockIndex, units: Units) -> impl Iterator<Item = PageSpan> {
         assert!(self.all_units().has(units), "units of a block");
         let start = self.span(block).first.0;
-        units.runs().map(move |(first, count)| Span {
+        units.runs().map(move |(first, count)| PageSpan {
             first: PageIndex(start + (u64::from(first) << self.unit_order)),
             count: NonZero::new(u64::from(count) << self.unit_order).expect("a run has units"),
         })
@@ -160,26 +160,26 @@ impl Layout {
 
     /// The pages of a block.
     #[must_use]
-    pub fn span(self, block: BlockIndex) -> Span {
+    pub fn span(self, block: BlockIndex) -> PageSpan {
         assert!(block.0 < self.blocks, "a block of the range");
         let count = NonZero::new(u64::from(self.block_pages())).expect("a block has pages");
-        Span { first: PageIndex(block.0 << self.order), count }
+        PageSpan { first: PageIndex(block.0 << self.order), count }
     }
 
     /// The blocks that a span has pages of, each with those pages; none beyond the range.
-    pub fn parts(self, span: Span) -> impl Iterator<Item = (BlockIndex, Span)> {
+    pub fn parts(self, span: PageSpan) -> impl Iterator<Item = (BlockIndex, PageSpan)> {
         let pages = u64::from(self.block_pages());
         let end = span.first.0.saturating_add(span.count.get()).min(self.blocks * pages);
         let blocks = span.first.0 / pages..end.div_ceil(pages);
         blocks.filter_map(move |block| {
             let (from, to) = (span.first.0.max(block * pages), end.min((block + 1) * pages));
             let count = NonZero::new(to.checked_sub(from)?)?;
-            Some((BlockIndex(block), Span { first: PageIndex(from), count }))
+            Some((BlockIndex(block), PageSpan { first: PageIndex(from), count }))
         })
     }
 
     /// The blocks that a span fills exactly, or `None` if it fills some in part, or reaches beyond the range.
-    pub fn whole_blocks(self, span: Span) -> Option<impl Iterator<Item = BlockIndex>> {
+    pub fn whole_blocks(self, span: PageSpan) -> Option<impl Iterator<Item = BlockIndex>> {
         let pages = u64::from(self.block_pages());
         let aligned = span.first.0.is_multiple_of(pages) && span.count.get().is_multiple_of(pages);
         let first = span.first.0 / pages;
@@ -226,8 +226,8 @@ mod tests {
 
     use proptest::prelude::*;
 
-    fn span(first: u64, count: u64) -> Span {
-        Span { first: PageIndex(first), count: NonZero::new(count).unwrap() }
+    fn span(first: u64, count: u64) -> PageSpan {
+        PageSpan { first: PageIndex(first), count: NonZero::new(count).unwrap() }
     }
 
     #[test]

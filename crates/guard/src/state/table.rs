@@ -16,7 +16,7 @@ const PIECE: u64 = 4096;
 
 /// What a block is to the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum BlockState {
     /// It was never used, or not since it was forgotten: it is nowhere.
     Fresh,
     /// It is used; each of its units is open, stale, or locked.
@@ -53,9 +53,9 @@ impl Grain {
 
 /// One block.
 #[derive(Debug)]
-pub struct Block {
+pub struct GuardBlock {
     /// What it is to the program.
-    pub state: State,
+    pub state: BlockState,
     /// Units that the program has.
     pub open: Units,
     /// Units that are in the vault, and whose codes are not made yet.
@@ -82,7 +82,7 @@ pub struct Block {
     pub reported: Vec<PageIndex>,
 }
 
-impl Block {
+impl GuardBlock {
     /// Whether the program goes on in this block where it was last.
     #[must_use]
     pub const fn goes_on_at(&self, unit: u32) -> bool {
@@ -103,7 +103,7 @@ impl Block {
 
     fn new() -> Self {
         Self {
-            state: State::Fresh,
+            state: BlockState::Fresh,
             open: Units::NONE,
             stale: Units::NONE,
             ready: Units::NONE,
@@ -119,16 +119,16 @@ impl Block {
     }
 }
 
-type Piece = Box<[Mutex<Block>]>;
+type Piece = Box<[Mutex<GuardBlock>]>;
 
 /// All blocks.
 #[derive(Debug)]
-pub struct Table {
+pub struct BlockTable {
     layout: Layout,
     pieces: Box<[OnceLock<Piece>]>,
 }
 
-impl Table {
+impl BlockTable {
     /// All blocks are fresh.
     #[must_use]
     pub fn new(layout: Layout) -> Self {
@@ -142,26 +142,26 @@ impl Table {
     }
 
     /// A block, for as long as the guard of its lock lives. Panics beyond the last.
-    pub fn lock(&self, block: BlockIndex) -> MutexGuard<'_, Block> {
+    pub fn lock(&self, block: BlockIndex) -> MutexGuard<'_, GuardBlock> {
         assert!(block.0 < self.layout.blocks(), "a block of the range");
         let piece = usize::try_from(block.0 / PIECE).expect("pieces have addresses");
         let place = usize::try_from(block.0 % PIECE).expect("a piece is small");
-        let blocks = self.pieces[piece].get_or_init(|| (0..PIECE).map(|_| Mutex::new(Block::new())).collect());
+        let blocks = self.pieces[piece].get_or_init(|| (0..PIECE).map(|_| Mutex::new(GuardBlock::new())).collect());
         blocks[place].lock().expect("nobody panics with a block in hand")
     }
 
     /// The units of a block that are in the vault.
     #[must_use]
-    pub fn closed(&self, known: &Block) -> Units {
+    pub fn closed(&self, known: &GuardBlock) -> Units {
         match known.state {
-            State::Used => self.layout.all_units() - known.open,
-            State::Fresh | State::Kept => Units::NONE,
+            BlockState::Used => self.layout.all_units() - known.open,
+            BlockState::Fresh | BlockState::Kept => Units::NONE,
         }
     }
 
     /// Those of them that are locked.
     #[must_use]
-    pub fn locked(&self, known: &Block) -> Units {
+    pub fn locked(&self, known: &GuardBlock) -> Units {
         self.closed(known) - known.stale - known.ready
     }
 

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 use rampart_memory::Timestamp;
 
-use crate::state::layout::{PageIndex, Span};
+use crate::state::layout::{PageIndex, PageSpan};
 
 /// When, and what.
 pub const WORDS: usize = 2;
@@ -27,7 +27,7 @@ pub enum Touch {
 
 /// One unlocking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Access {
+pub struct UnlockAccess {
     /// When.
     pub at: Timestamp,
     /// The first page that was unlocked.
@@ -38,10 +38,10 @@ pub struct Access {
     pub touch: Touch,
 }
 
-impl Access {
+impl UnlockAccess {
     /// An unlocking of a span, which is at most a block.
     #[must_use]
-    pub fn new(at: Timestamp, span: Span, touch: Touch) -> Self {
+    pub fn new(at: Timestamp, span: PageSpan, touch: Touch) -> Self {
         Self { at, page: span.first, pages: u16::try_from(span.count.get()).expect("a block is small"), touch }
     }
 
@@ -57,7 +57,7 @@ impl Access {
         [self.at.micros(), self.page.0 << 16 | touch << 12 | u64::from(self.pages)]
     }
 
-    /// As [`Access::to_words`] wrote it; `None` if it is none.
+    /// As [`UnlockAccess::to_words`] wrote it; `None` if it is none.
     #[must_use]
     pub fn from_words(mut words: impl Iterator<Item = u64>) -> Option<Self> {
         let (at, what) = (Timestamp::from_micros(words.next()?), words.next()?);
@@ -78,7 +78,7 @@ pub struct Buffer(Mutex<Held>);
 
 #[derive(Debug)]
 struct Held {
-    accesses: Vec<Access>,
+    accesses: Vec<UnlockAccess>,
     lost: u64,
 }
 
@@ -90,7 +90,7 @@ impl Buffer {
     }
 
     /// Notes one, or counts it as lost where there is no room.
-    pub fn note(&self, access: Access) {
+    pub fn note(&self, access: UnlockAccess) {
         let mut held = self.0.lock().expect("no panic");
         if held.accesses.len() < held.accesses.capacity() {
             held.accesses.push(access);
@@ -107,7 +107,7 @@ impl Buffer {
     }
 
     /// Swaps those that were noted for `empty`, which becomes the room. Returns how many were lost since the last time.
-    pub fn take(&self, empty: &mut Vec<Access>) -> u64 {
+    pub fn take(&self, empty: &mut Vec<UnlockAccess>) -> u64 {
         assert!(empty.is_empty(), "what was taken before was written down");
         let mut held = self.0.lock().expect("no panic");
         std::mem::swap(&mut held.accesses, empty);
@@ -120,16 +120,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn access(at: u64, page: u64) -> Access {
-        Access { at: Timestamp::from_micros(at), page: PageIndex(page), pages: 512, touch: Touch::Write }
+    fn access(at: u64, page: u64) -> UnlockAccess {
+        UnlockAccess { at: Timestamp::from_micros(at), page: PageIndex(page), pages: 512, touch: Touch::Write }
     }
 
     proptest! {
         #[test]
         fn an_access_is_read_back(at: u64, page in 0_u64..1 << 48, pages in 1_u16..=512, touch in 0_usize..3) {
             let touch = [Touch::Read, Touch::Write, Touch::Ahead][touch];
-            let access = Access { at: Timestamp::from_micros(at), page: PageIndex(page), pages, touch };
-            prop_assert_eq!(Access::from_words(access.to_words().into_iter()), Some(access));
+            let access = UnlockAccess { at: Timestamp::from_micros(at), page: PageIndex(page), pages, touch };
+            prop_assert_eq!(UnlockAccess::from_words(access.to_words().into_iter()), Some(access));
         }
     }
 
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn what_no_access_is_is_refused() {
-        assert_eq!(Access::from_words([1, 3 << 12].into_iter()), None);
-        assert_eq!(Access::from_words([1].into_iter()), None);
+        assert_eq!(UnlockAccess::from_words([1, 3 << 12].into_iter()), None);
+        assert_eq!(UnlockAccess::from_words([1].into_iter()), None);
     }
 }

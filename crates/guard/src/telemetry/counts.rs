@@ -182,17 +182,17 @@ pub(crate) const COUNTERS: usize = Counter::Refused as usize + 1;
 /// Counters, each written by the guard and read by anybody. All zeros is a good beginning, so fresh memory will do.
 #[derive(Debug)]
 #[repr(transparent)]
-pub struct Counts([AtomicU64; COUNTERS]);
+pub struct GuardCounts([AtomicU64; COUNTERS]);
 
-const _: () = assert!(size_of::<Counts>() == Counts::BYTES);
+const _: () = assert!(size_of::<GuardCounts>() == GuardCounts::BYTES);
 
-impl Default for Counts {
+impl Default for GuardCounts {
     fn default() -> Self {
         Self([const { AtomicU64::new(0) }; COUNTERS])
     }
 }
 
-impl Counts {
+impl GuardCounts {
     /// How long they are in memory: a machine's words, in the order of [`Counter::ALL`].
     pub const BYTES: usize = 8 * COUNTERS;
 
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn what_lies_in_memory_is_read_back() {
-        let counts = Counts::default();
+        let counts = GuardCounts::default();
         counts.add(Counter::Faults, 3);
         counts.set(Counter::Injected, 7);
         let bytes: Vec<u8> = Counter::ALL.iter().flat_map(|&counter| counts.get(counter).to_ne_bytes()).collect();
@@ -341,7 +341,7 @@ mod tests {
 
     #[test]
     fn a_program_that_loses_a_fifth_of_its_time_would_have_taken_a_quarter_less() {
-        let counts = Counts::default();
+        let counts = GuardCounts::default();
         assert_eq!(counts.snapshot().overhead(), None);
         counts.set(Counter::Micros, 1000);
         counts.set(Counter::ServeNanos, 150_000);

@@ -29,14 +29,14 @@ pub const HEADER_BYTES: usize = 8 * HEADER;
 
 /// What the records of a section are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, displaydoc::Display)]
-pub enum Kind {
+pub enum SectionKind {
     /// samples
     Samples,
     /// accesses
     Accesses,
 }
 
-impl Kind {
+impl SectionKind {
     const fn letters(self) -> [u8; 8] {
         match self {
             Self::Samples => *b"rmp-smpl",
@@ -58,7 +58,7 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// What they are.
-    pub kind: Kind,
+    pub kind: SectionKind,
     /// Whose they are, as `getpid(2)` numbers it.
     pub process: u32,
     /// How many follow.
@@ -85,7 +85,7 @@ impl Header {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
 pub enum JournalError {
     /// it has no {0} of a guard: give a file that `rampart run` wrote
-    Foreign(Kind),
+    Foreign(SectionKind),
     /// another version of Rampart wrote it: draw it with that one
     Version,
     /// it is cut off, {missing} bytes are missing: copy it whole
@@ -117,7 +117,7 @@ impl<'a> Section<'a> {
 ///
 /// # Errors
 /// What is not as it should be.
-pub fn sections(file: &[u8], kind: Kind) -> Result<Vec<Section<'_>>, JournalError> {
+pub fn sections(file: &[u8], kind: SectionKind) -> Result<Vec<Section<'_>>, JournalError> {
     let mut rest = file;
     let mut sections = Vec::new();
     while sections.is_empty() || rest.starts_with(&kind.letters()) {
@@ -128,7 +128,7 @@ pub fn sections(file: &[u8], kind: Kind) -> Result<Vec<Section<'_>>, JournalErro
     Ok(sections)
 }
 
-fn first(bytes: &[u8], kind: Kind) -> Result<(Section<'_>, &[u8]), JournalError> {
+fn first(bytes: &[u8], kind: SectionKind) -> Result<(Section<'_>, &[u8]), JournalError> {
     if !bytes.starts_with(&kind.letters()) {
         return Err(JournalError::Foreign(kind));
     }
@@ -160,7 +160,7 @@ mod tests {
         let mut bytes = Vec::new();
         for (process, records) in sections {
             let header = Header {
-                kind: Kind::Accesses,
+                kind: SectionKind::Accesses,
                 process: *process,
                 records: records.len() as u64,
                 lost: (*process).into(),
@@ -178,7 +178,7 @@ mod tests {
             cut: proptest::sample::Index
         ) {
             let bytes = file(&written);
-            let read = sections(&bytes, Kind::Accesses).unwrap();
+            let read = sections(&bytes, SectionKind::Accesses).unwrap();
             let pairs = |section: &Section<'_>| {
                 let records = section.records().map(|words| words.collect::<Vec<_>>().try_into().unwrap());
                 (section.header.process, records.collect::<Vec<[u64; 2]>>())
@@ -187,7 +187,7 @@ mod tests {
             prop_assert_eq!(&read, &written);
             // Whole sections in front of the cut are a good file; anything else is refused, in one line.
             let cut = cut.index(bytes.len());
-            match sections(&bytes[..cut], Kind::Accesses) {
+            match sections(&bytes[..cut], SectionKind::Accesses) {
                 Ok(some) => prop_assert!(some.len() < written.len()),
                 Err(error) => prop_assert_eq!(error.to_string().lines().count(), 1),
             }
@@ -198,16 +198,16 @@ mod tests {
     fn bytes_that_are_not_counted_are_passed_over() {
         let mut bytes = file(&[(7, vec![[1, 2]])]);
         bytes.extend([0; 11]);
-        assert_eq!(sections(&bytes, Kind::Accesses).unwrap().len(), 1);
+        assert_eq!(sections(&bytes, SectionKind::Accesses).unwrap().len(), 1);
     }
 
     #[test]
     fn other_files_and_other_versions_are_refused_by_name() {
         let good = file(&[(7, vec![])]);
-        let error = |bytes: &[u8]| sections(bytes, Kind::Accesses).unwrap_err();
-        assert_eq!(error(b""), JournalError::Foreign(Kind::Accesses));
-        assert_eq!(error(b"\x7fELF and so on"), JournalError::Foreign(Kind::Accesses));
-        assert_eq!(sections(&good, Kind::Samples).unwrap_err(), JournalError::Foreign(Kind::Samples));
+        let error = |bytes: &[u8]| sections(bytes, SectionKind::Accesses).unwrap_err();
+        assert_eq!(error(b""), JournalError::Foreign(SectionKind::Accesses));
+        assert_eq!(error(b"\x7fELF and so on"), JournalError::Foreign(SectionKind::Accesses));
+        assert_eq!(sections(&good, SectionKind::Samples).unwrap_err(), JournalError::Foreign(SectionKind::Samples));
         assert_eq!(error(&good[..20]), JournalError::CutOff { missing: 28 });
         let mut other = good;
         other[8] = 9;

@@ -3,9 +3,9 @@
 use rampart_codes::Outcome;
 use rampart_memory::Frame;
 
-use crate::engine::Refusal;
+use crate::engine::EngineRefusal;
 use crate::state::layout::{BlockIndex, PageIndex};
-use crate::telemetry::accesses::Access;
+use crate::telemetry::accesses::UnlockAccess;
 
 /// What memory did to a page, and what was done about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,12 +20,12 @@ pub struct Trouble {
 }
 
 /// Someone who is told.
-pub trait Witness: Sync {
+pub trait GuardObserver: Sync {
     /// A page was wrong. Where it is beyond correction, and the program is to stop, this is told before the program
     /// sees it.
     fn trouble(&self, trouble: &Trouble);
     /// A block could not be opened or filled: the program cannot go on.
-    fn lost(&self, block: BlockIndex, why: &Refusal);
+    fn lost(&self, block: BlockIndex, why: &EngineRefusal);
     /// A block was unlocked. Whoever waits for it waits for this too.
-    fn unlocked(&self, access: Access);
+    fn unlocked(&self, access: UnlockAccess);
 }

@@ -49,19 +49,19 @@ impl Sample {
 
 /// When the next sample is due.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub struct SamplePace {
     every: Duration,
     taken: u32,
     last: Option<Timestamp>,
 }
 
-impl Default for Pace {
+impl Default for SamplePace {
     fn default() -> Self {
         Self { every: FIRST_PACE, taken: 0, last: None }
     }
 }
 
-impl Pace {
+impl SamplePace {
     /// Whether a sample is due; if so, it counts as taken.
     pub fn is_due(&mut self, now: Timestamp) -> bool {
         if self.last.is_some_and(|last| now.since(last) < self.every) {
@@ -89,12 +89,12 @@ mod tests {
 
     #[test]
     fn a_year_is_few_megabytes_and_its_end_is_drawn_as_well_as_its_beginning() {
-        let mut pace = Pace::default();
+        let mut pace = SamplePace::default();
         let step = Duration::from_millis(5);
         let second: u64 = (0..200_u32).map(|i| u64::from(pace.is_due(Timestamp::default().after(step * i)))).sum();
         assert_eq!(second, 100, "in the first second");
         // The clock leaps to where the next sample is due.
-        let (mut pace, mut now, mut taken) = (Pace::default(), Timestamp::default(), 0_u64);
+        let (mut pace, mut now, mut taken) = (SamplePace::default(), Timestamp::default(), 0_u64);
         let year = Timestamp::default().after(Duration::from_secs(365 * 86_400));
         while now < year {
             assert!(pace.is_due(now) && !pace.is_due(now));

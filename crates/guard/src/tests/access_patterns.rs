@@ -11,13 +11,13 @@ use std::time::Duration;
 use rampart_codes::{PageData, Pages, Scheme};
 use rampart_memory::{Bytes, Frame, Timestamp};
 
-use crate::engine::{Frames, GuardEngine, Refusal};
-use crate::settings::pages::Knobs;
-use crate::state::layout::{BlockIndex, Layout, PageIndex, Span};
-use crate::telemetry::accesses::{Access, Touch};
-use crate::telemetry::counts::{Counter, Counts};
-use crate::telemetry::observer::{Trouble, Witness};
-use crate::transitions::{Guard, Served};
+use crate::engine::{EngineRefusal, FrameHistory, GuardEngine};
+use crate::settings::pages::GuardSettings;
+use crate::state::layout::{BlockIndex, Layout, PageIndex, PageSpan};
+use crate::telemetry::accesses::{Touch, UnlockAccess};
+use crate::telemetry::counts::{Counter, GuardCounts};
+use crate::telemetry::observer::{GuardObserver, Trouble};
+use crate::transitions::{FaultOutcome, Guard};
 
 use super::fake_clock::FakeClock;
 
@@ -43,7 +43,7 @@ struct Zeros {
 }
 
 impl Zeros {
-    fn set(&self, span: Span, there: bool) {
+    fn set(&self, span: PageSpan, there: bool) {
         self.clock.advance(MOVE);
         let first = usize::try_from(span.first.0).unwrap();
         self.there.lock().unwrap()[first..first + usize::try_from(span.count.get()).unwrap()].fill(there);
@@ -51,34 +51,34 @@ impl Zeros {
 }
 
 impl GuardEngine for Zeros {
-    fn open(&self, span: Span) -> Result<(), Refusal> {
+    fn open(&self, span: PageSpan) -> Result<(), EngineRefusal> {
         self.set(span, true);
         Ok(())
     }
 
-    fn close(&self, span: Span) -> Result<Frames, Refusal> {
+    fn close(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
         self.set(span, false);
-        Ok(Frames::Same)
+        Ok(FrameHistory::Same)
     }
 
-    fn fill(&self, span: Span) -> Result<Frames, Refusal> {
+    fn fill(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
         self.set(span, true);
-        Ok(Frames::Untested)
+        Ok(FrameHistory::Untested)
     }
 
-    fn discard(&self, span: Span) {
+    fn discard(&self, span: PageSpan) {
         self.set(span, false);
     }
 
-    fn wake(&self, _: Span) {}
+    fn wake(&self, _: PageSpan) {}
 
-    fn with_vault(&self, span: Span, look: &mut dyn FnMut(&mut Pages<'_>)) {
+    fn with_vault(&self, span: PageSpan, look: &mut dyn FnMut(&mut Pages<'_>)) {
         self.clock.advance(span.count.get() * PAGE);
         let pages = usize::try_from(span.count.get()).unwrap();
         look(&mut Pages::from(&mut self.looked_at.lock().unwrap()[..pages]))
     }
 
-    fn replace(&self, page: PageIndex, _: &PageData) -> Result<(), Refusal> {
+    fn replace(&self, page: PageIndex, _: &PageData) -> Result<(), EngineRefusal> {
         panic!("{page:?} is wrong");
     }
 
@@ -91,16 +91,16 @@ impl GuardEngine for Zeros {
 
 struct Nobody;
 
-impl Witness for Nobody {
+impl GuardObserver for Nobody {
     fn trouble(&self, trouble: &Trouble) {
         panic!("{trouble:?}");
     }
 
-    fn lost(&self, block: BlockIndex, why: &Refusal) {
+    fn lost(&self, block: BlockIndex, why: &EngineRefusal) {
         panic!("{block:?} is lost: {why}");
     }
 
-    fn unlocked(&self, _: Access) {}
+    fn unlocked(&self, _: UnlockAccess) {}
 }
 
 /// What a program cost.
@@ -130,14 +130,14 @@ impl Cost {
 /// A program and its guard.
 struct Simulated<'a> {
     guard: Guard<'a, Zeros>,
-    counts: &'a Counts,
+    counts: &'a GuardCounts,
     now: u64,
     keeper: u64,
 }
 
 impl<'a> Simulated<'a> {
     /// All of so many blocks was used before.
-    fn new(blocks: u64, knobs: Knobs, counts: &'a Counts) -> Self {
+    fn new(blocks: u64, knobs: GuardSettings, counts: &'a GuardCounts) -> Self {
         let (pages, clock) = (usize::try_from(blocks * BLOCK).unwrap(), FakeClock::new());
         let engine = Zeros {
             there: Mutex::new(vec![false; pages]),
@@ -178,7 +178,7 @@ impl<'a> Simulated<'a> {
 
     /// Goes to these pages, and computes so many nanoseconds at each.
     fn run(&mut self, pages: impl IntoIterator<Item = (u64, u64)>) -> Cost {
-        let sums = |counts: &Counts| {
+        let sums = |counts: &GuardCounts| {
             [Counter::Faults, Counter::Verified, Counter::PageMicros, Counter::OpenMicros]
                 .map(|counter| counts.get(counter))
         };
@@ -192,7 +192,7 @@ impl<'a> Simulated<'a> {
                 let served = guard.fault(PageIndex(page), Touch::Write, Self::micros(began), || {
                     guard.goes_on(Self::micros(began + FAULT + (self.coded() - before) * PAGE));
                 });
-                assert_eq!(served, Served::GoesOn);
+                assert_eq!(served, FaultOutcome::GoesOn);
                 self.now += FAULT + (self.coded() - before) * PAGE;
                 cost.waited += self.now - began;
             }
@@ -206,8 +206,8 @@ impl<'a> Simulated<'a> {
     }
 }
 
-fn knobs(cap_blocks: u64) -> Knobs {
-    Knobs { cap: Bytes::from_mib(2 * cap_blocks), scheme: Scheme::Crc, ..Knobs::default() }
+fn knobs(cap_blocks: u64) -> GuardSettings {
+    GuardSettings { cap: Bytes::from_mib(2 * cap_blocks), scheme: Scheme::Crc, ..GuardSettings::default() }
 }
 
 /// All of some blocks, at so many nanoseconds a page.
@@ -223,7 +223,7 @@ fn rounds(units: std::ops::Range<u64>) -> impl Iterator<Item = (u64, u64)> {
 
 #[test]
 fn a_program_that_comes_round_finds_what_is_next_open() {
-    let counts = Counts::default();
+    let counts = GuardCounts::default();
     // A twentieth of the heap.
     let mut world = Simulated::new(640, knobs(32), &counts);
     world.run(rounds(0..2));
@@ -239,7 +239,7 @@ fn a_program_that_comes_round_finds_what_is_next_open() {
 
 #[test]
 fn where_two_rounds_do_not_fit_nothing_is_lost_by_preparing_the_next() {
-    let counts = Counts::default();
+    let counts = GuardCounts::default();
     let mut world = Simulated::new(640, knobs(10), &counts);
     world.run(rounds(0..1));
     let seen = world.run(rounds(1..8));
@@ -264,7 +264,7 @@ fn products(times: usize) -> impl Iterator<Item = (u64, u64)> {
 
 #[test]
 fn a_program_that_sweeps_and_has_a_hot_set_waits_for_neither() {
-    let counts = Counts::default();
+    let counts = GuardCounts::default();
     let mut world = Simulated::new(304, knobs(15), &counts);
     world.run(products(1));
     let seen = world.run(products(4));
@@ -278,7 +278,7 @@ fn a_program_that_sweeps_and_has_a_hot_set_waits_for_neither() {
 /// than 268.
 #[test]
 fn a_sweep_that_is_too_fast_for_the_keeper_shares_the_work_with_it() {
-    let counts = Counts::default();
+    let counts = GuardCounts::default();
     let mut world = Simulated::new(640, knobs(32), &counts);
     world.run(sweep(0..64, 400));
     let seen = world.run(sweep(64..512, 400));

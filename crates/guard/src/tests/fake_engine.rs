@@ -6,12 +6,12 @@ use std::sync::Mutex;
 use rampart_codes::{PageBits, PageData, Pages};
 use rampart_memory::{Frame, Timestamp};
 
-use crate::engine::{Frames, GuardEngine, Refusal, Writes};
-use crate::state::layout::{PageIndex, Span};
+use crate::engine::{EngineRefusal, FrameHistory, GuardEngine, Writes};
+use crate::state::layout::{PageIndex, PageSpan};
 
 /// Where each page is, by its number.
 #[derive(Debug)]
-pub struct MadeUp {
+pub struct FakeEngine {
     program: Mutex<Vec<Option<PageData>>>,
     vault: Mutex<Vec<Option<PageData>>>,
     /// Pages of the program whose first write stops, and whether that is so of pages that are opened to be read.
@@ -36,7 +36,7 @@ pub struct MadeUp {
 /// Frames that pages are on after their first.
 pub const SECOND_FRAMES: u64 = 0x10_000;
 
-impl MadeUp {
+impl FakeEngine {
     pub fn new(pages: usize) -> Self {
         Self {
             program: Mutex::new(vec![None; pages]),
@@ -105,12 +105,12 @@ fn at(page: u64) -> usize {
     usize::try_from(page).unwrap()
 }
 
-fn pages(span: Span) -> std::ops::Range<usize> {
+fn pages(span: PageSpan) -> std::ops::Range<usize> {
     at(span.first.0)..at(span.first.0 + span.count.get())
 }
 
-impl GuardEngine for MadeUp {
-    fn open(&self, span: Span) -> Result<(), Refusal> {
+impl GuardEngine for FakeEngine {
+    fn open(&self, span: PageSpan) -> Result<(), EngineRefusal> {
         let (mut program, mut vault) = (self.program.lock().unwrap(), self.vault.lock().unwrap());
         for page in pages(span) {
             assert!(program[page].is_none(), "page {page} is in one place");
@@ -119,7 +119,7 @@ impl GuardEngine for MadeUp {
         Ok(())
     }
 
-    fn open_watched(&self, span: Span) -> Result<Writes, Refusal> {
+    fn open_watched(&self, span: PageSpan) -> Result<Writes, EngineRefusal> {
         self.open(span)?;
         if !self.watches {
             return Ok(Writes::GoOn);
@@ -132,13 +132,13 @@ impl GuardEngine for MadeUp {
         self.program.lock().unwrap()[at(page.0)].is_some()
     }
 
-    fn allow_writes(&self, span: Span) {
+    fn allow_writes(&self, span: PageSpan) {
         self.watched.lock().unwrap().retain(|page| !pages(span).contains(&at(*page)));
     }
 
-    fn close(&self, span: Span) -> Result<Frames, Refusal> {
+    fn close(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
         if pages(span).any(|page| self.pinned.lock().unwrap().contains(&(page as u64))) {
-            return Err(Refusal::Pinned);
+            return Err(EngineRefusal::Pinned);
         }
         let (mut program, mut vault) = (self.program.lock().unwrap(), self.vault.lock().unwrap());
         for page in pages(span) {
@@ -147,21 +147,21 @@ impl GuardEngine for MadeUp {
         }
         drop((program, vault));
         self.allow_writes(span);
-        Ok(Frames::Same)
+        Ok(FrameHistory::Same)
     }
 
-    fn fill(&self, span: Span) -> Result<Frames, Refusal> {
+    fn fill(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
         let mut program = self.program.lock().unwrap();
         for page in pages(span) {
             program[page].get_or_insert(PageData::ZERO);
         }
-        Ok(Frames::Untested)
+        Ok(FrameHistory::Untested)
     }
 
-    fn renew(&self, span: Span) -> Result<Frames, Refusal> {
-        let Some(tested) = *self.tested.lock().unwrap() else { return Ok(Frames::Same) };
+    fn renew(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
+        let Some(tested) = *self.tested.lock().unwrap() else { return Ok(FrameHistory::Same) };
         if *self.refuses.lock().unwrap() {
-            return Err(Refusal::Pinned);
+            return Err(EngineRefusal::Pinned);
         }
         for page in pages(span) {
             let mut data = self.vault.lock().unwrap()[page].take().expect("the page is in the vault");
@@ -169,23 +169,23 @@ impl GuardEngine for MadeUp {
             self.vault.lock().unwrap()[page] = Some(data);
             self.frames.lock().unwrap()[page] += SECOND_FRAMES;
         }
-        Ok(Frames::Tested(tested))
+        Ok(FrameHistory::Tested(tested))
     }
 
-    fn discard(&self, span: Span) {
+    fn discard(&self, span: PageSpan) {
         let (mut program, mut vault) = (self.program.lock().unwrap(), self.vault.lock().unwrap());
         pages(span).for_each(|page| (program[page], vault[page]) = (None, None));
         drop((program, vault));
         self.allow_writes(span);
     }
 
-    fn wake(&self, _: Span) {}
+    fn wake(&self, _: PageSpan) {}
 
     fn most_open(&self) -> usize {
         self.most_open
     }
 
-    fn with_vault(&self, span: Span, look: &mut dyn FnMut(&mut Pages<'_>)) {
+    fn with_vault(&self, span: PageSpan, look: &mut dyn FnMut(&mut Pages<'_>)) {
         let mut data: Vec<_> =
             pages(span).map(|page| self.vault.lock().unwrap()[page].clone().expect("it is in the vault")).collect();
         pages(span).zip(&mut data).for_each(|(page, data)| self.as_read(page, data));
@@ -195,7 +195,7 @@ impl GuardEngine for MadeUp {
         written.for_each(|(page, (data, _))| self.vault.lock().unwrap()[page] = Some(data));
     }
 
-    fn replace(&self, page: PageIndex, content: &PageData) -> Result<(), Refusal> {
+    fn replace(&self, page: PageIndex, content: &PageData) -> Result<(), EngineRefusal> {
         let mut frames = self.frames.lock().unwrap();
         self.tested_frames.lock().unwrap().push(frames[at(page.0)]);
         frames[at(page.0)] += SECOND_FRAMES;

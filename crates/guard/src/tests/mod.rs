@@ -15,36 +15,36 @@ use proptest::prelude::*;
 use rampart_codes::{Outcome, PageBits, PageData, Scheme};
 use rampart_memory::{Bytes, Frame, Timestamp};
 
-use crate::engine::{GuardEngine, Refusal};
-use crate::policy::prefetch::streams::Ahead;
-use crate::policy::prefetch::{Course, Part, Want};
-use crate::settings::pages::{Knobs, OnError};
-use crate::state::layout::{BlockIndex, Layout, PageIndex, Span};
+use crate::engine::{EngineRefusal, GuardEngine};
+use crate::policy::prefetch::streams::Prefetcher;
+use crate::policy::prefetch::{BlockPart, Course, Want};
+use crate::settings::pages::{GuardSettings, OnError};
+use crate::state::layout::{BlockIndex, Layout, PageIndex, PageSpan};
 use crate::state::table::Grain;
 use crate::state::units::Units;
-use crate::telemetry::accesses::{Access, Touch};
-use crate::telemetry::counts::{Counter, Counts};
-use crate::telemetry::observer::{Trouble, Witness};
-use crate::transitions::replace::{Renewal, Round};
-use crate::transitions::{Guard, Served};
+use crate::telemetry::accesses::{Touch, UnlockAccess};
+use crate::telemetry::counts::{Counter, GuardCounts};
+use crate::telemetry::observer::{GuardObserver, Trouble};
+use crate::transitions::replace::{Replacement, ReplacementRound};
+use crate::transitions::{FaultOutcome, Guard};
 
 use self::fake_clock::FakeClock;
-use self::fake_engine::MadeUp;
+use self::fake_engine::FakeEngine;
 
 /// Remembers what it was told.
 #[derive(Default)]
-struct Told(Mutex<Vec<Trouble>>, Mutex<Vec<Access>>);
+struct Told(Mutex<Vec<Trouble>>, Mutex<Vec<UnlockAccess>>);
 
-impl Witness for Told {
+impl GuardObserver for Told {
     fn trouble(&self, trouble: &Trouble) {
         self.0.lock().unwrap().push(trouble.clone());
     }
 
-    fn lost(&self, block: BlockIndex, why: &Refusal) {
+    fn lost(&self, block: BlockIndex, why: &EngineRefusal) {
         panic!("{block:?} is lost: {why}");
     }
 
-    fn unlocked(&self, access: Access) {
+    fn unlocked(&self, access: UnlockAccess) {
         self.1.lock().unwrap().push(access);
     }
 }
@@ -55,42 +55,42 @@ fn at(micros: u64) -> Timestamp {
     Timestamp::from_micros(micros)
 }
 
-fn knobs() -> Knobs {
-    Knobs { block_pages: 4, unit_pages: 4, cap: Bytes::new(8 * 4096), ahead: 0, ..Knobs::default() }
+fn knobs() -> GuardSettings {
+    GuardSettings { block_pages: 4, unit_pages: 4, cap: Bytes::new(8 * 4096), ahead: 0, ..GuardSettings::default() }
 }
 
 /// A guard, and a program on it whose accesses fault and are made again.
 struct World<'a> {
-    guard: Guard<'a, MadeUp>,
+    guard: Guard<'a, FakeEngine>,
     /// By which the guard measures; `time` is handed to it.
     clock: &'static FakeClock,
     time: u64,
 }
 
 impl<'a> World<'a> {
-    fn new(knobs: Knobs, counts: &'a Counts, told: &'a Told) -> Self {
-        Self::on(MadeUp::new(usize::try_from(PAGES).unwrap()), knobs, counts, told)
+    fn new(knobs: GuardSettings, counts: &'a GuardCounts, told: &'a Told) -> Self {
+        Self::on(FakeEngine::new(usize::try_from(PAGES).unwrap()), knobs, counts, told)
     }
 
     /// On an engine that stops writes.
-    fn watching(knobs: Knobs, counts: &'a Counts, told: &'a Told) -> Self {
-        let mut engine = MadeUp::new(usize::try_from(PAGES).unwrap());
+    fn watching(knobs: GuardSettings, counts: &'a GuardCounts, told: &'a Told) -> Self {
+        let mut engine = FakeEngine::new(usize::try_from(PAGES).unwrap());
         engine.watches = true;
         Self::on(engine, knobs, counts, told)
     }
 
-    fn on(engine: MadeUp, knobs: Knobs, counts: &'a Counts, told: &'a Told) -> Self {
+    fn on(engine: FakeEngine, knobs: GuardSettings, counts: &'a GuardCounts, told: &'a Told) -> Self {
         let layout = Layout::new(Bytes::new(PAGES * 4096), knobs.block_pages, knobs.unit_pages).unwrap();
         let clock = FakeClock::new();
         clock.tick_by(Duration::from_micros(1));
         Self { guard: Guard::new(Box::new(engine), layout, knobs, counts, told, clock), clock, time: 0 }
     }
 
-    fn fault(&mut self, page: u64) -> Served {
+    fn fault(&mut self, page: u64) -> FaultOutcome {
         self.fault_to(page, Touch::Read)
     }
 
-    fn fault_to(&mut self, page: u64, touch: Touch) -> Served {
+    fn fault_to(&mut self, page: u64, touch: Touch) -> FaultOutcome {
         self.time += 10;
         let now = at(self.time);
         self.guard.fault(PageIndex(page), touch, now, || self.guard.goes_on(now))
@@ -98,18 +98,18 @@ impl<'a> World<'a> {
 
     fn read(&mut self, page: u64) -> PageData {
         if self.guard.engine().read(page).is_none() {
-            assert_eq!(self.fault(page), Served::GoesOn);
+            assert_eq!(self.fault(page), FaultOutcome::GoesOn);
         }
         self.guard.engine().read(page).expect("it is there after the fault")
     }
 
     fn write(&mut self, page: u64, data: &PageData) {
         if self.guard.engine().read(page).is_none() {
-            assert_eq!(self.fault_to(page, Touch::Write), Served::GoesOn);
+            assert_eq!(self.fault_to(page, Touch::Write), FaultOutcome::GoesOn);
         }
         if !self.guard.engine().write(page, data.clone()) {
             assert!(self.guard.engine().is_watched(page), "it is there after the fault");
-            assert_eq!(self.guard.written(PageIndex(page)), Served::GoesOn);
+            assert_eq!(self.guard.written(PageIndex(page)), FaultOutcome::GoesOn);
             assert!(self.guard.engine().write(page, data.clone()), "it may be written after that fault");
         }
     }
@@ -136,32 +136,32 @@ proptest! {
         steps in proptest::collection::vec((0_u64..PAGES / 2, 0_u64..100, proptest::option::weighted(0.1, any::<u64>()), any::<bool>()), 1..500),
         scheme in 0_usize..4, ahead in 0_u32..5, unit in 0_u32..3, watches in any::<bool>()
     ) {
-        let (counts, told) = (Counts::default(), Told::default());
-        let knobs = Knobs { scheme: Scheme::ALL[scheme], ahead, unit_pages: 1 << unit, ..knobs() };
+        let (counts, told) = (GuardCounts::default(), Told::default());
+        let knobs = GuardSettings { scheme: Scheme::ALL[scheme], ahead, unit_pages: 1 << unit, ..knobs() };
         let world = if watches { World::watching } else { World::new };
         let mut world = world(knobs, &counts, &told);
         let mut twin = BTreeMap::new();
         for (page, other, seed, keep) in steps {
-            let span = Span::of_page(PageIndex(page));
+            let span = PageSpan::of_page(PageIndex(page));
             match other {
-                0 => prop_assert_eq!(world.guard.open_all(at(world.time)), Served::GoesOn),
+                0 => prop_assert_eq!(world.guard.open_all(at(world.time)), FaultOutcome::GoesOn),
                 1 => {
-                    prop_assert_eq!(world.guard.hold(span, at(world.time)), Served::GoesOn);
+                    prop_assert_eq!(world.guard.hold(span, at(world.time)), FaultOutcome::GoesOn);
                     world.keep();
                     world.guard.release(span);
                 }
                 2 => {
-                    prop_assert_eq!(world.guard.zero(span, at(world.time)), Served::GoesOn);
+                    prop_assert_eq!(world.guard.zero(span, at(world.time)), FaultOutcome::GoesOn);
                     twin.remove(&page);
                 }
                 3 => {
                     let first = page / 4 * 4;
-                    let block = Span { first: PageIndex(first), count: NonZero::new(4).unwrap() };
+                    let block = PageSpan { first: PageIndex(first), count: NonZero::new(4).unwrap() };
                     prop_assert!(world.guard.forget(block));
                     twin.retain(|page, _| !(first..first + 4).contains(page));
                 }
                 // Two threads fault on it at once.
-                4..10 => prop_assert_eq!(world.fault(page), Served::GoesOn),
+                4..10 => prop_assert_eq!(world.fault(page), FaultOutcome::GoesOn),
                 _ => {}
             }
             match seed {
@@ -189,7 +189,7 @@ fn lock_page_5(world: &mut World<'_>, round: u64) {
 
 #[test]
 fn what_is_only_read_keeps_its_codes_and_what_is_written_gets_new_ones() {
-    let (counts, told) = (Counts::default(), Told::default());
+    let (counts, told) = (GuardCounts::default(), Told::default());
     let mut world = World::watching(knobs(), &counts, &told);
     world.write(5, &PageData::from_seed(1));
     (0..3).for_each(|round| lock_page_5(&mut world, round));
@@ -216,7 +216,7 @@ fn what_is_only_read_keeps_its_codes_and_what_is_written_gets_new_ones() {
 
 #[test]
 fn what_memory_did_to_a_page_while_it_was_unlocked_and_only_read_is_put_right() {
-    let (counts, told) = (Counts::default(), Told::default());
+    let (counts, told) = (GuardCounts::default(), Told::default());
     let mut world = World::watching(knobs(), &counts, &told);
     world.write(5, &PageData::from_seed(1));
     lock_page_5(&mut world, 0);
@@ -229,7 +229,7 @@ fn what_memory_did_to_a_page_while_it_was_unlocked_and_only_read_is_put_right() 
 
 #[test]
 fn a_flip_in_a_locked_page_is_corrected_before_the_program_sees_it_and_told_with_its_frame() {
-    let (counts, told) = (Counts::default(), Told::default());
+    let (counts, told) = (GuardCounts::default(), Told::default());
     let mut world = World::new(knobs(), &counts, &told);
     world.write(5, &PageData::from_seed(1));
     world.lock_all_but(20);
@@ -244,8 +244,8 @@ fn a_flip_in_a_locked_page_is_corrected_before_the_program_sees_it_and_told_with
 
 #[test]
 fn a_page_that_the_hardware_gives_up_is_rebuilt_if_it_had_but_a_line_and_is_beyond_correction_else() {
-    let (counts, told) = (Counts::default(), Told::default());
-    let mut world = World::new(Knobs { on_error: OnError::Continue, ..knobs() }, &counts, &told);
+    let (counts, told) = (GuardCounts::default(), Told::default());
+    let mut world = World::new(GuardSettings { on_error: OnError::Continue, ..knobs() }, &counts, &told);
     let mut line = PageData::ZERO;
     line.flip(&PageBits::from_iter([5, 511]));
     let pages = [(5, line), (6, PageData::ZERO), (7, PageData::from_seed(7))];
@@ -260,9 +260,9 @@ fn a_page_that_the_hardware_gives_up_is_rebuilt_if_it_had_but_a_line_and_is_beyo
 
 #[test]
 fn ten_thousand_flips_in_locked_pages_are_all_corrected() {
-    let (counts, told) = (Counts::default(), Told::default());
+    let (counts, told) = (GuardCounts::default(), Told::default());
     // Whatever is open is locked as soon as the keeper looks.
-    let knobs = Knobs { interval: Some(Duration::from_micros(1)), cap: Bytes::new(PAGES * 4096), ..knobs() };
+    let knobs = GuardSettings { interval: Some(Duration::from_micros(1)), cap: Bytes::new(PAGES * 4096), ..knobs() };
     let mut world = World::new(knobs, &counts, &told);
     (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
     let mut state = 1_u64;
@@ -282,29 +282,31 @@ fn ten_thousand_flips_in_locked_pages_are_all_corrected() {
 
 #[test]
 fn a_page_beyond_correction_stops_the_program_or_is_told_as_wished() {
-    for (on_error, served) in
-        [(OnError::Stop, Served::Stop), (OnError::Continue, Served::GoesOn), (OnError::Checkpoint, Served::Stop)]
-    {
-        let (counts, told) = (Counts::default(), Told::default());
-        let mut world = World::new(Knobs { on_error, ..knobs() }, &counts, &told);
+    for (on_error, served) in [
+        (OnError::Stop, FaultOutcome::Stop),
+        (OnError::Continue, FaultOutcome::GoesOn),
+        (OnError::Checkpoint, FaultOutcome::Stop),
+    ] {
+        let (counts, told) = (GuardCounts::default(), Told::default());
+        let mut world = World::new(GuardSettings { on_error, ..knobs() }, &counts, &told);
         world.write(5, &PageData::from_seed(1));
         world.lock_all_but(20);
         // Two lines: more than P and Q rebuild.
         assert!(world.guard.inject(PageIndex(5), &[1, 513]));
         assert_eq!(world.fault(5), served);
         assert_eq!(told.0.lock().unwrap()[0].outcome, Outcome::Uncorrectable);
-        assert_eq!(world.guard.engine().read(5).is_none(), served == Served::Stop, "it never saw the page");
+        assert_eq!(world.guard.engine().read(5).is_none(), served == FaultOutcome::Stop, "it never saw the page");
         // What can be saved is there.
         world.lock_all_but(40);
         assert_eq!(world.guard.open_all(at(world.time)), served);
         assert!(world.guard.engine().read(20).is_some() && world.guard.engine().read(40).is_some());
-        assert_eq!(world.guard.engine().read(5).is_none(), served == Served::Stop);
+        assert_eq!(world.guard.engine().read(5).is_none(), served == FaultOutcome::Stop);
     }
 }
 
 #[test]
 fn what_a_device_uses_stays_open_and_is_locked_when_it_is_free() {
-    let (counts, told) = (Counts::default(), Told::default());
+    let (counts, told) = (GuardCounts::default(), Told::default());
     let mut world = World::new(knobs(), &counts, &told);
     world.write(0, &PageData::from_seed(9));
     world.guard.engine().pinned.lock().unwrap().insert(1);
@@ -320,7 +322,7 @@ fn what_a_device_uses_stays_open_and_is_locked_when_it_is_free() {
 
 #[test]
 fn a_fault_between_moving_and_coding_takes_the_block_back_unverified() {
-    let (counts, told) = (Counts::default(), Told::default());
+    let (counts, told) = (GuardCounts::default(), Told::default());
     let mut world = World::new(knobs(), &counts, &told);
     world.write(0, &PageData::from_seed(9));
     let block = BlockIndex(0);
@@ -334,11 +336,11 @@ fn a_fault_between_moving_and_coding_takes_the_block_back_unverified() {
 
 #[test]
 fn forgotten_blocks_read_as_zeros_and_parts_of_blocks_are_not_forgotten() {
-    let (counts, told) = (Counts::default(), Told::default());
+    let (counts, told) = (GuardCounts::default(), Told::default());
     let mut world = World::new(knobs(), &counts, &told);
     (0..8).for_each(|page| world.write(page, &PageData::from_seed(page)));
     world.lock_all_but(20);
-    let span = |first, count| Span { first: PageIndex(first), count: NonZero::new(count).unwrap() };
+    let span = |first, count| PageSpan { first: PageIndex(first), count: NonZero::new(count).unwrap() };
     assert!(!world.guard.forget(span(0, 3)) && !world.guard.forget(span(2, 4)));
     assert_eq!(world.read(0), PageData::from_seed(0));
     assert!(world.guard.forget(span(0, 8)));
@@ -347,22 +349,22 @@ fn forgotten_blocks_read_as_zeros_and_parts_of_blocks_are_not_forgotten() {
 
 #[test]
 fn a_page_that_the_program_gave_back_by_itself_is_filled_again() {
-    let (counts, told) = (Counts::default(), Told::default());
+    let (counts, told) = (GuardCounts::default(), Told::default());
     let mut world = World::new(knobs(), &counts, &told);
     world.write(0, &PageData::from_seed(9));
-    world.guard.engine().discard(Span::of_page(PageIndex(0)));
+    world.guard.engine().discard(PageSpan::of_page(PageIndex(0)));
     assert_eq!(world.read(0), PageData::ZERO);
 }
 
 #[test]
 fn pages_that_the_program_gives_back_read_as_zeros_wherever_they_are_and_the_rest_stays() {
-    let (counts, told) = (Counts::default(), Told::default());
+    let (counts, told) = (GuardCounts::default(), Told::default());
     let mut world = World::new(knobs(), &counts, &told);
     (0..16).for_each(|page| world.write(page, &PageData::from_seed(page)));
     world.lock_all_but(20);
     assert!(world.guard.engine().is_in_vault(3));
-    let span = Span { first: PageIndex(3), count: NonZero::new(6).unwrap() };
-    assert_eq!(world.guard.zero(span, at(world.time)), Served::GoesOn);
+    let span = PageSpan { first: PageIndex(3), count: NonZero::new(6).unwrap() };
+    assert_eq!(world.guard.zero(span, at(world.time)), FaultOutcome::GoesOn);
     for page in 0..16 {
         let expected = if (3..9).contains(&page) { PageData::ZERO } else { PageData::from_seed(page) };
         assert_eq!(world.read(page), expected, "page {page}");
@@ -371,11 +373,11 @@ fn pages_that_the_program_gives_back_read_as_zeros_wherever_they_are_and_the_res
 
 #[test]
 fn what_the_program_maps_by_itself_is_never_locked_again() {
-    let (counts, told) = (Counts::default(), Told::default());
+    let (counts, told) = (GuardCounts::default(), Told::default());
     let mut world = World::new(knobs(), &counts, &told);
     world.write(5, &PageData::from_seed(1));
     world.lock_all_but(20);
-    assert_eq!(world.guard.leave(Span::of_page(PageIndex(5)), at(world.time)), Served::GoesOn);
+    assert_eq!(world.guard.leave(PageSpan::of_page(PageIndex(5)), at(world.time)), FaultOutcome::GoesOn);
     world.lock_all_but(40);
     world.lock_all_but(20);
     assert_eq!(world.guard.engine().read(5), Some(PageData::from_seed(1)));
@@ -384,11 +386,11 @@ fn what_the_program_maps_by_itself_is_never_locked_again() {
 /// Who forgot it would take it for zeros, which it is not.
 #[test]
 fn what_was_left_to_the_program_is_not_forgotten_but_can_be_taken_back() {
-    let (counts, told) = (Counts::default(), Told::default());
+    let (counts, told) = (GuardCounts::default(), Told::default());
     let mut world = World::new(knobs(), &counts, &told);
     (0..8).for_each(|page| world.write(page, &PageData::from_seed(page)));
-    let all = Span { first: PageIndex(0), count: NonZero::new(8).unwrap() };
-    assert_eq!(world.guard.leave(Span::of_page(PageIndex(5)), at(world.time)), Served::GoesOn);
+    let all = PageSpan { first: PageIndex(0), count: NonZero::new(8).unwrap() };
+    assert_eq!(world.guard.leave(PageSpan::of_page(PageIndex(5)), at(world.time)), FaultOutcome::GoesOn);
     let used = counts.get(Counter::Pages);
     assert!(!world.guard.forget(all));
     assert_eq!(world.read(5), PageData::from_seed(5));
@@ -401,9 +403,9 @@ fn what_was_left_to_the_program_is_not_forgotten_but_can_be_taken_back() {
 
 #[test]
 fn a_sweep_finds_its_blocks_open_or_verified_ahead_of_it() {
-    let (counts, told) = (Counts::default(), Told::default());
+    let (counts, told) = (GuardCounts::default(), Told::default());
     let mut world = World::new(
-        Knobs { ahead: 4, block_pages: 1, unit_pages: 1, cap: Bytes::new(8 * 4096), ..knobs() },
+        GuardSettings { ahead: 4, block_pages: 1, unit_pages: 1, cap: Bytes::new(8 * 4096), ..knobs() },
         &counts,
         &told,
     );
@@ -421,13 +423,13 @@ fn a_sweep_finds_its_blocks_open_or_verified_ahead_of_it() {
 
 /// A block of which is known that the program is about to want it.
 fn make_ready(world: &World<'_>, block: u64) {
-    world.guard.wanted().later([Want::Verify(Part::Block(BlockIndex(block)))].into_iter());
+    world.guard.wanted().later([Want::Verify(BlockPart::Block(BlockIndex(block)))].into_iter());
     while world.guard.keep(at(world.time)) == Some(Duration::ZERO) {}
 }
 
 #[test]
 fn what_is_ready_was_verified_counts_as_open_and_is_opened_without_another_look() {
-    let (counts, told) = (Counts::default(), Told::default());
+    let (counts, told) = (GuardCounts::default(), Told::default());
     let mut world = World::new(knobs(), &counts, &told);
     world.write(5, &PageData::from_seed(1));
     world.lock_all_but(20);
@@ -445,7 +447,7 @@ fn what_is_ready_was_verified_counts_as_open_and_is_opened_without_another_look(
 
 #[test]
 fn what_is_ready_and_not_wanted_is_locked_again_with_the_codes_that_it_had() {
-    let (counts, told) = (Counts::default(), Told::default());
+    let (counts, told) = (GuardCounts::default(), Told::default());
     let mut world = World::new(knobs(), &counts, &told);
     world.write(5, &PageData::from_seed(1));
     world.lock_all_but(20);
@@ -459,37 +461,37 @@ fn what_is_ready_and_not_wanted_is_locked_again_with_the_codes_that_it_had() {
     assert!(world.guard.inject(PageIndex(5), &[777]), "it is locked");
     assert_eq!(world.read(5), PageData::from_seed(1));
     make_ready(&world, 2);
-    assert!(world.guard.forget(Span { first: PageIndex(4), count: NonZero::new(8).unwrap() }));
+    assert!(world.guard.forget(PageSpan { first: PageIndex(4), count: NonZero::new(8).unwrap() }));
     assert!(world.read(5) == PageData::ZERO && counts.get(Counter::Open) <= counts.get(Counter::Pages));
 }
 
 #[test]
 fn what_is_beyond_correction_is_never_ready() {
-    let (counts, told) = (Counts::default(), Told::default());
+    let (counts, told) = (GuardCounts::default(), Told::default());
     let mut world = World::new(knobs(), &counts, &told);
     world.write(5, &PageData::from_seed(1));
     world.lock_all_but(20);
     assert!(world.guard.inject(PageIndex(5), &[1, 513]));
     make_ready(&world, 1);
     assert_eq!(world.guard.table.lock(BlockIndex(1)).ready, Units::NONE);
-    assert_eq!(world.fault(5), Served::Stop);
+    assert_eq!(world.fault(5), FaultOutcome::Stop);
 }
 
 /// Blocks of eight units; what is beyond two blocks is locked.
-fn in_units() -> Knobs {
-    Knobs { block_pages: 8, unit_pages: 1, cap: Bytes::new(16 * 4096), ..knobs() }
+fn in_units() -> GuardSettings {
+    GuardSettings { block_pages: 8, unit_pages: 1, cap: Bytes::new(16 * 4096), ..knobs() }
 }
 
 #[test]
 fn a_program_that_comes_back_by_jumps_gets_units_and_one_that_goes_on_more_of_them() {
-    let (counts, told) = (Counts::default(), Told::default());
+    let (counts, told) = (GuardCounts::default(), Told::default());
     let mut world = World::new(in_units(), &counts, &told);
     (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
     world.keep();
     let mut opened = Vec::new();
     for page in [3, 60, 3, 40, 21, 60, 50, 3, 40, 21, 3, 4, 5, 6, 7] {
         // No stream is seen, only jumps.
-        world.guard.ahead().clone_from(&Ahead::new(world.guard.layout(), 0));
+        world.guard.ahead().clone_from(&Prefetcher::new(world.guard.layout(), 0));
         let before = counts.get(Counter::Open);
         assert_eq!(world.read(page), PageData::from_seed(page));
         opened.push(counts.get(Counter::Open) - before);
@@ -505,7 +507,7 @@ fn a_program_that_comes_back_by_jumps_gets_units_and_one_that_goes_on_more_of_th
 #[test]
 fn a_block_that_is_cut_counts_as_tested_only_if_it_has_no_page_of_zeros() {
     for (zeros, tested) in [(false, true), (true, false)] {
-        let (counts, told) = (Counts::default(), Told::default());
+        let (counts, told) = (GuardCounts::default(), Told::default());
         let mut world = World::new(in_units(), &counts, &told);
         (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
         if zeros {
@@ -514,7 +516,7 @@ fn a_block_that_is_cut_counts_as_tested_only_if_it_has_no_page_of_zeros() {
         world.lock_all_but(40);
         world.lock_all_but(20);
         *world.guard.engine().tested.lock().unwrap() = Some(at(1));
-        renew_all(&world, &mut Round::default(), 0);
+        renew_all(&world, &mut ReplacementRound::default(), 0);
         let mut known = world.guard.table.lock(BlockIndex(0));
         assert!(known.tested.is_some() && known.grain == Grain::NEW);
         assert_eq!(world.guard.choose(&mut known, 5, Course::Stride), Units::run(5, 1));
@@ -524,11 +526,11 @@ fn a_block_that_is_cut_counts_as_tested_only_if_it_has_no_page_of_zeros() {
 
 #[test]
 fn a_keeper_that_cannot_keep_up_locks_before_it_opens_more() {
-    let (counts, told) = (Counts::default(), Told::default());
+    let (counts, told) = (GuardCounts::default(), Told::default());
     let mut world = World::new(in_units(), &counts, &told);
     (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
     assert!(world.guard.openings().is_far_over());
-    world.guard.wanted().later([Want::Open(Part::Block(BlockIndex(0)))].into_iter());
+    world.guard.wanted().later([Want::Open(BlockPart::Block(BlockIndex(0)))].into_iter());
     while world.guard.openings().is_far_over() {
         assert_eq!((world.guard.keep(at(world.time)), counts.get(Counter::Ahead)), (Some(Duration::ZERO), 0));
     }
@@ -538,7 +540,7 @@ fn a_keeper_that_cannot_keep_up_locks_before_it_opens_more() {
 
 #[test]
 fn every_unlocking_is_told_with_what_it_was_for() {
-    let (counts, told) = (Counts::default(), Told::default());
+    let (counts, told) = (GuardCounts::default(), Told::default());
     let mut world = World::new(knobs(), &counts, &told);
     world.write(5, &PageData::from_seed(1));
     world.write(6, &PageData::from_seed(2));
@@ -553,7 +555,7 @@ fn every_unlocking_is_told_with_what_it_was_for() {
 
 #[test]
 fn what_is_locked_can_be_verified_without_opening_it() {
-    let (counts, told) = (Counts::default(), Told::default());
+    let (counts, told) = (GuardCounts::default(), Told::default());
     let mut world = World::new(knobs(), &counts, &told);
     (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
     world.keep();
@@ -565,31 +567,31 @@ fn what_is_locked_can_be_verified_without_opening_it() {
 
 #[test]
 fn a_fault_elsewhere_is_none_of_ours() {
-    let (counts, told) = (Counts::default(), Told::default());
+    let (counts, told) = (GuardCounts::default(), Told::default());
     let mut world = World::new(knobs(), &counts, &told);
-    assert_eq!(world.fault(PAGES), Served::Elsewhere);
+    assert_eq!(world.fault(PAGES), FaultOutcome::Elsewhere);
 }
 
 #[test]
 fn what_a_system_call_holds_stays_open_until_it_is_released() {
-    let (counts, told) = (Counts::default(), Told::default());
+    let (counts, told) = (GuardCounts::default(), Told::default());
     let mut world = World::new(knobs(), &counts, &told);
     world.write(5, &PageData::from_seed(1));
     world.lock_all_but(20);
-    let held = Span { first: PageIndex(5), count: NonZero::new(6).unwrap() };
+    let held = PageSpan { first: PageIndex(5), count: NonZero::new(6).unwrap() };
     world.write(9, &PageData::ZERO);
     assert!(!world.guard.hold_open(held), "page 5 is locked");
-    assert_eq!(world.guard.hold(held, at(world.time)), Served::GoesOn);
+    assert_eq!(world.guard.hold(held, at(world.time)), FaultOutcome::GoesOn);
     assert!(world.guard.hold_open(held));
     world.guard.release(held);
-    assert_eq!(world.guard.hold(Span::of_page(PageIndex(5)), at(world.time)), Served::GoesOn);
+    assert_eq!(world.guard.hold(PageSpan::of_page(PageIndex(5)), at(world.time)), FaultOutcome::GoesOn);
     for others in [32, 44] {
         world.lock_all_but(others);
         assert_eq!(world.guard.engine().read(5), Some(PageData::from_seed(1)), "open, and without a fault");
         assert_eq!(world.guard.engine().read(10), Some(PageData::ZERO));
         world.time += 20_000;
     }
-    world.guard.release(Span::of_page(PageIndex(5)));
+    world.guard.release(PageSpan::of_page(PageIndex(5)));
     world.guard.release(held);
     world.lock_all_but(20);
     world.lock_all_but(48);
@@ -598,43 +600,43 @@ fn what_a_system_call_holds_stays_open_until_it_is_released() {
 
 #[test]
 fn no_more_blocks_are_open_than_the_kernel_keeps_apart_however_late_the_keeper_is() {
-    let (counts, told) = (Counts::default(), Told::default());
-    let knobs = Knobs { block_pages: 1, unit_pages: 1, cap: Bytes::new(4 * 4096), ..knobs() };
+    let (counts, told) = (GuardCounts::default(), Told::default());
+    let knobs = GuardSettings { block_pages: 1, unit_pages: 1, cap: Bytes::new(4 * 4096), ..knobs() };
     let layout = Layout::new(Bytes::new(PAGES * 4096), knobs.block_pages, knobs.unit_pages).unwrap();
-    let mut engine = MadeUp::new(usize::try_from(PAGES).unwrap());
+    let mut engine = FakeEngine::new(usize::try_from(PAGES).unwrap());
     engine.most_open = 6;
     let guard = Guard::new(Box::new(engine), layout, knobs, &counts, &told, FakeClock::new());
     for page in 0..PAGES {
-        assert_eq!(guard.fault(PageIndex(page), Touch::Read, at(page), || ()), Served::GoesOn);
+        assert_eq!(guard.fault(PageIndex(page), Touch::Read, at(page), || ()), FaultOutcome::GoesOn);
         assert!((0..PAGES).filter(|&page| guard.engine().read(page).is_some()).count() <= 6);
     }
 }
 
 #[test]
 fn a_fault_on_what_was_left_to_the_program_is_said_to_be_its_own() {
-    let (counts, told) = (Counts::default(), Told::default());
+    let (counts, told) = (GuardCounts::default(), Told::default());
     let mut world = World::new(knobs(), &counts, &told);
     world.write(5, &PageData::from_seed(1));
-    world.guard.leave(Span::of_page(PageIndex(5)), at(world.time));
-    assert_eq!(world.fault(5), Served::Left);
+    world.guard.leave(PageSpan::of_page(PageIndex(5)), at(world.time));
+    assert_eq!(world.fault(5), FaultOutcome::Left);
     assert_eq!(world.guard.engine().read(5), Some(PageData::from_seed(1)));
 }
 
 /// Rounds until nothing is left to renew; how many blocks were.
-fn renew_all(world: &World<'_>, round: &mut Round, seconds: u64) -> usize {
+fn renew_all(world: &World<'_>, round: &mut ReplacementRound, seconds: u64) -> usize {
     let now = at(seconds * 1_000_000);
     let renewals = std::iter::from_fn(|| match world.guard.renew(round, Duration::from_secs(10), now) {
-        Renewal::RoundDone | Renewal::NoFrames => None,
+        Replacement::RoundDone | Replacement::NoFrames => None,
         renewal => Some(renewal),
     });
-    renewals.filter(|renewal| *renewal == Renewal::Renewed).count()
+    renewals.filter(|renewal| *renewal == Replacement::Renewed).count()
 }
 
 #[test]
 fn locked_blocks_are_put_on_tested_frames_once_a_lifetime_and_keep_their_content() {
-    let (counts, told) = (Counts::default(), Told::default());
+    let (counts, told) = (GuardCounts::default(), Told::default());
     let mut world = World::new(knobs(), &counts, &told);
-    let mut round = Round::default();
+    let mut round = ReplacementRound::default();
     (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
     world.keep();
     let before = world.guard.engine().frame(PageIndex(3));
@@ -651,14 +653,14 @@ fn locked_blocks_are_put_on_tested_frames_once_a_lifetime_and_keep_their_content
 
 #[test]
 fn what_memory_did_before_a_renewal_is_put_right_and_told_of_the_frame_that_did_it() {
-    let (counts, told) = (Counts::default(), Told::default());
+    let (counts, told) = (GuardCounts::default(), Told::default());
     let mut world = World::new(knobs(), &counts, &told);
     world.write(5, &PageData::from_seed(1));
     world.lock_all_but(20);
     let before = world.guard.engine().frame(PageIndex(5));
     assert!(world.guard.inject(PageIndex(5), &[777]));
     *world.guard.engine().tested.lock().unwrap() = Some(at(1));
-    renew_all(&world, &mut Round::default(), 0);
+    renew_all(&world, &mut ReplacementRound::default(), 0);
     assert_eq!(told.0.lock().unwrap().iter().map(|trouble| trouble.frame).collect::<Vec<_>>(), [before]);
     assert_ne!(world.guard.engine().frame(PageIndex(5)), before);
     assert_eq!(world.read(5), PageData::from_seed(1));

@@ -9,29 +9,29 @@ fn a_page_over_a_stuck_cell_goes_to_a_frame_that_holds_it_and_the_program_never_
     type Way = fn(&mut World<'_>);
     let ways: [(&str, Way); 9] = [
         ("a fault", |_| ()),
-        ("opened ahead", |world| world.guard.prepare(Want::Open(Part::Block(BlockIndex(1))), at(world.time))),
-        ("made ready", |world| world.guard.prepare(Want::Verify(Part::Block(BlockIndex(1))), at(world.time))),
-        ("before a fork", |world| assert_eq!(world.guard.open_all(at(world.time)), Served::GoesOn)),
+        ("opened ahead", |world| world.guard.prepare(Want::Open(BlockPart::Block(BlockIndex(1))), at(world.time))),
+        ("made ready", |world| world.guard.prepare(Want::Verify(BlockPart::Block(BlockIndex(1))), at(world.time))),
+        ("before a fork", |world| assert_eq!(world.guard.open_all(at(world.time)), FaultOutcome::GoesOn)),
         ("a system call", |world| {
-            assert_eq!(world.guard.hold(Span::of_page(PageIndex(5)), at(world.time)), Served::GoesOn);
-            world.guard.release(Span::of_page(PageIndex(5)));
+            assert_eq!(world.guard.hold(PageSpan::of_page(PageIndex(5)), at(world.time)), FaultOutcome::GoesOn);
+            world.guard.release(PageSpan::of_page(PageIndex(5)));
         }),
         ("left to the program", |world| {
-            assert_eq!(world.guard.leave(Span::of_page(PageIndex(5)), at(world.time)), Served::GoesOn);
+            assert_eq!(world.guard.leave(PageSpan::of_page(PageIndex(5)), at(world.time)), FaultOutcome::GoesOn);
         }),
         ("a neighbour is given back", |world| {
-            assert_eq!(world.guard.zero(Span::of_page(PageIndex(6)), at(world.time)), Served::GoesOn);
+            assert_eq!(world.guard.zero(PageSpan::of_page(PageIndex(6)), at(world.time)), FaultOutcome::GoesOn);
             world.read(6);
         }),
         ("tested frames", |world| {
             *world.guard.engine().tested.lock().unwrap() = Some(at(1));
-            let renewed = world.guard.renew(&mut Round::default(), Duration::from_secs(1), at(world.time));
-            assert_eq!(renewed, Renewal::Renewed);
+            let renewed = world.guard.renew(&mut ReplacementRound::default(), Duration::from_secs(1), at(world.time));
+            assert_eq!(renewed, Replacement::Renewed);
         }),
         ("the end", |world| assert!(world.guard.verify_all() > 0)),
     ];
     for (way, watches) in ways.into_iter().flat_map(|way| [(way, false), (way, true)]) {
-        let (counts, told) = (Counts::default(), Told::default());
+        let (counts, told) = (GuardCounts::default(), Told::default());
         let new = if watches { World::watching } else { World::new };
         let mut world = new(knobs(), &counts, &told);
         world.write(5, &PageData::ZERO);
@@ -55,8 +55,8 @@ fn a_page_over_a_stuck_cell_goes_to_a_frame_that_holds_it_and_the_program_never_
 /// The frames that a page is put on may err as well: after eight of them the guard gives up.
 #[test]
 fn a_page_is_put_on_eight_frames_at_most_and_beyond_correction_if_none_holds_it() {
-    for (bad, served) in [(7, Served::GoesOn), (8, Served::Stop)] {
-        let (counts, told) = (Counts::default(), Told::default());
+    for (bad, served) in [(7, FaultOutcome::GoesOn), (8, FaultOutcome::Stop)] {
+        let (counts, told) = (GuardCounts::default(), Told::default());
         let mut world = World::new(knobs(), &counts, &told);
         world.write(5, &PageData::ZERO);
         world.lock_all_but(20);
@@ -64,19 +64,19 @@ fn a_page_is_put_on_eight_frames_at_most_and_beyond_correction_if_none_holds_it(
         world.guard.engine().stuck.lock().unwrap().extend(frames.map(|frame| (frame, (777, u32::MAX))));
         assert_eq!(world.fault(5), served);
         assert_eq!(world.guard.engine().tested_frames.lock().unwrap().len(), 8, "each that erred is tested");
-        if served == Served::GoesOn {
+        if served == FaultOutcome::GoesOn {
             assert!(world.read(5) == PageData::ZERO);
         } else {
             assert!(world.guard.engine().read(5).is_none(), "the program never saw it");
         }
         let told = told.0.lock().unwrap();
-        assert_eq!((told.len(), told[0].outcome == Outcome::Uncorrectable), (1, served == Served::Stop));
+        assert_eq!((told.len(), told[0].outcome == Outcome::Uncorrectable), (1, served == FaultOutcome::Stop));
     }
 }
 
 #[test]
 fn a_page_that_is_wrong_once_and_right_when_it_is_read_again_is_reported_and_leaves_its_frame() {
-    let (counts, told) = (Counts::default(), Told::default());
+    let (counts, told) = (GuardCounts::default(), Told::default());
     let mut world = World::new(knobs(), &counts, &told);
     world.write(5, &PageData::from_seed(1));
     world.lock_all_but(20);
@@ -92,7 +92,7 @@ fn a_page_that_is_wrong_once_and_right_when_it_is_read_again_is_reported_and_lea
 /// Two lines: more than P and Q rebuild. One read in two finds one of them right.
 #[test]
 fn a_page_that_does_not_read_the_same_each_time_is_corrected_by_a_read_that_can_be() {
-    let (counts, told) = (Counts::default(), Told::default());
+    let (counts, told) = (GuardCounts::default(), Told::default());
     let mut world = World::new(knobs(), &counts, &told);
     world.write(5, &PageData::ZERO);
     world.lock_all_but(20);
@@ -105,15 +105,15 @@ fn a_page_that_does_not_read_the_same_each_time_is_corrected_by_a_read_that_can_
 
 #[test]
 fn a_page_beyond_correction_is_reported_once_until_it_is_written() {
-    let (counts, told) = (Counts::default(), Told::default());
-    let mut world = World::new(Knobs { on_error: OnError::Continue, ..knobs() }, &counts, &told);
+    let (counts, told) = (GuardCounts::default(), Told::default());
+    let mut world = World::new(GuardSettings { on_error: OnError::Continue, ..knobs() }, &counts, &told);
     let err = |world: &mut World<'_>, round| {
         lock_page_5(world, round);
         assert!(world.guard.inject(PageIndex(5), &[1, 513]));
-        world.guard.prepare(Want::Verify(Part::Block(BlockIndex(1))), at(world.time));
-        world.guard.renew(&mut Round::default(), Duration::from_secs(1), at(world.time));
+        world.guard.prepare(Want::Verify(BlockPart::Block(BlockIndex(1))), at(world.time));
+        world.guard.renew(&mut ReplacementRound::default(), Duration::from_secs(1), at(world.time));
         world.guard.verify_all();
-        assert_eq!(world.fault(5), Served::GoesOn);
+        assert_eq!(world.fault(5), FaultOutcome::GoesOn);
     };
     world.write(5, &PageData::from_seed(1));
     err(&mut world, 0);
@@ -126,7 +126,7 @@ fn a_page_beyond_correction_is_reported_once_until_it_is_written() {
 /// For a minute, in which it was tried a hundred times a second before.
 #[test]
 fn a_block_that_cannot_be_locked_is_tried_less_and_less_often_and_still_locked_when_it_can() {
-    let (counts, told) = (Counts::default(), Told::default());
+    let (counts, told) = (GuardCounts::default(), Told::default());
     let mut world = World::new(knobs(), &counts, &told);
     world.write(0, &PageData::from_seed(9));
     world.guard.engine().pinned.lock().unwrap().insert(1);
@@ -156,7 +156,7 @@ fn a_block_that_cannot_be_locked_is_tried_less_and_less_often_and_still_locked_w
 
 #[test]
 fn a_block_that_does_not_move_to_tested_frames_is_tried_less_and_less_often_and_moved_when_it_can() {
-    let (counts, told) = (Counts::default(), Told::default());
+    let (counts, told) = (GuardCounts::default(), Told::default());
     let mut world = World::new(knobs(), &counts, &told);
     world.write(5, &PageData::from_seed(1));
     world.lock_all_but(20);
@@ -166,7 +166,7 @@ fn a_block_that_does_not_move_to_tested_frames_is_tried_less_and_less_often_and_
     let minute = |world: &mut World<'_>| {
         for _ in 0..6000 {
             world.time += 10_000;
-            world.guard.renew(&mut Round::default(), lifetime, at(world.time));
+            world.guard.renew(&mut ReplacementRound::default(), lifetime, at(world.time));
         }
     };
     minute(&mut world);

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use rampart_memory::Timestamp;
 
-use crate::engine::{Frames, GuardEngine};
+use crate::engine::{FrameHistory, GuardEngine};
 use crate::state::layout::BlockIndex;
-use crate::state::table::{Block, State};
+use crate::state::table::{BlockState, GuardBlock};
 use crate::telemetry::counts::Counter;
 
 use super::Guard;
@@ -45,13 +45,13 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     }
 
     /// A block of which a page is on a frame that was not tested counts as not tested.
-    pub(crate) fn note_frames(&self, known: &mut Block, frames: Frames) {
+    pub(crate) fn note_frames(&self, known: &mut GuardBlock, frames: FrameHistory) {
         let (counter, tested) = match frames {
-            Frames::Same => return,
-            Frames::Untested => (Counter::Untested, None),
-            Frames::Tested(at) => (Counter::Supplied, Some(at)),
+            FrameHistory::Same => return,
+            FrameHistory::Untested => (Counter::Untested, None),
+            FrameHistory::Tested(at) => (Counter::Supplied, Some(at)),
         };
-        if known.state == State::Fresh {
+        if known.state == BlockState::Fresh {
             self.counts.add(counter, u64::from(self.layout().block_pages()));
         }
         known.tested = tested;

@@ -2,9 +2,9 @@
 
 use rampart_memory::Timestamp;
 
-use crate::engine::{Frames, GuardEngine};
-use crate::policy::unlocked_queue::Opening;
-use crate::state::table::State;
+use crate::engine::{FrameHistory, GuardEngine};
+use crate::policy::unlocked_queue::UnlockedUnits;
+use crate::state::table::BlockState;
 use crate::telemetry::counts::Counter;
 
 use super::Guard;
@@ -21,14 +21,14 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
 
     /// Moves what was opened at once to the vault, then makes its codes. In between a fault may take it back. What is
     /// ready and was not wanted is as locked as it was.
-    pub(crate) fn close(&self, opening: Opening, now: Timestamp) {
-        let Opening { block, units } = opening;
+    pub(crate) fn close(&self, opening: UnlockedUnits, now: Timestamp) {
+        let UnlockedUnits { block, units } = opening;
         let mut known = self.table.lock(block);
         let let_go = units & known.ready;
         known.ready -= let_go;
         self.counts.subtract(Counter::Open, self.layout().pages_of(let_go));
         let units = units & known.open;
-        if known.state != State::Used || units.is_empty() {
+        if known.state != BlockState::Used || units.is_empty() {
             self.openings().went(block);
             return;
         }
@@ -42,7 +42,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
                 refused = true;
                 break;
             };
-            if frames != Frames::Same {
+            if frames != FrameHistory::Same {
                 // Pages were missing, or shared since a fork.
                 known.watched -= self.layout().units_of(span);
             }
@@ -53,7 +53,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         if !rest.is_empty() {
             self.unwatch(block, &mut known, rest);
             self.counts.add(Counter::Pinned, 1);
-            let rest = Opening { block, units: rest };
+            let rest = UnlockedUnits { block, units: rest };
             let mut openings = self.openings();
             if refused { openings.refused(rest, now) } else { openings.stays(rest, now) }
         } else {

@@ -46,19 +46,19 @@ use rampart_codes::Codec;
 use rampart_memory::{Clock, Timestamp};
 
 use crate::engine::GuardEngine;
-use crate::policy::prefetch::queue::Wanted;
-use crate::policy::prefetch::rounds::Rounds;
-use crate::policy::prefetch::streams::Ahead;
-use crate::policy::unlocked_queue::Openings;
-use crate::settings::pages::Knobs;
+use crate::policy::prefetch::queue::PrefetchQueue;
+use crate::policy::prefetch::rounds::BlockRounds;
+use crate::policy::prefetch::streams::Prefetcher;
+use crate::policy::unlocked_queue::UnlockedQueue;
+use crate::settings::pages::GuardSettings;
 use crate::state::layout::Layout;
-use crate::state::table::Table;
-use crate::telemetry::counts::Counts;
-use crate::telemetry::observer::Witness;
+use crate::state::table::BlockTable;
+use crate::telemetry::counts::GuardCounts;
+use crate::telemetry::observer::GuardObserver;
 
 /// What became of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Served {
+pub enum FaultOutcome {
     /// The program goes on.
     GoesOn,
     /// It must not: the page is beyond correction, and so it was wished.
@@ -72,22 +72,22 @@ pub enum Served {
 /// A guard over one range.
 pub struct Guard<'a, E: GuardEngine + ?Sized> {
     pub(crate) engine: Box<E>,
-    pub(crate) knobs: Knobs,
+    pub(crate) knobs: GuardSettings,
     /// Openings that the kernel can keep apart.
     pub(crate) most: usize,
     pub(crate) codec: Codec,
     /// The codes of a page of zeros.
     pub(crate) zero_codes: Box<[u8]>,
-    pub(crate) table: Table,
-    pub(crate) openings: Mutex<Openings>,
-    pub(crate) ahead: Mutex<Ahead>,
-    pub(crate) rounds: Mutex<Rounds>,
-    pub(crate) wanted: Mutex<Wanted>,
+    pub(crate) table: BlockTable,
+    pub(crate) openings: Mutex<UnlockedQueue>,
+    pub(crate) ahead: Mutex<Prefetcher>,
+    pub(crate) rounds: Mutex<BlockRounds>,
+    pub(crate) wanted: Mutex<PrefetchQueue>,
     pub(crate) averaged: Mutex<Timestamp>,
     /// Blocks up to the last that was ever in use.
     pub(crate) reach: AtomicU64,
-    pub(crate) counts: &'a Counts,
-    pub(crate) witness: &'a dyn Witness,
+    pub(crate) counts: &'a GuardCounts,
+    pub(crate) witness: &'a dyn GuardObserver,
     pub(crate) clock: &'a (dyn Clock + Sync),
 }
 
@@ -98,19 +98,19 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         self.table.layout()
     }
 
-    pub(crate) fn openings(&self) -> MutexGuard<'_, Openings> {
+    pub(crate) fn openings(&self) -> MutexGuard<'_, UnlockedQueue> {
         self.openings.lock().expect("no panic")
     }
 
-    pub(crate) fn ahead(&self) -> MutexGuard<'_, Ahead> {
+    pub(crate) fn ahead(&self) -> MutexGuard<'_, Prefetcher> {
         self.ahead.lock().expect("no panic")
     }
 
-    pub(crate) fn rounds(&self) -> MutexGuard<'_, Rounds> {
+    pub(crate) fn rounds(&self) -> MutexGuard<'_, BlockRounds> {
         self.rounds.lock().expect("no panic")
     }
 
-    pub(crate) fn wanted(&self) -> MutexGuard<'_, Wanted> {
+    pub(crate) fn wanted(&self) -> MutexGuard<'_, PrefetchQueue> {
         self.wanted.lock().expect("no panic")
     }
 }

@@ -6,10 +6,10 @@
 use rampart_memory::Timestamp;
 
 use crate::engine::GuardEngine;
-use crate::policy::prefetch::{Course, Part, Want};
-use crate::policy::unlocked_queue::Opening;
+use crate::policy::prefetch::{BlockPart, Course, Want};
+use crate::policy::unlocked_queue::UnlockedUnits;
 use crate::state::layout::{BlockIndex, PageIndex};
-use crate::state::table::{Block, Grain, State};
+use crate::state::table::{BlockState, Grain, GuardBlock};
 use crate::state::units::Units;
 use crate::telemetry::counts::Counter;
 
@@ -24,7 +24,7 @@ const IN_USE: (u64, u64) = (3, 5);
 impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     /// Whether a fault on this unit tells that the program has come to a group of blocks that it goes through in
     /// rounds. Then the next round of these is wanted.
-    pub(crate) fn comes_round(&self, block: BlockIndex, known: &Block, unit: u32) -> bool {
+    pub(crate) fn comes_round(&self, block: BlockIndex, known: &GuardBlock, unit: u32) -> bool {
         if known.last_run_from(unit).is_empty() {
             return false;
         }
@@ -35,8 +35,14 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     }
 
     /// As [`Guard::choose`]. A block in which the program goes on where it was is gathered with others.
-    pub(crate) fn choose_and_gather(&self, known: &mut Block, block: BlockIndex, unit: u32, course: Course) -> Units {
-        let gathers = known.state == State::Used && course == Course::Stride && known.goes_on_at(unit);
+    pub(crate) fn choose_and_gather(
+        &self,
+        known: &mut GuardBlock,
+        block: BlockIndex,
+        unit: u32,
+        course: Course,
+    ) -> Units {
+        let gathers = known.state == BlockState::Used && course == Course::Stride && known.goes_on_at(unit);
         let units = self.choose(known, unit, course);
         if gathers && !known.open.has(units) {
             let wants = self.rounds().gather(block);
@@ -55,15 +61,15 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         self.wanted().soon(next);
         let units = self.layout().all_units();
         let mut openings = self.openings();
-        passed.for_each(|block| openings.pass(Opening { block, units }));
+        passed.for_each(|block| openings.pass(UnlockedUnits { block, units }));
     }
 
     /// Whether the program has not been there meanwhile.
     pub(crate) fn is_still_ahead(&self, want: Want) -> bool {
         match want.part() {
-            Part::Block(block) => self.ahead().is_ahead(self.layout().span(block).first),
-            Part::UnitOf(page) => self.ahead().is_ahead(page),
-            Part::NextOf(_) => true,
+            BlockPart::Block(block) => self.ahead().is_ahead(self.layout().span(block).first),
+            BlockPart::UnitOf(page) => self.ahead().is_ahead(page),
+            BlockPart::NextOf(_) => true,
         }
     }
 
@@ -71,24 +77,24 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     pub(crate) fn prepare(&self, want: Want, now: Timestamp) {
         let part = want.part();
         let block = match part {
-            Part::Block(block) | Part::NextOf(block) => Some(block),
-            Part::UnitOf(page) => self.layout().block_of(page),
+            BlockPart::Block(block) | BlockPart::NextOf(block) => Some(block),
+            BlockPart::UnitOf(page) => self.layout().block_of(page),
         };
         let Some(block) = block else { return };
         let mut known = self.table.lock(block);
-        if known.state != State::Used {
+        if known.state != BlockState::Used {
             return;
         }
         let units = match (part, known.grain) {
-            (Part::Block(_), _) => self.layout().all_units(),
-            (Part::UnitOf(page), _) => {
+            (BlockPart::Block(_), _) => self.layout().all_units(),
+            (BlockPart::UnitOf(page), _) => {
                 self.choose_and_gather(&mut known, block, self.layout().unit_of(page), Course::Stride)
             }
-            (Part::NextOf(_), Grain::Units { next, run, at }) if self.has_room_for(next, at) => {
-                self.openings().pass(Opening { block, units: Units::run(0, next - run) });
+            (BlockPart::NextOf(_), Grain::Units { next, run, at }) if self.has_room_for(next, at) => {
+                self.openings().pass(UnlockedUnits { block, units: Units::run(0, next - run) });
                 self.choose(&mut known, next, Course::Stride)
             }
-            (Part::NextOf(_), _) => return self.rounds().forget(block),
+            (BlockPart::NextOf(_), _) => return self.rounds().forget(block),
         };
         match want {
             Want::Verify(_) => self.make_ready(block, &mut known, units, now),
@@ -109,13 +115,13 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     }
 
     /// Verifies locked units for a program that is about to want them. What is wrong is told, and found again then.
-    fn make_ready(&self, block: BlockIndex, known: &mut Block, units: Units, now: Timestamp) {
+    fn make_ready(&self, block: BlockIndex, known: &mut GuardBlock, units: Units, now: Timestamp) {
         let units = units & self.table.locked(known);
         if units.is_empty() || self.verify(block, known, units) != Verified::Right {
             return;
         }
         known.ready |= units;
         self.counts.add(Counter::Open, self.layout().pages_of(units));
-        self.openings().opened_ahead(Opening { block, units }, now);
+        self.openings().opened_ahead(UnlockedUnits { block, units }, now);
     }
 }

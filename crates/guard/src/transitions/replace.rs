@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use rampart_memory::Timestamp;
 
-use crate::engine::{Frames, GuardEngine};
+use crate::engine::{FrameHistory, GuardEngine};
 use crate::policy::backoff::wait_after;
 use crate::state::layout::BlockIndex;
-use crate::state::table::{Block, Grain};
+use crate::state::table::{Grain, GuardBlock};
 use crate::telemetry::counts::Counter;
 
 use super::Guard;
@@ -29,13 +29,13 @@ const RETRY: Duration = Duration::from_millis(100);
 
 /// How far a round through all blocks has come.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Round {
+pub struct ReplacementRound {
     next: u64,
 }
 
 /// What a step of a round came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Renewal {
+pub enum Replacement {
     /// A block is on tested frames now.
     Renewed,
     /// One ought to be, and there are no tested frames.
@@ -48,53 +48,53 @@ pub enum Renewal {
 
 impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     /// Goes on with a round, to the next locked block whose frames were not tested within `lifetime`.
-    pub fn renew(&self, round: &mut Round, lifetime: Duration, now: Timestamp) -> Renewal {
+    pub fn renew(&self, round: &mut ReplacementRound, lifetime: Duration, now: Timestamp) -> Replacement {
         for _ in 0..STEP {
             if round.next >= self.reach.load(Ordering::Relaxed) {
                 round.next = 0;
-                return Renewal::RoundDone;
+                return Replacement::RoundDone;
             }
             let block = BlockIndex(round.next);
             let mut known = self.table.lock(block);
             let good = known.tested.is_some_and(|tested| now.since(tested) < lifetime);
             let waits = known.refused.is_some_and(|(refusals, at)| now.since(at) < wait_after(RETRY, refusals - 1));
             let renewal = if self.table.locked(&known) != self.layout().all_units() || good || waits {
-                Renewal::Nothing
+                Replacement::Nothing
             } else {
                 self.renew_known(block, &mut known, now)
             };
-            if renewal != Renewal::NoFrames {
+            if renewal != Replacement::NoFrames {
                 round.next += 1;
             }
-            if renewal != Renewal::Nothing {
+            if renewal != Replacement::Nothing {
                 return renewal;
             }
         }
-        Renewal::Nothing
+        Replacement::Nothing
     }
 
     /// Verified before, so that what memory did is told of the frame that did it; and after, in its new place.
-    fn renew_known(&self, block: BlockIndex, known: &mut Block, now: Timestamp) -> Renewal {
+    fn renew_known(&self, block: BlockIndex, known: &mut GuardBlock, now: Timestamp) -> Replacement {
         let all = self.layout().all_units();
         if self.verify(block, known, all) == Verified::Stop {
             // It was told, and stops the program once it wants the page. Until then it need not be told again.
             known.tested = Some(now);
-            return Renewal::Nothing;
+            return Replacement::Nothing;
         }
         match self.engine.renew(self.layout().span(block)) {
-            Ok(Frames::Tested(at)) => {
+            Ok(FrameHistory::Tested(at)) => {
                 (known.tested, known.refused) = (Some(at), None);
                 self.counts.add(Counter::Renewed, u64::from(self.layout().block_pages()));
                 known.grain = Grain::NEW;
                 self.verify(block, known, all);
-                Renewal::Renewed
+                Replacement::Renewed
             }
-            Ok(Frames::Same | Frames::Untested) => Renewal::NoFrames,
+            Ok(FrameHistory::Same | FrameHistory::Untested) => Replacement::NoFrames,
             Err(_) => {
                 let refusals = known.refused.map_or(0, |(refusals, _)| refusals) + 1;
                 known.refused = Some((refusals, now));
                 self.counts.add(Counter::Refused, 1);
-                Renewal::Nothing
+                Replacement::Nothing
             }
         }
     }

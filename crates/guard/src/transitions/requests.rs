@@ -8,32 +8,32 @@ use std::num::NonZero;
 use rampart_memory::Timestamp;
 
 use crate::engine::GuardEngine;
-use crate::state::layout::{BlockIndex, Span};
-use crate::state::table::{Block, Grain, State};
+use crate::state::layout::{BlockIndex, PageSpan};
+use crate::state::table::{BlockState, Grain, GuardBlock};
 use crate::state::units::Units;
 use crate::telemetry::counts::Counter;
 
-use super::{Guard, Served};
+use super::{FaultOutcome, Guard};
 
 impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     /// A system call is about to use these pages, and would not wait for a fault: they are opened and stay so until
     /// [`Guard::release`].
-    pub fn hold(&self, span: Span, now: Timestamp) -> Served {
+    pub fn hold(&self, span: PageSpan, now: Timestamp) -> FaultOutcome {
         self.make_room(now);
         for (block, part) in self.layout().parts(span) {
             let mut known = self.table.lock(block);
             let units = self.around(&known, part);
-            if self.open_unwatched(block, &mut known, units, now) == Served::Stop {
-                return Served::Stop;
+            if self.open_unwatched(block, &mut known, units, now) == FaultOutcome::Stop {
+                return FaultOutcome::Stop;
             }
             known.holders += 1;
         }
-        Served::GoesOn
+        FaultOutcome::GoesOn
     }
 
     /// As [`Guard::hold`], where all of them are open already, which any thread can do. `false`: not all are, and
     /// nothing was done.
-    pub fn hold_open(&self, span: Span) -> bool {
+    pub fn hold_open(&self, span: PageSpan) -> bool {
         let mut held = 0;
         for (block, part) in self.layout().parts(span) {
             let mut known = self.table.lock(block);
@@ -52,7 +52,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     }
 
     /// Ends one [`Guard::hold`] of the same pages.
-    pub fn release(&self, span: Span) {
+    pub fn release(&self, span: PageSpan) {
         for (block, _) in self.layout().parts(span) {
             let mut known = self.table.lock(block);
             known.holders = known.holders.checked_sub(1).expect("what is released was held");
@@ -62,11 +62,11 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     /// The content of whole blocks is not needed any more: they read as zeros from now on. `false` if the span is of
     /// parts of blocks, and nothing is done then; or if some of them were left to the program for good, which stay as
     /// they are.
-    pub fn forget(&self, span: Span) -> bool {
+    pub fn forget(&self, span: PageSpan) -> bool {
         let Some(blocks) = self.layout().whole_blocks(span) else { return false };
         let forgotten = |block| {
             let mut known = self.table.lock(block);
-            let kept = known.state == State::Kept;
+            let kept = known.state == BlockState::Kept;
             if !kept {
                 self.discard(block, &mut known);
             }
@@ -76,64 +76,66 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     }
 
     /// As [`Guard::forget`], and with blocks that were left to the program: their mapping is as it was before.
-    pub fn take_back(&self, span: Span) -> bool {
+    pub fn take_back(&self, span: PageSpan) -> bool {
         let Some(blocks) = self.layout().whole_blocks(span) else { return false };
         blocks.for_each(|block| self.discard(block, &mut self.table.lock(block)));
         true
     }
 
-    fn discard(&self, block: BlockIndex, known: &mut Block) {
-        if known.state == State::Fresh {
+    fn discard(&self, block: BlockIndex, known: &mut GuardBlock) {
+        if known.state == BlockState::Fresh {
             return;
         }
         self.engine.discard(self.layout().span(block));
         self.counts.subtract(Counter::Pages, u64::from(self.layout().block_pages()));
         self.counts.subtract(Counter::Open, self.layout().pages_of(known.open | known.ready));
-        (known.state, known.grain) = (State::Fresh, Grain::NEW);
+        (known.state, known.grain) = (BlockState::Fresh, Grain::NEW);
         known.reported.clear();
         (known.open, known.stale, known.ready, known.watched) = (Units::NONE, Units::NONE, Units::NONE, Units::NONE);
     }
 
     /// The program gives pages back to the kernel by itself: they read as zeros from now on, and the rest of their
     /// blocks is as it was.
-    pub fn zero(&self, span: Span, now: Timestamp) -> Served {
+    pub fn zero(&self, span: PageSpan, now: Timestamp) -> FaultOutcome {
         for (block, part) in self.layout().parts(span) {
             let mut known = self.table.lock(block);
-            if known.state == State::Fresh {
+            if known.state == BlockState::Fresh {
                 continue;
             }
             let units = self.around(&known, part);
-            if self.open_unwatched(block, &mut known, units, now) == Served::Stop {
-                return Served::Stop;
+            if self.open_unwatched(block, &mut known, units, now) == FaultOutcome::Stop {
+                return FaultOutcome::Stop;
             }
             self.engine.zero(part);
         }
-        Served::GoesOn
+        FaultOutcome::GoesOn
     }
 
     /// The program is about to do to these pages' mapping what a guard cannot follow: they are opened, for good.
-    pub fn leave(&self, span: Span, now: Timestamp) -> Served {
+    pub fn leave(&self, span: PageSpan, now: Timestamp) -> FaultOutcome {
         let mut blocks: Vec<_> = self.layout().parts(span).map(|(block, _)| (block, self.table.lock(block))).collect();
         for (block, known) in &mut blocks {
-            if self.open_unwatched(*block, known, self.layout().all_units(), now) == Served::Stop {
-                return Served::Stop;
+            if self.open_unwatched(*block, known, self.layout().all_units(), now) == FaultOutcome::Stop {
+                return FaultOutcome::Stop;
             }
         }
         // What was left before is as the program wants it.
-        for run in blocks.chunk_by_mut(|(_, one), (_, next)| (one.state == State::Kept) == (next.state == State::Kept))
+        for run in blocks
+            .chunk_by_mut(|(_, one), (_, next)| (one.state == BlockState::Kept) == (next.state == BlockState::Kept))
         {
             let pages = self.layout().block_pages() as u64 * run.len() as u64;
             let (first, known) = &run[0];
-            if known.state == State::Kept {
+            if known.state == BlockState::Kept {
                 continue;
             }
-            let whole = Span { first: self.layout().span(*first).first, count: NonZero::new(pages).expect("a run") };
+            let whole =
+                PageSpan { first: self.layout().span(*first).first, count: NonZero::new(pages).expect("a run") };
             if let Err(refusal) = self.engine.leave(whole) {
                 self.witness.lost(*first, &refusal);
-                return Served::Stop;
+                return FaultOutcome::Stop;
             }
-            run.iter_mut().for_each(|(_, known)| known.state = State::Kept);
+            run.iter_mut().for_each(|(_, known)| known.state = BlockState::Kept);
         }
-        Served::GoesOn
+        FaultOutcome::GoesOn
     }
 }

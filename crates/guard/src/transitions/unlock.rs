@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use rampart_memory::Timestamp;
 
-use crate::engine::{Frames, GuardEngine};
-use crate::policy::limit::Wait;
+use crate::engine::{FrameHistory, GuardEngine};
+use crate::policy::limit::FaultWait;
 use crate::policy::prefetch::Course;
-use crate::policy::unlocked_queue::Opening;
-use crate::state::layout::{BlockIndex, PageIndex, Span};
-use crate::state::table::{Block, Grain, State};
+use crate::policy::unlocked_queue::UnlockedUnits;
+use crate::state::layout::{BlockIndex, PageIndex, PageSpan};
+use crate::state::table::{BlockState, Grain, GuardBlock};
 use crate::state::units::Units;
-use crate::telemetry::accesses::{Access, Touch};
+use crate::telemetry::accesses::{Touch, UnlockAccess};
 use crate::telemetry::counts::Counter;
 
 use super::verify::Verified;
-use super::{Guard, Served};
+use super::{FaultOutcome, Guard};
 
 /// Why units are opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,13 +35,13 @@ const PART: u64 = 6;
 
 impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     /// The units to open for a program that wants one of them, and got there on a course.
-    pub(crate) fn choose(&self, known: &mut Block, unit: u32, course: Course) -> Units {
+    pub(crate) fn choose(&self, known: &mut GuardBlock, unit: u32, course: Course) -> Units {
         let all = self.layout().all_units();
         let this = Units::run(unit, 1);
         match known.state {
-            State::Fresh | State::Kept => return all,
-            State::Used if known.open.has(this) => return this,
-            State::Used => {}
+            BlockState::Fresh | BlockState::Kept => return all,
+            BlockState::Used if known.open.has(this) => return this,
+            BlockState::Used => {}
         }
         if let Some((first, count)) = known.ready.runs().find(|(first, count)| (*first..first + count).contains(&unit))
         {
@@ -83,7 +83,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
 
     /// A huge page that is cut loses the frames of its pages of zeros: the kernel puts its own page of zeros in their
     /// place.
-    fn note_cut(&self, known: &mut Block) {
+    fn note_cut(&self, known: &mut GuardBlock) {
         let mut codes = known.codes.chunks_exact(self.codec.scheme.code_bytes());
         if known.codes.is_empty() || !known.stale.is_empty() || codes.any(|codes| *codes == *self.zero_codes) {
             known.tested = None;
@@ -91,59 +91,79 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     }
 
     /// The units to open for pages that are wanted all.
-    pub(crate) fn around(&self, known: &Block, part: Span) -> Units {
+    pub(crate) fn around(&self, known: &GuardBlock, part: PageSpan) -> Units {
         match (known.state, known.grain) {
-            (State::Used, Grain::Units { .. }) => self.layout().units_of(part),
+            (BlockState::Used, Grain::Units { .. }) => self.layout().units_of(part),
             _ => self.layout().all_units(),
         }
     }
 
     /// Opens those units that are not.
-    pub(crate) fn open(&self, block: BlockIndex, known: &mut Block, units: Units, now: Timestamp, why: Why) -> Served {
+    pub(crate) fn open(
+        &self,
+        block: BlockIndex,
+        known: &mut GuardBlock,
+        units: Units,
+        now: Timestamp,
+        why: Why,
+    ) -> FaultOutcome {
         match known.state {
-            State::Fresh => self.open_fresh(block, known, now, why),
-            State::Used if !known.open.has(units) => self.open_closed(block, known, units - known.open, now, why),
-            State::Used | State::Kept => self.open_again(block, known, why),
+            BlockState::Fresh => self.open_fresh(block, known, now, why),
+            BlockState::Used if !known.open.has(units) => self.open_closed(block, known, units - known.open, now, why),
+            BlockState::Used | BlockState::Kept => self.open_again(block, known, why),
         }
     }
 
     /// Opens units for what no fault would tell: none of them is watched afterwards.
-    pub(crate) fn open_unwatched(&self, block: BlockIndex, known: &mut Block, units: Units, now: Timestamp) -> Served {
+    pub(crate) fn open_unwatched(
+        &self,
+        block: BlockIndex,
+        known: &mut GuardBlock,
+        units: Units,
+        now: Timestamp,
+    ) -> FaultOutcome {
         let served = self.open(block, known, units, now, Why::Ahead);
         self.unwatch(block, known, units);
         served
     }
 
-    fn open_fresh(&self, block: BlockIndex, known: &mut Block, now: Timestamp, why: Why) -> Served {
+    fn open_fresh(&self, block: BlockIndex, known: &mut GuardBlock, now: Timestamp, why: Why) -> FaultOutcome {
         self.counts.add(Counter::FirstUses, 1);
         let span = self.layout().span(block);
         let filled = match self.engine.supply(span) {
-            Frames::Same => self.engine.fill(span),
+            FrameHistory::Same => self.engine.fill(span),
             supplied => Ok(supplied),
         };
         match filled {
             Ok(frames) => {
                 self.note_frames(known, frames);
                 self.count_pages(block);
-                (known.state, known.open) = (State::Used, self.layout().all_units());
-                self.note_open(Opening { block, units: known.open }, Units::NONE, false, now, why);
+                (known.state, known.open) = (BlockState::Used, self.layout().all_units());
+                self.note_open(UnlockedUnits { block, units: known.open }, Units::NONE, false, now, why);
                 if why == Why::Ahead {
                     self.wake(block, known.open);
                 }
-                Served::GoesOn
+                FaultOutcome::GoesOn
             }
             Err(refusal) => {
                 self.witness.lost(block, &refusal);
-                Served::Stop
+                FaultOutcome::Stop
             }
         }
     }
 
-    fn open_closed(&self, block: BlockIndex, known: &mut Block, closed: Units, now: Timestamp, why: Why) -> Served {
+    fn open_closed(
+        &self,
+        block: BlockIndex,
+        known: &mut GuardBlock,
+        closed: Units,
+        now: Timestamp,
+        why: Why,
+    ) -> FaultOutcome {
         let stale = closed & known.stale;
         let verified = self.verify(block, known, closed - stale - known.ready);
         if verified == Verified::Stop {
-            return Served::Stop;
+            return FaultOutcome::Stop;
         }
         let writes = matches!(why, Why::Wanted { touch: Touch::Write, .. });
         let watch = self.may_only_read(known, writes) && verified == Verified::Right && stale.is_empty();
@@ -155,7 +175,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
             let opened = if watch { self.open_to_read(known, span) } else { self.engine.open(span) };
             if let Err(refusal) = opened {
                 self.witness.lost(block, &refusal);
-                return Served::Stop;
+                return FaultOutcome::Stop;
             }
             known.open |= self.layout().units_of(span);
         }
@@ -165,11 +185,11 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         let was_ready = closed & known.ready;
         known.stale -= closed;
         known.ready -= closed;
-        self.note_open(Opening { block, units: closed }, was_ready, true, now, why);
+        self.note_open(UnlockedUnits { block, units: closed }, was_ready, true, now, why);
         if why == Why::Ahead {
             self.wake(block, closed);
         }
-        Served::GoesOn
+        FaultOutcome::GoesOn
     }
 
     /// Those who wait for pages of these units go on.
@@ -178,33 +198,33 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     }
 
     /// Somebody else opened it meanwhile; or the program gave the page back to the kernel by itself.
-    fn open_again(&self, block: BlockIndex, known: &mut Block, why: Why) -> Served {
-        let Why::Wanted { page, .. } = why else { return Served::GoesOn };
+    fn open_again(&self, block: BlockIndex, known: &mut GuardBlock, why: Why) -> FaultOutcome {
+        let Why::Wanted { page, .. } = why else { return FaultOutcome::GoesOn };
         let unit = Units::run(self.layout().unit_of(page), 1);
         if known.watched.has(unit) && self.engine.settle_watched(page) {
-            return Served::GoesOn;
+            return FaultOutcome::GoesOn;
         }
         self.unwatch(block, known, unit);
         match self.engine.settle(page) {
             Ok(frames) => {
                 self.note_frames(known, frames);
-                if known.state == State::Kept { Served::Left } else { Served::GoesOn }
+                if known.state == BlockState::Kept { FaultOutcome::Left } else { FaultOutcome::GoesOn }
             }
             Err(refusal) => {
                 self.witness.lost(block, &refusal);
-                Served::Stop
+                FaultOutcome::Stop
             }
         }
     }
 
     /// What was ready is in the queue already, and counts as open.
-    fn note_open(&self, opening: Opening, was_ready: Units, was_used: bool, now: Timestamp, why: Why) {
-        let new = Opening { units: opening.units - was_ready, ..opening };
+    fn note_open(&self, opening: UnlockedUnits, was_ready: Units, was_used: bool, now: Timestamp, why: Why) {
+        let new = UnlockedUnits { units: opening.units - was_ready, ..opening };
         self.counts.add(Counter::Open, self.layout().pages_of(new.units));
         let mut openings = self.openings();
         let touch = match why {
             Why::Wanted { touch, began, jumped, .. } => {
-                openings.opened(new, now, was_used.then(|| Wait { time: self.took(began), jumped }));
+                openings.opened(new, now, was_used.then(|| FaultWait { time: self.took(began), jumped }));
                 touch
             }
             Why::Ahead => {
@@ -215,7 +235,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         self.counts.set(Counter::Grown, u64::from(openings.grown()));
         drop(openings);
         for span in self.layout().spans(opening.block, opening.units) {
-            self.witness.unlocked(Access::new(now, span, touch));
+            self.witness.unlocked(UnlockAccess::new(now, span, touch));
         }
     }
 }

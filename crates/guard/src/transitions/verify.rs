@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use crate::engine::GuardEngine;
 use crate::settings::pages::OnError;
-use crate::state::layout::{BlockIndex, PageIndex, PageSet, Span};
-use crate::state::table::{Block, Grain};
+use crate::state::layout::{BlockIndex, PageIndex, PageSet, PageSpan};
+use crate::state::table::{Grain, GuardBlock};
 use crate::state::units::Units;
 use crate::telemetry::counts::Counter;
 use crate::telemetry::observer::Trouble;
@@ -55,7 +55,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     }
 
     /// Verifies locked units in the vault and puts right what can be.
-    pub(crate) fn verify(&self, block: BlockIndex, known: &mut Block, units: Units) -> Verified {
+    pub(crate) fn verify(&self, block: BlockIndex, known: &mut GuardBlock, units: Units) -> Verified {
         let mut verified = Verified::Right;
         for span in self.layout().spans(block, units) {
             let began = self.clock.stopwatch();
@@ -78,7 +78,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     }
 
     /// Where the codes of pages of a block are among the block's.
-    fn codes_of(&self, block: BlockIndex, span: Span) -> Range<usize> {
+    fn codes_of(&self, block: BlockIndex, span: PageSpan) -> Range<usize> {
         let size = self.codec.scheme.code_bytes();
         let pages = |count: u64| usize::try_from(count).expect("pages of a block") * size;
         let first = pages(span.first.0 - self.layout().span(block).first.0);
@@ -90,8 +90,8 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     /// The frame that the page is on may hold a stuck cell, which shows again as soon as the page leaves the caches. So
     /// nothing is corrected in place: what is right goes to another frame, also where a second read finds nothing
     /// wrong.
-    fn put_right(&self, block: BlockIndex, known: &mut Block, page: PageIndex) -> bool {
-        let codes = self.codes_of(block, Span::of_page(page));
+    fn put_right(&self, block: BlockIndex, known: &mut GuardBlock, page: PageIndex) -> bool {
+        let codes = self.codes_of(block, PageSpan::of_page(page));
         if self.engine.was_given_back(page) {
             known.codes[codes].copy_from_slice(&self.zero_codes);
             return true;

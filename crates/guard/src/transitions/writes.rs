@@ -9,33 +9,33 @@
 //!
 //! Source: [Fiala15, 4.3]: codes are made anew for what was written.
 
-use crate::engine::{GuardEngine, Refusal, Writes};
-use crate::state::layout::{BlockIndex, PageIndex, Span};
-use crate::state::table::Block;
+use crate::engine::{EngineRefusal, GuardEngine, Writes};
+use crate::state::layout::{BlockIndex, PageIndex, PageSpan};
+use crate::state::table::GuardBlock;
 use crate::state::units::Units;
 
-use super::{Guard, Served};
+use super::{FaultOutcome, Guard};
 
 /// A block that was written is opened so often without being watched.
 const UNWATCHED: u8 = 8;
 
 impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     /// A thread waits to write to a page that is watched: it goes on.
-    pub fn written(&self, page: PageIndex) -> Served {
-        let Some(block) = self.layout().block_of(page) else { return Served::Elsewhere };
+    pub fn written(&self, page: PageIndex) -> FaultOutcome {
+        let Some(block) = self.layout().block_of(page) else { return FaultOutcome::Elsewhere };
         let began = self.clock.stopwatch();
         let mut known = self.table.lock(block);
         known.unwatched = UNWATCHED;
         self.unwatch(block, &mut known, self.layout().all_units());
         // Somebody else may have written to it first, or it is locked by now: its thread tries again.
-        self.engine.allow_writes(Span::of_page(page));
+        self.engine.allow_writes(PageSpan::of_page(page));
         drop(known);
         self.waited(self.took(began));
-        Served::GoesOn
+        FaultOutcome::GoesOn
     }
 
     /// Opens units whose codes are right, for a program that may only read them.
-    pub(super) fn open_to_read(&self, known: &mut Block, span: Span) -> Result<(), Refusal> {
+    pub(super) fn open_to_read(&self, known: &mut GuardBlock, span: PageSpan) -> Result<(), EngineRefusal> {
         if self.engine.open_watched(span)? == Writes::Stop {
             known.watched |= self.layout().units_of(span);
         }
@@ -43,7 +43,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     }
 
     /// Whether the program may well only read what is opened. It does not if it waits to write.
-    pub(super) fn may_only_read(&self, known: &mut Block, writes: bool) -> bool {
+    pub(super) fn may_only_read(&self, known: &mut GuardBlock, writes: bool) -> bool {
         if writes {
             known.unwatched = UNWATCHED;
         }
@@ -53,7 +53,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     }
 
     /// Writes to these units, as far as they are watched, go on from here, and their codes are made anew.
-    pub(super) fn unwatch(&self, block: BlockIndex, known: &mut Block, units: Units) {
+    pub(super) fn unwatch(&self, block: BlockIndex, known: &mut GuardBlock, units: Units) {
         let watched = known.watched & units;
         self.layout().spans(block, watched).for_each(|span| self.engine.allow_writes(span));
         known.watched -= watched;

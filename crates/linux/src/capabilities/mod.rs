@@ -61,13 +61,13 @@ pub struct Capability {
     pub feature: Feature,
     /// Whether.
     #[serde(flatten)]
-    pub state: State,
+    pub state: CapabilityState,
 }
 
 /// Whether a feature is to be had.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
-pub enum State {
+pub enum CapabilityState {
     /// It was just used, or would be.
     Available {
         /// How much of it, or by what means; one line.
@@ -81,15 +81,15 @@ impl Capability {
     /// Whether the feature is to be had.
     #[must_use]
     pub fn is_available(&self) -> bool {
-        matches!(self.state, State::Available { .. })
+        matches!(self.state, CapabilityState::Available { .. })
     }
 
     /// Why not; `None` if it is.
     #[must_use]
     pub fn absence(&self) -> Option<&Absence> {
         match &self.state {
-            State::Available { .. } => None,
-            State::Absent(absence) => Some(absence),
+            CapabilityState::Available { .. } => None,
+            CapabilityState::Absent(absence) => Some(absence),
         }
     }
 }
@@ -131,8 +131,8 @@ pub fn of(feature: Feature, roots: &Roots) -> Capability {
 
 fn capability(feature: Feature, probe: Probe, roots: &Roots) -> Capability {
     let state = match probe(roots) {
-        Ok(detail) => State::Available { detail },
-        Err(absence) => State::Absent(absence),
+        Ok(detail) => CapabilityState::Available { detail },
+        Err(absence) => CapabilityState::Absent(absence),
     };
     Capability { feature, state }
 }
@@ -154,8 +154,8 @@ mod tests {
     fn on_this_machine_everything_is_there_or_says_in_one_line_why_not() {
         for capability in all(&Roots::default()) {
             let lines = match &capability.state {
-                State::Available { detail } => vec![detail],
-                State::Absent(absence) => vec![&absence.reason, &absence.remedy],
+                CapabilityState::Available { detail } => vec![detail],
+                CapabilityState::Absent(absence) => vec![&absence.reason, &absence.remedy],
             };
             for line in lines {
                 assert!(!line.is_empty() && !line.contains('\n'), "{capability:?}");

@@ -15,7 +15,7 @@ use crate::Error;
 
 /// A stretch of time that was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Detour {
+pub struct CpuDetour {
     /// When it began, in the counter's time.
     pub start: Duration,
     /// How long it was.
@@ -28,7 +28,7 @@ pub struct Watched {
     /// For how long.
     pub length: Duration,
     /// The detours, in order.
-    pub detours: Vec<Detour>,
+    pub detours: Vec<CpuDetour>,
     /// How many more came when there was no room left for them.
     pub beyond: u64,
     /// What those took.
@@ -98,7 +98,7 @@ impl Readings {
     }
 
     fn watched(self, first: u64, tsc: &Tsc) -> Watched {
-        let detour = |(start, length)| Detour { start: tsc.since_start(start), length: tsc.duration(length) };
+        let detour = |(start, length)| CpuDetour { start: tsc.since_start(start), length: tsc.duration(length) };
         Watched {
             length: tsc.duration(self.last - first),
             detours: self.detours.into_iter().map(detour).collect(),

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use rampart_memory::{ErrorBatch, MemoryError, Place, Severity, Timestamp};
 
-use super::counts::{Controller, Errors, controllers};
+use super::counts::{Controller, ErrorCount, controllers};
 use crate::{Absence, Roots};
 
 /// A counter: the controller's number, and which of its DIMMs; `None` for errors of no known DIMM.
@@ -19,7 +19,7 @@ type Key = (u32, Option<usize>);
 #[derive(Debug)]
 pub struct CounterFeed {
     roots: Roots,
-    before: BTreeMap<Key, Errors>,
+    before: BTreeMap<Key, ErrorCount>,
 }
 
 impl CounterFeed {
@@ -53,7 +53,7 @@ impl CounterFeed {
     }
 }
 
-fn counters(controllers: &[Controller]) -> impl Iterator<Item = (Key, Place, Errors)> + '_ {
+fn counters(controllers: &[Controller]) -> impl Iterator<Item = (Key, Place, ErrorCount)> + '_ {
     controllers.iter().flat_map(|controller| {
         let number = controller.number;
         let place = move |label: &str| Place { label: label.to_owned(), controller: Some(number), ..Place::default() };

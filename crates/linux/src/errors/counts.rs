@@ -28,7 +28,7 @@ pub struct ErrorCounts {
 
 /// A count of errors, since the driver was loaded or the count last reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Errors {
+pub struct ErrorCount {
     /// Corrected.
     pub corrected: u64,
     /// Detected and not corrected.
@@ -43,20 +43,20 @@ pub struct Controller {
     /// The driver's name for it; empty if it gives none.
     pub name: String,
     /// All errors, those of no known DIMM included.
-    pub errors: Errors,
+    pub errors: ErrorCount,
     /// The errors of no known DIMM.
-    pub unplaced: Errors,
+    pub unplaced: ErrorCount,
     /// Its DIMMs.
-    pub dimms: Vec<Dimm>,
+    pub dimms: Vec<DimmCounts>,
 }
 
 /// A DIMM, or a rank where the controller tells no more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Dimm {
+pub struct DimmCounts {
     /// What the board calls it, such as `CPU_SrcID#0_MC#0_Chan#0_DIMM#0`.
     pub label: String,
     /// Its errors.
-    pub errors: Errors,
+    pub errors: ErrorCount,
 }
 
 impl ErrorCounts {
@@ -69,9 +69,9 @@ impl ErrorCounts {
 
     /// The sum over all controllers; `None` if nobody counts.
     #[must_use]
-    pub fn total(&self) -> Option<Errors> {
+    pub fn total(&self) -> Option<ErrorCount> {
         let controllers = self.controllers.as_ref().ok()?;
-        Some(controllers.iter().fold(Errors::default(), |sum, controller| Errors {
+        Some(controllers.iter().fold(ErrorCount::default(), |sum, controller| ErrorCount {
             corrected: sum.corrected.saturating_add(controller.errors.corrected),
             uncorrected: sum.uncorrected.saturating_add(controller.errors.uncorrected),
         }))
@@ -102,14 +102,14 @@ fn controller(number: u32, folder: &Path) -> Controller {
     }
 }
 
-fn dimm(prefix: &str, number: u32, folder: &Path) -> Dimm {
+fn dimm(prefix: &str, number: u32, folder: &Path) -> DimmCounts {
     let label = line(&folder.join("dimm_label")).unwrap_or_else(|| format!("{prefix}{number}"));
-    Dimm { label, errors: errors(folder, "dimm_ce_count", "dimm_ue_count") }
+    DimmCounts { label, errors: errors(folder, "dimm_ce_count", "dimm_ue_count") }
 }
 
-fn errors(folder: &Path, corrected: &str, uncorrected: &str) -> Errors {
+fn errors(folder: &Path, corrected: &str, uncorrected: &str) -> ErrorCount {
     let count = |name| number(&folder.join(name)).unwrap_or(0);
-    Errors { corrected: count(corrected), uncorrected: count(uncorrected) }
+    ErrorCount { corrected: count(corrected), uncorrected: count(uncorrected) }
 }
 
 /// The text of a file of one line; `None` if there is none.
@@ -146,14 +146,14 @@ mod tests {
         fs::write(roots.proc("meminfo"), "MemTotal: 8 kB\nMemFree: 8 kB\nHardwareCorrupted: 4 kB\n").unwrap();
 
         let counts = ErrorCounts::read(&roots);
-        assert_eq!(counts.total(), Some(Errors { corrected: 7, uncorrected: 1 }));
+        assert_eq!(counts.total(), Some(ErrorCount { corrected: 7, uncorrected: 1 }));
         assert_eq!(counts.hardware_corrupted, Some(Bytes::new(4096)));
         let controllers = counts.controllers.unwrap();
         assert_eq!(controllers[0].name, "Skylake Socket#0 IMC#0");
-        assert_eq!(controllers[0].unplaced, Errors { corrected: 1, uncorrected: 0 });
-        let dimm = |label: &str, corrected, uncorrected| Dimm {
+        assert_eq!(controllers[0].unplaced, ErrorCount { corrected: 1, uncorrected: 0 });
+        let dimm = |label: &str, corrected, uncorrected| DimmCounts {
             label: label.to_owned(),
-            errors: Errors { corrected, uncorrected },
+            errors: ErrorCount { corrected, uncorrected },
         };
         assert_eq!(controllers[0].dimms, [dimm("DIMM_A1", 4, 1), dimm("dimm1", 0, 0)]);
         assert_eq!(controllers[1].dimms, [dimm("rank0", 0, 0)]);

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use rampart_memory::{ErrorBatch, Timestamp};
 
 use super::file;
-use super::lines::Lines;
+use super::lines::TailedLines;
 use super::trace_line::TraceLine;
 use crate::{Absence, Error, Roots};
 
@@ -38,7 +38,7 @@ pub struct EventFeed {
     // Dropped before the instance: one that is being read cannot be removed.
     pipe: File,
     path: PathBuf,
-    lines: Lines,
+    lines: TailedLines,
     _instance: Instance,
 }
 
@@ -74,7 +74,7 @@ impl EventFeed {
         write(&folder.join(SWITCH), "1")?;
         let path = folder.join("trace_pipe");
         let pipe = file::open(&path).map_err(|cause| Absence::of_file(&path, &cause, KERNEL))?;
-        Ok(Self { pipe, path, lines: Lines::default(), _instance: instance })
+        Ok(Self { pipe, path, lines: TailedLines::default(), _instance: instance })
     }
 
     /// The errors since it was last asked, at most 4 MiB of their text, each as if reported `now`.

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use rampart_memory::{ErrorBatch, MemoryError};
 use rustix::fs::OFlags;
 
-use super::lines::{Lines, Progress};
+use super::lines::{ReadProgress, TailedLines};
 use crate::Error;
 
 /// What is read of a file from its start on, as it grows.
@@ -30,7 +30,7 @@ use crate::Error;
 pub struct FileFeed {
     path: PathBuf,
     file: File,
-    lines: Lines,
+    lines: TailedLines,
 }
 
 impl FileFeed {
@@ -40,7 +40,7 @@ impl FileFeed {
     /// [`Error::Read`] if it cannot be opened.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let file = open(path).map_err(|cause| Error::Read { path: path.to_owned(), cause })?;
-        Ok(Self { path: path.to_owned(), file, lines: Lines::default() })
+        Ok(Self { path: path.to_owned(), file, lines: TailedLines::default() })
     }
 
     /// The errors of all lines that were finished since it was last asked, at most 4 MiB of them. Empty lines are
@@ -66,7 +66,7 @@ impl FileFeed {
         // Looked for first: once it is there, nothing more is written to the old file.
         let successor = self.successor()?;
         let progress = self.lines.read(&self.file, |line| take(line, batch))?;
-        if let (Some(successor), Progress::AtTheEnd) = (successor, progress) {
+        if let (Some(successor), ReadProgress::AtTheEnd) = (successor, progress) {
             self.lines.finish(|line| take(line, batch));
             self.file = successor;
             self.lines.read(&self.file, |line| take(line, batch))?;

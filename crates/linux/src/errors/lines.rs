@@ -11,38 +11,38 @@ const AT_ONCE: usize = 1 << 22;
 
 /// The end of the file as far as it is no whole line yet.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(super) struct TailedLines {
     partial: Vec<u8>,
     too_long: bool,
 }
 
 /// Whether all was read that there was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(super) enum ReadProgress {
     /// All.
     AtTheEnd,
     /// As much as is read at once.
     MoreToCome,
 }
 
-impl Lines {
+impl TailedLines {
     /// Hands on each whole line that can be read without waiting, without its end; `None` for one that is too long.
-    pub(super) fn read(&mut self, mut file: &File, mut line: impl FnMut(Option<&str>)) -> io::Result<Progress> {
+    pub(super) fn read(&mut self, mut file: &File, mut line: impl FnMut(Option<&str>)) -> io::Result<ReadProgress> {
         let mut buffer = vec![0; 1 << 16];
         let mut read = 0;
         while read < AT_ONCE {
             match file.read(&mut buffer) {
-                Ok(0) => return Ok(Progress::AtTheEnd),
+                Ok(0) => return Ok(ReadProgress::AtTheEnd),
                 Ok(count) => {
                     self.push(&buffer[..count], &mut line);
                     read += count;
                 }
-                Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => return Ok(Progress::AtTheEnd),
+                Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => return Ok(ReadProgress::AtTheEnd),
                 Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
                 Err(cause) => return Err(cause),
             }
         }
-        Ok(Progress::MoreToCome)
+        Ok(ReadProgress::MoreToCome)
     }
 
     /// Hands on what is there of a line whose end will not come.
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_line_that_is_too_long_is_told_and_not_kept() {
-        let (mut lines, mut seen) = (Lines::default(), Vec::new());
+        let (mut lines, mut seen) = (TailedLines::default(), Vec::new());
         let mut see = |line: Option<&str>| seen.push(line.map(str::len));
         for _ in 0..100 {
             lines.push(&[b'x'; 1 << 12], &mut see);
@@ -108,7 +108,7 @@ mod tests {
     proptest! {
         #[test]
         fn however_it_is_cut_the_lines_are_the_same(pieces in vec("[ab\n]{0,6}", 0..8)) {
-            let (mut lines, mut seen) = (Lines::default(), Vec::new());
+            let (mut lines, mut seen) = (TailedLines::default(), Vec::new());
             let mut see = |line: Option<&str>| seen.push(line.unwrap().to_owned());
             for piece in &pieces {
                 lines.push(piece.as_bytes(), &mut see);

@@ -35,13 +35,13 @@ pub(crate) fn types(roots: &Roots) -> Result<String, Absence> {
 
 /// Makes corrected errors in a page of its own.
 #[derive(Debug)]
-pub struct ErrorMaker {
+pub struct EinjInjector {
     folder: PathBuf,
     pagemap: Pagemap,
     block: Block,
 }
 
-impl ErrorMaker {
+impl EinjInjector {
     /// Finds out whether errors can be made, and makes nothing yet.
     ///
     /// # Errors
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn an_error_is_made_in_a_page_of_this_process() {
         let (_folder, roots) = firmware("0x00000008\tMemory Correctable\n0x00000010\tMemory Uncorrectable non-fatal\n");
-        let maker = match ErrorMaker::open(&roots) {
+        let maker = match EinjInjector::open(&roots) {
             Ok(maker) => maker,
             Err(absence) => {
                 assert!(!crate::is_root() && absence.remedy.contains("root"), "{absence}");
@@ -153,12 +153,12 @@ mod tests {
     #[test]
     fn firmware_that_makes_no_corrected_errors_is_told_so() {
         let (_folder, roots) = firmware("0x00000010\tMemory Uncorrectable non-fatal\n0x00000080\tPCI Express\n");
-        assert!(ErrorMaker::open(&roots).unwrap_err().reason.contains("no corrected memory errors"));
+        assert!(EinjInjector::open(&roots).unwrap_err().reason.contains("no corrected memory errors"));
     }
 
     #[test]
     fn a_machine_without_such_firmware_is_told_what_it_lacks() {
         let roots = Roots::new("/proc", "/nowhere");
-        assert!(ErrorMaker::open(&roots).unwrap_err().remedy.contains("EINJ"));
+        assert!(EinjInjector::open(&roots).unwrap_err().remedy.contains("EINJ"));
     }
 }

@@ -21,11 +21,11 @@ use rampart_memory::{ErrorBatch, Timestamp};
 
 pub use self::counters::CounterFeed;
 pub(crate) use self::counts::controllers;
-pub use self::counts::{Controller, Dimm, ErrorCounts, Errors};
+pub use self::counts::{Controller, DimmCounts, ErrorCount, ErrorCounts};
 pub use self::events::EventFeed;
 pub(crate) use self::events::probe as probe_events;
 pub use self::file::{FileFeed, parse_line};
-pub use self::made::ErrorMaker;
+pub use self::made::EinjInjector;
 pub(crate) use self::made::types as types_made;
 pub use self::trace_line::TraceLine;
 use crate::{Absence, Error, Roots};

@@ -2,7 +2,7 @@
 //!
 //! **Problem.** A test that takes the last free memory gets a program killed, perhaps itself. **Idea.** One
 //! [`MemoryState`] holds all that changes from one moment to the next: free and available memory, the time that
-//! programs lose to reclaim, and the limit of the container that this may be; [`Watermarks`], at which the kernel
+//! programs lose to reclaim, and the limit of the container that this may be; [`KernelWatermarks`], at which the kernel
 //! begins to reclaim, stay as they are. **Why this way.** The parsers are functions from text to values and the
 //! decision is made above, so politeness can be tested without a machine.
 
@@ -17,7 +17,7 @@ use serde::Serialize;
 pub use self::cgroup::CgroupMemory;
 pub use self::meminfo::MemInfo;
 pub use self::pressure::{Pressure, Stall};
-pub use self::watermarks::Watermarks;
+pub use self::watermarks::KernelWatermarks;
 use crate::roots::{require, text};
 use crate::{Error, Roots};
 
@@ -105,7 +105,7 @@ mod tests {
         let state = MemoryState::read(&roots).unwrap();
         assert_eq!((state.total(), state.free()), (Bytes::new(8192), Bytes::new(4096)));
         assert_eq!((state.pressure, state.cgroup), (None, None));
-        assert_eq!(Watermarks::read(&roots), None);
+        assert_eq!(KernelWatermarks::read(&roots), None);
     }
 
     #[test]
@@ -113,7 +113,7 @@ mod tests {
         let state = MemoryState::read(&Roots::default()).unwrap();
         assert!(state.total() > Bytes::ZERO);
         assert!(state.free() <= state.total());
-        if let Some(marks) = Watermarks::read(&Roots::default()) {
+        if let Some(marks) = KernelWatermarks::read(&Roots::default()) {
             assert!(marks.min <= marks.low && marks.low <= marks.high);
         }
     }

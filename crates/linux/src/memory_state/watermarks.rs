@@ -8,7 +8,7 @@ use crate::roots::text;
 
 /// The free memory at which the kernel acts, summed over all zones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Watermarks {
+pub struct KernelWatermarks {
     /// Below this, programs wait while the kernel reclaims for them, and it may kill one.
     pub min: Bytes,
     /// Below this, the kernel begins to reclaim in the background.
@@ -17,7 +17,7 @@ pub struct Watermarks {
     pub high: Bytes,
 }
 
-impl Watermarks {
+impl KernelWatermarks {
     /// This machine's; `None` where it does not say.
     #[must_use]
     pub fn read(roots: &Roots) -> Option<Self> {
@@ -68,7 +68,7 @@ Node 0, zone    DMA32
 
     #[test]
     fn watermarks_are_summed_over_zones_and_never_mixed_with_page_sets() {
-        let marks = Watermarks::parse(SAMPLE).unwrap();
+        let marks = KernelWatermarks::parse(SAMPLE).unwrap();
         let pages = [marks.min, marks.low, marks.high].map(Bytes::frames);
         assert_eq!(pages, [55 + 11163, 68 + 13953, 81 + 16743]);
     }
@@ -78,14 +78,14 @@ Node 0, zone    DMA32
         for text in
             ["", "Node 0, zone DMA", "min 1\nlow 2\n", "min x\nlow 1\nhigh 1", "min 99999999999999999\nlow 1\nhigh 1"]
         {
-            assert_eq!(Watermarks::parse(text), None, "{text}");
+            assert_eq!(KernelWatermarks::parse(text), None, "{text}");
         }
     }
 
     proptest! {
         #[test]
         fn no_text_is_too_strange(text in "((min|low|high)?[ 0-9a-z:-]{0,24}\n){0,8}") {
-            let _ = Watermarks::parse(&text);
+            let _ = KernelWatermarks::parse(&text);
         }
     }
 }

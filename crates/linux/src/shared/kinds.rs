@@ -12,7 +12,7 @@ use super::{SharedRange, guarded, map_for_us_alone, map_zeros_over};
 use crate::Error;
 use crate::PAGE_BYTES;
 use crate::program::replace;
-use crate::span::Span;
+use crate::span::VaultSpan;
 use crate::userfaultfd::{Modes, Wake};
 
 /// Pages that are made ordinary at once: 64 MiB, twice which is in memory meanwhile. Each time adds a mapping to those
@@ -22,7 +22,7 @@ const AT_ONCE: u64 = 1 << 14;
 impl SharedRange {
     /// Ordinary pages, in one piece, become the file's, and are in the program's page table afterwards or not. Those
     /// who wait are not woken.
-    pub(super) fn join(&self, span: Span) -> Result<()> {
+    pub(super) fn join(&self, span: VaultSpan) -> Result<()> {
         let area = self.program.area(span);
         let files = self.files();
         // Who touches a page that is not there waits from here on, and who writes to one that is.
@@ -42,7 +42,7 @@ impl SharedRange {
         self.register(area, self.of_file_modes())
     }
 
-    fn copy_to_file(&self, span: Span) -> Result<()> {
+    fn copy_to_file(&self, span: VaultSpan) -> Result<()> {
         self.files().userfaultfd.protect(self.program.area(span))?;
         if self.is_huge() {
             // Else a touch of what lies behind would be a signal where the pool is empty.
@@ -69,12 +69,12 @@ impl SharedRange {
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses, as without memory; some of the pages may be ordinary then.
-    pub fn leave(&self, span: Span) -> std::result::Result<(), Error> {
+    pub fn leave(&self, span: VaultSpan) -> std::result::Result<(), Error> {
         let _split = self.is_split();
         self.program.pieces(span).try_for_each(|piece| self.leave_piece(piece)).map_err(guarded("make ordinary"))
     }
 
-    fn leave_piece(&self, piece: Span) -> Result<()> {
+    fn leave_piece(&self, piece: VaultSpan) -> Result<()> {
         let ordinary = self.of_file.runs(piece).filter(|(_, is_of_file)| !is_of_file);
         // What cannot be the file's, as where the pool of huge pages is empty, stays ordinary, and a mapping of its
         // own.
@@ -85,7 +85,7 @@ impl SharedRange {
 
     /// Pages of the file without content, in one piece, become ordinary. Whoever touches one meanwhile finds zeros, as
     /// it ought to.
-    pub(super) fn abandon(&self, span: Span) -> Result<()> {
+    pub(super) fn abandon(&self, span: VaultSpan) -> Result<()> {
         let area = self.program.area(span);
         self.punch(span);
         // SAFETY: the pages are our range's or a window's, which are reached by raw pointers or by those whom faults
@@ -102,7 +102,7 @@ impl SharedRange {
     pub fn split(&self) -> std::result::Result<(), Error> {
         let mut split = self.split.write().expect("no panic");
         *split = true;
-        let mut rest = Span::new(0, self.of_file.reach());
+        let mut rest = VaultSpan::new(0, self.of_file.reach());
         while let Some(span) = rest {
             let (part, behind) = span.split(span.first() + AT_ONCE);
             rest = behind;
@@ -120,7 +120,7 @@ impl SharedRange {
     }
 
     /// Pages of the file, in one piece, become ordinary, and those go on who wait for them.
-    fn make_ordinary(&self, span: Span) -> Result<()> {
+    fn make_ordinary(&self, span: VaultSpan) -> Result<()> {
         let area = self.program.area(span);
         // Who touches one waits from here on.
         self.take(span)?;

@@ -7,8 +7,8 @@ use rustix::mm::Advice;
 
 use super::{SharedRange, guarded, map_for_us_alone};
 use crate::Error;
-use crate::span::Span;
-use crate::userfaultfd::{Wake, Wanted};
+use crate::span::VaultSpan;
+use crate::userfaultfd::{PageFilter, Wake};
 
 /// What becomes of the first write to a page that is given.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,13 +25,13 @@ impl SharedRange {
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses, as without memory for the file, or if all is
     /// [split](SharedRange::split). Some of the pages may be locked then.
-    pub fn lock(&self, span: Span) -> std::result::Result<(), Error> {
+    pub fn lock(&self, span: VaultSpan) -> std::result::Result<(), Error> {
         let split = self.is_split();
         let locked = if *split { Err(Errno::BUSY) } else { self.lock_pages(span) };
         locked.map_err(guarded("lock"))
     }
 
-    fn lock_pages(&self, span: Span) -> Result<()> {
+    fn lock_pages(&self, span: VaultSpan) -> Result<()> {
         for (run, is_of_file) in self.runs(span) {
             if !is_of_file {
                 self.join(run)?;
@@ -48,7 +48,7 @@ impl SharedRange {
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses, as without memory for a page that was given back meanwhile.
-    pub fn unlock(&self, span: Span, wake: Wake) -> std::result::Result<(), Error> {
+    pub fn unlock(&self, span: VaultSpan, wake: Wake) -> std::result::Result<(), Error> {
         let _split = self.is_split();
         let of_file = self.runs(span).filter(|(_, is_of_file)| *is_of_file);
         for (run, _) in of_file {
@@ -58,13 +58,13 @@ impl SharedRange {
     }
 
     /// As [`SharedRange::unlock`], and the first write to each page sends a
-    /// [`Cause::Protected`](crate::userfaultfd::Cause::Protected), and its thread waits until
+    /// [`FaultCause::Protected`](crate::userfaultfd::Cause::Protected), and its thread waits until
     /// [`SharedRange::allow_writes`]. `false`: writes go unseen, since the kernel cannot do it, or some of the pages
     /// are ordinary, or the program had one already. Those who wait for them go on after [`SharedRange::wake`].
     ///
     /// # Errors
     /// As of [`SharedRange::unlock`].
-    pub fn unlock_watched(&self, span: Span) -> std::result::Result<bool, Error> {
+    pub fn unlock_watched(&self, span: VaultSpan) -> std::result::Result<bool, Error> {
         let split = self.is_split();
         let gives_watched = &self.files().gives_watched;
         if gives_watched.load(Ordering::Acquire) && self.runs(span).all(|(_, is_of_file)| is_of_file) {
@@ -95,7 +95,7 @@ impl SharedRange {
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
-    pub fn allow_writes(&self, span: Span) -> std::result::Result<(), Error> {
+    pub fn allow_writes(&self, span: VaultSpan) -> std::result::Result<(), Error> {
         let _split = self.is_split();
         for (run, is_of_file) in self.runs(self.entries(span)) {
             let area = self.program.area(run);
@@ -114,7 +114,7 @@ impl SharedRange {
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses, as without memory.
-    pub fn fill(&self, span: Span) -> std::result::Result<(), Error> {
+    pub fn fill(&self, span: VaultSpan) -> std::result::Result<(), Error> {
         let split = self.is_split();
         if !*split && self.bring(span).is_ok() {
             return Ok(());
@@ -130,7 +130,7 @@ impl SharedRange {
     }
 
     /// Makes pages the file's, of which the program has none, and gives them to it.
-    fn bring(&self, span: Span) -> Result<()> {
+    fn bring(&self, span: VaultSpan) -> Result<()> {
         self.populate(span)?;
         for (run, is_of_file) in self.runs(span) {
             if !is_of_file {
@@ -162,7 +162,7 @@ impl SharedRange {
 
     /// Gives zeros where an ordinary page is not, and lets those go on who wait for it.
     fn zero(&self, page: u64) -> Result<()> {
-        let area = self.program.area(Span::page(page).expect("a page of this range"));
+        let area = self.program.area(VaultSpan::page(page).expect("a page of this range"));
         // SAFETY: the page is our range's or a window's, which are reached by raw pointers or by those whom faults
         // stop.
         match unsafe { self.files().userfaultfd.zero_pages(area, Wake::Now) } {
@@ -177,7 +177,7 @@ impl SharedRange {
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
-    pub fn wake(&self, span: Span) -> std::result::Result<(), Error> {
+    pub fn wake(&self, span: VaultSpan) -> std::result::Result<(), Error> {
         self.program
             .pieces(span)
             .try_for_each(|piece| self.files().userfaultfd.wake(self.program.area(piece)))
@@ -189,7 +189,7 @@ impl SharedRange {
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
-    pub fn discard(&self, span: Span) -> std::result::Result<(), Error> {
+    pub fn discard(&self, span: VaultSpan) -> std::result::Result<(), Error> {
         let _split = self.is_split();
         for (run, is_of_file) in self.runs(span) {
             if is_of_file {
@@ -215,13 +215,13 @@ impl SharedRange {
     }
 
     /// Takes pages of the file out of the program's page table.
-    pub(super) fn take(&self, span: Span) -> Result<()> {
+    pub(super) fn take(&self, span: VaultSpan) -> Result<()> {
         self.program.advise(span, Advice::LinuxDontNeed)
     }
 
     /// Takes pages out of the file; where the kernel does not, as from memory that is locked, they are written with
     /// zeros.
-    pub(super) fn punch(&self, span: Span) {
+    pub(super) fn punch(&self, span: VaultSpan) {
         let start = usize::try_from(span.offset().get()).expect("an offset in memory");
         let bytes = usize::try_from(span.bytes().get()).expect("pages in memory");
         if self.behind.advise(start..start + bytes, Advice::LinuxRemove).is_err() {
@@ -233,7 +233,7 @@ impl SharedRange {
     }
 
     /// Puts pages of the file into the program's page table, none of which is there.
-    fn give(&self, span: Span, writes: Writes, wake: Wake) -> Result<()> {
+    fn give(&self, span: VaultSpan, writes: Writes, wake: Wake) -> Result<()> {
         let protected = writes == Writes::Stop;
         // SAFETY: the pages are our range's or a window's, which are reached by raw pointers or by those whom faults
         // stop.
@@ -241,7 +241,7 @@ impl SharedRange {
     }
 
     /// As [`SharedRange::give`], but that some may be there, and some may not be in the file.
-    fn map(&self, span: Span, writes: Writes, wake: Wake) -> Result<()> {
+    fn map(&self, span: VaultSpan, writes: Writes, wake: Wake) -> Result<()> {
         let mapped = |span| self.give(span, writes, wake);
         match mapped(span) {
             Ok(()) => return Ok(()),
@@ -268,24 +268,24 @@ impl SharedRange {
     }
 
     /// Has the file have pages, of zeros where it has none.
-    pub(super) fn populate(&self, span: Span) -> Result<()> {
+    pub(super) fn populate(&self, span: VaultSpan) -> Result<()> {
         let start = usize::try_from(span.offset().get()).expect("an offset in memory");
         let bytes = usize::try_from(span.bytes().get()).expect("pages in memory");
         self.behind.advise(start..start + bytes, Advice::LinuxPopulateWrite)
     }
 
     /// A span in pieces that lie in one piece each, of one kind each.
-    pub(super) fn runs(&self, span: Span) -> impl Iterator<Item = (Span, bool)> {
+    pub(super) fn runs(&self, span: VaultSpan) -> impl Iterator<Item = (VaultSpan, bool)> {
         self.program.pieces(span).flat_map(|piece| self.of_file.runs(piece))
     }
 
     /// Calls `each` for the runs of pages that are in the program's page table, or in swap, until it fails.
-    pub(super) fn each_present(&self, span: Span, mut each: impl FnMut(Span) -> Result<()>) -> Result<()> {
+    pub(super) fn each_present(&self, span: VaultSpan, mut each: impl FnMut(VaultSpan) -> Result<()>) -> Result<()> {
         for piece in self.program.pieces(span) {
-            for run in self.files().scan.runs(self.program.area(piece), Wanted::Present) {
+            for run in self.files().scan.runs(self.program.area(piece), PageFilter::Present) {
                 let run = run?;
                 let first = self.find(run.start).expect("what is found in a range lies in it");
-                each(Span::new(first, run.bytes as u64 / rampart_memory::FRAME_BYTES).expect("a run has pages"))?;
+                each(VaultSpan::new(first, run.bytes as u64 / rampart_memory::FRAME_BYTES).expect("a run has pages"))?;
             }
         }
         Ok(())

@@ -56,12 +56,12 @@ use crate::block::mapping::Mapping;
 use crate::mlocking;
 use crate::program::{ProgramRange, Window};
 use crate::roots::number;
-use crate::userfaultfd::{Area, Features, Message, Messages, Modes, PageScan, Reach, Stop, Userfaultfd, Waited};
-use crate::vault::{HUGE_PAGES, PageFault, Side, Span};
+use crate::userfaultfd::{Area, Features, Messages, Modes, PageScan, Reach, Stop, UffdMessage, Userfaultfd, Waited};
+use crate::vault::{HUGE_PAGES, PageFault, Side, VaultSpan};
 use crate::{Error, PageKind, Pagemap, Roots, check_page_size};
 
 pub use self::replacing::HeldFrame;
-use self::which::Which;
+use self::which::PageSet;
 
 /// A program's range, and the file behind it; both are unmapped on drop.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ pub struct SharedRange {
     behind: Mapping,
     kind: PageKind,
     /// Pages that are the file's.
-    of_file: Which,
+    of_file: PageSet,
     files: OnceLock<Files>,
     /// Whether everything is ordinary and stays so, as while the process forks.
     split: RwLock<bool>,
@@ -116,7 +116,7 @@ impl SharedRange {
             program: ProgramRange::new(reserved(size)?),
             behind: hidden(size)?,
             kind,
-            of_file: Which::none(bytes.frames()),
+            of_file: PageSet::none(bytes.frames()),
             files: OnceLock::new(),
             split: RwLock::new(false),
         })
@@ -133,7 +133,7 @@ impl SharedRange {
         let behind = hidden(self.behind.bytes())?;
         // A child does not get the parent's, whose addresses may be others' by now.
         std::mem::forget(std::mem::replace(&mut self.behind, behind));
-        self.of_file = Which::none(self.pages());
+        self.of_file = PageSet::none(self.pages());
         // Another thread may have held it, which the child does not have.
         self.split = RwLock::new(false);
         Ok(())
@@ -176,7 +176,7 @@ impl SharedRange {
     ///
     /// # Errors
     /// [`Error::Guarded`] if the range cannot be registered.
-    pub fn arm(&self, odd: &[Span]) -> Result<(), Error> {
+    pub fn arm(&self, odd: &[VaultSpan]) -> Result<(), Error> {
         for (part, is_odd) in self.span().around(odd) {
             for piece in self.program.pieces(part) {
                 match self.register(self.program.area(piece), Modes::MISSING) {
@@ -227,15 +227,15 @@ impl SharedRange {
     }
 
     /// The pages that one entry of the page table of a file maps with this one.
-    fn entry(&self, page: u64) -> Span {
+    fn entry(&self, page: u64) -> VaultSpan {
         let (first, count) = if self.is_huge() { (page / HUGE_PAGES * HUGE_PAGES, HUGE_PAGES) } else { (page, 1) };
-        Span::new(first, count).expect("pages of this range")
+        VaultSpan::new(first, count).expect("pages of this range")
     }
 
     /// The pages that entries of the page table of a file map with these.
-    fn entries(&self, span: Span) -> Span {
+    fn entries(&self, span: VaultSpan) -> VaultSpan {
         let (first, end) = (self.entry(span.first()).first(), self.entry(span.end() - 1).end());
-        Span::new(first, end - first).expect("pages of this range")
+        VaultSpan::new(first, end - first).expect("pages of this range")
     }
 
     /// Keeps all pages in RAM from their first touch on, those that are locked too. What is mapped anew later is as
@@ -254,7 +254,7 @@ impl SharedRange {
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
-    pub fn dump(&self, span: Span) -> Result<(), Error> {
+    pub fn dump(&self, span: VaultSpan) -> Result<(), Error> {
         self.program.dump(span).map_err(guarded("dump"))
     }
 
@@ -273,8 +273,8 @@ impl SharedRange {
     }
 
     /// All pages.
-    fn span(&self) -> Span {
-        Span::new(0, self.pages()).expect("a range has pages, and no more than there are addresses")
+    fn span(&self) -> VaultSpan {
+        VaultSpan::new(0, self.pages()).expect("a range has pages, and no more than there are addresses")
     }
 
     /// The first byte of the program's range; good as long as the range lives.
@@ -289,7 +289,7 @@ impl SharedRange {
     /// If the range has no such page.
     #[must_use]
     pub fn address(&self, page: u64) -> NonNull<u8> {
-        self.program.area(Span::page(page).expect("a page of this range")).start
+        self.program.area(VaultSpan::page(page).expect("a page of this range")).start
     }
 
     /// The first byte of a page in the file, which can be read and written while the page is locked.
@@ -319,7 +319,7 @@ impl SharedRange {
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
-    pub fn present(&self, span: Span, mut each: impl FnMut(Span)) -> Result<(), Error> {
+    pub fn present(&self, span: VaultSpan, mut each: impl FnMut(VaultSpan)) -> Result<(), Error> {
         self.each_present(span, |run| {
             each(run);
             Ok(())
@@ -342,7 +342,7 @@ impl SharedRange {
     /// The faults among messages, in order; of other messages a range gets none.
     pub fn faults<'a>(&'a self, messages: &'a Messages) -> impl Iterator<Item = PageFault> + 'a {
         messages.iter().filter_map(|message| {
-            let Message::Fault(fault) = message else { return None };
+            let UffdMessage::Fault(fault) = message else { return None };
             let page = self.find(fault.address)?;
             let (side, write, cause, thread) = (Side::Program, fault.write, fault.cause, fault.thread);
             Some(PageFault { side, page, write, cause, thread })

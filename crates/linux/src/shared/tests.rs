@@ -62,8 +62,8 @@ fn served_by<R>(
     }))
 }
 
-fn span(first: u64, pages: u64) -> Span {
-    Span::new(first, pages).unwrap()
+fn span(first: u64, pages: u64) -> VaultSpan {
+    VaultSpan::new(first, pages).unwrap()
 }
 
 fn read(range: &SharedRange, page: u64) -> u64 {

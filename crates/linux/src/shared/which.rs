@@ -6,7 +6,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::span::Span;
+use crate::span::VaultSpan;
 
 /// Words of 64 pages in a piece.
 const WORDS: usize = 512;
@@ -15,13 +15,13 @@ type Piece = Box<[AtomicU64; WORDS]>;
 
 /// A set of pages. Bits of different pages may be changed at once.
 #[derive(Debug)]
-pub(super) struct Which {
+pub(super) struct PageSet {
     pieces: Box<[OnceLock<Piece>]>,
     /// Behind the last page that was ever in the set.
     reach: AtomicU64,
 }
 
-impl Which {
+impl PageSet {
     /// None of so many pages.
     pub(super) fn none(pages: u64) -> Self {
         let pieces = pages.div_ceil(64 * WORDS as u64);
@@ -39,7 +39,7 @@ impl Which {
     }
 
     /// Adds pages, or takes them out. The first may allocate.
-    pub(super) fn set(&self, span: Span, are_in: bool) {
+    pub(super) fn set(&self, span: VaultSpan, are_in: bool) {
         if are_in {
             self.reach.fetch_max(span.end(), Ordering::AcqRel);
         }
@@ -58,7 +58,7 @@ impl Which {
     }
 
     /// A span in runs of pages of one kind each, and whether they are in the set.
-    pub(super) fn runs(&self, span: Span) -> impl Iterator<Item = (Span, bool)> {
+    pub(super) fn runs(&self, span: VaultSpan) -> impl Iterator<Item = (VaultSpan, bool)> {
         let mut rest = Some(span);
         std::iter::from_fn(move || {
             let span = rest?;
@@ -90,14 +90,14 @@ mod tests {
             steps in proptest::collection::vec((0..PAGES - 200, 1_u64..200, any::<bool>()), 1..20),
             first in 0..PAGES - 400, count in 1_u64..400
         ) {
-            let (which, mut naive) = (Which::none(PAGES), BTreeSet::new());
+            let (which, mut naive) = (PageSet::none(PAGES), BTreeSet::new());
             for (first, count, are_in) in steps {
-                let span = Span::new(first, count).unwrap();
+                let span = VaultSpan::new(first, count).unwrap();
                 which.set(span, are_in);
                 if are_in { naive.extend(span.numbers()) } else { naive.retain(|page| !span.numbers().contains(page)) }
             }
             prop_assert!(naive.last().is_none_or(|last| *last < which.reach()));
-            let span = Span::new(first, count).unwrap();
+            let span = VaultSpan::new(first, count).unwrap();
             let runs: Vec<_> = which.runs(span).collect();
             prop_assert!(runs.windows(2).all(|pair| pair[0].0.end() == pair[1].0.first() && pair[0].1 != pair[1].1));
             let pages: Vec<_> = runs.iter().flat_map(|(run, are_in)| run.numbers().map(|page| (page, *are_in))).collect();

@@ -17,8 +17,8 @@ pub(super) const VERSION: u64 = 0xaa;
 const GROUP: u8 = 0xaa;
 pub(super) const NEW: Opcode = opcode::none(GROUP, 0x00);
 pub(super) const REGISTER: Opcode = opcode::read_write::<Register>(GROUP, 0x00);
-pub(super) const UNREGISTER: Opcode = opcode::read::<Range>(GROUP, 0x01);
-pub(super) const WAKE: Opcode = opcode::read::<Range>(GROUP, 0x02);
+pub(super) const UNREGISTER: Opcode = opcode::read::<UffdRange>(GROUP, 0x01);
+pub(super) const WAKE: Opcode = opcode::read::<UffdRange>(GROUP, 0x02);
 pub(super) const COPY: Opcode = opcode::read_write::<Transfer>(GROUP, 0x03);
 pub(super) const ZERO_PAGE: Opcode = opcode::read_write::<Fill>(GROUP, 0x04);
 pub(super) const MOVE: Opcode = opcode::read_write::<Transfer>(GROUP, 0x05);
@@ -55,7 +55,7 @@ pub(super) struct Api {
 
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
-pub(super) struct Range {
+pub(super) struct UffdRange {
     pub(super) start: u64,
     pub(super) bytes: u64,
 }
@@ -63,7 +63,7 @@ pub(super) struct Range {
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(super) struct Register {
-    pub(super) range: Range,
+    pub(super) range: UffdRange,
     pub(super) modes: u64,
     pub(super) requests: u64,
 }
@@ -84,7 +84,7 @@ pub(super) struct Transfer {
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(super) struct Fill {
-    pub(super) range: Range,
+    pub(super) range: UffdRange,
     pub(super) mode: u64,
     /// Bytes, or a negative error.
     pub(super) done: i64,
@@ -93,7 +93,7 @@ pub(super) struct Fill {
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(super) struct WriteProtect {
-    pub(super) range: Range,
+    pub(super) range: UffdRange,
     pub(super) mode: u64,
 }
 
@@ -118,20 +118,20 @@ pub(super) struct Scan {
 /// `page_region`.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
-pub(super) struct Region {
+pub(super) struct UffdRegion {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) categories: u64,
 }
 
 const _: () = assert!(size_of::<Api>() == 24);
-const _: () = assert!(size_of::<Range>() == 16);
+const _: () = assert!(size_of::<UffdRange>() == 16);
 const _: () = assert!(size_of::<Register>() == 32);
 const _: () = assert!(size_of::<Transfer>() == 40);
 const _: () = assert!(size_of::<Fill>() == 32);
 const _: () = assert!(size_of::<WriteProtect>() == 24);
 const _: () = assert!(size_of::<Scan>() == 96);
-const _: () = assert!(size_of::<Region>() == 24);
+const _: () = assert!(size_of::<UffdRegion>() == 24);
 
 struct Request<'a, T> {
     opcode: Opcode,

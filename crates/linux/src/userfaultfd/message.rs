@@ -45,17 +45,17 @@ impl Messages {
     }
 
     /// Each, in the order in which they were read.
-    pub fn iter(&self) -> impl Iterator<Item = Message> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = UffdMessage> + '_ {
         let (messages, _) = self.bytes.as_chunks();
-        messages[..self.count].iter().map(Message::parse)
+        messages[..self.count].iter().map(UffdMessage::parse)
     }
 }
 
 /// What happened in a registered range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Message {
+pub enum UffdMessage {
     /// A thread waits at a page.
-    Fault(Fault),
+    Fault(UffdFault),
     /// Pages went to other addresses ([`super::Features::EVENT_REMAP`]).
     Remapped {
         /// The first address before.
@@ -85,20 +85,20 @@ pub enum Message {
 
 /// A thread waits at a page until the fault is resolved or it is woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct UffdFault {
     /// The first address of the page.
     pub address: usize,
     /// Whether the thread writes.
     pub write: bool,
     /// What stopped it.
-    pub cause: Cause,
+    pub cause: FaultCause,
     /// The thread, as `gettid(2)` numbers it; `None` without [`super::Features::THREAD_ID`].
     pub thread: Option<u32>,
 }
 
 /// What stopped a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum FaultCause {
     /// The page is not there.
     Missing,
     /// The page is write-protected, and the thread writes.
@@ -107,13 +107,15 @@ pub enum Cause {
     Minor,
 }
 
-impl Message {
+impl UffdMessage {
     fn parse(bytes: &[u8; MESSAGE_BYTES]) -> Self {
         let (words, _) = bytes.as_chunks();
         let [_, first, second, third] = words else { unreachable!("a message is four words") };
         let [first, second, third] = [first, second, third].map(|word| u64::from_ne_bytes(*word));
         match bytes[0] {
-            0x12 => Self::Fault(Fault::new(first, second, u32::from_ne_bytes(*bytes[24..].first_chunk().expect("8")))),
+            0x12 => {
+                Self::Fault(UffdFault::new(first, second, u32::from_ne_bytes(*bytes[24..].first_chunk().expect("8"))))
+            }
             0x14 => Self::Remapped { from: address(first), to: address(second), bytes: address(third) },
             0x15 => Self::Removed { start: address(first), end: address(second) },
             0x16 => Self::Unmapped { start: address(first), end: address(second) },
@@ -122,13 +124,13 @@ impl Message {
     }
 }
 
-impl Fault {
+impl UffdFault {
     /// From `UFFD_PAGEFAULT_FLAG_*`.
     fn new(flags: u64, at: u64, thread: u32) -> Self {
         let cause = match flags >> 1 & 3 {
-            0 => Cause::Missing,
-            1 => Cause::Protected,
-            _ => Cause::Minor,
+            0 => FaultCause::Missing,
+            1 => FaultCause::Protected,
+            _ => FaultCause::Minor,
         };
         Self { address: address(at), write: flags & 1 != 0, cause, thread: (thread != 0).then_some(thread) }
     }
@@ -143,7 +145,7 @@ mod tests {
     use super::*;
 
     /// A message as the kernel writes it.
-    fn message(event: u8, words: [u64; 3]) -> Message {
+    fn message(event: u8, words: [u64; 3]) -> UffdMessage {
         let mut messages = Messages::default();
         let room = messages.room();
         room[0] = event;
@@ -158,16 +160,16 @@ mod tests {
     #[test]
     fn a_fault_says_where_and_why_and_who() {
         for (flags, write, cause) in [
-            (0, false, Cause::Missing),
-            (1, true, Cause::Missing),
-            (3, true, Cause::Protected),
-            (4, false, Cause::Minor),
-            (5, true, Cause::Minor),
+            (0, false, FaultCause::Missing),
+            (1, true, FaultCause::Missing),
+            (3, true, FaultCause::Protected),
+            (4, false, FaultCause::Minor),
+            (5, true, FaultCause::Minor),
         ] {
-            let fault = Fault { address: 0x7f00_1000, write, cause, thread: Some(77) };
-            assert_eq!(message(0x12, [flags, 0x7f00_1000, 77]), Message::Fault(fault));
+            let fault = UffdFault { address: 0x7f00_1000, write, cause, thread: Some(77) };
+            assert_eq!(message(0x12, [flags, 0x7f00_1000, 77]), UffdMessage::Fault(fault));
         }
-        let Message::Fault(fault) = message(0x12, [0, 0x1000, 0]) else { panic!("no fault") };
+        let UffdMessage::Fault(fault) = message(0x12, [0, 0x1000, 0]) else { panic!("no fault") };
         assert_eq!(fault.thread, None, "the kernel was not asked for it");
     }
 
@@ -175,11 +177,11 @@ mod tests {
     fn the_other_events_say_which_addresses() {
         assert_eq!(
             message(0x14, [0x1000, 0x9000, 0x2000]),
-            Message::Remapped { from: 0x1000, to: 0x9000, bytes: 0x2000 }
+            UffdMessage::Remapped { from: 0x1000, to: 0x9000, bytes: 0x2000 }
         );
-        assert_eq!(message(0x15, [0x1000, 0x3000, 0]), Message::Removed { start: 0x1000, end: 0x3000 });
-        assert_eq!(message(0x16, [0x1000, 0x3000, 0]), Message::Unmapped { start: 0x1000, end: 0x3000 });
-        assert_eq!(message(0x99, [0; 3]), Message::Unknown(0x99));
+        assert_eq!(message(0x15, [0x1000, 0x3000, 0]), UffdMessage::Removed { start: 0x1000, end: 0x3000 });
+        assert_eq!(message(0x16, [0x1000, 0x3000, 0]), UffdMessage::Unmapped { start: 0x1000, end: 0x3000 });
+        assert_eq!(message(0x99, [0; 3]), UffdMessage::Unknown(0x99));
     }
 
     #[test]

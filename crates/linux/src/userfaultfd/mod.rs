@@ -31,10 +31,10 @@ use rustix::io::{Errno, read};
 use crate::Error;
 
 pub use features::{Features, Modes};
-pub use message::{Cause, Fault, Message, Messages};
+pub use message::{FaultCause, Messages, UffdFault, UffdMessage};
 pub use requests::{Area, MoveError, MoveRefusal, Wake};
 pub use route::{Reach, Route};
-pub use scan::{PageRun, PageScan, PageState, Runs, Wanted};
+pub use scan::{PageFilter, PageRun, PageRuns, PageScan, PageState};
 pub use stop::Stop;
 
 /// The faults of this process' registered ranges; they are resolved in no way any more once it is dropped.

@@ -35,8 +35,8 @@ impl Area {
         self.start.addr().get()..self.start.addr().get() + self.bytes
     }
 
-    fn range(self) -> abi::Range {
-        abi::Range { start: self.start.addr().get() as u64, bytes: self.bytes as u64 }
+    fn range(self) -> abi::UffdRange {
+        abi::UffdRange { start: self.start.addr().get() as u64, bytes: self.bytes as u64 }
     }
 }
 
@@ -238,7 +238,7 @@ impl Userfaultfd {
     /// As of the public function that sends this opcode.
     unsafe fn transfer(&self, opcode: Opcode, from: NonNull<u8>, to: Area, mode: u64) -> Outcome {
         let from = from.addr().get() as u64;
-        let abi::Range { start, bytes } = to.range();
+        let abi::UffdRange { start, bytes } = to.range();
         until_done(|done| {
             let mut request = abi::Transfer { to: start + done, from: from + done, bytes: bytes - done, mode, done: 0 };
             // SAFETY: the structure is the request's own; the caller vouches for the rest.
@@ -251,9 +251,9 @@ impl Userfaultfd {
     /// # Safety
     /// As of the public function that sends this opcode.
     unsafe fn fill(&self, opcode: Opcode, area: Area, mode: u64) -> Result<()> {
-        let abi::Range { start, bytes } = area.range();
+        let abi::UffdRange { start, bytes } = area.range();
         let filled = until_done(|done| {
-            let range = abi::Range { start: start + done, bytes: bytes - done };
+            let range = abi::UffdRange { start: start + done, bytes: bytes - done };
             let mut request = abi::Fill { range, mode, done: 0 };
             // SAFETY: the structure is the request's own; the caller vouches for the rest.
             (unsafe { self.ask(opcode, &mut request) }, request.done)

@@ -39,7 +39,7 @@ pub struct PageScan {
 
 /// Which pages are looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum PageFilter {
     /// Those that are in memory or in swap, and those that are poisoned.
     Present,
     /// Those of them that were written since they were write-protected, or never were protected.
@@ -85,12 +85,12 @@ impl PageScan {
     }
 
     /// The runs of an area, by ascending address. An area that changes meanwhile is seen at different times. A kernel
-    /// before 6.7 answers only for [`Wanted::Present`], and with ENOTTY for others.
+    /// before 6.7 answers only for [`PageFilter::Present`], and with ENOTTY for others.
     #[must_use]
-    pub fn runs(&self, area: Area, wanted: Wanted) -> Runs<'_> {
+    pub fn runs(&self, area: Area, wanted: PageFilter) -> PageRuns<'_> {
         let start = area.start.addr().get() as u64;
         let scan = abi::Scan { start, end: start + area.bytes as u64, ..wanted.scan() };
-        Runs { page_table: self, scan, regions: [abi::Region::default(); BATCH], found: 0, given: 0 }
+        PageRuns { page_table: self, scan, regions: [abi::UffdRegion::default(); BATCH], found: 0, given: 0 }
     }
 
     /// Write-protects the pages of an area that are there, so that the kernel notes who is written
@@ -100,14 +100,14 @@ impl PageScan {
     /// What the kernel says: EPERM if the area is not registered for it.
     pub fn protect(&self, area: Area) -> Result<()> {
         // Takes the runs too, which nobody wants: a request without room for them marks the holes as well.
-        let mut runs = self.runs(area, Wanted::Present);
+        let mut runs = self.runs(area, PageFilter::Present);
         runs.scan.flags = abi::SCAN_PROTECT | abi::SCAN_CHECK_ASYNC;
         runs.try_for_each(|run| run.map(drop))
     }
 
     /// The next regions, of which there are 0 at the end of what is asked for; from where on the next are to be asked
     /// for.
-    fn find(&self, scan: &mut abi::Scan, regions: &mut [abi::Region; BATCH]) -> Result<(usize, u64)> {
+    fn find(&self, scan: &mut abi::Scan, regions: &mut [abi::UffdRegion; BATCH]) -> Result<(usize, u64)> {
         if self.has_request.load(Ordering::Relaxed) {
             scan.regions = regions.as_mut_ptr().expose_provenance() as u64;
             scan.regions_length = BATCH as u64;
@@ -120,7 +120,7 @@ impl PageScan {
     }
 
     /// As [`PageScan::find`], from entries of the page map.
-    fn read(&self, scan: &abi::Scan, regions: &mut [abi::Region; BATCH]) -> Result<(usize, u64)> {
+    fn read(&self, scan: &abi::Scan, regions: &mut [abi::UffdRegion; BATCH]) -> Result<(usize, u64)> {
         let page = PAGE_BYTES as u64;
         let mut bytes = [0; ENTRIES * pagemap::ENTRY_BYTES];
         let pages = usize::try_from((scan.end - scan.start) / page).expect("pages of a process").min(ENTRIES);
@@ -137,7 +137,7 @@ impl PageScan {
                     Some(last) if last.end == next && last.categories == categories => last.end += page,
                     _ if found == BATCH => return Ok((found, next)),
                     _ => {
-                        regions[found] = abi::Region { start: next, end: next + page, categories };
+                        regions[found] = abi::UffdRegion { start: next, end: next + page, categories };
                         found += 1;
                     }
                 }
@@ -155,7 +155,7 @@ impl PageScan {
     }
 }
 
-impl Wanted {
+impl PageFilter {
     fn scan(self) -> abi::Scan {
         let all_of = match self {
             Self::Present => 0,
@@ -169,16 +169,16 @@ impl Wanted {
 
 /// The runs of an area; see [`PageScan::runs`]. Allocates nothing.
 #[derive(Debug)]
-pub struct Runs<'a> {
+pub struct PageRuns<'a> {
     page_table: &'a PageScan,
     /// What is asked next: from the first page on that was not looked at.
     scan: abi::Scan,
-    regions: [abi::Region; BATCH],
+    regions: [abi::UffdRegion; BATCH],
     found: usize,
     given: usize,
 }
 
-impl Runs<'_> {
+impl PageRuns<'_> {
     fn refill(&mut self) -> Result<()> {
         (self.given, self.found) = (0, 0);
         let found = self.page_table.find(&mut self.scan, &mut self.regions);
@@ -189,7 +189,7 @@ impl Runs<'_> {
     }
 }
 
-impl Iterator for Runs<'_> {
+impl Iterator for PageRuns<'_> {
     type Item = Result<PageRun>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -208,7 +208,7 @@ impl Iterator for Runs<'_> {
 }
 
 impl PageRun {
-    fn of(region: abi::Region) -> Self {
+    fn of(region: abi::UffdRegion) -> Self {
         let address = |address| usize::try_from(address).expect("an address of this process");
         let is = |category| region.categories & category != 0;
         let state = PageState { written: is(WRITTEN), zero: is(ZERO), huge: is(HUGE), swapped: is(SWAPPED) };
@@ -225,7 +225,7 @@ mod tests {
 
     /// The addresses of pages that are there, by page.
     fn present(scan: &PageScan, area: Area) -> Vec<usize> {
-        let runs = scan.runs(area, Wanted::Present).map(Result::unwrap);
+        let runs = scan.runs(area, PageFilter::Present).map(Result::unwrap);
         runs.flat_map(|run| (run.start..run.start + run.bytes).step_by(PAGE_BYTES)).collect()
     }
 
@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(present(&scan, area), expected);
         scan.has_request.store(false, Ordering::Relaxed);
         assert_eq!(present(&scan, area), expected);
-        assert!(scan.runs(area, Wanted::Present).all(|run| run.unwrap().state.written));
+        assert!(scan.runs(area, PageFilter::Present).all(|run| run.unwrap().state.written));
     }
 
     #[test]
@@ -259,7 +259,7 @@ mod tests {
         // SAFETY: the page is mapped, and no reference to it exists.
         unsafe { area.start.write_volatile(1) };
         scan.has_request.store(false, Ordering::Relaxed);
-        let written: Vec<_> = scan.runs(area, Wanted::Written).collect();
+        let written: Vec<_> = scan.runs(area, PageFilter::Written).collect();
         assert_eq!(written, [Err(Errno::NOTTY)]);
         assert_eq!(scan.protect(area), Err(Errno::NOTTY));
     }

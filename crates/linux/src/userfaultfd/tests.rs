@@ -11,8 +11,8 @@ use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 use super::{
-    Area, Cause, Fault, Features, Message, Messages, Modes, PageScan, Reach, Route, Stop, Userfaultfd, Waited, Wake,
-    Wanted,
+    Area, FaultCause, Features, Messages, Modes, PageFilter, PageScan, Reach, Route, Stop, UffdFault, UffdMessage,
+    Userfaultfd, Waited, Wake,
 };
 use crate::block::mapping::Mapping;
 use crate::{PAGE_BYTES, Roots};
@@ -25,8 +25,8 @@ fn open(features: Features) -> Option<Userfaultfd> {
 }
 
 /// What a thread that the kernel does not name causes.
-fn fault(area: Area, write: bool, cause: Cause) -> Message {
-    Message::Fault(Fault { address: area.start.addr().get(), write, cause, thread: None })
+fn fault(area: Area, write: bool, cause: FaultCause) -> UffdMessage {
+    UffdMessage::Fault(UffdFault { address: area.start.addr().get(), write, cause, thread: None })
 }
 
 fn page(start: NonNull<u8>, number: usize) -> Area {
@@ -49,7 +49,7 @@ fn answered<T: Send>(
     faults: &Userfaultfd,
     area: Area,
     touch: impl FnOnce(Area) -> T + Send,
-    answer: impl FnMut(Message),
+    answer: impl FnMut(UffdMessage),
 ) -> T {
     let (stop, mut messages) = (Stop::new().unwrap(), Messages::default());
     let (start, bytes) = (area.start.expose_provenance(), area.bytes);
@@ -81,7 +81,7 @@ fn a_missing_page_is_copied_or_filled_with_zeros() {
     let (first, second) = (page(memory.base(), 0), page(memory.base(), 1));
     let source = [7_u8; PAGE_BYTES];
     let found = answered(&faults, first, read, |message| {
-        assert_eq!(message, fault(first, false, Cause::Missing));
+        assert_eq!(message, fault(first, false, FaultCause::Missing));
         // SAFETY: the source is ours, and no reference to the destination exists.
         unsafe { faults.copy(NonNull::from(&source).cast(), first, Wake::Now) }.unwrap();
     });
@@ -93,7 +93,7 @@ fn a_missing_page_is_copied_or_filled_with_zeros() {
         second,
         |page| write(page, 9),
         |message| {
-            assert_eq!(message, fault(second, true, Cause::Missing));
+            assert_eq!(message, fault(second, true, FaultCause::Missing));
             zero(Wake::Later).unwrap();
             faults.wake(second).unwrap();
         },
@@ -114,14 +114,14 @@ fn a_copy_that_is_protected_stops_its_first_writer() {
         faults.copy_protected(NonNull::from(&source).cast(), area, Wake::Now).unwrap();
     }
     let scan = PageScan::open(&Roots::default()).unwrap();
-    let written = || scan.runs(area, Wanted::Written).map(|run| run.unwrap().bytes).sum::<usize>();
+    let written = || scan.runs(area, PageFilter::Written).map(|run| run.unwrap().bytes).sum::<usize>();
     assert_eq!((read(area), written()), (7, 0));
     answered(
         &faults,
         area,
         |page| write(page, 8),
         |message| {
-            assert_eq!(message, fault(area, true, Cause::Protected));
+            assert_eq!(message, fault(area, true, FaultCause::Protected));
             faults.allow_writes(area, Wake::Now).unwrap();
         },
     );
@@ -145,7 +145,7 @@ fn pages_of_a_file_are_mapped_when_they_are_asked_for() {
     // SAFETY: no reference to the memory exists.
     unsafe { faults.register(program, Modes::MINOR) }.unwrap();
     let found = answered(&faults, program, read, |message| {
-        assert_eq!(message, fault(program, false, Cause::Minor));
+        assert_eq!(message, fault(program, false, FaultCause::Minor));
         write(behind, 6);
         // SAFETY: no reference to the memory exists.
         unsafe { faults.map_file_pages(program, false, Wake::Now) }.unwrap();
@@ -170,7 +170,7 @@ fn what_a_program_does_with_its_addresses_is_told() {
     };
     answered(&faults, part, discard, |message| {
         let start = part.start.addr().get();
-        assert_eq!(message, Message::Removed { start, end: start + part.bytes });
+        assert_eq!(message, UffdMessage::Removed { start, end: start + part.bytes });
     });
 }
 

@@ -46,11 +46,11 @@ use rustix::mm::Advice;
 use crate::block::mapping::{HUGE_BYTES, Mapping};
 use crate::mlocking::{self, Mlocked};
 use crate::program::{ProgramRange, Window};
-use crate::userfaultfd::{Area, Cause, Message, Messages, PageScan, Route, Stop, Userfaultfd, Waited, Wake};
+use crate::userfaultfd::{Area, FaultCause, Messages, PageScan, Route, Stop, UffdMessage, Userfaultfd, Waited, Wake};
 use crate::{Error, PageKind, Pagemap, Roots, check_page_size};
 
-pub use crate::span::{HUGE_PAGES, Span};
-pub use moves::{Fate, Tally};
+pub use crate::span::{HUGE_PAGES, VaultSpan};
+pub use moves::{Fate, MoveCounts};
 pub use options::{Tracking, VaultOptions};
 
 /// The two places that a page can be in.
@@ -71,8 +71,8 @@ pub struct PageFault {
     pub page: u64,
     /// Whether the thread writes.
     pub write: bool,
-    /// [`Cause::Missing`], or [`Cause::Protected`] with [`Tracking::Stopping`].
-    pub cause: Cause,
+    /// [`FaultCause::Missing`], or [`FaultCause::Protected`] with [`Tracking::Stopping`].
+    pub cause: FaultCause,
     /// The thread, as `gettid(2)` numbers it.
     pub thread: Option<u32>,
 }
@@ -198,7 +198,7 @@ impl Vault {
     ///
     /// # Errors
     /// As of [`Vault::arm`].
-    pub fn arm_around(&self, odd: &[Span]) -> Result<(), Error> {
+    pub fn arm_around(&self, odd: &[VaultSpan]) -> Result<(), Error> {
         self.register(Side::Vault, self.span())?;
         self.span().around(odd).try_for_each(|(part, is_odd)| match self.register(Side::Program, part) {
             // What is refused is the program's own affair.
@@ -207,7 +207,7 @@ impl Vault {
         })
     }
 
-    fn register(&self, side: Side, span: Span) -> Result<(), Error> {
+    fn register(&self, side: Side, span: VaultSpan) -> Result<(), Error> {
         self.pieces(side, span).try_for_each(|piece| {
             // SAFETY: the ranges are our own, and windows are as they were promised: reached by raw pointers only, or
             // by those whom faults stop.
@@ -262,8 +262,8 @@ impl Vault {
 
     /// All pages.
     #[must_use]
-    pub fn span(&self) -> Span {
-        Span::new(0, self.pages()).expect("a vault has pages, and no more than there are addresses")
+    pub fn span(&self) -> VaultSpan {
+        VaultSpan::new(0, self.pages()).expect("a vault has pages, and no more than there are addresses")
     }
 
     /// The first byte of the program's range; good as long as the vault lives.
@@ -285,7 +285,7 @@ impl Vault {
     /// If the range has no such page.
     #[must_use]
     pub fn address(&self, side: Side, page: u64) -> NonNull<u8> {
-        self.area(side, Span::page(page).expect("a page of this vault")).start
+        self.area(side, VaultSpan::page(page).expect("a page of this vault")).start
     }
 
     /// The page that an address is in.
@@ -325,7 +325,7 @@ impl Vault {
     /// The faults among messages, in order; of other messages a vault gets none.
     pub fn faults<'a>(&'a self, messages: &'a Messages) -> impl Iterator<Item = PageFault> + 'a {
         messages.iter().filter_map(|message| {
-            let Message::Fault(fault) = message else { return None };
+            let UffdMessage::Fault(fault) = message else { return None };
             let (side, page) = self.find(fault.address)?;
             Some(PageFault { side, page, write: fault.write, cause: fault.cause, thread: fault.thread })
         })
@@ -335,7 +335,7 @@ impl Vault {
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
-    pub fn wake(&self, span: Span) -> Result<(), Error> {
+    pub fn wake(&self, span: VaultSpan) -> Result<(), Error> {
         self.userfaultfd().wake(self.area(Side::Program, span)).map_err(guarded("wake threads at"))
     }
 
@@ -343,7 +343,7 @@ impl Vault {
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
-    pub fn discard(&self, side: Side, span: Span) -> Result<(), Error> {
+    pub fn discard(&self, side: Side, span: VaultSpan) -> Result<(), Error> {
         self.advise(side, span, Advice::LinuxDontNeed).map_err(guarded("discard"))
     }
 
@@ -352,7 +352,7 @@ impl Vault {
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
-    pub fn dump(&self, span: Span) -> Result<(), Error> {
+    pub fn dump(&self, span: VaultSpan) -> Result<(), Error> {
         self.program.dump(span).map_err(guarded("dump"))
     }
 
@@ -361,7 +361,7 @@ impl Vault {
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses, as where a page is there.
-    pub fn poison(&self, side: Side, span: Span) -> Result<(), Error> {
+    pub fn poison(&self, side: Side, span: VaultSpan) -> Result<(), Error> {
         let area = self.area(side, span);
         self.userfaultfd().poison(area, Wake::Now).map_err(guarded("poison"))
     }
@@ -372,7 +372,7 @@ impl Vault {
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
-    pub fn keep_from_children(&self, odd: &[Span]) -> Result<(), Error> {
+    pub fn keep_from_children(&self, odd: &[VaultSpan]) -> Result<(), Error> {
         self.tell_of_children(Advice::LinuxDontFork, odd)
     }
 
@@ -380,7 +380,7 @@ impl Vault {
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
-    pub fn give_to_children(&self, odd: &[Span]) -> Result<(), Error> {
+    pub fn give_to_children(&self, odd: &[VaultSpan]) -> Result<(), Error> {
         self.tell_of_children(Advice::LinuxDoFork, odd)
     }
 
@@ -388,7 +388,7 @@ impl Vault {
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
-    pub fn leave_to_children(&self, span: Span) -> Result<(), Error> {
+    pub fn leave_to_children(&self, span: VaultSpan) -> Result<(), Error> {
         self.advise_mapped(Side::Program, span, Advice::LinuxDoFork).map_err(guarded("give children"))
     }
 
@@ -453,11 +453,11 @@ impl Vault {
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
-    pub fn take_from_children(&self, span: Span) -> Result<(), Error> {
+    pub fn take_from_children(&self, span: VaultSpan) -> Result<(), Error> {
         self.advise_mapped(Side::Program, span, Advice::LinuxDontFork).or_else(|_| self.keep_from_children(&[]))
     }
 
-    fn tell_of_children(&self, advice: Advice, odd: &[Span]) -> Result<(), Error> {
+    fn tell_of_children(&self, advice: Advice, odd: &[VaultSpan]) -> Result<(), Error> {
         let ours = || self.span().around(odd).filter(|(_, is_odd)| !is_odd).map(|(part, _)| part);
         ours()
             .try_for_each(|part| self.advise_mapped(Side::Program, part, advice))
@@ -468,14 +468,14 @@ impl Vault {
     }
 
     /// As [`Vault::advise`], of pages some of which the program may have unmapped.
-    fn advise_mapped(&self, side: Side, span: Span, advice: Advice) -> rustix::io::Result<()> {
+    fn advise_mapped(&self, side: Side, span: VaultSpan, advice: Advice) -> rustix::io::Result<()> {
         self.pieces(side, span).try_for_each(|piece| match self.advise(side, piece, advice) {
             Err(Errno::NOMEM) => Ok(()), // what is mapped was advised
             other => other,
         })
     }
 
-    fn advise(&self, side: Side, span: Span, advice: Advice) -> rustix::io::Result<()> {
+    fn advise(&self, side: Side, span: VaultSpan, advice: Advice) -> rustix::io::Result<()> {
         self.pieces(side, span).try_for_each(|piece| match side {
             Side::Program => self.program.advise(piece, advice),
             Side::Vault => {
@@ -486,7 +486,7 @@ impl Vault {
     }
 
     /// A span in pieces that lie in one piece each.
-    fn pieces(&self, side: Side, span: Span) -> impl Iterator<Item = Span> {
+    fn pieces(&self, side: Side, span: VaultSpan) -> impl Iterator<Item = VaultSpan> {
         let windows = (side == Side::Program).then(|| self.program.pieces(span));
         let whole = if windows.is_none() { Some(span) } else { None };
         windows.into_iter().flatten().chain(whole)
@@ -499,7 +499,7 @@ impl Vault {
     pub fn frames(
         &self,
         side: Side,
-        span: Span,
+        span: VaultSpan,
         pagemap: &Pagemap,
         frames: &mut Vec<Option<Frame>>,
     ) -> Result<(), Error> {
@@ -507,7 +507,7 @@ impl Vault {
     }
 
     /// Where pages are.
-    fn area(&self, side: Side, span: Span) -> Area {
+    fn area(&self, side: Side, span: VaultSpan) -> Area {
         match side {
             Side::Program => self.program.area(span),
             Side::Vault => area(&self.vault, span),
@@ -516,7 +516,7 @@ impl Vault {
 }
 
 /// Where pages of a range are. Panics for pages that it has not.
-fn area(mapping: &Mapping, span: Span) -> Area {
+fn area(mapping: &Mapping, span: VaultSpan) -> Area {
     let [offset, bytes, end] = [span.offset(), span.bytes(), Bytes::new(span.end() * FRAME_BYTES)]
         .map(|count| usize::try_from(count.get()).expect("an offset in memory"));
     assert!(end <= mapping.bytes(), "a span lies in its vault");

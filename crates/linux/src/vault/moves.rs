@@ -8,8 +8,8 @@ use rampart_memory::{Bytes, FRAME_BYTES};
 use rustix::io::Errno;
 use rustix::mm::Advice;
 
-use super::{HUGE_PAGES, Side, Span, Tracking, Vault, guarded};
-use crate::userfaultfd::{Area, MoveError, MoveRefusal, PageRun, PageState, Wake, Wanted};
+use super::{HUGE_PAGES, Side, Tracking, Vault, VaultSpan, guarded};
+use crate::userfaultfd::{Area, MoveError, MoveRefusal, PageFilter, PageRun, PageState, Wake};
 use crate::{Block, Error, PAGE_BYTES, PageKind, Pinning};
 
 /// What pages of zeros are copied from.
@@ -40,7 +40,7 @@ pub enum Fate {
 
 /// How many pages had which [`Fate`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct MoveCounts {
     /// Moved, and written.
     pub written: u64,
     /// Moved, and not written.
@@ -55,8 +55,8 @@ pub struct Tally {
     pub poisoned: u64,
 }
 
-impl Tally {
-    fn count(&mut self, span: Span, fate: Fate) {
+impl MoveCounts {
+    fn count(&mut self, span: VaultSpan, fate: Fate) {
         let count = match fate {
             Fate::Moved { written: true } => &mut self.written,
             Fate::Moved { written: false } => &mut self.clean,
@@ -81,7 +81,12 @@ impl Vault {
     ///
     /// # Errors
     /// [`MoveRefusal::Kernel`] if the kernel refuses altogether.
-    pub fn unlock_present(&self, span: Span, wake: Wake, each: impl FnMut(Span, Fate)) -> Result<Tally, MoveError> {
+    pub fn unlock_present(
+        &self,
+        span: VaultSpan,
+        wake: Wake,
+        each: impl FnMut(VaultSpan, Fate),
+    ) -> Result<MoveCounts, MoveError> {
         self.carry(Side::Vault, span, wake, each)
     }
 
@@ -92,21 +97,27 @@ impl Vault {
     ///
     /// # Errors
     /// [`MoveRefusal::Kernel`] if the kernel refuses altogether.
-    pub fn lock(&self, span: Span, each: impl FnMut(Span, Fate)) -> Result<Tally, MoveError> {
+    pub fn lock(&self, span: VaultSpan, each: impl FnMut(VaultSpan, Fate)) -> Result<MoveCounts, MoveError> {
         self.carry(Side::Program, span, Wake::Later, each)
     }
 
-    fn carry(&self, from: Side, span: Span, wake: Wake, mut each: impl FnMut(Span, Fate)) -> Result<Tally, MoveError> {
-        let mut tally = Tally::default();
+    fn carry(
+        &self,
+        from: Side,
+        span: VaultSpan,
+        wake: Wake,
+        mut each: impl FnMut(VaultSpan, Fate),
+    ) -> Result<MoveCounts, MoveError> {
+        let mut tally = MoveCounts::default();
         let mut tell = |span, fate| {
             tally.count(span, fate);
             each(span, fate);
         };
         let mut rest = Some(span);
-        for run in self.scan().runs(self.area(from, span), Wanted::Present) {
+        for run in self.scan().runs(self.area(from, span), PageFilter::Present) {
             let run = run.map_err(kernel)?;
             let found = self.span_of(from, run);
-            Span::come_to(&mut rest, found).into_iter().for_each(|hole| tell(hole, Fate::Hole));
+            VaultSpan::come_to(&mut rest, found).into_iter().for_each(|hole| tell(hole, Fate::Hole));
             self.carry_run(from, found, run.state, wake, &mut tell)?;
         }
         rest.into_iter().for_each(|hole| tell(hole, Fate::Hole));
@@ -117,10 +128,10 @@ impl Vault {
     fn carry_run(
         &self,
         from: Side,
-        span: Span,
+        span: VaultSpan,
         state: PageState,
         wake: Wake,
-        tell: &mut impl FnMut(Span, Fate),
+        tell: &mut impl FnMut(VaultSpan, Fate),
     ) -> Result<(), MoveError> {
         let to = if from == Side::Program { Side::Vault } else { Side::Program };
         let mut rest = Some(span);
@@ -161,7 +172,7 @@ impl Vault {
     /// # Errors
     /// [`MoveRefusal::Occupied`] at a page that the program has, [`MoveRefusal::Kernel`] if the kernel is out of
     /// memory.
-    pub fn populate(&self, span: Span) -> Result<(), MoveError> {
+    pub fn populate(&self, span: VaultSpan) -> Result<(), MoveError> {
         let huge = self.options.kind == PageKind::Huge;
         for piece in span.by_huge_page() {
             let result = if huge && piece.is_huge() {
@@ -175,7 +186,7 @@ impl Vault {
     }
 
     /// Has the kernel make a huge page where no faults are ours, and moves it.
-    fn populate_huge(&self, span: Span) -> Result<(), MoveError> {
+    fn populate_huge(&self, span: VaultSpan) -> Result<(), MoveError> {
         let (_mlocked, fresh) = (self.mlocked(), self.fresh());
         let whole = 0..fresh.bytes();
         fresh.advise(whole.clone(), Advice::LinuxPopulateWrite).map_err(kernel)?;
@@ -189,9 +200,9 @@ impl Vault {
         moved
     }
 
-    pub(super) fn populate_base(&self, span: Span, wake: Wake) -> Result<(), MoveError> {
+    pub(super) fn populate_base(&self, span: VaultSpan, wake: Wake) -> Result<(), MoveError> {
         for page in span.numbers() {
-            let to = self.area(Side::Program, Span::page(page).expect("a page of this vault"));
+            let to = self.area(Side::Program, VaultSpan::page(page).expect("a page of this vault"));
             // SAFETY: the source is a page of zeros that nobody writes to; the destination is our own range, which is
             // reached by raw pointers only.
             unsafe { self.userfaultfd().copy(NonNull::from(&ZEROS.0).cast(), to, wake) }.map_err(|errno| {
@@ -214,7 +225,7 @@ impl Vault {
     ///
     /// # Panics
     /// If the block has not as many pages from `page` on.
-    pub fn give(&self, side: Side, span: Span, block: &mut Block, page: u64) -> Result<(), MoveError> {
+    pub fn give(&self, side: Side, span: VaultSpan, block: &mut Block, page: u64) -> Result<(), MoveError> {
         let refuse = |refusal| Err(MoveError { moved: Bytes::ZERO, refusal });
         let end = page.checked_add(span.pages());
         assert!(end.is_some_and(|end| end <= block.pages()), "a block gives pages that it has");
@@ -244,12 +255,12 @@ impl Vault {
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel is out of memory.
-    pub fn unshare(&self, side: Side, span: Span) -> Result<(), Error> {
+    pub fn unshare(&self, side: Side, span: VaultSpan) -> Result<(), Error> {
         if side == Side::Program && self.options.tracking == Tracking::Stopping {
             self.allow_writes(span)?; // what follows is a write, and would wait for us
         }
         // By runs, since to populate a page that is not there is a fault that waits for us as well.
-        for run in self.scan().runs(self.area(side, span), Wanted::Present) {
+        for run in self.scan().runs(self.area(side, span), PageFilter::Present) {
             let run = run.map_err(guarded("look up pages of"))?;
             self.advise(side, self.span_of(side, run), Advice::LinuxPopulateWrite).map_err(guarded("unshare"))?;
         }
@@ -257,10 +268,10 @@ impl Vault {
     }
 
     /// The pages of a run that was found on one side.
-    pub(super) fn span_of(&self, side: Side, run: PageRun) -> Span {
+    pub(super) fn span_of(&self, side: Side, run: PageRun) -> VaultSpan {
         let page = |address: usize| self.find(address).filter(|found| found.0 == side).map(|(_, page)| page);
         page(run.start)
-            .and_then(|first| Span::new(first, run.bytes as u64 / FRAME_BYTES))
+            .and_then(|first| VaultSpan::new(first, run.bytes as u64 / FRAME_BYTES))
             .expect("what is found in a range lies in it")
     }
 }
@@ -271,7 +282,7 @@ pub(super) fn kernel(errno: Errno) -> MoveError {
 }
 
 /// How far a span came of which a piece came so far, after all that is before it.
-pub(super) fn behind(span: Span, piece: Span) -> impl FnOnce(MoveError) -> MoveError {
+pub(super) fn behind(span: VaultSpan, piece: VaultSpan) -> impl FnOnce(MoveError) -> MoveError {
     let done = (piece.first() - span.first()) * FRAME_BYTES;
     move |MoveError { moved, refusal }| MoveError { moved: Bytes::new(done + moved.get()), refusal }
 }

@@ -11,7 +11,7 @@ use rampart_memory::Bytes;
 use rustix::mm::Advice;
 
 use super::moves::kernel;
-use super::{Side, Span, Vault};
+use super::{Side, Vault, VaultSpan};
 use crate::block::mapping::Mapping;
 use crate::userfaultfd::{Area, Modes, MoveError, MoveRefusal, Wake};
 use crate::{Block, PageKind};
@@ -22,7 +22,7 @@ impl Vault {
     ///
     /// # Errors
     /// Why they cannot be moved; all are in the vault then. [`MoveRefusal::Busy`] for one that is shared since a fork.
-    pub fn take(&self, span: Span) -> Result<Block, MoveError> {
+    pub fn take(&self, span: VaultSpan) -> Result<Block, MoveError> {
         let from = self.area(Side::Vault, span);
         let mapping = Mapping::anonymous(from.bytes).map_err(kernel)?;
         let kind = if span.is_huge() { self.options.kind } else { PageKind::Base };

@@ -11,8 +11,8 @@
 use rustix::mm::Advice;
 
 use super::moves::{behind, kernel};
-use super::{Side, Span, Vault};
-use crate::userfaultfd::{MoveError, Wake, Wanted};
+use super::{Side, Vault, VaultSpan};
+use crate::userfaultfd::{MoveError, PageFilter, Wake};
 
 impl Vault {
     /// Moves locked pages to the program, in order, and lets those go on who wait for them. All of them must be in the
@@ -25,21 +25,21 @@ impl Vault {
     /// the program has already (wake the threads, which go on),
     /// [`MoveRefusal::Busy`](crate::userfaultfd::MoveRefusal::Busy) at one that is shared since a fork
     /// ([`Vault::unshare`] it, and unlock the rest).
-    pub fn unlock(&self, span: Span, wake: Wake) -> Result<(), MoveError> {
+    pub fn unlock(&self, span: VaultSpan, wake: Wake) -> Result<(), MoveError> {
         span.by_huge_page().try_for_each(|piece| self.unlock_piece(piece, wake).map_err(behind(span, piece)))
     }
 
     /// Of one huge page, all or a part.
-    fn unlock_piece(&self, piece: Span, wake: Wake) -> Result<(), MoveError> {
+    fn unlock_piece(&self, piece: VaultSpan, wake: Wake) -> Result<(), MoveError> {
         let mut rest = Some(piece);
-        for run in self.scan().runs(self.area(Side::Vault, piece), Wanted::Present) {
+        for run in self.scan().runs(self.area(Side::Vault, piece), PageFilter::Present) {
             let run = run.map_err(kernel)?;
             if run.state.huge && !piece.is_huge() {
                 return self.cut(piece, wake);
             }
             if run.state.zero {
                 let zeros = self.span_of(Side::Vault, run);
-                self.unlock_as_it_is(piece, Span::come_to(&mut rest, zeros), wake)?;
+                self.unlock_as_it_is(piece, VaultSpan::come_to(&mut rest, zeros), wake)?;
                 self.unlock_zeros(zeros, wake).map_err(behind(piece, zeros))?;
             }
         }
@@ -47,14 +47,14 @@ impl Vault {
     }
 
     /// A part of a huge page: its first page cuts it, and which of the others have frames is seen then.
-    fn cut(&self, piece: Span, wake: Wake) -> Result<(), MoveError> {
+    fn cut(&self, piece: VaultSpan, wake: Wake) -> Result<(), MoveError> {
         let (first, others) = piece.split(piece.first() + 1);
         self.unlock_as_it_is(piece, first, wake)?;
         others.map_or(Ok(()), |others| self.unlock_piece(others, wake).map_err(behind(piece, others)))
     }
 
     /// A part of a piece, if there is one.
-    fn unlock_as_it_is(&self, piece: Span, part: Option<Span>, wake: Wake) -> Result<(), MoveError> {
+    fn unlock_as_it_is(&self, piece: VaultSpan, part: Option<VaultSpan>, wake: Wake) -> Result<(), MoveError> {
         let Some(part) = part else { return Ok(()) };
         let (from, to) = (self.area(Side::Vault, part).start, self.area(Side::Program, part));
         let _mlocked = self.mlocked();
@@ -63,7 +63,7 @@ impl Vault {
     }
 
     /// The program gets new pages of zeros, and the vault gives up those that it has.
-    fn unlock_zeros(&self, span: Span, wake: Wake) -> Result<(), MoveError> {
+    fn unlock_zeros(&self, span: VaultSpan, wake: Wake) -> Result<(), MoveError> {
         self.populate_base(span, wake)?;
         self.advise(Side::Vault, span, Advice::LinuxDontNeed).map_err(kernel)
     }

@@ -10,9 +10,9 @@
 //! waiting ([`Wake::Later`]), protect, and compare the page with its codes once more,
 //! now out of the cache; what differs was written.
 
-use super::{Side, Span, Tracking, Vault, guarded};
+use super::{Side, Tracking, Vault, VaultSpan, guarded};
 use crate::Error;
-use crate::userfaultfd::{PageState, Wake, Wanted};
+use crate::userfaultfd::{PageFilter, PageState, Wake};
 
 impl Vault {
     /// From now on, writes to those of the program's pages that are there are noticed. Pages that are locked or given
@@ -20,7 +20,7 @@ impl Vault {
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses, as with [`Tracking::Off`].
-    pub fn protect_written(&self, span: Span) -> Result<(), Error> {
+    pub fn protect_written(&self, span: VaultSpan) -> Result<(), Error> {
         let area = self.area(Side::Program, span);
         let protected = match self.options.tracking {
             // Not by the other request, which also leaves marks where no page is, and pages do not move onto a mark.
@@ -31,11 +31,12 @@ impl Vault {
     }
 
     /// Lets the program write to protected pages, and those go on that wait to: the answer to a
-    /// [`Cause::Protected`](crate::userfaultfd::Cause::Protected). Huge pages stay whole if `span` does not cut them.
+    /// [`FaultCause::Protected`](crate::userfaultfd::Cause::Protected). Huge pages stay whole if `span` does not cut
+    /// them.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
-    pub fn allow_writes(&self, span: Span) -> Result<(), Error> {
+    pub fn allow_writes(&self, span: VaultSpan) -> Result<(), Error> {
         self.userfaultfd().allow_writes(self.area(Side::Program, span), Wake::Now).map_err(guarded("allow writes to"))
     }
 
@@ -44,19 +45,25 @@ impl Vault {
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
-    pub fn written(&self, span: Span, mut each: impl FnMut(Span)) -> Result<(), Error> {
-        self.runs(Side::Program, span, Wanted::Written, |run, _| each(run))
+    pub fn written(&self, span: VaultSpan, mut each: impl FnMut(VaultSpan)) -> Result<(), Error> {
+        self.runs(Side::Program, span, PageFilter::Written, |run, _| each(run))
     }
 
     /// Calls `each` for the runs of pages that are there, and what is known of them, by ascending page.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
-    pub fn present(&self, side: Side, span: Span, each: impl FnMut(Span, PageState)) -> Result<(), Error> {
-        self.runs(side, span, Wanted::Present, each)
+    pub fn present(&self, side: Side, span: VaultSpan, each: impl FnMut(VaultSpan, PageState)) -> Result<(), Error> {
+        self.runs(side, span, PageFilter::Present, each)
     }
 
-    fn runs(&self, side: Side, span: Span, wanted: Wanted, mut each: impl FnMut(Span, PageState)) -> Result<(), Error> {
+    fn runs(
+        &self,
+        side: Side,
+        span: VaultSpan,
+        wanted: PageFilter,
+        mut each: impl FnMut(VaultSpan, PageState),
+    ) -> Result<(), Error> {
         for piece in self.pieces(side, span) {
             for run in self.scan().runs(self.area(side, piece), wanted) {
                 let run = run.map_err(guarded("look up pages of"))?;

@@ -7,16 +7,16 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use rampart_guard::accesses::Touch;
-use rampart_guard::{GuardEngine, PageIndex, Served};
-use rampart_linux::userfaultfd::{Cause, Stop};
-use rampart_linux::vault::{PageFault, Side, Span};
+use rampart_guard::{FaultOutcome, GuardEngine, PageIndex};
+use rampart_linux::userfaultfd::{FaultCause, Stop};
+use rampart_linux::vault::{PageFault, Side, VaultSpan};
 use rampart_linux::{Error, Window};
 use rampart_memory::{Bytes, FRAME_BYTES, Frame};
 
-use crate::frames::known_bad::Known;
-use crate::frames::pool::Pool;
-use crate::frames::suspects::Suspects;
-use crate::reporting::published::Shared;
+use crate::frames::known_bad::KnownBadPages;
+use crate::frames::pool::TestedFramePool;
+use crate::frames::suspects::SuspectTester;
+use crate::reporting::published::Published;
 
 use super::mailbox::Mailbox;
 
@@ -32,10 +32,10 @@ pub trait ProcessEngine: GuardEngine {
 }
 
 /// Serves a fault: its page, whether it is read or written, and the thread where that is known.
-pub type Serve<'a> = &'a dyn Fn(PageIndex, Touch, Option<u32>) -> Served;
+pub type Serve<'a> = &'a dyn Fn(PageIndex, Touch, Option<u32>) -> FaultOutcome;
 
 /// Serves the first write to a page whose writes stop.
-pub type ServeWrite<'a> = &'a dyn Fn(PageIndex) -> Served;
+pub type ServeWrite<'a> = &'a dyn Fn(PageIndex) -> FaultOutcome;
 
 /// One range, and how its pages are taken away. It lives as long as the process.
 pub trait GuardedMemory: Send + Sync {
@@ -47,10 +47,10 @@ pub trait GuardedMemory: Send + Sync {
 
     /// In a child process, after a fork, where all is open: it is ordinary memory again. Pages that were left to the
     /// program keep the rights that it gave them.
-    fn prepare_again(&mut self, left: &[Span]) -> Result<(), Error>;
+    fn prepare_again(&mut self, left: &[VaultSpan]) -> Result<(), Error>;
 
     /// In a child process where all is open and no guard begins: it is ordinary memory, with room for more.
-    fn stay_alone(&self, _left: &[Span]) -> Result<(), Error> {
+    fn stay_alone(&self, _left: &[VaultSpan]) -> Result<(), Error> {
         // What was never used is memory that no userfaultfd knows of in this process.
         Ok(())
     }
@@ -62,10 +62,10 @@ pub trait GuardedMemory: Send + Sync {
 
     /// After all was opened: what is locked by permissions, or of a file, is ordinary memory, of the first `used` bytes
     /// even what the program never touched.
-    fn let_go(&self, used: Bytes, left: &[Span]) -> Result<(), Error>;
+    fn let_go(&self, used: Bytes, left: &[VaultSpan]) -> Result<(), Error>;
 
     /// Once it was let go: gives the program pages that it never had.
-    fn give(&self, _span: Span) -> Result<(), Error> {
+    fn give(&self, _span: VaultSpan) -> Result<(), Error> {
         Ok(())
     }
 
@@ -73,17 +73,17 @@ pub trait GuardedMemory: Send + Sync {
     fn open(&self) -> Result<(), Error>;
 
     /// The content of pages is not needed, before it is armed.
-    fn forget(&self, span: Span) -> Result<(), Error>;
+    fn forget(&self, span: VaultSpan) -> Result<(), Error>;
 
     /// From now on core dumps have these pages.
-    fn dump(&self, span: Span) -> Result<(), Error>;
+    fn dump(&self, span: VaultSpan) -> Result<(), Error>;
 
     /// From now on the first touch of a page is a fault; `used` bytes from the start on are there already.
-    fn arm(&self, used: Bytes, left: &[Span]) -> Result<(), Error>;
+    fn arm(&self, used: Bytes, left: &[VaultSpan]) -> Result<(), Error>;
 
     /// Calls `each` for the pages of `used` that were used before it was armed; ascending, and maybe for some that were
     /// not.
-    fn each_used(&self, used: Span, each: &mut dyn FnMut(u64)) -> Result<(), Error>;
+    fn each_used(&self, used: VaultSpan, each: &mut dyn FnMut(u64)) -> Result<(), Error>;
 
     /// Where the range begins.
     fn base(&self) -> NonNull<u8>;
@@ -103,9 +103,9 @@ pub trait GuardedMemory: Send + Sync {
     fn address(&self, page: PageIndex) -> usize;
 
     /// The pages at these addresses, as far as they are of the program's range.
-    fn pages_at(&self, addresses: Range<usize>) -> Option<Span> {
+    fn pages_at(&self, addresses: Range<usize>) -> Option<VaultSpan> {
         let first = self.find(addresses.start)?;
-        Span::new(first, addresses.len() as u64 / FRAME_BYTES)
+        VaultSpan::new(first, addresses.len() as u64 / FRAME_BYTES)
     }
 
     /// Where faults are signals: how a signal handler has them served.
@@ -133,17 +133,17 @@ pub trait GuardedMemory: Send + Sync {
 
     /// From now on a child that nobody announces finds no page that can be locked, and ends where it touches one; but
     /// for pages that the program decides about. Nothing is to be done where a locked page ends such a child by itself.
-    fn keep_from_children(&self, _odd: &[Span]) -> Result<(), Error> {
+    fn keep_from_children(&self, _odd: &[VaultSpan]) -> Result<(), Error> {
         Ok(())
     }
 
     /// Ends [`GuardedMemory::keep_from_children`].
-    fn give_to_children(&self, _odd: &[Span]) -> Result<(), Error> {
+    fn give_to_children(&self, _odd: &[VaultSpan]) -> Result<(), Error> {
         Ok(())
     }
 
     /// Begins [`GuardedMemory::keep_from_children`] again for pages that the program decided about.
-    fn take_from_children(&self, _span: Span) -> Result<(), Error> {
+    fn take_from_children(&self, _span: VaultSpan) -> Result<(), Error> {
         Ok(())
     }
 
@@ -163,16 +163,20 @@ pub trait GuardedMemory: Send + Sync {
     fn serve(&self, stop: &Stop, serve: Serve<'_>, written: ServeWrite<'_>) -> Result<(), Error>;
 
     /// Tested frames to put below it, if they are wished for; only what moves can be put elsewhere.
-    fn pool(&'static self, _shared: &'static Shared, _known: &'static Known) -> Result<Option<&'static Pool>, String> {
+    fn pool(
+        &'static self,
+        _shared: &'static Published,
+        _known: &'static KnownBadPages,
+    ) -> Result<Option<&'static TestedFramePool>, String> {
         Ok(None)
     }
 
     /// What the guard asks of it.
     fn engine(
         &'static self,
-        pool: Option<&'static Pool>,
-        known: &'static Known,
-        suspects: Arc<Suspects>,
+        pool: Option<&'static TestedFramePool>,
+        known: &'static KnownBadPages,
+        suspects: Arc<SuspectTester>,
     ) -> Box<dyn ProcessEngine>;
 }
 
@@ -181,7 +185,7 @@ pub fn serve_fault(fault: PageFault, serve: Serve<'_>, written: ServeWrite<'_>) 
     assert_eq!(fault.side, Side::Program, "nobody reads what is not in the vault");
     let touch = if fault.write { Touch::Write } else { Touch::Read };
     match fault.cause {
-        Cause::Protected => written(PageIndex(fault.page)),
-        Cause::Missing | Cause::Minor => serve(PageIndex(fault.page), touch, fault.thread),
+        FaultCause::Protected => written(PageIndex(fault.page)),
+        FaultCause::Missing | FaultCause::Minor => serve(PageIndex(fault.page), touch, fault.thread),
     };
 }

@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rampart_guard::accesses::Touch;
-use rampart_guard::{PageIndex, Served};
+use rampart_guard::{FaultOutcome, PageIndex};
 use rustix::thread::futex;
 
 /// Threads that can wait at once; more of them take turns.
@@ -39,7 +39,7 @@ struct Slot {
 
 /// What the faulting thread does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum FaultAnswer {
     /// It tries again.
     TryAgain,
     /// It tries again, and if it faults again, the fault is the program's.
@@ -54,7 +54,7 @@ impl Mailbox {
     }
 
     /// Waits until the page was served. Async-signal-safe.
-    pub fn ask(&self, page: PageIndex, touch: Touch) -> Answer {
+    pub fn ask(&self, page: PageIndex, touch: Touch) -> FaultAnswer {
         let slot = self.take();
         slot.touch.store(page.0 << 1 | u64::from(touch == Touch::Write), Ordering::Relaxed);
         slot.state.store(POSTED, Ordering::Release);
@@ -63,8 +63,8 @@ impl Mailbox {
         let answer = loop {
             match slot.state.load(Ordering::Acquire) {
                 state @ (POSTED | HELD) => wait(&slot.state, state),
-                LEFT => break Answer::Left,
-                _ => break Answer::TryAgain,
+                LEFT => break FaultAnswer::Left,
+                _ => break FaultAnswer::TryAgain,
             }
         };
         slot.state.store(FREE, Ordering::Release);
@@ -83,15 +83,15 @@ impl Mailbox {
     }
 
     /// Serves what is posted, or waits for something if nothing is. One thread may do so.
-    pub fn serve(&self, serve: impl Fn(PageIndex, Touch) -> Served) {
+    pub fn serve(&self, serve: impl Fn(PageIndex, Touch) -> FaultOutcome) {
         let posted = self.posted.load(Ordering::Acquire);
         let mut served = false;
         for slot in self.slots.iter().filter(|slot| slot.state.load(Ordering::Acquire) == POSTED) {
             let touched = slot.touch.load(Ordering::Relaxed);
             let touch = if touched & 1 == 1 { Touch::Write } else { Touch::Read };
             let answer = match serve(PageIndex(touched >> 1), touch) {
-                Served::Left => LEFT,
-                Served::Stop => HELD,
+                FaultOutcome::Left => LEFT,
+                FaultOutcome::Stop => HELD,
                 _ => GOES_ON,
             };
             slot.state.store(answer, Ordering::Release);
@@ -138,7 +138,7 @@ mod tests {
                 scope.spawn(move || {
                     for time in 0..TIMES {
                         let page = thread * TIMES + time;
-                        let right = if page.is_multiple_of(3) { Answer::Left } else { Answer::TryAgain };
+                        let right = if page.is_multiple_of(3) { FaultAnswer::Left } else { FaultAnswer::TryAgain };
                         let touch = if page.is_multiple_of(2) { Touch::Read } else { Touch::Write };
                         assert_eq!(mailbox.ask(PageIndex(page), touch), right);
                     }
@@ -148,7 +148,7 @@ mod tests {
                 mailbox.serve(|page, touch| {
                     assert_eq!(touch == Touch::Read, page.0.is_multiple_of(2));
                     served.fetch_add(1, Ordering::Relaxed);
-                    if page.0.is_multiple_of(3) { Served::Left } else { Served::GoesOn }
+                    if page.0.is_multiple_of(3) { FaultOutcome::Left } else { FaultOutcome::GoesOn }
                 });
             }
         });

@@ -8,17 +8,17 @@ use std::sync::Arc;
 
 use rampart_codes::{PageData, Pages};
 use rampart_guard::layout::MOST_PAGES;
-use rampart_guard::{Frames, GuardEngine, PageIndex, Refusal, Span, Writes};
+use rampart_guard::{EngineRefusal, FrameHistory, GuardEngine, PageIndex, PageSpan, Writes};
 use rampart_linux::shared::{SharedRange, has_huge_pages};
 use rampart_linux::userfaultfd::{Messages, Stop, Waited, Wake};
 use rampart_linux::{Error, PageKind, Pagemap, Roots, Window, vault};
 use rampart_memory::{Bytes, Frame, PAGE_BYTES};
 
 use crate::convert::{as_vault, refused};
-use crate::frames::known_bad::Known;
+use crate::frames::known_bad::KnownBadPages;
 use crate::frames::numbers;
-use crate::frames::pool::Pool;
-use crate::frames::suspects::{Holder, Suspects};
+use crate::frames::pool::TestedFramePool;
+use crate::frames::suspects::{SuspectHolder, SuspectTester};
 
 use super::interface::{GuardedMemory, ProcessEngine, Serve, ServeWrite, serve_fault};
 use super::poisoned::Lost;
@@ -28,21 +28,21 @@ pub struct MinorEngine {
     range: &'static SharedRange,
     pagemap: Option<Pagemap>,
     lost: Lost,
-    suspects: Arc<Suspects>,
+    suspects: Arc<SuspectTester>,
 }
 
 impl MinorEngine {
-    pub fn new(range: &'static SharedRange, suspects: Arc<Suspects>) -> Self {
+    pub fn new(range: &'static SharedRange, suspects: Arc<SuspectTester>) -> Self {
         Self { range, pagemap: Pagemap::open(&Roots::default()).ok(), lost: Lost::default(), suspects }
     }
 }
 
 impl GuardEngine for MinorEngine {
-    fn open(&self, span: Span) -> Result<(), Refusal> {
+    fn open(&self, span: PageSpan) -> Result<(), EngineRefusal> {
         self.range.unlock(as_vault(span), Wake::Later).map_err(|error| refused(&error))
     }
 
-    fn open_watched(&self, span: Span) -> Result<Writes, Refusal> {
+    fn open_watched(&self, span: PageSpan) -> Result<Writes, EngineRefusal> {
         let stops = self.range.unlock_watched(as_vault(span)).map_err(|error| refused(&error))?;
         Ok(if stops { Writes::Stop } else { Writes::GoOn })
     }
@@ -51,42 +51,42 @@ impl GuardEngine for MinorEngine {
         self.range.settle_watched(page.0).is_ok()
     }
 
-    fn allow_writes(&self, span: Span) {
+    fn allow_writes(&self, span: PageSpan) {
         self.range.allow_writes(as_vault(span)).expect("writes to pages of ours are allowed");
     }
 
-    fn close(&self, span: Span) -> Result<Frames, Refusal> {
-        self.range.lock(as_vault(span)).map(|()| Frames::Same).map_err(|error| {
+    fn close(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
+        self.range.lock(as_vault(span)).map(|()| FrameHistory::Same).map_err(|error| {
             // Where some of them are locked, a fault is answered by "they are open already", and finds its page.
             let _ = self.range.unlock(as_vault(span), Wake::Now);
             refused(&error)
         })
     }
 
-    fn fill(&self, span: Span) -> Result<Frames, Refusal> {
-        self.range.fill(as_vault(span)).map(|()| Frames::Untested).map_err(|error| refused(&error))
+    fn fill(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
+        self.range.fill(as_vault(span)).map(|()| FrameHistory::Untested).map_err(|error| refused(&error))
     }
 
     /// The block was opened meanwhile; or the page was given back, or is in swap.
-    fn settle(&self, page: PageIndex) -> Result<Frames, Refusal> {
-        self.range.settle(page.0).map(|()| Frames::Same).map_err(|error| refused(&error))
+    fn settle(&self, page: PageIndex) -> Result<FrameHistory, EngineRefusal> {
+        self.range.settle(page.0).map(|()| FrameHistory::Same).map_err(|error| refused(&error))
     }
 
-    fn leave(&self, span: Span) -> Result<(), Refusal> {
+    fn leave(&self, span: PageSpan) -> Result<(), EngineRefusal> {
         self.range.leave(as_vault(span)).map_err(|error| refused(&error))
     }
 
-    fn discard(&self, span: Span) {
+    fn discard(&self, span: PageSpan) {
         self.range.discard(as_vault(span)).expect("pages of ours are given back");
     }
 
-    fn wake(&self, span: Span) {
+    fn wake(&self, span: PageSpan) {
         self.range.wake(as_vault(span)).expect("who waits in a range of ours is woken");
     }
 
     /// The frame is tested where it is, since only there can it be written; while it is under suspicion it holds what
     /// it was wrong with. A page of the pool of huge pages stays, if its frame is good.
-    fn replace(&self, page: PageIndex, content: &PageData) -> Result<(), Refusal> {
+    fn replace(&self, page: PageIndex, content: &PageData) -> Result<(), EngineRefusal> {
         let place = self.range.behind(page.0);
         let frame = self.suspects.frame(place);
         // SAFETY: the page lies behind, which can be written, and nobody else uses it while the guard holds its block's
@@ -95,21 +95,21 @@ impl GuardEngine for MinorEngine {
         // SAFETY: as above.
         unsafe { self.suspects.write(place, content) };
         let replaced = match self.range.is_huge() {
-            true if is_bad => Err(Refusal::Kernel("a huge page of the pool holds a bad frame".to_owned())),
+            true if is_bad => Err(EngineRefusal::Kernel("a huge page of the pool holds a bad frame".to_owned())),
             true => Ok(None),
             false => self.range.replace(page.0).map(Some).map_err(|error| refused(&error)),
         };
         // SAFETY: as above.
         unsafe { self.suspects.write(place, content) };
         match replaced? {
-            Some(held) if is_bad => self.suspects.hold(Holder::Pipe(held)),
+            Some(held) if is_bad => self.suspects.hold(SuspectHolder::Pipe(held)),
             Some(held) => self.suspects.watch_pipe(held, frame, content),
             None => {}
         }
         Ok(())
     }
 
-    fn with_vault(&self, span: Span, look: &mut dyn FnMut(&mut Pages<'_>)) {
+    fn with_vault(&self, span: PageSpan, look: &mut dyn FnMut(&mut Pages<'_>)) {
         let count = usize::try_from(span.count.get()).expect("pages of a block");
         // SAFETY: 1. what lies behind is readable and writable; 2. and 3. the guard holds the block's lock and closed
         // the pages, so the program has none of them, and nobody else knows of what lies behind.
@@ -163,11 +163,11 @@ impl GuardedMemory for SharedMemory {
         unsafe { self.0.show(windows) }
     }
 
-    fn prepare_again(&mut self, _: &[vault::Span]) -> Result<(), Error> {
+    fn prepare_again(&mut self, _: &[vault::VaultSpan]) -> Result<(), Error> {
         self.0.prepare_again()
     }
 
-    fn let_go(&self, _: Bytes, _: &[vault::Span]) -> Result<(), Error> {
+    fn let_go(&self, _: Bytes, _: &[vault::VaultSpan]) -> Result<(), Error> {
         self.0.split()
     }
 
@@ -175,19 +175,19 @@ impl GuardedMemory for SharedMemory {
         self.0.open(&Roots::default())
     }
 
-    fn forget(&self, span: vault::Span) -> Result<(), Error> {
+    fn forget(&self, span: vault::VaultSpan) -> Result<(), Error> {
         self.0.discard(span)
     }
 
-    fn dump(&self, span: vault::Span) -> Result<(), Error> {
+    fn dump(&self, span: vault::VaultSpan) -> Result<(), Error> {
         self.0.dump(span)
     }
 
-    fn arm(&self, _: Bytes, left: &[vault::Span]) -> Result<(), Error> {
+    fn arm(&self, _: Bytes, left: &[vault::VaultSpan]) -> Result<(), Error> {
         self.0.arm(left)
     }
 
-    fn each_used(&self, used: vault::Span, each: &mut dyn FnMut(u64)) -> Result<(), Error> {
+    fn each_used(&self, used: vault::VaultSpan, each: &mut dyn FnMut(u64)) -> Result<(), Error> {
         self.0.present(used, |run| run.numbers().for_each(&mut *each))
     }
 
@@ -233,9 +233,9 @@ impl GuardedMemory for SharedMemory {
 
     fn engine(
         &'static self,
-        _: Option<&'static Pool>,
-        _: &'static Known,
-        suspects: Arc<Suspects>,
+        _: Option<&'static TestedFramePool>,
+        _: &'static KnownBadPages,
+        suspects: Arc<SuspectTester>,
     ) -> Box<dyn ProcessEngine> {
         Box::new(MinorEngine::new(&self.0, suspects))
     }

@@ -14,7 +14,7 @@ mod mprotect;
 mod poisoned;
 
 use rampart_guard::layout::MOST_PAGES;
-use rampart_guard::{Knobs, Method};
+use rampart_guard::{EngineKind, GuardSettings};
 use rampart_linux::{Error, PageKind};
 use rampart_memory::Bytes;
 
@@ -24,12 +24,12 @@ use self::move_pages::MovedMemory;
 use self::mprotect::ProtectedMemory;
 
 /// Reserves a range for the engine that the knobs name. For now it is ordinary memory.
-pub fn prepare(bytes: Bytes, knobs: &Knobs) -> Result<Box<dyn GuardedMemory>, Error> {
+pub fn prepare(bytes: Bytes, knobs: &GuardSettings) -> Result<Box<dyn GuardedMemory>, Error> {
     // Huge pages and what is larger are blocks of as many pages as a block may have.
     let kind = if knobs.block_pages == MOST_PAGES { PageKind::Huge } else { PageKind::Base };
     Ok(match knobs.method {
-        Method::Move => Box::new(MovedMemory::prepare(bytes, kind)?),
-        Method::Minor => Box::new(SharedMemory::prepare(bytes, knobs.unit_pages)?),
-        Method::Mprotect => Box::new(ProtectedMemory::prepare(bytes, kind)?),
+        EngineKind::Move => Box::new(MovedMemory::prepare(bytes, kind)?),
+        EngineKind::Minor => Box::new(SharedMemory::prepare(bytes, knobs.unit_pages)?),
+        EngineKind::Mprotect => Box::new(ProtectedMemory::prepare(bytes, kind)?),
     })
 }

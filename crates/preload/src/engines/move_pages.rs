@@ -9,18 +9,18 @@ use std::thread;
 use std::time::Duration;
 
 use rampart_codes::{PageData, Pages};
-use rampart_guard::{Frames, GuardEngine, PageIndex, Refusal, Span};
+use rampart_guard::{EngineRefusal, FrameHistory, GuardEngine, PageIndex, PageSpan};
 use rampart_linux::userfaultfd::{Messages, MoveError, MoveRefusal, Reach, Stop, Waited, Wake};
-use rampart_linux::vault::{self, Side, Tally, Tracking, Vault, VaultOptions};
+use rampart_linux::vault::{self, MoveCounts, Side, Tracking, Vault, VaultOptions};
 use rampart_linux::{Block, Error, PageKind, Pagemap, Roots, Window};
 use rampart_memory::{Bytes, Frame, PAGE_BYTES};
 
 use crate::convert::{as_vault, not_moved, one, refused};
-use crate::frames::known_bad::Known;
+use crate::frames::known_bad::KnownBadPages;
 use crate::frames::numbers;
-use crate::frames::pool::Pool;
-use crate::frames::suspects::Suspects;
-use crate::reporting::published::Shared;
+use crate::frames::pool::TestedFramePool;
+use crate::frames::suspects::SuspectTester;
+use crate::reporting::published::Published;
 
 use super::interface::{GuardedMemory, ProcessEngine, Serve, ServeWrite, serve_fault};
 use super::poisoned::Lost;
@@ -32,26 +32,26 @@ const MOMENT: Duration = Duration::from_millis(1);
 /// A vault, tested frames if they are wished for, and the way to frame numbers where the kernel tells them.
 pub struct VaultEngine {
     vault: &'static Vault,
-    pool: Option<&'static Pool>,
-    known: &'static Known,
+    pool: Option<&'static TestedFramePool>,
+    known: &'static KnownBadPages,
     pagemap: Option<Pagemap>,
     lost: Lost,
-    suspects: Arc<Suspects>,
+    suspects: Arc<SuspectTester>,
 }
 
 impl VaultEngine {
     pub fn new(
         vault: &'static Vault,
-        pool: Option<&'static Pool>,
-        known: &'static Known,
-        suspects: Arc<Suspects>,
+        pool: Option<&'static TestedFramePool>,
+        known: &'static KnownBadPages,
+        suspects: Arc<SuspectTester>,
     ) -> Self {
         let (pagemap, lost) = (Pagemap::open(&Roots::default()).ok(), Lost::default());
         Self { vault, pool, known, pagemap, lost, suspects }
     }
 
     /// Takes a page out of the vault, frame and all. It may be busy as of [`VaultEngine::back`].
-    fn take(&self, page: vault::Span) -> Result<Block, Refusal> {
+    fn take(&self, page: vault::VaultSpan) -> Result<Block, EngineRefusal> {
         for _ in 0..PATIENCE {
             match self.vault.take(page) {
                 Ok(block) => return Ok(block),
@@ -61,13 +61,13 @@ impl VaultEngine {
             self.vault.unshare(Side::Vault, page).map_err(|error| refused(&error))?;
             thread::sleep(MOMENT);
         }
-        Err(Refusal::Pinned)
+        Err(EngineRefusal::Pinned)
     }
 
     /// Moves what is in the vault back to the program, after a move that was not whole. A page may be busy for a
     /// moment, since the kernel compacts memory or somebody looks up its frame: it must not stay, or else the program
     /// would find zeros.
-    fn back(&self, span: vault::Span) -> Result<(), Refusal> {
+    fn back(&self, span: vault::VaultSpan) -> Result<(), EngineRefusal> {
         for _ in 0..PATIENCE {
             if self.vault.unlock_present(span, Wake::Now, |_, _| {}).map_err(not_moved)?.busy == 0 {
                 return Ok(());
@@ -75,11 +75,11 @@ impl VaultEngine {
             self.vault.unshare(Side::Vault, span).map_err(|error| refused(&error))?;
             thread::sleep(MOMENT);
         }
-        Err(Refusal::Pinned)
+        Err(EngineRefusal::Pinned)
     }
 
     /// As [`Vault::populate`] has it, on frames of the kernel's that are not known to be bad.
-    fn populate(&self, span: vault::Span) -> Result<(), MoveError> {
+    fn populate(&self, span: vault::VaultSpan) -> Result<(), MoveError> {
         if self.known.is_empty() {
             return self.vault.populate(span);
         }
@@ -92,20 +92,20 @@ impl VaultEngine {
     }
 
     /// Zeros where the program has no page.
-    fn fill_holes(&self, span: vault::Span) -> Result<Frames, Refusal> {
-        span.numbers().try_fold(Frames::Same, |frames, page| {
+    fn fill_holes(&self, span: vault::VaultSpan) -> Result<FrameHistory, EngineRefusal> {
+        span.numbers().try_fold(FrameHistory::Same, |frames, page| {
             let filled = self.fill_one(PageIndex(page))?;
-            Ok(if filled == Frames::Same { frames } else { filled })
+            Ok(if filled == FrameHistory::Same { frames } else { filled })
         })
     }
 
     /// A page of an open block that the program does not have: that of the vault, if it could not be moved before, or
     /// else zeros.
-    fn fill_one(&self, page: PageIndex) -> Result<Frames, Refusal> {
+    fn fill_one(&self, page: PageIndex) -> Result<FrameHistory, EngineRefusal> {
         self.back(one(page))?;
         let filled = match self.populate(one(page)) {
-            Ok(()) => Frames::Untested,
-            Err(MoveError { refusal: MoveRefusal::Occupied, .. }) => Frames::Same,
+            Ok(()) => FrameHistory::Untested,
+            Err(MoveError { refusal: MoveRefusal::Occupied, .. }) => FrameHistory::Same,
             Err(error) => return Err(not_moved(error)),
         };
         self.vault.wake(one(page)).map_err(|error| refused(&error))?;
@@ -114,7 +114,7 @@ impl VaultEngine {
 }
 
 impl GuardEngine for VaultEngine {
-    fn open(&self, span: Span) -> Result<(), Refusal> {
+    fn open(&self, span: PageSpan) -> Result<(), EngineRefusal> {
         let span = as_vault(span);
         match self.vault.unlock(span, Wake::Later) {
             Ok(()) => Ok(()),
@@ -131,13 +131,13 @@ impl GuardEngine for VaultEngine {
     /// A block is closed whole or not at all. Where pages are missing, since the program gave them back to the kernel
     /// by itself, it gets zeros; where they are shared since a fork, copies of its own. Frames that are known to be bad
     /// by now are not better than untested ones.
-    fn close(&self, span: Span) -> Result<Frames, Refusal> {
+    fn close(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
         let span = as_vault(span);
         for attempt in 0..2 {
-            let Tally { holes, busy, occupied, .. } = self.vault.lock(span, |_, _| {}).map_err(not_moved)?;
+            let MoveCounts { holes, busy, occupied, .. } = self.vault.lock(span, |_, _| {}).map_err(not_moved)?;
             if holes + busy + occupied == 0 {
                 let bad = self.known.below(|pagemap, frames| self.vault.frames(Side::Vault, span, pagemap, frames));
-                return Ok(if attempt == 0 && bad.is_empty() { Frames::Same } else { Frames::Untested });
+                return Ok(if attempt == 0 && bad.is_empty() { FrameHistory::Same } else { FrameHistory::Untested });
             }
             self.back(span)?;
             if attempt == 0 {
@@ -145,45 +145,45 @@ impl GuardEngine for VaultEngine {
                 self.fill_holes(span)?;
             }
         }
-        Err(Refusal::Pinned)
+        Err(EngineRefusal::Pinned)
     }
 
-    fn supply(&self, span: Span) -> Frames {
-        self.pool.map_or(Frames::Same, |pool| pool.supply(as_vault(span)))
+    fn supply(&self, span: PageSpan) -> FrameHistory {
+        self.pool.map_or(FrameHistory::Same, |pool| pool.supply(as_vault(span)))
     }
 
-    fn fill(&self, span: Span) -> Result<Frames, Refusal> {
+    fn fill(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
         let span = as_vault(span);
         if span.pages() == 1 {
             return self.fill_one(PageIndex(span.first()));
         }
         match self.populate(span) {
-            Ok(()) => Ok(Frames::Untested),
+            Ok(()) => Ok(FrameHistory::Untested),
             Err(MoveError { refusal: MoveRefusal::Occupied, .. }) => self.fill_holes(span),
             Err(error) => Err(not_moved(error)),
         }
     }
 
-    fn renew(&self, span: Span) -> Result<Frames, Refusal> {
-        self.pool.map_or(Ok(Frames::Same), |pool| pool.renew(as_vault(span)))
+    fn renew(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
+        self.pool.map_or(Ok(FrameHistory::Same), |pool| pool.renew(as_vault(span)))
     }
 
-    fn leave(&self, span: Span) -> Result<(), Refusal> {
+    fn leave(&self, span: PageSpan) -> Result<(), EngineRefusal> {
         self.vault.leave_to_children(as_vault(span)).map_err(|error| refused(&error))
     }
 
-    fn discard(&self, span: Span) {
+    fn discard(&self, span: PageSpan) {
         for side in [Side::Program, Side::Vault] {
             // What the kernel does not take back stays, as zeros or not at all: a span of our own is never refused.
             self.vault.discard(side, as_vault(span)).expect("pages of ours are given back");
         }
     }
 
-    fn wake(&self, span: Span) {
+    fn wake(&self, span: PageSpan) {
         self.vault.wake(as_vault(span)).expect("who waits in a range of ours is woken");
     }
 
-    fn replace(&self, page: PageIndex, content: &PageData) -> Result<(), Refusal> {
+    fn replace(&self, page: PageIndex, content: &PageData) -> Result<(), EngineRefusal> {
         let page = one(page);
         let mut fresh = self.suspects.fresh()?;
         // SAFETY: the block is ours alone, one page that can be written, and nobody has a reference to it.
@@ -197,7 +197,7 @@ impl GuardEngine for VaultEngine {
         Ok(())
     }
 
-    fn with_vault(&self, span: Span, look: &mut dyn FnMut(&mut Pages<'_>)) {
+    fn with_vault(&self, span: PageSpan, look: &mut dyn FnMut(&mut Pages<'_>)) {
         let span = as_vault(span);
         let count = usize::try_from(span.pages()).expect("pages of a block");
         let base: NonNull<u8> = self.vault.address(Side::Vault, span.first());
@@ -266,7 +266,7 @@ impl GuardedMemory for MovedMemory {
         unsafe { self.0.show(windows) }
     }
 
-    fn prepare_again(&mut self, _: &[vault::Span]) -> Result<(), Error> {
+    fn prepare_again(&mut self, _: &[vault::VaultSpan]) -> Result<(), Error> {
         self.0.prepare_again()
     }
 
@@ -274,7 +274,7 @@ impl GuardedMemory for MovedMemory {
         true
     }
 
-    fn let_go(&self, _: Bytes, _: &[vault::Span]) -> Result<(), Error> {
+    fn let_go(&self, _: Bytes, _: &[vault::VaultSpan]) -> Result<(), Error> {
         Ok(())
     }
 
@@ -282,19 +282,19 @@ impl GuardedMemory for MovedMemory {
         self.0.open(&Roots::default())
     }
 
-    fn forget(&self, span: vault::Span) -> Result<(), Error> {
+    fn forget(&self, span: vault::VaultSpan) -> Result<(), Error> {
         self.0.discard(Side::Program, span)
     }
 
-    fn dump(&self, span: vault::Span) -> Result<(), Error> {
+    fn dump(&self, span: vault::VaultSpan) -> Result<(), Error> {
         self.0.dump(span)
     }
 
-    fn arm(&self, _: Bytes, left: &[vault::Span]) -> Result<(), Error> {
+    fn arm(&self, _: Bytes, left: &[vault::VaultSpan]) -> Result<(), Error> {
         self.0.arm_around(left)
     }
 
-    fn each_used(&self, used: vault::Span, each: &mut dyn FnMut(u64)) -> Result<(), Error> {
+    fn each_used(&self, used: vault::VaultSpan, each: &mut dyn FnMut(u64)) -> Result<(), Error> {
         self.0.present(Side::Program, used, |run, _| run.numbers().for_each(&mut *each))
     }
 
@@ -318,15 +318,15 @@ impl GuardedMemory for MovedMemory {
         false
     }
 
-    fn keep_from_children(&self, odd: &[vault::Span]) -> Result<(), Error> {
+    fn keep_from_children(&self, odd: &[vault::VaultSpan]) -> Result<(), Error> {
         self.0.keep_from_children(odd)
     }
 
-    fn give_to_children(&self, odd: &[vault::Span]) -> Result<(), Error> {
+    fn give_to_children(&self, odd: &[vault::VaultSpan]) -> Result<(), Error> {
         self.0.give_to_children(odd)
     }
 
-    fn take_from_children(&self, span: vault::Span) -> Result<(), Error> {
+    fn take_from_children(&self, span: vault::VaultSpan) -> Result<(), Error> {
         self.0.take_from_children(span)
     }
 
@@ -350,16 +350,20 @@ impl GuardedMemory for MovedMemory {
         Ok(())
     }
 
-    fn pool(&'static self, shared: &'static Shared, known: &'static Known) -> Result<Option<&'static Pool>, String> {
-        let pool = Pool::from_environment(&self.0, shared, known)?;
+    fn pool(
+        &'static self,
+        shared: &'static Published,
+        known: &'static KnownBadPages,
+    ) -> Result<Option<&'static TestedFramePool>, String> {
+        let pool = TestedFramePool::from_environment(&self.0, shared, known)?;
         Ok(pool.map(|pool| &*Box::leak(Box::new(pool))))
     }
 
     fn engine(
         &'static self,
-        pool: Option<&'static Pool>,
-        known: &'static Known,
-        suspects: Arc<Suspects>,
+        pool: Option<&'static TestedFramePool>,
+        known: &'static KnownBadPages,
+        suspects: Arc<SuspectTester>,
     ) -> Box<dyn ProcessEngine> {
         Box::new(VaultEngine::new(&self.0, pool, known, suspects))
     }

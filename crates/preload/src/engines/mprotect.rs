@@ -7,17 +7,17 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 
 use rampart_codes::{PageData, Pages};
-use rampart_guard::{Frames, GuardEngine, PageIndex, Refusal, Span};
+use rampart_guard::{EngineRefusal, FrameHistory, GuardEngine, PageIndex, PageSpan};
 use rampart_linux::protect::Protected;
 use rampart_linux::userfaultfd::Stop;
 use rampart_linux::{Backing, Error, PageKind, Pagemap, Roots, Window, vault};
 use rampart_memory::{Bytes, Frame, PAGE_BYTES};
 
 use crate::convert::{as_vault, one, refused};
-use crate::frames::known_bad::Known;
+use crate::frames::known_bad::KnownBadPages;
 use crate::frames::numbers;
-use crate::frames::pool::Pool;
-use crate::frames::suspects::Suspects;
+use crate::frames::pool::TestedFramePool;
+use crate::frames::suspects::SuspectTester;
 
 use super::interface::{GuardedMemory, ProcessEngine, Serve, ServeWrite};
 use super::mailbox::Mailbox;
@@ -28,11 +28,11 @@ pub struct ProtectEngine {
     pagemap: Option<Pagemap>,
     /// Room for copies, one for each thread that ever looked at once.
     room: Mutex<Vec<Vec<PageData>>>,
-    suspects: Arc<Suspects>,
+    suspects: Arc<SuspectTester>,
 }
 
 impl ProtectEngine {
-    pub fn new(range: &'static Protected, suspects: Arc<Suspects>) -> Self {
+    pub fn new(range: &'static Protected, suspects: Arc<SuspectTester>) -> Self {
         Self { range, pagemap: Pagemap::open(&Roots::default()).ok(), room: Mutex::default(), suspects }
     }
 
@@ -43,7 +43,7 @@ impl ProtectEngine {
     }
 
     /// Copies pages. One whose memory is broken so that the hardware says so reads as zeros, which is seen to be wrong.
-    fn copy(&self, span: vault::Span, copies: &mut [PageData]) {
+    fn copy(&self, span: vault::VaultSpan, copies: &mut [PageData]) {
         if self.range.read(span, bytes(copies)).is_ok() {
             return;
         }
@@ -63,12 +63,12 @@ fn bytes(pages: &mut [PageData]) -> &mut [u8] {
 }
 
 impl GuardEngine for ProtectEngine {
-    fn open(&self, span: Span) -> Result<(), Refusal> {
+    fn open(&self, span: PageSpan) -> Result<(), EngineRefusal> {
         self.range.unlock(as_vault(span)).map_err(|error| refused(&error))
     }
 
-    fn close(&self, span: Span) -> Result<Frames, Refusal> {
-        self.range.lock(as_vault(span)).map(|()| Frames::Same).map_err(|error| {
+    fn close(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
+        self.range.lock(as_vault(span)).map(|()| FrameHistory::Same).map_err(|error| {
             // Where some of them are locked, a fault is answered by "they are open already".
             let _ = self.range.unlock(as_vault(span));
             refused(&error)
@@ -76,36 +76,36 @@ impl GuardEngine for ProtectEngine {
     }
 
     /// Pages that have no frame get one when they are touched.
-    fn fill(&self, span: Span) -> Result<Frames, Refusal> {
-        self.open(span).map(|()| Frames::Untested)
+    fn fill(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
+        self.open(span).map(|()| FrameHistory::Untested)
     }
 
     /// The block was opened meanwhile, so it is enough to try again; or the program took the permissions away by
     /// itself.
-    fn settle(&self, _: PageIndex) -> Result<Frames, Refusal> {
-        Ok(Frames::Same)
+    fn settle(&self, _: PageIndex) -> Result<FrameHistory, EngineRefusal> {
+        Ok(FrameHistory::Same)
     }
 
-    fn discard(&self, span: Span) {
+    fn discard(&self, span: PageSpan) {
         self.zero(span);
         // If the kernel cannot keep one run more apart, the pages are used again without our knowing, and stay
         // unlocked.
         let _ = self.range.lock(as_vault(span));
     }
 
-    fn zero(&self, span: Span) {
+    fn zero(&self, span: PageSpan) {
         self.range.discard(as_vault(span)).expect("pages of ours are given back");
     }
 
     /// Who waits is woken by the answer to its fault.
-    fn wake(&self, _: Span) {}
+    fn wake(&self, _: PageSpan) {}
 
     /// An open block between locked ones makes two runs more.
     fn most_open(&self) -> usize {
         self.range.most_runs() / 2
     }
 
-    fn replace(&self, page: PageIndex, content: &PageData) -> Result<(), Refusal> {
+    fn replace(&self, page: PageIndex, content: &PageData) -> Result<(), EngineRefusal> {
         let fresh = self.suspects.fresh()?;
         // SAFETY: the block is ours alone, one page that can be written, and nobody has a reference to it.
         unsafe { self.suspects.write(fresh.base(), content) };
@@ -128,7 +128,7 @@ impl GuardEngine for ProtectEngine {
         }
     }
 
-    fn with_vault(&self, span: Span, look: &mut dyn FnMut(&mut Pages<'_>)) {
+    fn with_vault(&self, span: PageSpan, look: &mut dyn FnMut(&mut Pages<'_>)) {
         let mut copies = self.room.lock().expect("no panic").pop().unwrap_or_default();
         copies.resize(usize::try_from(span.count.get()).expect("pages of a block"), PageData::ZERO);
         self.copy(as_vault(span), &mut copies);
@@ -175,20 +175,20 @@ impl GuardedMemory for ProtectedMemory {
         unsafe { self.range.show(windows) }
     }
 
-    fn prepare_again(&mut self, left: &[vault::Span]) -> Result<(), Error> {
+    fn prepare_again(&mut self, left: &[vault::VaultSpan]) -> Result<(), Error> {
         self.mailbox.forget_all();
         self.range.prepare_again(left)
     }
 
-    fn stay_alone(&self, left: &[vault::Span]) -> Result<(), Error> {
+    fn stay_alone(&self, left: &[vault::VaultSpan]) -> Result<(), Error> {
         self.range.unlock_first(self.range.pages(), left)
     }
 
-    fn let_go(&self, used: Bytes, left: &[vault::Span]) -> Result<(), Error> {
+    fn let_go(&self, used: Bytes, left: &[vault::VaultSpan]) -> Result<(), Error> {
         self.range.unlock_first(used.frames(), left)
     }
 
-    fn give(&self, span: vault::Span) -> Result<(), Error> {
+    fn give(&self, span: vault::VaultSpan) -> Result<(), Error> {
         self.range.unlock(span)
     }
 
@@ -196,20 +196,20 @@ impl GuardedMemory for ProtectedMemory {
         self.range.open(&Roots::default())
     }
 
-    fn forget(&self, span: vault::Span) -> Result<(), Error> {
+    fn forget(&self, span: vault::VaultSpan) -> Result<(), Error> {
         self.range.discard(span)
     }
 
-    fn dump(&self, span: vault::Span) -> Result<(), Error> {
+    fn dump(&self, span: vault::VaultSpan) -> Result<(), Error> {
         self.range.dump(span)
     }
 
-    fn arm(&self, used: Bytes, _: &[vault::Span]) -> Result<(), Error> {
-        let rest = vault::Span::new(used.frames(), self.range.pages() - used.frames());
+    fn arm(&self, used: Bytes, _: &[vault::VaultSpan]) -> Result<(), Error> {
+        let rest = vault::VaultSpan::new(used.frames(), self.range.pages() - used.frames());
         rest.map_or(Ok(()), |rest| self.range.lock(rest))
     }
 
-    fn each_used(&self, used: vault::Span, each: &mut dyn FnMut(u64)) -> Result<(), Error> {
+    fn each_used(&self, used: vault::VaultSpan, each: &mut dyn FnMut(u64)) -> Result<(), Error> {
         used.numbers().for_each(each);
         Ok(())
     }
@@ -254,9 +254,9 @@ impl GuardedMemory for ProtectedMemory {
 
     fn engine(
         &'static self,
-        _: Option<&'static Pool>,
-        _: &'static Known,
-        suspects: Arc<Suspects>,
+        _: Option<&'static TestedFramePool>,
+        _: &'static KnownBadPages,
+        suspects: Arc<SuspectTester>,
     ) -> Box<dyn ProcessEngine> {
         Box::new(ProtectEngine::new(&self.range, suspects))
     }

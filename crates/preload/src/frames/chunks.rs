@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use rampart_guard::Stock;
+use rampart_guard::PoolTarget;
 use rampart_guard::stock::TRAY_PAGES;
 use rampart_linux::Block;
 use rampart_memory::{Frame, Timestamp};
@@ -15,7 +15,7 @@ pub struct Raw {
 }
 
 /// Memory that passed its test and holds zeros; it is used up from its first page on.
-pub struct Tray {
+pub struct Chunk {
     pub block: Block,
     /// What its frames are called, where faults are emulated.
     pub names: Vec<u64>,
@@ -27,7 +27,7 @@ pub struct Tray {
     pub frames: Vec<Option<Frame>>,
 }
 
-impl Tray {
+impl Chunk {
     /// What the pages that are used next are called.
     pub fn next_names(&self) -> &[u64] {
         self.names.get(usize::try_from(self.next).expect("a page of a tray")..).unwrap_or_default()
@@ -45,9 +45,9 @@ impl Tray {
 }
 
 /// All of it.
-pub struct Shelf {
-    pub stock: Stock,
-    ready: VecDeque<Tray>,
+pub struct Chunks {
+    pub stock: PoolTarget,
+    ready: VecDeque<Chunk>,
     /// Pages in `ready`.
     pages: u64,
     /// To be tested.
@@ -58,8 +58,8 @@ pub struct Shelf {
     pub retired: Vec<Block>,
 }
 
-impl Shelf {
-    pub fn new(stock: Stock) -> Self {
+impl Chunks {
+    pub fn new(stock: PoolTarget) -> Self {
         let (ready, waiting, empty, retired) = Default::default();
         Self { stock, ready, pages: 0, waiting, empty, retired }
     }
@@ -75,14 +75,14 @@ impl Shelf {
     }
 
     /// The tray that is used next, taken off the shelf.
-    pub fn take(&mut self) -> Option<Tray> {
+    pub fn take(&mut self) -> Option<Chunk> {
         let tray = self.ready.pop_front()?;
         self.pages -= tray.left();
         Some(tray)
     }
 
     /// Puts a tray back, where it is used next.
-    pub fn put_back(&mut self, tray: Tray) {
+    pub fn put_back(&mut self, tray: Chunk) {
         if tray.left() == 0 {
             self.empty.push(tray.block);
         } else {
@@ -93,7 +93,7 @@ impl Shelf {
     }
 
     /// Adds a tray, or gives it back to the kernel if there is enough.
-    pub fn add(&mut self, tray: Tray) {
+    pub fn add(&mut self, tray: Chunk) {
         if self.is_short() {
             self.pages += tray.left();
             self.ready.push_back(tray);

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::env;
 
-use rampart_linux::vault::Span;
+use rampart_linux::vault::VaultSpan;
 use rampart_memory::fault::{Campaign, InjectionSpec, PlacedFault};
 use rampart_memory::{Frame, LINES_PER_FRAME};
 
@@ -18,14 +18,14 @@ const FRAMES: u64 = 16_384;
 
 /// Faults, and where frames are.
 #[derive(Debug)]
-pub struct Planted {
+pub struct InjectedFrames {
     campaign: Campaign,
     next: u64,
     /// The names of frames that the program has, by its pages.
     homes: HashMap<u64, u64>,
 }
 
-impl Planted {
+impl InjectedFrames {
     /// What `RAMPART_GUARD_FAULTS` asks for.
     pub fn from_environment() -> Result<Option<Self>, String> {
         let Ok(text) = env::var("RAMPART_GUARD_FAULTS") else { return Ok(None) };
@@ -52,12 +52,12 @@ impl Planted {
     }
 
     /// The program got these frames in these pages.
-    pub fn given(&mut self, span: Span, names: &[u64]) {
+    pub fn given(&mut self, span: VaultSpan, names: &[u64]) {
         self.homes.extend(span.numbers().zip(names.iter().copied()));
     }
 
     /// The frames of these pages are the pool's again; those that it did not give get names now.
-    pub fn returned(&mut self, span: Span) -> Vec<u64> {
+    pub fn returned(&mut self, span: VaultSpan) -> Vec<u64> {
         span.numbers()
             .map(|page| {
                 self.homes.remove(&page).unwrap_or_else(|| {
@@ -82,14 +82,14 @@ mod tests {
 
     #[test]
     fn a_frame_keeps_its_faults_wherever_it_goes() {
-        let mut planted = Planted::new(&"stuck-at:2000,seed=3".parse().unwrap()).unwrap();
+        let mut planted = InjectedFrames::new(&"stuck-at:2000,seed=3".parse().unwrap()).unwrap();
         let names = planted.name(100);
-        let of = |planted: &Planted, names: &[u64]| -> Vec<_> {
+        let of = |planted: &InjectedFrames, names: &[u64]| -> Vec<_> {
             names.iter().map(|&name| planted.faults(name, None)).collect()
         };
         let faults = of(&planted, &names);
         assert!(faults.iter().any(|faults| !faults.is_empty()) && faults.iter().any(Vec::is_empty));
-        let span = Span::new(7, 100).unwrap();
+        let span = VaultSpan::new(7, 100).unwrap();
         planted.given(span, &names);
         let returned = planted.returned(span);
         assert_eq!(of(&planted, &returned), faults);

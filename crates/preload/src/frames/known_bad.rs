@@ -7,8 +7,8 @@
 //! each turn holds one frame more, so it ends.
 //!
 //! Pages that come to such a frame in another way, because the kernel moves them, copies them after a fork, or gave
-//! them before there was a guard, are found when they are locked, and put elsewhere ([`super::pool::Pool::renew`]).
-//! Where frame numbers are hidden nothing can be compared.
+//! them before there was a guard, are found when they are locked, and put elsewhere
+//! ([`super::pool::TestedFramePool::renew`]). Where frame numbers are hidden nothing can be compared.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -16,13 +16,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, RwLock};
 use std::time::SystemTime;
 
-use rampart_guard::{BadFrames, Counter, Counts};
+use rampart_guard::{BadFrames, Counter, GuardCounts};
 use rampart_linux::{Block, Error, PageKind, Pagemap, Pinning, Roots};
 use rampart_memory::{Bytes, Frame};
 
 /// The list, and pages on frames of it.
-pub struct Known {
-    counts: &'static Counts,
+pub struct KnownBadPages {
+    counts: &'static GuardCounts,
     pagemap: Option<Pagemap>,
     path: Option<PathBuf>,
     list: RwLock<List>,
@@ -36,12 +36,12 @@ struct List {
     written: Option<SystemTime>,
 }
 
-impl Known {
+impl KnownBadPages {
     /// The list in a folder; none without.
     ///
     /// # Errors
     /// What is wrong with the file.
-    pub fn begin(folder: Option<&Path>, counts: &'static Counts) -> Result<Self, String> {
+    pub fn begin(folder: Option<&Path>, counts: &'static GuardCounts) -> Result<Self, String> {
         let known = Self {
             counts,
             pagemap: Pagemap::open(&Roots::default()).ok(),

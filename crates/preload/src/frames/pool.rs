@@ -1,10 +1,10 @@
 //! Tested frames below a guarded heap.
 //!
 //! **Problem.** The frame that the kernel gives for a page may be bad, and to test it takes a hundred times as long as
-//! to touch it. **Idea.** Memory is tested ahead of the program ([`Stock`] says how much); a page that is used for the
-//! first time is *moved* there, and a move carries the frame. Pages that the program keeps are put on tested frames
-//! while they are locked, and the frames that they were on are tested then ([`rampart_guard::Renewal`]). A frame that
-//! fails stays on the shelf for as long as the process lives. **Why this way.** All tests are of memory that is
+//! to touch it. **Idea.** Memory is tested ahead of the program ([`PoolTarget`] says how much); a page that is used for
+//! the first time is *moved* there, and a move carries the frame. Pages that the program keeps are put on tested frames
+//! while they are locked, and the frames that they were on are tested then ([`rampart_guard::Replacement`]). A frame
+//! that fails stays on the shelf for as long as the process lives. **Why this way.** All tests are of memory that is
 //! nobody's, so they may destroy what it holds and take their time; COMeT takes frames from the kernel's free lists for
 //! the same reason [Rahman16, 3.3].
 //!
@@ -24,19 +24,19 @@ use std::thread::Thread;
 use std::time::Instant;
 
 use rampart_guard::stock::TRAY_PAGES;
-use rampart_guard::{Counter, Counts, FrameKnobs, Frames, Refusal, Stock, Untested};
-use rampart_linux::vault::{Side, Span, Vault};
+use rampart_guard::{Counter, EngineRefusal, FrameHistory, FrameSettings, GuardCounts, PoolTarget, Untested};
+use rampart_linux::vault::{Side, Vault, VaultSpan};
 use rampart_linux::{Block, Error, MemoryState, Pagemap, Roots, SteadyClock, SystemClock};
 use rampart_memory::fault_map::{Evidence, Origin};
 use rampart_memory::{Bytes, Clock, FRAME_BYTES, Frame, Timestamp};
 use rustix::process::{Resource, getrlimit};
 
 use crate::convert::not_moved;
-use crate::reporting::published::Shared;
+use crate::reporting::published::Published;
 
-use super::chunks::{Raw, Shelf, Tray};
-use super::injected::Planted;
-use super::known_bad::{self, Known};
+use super::chunks::{Chunk, Chunks, Raw};
+use super::injected::InjectedFrames;
+use super::known_bad::{self, KnownBadPages};
 use super::test::{FrameTest, giving_way};
 
 /// Trays that are made for a page that waits for one, at most: each may fail its test, be moved by the kernel, or be
@@ -44,22 +44,22 @@ use super::test::{FrameTest, giving_way};
 const TURNS: usize = 16;
 
 /// Tested memory, and what makes it.
-pub struct Pool {
+pub struct TestedFramePool {
     vault: &'static Vault,
-    knobs: FrameKnobs,
+    knobs: FrameSettings,
     test: FrameTest,
     clock: SteadyClock,
-    shared: &'static Shared,
+    shared: &'static Published,
     pagemap: Option<Pagemap>,
-    shelf: Mutex<Shelf>,
-    planted: Option<Mutex<Planted>>,
-    known: &'static Known,
+    shelf: Mutex<Chunks>,
+    planted: Option<Mutex<InjectedFrames>>,
+    known: &'static KnownBadPages,
     tester: OnceLock<Thread>,
 }
 
 /// What a step of the tester was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
+pub enum TesterStep {
     /// Memory for the stock.
     Ahead,
     /// Memory that the program had.
@@ -68,25 +68,25 @@ pub enum Work {
     None,
 }
 
-impl Pool {
+impl TestedFramePool {
     /// A pool as `RAMPART_GUARD_FRAMES` has it; `None` without.
     pub fn from_environment(
         vault: &'static Vault,
-        shared: &'static Shared,
-        known: &'static Known,
+        shared: &'static Published,
+        known: &'static KnownBadPages,
     ) -> Result<Option<Self>, String> {
         let Ok(text) = env::var("RAMPART_GUARD_FRAMES") else { return Ok(None) };
-        let mut knobs: FrameKnobs = text.parse().map_err(|error| format!("RAMPART_GUARD_FRAMES: {error}"))?;
+        let mut knobs: FrameSettings = text.parse().map_err(|error| format!("RAMPART_GUARD_FRAMES: {error}"))?;
         knobs.spare = knobs.spare.min(room());
-        Ok(Some(Self::new(vault, shared, known, knobs, Planted::from_environment()?)))
+        Ok(Some(Self::new(vault, shared, known, knobs, InjectedFrames::from_environment()?)))
     }
 
     fn new(
         vault: &'static Vault,
-        shared: &'static Shared,
-        known: &'static Known,
-        knobs: FrameKnobs,
-        planted: Option<Planted>,
+        shared: &'static Published,
+        known: &'static KnownBadPages,
+        knobs: FrameSettings,
+        planted: Option<InjectedFrames>,
     ) -> Self {
         let clock = SteadyClock::default();
         let trays = usize::try_from(knobs.spare.frames() / TRAY_PAGES).unwrap_or(usize::MAX);
@@ -97,7 +97,7 @@ impl Pool {
             test: FrameTest::new(&knobs),
             shared,
             pagemap: Pagemap::open(&Roots::default()).ok(),
-            shelf: Mutex::new(Shelf::new(Stock::new(most, clock.now()))),
+            shelf: Mutex::new(Chunks::new(PoolTarget::new(most, clock.now()))),
             planted: planted.map(Mutex::new),
             known,
             tester: OnceLock::new(),
@@ -107,7 +107,7 @@ impl Pool {
     }
 
     /// What was asked for.
-    pub const fn knobs(&self) -> &FrameKnobs {
+    pub const fn knobs(&self) -> &FrameSettings {
         &self.knobs
     }
 
@@ -116,11 +116,11 @@ impl Pool {
         self.tester.set(thread).expect("a pool has one tester");
     }
 
-    fn counts(&self) -> &Counts {
+    fn counts(&self) -> &GuardCounts {
         self.shared.counts
     }
 
-    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+    fn shelf(&self) -> MutexGuard<'_, Chunks> {
         self.shelf.lock().expect("no panic with the shelf in hand")
     }
 
@@ -130,9 +130,9 @@ impl Pool {
         }
     }
 
-    /// Gives the program pages that it never had, on tested frames. [`Frames::Same`]: there is nothing that fits, and
-    /// no page was given.
-    pub fn supply(&self, span: Span) -> Frames {
+    /// Gives the program pages that it never had, on tested frames. [`FrameHistory::Same`]: there is nothing that fits,
+    /// and no page was given.
+    pub fn supply(&self, span: VaultSpan) -> FrameHistory {
         let turns = match self.knobs.untested {
             Untested::Wait => TURNS,
             Untested::Allow => 0,
@@ -142,14 +142,14 @@ impl Pool {
                 return given;
             }
             if self.refill(|work| work()).is_err() {
-                return Frames::Same;
+                return FrameHistory::Same;
             }
         }
-        self.give_ready(span).unwrap_or(Frames::Same)
+        self.give_ready(span).unwrap_or(FrameHistory::Same)
     }
 
     /// Gives pages from the shelf, if there are any and the program has none there; `None` if nothing is ready.
-    fn give_ready(&self, span: Span) -> Option<Frames> {
+    fn give_ready(&self, span: VaultSpan) -> Option<FrameHistory> {
         let mut shelf = self.shelf();
         let given = loop {
             let Some(mut tray) = shelf.take() else {
@@ -166,10 +166,10 @@ impl Pool {
             let tested = tray.tested;
             if given.is_err() {
                 shelf.empty.push(tray.block);
-                break Some(Frames::Same);
+                break Some(FrameHistory::Same);
             }
             shelf.put_back(tray);
-            break Some(Frames::Tested(tested));
+            break Some(FrameHistory::Tested(tested));
         };
         let short = shelf.is_short();
         drop(shelf);
@@ -181,7 +181,7 @@ impl Pool {
 
     /// Whether the pages of a tray that are used next are on the frames that were tested, and nobody found these bad
     /// since; `true` where that is not known.
-    fn is_still_good(&self, tray: &Tray, pages: u64) -> bool {
+    fn is_still_good(&self, tray: &Chunk, pages: u64) -> bool {
         let mut now = Vec::new();
         self.frames_of(&tray.block, &mut now);
         let next = usize::try_from(tray.next).expect("a page of a tray");
@@ -199,12 +199,12 @@ impl Pool {
     }
 
     /// Copies locked pages to tested frames, which take their place; those that they were on wait for their test.
-    pub fn renew(&self, span: Span) -> Result<Frames, Refusal> {
+    pub fn renew(&self, span: VaultSpan) -> Result<FrameHistory, EngineRefusal> {
         // Off the shelf, so that nobody waits for the copy.
-        let Some(mut tray) = self.shelf().take() else { return Ok(Frames::Same) };
+        let Some(mut tray) = self.shelf().take() else { return Ok(FrameHistory::Same) };
         if !self.is_still_good(&tray, span.pages()) {
             self.shelf().waiting.push(tray.raw());
-            return Ok(Frames::Same);
+            return Ok(FrameHistory::Same);
         }
         self.copy(span, &tray);
         let mut old = match self.vault.take(span) {
@@ -231,11 +231,11 @@ impl Pool {
         let mut shelf = self.shelf();
         shelf.put_back(tray);
         shelf.waiting.push(Raw { block: old, names: names.unwrap_or_default() });
-        Ok(Frames::Tested(tested))
+        Ok(FrameHistory::Tested(tested))
     }
 
     /// Copies pages of the vault to the pages of a tray that are used next.
-    fn copy(&self, span: Span, tray: &Tray) {
+    fn copy(&self, span: VaultSpan, tray: &Chunk) {
         assert!(span.pages() <= tray.left(), "a tray has whole blocks left");
         let bytes = |pages: u64| usize::try_from(pages * FRAME_BYTES).expect("an offset in memory");
         let from = self.vault.address(Side::Vault, span.first());
@@ -248,7 +248,7 @@ impl Pool {
     }
 
     /// Does one thing that is due. On a thread that nobody waits for.
-    pub fn work(&self) -> Work {
+    pub fn work(&self) -> TesterStep {
         let mut shelf = self.shelf();
         let (trays, now) = (shelf.trays(), self.clock.now());
         shelf.stock.tick(trays, now);
@@ -259,15 +259,15 @@ impl Pool {
         drop(empty);
         if !returned.is_empty() {
             self.test(returned, giving_way);
-            Work::Returned
+            TesterStep::Returned
         } else if short && self.refill(giving_way).is_ok_and(|all_good| all_good) {
-            Work::Ahead
+            TesterStep::Ahead
         } else {
-            Work::None
+            TesterStep::None
         }
     }
 
-    fn with_planted<R>(&self, use_it: impl FnOnce(&mut Planted) -> R) -> Option<R> {
+    fn with_planted<R>(&self, use_it: impl FnOnce(&mut InjectedFrames) -> R) -> Option<R> {
         self.planted.as_ref().map(|planted| use_it(&mut planted.lock().expect("no panic with faults in hand")))
     }
 
@@ -302,7 +302,7 @@ impl Pool {
                 all_good = false;
                 self.retire(block, &frames, &failed);
             } else if self.frames_now(&block) == frames {
-                self.shelf().add(Tray { block, names, next: 0, tested, frames });
+                self.shelf().add(Chunk { block, names, next: 0, tested, frames });
             } else {
                 self.shelf().waiting.push(Raw { block, names });
             }

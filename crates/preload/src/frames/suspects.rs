@@ -22,15 +22,15 @@ use std::time::Instant;
 
 use rampart_codes::PageData;
 use rampart_guard::probation::{Probation, rests_at_one};
-use rampart_guard::{Counter, FrameKnobs, Refusal};
+use rampart_guard::{Counter, EngineRefusal, FrameSettings};
 use rampart_linux::shared::HeldFrame;
 use rampart_linux::{Block, PageKind, Pagemap, Pinning, Roots, SteadyClock, SystemClock};
 use rampart_memory::fault_map::{Evidence, Origin};
 use rampart_memory::{Bytes, Clock, FRAME_BYTES, Frame, LineData, PAGE_BYTES, Timestamp};
 
-use crate::reporting::published::Shared;
+use crate::reporting::published::Published;
 
-use super::known_bad::Known;
+use super::known_bad::KnownBadPages;
 use super::numbers;
 use super::test::FrameTest;
 
@@ -44,7 +44,7 @@ const ERRORS: u32 = 2;
 const USUAL_TEST: &str = "test=March C-";
 
 /// Whoever holds a frame.
-pub enum Holder {
+pub enum SuspectHolder {
     Block(Block),
     Pipe(#[expect(dead_code, reason = "it keeps the frame as long as it lives")] HeldFrame),
 }
@@ -64,7 +64,7 @@ enum Rests {
     ReadOnly(HeldFrame, Box<PageData>),
 }
 
-impl From<Rests> for Holder {
+impl From<Rests> for SuspectHolder {
     fn from(rests: Rests) -> Self {
         match rests {
             Rests::Writable(block) => Self::Block(block),
@@ -74,24 +74,24 @@ impl From<Rests> for Holder {
 }
 
 /// What tests such frames, and holds those that are bad.
-pub struct Suspects {
+pub struct SuspectTester {
     test: FrameTest,
-    shared: &'static Shared,
-    known: &'static Known,
+    shared: &'static Published,
+    known: &'static KnownBadPages,
     pagemap: Option<Pagemap>,
     /// Frames that passed their test, and how often a page was wrong there. `None`: errors are made up, and say nothing
     /// of frames.
     erred: Option<Mutex<BTreeMap<Frame, u32>>>,
     probation: Mutex<Probation<Suspect>>,
     clock: SteadyClock,
-    held: Mutex<Vec<Holder>>,
+    held: Mutex<Vec<SuspectHolder>>,
 }
 
-impl Suspects {
+impl SuspectTester {
     /// Tests as the environment says.
-    pub fn from_environment(shared: &'static Shared, known: &'static Known) -> Result<Arc<Self>, String> {
+    pub fn from_environment(shared: &'static Published, known: &'static KnownBadPages) -> Result<Arc<Self>, String> {
         let text = env::var("RAMPART_GUARD_FRAMES").unwrap_or_else(|_| USUAL_TEST.to_owned());
-        let knobs: FrameKnobs = text.parse().map_err(|error| format!("RAMPART_GUARD_FRAMES: {error}"))?;
+        let knobs: FrameSettings = text.parse().map_err(|error| format!("RAMPART_GUARD_FRAMES: {error}"))?;
         Ok(Arc::new(Self {
             test: FrameTest::new(&knobs),
             shared,
@@ -105,17 +105,17 @@ impl Suspects {
     }
 
     /// A page of its own on a frame that has just been tested.
-    pub fn fresh(&self) -> Result<Block, Refusal> {
+    pub fn fresh(&self) -> Result<Block, EngineRefusal> {
         for _ in 0..FRAMES {
             let block = self.known.claim(Bytes::new(FRAME_BYTES), PageKind::Base);
-            let block = block.map_err(|error| Refusal::Kernel(error.to_string()))?;
+            let block = block.map_err(|error| EngineRefusal::Kernel(error.to_string()))?;
             // SAFETY: the block is ours alone, one page that can be written, and nobody has a reference to it.
             if !unsafe { self.fails(block.base()) } {
                 return Ok(block);
             }
-            self.hold(Holder::Block(block));
+            self.hold(SuspectHolder::Block(block));
         }
-        Err(Refusal::Kernel("no frame holds what is written to it".to_owned()))
+        Err(EngineRefusal::Kernel("no frame holds what is written to it".to_owned()))
     }
 
     /// A page was wrong that was in this block: its frame is held if it is bad, and tested again else.
@@ -123,7 +123,7 @@ impl Suspects {
         let frame = self.frame(block.base());
         // SAFETY: as in `fresh`.
         if unsafe { self.is_bad(block.base()) } {
-            self.hold(Holder::Block(block));
+            self.hold(SuspectHolder::Block(block));
             return;
         }
         // So that the page stays where it is. Where a process may lock no more, it is seen if it does not.
@@ -240,8 +240,8 @@ impl Suspects {
     }
 
     /// Keeps a frame from everybody until the process ends.
-    pub fn hold(&self, mut holder: Holder) {
-        if let Holder::Block(block) = &mut holder {
+    pub fn hold(&self, mut holder: SuspectHolder) {
+        if let SuspectHolder::Block(block) = &mut holder {
             // So that it is not swapped out at least. Where a process may lock no more, it may be.
             let _ = block.pin_by(Pinning::Locked);
         }

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use rampart_codes::PageData;
-use rampart_guard::FrameKnobs;
+use rampart_guard::FrameSettings;
 use rampart_linux::Block;
 use rampart_linux::cpu::{Scheduling, schedule_as};
 use rampart_march::execute::{Engine, Executor, Mismatch, Region, Settings, Watch};
@@ -31,7 +31,7 @@ pub struct FrameTest {
 
 impl FrameTest {
     /// The march test on the solid background, by address.
-    pub fn new(knobs: &FrameKnobs) -> Self {
+    pub fn new(knobs: &FrameSettings) -> Self {
         Self {
             executor: Executor { engine: Engine::detect(), settings: Settings::new(knobs.method) },
             plan: Plan::new(knobs.test.test.clone(), Fidelity::MIN, &[Order::Sequential], 0),

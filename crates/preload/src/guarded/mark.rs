@@ -16,9 +16,9 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 
 /// A word that is 1 in the process that set it.
 #[derive(Debug, Default)]
-pub struct Mark(AtomicPtr<AtomicU32>);
+pub struct ProcessMark(AtomicPtr<AtomicU32>);
 
-impl Mark {
+impl ProcessMark {
     /// Not set yet.
     pub const fn new() -> Self {
         Self(AtomicPtr::new(ptr::null_mut()))
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn a_child_with_a_copy_finds_it_wiped_and_can_set_it_again() {
-        let mark = Mark::new();
+        let mark = ProcessMark::new();
         assert!(!mark.is_wiped());
         mark.set();
         assert!(!mark.is_wiped());

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering}
 
 use rampart_guard::accesses::Touch;
 use rampart_guard::server::UNGUARDED;
-use rampart_guard::{Knobs, Layout, Method, PageIndex};
+use rampart_guard::{EngineKind, GuardSettings, Layout, PageIndex};
 use rampart_linux::Window;
 use rampart_memory::{Bytes, FRAME_BYTES, PAGE_BYTES};
 use rustix::io::Errno;
@@ -31,39 +31,39 @@ use rustix::io::Errno;
 use crate::convert::as_vault;
 use crate::engines;
 use crate::engines::interface::GuardedMemory;
-use crate::engines::mailbox::Answer;
+use crate::engines::mailbox::FaultAnswer;
 use crate::error::Error;
 use crate::heap::arenas::LEAST_RANGE;
-use crate::heap::backing::{Ground, Plain, Span, length};
+use crate::heap::backing::{BackingSpan, HeapBacking, Plain, length};
 use crate::heap::private::is_private;
 use crate::messages::say;
 use crate::reporting::folder;
 use crate::threads::beginning::Used;
-use crate::threads::live::Live;
+use crate::threads::live::LiveGuard;
 use crate::threads::signal_mask::Signals;
 
-use self::mark::Mark;
+use self::mark::ProcessMark;
 
 /// Memory behind a guard if the environment asks for one, ordinary memory otherwise.
 #[derive(Debug, Default)]
-pub struct Guarded {
+pub struct ProcessGuard {
     /// What the heap stands on; null: ordinary memory. Made once, and then there for as long as the process. In two
     /// boxes, since an atomic pointer has no room for the table of a trait.
     memory: AtomicPtr<Box<dyn GuardedMemory>>,
     /// The guard; null before the constructor. Made anew in each child.
-    live: AtomicPtr<Live>,
+    live: AtomicPtr<LiveGuard>,
     /// The process that it is of.
     process: AtomicU32,
     /// Whether nothing is locked any more, and all that is used is ordinary memory; in children too.
     is_let_go: AtomicBool,
     /// Tells a child that has a copy of all this, and no guard.
-    mark: Mark,
+    mark: ProcessMark,
     /// Bytes of static data that are guarded, and that are not.
     data: AtomicUsize,
     left_data: AtomicUsize,
 }
 
-impl Guarded {
+impl ProcessGuard {
     /// Nothing yet.
     pub const fn new() -> Self {
         Self {
@@ -71,7 +71,7 @@ impl Guarded {
             live: AtomicPtr::new(ptr::null_mut()),
             process: AtomicU32::new(0),
             is_let_go: AtomicBool::new(false),
-            mark: Mark::new(),
+            mark: ProcessMark::new(),
             data: AtomicUsize::new(0),
             left_data: AtomicUsize::new(0),
         }
@@ -85,7 +85,7 @@ impl Guarded {
     }
 
     /// The guard of this process, or of the one whose memory it borrows; a copy of a guard is none.
-    fn live(&self) -> Option<&'static Live> {
+    fn live(&self) -> Option<&'static LiveGuard> {
         // SAFETY: it is null, or came from a reference that lives as long as the process.
         unsafe { self.live.load(Ordering::Acquire).as_ref() }.filter(|_| !self.mark.is_wiped())
     }
@@ -99,7 +99,7 @@ impl Guarded {
     /// Memory that the program has elsewhere, as pages from the one at `inside` the range on.
     pub fn window(&self, inside: usize, memory: Range<usize>) -> Option<Window> {
         let first = self.memory()?.find(inside)?;
-        let span = rampart_linux::vault::Span::new(first, memory.len() as u64 / FRAME_BYTES)?;
+        let span = rampart_linux::vault::VaultSpan::new(first, memory.len() as u64 / FRAME_BYTES)?;
         let address = NonNull::new(ptr::with_exposed_provenance_mut(memory.start))?;
         Some(Window { span, address })
     }
@@ -122,7 +122,7 @@ impl Guarded {
 
     /// Begins to guard what the heap has used so far and all that it will, if the environment asks for it. In the
     /// constructor. What the program has changed already stays `left` to it.
-    pub fn begin(&'static self, used: Option<Span>, left: &[Range<usize>]) {
+    pub fn begin(&'static self, used: Option<BackingSpan>, left: &[Range<usize>]) {
         let Some(memory) = self.memory() else { return };
         let left = left.iter().filter_map(|left| self.pages(left.start, left.len())).collect();
         if let Err(why) = self.go_live(memory, used, left) {
@@ -133,14 +133,14 @@ impl Guarded {
     fn go_live(
         &'static self,
         memory: &'static dyn GuardedMemory,
-        used: Option<Span>,
-        left: Vec<rampart_guard::Span>,
+        used: Option<BackingSpan>,
+        left: Vec<rampart_guard::PageSpan>,
     ) -> Result<(), String> {
         let knobs = knobs()?;
         let layout = Layout::new(memory.bytes(), knobs.block_pages, knobs.unit_pages);
         let layout = layout.ok_or("the range is not a number of blocks")?;
         let used = Used { bytes: used.map_or(Bytes::ZERO, |used| used.bytes), left };
-        let live = Live::begin(memory, layout, knobs, used)?;
+        let live = LiveGuard::begin(memory, layout, knobs, used)?;
         live.count_data(self.data.load(Ordering::Relaxed), self.left_data.load(Ordering::Relaxed));
         self.process.store(std::process::id(), Ordering::Relaxed);
         self.mark.set();
@@ -192,7 +192,7 @@ impl Guarded {
     }
 
     /// The child's own guard begins. What was `left` to the program is left again.
-    pub fn after_fork_in_child(&'static self, used: Option<Span>, left: &[Range<usize>]) {
+    pub fn after_fork_in_child(&'static self, used: Option<BackingSpan>, left: &[Range<usize>]) {
         if self.live.swap(ptr::null_mut(), Ordering::AcqRel).is_null() || self.is_let_go() {
             return;
         }
@@ -242,7 +242,7 @@ impl Guarded {
 
     /// The program is about to limit its data to so many bytes, as setrlimit(2) counts it. Where locked pages do not
     /// count and all that is used would be more, it is let go, but for what was `left` to the program.
-    pub fn limit_data(&self, most: u64, used: Option<Span>, left: &[Range<usize>]) {
+    pub fn limit_data(&self, most: u64, used: Option<BackingSpan>, left: &[Range<usize>]) {
         let (Some(live), Some(memory)) = (self.live(), self.memory()) else { return };
         if memory.locks_data() || self.is_borrowed() || self.is_let_go() {
             return;
@@ -281,7 +281,7 @@ impl Guarded {
 
     /// Bytes of a block; of a page where there is no guard.
     pub fn block(&self) -> usize {
-        self.live().map_or(PAGE_BYTES, Live::block)
+        self.live().map_or(PAGE_BYTES, LiveGuard::block)
     }
 
     /// Keeps all that can be locked in RAM, each page from its first touch on. `false`: this process may not lock so
@@ -323,17 +323,17 @@ impl Guarded {
     /// mappings of at least so many.
     pub fn protect(&self) -> (Option<usize>, Option<usize>) {
         let knobs = self.memory().and_then(|_| knobs().ok());
-        let block = |knobs: &Knobs| knobs.block_pages as usize * PAGE_BYTES;
+        let block = |knobs: &GuardSettings| knobs.block_pages as usize * PAGE_BYTES;
         let data = knobs.as_ref().filter(|knobs| knobs.protect.data).map(block);
         (data, knobs.and_then(|knobs| knobs.protect.mappings).map(length))
     }
 
     /// The pages of the heap that lie at these addresses.
-    fn pages(&self, address: usize, length: usize) -> Option<rampart_guard::Span> {
+    fn pages(&self, address: usize, length: usize) -> Option<rampart_guard::PageSpan> {
         let first = self.memory()?.find(address)?;
         let inside = address % PAGE_BYTES;
         let count = NonZero::new(length.checked_add(inside)?.div_ceil(PAGE_BYTES) as u64)?;
-        Some(rampart_guard::Span { first: PageIndex(first), count })
+        Some(rampart_guard::PageSpan { first: PageIndex(first), count })
     }
 
     /// Whether faults on the heap are signals, and system calls do not wait for them.
@@ -365,7 +365,7 @@ impl Guarded {
 
     /// A signal handler was told of a fault at this address. `None`: it is not one of ours; else the page was served.
     /// Async-signal-safe.
-    pub fn fault(&self, address: usize, touch: Touch) -> Option<Answer> {
+    pub fn fault(&self, address: usize, touch: Touch) -> Option<FaultAnswer> {
         let memory = self.memory()?;
         let (page, mailbox) = (memory.find(address)?, memory.mailbox()?);
         self.live().map(|_| mailbox.ask(PageIndex(page), touch))
@@ -386,13 +386,13 @@ impl Guarded {
     /// Called by signal handlers: a thread that asks the guard for something has all signals blocked meanwhile.
     pub fn unlock_for_dump(&self) {
         if self.hides_what_is_locked() && !is_private() && !self.is_borrowed() && core_dump::is_written() {
-            self.live().into_iter().for_each(Live::unlock_for_dump);
+            self.live().into_iter().for_each(LiveGuard::unlock_for_dump);
         }
     }
 
     /// Everything is unlocked, and nothing is locked for some seconds.
     pub fn unlock_for_a_while(&self) {
-        self.live().into_iter().for_each(Live::unlock_for_a_while);
+        self.live().into_iter().for_each(LiveGuard::unlock_for_a_while);
     }
 
     /// A thread of the guard reads memory at this address just now that the hardware gave up. `true`: it may go on
@@ -402,15 +402,15 @@ impl Guarded {
     }
 
     /// A system call is about to use memory and would not wait for a fault: what of it is guarded is opened and stays
-    /// so until [`Guarded::release`] is told what this returns.
-    pub fn hold(&self, address: usize, length: usize) -> Option<rampart_guard::Span> {
+    /// so until [`ProcessGuard::release`] is told what this returns.
+    pub fn hold(&self, address: usize, length: usize) -> Option<rampart_guard::PageSpan> {
         let (live, span) = (self.live()?, self.pages(address, length)?);
         live.hold(span);
         Some(span)
     }
 
-    /// Ends [`Guarded::hold`].
-    pub fn release(&self, span: rampart_guard::Span) {
+    /// Ends [`ProcessGuard::hold`].
+    pub fn release(&self, span: rampart_guard::PageSpan) {
         if let Some(live) = self.live() {
             live.release(span);
         }
@@ -425,7 +425,7 @@ impl Guarded {
 }
 
 /// Where pages of the heap lie.
-fn addresses(span: Span) -> Range<usize> {
+fn addresses(span: BackingSpan) -> Range<usize> {
     let start = span.start.addr().get();
     start..start + length(span.bytes)
 }
@@ -443,12 +443,12 @@ fn data_in_use() -> Option<u64> {
 }
 
 /// What the environment asks for.
-fn knobs() -> Result<Knobs, String> {
+fn knobs() -> Result<GuardSettings, String> {
     let text = env::var("RAMPART_GUARD").map_err(|error| error.to_string())?;
     text.parse().map_err(|error| format!("RAMPART_GUARD: {error}"))
 }
 
-impl Ground for Guarded {
+impl HeapBacking for ProcessGuard {
     fn reserve(&self, bytes: Bytes) -> Result<NonNull<u8>, Error> {
         let Ok(knobs) = knobs() else { return Plain.reserve(bytes) };
         match engines::prepare(bytes, &knobs) {
@@ -473,13 +473,13 @@ impl Ground for Guarded {
     fn parts(&self) -> u64 {
         match knobs().map(|knobs| knobs.method) {
             // Something as long stands behind it.
-            Ok(Method::Move | Method::Minor) => 12,
-            Ok(Method::Mprotect) => 6,
+            Ok(EngineKind::Move | EngineKind::Minor) => 12,
+            Ok(EngineKind::Mprotect) => 6,
             Err(_) => Plain.parts(),
         }
     }
 
-    fn open(&self, span: Span) -> bool {
+    fn open(&self, span: BackingSpan) -> bool {
         let Some(memory) = self.memory() else { return Plain.open(span) };
         let Some(pages) = memory.pages_at(addresses(span)) else { return true };
         // What the kernel refuses is missing in a core dump, which is no reason to fail.
@@ -487,7 +487,7 @@ impl Ground for Guarded {
         !self.is_let_go() || memory.give(pages).is_ok()
     }
 
-    fn forget(&self, span: Span) -> bool {
+    fn forget(&self, span: BackingSpan) -> bool {
         let Some(memory) = self.memory() else { return Plain.forget(span) };
         let Some(pages) = memory.pages_at(addresses(span)) else { return false };
         match self.live().filter(|_| !self.is_let_go()) {

@@ -30,8 +30,8 @@ use tikv_jemalloc_sys as je;
 use crate::error::Error;
 use crate::messages::say;
 
-use super::backing::{GRANULE, Ground, Span, bytes};
-use super::foreign::{self, Pages};
+use super::backing::{BackingSpan, GRANULE, HeapBacking, bytes};
+use super::foreign::{self, JemallocPages};
 use super::hooks::HookedRange;
 use super::jemalloc::{self, free_uncached, in_arena};
 use super::private::is_private;
@@ -58,7 +58,7 @@ pub struct Heap {
     threads: AtomicU32,
     outside: AtomicU64,
     /// Where allocations outside are.
-    pages: Pages,
+    pages: JemallocPages,
     /// Whether what has no room in the range is served outside.
     overflows: AtomicBool,
     /// Where that comes from: not from what the guard has for itself. 0: not made yet.
@@ -92,7 +92,7 @@ const FAILED: u8 = 3;
 
 impl Heap {
     /// A heap on `ground`, not started: until then it serves memory outside.
-    pub const fn new(ground: &'static dyn Ground) -> Self {
+    pub const fn new(ground: &'static dyn HeapBacking) -> Self {
         Self {
             hooked: HookedRange::new(ground),
             state: AtomicU8::new(NEW),
@@ -100,7 +100,7 @@ impl Heap {
             places: AtomicU32::new(1),
             threads: AtomicU32::new(0),
             outside: AtomicU64::new(0),
-            pages: Pages::new(),
+            pages: JemallocPages::new(),
             overflows: AtomicBool::new(false),
             beside: AtomicU32::new(0),
             is_full: AtomicBool::new(false),
@@ -152,7 +152,7 @@ impl Heap {
         let mut wanted = bytes.round_down(GRANULE).max(LEAST_RANGE);
         let reserved = loop {
             match self.hooked.ground.reserve(wanted) {
-                Ok(start) => break Ok(Span { start, bytes: wanted }),
+                Ok(start) => break Ok(BackingSpan { start, bytes: wanted }),
                 Err(refused) if wanted == LEAST_RANGE => break Err(refused),
                 Err(_) => wanted = Bytes::new(wanted.get() / 2).round_down(GRANULE).max(LEAST_RANGE),
             }
@@ -175,14 +175,14 @@ impl Heap {
 
     /// The range, once the heap is started.
     #[must_use]
-    pub fn range(&self) -> Option<Span> {
+    pub fn range(&self) -> Option<BackingSpan> {
         self.hooked.range.span()
     }
 
     /// The part of the range that was ever used; `None` before the heap is started.
     #[must_use]
-    pub fn used(&self) -> Option<Span> {
-        self.range().map(|span| Span { start: span.start, bytes: bytes(self.hooked.range.cut_length()) })
+    pub fn used(&self) -> Option<BackingSpan> {
+        self.range().map(|span| BackingSpan { start: span.start, bytes: bytes(self.hooked.range.cut_length()) })
     }
 
     /// Whether an address is in the range.
@@ -331,7 +331,7 @@ impl Heap {
 
     /// Another piece of the range, for what is not an allocation.
     #[cfg(not(test))]
-    pub(crate) fn cut(&self, size: usize, alignment: usize) -> Option<Span> {
+    pub(crate) fn cut(&self, size: usize, alignment: usize) -> Option<BackingSpan> {
         self.hooked.cut(size, alignment)
     }
 

@@ -1,9 +1,9 @@
 //! What the heap stands on: one range of addresses, and what is done to its pages.
 //!
 //! **Problem.** The guard wants to know of each page of the heap: where it is, when it is first used, when the program
-//! no longer needs what is in it. **Idea.** The allocator above asks for nothing but three things, [`Ground`]; it never
-//! maps or advises memory of the range itself. **Why this way.** [`Plain`] is ordinary memory: with it the heap can be
-//! proved alone, and what a guard costs can be told from what the allocator costs.
+//! no longer needs what is in it. **Idea.** The allocator above asks for nothing but three things, [`HeapBacking`]; it
+//! never maps or advises memory of the range itself. **Why this way.** [`Plain`] is ordinary memory: with it the heap
+//! can be proved alone, and what a guard costs can be told from what the allocator costs.
 
 #![allow(unsafe_code, reason = "maps memory and changes what is mapped")]
 
@@ -14,12 +14,12 @@ use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anony
 
 use crate::error::Error;
 
-/// The start of a [`Ground`] and every [`Span`] that is opened on it are multiples of this: a huge page.
+/// The start of a [`HeapBacking`] and every [`BackingSpan`] that is opened on it are multiples of this: a huge page.
 pub const GRANULE: Bytes = Bytes::from_mib(2);
 
 /// Pages that follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct BackingSpan {
     /// The first byte; a multiple of the page size.
     pub start: NonNull<u8>,
     /// A multiple of the page size.
@@ -30,7 +30,7 @@ pub struct Span {
 ///
 /// The calls come from inside `malloc` and `free`, on any thread, with locks of the allocator held: an implementation
 /// must not allocate on the heap, and must not touch its memory.
-pub trait Ground: Sync {
+pub trait HeapBacking: Sync {
     /// Sets `bytes` of addresses aside, which start at a multiple of [`GRANULE`]. Called once, and so early that the C
     /// library may not be ready: system calls only.
     ///
@@ -45,18 +45,18 @@ pub trait Ground: Sync {
 
     /// `span` is going to be used. Its content reads as zeros. Each byte is opened once. `false`: it cannot be, and the
     /// program's `malloc` fails.
-    fn open(&self, span: Span) -> bool;
+    fn open(&self, span: BackingSpan) -> bool;
 
     /// Nobody needs the content of `span` any more; it reads as zeros from now on. `false`: it was not done, the
     /// content is as it was.
-    fn forget(&self, span: Span) -> bool;
+    fn forget(&self, span: BackingSpan) -> bool;
 }
 
 /// Ordinary private memory, without a guard.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Plain;
 
-impl Ground for Plain {
+impl HeapBacking for Plain {
     /// Without access, so that not a byte of it counts against the limit of a machine that does not overcommit.
     fn reserve(&self, bytes: Bytes) -> Result<NonNull<u8>, Error> {
         let refused = |cause| Error::Reserve { bytes, cause };
@@ -80,13 +80,13 @@ impl Ground for Plain {
         Ok(NonNull::new(unsafe { start.add(before) }).expect("the kernel maps nothing at zero by itself"))
     }
 
-    fn open(&self, span: Span) -> bool {
+    fn open(&self, span: BackingSpan) -> bool {
         let access = MprotectFlags::READ | MprotectFlags::WRITE;
         // SAFETY: the span is of our own mapping; giving access takes nothing away from anyone.
         unsafe { mprotect(span.start.as_ptr().cast(), length(span.bytes), access) }.is_ok()
     }
 
-    fn forget(&self, span: Span) -> bool {
+    fn forget(&self, span: BackingSpan) -> bool {
         // SAFETY: the span is of our own private mapping, and the allocator says that nobody uses its content.
         unsafe { madvise(span.start.as_ptr().cast(), length(span.bytes), Advice::LinuxDontNeed) }.is_ok()
     }
@@ -110,7 +110,7 @@ mod tests {
     fn opened_memory_reads_as_zeros_and_again_once_it_is_forgotten() {
         let start = Plain.reserve(Bytes::from_mib(64)).unwrap();
         assert!(start.addr().get().is_multiple_of(length(GRANULE)));
-        let span = Span { start, bytes: GRANULE };
+        let span = BackingSpan { start, bytes: GRANULE };
         assert!(Plain.open(span));
         // SAFETY: the byte is in the span, which is open, and nobody else's.
         let byte = |at: usize| unsafe { start.as_ptr().add(at) };

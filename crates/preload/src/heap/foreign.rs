@@ -14,21 +14,21 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rampart_memory::PAGE_BYTES;
 
-use crate::next::Next;
+use crate::next::NextSymbol;
 
 /// How many pages can be noted: 64 MiB of small allocations at once.
 const ROOM: usize = 1 << 14;
 
 /// Pages in which an allocation of jemalloc's outside of the range began. Without locks: allocations are everywhere.
 #[derive(Debug)]
-pub(crate) struct Pages {
+pub(crate) struct JemallocPages {
     /// Numbers of pages, each at the first free place from where its hash says; 0: free.
     noted: [AtomicUsize; ROOM],
     /// There was no room: any page may be one.
     overflowed: AtomicBool,
 }
 
-impl Pages {
+impl JemallocPages {
     pub(crate) const fn new() -> Self {
         Self { noted: [const { AtomicUsize::new(0) }; ROOM], overflowed: AtomicBool::new(false) }
     }
@@ -62,11 +62,13 @@ impl Pages {
 }
 
 // SAFETY: the signatures are those of free(3), realloc(3) and malloc_usable_size(3).
-static FREE: Next<unsafe extern "C" fn(*mut c_void)> = unsafe { Next::named(c"free") };
+static FREE: NextSymbol<unsafe extern "C" fn(*mut c_void)> = unsafe { NextSymbol::named(c"free") };
 // SAFETY: as above.
-static REALLOC: Next<unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void> = unsafe { Next::named(c"realloc") };
+static REALLOC: NextSymbol<unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void> =
+    unsafe { NextSymbol::named(c"realloc") };
 // SAFETY: as above.
-static USABLE: Next<unsafe extern "C" fn(*const c_void) -> usize> = unsafe { Next::named(c"malloc_usable_size") };
+static USABLE: NextSymbol<unsafe extern "C" fn(*const c_void) -> usize> =
+    unsafe { NextSymbol::named(c"malloc_usable_size") };
 
 /// # Safety
 /// As for `free`, of whoever the next is.
@@ -95,7 +97,7 @@ mod tests {
 
     #[test]
     fn noted_pages_are_known_and_others_are_not() {
-        let pages = Box::new(Pages::new());
+        let pages = Box::new(JemallocPages::new());
         let address = |page: usize| 0x7f00_0000_0000 + page * 3 * PAGE_BYTES;
         (0..1000).for_each(|page| pages.note(address(page) + 16));
         (0..1000).for_each(|page| pages.note(address(page) + 4000));
@@ -106,7 +108,7 @@ mod tests {
 
     #[test]
     fn where_there_is_no_room_anything_may_be_jemallocs() {
-        let pages = Box::new(Pages::new());
+        let pages = Box::new(JemallocPages::new());
         (1..=2 * ROOM).for_each(|page| pages.note(page * PAGE_BYTES));
         assert!((1..=2 * ROOM).all(|page| pages.may_hold(page * PAGE_BYTES)) && pages.may_hold(usize::MAX));
     }

@@ -14,8 +14,8 @@ use std::ptr::{self, NonNull};
 use rampart_memory::PAGE_BYTES;
 use tikv_jemalloc_sys::extent_hooks_t;
 
-use super::backing::{Ground, Span, bytes};
-use super::range::Range;
+use super::backing::{BackingSpan, HeapBacking, bytes};
+use super::range::HeapRange;
 
 /// A range on its ground, with the hooks by which arenas get memory of it. Only its address makes it one for them: it
 /// lives forever and never moves.
@@ -23,14 +23,14 @@ use super::range::Range;
 pub(crate) struct HookedRange {
     /// First, because the hooks find the range by the table's address.
     table: extent_hooks_t,
-    pub(crate) ground: &'static dyn Ground,
-    pub(crate) range: Range,
+    pub(crate) ground: &'static dyn HeapBacking,
+    pub(crate) range: HeapRange,
 }
 
 impl HookedRange {
     /// An empty range.
-    pub(crate) const fn new(ground: &'static dyn Ground) -> Self {
-        Self { table: TABLE, ground, range: Range::empty() }
+    pub(crate) const fn new(ground: &'static dyn HeapBacking) -> Self {
+        Self { table: TABLE, ground, range: HeapRange::empty() }
     }
 
     /// What an arena is made with.
@@ -39,7 +39,7 @@ impl HookedRange {
     }
 
     /// Another piece of the range.
-    pub(crate) fn cut(&self, size: usize, alignment: usize) -> Option<Span> {
+    pub(crate) fn cut(&self, size: usize, alignment: usize) -> Option<BackingSpan> {
         self.range.cut(size, alignment.max(PAGE_BYTES), self.ground)
     }
 }
@@ -96,7 +96,7 @@ unsafe extern "C" fn purge_forced(
     let hooked = unsafe { &*table.cast::<HookedRange>() };
     let start = extent.cast::<u8>().wrapping_add(offset);
     let Some(start) = NonNull::new(start) else { return REFUSED };
-    if hooked.ground.forget(Span { start, bytes: bytes(length) }) { DONE } else { REFUSED }
+    if hooked.ground.forget(BackingSpan { start, bytes: bytes(length) }) { DONE } else { REFUSED }
 }
 
 unsafe extern "C" fn split(

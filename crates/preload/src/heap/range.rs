@@ -8,23 +8,23 @@
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::backing::{GRANULE, Ground, Span, bytes, length};
+use super::backing::{BackingSpan, GRANULE, HeapBacking, bytes, length};
 
-/// A range, empty until [`Range::set`].
+/// A range, empty until [`HeapRange::set`].
 #[derive(Debug)]
-pub(crate) struct Range {
+pub(crate) struct HeapRange {
     base: AtomicUsize,
     length: AtomicUsize,
     cut: AtomicUsize,
 }
 
-impl Range {
+impl HeapRange {
     pub(crate) const fn empty() -> Self {
         Self { base: AtomicUsize::new(0), length: AtomicUsize::new(0), cut: AtomicUsize::new(0) }
     }
 
     /// From now on this is the range. Called once.
-    pub(crate) fn set(&self, span: Span) {
+    pub(crate) fn set(&self, span: BackingSpan) {
         self.base.store(span.start.as_ptr().expose_provenance(), Ordering::Relaxed);
         let before = self.length.swap(length(span.bytes), Ordering::Release);
         assert_eq!(before, 0, "a range is set once");
@@ -54,14 +54,14 @@ impl Range {
     }
 
     /// The range, if it is set.
-    pub(crate) fn span(&self) -> Option<Span> {
+    pub(crate) fn span(&self) -> Option<BackingSpan> {
         let length = self.length();
         let start = NonNull::new(std::ptr::with_exposed_provenance_mut(self.base.load(Ordering::Relaxed)))?;
-        (length > 0).then_some(Span { start, bytes: bytes(length) })
+        (length > 0).then_some(BackingSpan { start, bytes: bytes(length) })
     }
 
     /// The next `wanted` bytes, aligned as asked and opened on `ground`; `None` where the range ends.
-    pub(crate) fn cut(&self, wanted: usize, alignment: usize, ground: &dyn Ground) -> Option<Span> {
+    pub(crate) fn cut(&self, wanted: usize, alignment: usize, ground: &dyn HeapBacking) -> Option<BackingSpan> {
         let base = self.base.load(Ordering::Relaxed);
         let place = |cut: usize| {
             let start = base.checked_add(cut)?.checked_next_multiple_of(alignment)? - base;
@@ -71,8 +71,8 @@ impl Range {
         let before = self.cut.try_update(Ordering::Relaxed, Ordering::Relaxed, |cut| place(cut).map(|(_, end)| end));
         let before = before.ok()?;
         let (start, end) = place(before).expect("it was placed");
-        let opened = Span { start: at(base + before), bytes: bytes(end - before) };
-        ground.open(opened).then_some(Span { start: at(base + start), bytes: bytes(wanted) })
+        let opened = BackingSpan { start: at(base + before), bytes: bytes(end - before) };
+        ground.open(opened).then_some(BackingSpan { start: at(base + start), bytes: bytes(wanted) })
     }
 }
 
@@ -92,30 +92,30 @@ mod tests {
     #[derive(Default)]
     struct Paper(Mutex<Vec<(usize, usize)>>);
 
-    impl Ground for Paper {
+    impl HeapBacking for Paper {
         fn reserve(&self, _: Bytes) -> Result<NonNull<u8>, Error> {
             Ok(at(1 << 40))
         }
 
-        fn open(&self, span: Span) -> bool {
+        fn open(&self, span: BackingSpan) -> bool {
             self.0.lock().unwrap().push((span.start.addr().get(), length(span.bytes)));
             true
         }
 
-        fn forget(&self, _: Span) -> bool {
+        fn forget(&self, _: BackingSpan) -> bool {
             false
         }
     }
 
-    fn range(mib: u64) -> Range {
-        let range = Range::empty();
-        range.set(Span { start: at(1 << 40), bytes: Bytes::from_mib(mib) });
+    fn range(mib: u64) -> HeapRange {
+        let range = HeapRange::empty();
+        range.set(BackingSpan { start: at(1 << 40), bytes: Bytes::from_mib(mib) });
         range
     }
 
     #[test]
     fn an_empty_range_contains_no_address() {
-        let range = Range::empty();
+        let range = HeapRange::empty();
         assert!(![0, 1, 1 << 40, usize::MAX].into_iter().any(|address| range.contains(address)));
         assert_eq!(range.span(), None);
     }

@@ -24,7 +24,7 @@ use libc::{aiocb, sigevent, sock_filter, sock_fprog};
 
 use crate::GROUND;
 use crate::messages::say;
-use crate::next::Next;
+use crate::next::NextSymbol;
 use crate::threads::ending::STOPPED;
 
 use super::mmap;
@@ -100,7 +100,7 @@ fn filter(code: c_uint, if_so: u8, else_: u8, value: u32) -> sock_filter {
 unsafe extern "C" fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int {
     type Control = unsafe extern "C" fn(c_int, c_ulong, c_ulong, c_ulong, c_ulong) -> c_int;
     // SAFETY: the signature is that of prctl(2).
-    static NEXT: Next<Control> = unsafe { Next::named(c"prctl") };
+    static NEXT: NextSymbol<Control> = unsafe { NextSymbol::named(c"prctl") };
     let is_strict = option == libc::PR_SET_SECCOMP && a == c_ulong::from(libc::SECCOMP_MODE_STRICT);
     if is_strict && GROUND.misses_devices() && GROUND.is_live() {
         let process = std::process::id();
@@ -131,7 +131,7 @@ type Ask = unsafe extern "C-unwind" fn(*mut aiocb) -> c_int;
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn aio_read(request: *mut aiocb) -> c_int {
     // SAFETY: the signature is that of aio_read(3).
-    static NEXT: Next<Ask> = unsafe { Next::named(c"aio_read") };
+    static NEXT: NextSymbol<Ask> = unsafe { NextSymbol::named(c"aio_read") };
     // SAFETY: the caller's promise.
     unsafe {
         leave(request);
@@ -142,7 +142,7 @@ unsafe extern "C-unwind" fn aio_read(request: *mut aiocb) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn aio_read64(request: *mut aiocb) -> c_int {
     // SAFETY: the signature is that of aio_read(3), whose requests are the same here.
-    static NEXT: Next<Ask> = unsafe { Next::named(c"aio_read64") };
+    static NEXT: NextSymbol<Ask> = unsafe { NextSymbol::named(c"aio_read64") };
     // SAFETY: the caller's promise.
     unsafe {
         leave(request);
@@ -153,7 +153,7 @@ unsafe extern "C-unwind" fn aio_read64(request: *mut aiocb) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn aio_write(request: *mut aiocb) -> c_int {
     // SAFETY: the signature is that of aio_write(3).
-    static NEXT: Next<Ask> = unsafe { Next::named(c"aio_write") };
+    static NEXT: NextSymbol<Ask> = unsafe { NextSymbol::named(c"aio_write") };
     // SAFETY: the caller's promise.
     unsafe {
         leave(request);
@@ -164,7 +164,7 @@ unsafe extern "C-unwind" fn aio_write(request: *mut aiocb) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn aio_write64(request: *mut aiocb) -> c_int {
     // SAFETY: the signature is that of aio_write(3), whose requests are the same here.
-    static NEXT: Next<Ask> = unsafe { Next::named(c"aio_write64") };
+    static NEXT: NextSymbol<Ask> = unsafe { NextSymbol::named(c"aio_write64") };
     // SAFETY: the caller's promise.
     unsafe {
         leave(request);
@@ -182,7 +182,7 @@ unsafe extern "C-unwind" fn lio_listio(
     event: *mut sigevent,
 ) -> c_int {
     // SAFETY: the signature is that of lio_listio(3).
-    static NEXT: Next<AskAll> = unsafe { Next::named(c"lio_listio") };
+    static NEXT: NextSymbol<AskAll> = unsafe { NextSymbol::named(c"lio_listio") };
     // SAFETY: the caller's promise.
     unsafe {
         leave_all(requests, count);
@@ -198,7 +198,7 @@ unsafe extern "C-unwind" fn lio_listio64(
     event: *mut sigevent,
 ) -> c_int {
     // SAFETY: the signature is that of lio_listio(3), whose requests are the same here.
-    static NEXT: Next<AskAll> = unsafe { Next::named(c"lio_listio64") };
+    static NEXT: NextSymbol<AskAll> = unsafe { NextSymbol::named(c"lio_listio64") };
     // SAFETY: the caller's promise.
     unsafe {
         leave_all(requests, count);

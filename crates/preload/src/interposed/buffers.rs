@@ -9,12 +9,12 @@ use libc::{iovec, msghdr};
 use crate::GROUND;
 
 /// Memory that a call holds; given back when it is done.
-pub(crate) struct Held {
-    spans: [Option<rampart_guard::Span>; Self::INLINE],
-    more: Vec<rampart_guard::Span>,
+pub(crate) struct UnlockedForCall {
+    spans: [Option<rampart_guard::PageSpan>; Self::INLINE],
+    more: Vec<rampart_guard::PageSpan>,
 }
 
-impl Held {
+impl UnlockedForCall {
     /// So many pieces are noted without an allocation, as behoves functions that signal handlers may call.
     const INLINE: usize = 10;
 
@@ -27,11 +27,11 @@ impl Held {
         unsafe { Self::when(|| GROUND.faults_are_signals(), pieces) }
     }
 
-    /// As [`Held::new`], and only if they are to be held, which is asked only where one of them is guarded: the
-    /// answer may take a system call, which a program's own filter (seccomp(2)) may not allow.
+    /// As [`UnlockedForCall::new`], and only if they are to be held, which is asked only where one of them is guarded:
+    /// the answer may take a system call, which a program's own filter (seccomp(2)) may not allow.
     ///
     /// # Safety
-    /// As of [`Held::new`].
+    /// As of [`UnlockedForCall::new`].
     pub(crate) unsafe fn when(is_to_be: impl FnOnce() -> bool, pieces: &[Piece]) -> Self {
         let mut held = Self { spans: [const { None }; Self::INLINE], more: Vec::new() };
         // SAFETY: the caller's promise.
@@ -52,7 +52,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for UnlockedForCall {
     fn drop(&mut self) {
         self.spans.iter().flatten().chain(&self.more).for_each(|span| GROUND.release(*span));
     }
@@ -85,7 +85,7 @@ impl Piece {
 
     /// # Safety
     /// As of [`Piece::each`].
-    unsafe fn hold(self, held: &mut Held) {
+    unsafe fn hold(self, held: &mut UnlockedForCall) {
         // SAFETY: the caller's promise; without a length it is a text.
         unsafe {
             self.each(&mut |address, length| {

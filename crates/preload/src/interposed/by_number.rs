@@ -25,7 +25,7 @@ use super::fork::copied;
 use super::kernel::{ask, failed, word};
 use super::limits::limit;
 use super::mlock::{lock, lock_all, lock_by_flags, unlock, unlock_all};
-use super::mmap::{Request, at};
+use super::mmap::{MappingRequest, at};
 use super::remap::{advise, advise_process, change_rights, change_rights_by_key, remap, unmap};
 
 /// The lower half of a word, which is all that the kernel takes of an `int`.
@@ -51,7 +51,7 @@ unsafe extern "C" fn memory(
         match number {
             libc::SYS_mmap => {
                 let [rights, flags, file] = [c, d, e].map(int);
-                pointer(Request { address, length, rights, flags, file, offset: f }.serve())
+                pointer(MappingRequest { address, length, rights, flags, file, offset: f }.serve())
             }
             libc::SYS_mremap => pointer(remap(address, length, word(c), int(d), at(word(e)))),
             libc::SYS_munmap => unmap(address, length).into(),

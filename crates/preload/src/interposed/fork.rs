@@ -20,7 +20,7 @@
 use std::ffi::{c_int, c_long, c_void};
 
 use crate::heap::private;
-use crate::next::Next;
+use crate::next::NextSymbol;
 use crate::{GROUND, HEAP};
 
 use super::kernel::errno;
@@ -41,9 +41,9 @@ type Clone = unsafe extern "C-unwind" fn(
 ) -> c_int;
 
 // SAFETY: the signature is that of _Fork(3).
-static FORK: Next<Fork> = unsafe { Next::named(c"_Fork") };
+static FORK: NextSymbol<Fork> = unsafe { NextSymbol::named(c"_Fork") };
 // SAFETY: the signature is that of clone(2), with its variable arguments, which are passed alike.
-static CLONE: Next<Clone> = unsafe { Next::named(c"clone") };
+static CLONE: NextSymbol<Clone> = unsafe { NextSymbol::named(c"clone") };
 
 /// Looks the functions up: a signal handler may call them.
 pub(crate) fn find_all() {

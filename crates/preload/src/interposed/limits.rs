@@ -17,7 +17,7 @@ use libc::{pid_t, rlimit};
 
 use crate::{GROUND, HEAP};
 
-use super::buffers::{Held, Piece};
+use super::buffers::{Piece, UnlockedForCall};
 use super::kernel::{ask, errno};
 use super::mmap::{done, left};
 
@@ -45,7 +45,7 @@ unsafe fn read(new: *const rlimit) -> Option<rlimit> {
 pub(crate) unsafe fn limit(process: pid_t, resource: c_uint, new: *const rlimit, old: *mut rlimit) -> c_int {
     let pieces = [new, old.cast_const()].map(|limit| Piece::Bytes(limit.cast(), size_of::<rlimit>()));
     // SAFETY: the caller's promise.
-    let _held = unsafe { Held::new(&pieces) };
+    let _held = unsafe { UnlockedForCall::new(&pieces) };
     let is_of_this = process == 0 || process.cast_unsigned() == std::process::id();
     if is_of_this && resource == libc::RLIMIT_DATA && !new.is_null() {
         // SAFETY: the caller's promise.

@@ -165,7 +165,7 @@ pub(crate) fn at(address: usize) -> *mut c_void {
 
 /// A mapping that a program asks for.
 #[derive(Clone, Copy)]
-pub(crate) struct Request {
+pub(crate) struct MappingRequest {
     pub(crate) address: *mut c_void,
     pub(crate) length: usize,
     pub(crate) rights: c_int,
@@ -174,7 +174,7 @@ pub(crate) struct Request {
     pub(crate) offset: libc::off_t,
 }
 
-impl Request {
+impl MappingRequest {
     /// By the kernel.
     ///
     /// # Safety
@@ -274,7 +274,7 @@ unsafe extern "C" fn mmap(
     offset: libc::off_t,
 ) -> *mut c_void {
     // SAFETY: the caller's promise.
-    unsafe { Request { address, length, rights, flags, file, offset }.serve() }
+    unsafe { MappingRequest { address, length, rights, flags, file, offset }.serve() }
 }
 
 #[unsafe(no_mangle)]
@@ -287,7 +287,7 @@ unsafe extern "C" fn mmap64(
     offset: libc::off_t,
 ) -> *mut c_void {
     // SAFETY: the caller's promise.
-    unsafe { Request { address, length, rights, flags, file, offset }.serve() }
+    unsafe { MappingRequest { address, length, rights, flags, file, offset }.serve() }
 }
 
 /// What the code in this library finds in the place of `mmap` (see `build.rs`): the kernel.
@@ -301,7 +301,7 @@ unsafe extern "C" fn __wrap_mmap(
     offset: libc::off_t,
 ) -> *mut c_void {
     // SAFETY: the caller's promise.
-    unsafe { Request { address, length, rights, flags, file, offset }.ask() }
+    unsafe { MappingRequest { address, length, rights, flags, file, offset }.ask() }
 }
 
 /// As [`__wrap_mmap`].
@@ -315,5 +315,5 @@ unsafe extern "C" fn __wrap_mmap64(
     offset: libc::off_t,
 ) -> *mut c_void {
     // SAFETY: the caller's promise.
-    unsafe { Request { address, length, rights, flags, file, offset }.ask() }
+    unsafe { MappingRequest { address, length, rights, flags, file, offset }.ask() }
 }

@@ -11,7 +11,7 @@
 use std::ffi::{c_long, c_uint, c_void};
 
 use crate::GROUND;
-use crate::next::Next;
+use crate::next::NextSymbol;
 
 type Trace = unsafe extern "C" fn(c_uint, libc::pid_t, *mut c_void, *mut c_void) -> c_long;
 
@@ -19,7 +19,7 @@ type Trace = unsafe extern "C" fn(c_uint, libc::pid_t, *mut c_void, *mut c_void)
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ptrace(request: c_uint, process: libc::pid_t, address: *mut c_void, data: *mut c_void) -> c_long {
     // SAFETY: the signature is that of ptrace(2).
-    static NEXT: Next<Trace> = unsafe { Next::named(c"ptrace") };
+    static NEXT: NextSymbol<Trace> = unsafe { NextSymbol::named(c"ptrace") };
     if request == libc::PTRACE_TRACEME && GROUND.faults_are_signals() && GROUND.is_borrowed() {
         GROUND.unlock_for_a_while();
     }

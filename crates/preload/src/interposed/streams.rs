@@ -17,9 +17,9 @@ use libc::FILE;
 
 use crate::GROUND;
 use crate::heap::private::Outside;
-use crate::next::Next;
+use crate::next::NextSymbol;
 
-use super::buffers::{Held, Piece};
+use super::buffers::{Piece, UnlockedForCall};
 use super::exec::{Named, fitting};
 use super::mmap;
 
@@ -34,7 +34,7 @@ const BUFFER: usize = 4096;
 type SetBuffer = unsafe extern "C-unwind" fn(*mut FILE, *mut c_char, c_int, usize) -> c_int;
 
 // SAFETY: the signature is that of setvbuf(3).
-static SETVBUF: Next<SetBuffer> = unsafe { Next::named(c"setvbuf") };
+static SETVBUF: NextSymbol<SetBuffer> = unsafe { NextSymbol::named(c"setvbuf") };
 
 /// The standard streams get buffers outside of the heap. Before the program uses them.
 pub(crate) fn bring_outside() {
@@ -79,10 +79,10 @@ type Open = unsafe extern "C-unwind" fn(*const c_char, *const c_char) -> *mut FI
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn fopen(path: *const c_char, mode: *const c_char) -> *mut FILE {
     // SAFETY: the signature is that of fopen(3).
-    static NEXT: Next<Open> = unsafe { Next::named(c"fopen") };
+    static NEXT: NextSymbol<Open> = unsafe { NextSymbol::named(c"fopen") };
     // SAFETY: the caller's promise.
     unsafe {
-        let _held = Held::new(&[Piece::Text(path)]);
+        let _held = UnlockedForCall::new(&[Piece::Text(path)]);
         streamed(|| NEXT.get()(path, mode))
     }
 }
@@ -90,10 +90,10 @@ unsafe extern "C-unwind" fn fopen(path: *const c_char, mode: *const c_char) -> *
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn fopen64(path: *const c_char, mode: *const c_char) -> *mut FILE {
     // SAFETY: the signature is that of fopen(3).
-    static NEXT: Next<Open> = unsafe { Next::named(c"fopen64") };
+    static NEXT: NextSymbol<Open> = unsafe { NextSymbol::named(c"fopen64") };
     // SAFETY: the caller's promise.
     unsafe {
-        let _held = Held::new(&[Piece::Text(path)]);
+        let _held = UnlockedForCall::new(&[Piece::Text(path)]);
         streamed(|| NEXT.get()(path, mode))
     }
 }
@@ -101,8 +101,8 @@ unsafe extern "C-unwind" fn fopen64(path: *const c_char, mode: *const c_char) ->
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn fdopen(file: c_int, mode: *const c_char) -> *mut FILE {
     // SAFETY: the signature is that of fdopen(3).
-    static NEXT: Next<unsafe extern "C-unwind" fn(c_int, *const c_char) -> *mut FILE> =
-        unsafe { Next::named(c"fdopen") };
+    static NEXT: NextSymbol<unsafe extern "C-unwind" fn(c_int, *const c_char) -> *mut FILE> =
+        unsafe { NextSymbol::named(c"fdopen") };
     // SAFETY: the caller's promise.
     unsafe { streamed(|| NEXT.get()(file, mode)) }
 }
@@ -110,7 +110,7 @@ unsafe extern "C-unwind" fn fdopen(file: c_int, mode: *const c_char) -> *mut FIL
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn tmpfile() -> *mut FILE {
     // SAFETY: the signature is that of tmpfile(3).
-    static NEXT: Next<unsafe extern "C-unwind" fn() -> *mut FILE> = unsafe { Next::named(c"tmpfile") };
+    static NEXT: NextSymbol<unsafe extern "C-unwind" fn() -> *mut FILE> = unsafe { NextSymbol::named(c"tmpfile") };
     // SAFETY: the caller's promise.
     unsafe { streamed(|| NEXT.get()()) }
 }
@@ -118,7 +118,7 @@ unsafe extern "C-unwind" fn tmpfile() -> *mut FILE {
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn popen(command: *const c_char, mode: *const c_char) -> *mut FILE {
     // SAFETY: the signature is that of popen(3).
-    static NEXT: Next<Open> = unsafe { Next::named(c"popen") };
+    static NEXT: NextSymbol<Open> = unsafe { NextSymbol::named(c"popen") };
     // SAFETY: the caller's promise.
     opened(|| unsafe { streamed(|| NEXT.get()(command, mode)) })
 }
@@ -136,11 +136,12 @@ unsafe extern "C-unwind" fn setvbuf(stream: *mut FILE, buffer: *mut c_char, mode
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn opendir(path: *const c_char) -> *mut c_void {
     // SAFETY: the signature is that of opendir(3).
-    static NEXT: Next<unsafe extern "C-unwind" fn(*const c_char) -> *mut c_void> = unsafe { Next::named(c"opendir") };
+    static NEXT: NextSymbol<unsafe extern "C-unwind" fn(*const c_char) -> *mut c_void> =
+        unsafe { NextSymbol::named(c"opendir") };
     let _outside = GROUND.faults_are_signals().then(Outside::enter);
     // SAFETY: the caller's promise.
     unsafe {
-        let _held = Held::new(&[Piece::Text(path)]);
+        let _held = UnlockedForCall::new(&[Piece::Text(path)]);
         NEXT.get()(path)
     }
 }
@@ -148,7 +149,8 @@ unsafe extern "C-unwind" fn opendir(path: *const c_char) -> *mut c_void {
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn fdopendir(file: c_int) -> *mut c_void {
     // SAFETY: the signature is that of fdopendir(3).
-    static NEXT: Next<unsafe extern "C-unwind" fn(c_int) -> *mut c_void> = unsafe { Next::named(c"fdopendir") };
+    static NEXT: NextSymbol<unsafe extern "C-unwind" fn(c_int) -> *mut c_void> =
+        unsafe { NextSymbol::named(c"fdopendir") };
     let _outside = GROUND.faults_are_signals().then(Outside::enter);
     // SAFETY: the caller's promise.
     unsafe { NEXT.get()(file) }
@@ -158,8 +160,8 @@ unsafe extern "C-unwind" fn fdopendir(file: c_int) -> *mut c_void {
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn pthread_getattr_np(thread: libc::pthread_t, to: *mut libc::pthread_attr_t) -> c_int {
     // SAFETY: the signature is that of pthread_getattr_np(3).
-    static NEXT: Next<unsafe extern "C-unwind" fn(libc::pthread_t, *mut libc::pthread_attr_t) -> c_int> =
-        unsafe { Next::named(c"pthread_getattr_np") };
+    static NEXT: NextSymbol<unsafe extern "C-unwind" fn(libc::pthread_t, *mut libc::pthread_attr_t) -> c_int> =
+        unsafe { NextSymbol::named(c"pthread_getattr_np") };
     let _outside = GROUND.faults_are_signals().then(Outside::enter);
     // SAFETY: the caller's promise.
     unsafe { NEXT.get()(thread, to) }
@@ -177,7 +179,7 @@ unsafe extern "C-unwind" fn getaddrinfo(
     to: *mut *mut libc::addrinfo,
 ) -> c_int {
     // SAFETY: the signature is that of getaddrinfo(3).
-    static NEXT: Next<Resolve> = unsafe { Next::named(c"getaddrinfo") };
+    static NEXT: NextSymbol<Resolve> = unsafe { NextSymbol::named(c"getaddrinfo") };
     let _outside = GROUND.faults_are_signals().then(Outside::enter);
     // SAFETY: the caller's promise.
     unsafe { NEXT.get()(node, service, hints, to) }
@@ -186,7 +188,8 @@ unsafe extern "C-unwind" fn getaddrinfo(
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn system(command: *const c_char) -> c_int {
     // SAFETY: the signature is that of system(3).
-    static NEXT: Next<unsafe extern "C-unwind" fn(*const c_char) -> c_int> = unsafe { Next::named(c"system") };
+    static NEXT: NextSymbol<unsafe extern "C-unwind" fn(*const c_char) -> c_int> =
+        unsafe { NextSymbol::named(c"system") };
     // SAFETY: the caller's promise.
     opened(|| unsafe { NEXT.get()(command) })
 }
@@ -210,7 +213,7 @@ unsafe extern "C-unwind" fn posix_spawn(
     environment: *const *mut c_char,
 ) -> c_int {
     // SAFETY: the signature is that of posix_spawn(3).
-    static NEXT: Next<Spawn> = unsafe { Next::named(c"posix_spawn") };
+    static NEXT: NextSymbol<Spawn> = unsafe { NextSymbol::named(c"posix_spawn") };
     // SAFETY: the caller's promise.
     let fitting = unsafe { fitting(path, Named::File, environment.cast()) };
     let environment = fitting.as_ref().map_or(environment, |fitting| fitting.texts().cast());
@@ -228,7 +231,7 @@ unsafe extern "C-unwind" fn posix_spawnp(
     environment: *const *mut c_char,
 ) -> c_int {
     // SAFETY: the signature is that of posix_spawnp(3).
-    static NEXT: Next<Spawn> = unsafe { Next::named(c"posix_spawnp") };
+    static NEXT: NextSymbol<Spawn> = unsafe { NextSymbol::named(c"posix_spawnp") };
     // SAFETY: the caller's promise.
     let fitting = unsafe { fitting(path, Named::Program, environment.cast()) };
     let environment = fitting.as_ref().map_or(environment, |fitting| fitting.texts().cast());

@@ -19,10 +19,10 @@ use std::ptr;
 
 use libc::{dirent, epoll_event, iovec, mode_t, msghdr, nfds_t, off_t, pollfd, sockaddr, socklen_t, stack_t, timespec};
 
-use crate::next::Next;
+use crate::next::NextSymbol;
 use crate::{GROUND, HEAP};
 
-use super::buffers::{Held, Piece};
+use super::buffers::{Piece, UnlockedForCall};
 use super::environment::{self, Texts as Arguments, environment};
 use super::exec::{Environment, Named, fitting};
 use super::mmap;
@@ -86,11 +86,12 @@ fn is_held(file: c_int) -> bool {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn getcwd(to: *mut c_char, length: usize) -> *mut c_char {
     // SAFETY: the signature is that of getcwd(3).
-    static NEXT: Next<unsafe extern "C" fn(*mut c_char, usize) -> *mut c_char> = unsafe { Next::named(c"getcwd") };
+    static NEXT: NextSymbol<unsafe extern "C" fn(*mut c_char, usize) -> *mut c_char> =
+        unsafe { NextSymbol::named(c"getcwd") };
     // SAFETY: the caller's promise; what is taken here is as long, and is given back where it is not handed out.
     unsafe {
         if !to.is_null() || !GROUND.faults_are_signals() {
-            let _held = Held::new(&[bytes(to, length)]);
+            let _held = UnlockedForCall::new(&[bytes(to, length)]);
             return NEXT.get()(to, length);
         }
         let room = if length > 0 { length } else { libc::PATH_MAX.unsigned_abs() as usize };
@@ -128,8 +129,8 @@ macro_rules! wrapped {
 
             $(
                 // SAFETY: the signature is that of the C library.
-                pub(super) static $name: Next<unsafe extern "C-unwind" fn($($kind),*) -> $returned> = unsafe {
-                    Next::named(match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                pub(super) static $name: NextSymbol<unsafe extern "C-unwind" fn($($kind),*) -> $returned> = unsafe {
+                    NextSymbol::named(match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
                         Ok(name) => name,
                         Err(_) => panic!("a name has no zero inside"),
                     })
@@ -146,7 +147,7 @@ macro_rules! wrapped {
             unsafe extern "C-unwind" fn $name($($argument: $kind),*) -> $returned {
                 // SAFETY: the caller's promise, of each argument.
                 unsafe {
-                    let _held = Held::when(|| $when, &[$($piece),*]);
+                    let _held = UnlockedForCall::when(|| $when, &[$($piece),*]);
                     $table::$name.get()($($argument),*)
                 }
             }
@@ -298,9 +299,9 @@ wrapped! {
 type Lock = unsafe extern "C-unwind" fn(*mut libc::pthread_mutex_t) -> c_int;
 
 // SAFETY: the signature is that of pthread_mutex_lock(3).
-static MUTEX_LOCK: Next<Lock> = unsafe { Next::named(c"pthread_mutex_lock") };
+static MUTEX_LOCK: NextSymbol<Lock> = unsafe { NextSymbol::named(c"pthread_mutex_lock") };
 // SAFETY: as above.
-static MUTEX_TRYLOCK: Next<Lock> = unsafe { Next::named(c"pthread_mutex_trylock") };
+static MUTEX_TRYLOCK: NextSymbol<Lock> = unsafe { NextSymbol::named(c"pthread_mutex_trylock") };
 
 /// A mutex that is free costs what it costs without us.
 #[unsafe(no_mangle)]
@@ -312,7 +313,7 @@ unsafe extern "C-unwind" fn pthread_mutex_lock(mutex: *mut libc::pthread_mutex_t
         }
         match MUTEX_TRYLOCK.get()(mutex) {
             libc::EBUSY => {
-                let _held = Held::new(&[one(mutex)]);
+                let _held = UnlockedForCall::new(&[one(mutex)]);
                 MUTEX_LOCK.get()(mutex)
             }
             done => done,
@@ -324,14 +325,14 @@ unsafe extern "C-unwind" fn pthread_mutex_lock(mutex: *mut libc::pthread_mutex_t
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn sigaltstack(new: *const stack_t, old: *mut stack_t) -> c_int {
     // SAFETY: the signature is that of sigaltstack(2).
-    static NEXT: Next<unsafe extern "C-unwind" fn(*const stack_t, *mut stack_t) -> c_int> =
-        unsafe { Next::named(c"sigaltstack") };
+    static NEXT: NextSymbol<unsafe extern "C-unwind" fn(*const stack_t, *mut stack_t) -> c_int> =
+        unsafe { NextSymbol::named(c"sigaltstack") };
     // SAFETY: the caller's promise.
     unsafe {
         if let Some(stack) = new.as_ref().filter(|_| GROUND.faults_are_signals()) {
             mmap::leave(stack.ss_sp, stack.ss_size);
         }
-        let _held = Held::new(&[one(new), one(old)]);
+        let _held = UnlockedForCall::new(&[one(new), one(old)]);
         NEXT.get()(new, old)
     }
 }
@@ -346,7 +347,7 @@ unsafe extern "C-unwind" fn pthread_attr_setstack(
 ) -> c_int {
     type SetStack = unsafe extern "C-unwind" fn(*mut libc::pthread_attr_t, *mut c_void, usize) -> c_int;
     // SAFETY: the signature is that of pthread_attr_setstack(3).
-    static NEXT: Next<SetStack> = unsafe { Next::named(c"pthread_attr_setstack") };
+    static NEXT: NextSymbol<SetStack> = unsafe { NextSymbol::named(c"pthread_attr_setstack") };
     mmap::leave(stack, length);
     // SAFETY: the caller's promise.
     unsafe { NEXT.get()(attributes, stack, length) }
@@ -361,7 +362,7 @@ const TRIES: usize = 10_000;
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn execve(path: *const c_char, arguments: Arguments, environment: Arguments) -> c_int {
     // SAFETY: the signature is that of execve(2).
-    static NEXT: Next<Execute> = unsafe { Next::named(c"execve") };
+    static NEXT: NextSymbol<Execute> = unsafe { NextSymbol::named(c"execve") };
     // SAFETY: the caller's promise.
     unsafe {
         let fitting = fitting(path, Named::File, environment);
@@ -373,8 +374,8 @@ unsafe extern "C-unwind" fn execve(path: *const c_char, arguments: Arguments, en
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn execv(path: *const c_char, arguments: Arguments) -> c_int {
     // SAFETY: the signature is that of execv(3).
-    static NEXT: Next<unsafe extern "C-unwind" fn(*const c_char, Arguments) -> c_int> =
-        unsafe { Next::named(c"execv") };
+    static NEXT: NextSymbol<unsafe extern "C-unwind" fn(*const c_char, Arguments) -> c_int> =
+        unsafe { NextSymbol::named(c"execv") };
     // SAFETY: the caller's promise.
     unsafe {
         match fitting(path, Named::File, environment()) {
@@ -387,7 +388,7 @@ unsafe extern "C-unwind" fn execv(path: *const c_char, arguments: Arguments) -> 
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn execvpe(path: *const c_char, arguments: Arguments, environment: Arguments) -> c_int {
     // SAFETY: the signature is that of execvpe(3).
-    static NEXT: Next<Execute> = unsafe { Next::named(c"execvpe") };
+    static NEXT: NextSymbol<Execute> = unsafe { NextSymbol::named(c"execvpe") };
     // SAFETY: the caller's promise.
     unsafe {
         let fitting = fitting(path, Named::Program, environment);
@@ -399,8 +400,8 @@ unsafe extern "C-unwind" fn execvpe(path: *const c_char, arguments: Arguments, e
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn execvp(path: *const c_char, arguments: Arguments) -> c_int {
     // SAFETY: the signature is that of execvp(3).
-    static NEXT: Next<unsafe extern "C-unwind" fn(*const c_char, Arguments) -> c_int> =
-        unsafe { Next::named(c"execvp") };
+    static NEXT: NextSymbol<unsafe extern "C-unwind" fn(*const c_char, Arguments) -> c_int> =
+        unsafe { NextSymbol::named(c"execvp") };
     // SAFETY: the caller's promise.
     unsafe {
         match fitting(path, Named::Program, environment()) {

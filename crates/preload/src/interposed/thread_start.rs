@@ -16,7 +16,7 @@ use libc::{locale_t, pthread_attr_t, pthread_t};
 
 use crate::GROUND;
 use crate::heap::private::Outside;
-use crate::next::Next;
+use crate::next::NextSymbol;
 
 type Begin = extern "C" fn(*mut c_void) -> *mut c_void;
 type Create = unsafe extern "C" fn(*mut pthread_t, *const pthread_attr_t, Option<Begin>, *mut c_void) -> c_int;
@@ -24,11 +24,11 @@ type SetLocale = unsafe extern "C" fn(c_int, *const c_char) -> *mut c_char;
 type NewLocale = unsafe extern "C" fn(c_int, *const c_char, locale_t) -> locale_t;
 
 // SAFETY: the signature is that of pthread_create(3).
-static PTHREAD_CREATE: Next<Create> = unsafe { Next::named(c"pthread_create") };
+static PTHREAD_CREATE: NextSymbol<Create> = unsafe { NextSymbol::named(c"pthread_create") };
 // SAFETY: the signature is that of setlocale(3).
-static SETLOCALE: Next<SetLocale> = unsafe { Next::named(c"setlocale") };
+static SETLOCALE: NextSymbol<SetLocale> = unsafe { NextSymbol::named(c"setlocale") };
 // SAFETY: the signature is that of newlocale(3).
-static NEWLOCALE: Next<NewLocale> = unsafe { Next::named(c"newlocale") };
+static NEWLOCALE: NextSymbol<NewLocale> = unsafe { NextSymbol::named(c"newlocale") };
 
 /// What `make` allocates lies outside of the heap.
 fn outside<R>(make: impl FnOnce() -> R) -> R {

@@ -2,7 +2,7 @@
 //!
 //! What a guard tells goes on the map of bad frames with the rights of who runs the program. A process that gives them
 //! up, as servers do before they listen to strangers, stays under guard, but is not believed any more
-//! (`Guarded::user_changed`).
+//! (`ProcessGuard::user_changed`).
 
 #![allow(unsafe_code, reason = "the C interface")]
 
@@ -11,7 +11,7 @@ use std::ffi::c_int;
 use libc::uid_t;
 
 use crate::GROUND;
-use crate::next::Next;
+use crate::next::NextSymbol;
 
 /// What the C library's function returned, once the guard knows.
 fn changed(done: c_int) -> c_int {
@@ -24,7 +24,7 @@ fn changed(done: c_int) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn setuid(user: uid_t) -> c_int {
     // SAFETY: the signature is that of setuid(2).
-    static NEXT: Next<unsafe extern "C" fn(uid_t) -> c_int> = unsafe { Next::named(c"setuid") };
+    static NEXT: NextSymbol<unsafe extern "C" fn(uid_t) -> c_int> = unsafe { NextSymbol::named(c"setuid") };
     // SAFETY: it takes an integer.
     changed(unsafe { NEXT.get()(user) })
 }
@@ -32,7 +32,7 @@ unsafe extern "C" fn setuid(user: uid_t) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn seteuid(user: uid_t) -> c_int {
     // SAFETY: the signature is that of seteuid(2).
-    static NEXT: Next<unsafe extern "C" fn(uid_t) -> c_int> = unsafe { Next::named(c"seteuid") };
+    static NEXT: NextSymbol<unsafe extern "C" fn(uid_t) -> c_int> = unsafe { NextSymbol::named(c"seteuid") };
     // SAFETY: it takes an integer.
     changed(unsafe { NEXT.get()(user) })
 }
@@ -40,7 +40,7 @@ unsafe extern "C" fn seteuid(user: uid_t) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn setreuid(real: uid_t, effective: uid_t) -> c_int {
     // SAFETY: the signature is that of setreuid(2).
-    static NEXT: Next<unsafe extern "C" fn(uid_t, uid_t) -> c_int> = unsafe { Next::named(c"setreuid") };
+    static NEXT: NextSymbol<unsafe extern "C" fn(uid_t, uid_t) -> c_int> = unsafe { NextSymbol::named(c"setreuid") };
     // SAFETY: it takes integers.
     changed(unsafe { NEXT.get()(real, effective) })
 }
@@ -48,7 +48,8 @@ unsafe extern "C" fn setreuid(real: uid_t, effective: uid_t) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn setresuid(real: uid_t, effective: uid_t, saved: uid_t) -> c_int {
     // SAFETY: the signature is that of setresuid(2).
-    static NEXT: Next<unsafe extern "C" fn(uid_t, uid_t, uid_t) -> c_int> = unsafe { Next::named(c"setresuid") };
+    static NEXT: NextSymbol<unsafe extern "C" fn(uid_t, uid_t, uid_t) -> c_int> =
+        unsafe { NextSymbol::named(c"setresuid") };
     // SAFETY: it takes integers.
     changed(unsafe { NEXT.get()(real, effective, saved) })
 }

@@ -24,7 +24,7 @@ use super::spans::Spans;
 
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Choice {
+pub(crate) struct StaticDataChoice {
     /// Whole blocks, ascending.
     pub(crate) blocks: Vec<Range<usize>>,
     /// Bytes of the other pages.
@@ -32,7 +32,7 @@ pub(crate) struct Choice {
 }
 
 /// Blocks in these segments without a byte of what is kept out of it.
-pub(crate) fn choose(writable: &[Range<usize>], kept: &[Range<usize>], block: usize) -> Choice {
+pub(crate) fn choose(writable: &[Range<usize>], kept: &[Range<usize>], block: usize) -> StaticDataChoice {
     let (mut all, mut own) = (Spans::new(), Spans::new());
     for segment in writable {
         all.insert(segment.start / PAGE_BYTES * PAGE_BYTES..segment.end.next_multiple_of(PAGE_BYTES));
@@ -46,7 +46,7 @@ pub(crate) fn choose(writable: &[Range<usize>], kept: &[Range<usize>], block: us
     let blocks: Vec<_> = blocks.filter(|blocks| !blocks.is_empty()).collect();
     let bytes = |spans: &mut dyn Iterator<Item = Range<usize>>| spans.map(|span| span.len()).sum::<usize>();
     let left = bytes(&mut all.iter()) - bytes(&mut blocks.iter().cloned());
-    Choice { blocks, left }
+    StaticDataChoice { blocks, left }
 }
 
 #[cfg(not(test))]

@@ -12,7 +12,7 @@ use rampart_guard::PageIndex;
 use crate::heap::call_sites::SITES;
 
 /// A page that a thread waits for.
-pub struct Wanted {
+pub struct FaultContext {
     /// The page.
     pub page: PageIndex,
     /// The thread, as `gettid(2)` numbers it.
@@ -21,7 +21,7 @@ pub struct Wanted {
     pub code: Option<String>,
 }
 
-impl Wanted {
+impl FaultContext {
     /// What is known of it.
     pub fn by(page: PageIndex, thread: Option<u32>) -> Self {
         let code = thread.and_then(|thread| {

@@ -30,7 +30,7 @@ pub enum Sight {
 }
 
 /// Who keeps what guards tell.
-pub struct Server {
+pub struct ServerLiveness {
     /// Locked while it lives. `None`: there was none when this guard began.
     alive: Option<File>,
     pub folder: PathBuf,
@@ -40,7 +40,7 @@ pub struct Server {
     is_gone: bool,
 }
 
-impl Server {
+impl ServerLiveness {
     /// The one of a folder, as `RAMPART_GUARD_SERVER` has it.
     pub fn from_environment(folder: Option<&Path>) -> Self {
         Self::begin(folder.unwrap_or(Path::new("")), env::var(VARIABLE).is_ok_and(|wish| wish == REQUIRED))
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     /// What is seen when it is time to look.
-    fn seen(server: &mut Server) -> Sight {
+    fn seen(server: &mut ServerLiveness) -> Sight {
         server.looked = None;
         server.look()
     }
@@ -82,7 +82,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let alive = File::create(folder.path().join(ALIVE)).unwrap();
         alive.lock().unwrap();
-        let mut servers = [false, true].map(|required| Server::begin(folder.path(), required));
+        let mut servers = [false, true].map(|required| ServerLiveness::begin(folder.path(), required));
         assert_eq!(servers.each_mut().map(seen), [Sight::Lives; 2]);
         drop(alive);
         assert_eq!(servers[0].look(), Sight::Nothing, "it is not time to look");
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn one_that_never_was_there_is_missed_if_it_is_required() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(seen(&mut Server::begin(folder.path(), true)), Sight::Died);
-        assert_eq!(seen(&mut Server::begin(folder.path(), false)), Sight::Lives);
+        assert_eq!(seen(&mut ServerLiveness::begin(folder.path(), true)), Sight::Died);
+        assert_eq!(seen(&mut ServerLiveness::begin(folder.path(), false)), Sight::Lives);
     }
 }

@@ -13,8 +13,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rampart_codes::Outcome;
-use rampart_guard::accesses::{Access, Buffer};
-use rampart_guard::{Counter, Counts, PageIndex, Refusal, Trouble, Witness};
+use rampart_guard::accesses::{Buffer, UnlockAccess};
+use rampart_guard::{Counter, EngineRefusal, GuardCounts, GuardObserver, PageIndex, Trouble};
 use rampart_linux::SystemClock;
 use rampart_memory::fault_map::{Evidence, Origin};
 use rampart_memory::{Clock, FRAME_BYTES, Frame};
@@ -26,7 +26,7 @@ use rustix::process::{Uid, geteuid};
 
 use crate::messages::say_from_guard;
 
-use super::fault_context::{Wanted, site};
+use super::fault_context::{FaultContext, site};
 use super::folder::{self, created, locked};
 use super::recorder;
 
@@ -34,8 +34,8 @@ use super::recorder;
 pub type Addresses = Box<dyn Fn(PageIndex) -> usize + Send + Sync>;
 
 /// Where counts and events go.
-pub struct Shared {
-    pub counts: &'static Counts,
+pub struct Published {
+    pub counts: &'static GuardCounts,
     events: Option<OwnedFd>,
     /// What was unlocked and is not written down yet; none where nobody wants to know.
     pub accesses: Option<Buffer>,
@@ -46,13 +46,13 @@ pub struct Shared {
     user: Uid,
     /// Nobody reads any more.
     alone: AtomicBool,
-    /// Locked while those whom [`Shared::stops`] tells that the program is held have something to do.
+    /// Locked while those whom [`Published::stops`] tells that the program is held have something to do.
     checkpoint: Option<File>,
     /// Where the program knows a page.
     addresses: OnceLock<Addresses>,
 }
 
-impl Shared {
+impl Published {
     /// Files for this process, or counts that nobody sees.
     pub fn new() -> Self {
         let folder = folder::folder();
@@ -118,10 +118,10 @@ impl Shared {
 
     /// The program does not go on: it wanted a page that is beyond correction. `held`: as soon as somebody saved what
     /// can be saved.
-    pub fn stops(&self, held: bool, wanted: Option<&Wanted>) {
+    pub fn stops(&self, held: bool, wanted: Option<&FaultContext>) {
         let event = if held { "held" } else { "stopped" };
         let mut line = format!("{{\"event\":\"{event}\",\"at\":{}", now());
-        if let Some(Wanted { page, thread, code }) = wanted {
+        if let Some(FaultContext { page, thread, code }) = wanted {
             let _ = write!(line, "{}", self.place(*page));
             let _ = thread.map(|thread| write!(line, ",\"thread\":{thread}"));
             let _ = code.as_ref().map(|code| write!(line, ",\"code\":{}", json(code)));
@@ -157,7 +157,7 @@ impl Shared {
         self.events.is_some() && !self.alone.load(Ordering::Relaxed)
     }
 
-    /// Whether those whom [`Shared::stops`] told that the program is held have done what they wanted, or are gone:
+    /// Whether those whom [`Published::stops`] told that the program is held have done what they wanted, or are gone:
     /// until then they keep a file locked.
     pub fn has_answer(&self) -> bool {
         self.checkpoint.as_ref().is_none_or(|file| file.try_lock_shared().is_ok())
@@ -207,19 +207,20 @@ fn json(text: &str) -> String {
     quoted + "\""
 }
 
-fn mapped(path: &Path) -> Option<&'static Counts> {
+fn mapped(path: &Path) -> Option<&'static GuardCounts> {
     let file = created(path, OFlags::empty())?;
     // A write to a page of a file that has no room on its disk ends a process by SIGBUS.
-    match fallocate(&file, FallocateFlags::empty(), 0, Counts::BYTES as u64) {
-        Err(Errno::OPNOTSUPP) => ftruncate(&file, Counts::BYTES as u64).ok()?,
+    match fallocate(&file, FallocateFlags::empty(), 0, GuardCounts::BYTES as u64) {
+        Err(Errno::OPNOTSUPP) => ftruncate(&file, GuardCounts::BYTES as u64).ok()?,
         allocated => allocated.ok()?,
     }
     // SAFETY: a new mapping where the kernel chooses, of a file that is long enough.
-    let memory =
-        unsafe { mmap(ptr::null_mut(), Counts::BYTES, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0) };
+    let memory = unsafe {
+        mmap(ptr::null_mut(), GuardCounts::BYTES, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0)
+    };
     // SAFETY: it is of the right size, aligned to a page and never unmapped; counters are atomic, and any bytes are
     // good ones.
-    memory.ok().map(|memory| unsafe { &*memory.cast::<Counts>() })
+    memory.ok().map(|memory| unsafe { &*memory.cast::<GuardCounts>() })
 }
 
 /// Evidence as an object of JSON.
@@ -270,7 +271,7 @@ fn line(at: u64, trouble: &Trouble, place: &Place, site: Option<&str>) -> String
     line
 }
 
-impl Witness for Shared {
+impl GuardObserver for Published {
     fn trouble(&self, trouble: &Trouble) {
         let is_beyond = trouble.outcome == Outcome::Uncorrectable;
         let site = if is_beyond { site(trouble.page) } else { None };
@@ -286,12 +287,12 @@ impl Witness for Shared {
         }
     }
 
-    fn lost(&self, block: rampart_guard::BlockIndex, why: &Refusal) {
+    fn lost(&self, block: rampart_guard::BlockIndex, why: &EngineRefusal) {
         self.tell(&format!("{{\"event\":\"lost\",\"at\":{},\"block\":{}}}\n", now(), block.0));
         say_from_guard(&format!("rampart: memory cannot be given to the program: {why}\n"));
     }
 
-    fn unlocked(&self, access: Access) {
+    fn unlocked(&self, access: UnlockAccess) {
         if let Some(accesses) = &self.accesses {
             accesses.note(access);
         }

@@ -6,9 +6,9 @@
 use std::env;
 use std::path::Path;
 
-use rampart_guard::accesses::{Access, Buffer};
-use rampart_guard::journal::{HEADER_BYTES, Header, Kind};
-use rampart_guard::samples::{Pace, Sample};
+use rampart_guard::accesses::{Buffer, UnlockAccess};
+use rampart_guard::journal::{HEADER_BYTES, Header, SectionKind};
+use rampart_guard::samples::{Sample, SamplePace};
 use rampart_memory::Timestamp;
 use rustix::fd::OwnedFd;
 use rustix::fs::OFlags;
@@ -34,14 +34,14 @@ pub fn is_wanted(what: &str) -> bool {
 
 /// The journals of this process.
 #[derive(Default)]
-pub struct Recorder {
+pub struct JournalRecorder {
     samples: Option<Journal>,
-    pace: Pace,
+    pace: SamplePace,
     accesses: Option<Journal>,
-    taken: Vec<Access>,
+    taken: Vec<UnlockAccess>,
 }
 
-impl Recorder {
+impl JournalRecorder {
     /// Those that the environment asks for. Each program that a process executes has its own.
     pub fn from_environment(now: Timestamp) -> Self {
         let folder = folder::folder();
@@ -50,9 +50,14 @@ impl Recorder {
             let name = format!("{}-{}.{what}", std::process::id(), now.micros());
             Journal::create(&folder.join(name), kind, most)
         };
-        let accesses = journal("accesses", Kind::Accesses, MOST_ACCESSES);
+        let accesses = journal("accesses", SectionKind::Accesses, MOST_ACCESSES);
         let taken = Vec::with_capacity(if accesses.is_some() { ACCESSES_AT_ONCE } else { 0 });
-        Self { samples: journal("samples", Kind::Samples, MOST_SAMPLES), pace: Pace::default(), accesses, taken }
+        Self {
+            samples: journal("samples", SectionKind::Samples, MOST_SAMPLES),
+            pace: SamplePace::default(),
+            accesses,
+            taken,
+        }
     }
 
     /// Writes down what is due.
@@ -77,7 +82,7 @@ impl Recorder {
     fn write_accesses(&mut self, accesses: &Buffer) {
         let Some(journal) = &mut self.accesses else { return };
         let lost = accesses.take(&mut self.taken);
-        let records: Vec<_> = self.taken.drain(..).map(Access::to_words).collect();
+        let records: Vec<_> = self.taken.drain(..).map(UnlockAccess::to_words).collect();
         if lost > 0 || !records.is_empty() {
             journal.append(&records, lost);
         }
@@ -92,7 +97,7 @@ struct Journal {
 }
 
 impl Journal {
-    fn create(path: &Path, kind: Kind, most: u64) -> Option<Self> {
+    fn create(path: &Path, kind: SectionKind, most: u64) -> Option<Self> {
         let header = Header { kind, process: std::process::id(), records: 0, lost: 0 };
         let mut journal = Self { file: created(path, OFlags::TRUNC)?, header, most };
         journal.append::<0>(&[], 0);
@@ -125,11 +130,11 @@ mod tests {
     fn a_journal_grows_by_whole_records_and_counts_what_it_has_no_room_for() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("1.accesses");
-        let mut journal = Journal::create(&path, Kind::Accesses, 3).unwrap();
+        let mut journal = Journal::create(&path, SectionKind::Accesses, 3).unwrap();
         journal.append(&[[1, 2], [3, 4]], 5);
         journal.append(&[[5, 6], [7, 8]], 0);
         let bytes = std::fs::read(&path).unwrap();
-        let sections = sections(&bytes, Kind::Accesses).unwrap();
+        let sections = sections(&bytes, SectionKind::Accesses).unwrap();
         assert_eq!((sections[0].header.records, sections[0].header.lost), (3, 6));
         let records: Vec<Vec<u64>> = sections[0].records().map(Iterator::collect).collect();
         assert_eq!(records, [[1, 2], [3, 4], [5, 6]]);

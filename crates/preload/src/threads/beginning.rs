@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, Thread};
 
-use rampart_guard::{Guard, Knobs, Layout, PageIndex, Span};
+use rampart_guard::{Guard, GuardSettings, Layout, PageIndex, PageSpan};
 use rampart_linux::userfaultfd::Stop;
 use rampart_linux::{SteadyClock, vault};
 use rampart_memory::{Bytes, Clock as _};
@@ -14,20 +14,20 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::convert::as_vault;
 use crate::engines::interface::GuardedMemory;
-use crate::frames::known_bad::Known;
-use crate::frames::suspects::Suspects;
+use crate::frames::known_bad::KnownBadPages;
+use crate::frames::suspects::SuspectTester;
 use crate::heap::private::Outside;
-use crate::reporting::liveness::Server;
-use crate::reporting::published::Shared;
-use crate::reporting::recorder::Recorder;
+use crate::reporting::liveness::ServerLiveness;
+use crate::reporting::published::Published;
+use crate::reporting::recorder::JournalRecorder;
 
 use super::descriptors;
 use super::ending;
-use super::injector::MadeUp;
-use super::last_thread::Program;
-use super::live::Live;
+use super::injector::ErrorInjector;
+use super::last_thread::ProgramThreads;
+use super::live::LiveGuard;
 use super::placement::Beside;
-use super::request_slot::Desk;
+use super::request_slot::RequestSlot;
 use super::signal_mask::Signals;
 use super::unregistered::Uncounted;
 
@@ -37,15 +37,15 @@ pub struct Used {
     /// So much from its start on.
     pub bytes: Bytes,
     /// Pages that were left to the program for good.
-    pub left: Vec<Span>,
+    pub left: Vec<PageSpan>,
 }
 
-impl Live {
+impl LiveGuard {
     /// Adopts what was used of the range, and starts the threads.
     pub fn begin(
         memory: &'static dyn GuardedMemory,
         layout: Layout,
-        knobs: Knobs,
+        knobs: GuardSettings,
         used: Used,
     ) -> Result<&'static Self, String> {
         // The C library allocates what belongs to a new thread in the thread that starts it.
@@ -72,18 +72,18 @@ impl Live {
     fn begin_here(
         memory: &'static dyn GuardedMemory,
         layout: Layout,
-        knobs: Knobs,
+        knobs: GuardSettings,
         used: &Used,
     ) -> Result<&'static Self, String> {
         descriptors::take_own_table().map_err(|error| error.to_string())?;
         memory.open().map_err(|error| error.to_string())?;
         keep_room(memory.bytes());
-        let shared: &'static Shared = Box::leak(Box::new(Shared::new()));
-        let known: &'static Known = Box::leak(Box::new(Known::begin(shared.folder(), shared.counts)?));
+        let shared: &'static Published = Box::leak(Box::new(Published::new()));
+        let known: &'static KnownBadPages = Box::leak(Box::new(KnownBadPages::begin(shared.folder(), shared.counts)?));
         let pool = memory.pool(shared, known)?;
         shared.set_addresses(Box::new(|page| memory.address(page)));
         let clock: &'static SteadyClock = Box::leak(Box::new(SteadyClock::default()));
-        let suspects = Suspects::from_environment(shared, known)?;
+        let suspects = SuspectTester::from_environment(shared, known)?;
         let engine = memory.engine(pool, known, Arc::clone(&suspects));
         let guard = Guard::new(engine, layout, knobs, shared.counts, shared, clock);
         let live: &'static Self = Box::leak(Box::new(Self {
@@ -91,21 +91,21 @@ impl Live {
             shared,
             known,
             suspects,
-            recorder: Mutex::new(Recorder::from_environment(clock.now())),
+            recorder: Mutex::new(JournalRecorder::from_environment(clock.now())),
             memory,
             clock: *clock,
             stop: Stop::new().map_err(|error| error.to_string())?,
             keeper: OnceLock::new(),
             keeper_id: OnceLock::new(),
-            desk: Desk::default(),
+            desk: RequestSlot::default(),
             paused: AtomicU32::new(0),
             rests_until: Mutex::default(),
             held: AtomicBool::new(false),
             wanted: Mutex::new(None),
         }));
         // Not in the keeper's thread: a program may bring a `getenv` of its own, which looks into the heap.
-        let (errors, server) = (MadeUp::from_environment(), Server::from_environment(shared.folder()));
-        let program = Program::of_this_process(if pool.is_some() { 3 } else { 2 });
+        let (errors, server) = (ErrorInjector::from_environment(), ServerLiveness::from_environment(shared.folder()));
+        let program = ProgramThreads::of_this_process(if pool.is_some() { 3 } else { 2 });
         // A new thread allocates before it can say that it is the guard's; only then may memory be taken away.
         let (ready, readiness) = channel();
         let keeper = spawn("rampart-keeper", move || {
@@ -133,7 +133,7 @@ impl Live {
     /// Blocks of which a page was used before there was a guard.
     fn adopt(&self, used: &Used) -> Result<(), String> {
         used.left.iter().for_each(|span| self.guard.adopt_left(*span));
-        let Some(pages) = vault::Span::new(0, used.bytes.frames()) else { return Ok(()) };
+        let Some(pages) = vault::VaultSpan::new(0, used.bytes.frames()) else { return Ok(()) };
         let mut last = None;
         let mut adopt = |page| {
             let block = self.guard.layout().block_of(PageIndex(page)).expect("what is used is in the range");

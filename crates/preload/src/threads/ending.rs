@@ -10,9 +10,9 @@ use rampart_guard::OnError;
 use rampart_memory::Clock as _;
 
 use crate::messages::say_from_guard;
-use crate::reporting::fault_context::Wanted;
+use crate::reporting::fault_context::FaultContext;
 
-use super::live::{Live, NAP};
+use super::live::{LiveGuard, NAP};
 
 /// The exit code of a process that is stopped: a page is beyond correction, or the guard cannot go on.
 pub const STOPPED: i32 = 86;
@@ -26,7 +26,7 @@ pub(super) fn failed(thread: &str, why: &(dyn Any + Send)) -> ! {
     unsafe { libc::_exit(STOPPED) }
 }
 
-impl Live {
+impl LiveGuard {
     /// The end of a program that wanted a page beyond correction and is to be saved first: all that is good is opened,
     /// and nothing is locked, until that is done.
     pub(super) fn wait_for_checkpoint(&self) -> ! {
@@ -46,7 +46,7 @@ impl Live {
 
     /// The program must not see a page that a thread of it wants: ends the process, at once or by the keeper as soon as
     /// what can be saved was. In the latter case other pages are served meanwhile.
-    pub(super) fn stop(&self, wanted: Option<Wanted>) {
+    pub(super) fn stop(&self, wanted: Option<FaultContext>) {
         let is_first = {
             let mut first = self.wanted.lock().expect("no panic");
             let is_first = !self.held.load(Ordering::Acquire);

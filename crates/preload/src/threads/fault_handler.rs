@@ -2,15 +2,15 @@
 
 use std::cell::RefCell;
 
-use rampart_guard::Served;
+use rampart_guard::FaultOutcome;
 use rampart_memory::Clock as _;
 
-use crate::reporting::fault_context::Wanted;
+use crate::reporting::fault_context::FaultContext;
 
-use super::live::Live;
+use super::live::LiveGuard;
 use super::placement::Beside;
 
-impl Live {
+impl LiveGuard {
     /// Serves faults until the process ends.
     pub(super) fn handle(&'static self) -> ! {
         let beside = RefCell::new(Beside::new(&self.keeper_id));
@@ -22,8 +22,8 @@ impl Live {
             if let Some(thread) = thread {
                 beside.borrow_mut().served(thread);
             }
-            if served == Served::Stop {
-                self.stop(Some(Wanted::by(page, thread)));
+            if served == FaultOutcome::Stop {
+                self.stop(Some(FaultContext::by(page, thread)));
             }
             served
         };

@@ -12,7 +12,7 @@ use rampart_guard::{Guard, GuardEngine, PageIndex};
 const MOST_ERRORS: u128 = 64;
 
 /// What errs, and when.
-pub struct MadeUp {
+pub struct ErrorInjector {
     /// Whole pages are given up; else bits flip.
     poison: bool,
     every: Duration,
@@ -20,7 +20,7 @@ pub struct MadeUp {
     state: u64,
 }
 
-impl MadeUp {
+impl ErrorInjector {
     /// As `RAMPART_GUARD_INJECT` has it, if it is set.
     pub fn from_environment() -> Option<Self> {
         let text = env::var("RAMPART_GUARD_INJECT").ok()?;

@@ -25,7 +25,7 @@ const GLANCE: Duration = Duration::from_millis(100);
 pub struct Status(i32);
 
 /// The program's threads, seen by one of the guard's.
-pub struct Program {
+pub struct ProgramThreads {
     /// Of the first thread and of all, opened at the start: a program may enter a root without `/proc`.
     first: Option<OwnedFd>,
     all: Option<OwnedFd>,
@@ -34,7 +34,7 @@ pub struct Program {
     looked: Instant,
 }
 
-impl Program {
+impl ProgramThreads {
     /// This process. Without `/proc` nothing is seen.
     pub fn of_this_process(guards: usize) -> Self {
         let opened = |path, flags| open(path, OFlags::RDONLY | OFlags::CLOEXEC | flags, Mode::empty()).ok();
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn this_process_has_threads_and_has_not_ended() {
-        let mut program = Program::of_this_process(0);
+        let mut program = ProgramThreads::of_this_process(0);
         assert!(program.threads() >= Some(1));
         program.looked -= GLANCE;
         assert_eq!(program.look(), None);

@@ -12,30 +12,30 @@ use rampart_memory::Clock as _;
 use rustix::thread::Pid;
 
 use crate::engines::interface::{GuardedMemory, ProcessEngine};
-use crate::frames::known_bad::Known;
-use crate::frames::suspects::Suspects;
-use crate::reporting::fault_context::Wanted;
-use crate::reporting::published::Shared;
-use crate::reporting::recorder::Recorder;
+use crate::frames::known_bad::KnownBadPages;
+use crate::frames::suspects::SuspectTester;
+use crate::reporting::fault_context::FaultContext;
+use crate::reporting::published::Published;
+use crate::reporting::recorder::JournalRecorder;
 
-use super::request_slot::Desk;
+use super::request_slot::RequestSlot;
 
 /// How long the keeper sleeps if nothing is due; then it adds up averages.
 pub(super) const NAP: Duration = Duration::from_millis(50);
 
 /// A guard that works.
-pub struct Live {
+pub struct LiveGuard {
     pub(super) guard: Guard<'static, dyn ProcessEngine>,
-    pub(super) shared: &'static Shared,
-    pub(super) known: &'static Known,
-    pub(super) suspects: Arc<Suspects>,
-    pub(super) recorder: Mutex<Recorder>,
+    pub(super) shared: &'static Published,
+    pub(super) known: &'static KnownBadPages,
+    pub(super) suspects: Arc<SuspectTester>,
+    pub(super) recorder: Mutex<JournalRecorder>,
     pub(super) memory: &'static dyn GuardedMemory,
     pub(super) clock: SteadyClock,
     pub(super) stop: Stop,
     pub(super) keeper: OnceLock<Thread>,
     pub(super) keeper_id: OnceLock<Pid>,
-    pub(super) desk: Desk,
+    pub(super) desk: RequestSlot,
     /// While it is not 0, nothing is locked.
     pub(super) paused: AtomicU32,
     /// And until then.
@@ -43,10 +43,10 @@ pub struct Live {
     /// The program wanted a page beyond correction, and waits until it is saved.
     pub(super) held: AtomicBool,
     /// The page, where that is known.
-    pub(super) wanted: Mutex<Option<Wanted>>,
+    pub(super) wanted: Mutex<Option<FaultContext>>,
 }
 
-impl Live {
+impl LiveGuard {
     pub(super) fn wake_keeper(&self) {
         if self.guard.is_busy(self.clock.now()) {
             self.unpark_keeper();
@@ -57,7 +57,7 @@ impl Live {
         self.keeper.get().expect("a guard that works has a keeper").unpark();
     }
 
-    pub(super) fn recorder(&self) -> MutexGuard<'_, Recorder> {
+    pub(super) fn recorder(&self) -> MutexGuard<'_, JournalRecorder> {
         self.recorder.lock().expect("no panic")
     }
 }

@@ -9,15 +9,20 @@ use std::thread;
 use rampart_memory::Clock as _;
 
 use crate::messages::say_from_guard;
-use crate::reporting::liveness::{Server, Sight};
+use crate::reporting::liveness::{ServerLiveness, Sight};
 
-use super::injector::MadeUp;
-use super::last_thread::Program;
-use super::live::{Live, NAP};
+use super::injector::ErrorInjector;
+use super::last_thread::ProgramThreads;
+use super::live::{LiveGuard, NAP};
 
-impl Live {
+impl LiveGuard {
     /// Does what it is asked, and locks what is due, until the process ends.
-    pub(super) fn keep(&self, mut errors: Option<MadeUp>, mut server: Server, mut program: Program) {
+    pub(super) fn keep(
+        &self,
+        mut errors: Option<ErrorInjector>,
+        mut server: ServerLiveness,
+        mut program: ProgramThreads,
+    ) {
         while !self.held.load(Ordering::Acquire) {
             self.look_at(&mut server);
             self.look_at_program(&mut program);
@@ -41,7 +46,7 @@ impl Live {
     }
 
     /// In the keeper's thread: does what the server has for its guards, or what is to be done without it.
-    fn look_at(&self, server: &mut Server) {
+    fn look_at(&self, server: &mut ServerLiveness) {
         // Asked of the kernel only where something is said: the keeper is here at each of its steps.
         let process = std::process::id;
         match server.look() {
@@ -77,7 +82,7 @@ impl Live {
     }
 
     /// In the keeper's thread: ends the process where no thread of the program is left.
-    fn look_at_program(&self, program: &mut Program) {
+    fn look_at_program(&self, program: &mut ProgramThreads) {
         if let Some(status) = program.look() {
             self.guard.verify_all();
             self.write_down();

@@ -4,11 +4,11 @@
 
 use std::sync::{Condvar, Mutex};
 
-use rampart_guard::Span;
+use rampart_guard::PageSpan;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum UnlockRequest {
     /// Open everything, and lock nothing until it is told otherwise.
     OpenAll,
     /// Open everything for good: the process ends with a core dump.
@@ -18,11 +18,11 @@ pub enum Request {
     /// Open everything, and lock nothing for a while.
     OpenForAWhile,
     /// These pages read as zeros from now on.
-    Zero(Span),
+    Zero(PageSpan),
     /// These stay open for good.
-    Leave(Span),
+    Leave(PageSpan),
     /// These stay open until they are released.
-    Hold(Span),
+    Hold(PageSpan),
     /// End the process, for this reason.
     End(&'static str),
     /// Verify what is locked.
@@ -33,17 +33,17 @@ pub enum Request {
 
 /// The desk.
 #[derive(Debug, Default)]
-pub struct Desk {
+pub struct RequestSlot {
     /// Held by who asks.
     turn: Mutex<()>,
     /// What is not done yet.
-    asked: Mutex<Option<Request>>,
+    asked: Mutex<Option<UnlockRequest>>,
     done: Condvar,
 }
 
-impl Desk {
+impl RequestSlot {
     /// Asks, calls `wake` so that the keeper looks, and waits.
-    pub fn ask(&self, request: Request, wake: impl FnOnce()) {
+    pub fn ask(&self, request: UnlockRequest, wake: impl FnOnce()) {
         let _turn = self.turn.lock().expect("no panic");
         *self.asked.lock().expect("no panic") = Some(request);
         wake();
@@ -52,7 +52,7 @@ impl Desk {
     }
 
     /// In the keeper's thread: does what is asked for, if anything is.
-    pub fn serve(&self, grant: impl FnOnce(Request)) {
+    pub fn serve(&self, grant: impl FnOnce(UnlockRequest)) {
         // Nobody else changes it while somebody waits.
         let asked = *self.asked.lock().expect("no panic");
         if let Some(request) = asked {
@@ -72,12 +72,12 @@ mod tests {
 
     #[test]
     fn each_of_many_who_ask_goes_on_once_it_is_done() {
-        let (desk, granted) = (&Desk::default(), &AtomicU32::new(0));
+        let (desk, granted) = (&RequestSlot::default(), &AtomicU32::new(0));
         thread::scope(|scope| {
             let keeper = scope.spawn(move || {
                 while granted.load(Ordering::Relaxed) < 400 {
                     desk.serve(|request| {
-                        assert_eq!(request, Request::VerifyAll);
+                        assert_eq!(request, UnlockRequest::VerifyAll);
                         granted.fetch_add(1, Ordering::Relaxed);
                     });
                     thread::park_timeout(std::time::Duration::from_millis(1));
@@ -88,7 +88,7 @@ mod tests {
                 scope.spawn(move || {
                     for _ in 0..100 {
                         let before = granted.load(Ordering::Relaxed);
-                        desk.ask(Request::VerifyAll, || keeper.unpark());
+                        desk.ask(UnlockRequest::VerifyAll, || keeper.unpark());
                         assert!(granted.load(Ordering::Relaxed) > before);
                     }
                 });

@@ -7,15 +7,15 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use rampart_guard::{Counter, PageIndex, Served, Span};
+use rampart_guard::{Counter, FaultOutcome, PageIndex, PageSpan};
 use rampart_linux::vault;
 use rampart_memory::{Clock as _, FRAME_BYTES};
 
 use crate::convert::as_vault;
 use crate::messages::say_from_guard;
 
-use super::live::Live;
-use super::request_slot::Request;
+use super::live::LiveGuard;
+use super::request_slot::UnlockRequest;
 use super::signal_mask::Signals;
 
 /// Why a process ends rather than that a child of it might read zeros.
@@ -24,16 +24,16 @@ const KEPT: &str = "the memory under guard cannot be kept from children";
 /// How long nothing is locked for a child that is about to execute a program.
 const WHILE: Duration = Duration::from_secs(5);
 
-impl Live {
+impl LiveGuard {
     /// In the keeper's thread, which has the files that this may want.
-    pub(super) fn grant(&self, request: Request) {
+    pub(super) fn grant(&self, request: UnlockRequest) {
         let now = self.clock.now();
         let served = match request {
-            Request::TellNoMore => {
+            UnlockRequest::TellNoMore => {
                 self.tell_no_more();
-                Served::GoesOn
+                FaultOutcome::GoesOn
             }
-            Request::OpenAll => {
+            UnlockRequest::OpenAll => {
                 self.paused.fetch_add(1, Ordering::AcqRel);
                 let began = Instant::now();
                 let served = self.guard.open_all(now);
@@ -48,42 +48,42 @@ impl Live {
                 served
             }
             // A page beyond correction stays locked, and does not keep the process from ending as it does.
-            Request::OpenForDump => {
+            UnlockRequest::OpenForDump => {
                 self.paused.fetch_add(1, Ordering::AcqRel);
                 self.guard.open_all(now);
-                Served::GoesOn
+                FaultOutcome::GoesOn
             }
-            Request::OpenForGood => {
+            UnlockRequest::OpenForGood => {
                 self.paused.fetch_add(1, Ordering::AcqRel);
                 self.guard.open_all(now)
             }
-            Request::OpenForAWhile => {
+            UnlockRequest::OpenForAWhile => {
                 *self.rests_until.lock().expect("no panic") = Some(Instant::now() + WHILE);
                 self.guard.open_all(now)
             }
-            Request::Zero(span) => self.guard.zero(span, now),
-            Request::Leave(span) => self.guard.leave(span, now),
-            Request::Hold(span) => self.guard.hold(span, now),
-            Request::End(why) => {
+            UnlockRequest::Zero(span) => self.guard.zero(span, now),
+            UnlockRequest::Leave(span) => self.guard.leave(span, now),
+            UnlockRequest::Hold(span) => self.guard.hold(span, now),
+            UnlockRequest::End(why) => {
                 say_from_guard(&format!("rampart: {why}, since the kernel refuses: the program is stopped\n"));
                 self.exit()
             }
             // The process ends: from here on nothing is locked, and no memory is made to err that nobody would look at.
-            Request::VerifyAll => {
+            UnlockRequest::VerifyAll => {
                 self.paused.fetch_add(1, Ordering::AcqRel);
                 self.guard.verify_all();
                 self.write_down();
-                Served::GoesOn
+                FaultOutcome::GoesOn
             }
         };
-        if served == Served::Stop {
+        if served == FaultOutcome::Stop {
             self.stop(None);
             self.wait_for_checkpoint();
         }
     }
 
     /// In a thread of the program's: returns once the keeper has done it.
-    fn ask(&self, request: Request) {
+    fn ask(&self, request: UnlockRequest) {
         // A handler of the program's that asked as well would wait for the thread that it interrupted.
         let _signals = Signals::block_all();
         self.desk.ask(request, || self.unpark_keeper());
@@ -97,27 +97,27 @@ impl Live {
         true
     }
 
-    /// Opens everything, so that a child can be forked, and locks nothing until [`Live::go_on`].
+    /// Opens everything, so that a child can be forked, and locks nothing until [`LiveGuard::go_on`].
     pub fn open_all(&self, left: &[Range<usize>]) {
-        self.ask(Request::OpenAll);
+        self.ask(UnlockRequest::OpenAll);
         if self.memory.give_to_children(&self.pages_at(left)).is_err() {
-            self.ask(Request::End("a child cannot be given the memory under guard"));
+            self.ask(UnlockRequest::End("a child cannot be given the memory under guard"));
         }
     }
 
     /// Opens everything that is good before a core dump is written, and locks nothing more.
     pub fn unlock_for_dump(&self) {
-        self.ask(Request::OpenForDump);
+        self.ask(UnlockRequest::OpenForDump);
     }
 
     /// Opens everything, and locks nothing more.
     pub fn unlock_for_good(&self) {
-        self.ask(Request::OpenForGood);
+        self.ask(UnlockRequest::OpenForGood);
     }
 
     /// Opens everything for a child that is about to execute a program, and locks nothing until it will have.
     pub fn unlock_for_a_while(&self) {
-        self.ask(Request::OpenForAWhile);
+        self.ask(UnlockRequest::OpenForAWhile);
     }
 
     /// In the keeper's thread: whether nothing is to be locked now.
@@ -127,24 +127,24 @@ impl Live {
         until.is_some() || self.paused.load(Ordering::Acquire) > 0
     }
 
-    /// Ends what [`Live::open_all`] began.
+    /// Ends what [`LiveGuard::open_all`] began.
     pub fn go_on(&self, left: &[Range<usize>]) {
         // Before anything is locked: a child that nobody announces must not read zeros.
         if self.memory.keep_from_children(&self.pages_at(left)).is_err() {
-            self.ask(Request::End(KEPT));
+            self.ask(UnlockRequest::End(KEPT));
         }
         self.paused.fetch_sub(1, Ordering::AcqRel);
         self.wake_keeper();
     }
 
-    fn pages_at(&self, left: &[Range<usize>]) -> Vec<vault::Span> {
+    fn pages_at(&self, left: &[Range<usize>]) -> Vec<vault::VaultSpan> {
         left.iter().filter_map(|left| self.memory.pages_at(left.clone())).collect()
     }
 
     /// Pages that the program changed are the guard's again.
-    pub fn keep_from_children(&self, span: Span) {
+    pub fn keep_from_children(&self, span: PageSpan) {
         if self.memory.take_from_children(as_vault(span)).is_err() {
-            self.ask(Request::End(KEPT));
+            self.ask(UnlockRequest::End(KEPT));
         }
     }
 
@@ -158,11 +158,11 @@ impl Live {
         let Some(count) = NonZero::new(pages) else { return true };
         // A handler of the program's that touches the block would wait for the thread that it interrupted.
         let _signals = Signals::block_all();
-        self.guard.forget(Span { first: PageIndex(first), count })
+        self.guard.forget(PageSpan { first: PageIndex(first), count })
     }
 
     /// Whole blocks are the guard's again, with nothing in them.
-    pub fn take_back(&self, span: Span) {
+    pub fn take_back(&self, span: PageSpan) {
         let _signals = Signals::block_all();
         assert!(self.guard.take_back(span), "whole blocks");
     }
@@ -191,36 +191,36 @@ impl Live {
     }
 
     /// The program gives pages back by itself.
-    pub fn zero(&self, span: Span) {
-        self.ask(Request::Zero(span));
+    pub fn zero(&self, span: PageSpan) {
+        self.ask(UnlockRequest::Zero(span));
     }
 
-    /// A system call is about to use pages, until [`Live::release`].
-    pub fn hold(&self, span: Span) {
+    /// A system call is about to use pages, until [`LiveGuard::release`].
+    pub fn hold(&self, span: PageSpan) {
         let signals = Signals::block_all();
         let held = self.guard.hold_open(span);
         drop(signals);
         if !held {
-            self.ask(Request::Hold(span));
+            self.ask(UnlockRequest::Hold(span));
         }
     }
 
-    /// Ends [`Live::hold`].
-    pub fn release(&self, span: Span) {
+    /// Ends [`LiveGuard::hold`].
+    pub fn release(&self, span: PageSpan) {
         let _signals = Signals::block_all();
         self.guard.release(span);
     }
 
     /// The program changes the mapping of pages by itself.
-    pub fn leave(&self, span: Span) {
-        self.ask(Request::Leave(span));
+    pub fn leave(&self, span: PageSpan) {
+        self.ask(UnlockRequest::Leave(span));
     }
 
     /// The program has changed its user. What is told by a process without the rights that it began with is not to be
     /// believed: whoever leads it astray has no others.
     pub fn user_changed(&self) {
         if self.shared.is_read() && self.shared.gave_up_rights() {
-            self.ask(Request::TellNoMore);
+            self.ask(UnlockRequest::TellNoMore);
         }
     }
 
@@ -240,6 +240,6 @@ impl Live {
 
     /// The end of the process: what is locked is verified once more, and nothing is locked any more.
     pub fn end(&self) {
-        self.ask(Request::VerifyAll);
+        self.ask(UnlockRequest::VerifyAll);
     }
 }

@@ -7,29 +7,29 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rampart_guard::{Renewal, Round};
+use rampart_guard::{Replacement, ReplacementRound};
 use rampart_memory::Clock;
 
-use crate::frames::pool::{Pool, Work};
+use crate::frames::pool::{TestedFramePool, TesterStep};
 
-use super::live::{Live, NAP};
+use super::live::{LiveGuard, NAP};
 
 /// How many times as long as it worked the tester rests.
 const REST: u32 = 9;
 
-impl Live {
+impl LiveGuard {
     /// Tests what is due until the process ends.
-    pub(super) fn test_frames(&self, pool: &Pool) {
-        let mut round = Round::default();
+    pub(super) fn test_frames(&self, pool: &TestedFramePool) {
+        let mut round = ReplacementRound::default();
         loop {
             let began = Instant::now();
             let rest = match pool.work() {
-                Work::Ahead => continue,
-                Work::Returned => began.elapsed() * REST,
-                Work::None if self.paused.load(Ordering::Acquire) != 0 => NAP,
-                Work::None => match self.guard.renew(&mut round, pool.knobs().lifetime, self.clock.now()) {
-                    Renewal::Renewed | Renewal::Nothing => Duration::ZERO,
-                    Renewal::NoFrames | Renewal::RoundDone => NAP,
+                TesterStep::Ahead => continue,
+                TesterStep::Returned => began.elapsed() * REST,
+                TesterStep::None if self.paused.load(Ordering::Acquire) != 0 => NAP,
+                TesterStep::None => match self.guard.renew(&mut round, pool.knobs().lifetime, self.clock.now()) {
+                    Replacement::Renewed | Replacement::Nothing => Duration::ZERO,
+                    Replacement::NoFrames | Replacement::RoundDone => NAP,
                 },
             };
             if !rest.is_zero() {

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::error::Error;
 use crate::guards::pictures::pictures;
-use crate::guards::recorded::{Trace, traces};
+use crate::guards::recorded::{ProcessTrace, traces};
 use crate::output::html::{document, escape};
 use crate::output::text;
 
@@ -30,7 +30,7 @@ pub struct AccessArguments {
 
 /// Says what is in a file of traces, and draws it.
 pub fn run(arguments: &AccessArguments) -> Result<u8, Error> {
-    let refused = |why: String| Error::Trace { path: arguments.file.clone(), why };
+    let refused = |why: String| Error::ProcessTrace { path: arguments.file.clone(), why };
     let bytes = fs::read(&arguments.file).map_err(|error| refused(error.to_string()))?;
     let traces = traces(&bytes).map_err(|error| refused(error.to_string()))?;
     let summaries: Vec<Summary> = traces.iter().map(Summary::of).collect();
@@ -50,7 +50,7 @@ pub fn run(arguments: &AccessArguments) -> Result<u8, Error> {
 }
 
 /// The page of a file of traces.
-fn page(name: &str, traces: &[Trace]) -> String {
+fn page(name: &str, traces: &[ProcessTrace]) -> String {
     let mut body = format!("<h1>What was unlocked when: <code>{}</code></h1>\n", escape(name));
     pictures(&mut body, traces);
     document(name, &body)
@@ -69,7 +69,7 @@ struct Summary {
 }
 
 impl Summary {
-    fn of(trace: &Trace) -> Self {
+    fn of(trace: &ProcessTrace) -> Self {
         let of = |touch| trace.accesses.iter().filter(|access| access.touch == touch).count();
         let times = || trace.accesses.iter().map(|access| access.at);
         let seconds = times().max().zip(times().min()).map_or(0.0, |(last, first)| last.since(first).as_secs_f64());

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use rampart_linux::capabilities::{self, Feature};
 use rampart_linux::errors::Controller;
-use rampart_linux::{ErrorCounts, Roots, State};
+use rampart_linux::{CapabilityState, ErrorCounts, Roots};
 use rampart_store::rasdaemon::DEFAULT_PATH;
 use serde_json::json;
 
@@ -64,8 +64,8 @@ pub fn run(arguments: &ErrorsArguments) -> Result<u8, Error> {
         )),
     }
     let live = match &events {
-        State::Available { detail } => format!("the kernel traces them: {detail}"),
-        State::Absent(absence) => format!("none: {absence}"),
+        CapabilityState::Available { detail } => format!("the kernel traces them: {detail}"),
+        CapabilityState::Absent(absence) => format!("none: {absence}"),
     };
     let _ = writeln!(text, "live        {live}");
     text::print(&text)?;

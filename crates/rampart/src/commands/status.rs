@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use rampart_diagnostic::Machine;
-use rampart_diagnostic::daemon::State as WatchState;
-use rampart_diagnostic::machine::reserve::Politeness;
-use rampart_linux::capabilities::{self, Capability, State};
+use rampart_diagnostic::daemon::DaemonState as WatchState;
+use rampart_diagnostic::machine::reserve::MemoryReserve;
+use rampart_linux::capabilities::{self, Capability, CapabilityState};
 use rampart_linux::{MemoryState, Topology};
 use rampart_march::execute::Engine;
 use rampart_memory::Bytes;
@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::Error;
-use crate::inputs::daemon::{self, Live};
+use crate::inputs::daemon::{self, DaemonLiveness};
 use crate::inputs::store;
 use crate::output::{daemon as daemon_text, text};
 
@@ -49,7 +49,7 @@ pub fn run(json: bool, path: Option<PathBuf>) -> Result<u8, Error> {
     let store = store::open_to_read(path, machine.clock.now())?;
     let history = store.history(HISTORY)?;
     let outlook = machine.outlook()?;
-    let politeness = Politeness::new(&outlook);
+    let politeness = MemoryReserve::new(&outlook);
     let (known, uses) = (store.failures(Origin::Real)?, machine.frame_uses());
     let mut bad_frames_now = BTreeMap::new();
     known.iter().for_each(|failed| *bad_frames_now.entry(uses.of(failed.frame)).or_default() += 1);
@@ -79,12 +79,12 @@ pub fn run(json: bool, path: Option<PathBuf>) -> Result<u8, Error> {
 /// What the daemon says of itself; says so if it ended without a word.
 fn live(store: &rampart_store::Store) -> Option<Box<WatchState>> {
     match daemon::beside(store.path()) {
-        Live::Watching(state) => Some(state),
-        Live::Stale(pid) => {
+        DaemonLiveness::Watching(state) => Some(state),
+        DaemonLiveness::Stale(pid) => {
             eprintln!("rampart: process {pid} watched and ended without a word: start `rampart watch` again");
             None
         }
-        Live::Nobody => None,
+        DaemonLiveness::Nobody => None,
     }
 }
 
@@ -120,8 +120,8 @@ fn text(status: &Status, tests: &[TestRecord]) -> String {
     let _ = writeln!(text, "loops       {} on {model}", status.engines.join(", "));
     for capability in &status.capabilities {
         let (sign, detail) = match &capability.state {
-            State::Available { detail } => ("yes", detail.clone()),
-            State::Absent(absence) => ("no", absence.to_string()),
+            CapabilityState::Available { detail } => ("yes", detail.clone()),
+            CapabilityState::Absent(absence) => ("no", absence.to_string()),
         };
         let _ = writeln!(text, "{:<3} {:<22} {detail}", sign, capability.feature.to_string());
     }

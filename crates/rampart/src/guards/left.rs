@@ -12,7 +12,7 @@ use super::folder;
 
 /// Something that a guard told, a line of JSON.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Event {
+pub struct GuardEvent {
     /// What happened: `corrected`, `transient`, `codes_wrong`, `uncorrectable`, `lost`, `held`, `stopped`; `given_up`:
     /// the hardware reported the page lost; `failed`, or `failed_emulated`: a frame failed its test; `erring`: it
     /// passed, but is no better; `suspect`, `cleared`: it is tested until it is trusted; `guard_failed`.
@@ -69,7 +69,7 @@ pub struct Left {
     /// Their counts, added up; those of most pages too.
     pub counts: Snapshot,
     /// What they told.
-    pub events: Vec<Event>,
+    pub events: Vec<GuardEvent>,
     /// Lines that are no event.
     pub unreadable: usize,
 }
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn what_was_told_is_counted_also_of_a_process_that_ended_before_it_counted() {
         let folder = tempfile::tempdir().unwrap();
-        let mut counts = vec![0; rampart_guard::Counts::BYTES];
+        let mut counts = vec![0; rampart_guard::GuardCounts::BYTES];
         for (counter, count) in [(Counter::Retired, 1_u64), (Counter::Corrected, 5)] {
             counts[8 * counter as usize..][..8].copy_from_slice(&count.to_ne_bytes());
         }
@@ -251,7 +251,7 @@ mod tests {
         let left = Left::default().and(folder.path());
         assert_eq!((left.processes, left.uncounted, left.unreadable), (0, 1, 0));
         assert!(left.line().starts_with("warning: guarded 1 process, but nothing is known"), "{}", left.line());
-        fs::write(folder.path().join("2.counts"), vec![0; rampart_guard::Counts::BYTES]).unwrap();
+        fs::write(folder.path().join("2.counts"), vec![0; rampart_guard::GuardCounts::BYTES]).unwrap();
         let left = Left::default().and(folder.path());
         assert_eq!((left.processes, left.uncounted), (1, 1));
         assert!(
@@ -265,7 +265,7 @@ mod tests {
     fn counts_are_added_up_and_what_is_unreadable_is_counted() {
         let folder = tempfile::tempdir().unwrap();
         let counts = |faults: u64| {
-            let mut bytes = vec![0; rampart_guard::Counts::BYTES];
+            let mut bytes = vec![0; rampart_guard::GuardCounts::BYTES];
             bytes[..8].copy_from_slice(&faults.to_ne_bytes());
             bytes
         };
@@ -284,7 +284,7 @@ mod tests {
     fn a_guard_that_could_lock_nothing_says_so() {
         let folder = tempfile::tempdir().unwrap();
         let counted = |counts: &[(Counter, u64)]| {
-            let mut bytes = vec![0; rampart_guard::Counts::BYTES];
+            let mut bytes = vec![0; rampart_guard::GuardCounts::BYTES];
             for (counter, count) in counts {
                 bytes[*counter as usize * 8..][..8].copy_from_slice(&count.to_ne_bytes());
             }

@@ -9,10 +9,10 @@ use std::fmt::Write as _;
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
-use rampart_guard::accesses::{Access, Touch};
+use rampart_guard::accesses::{Touch, UnlockAccess};
 use rampart_memory::FRAME_BYTES;
 
-use super::recorded::Trace;
+use super::recorded::ProcessTrace;
 use crate::output::chart::{COLOURS, Failure};
 use crate::output::html::figure;
 use crate::output::text;
@@ -33,8 +33,8 @@ const MOMENT_CELLS: (usize, usize) = (64, 64 * 32);
 const MOMENT_PART: u128 = 40;
 
 /// Appends a drawing of each of the traces with the most accesses.
-pub fn pictures(body: &mut String, traces: &[Trace]) {
-    let mut most: Vec<&Trace> = traces.iter().filter(|trace| !trace.accesses.is_empty()).collect();
+pub fn pictures(body: &mut String, traces: &[ProcessTrace]) {
+    let mut most: Vec<&ProcessTrace> = traces.iter().filter(|trace| !trace.accesses.is_empty()).collect();
     most.sort_by_key(|trace| std::cmp::Reverse(trace.accesses.len()));
     let names = ["unlocked for a read", "for a write", "ahead of the program, verified before it asked"];
     for trace in most.iter().take(PICTURES) {
@@ -61,7 +61,7 @@ pub fn pictures(body: &mut String, traces: &[Trace]) {
 
 /// What is drawn: the unlockings of one process.
 pub struct Picture<'a> {
-    accesses: &'a [Access],
+    accesses: &'a [UnlockAccess],
     /// When it begins, and how many microseconds it takes.
     begin: u64,
     micros: u128,
@@ -70,7 +70,7 @@ pub struct Picture<'a> {
 
 impl<'a> Picture<'a> {
     /// A picture, unless nothing was unlocked.
-    pub fn new(accesses: &'a [Access]) -> Option<Self> {
+    pub fn new(accesses: &'a [UnlockAccess]) -> Option<Self> {
         let times = || accesses.iter().map(|access| access.at.micros());
         let (begin, end) = times().min().zip(times().max())?;
         let pages = accesses.iter().map(|access| access.page.0.saturating_add(access.pages.into())).max()?;
@@ -90,12 +90,12 @@ impl<'a> Picture<'a> {
     }
 
     /// When an access was, in microseconds from the begin.
-    fn since(&self, access: &Access) -> u128 {
+    fn since(&self, access: &UnlockAccess) -> u128 {
         u128::from(access.at.micros() - self.begin)
     }
 
     /// The first and last cell of `cells` that an access lies in.
-    fn cells(&self, access: &Access, cells: usize) -> std::ops::RangeInclusive<usize> {
+    fn cells(&self, access: &UnlockAccess, cells: usize) -> std::ops::RangeInclusive<usize> {
         let cell = |page: u64| {
             let place = u128::from(page.min(self.pages - 1)) * cells as u128 / u128::from(self.pages);
             usize::try_from(place).expect("below the number of cells")
@@ -181,7 +181,7 @@ impl<'a> Picture<'a> {
 
     fn draw_moment(&self, moment: usize, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Result<(), Failure> {
         let (begin, end) = self.moment(moment);
-        let inside = |access: &&Access| (begin..end).contains(&self.since(access));
+        let inside = |access: &&UnlockAccess| (begin..end).contains(&self.since(access));
         let mut touched = vec![None; MOMENT_CELLS.1];
         for access in self.accesses.iter().filter(inside) {
             for cell in self.cells(access, MOMENT_CELLS.1) {
@@ -242,8 +242,8 @@ mod tests {
     use rampart_guard::PageIndex;
     use rampart_memory::Timestamp;
 
-    fn sweep() -> Vec<Access> {
-        let access = |step: u64| Access {
+    fn sweep() -> Vec<UnlockAccess> {
+        let access = |step: u64| UnlockAccess {
             at: Timestamp::from_micros(1_000_000 + 1000 * step),
             page: PageIndex(4 * step),
             pages: 4,
@@ -275,8 +275,12 @@ mod tests {
     #[test]
     fn one_unlocking_anywhere_is_drawn_and_none_is_no_picture() {
         assert!(Picture::new(&[]).is_none());
-        let alone =
-            Access { at: Timestamp::from_micros(0), page: PageIndex((1 << 48) - 1), pages: 1, touch: Touch::Write };
+        let alone = UnlockAccess {
+            at: Timestamp::from_micros(0),
+            page: PageIndex((1 << 48) - 1),
+            pages: 1,
+            touch: Touch::Write,
+        };
         let drawn = Picture::new(&[alone]).unwrap().over_time();
         assert!(drawn.contains("#D55E00"), "{drawn}");
     }

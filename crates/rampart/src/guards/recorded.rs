@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rampart_guard::accesses::Access;
-use rampart_guard::journal::{Header, JournalError, Kind, sections};
+use rampart_guard::accesses::UnlockAccess;
+use rampart_guard::journal::{Header, JournalError, SectionKind, sections};
 use rampart_guard::samples::Sample;
 use rampart_guard::{Counter, Snapshot};
 use rampart_memory::Timestamp;
@@ -13,11 +13,11 @@ use super::folder;
 
 /// What one process unlocked, in the order in which it did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trace {
+pub struct ProcessTrace {
     /// The process, as `getpid(2)` numbered it.
     pub process: u32,
     /// Each unlocking.
-    pub accesses: Vec<Access>,
+    pub accesses: Vec<UnlockAccess>,
     /// Unlockings that were not written down, for want of room; and records that are none.
     pub lost: u64,
 }
@@ -26,14 +26,14 @@ pub struct Trace {
 ///
 /// # Errors
 /// Why it is no such file.
-pub fn traces(file: &[u8]) -> Result<Vec<Trace>, JournalError> {
+pub fn traces(file: &[u8]) -> Result<Vec<ProcessTrace>, JournalError> {
     let trace = |section: rampart_guard::journal::Section<'_>| {
         let Header { process, records, lost, .. } = section.header;
-        let accesses: Vec<_> = section.records().filter_map(Access::from_words).collect();
-        Trace { process, lost: lost + (records - accesses.len() as u64), accesses }
+        let accesses: Vec<_> = section.records().filter_map(UnlockAccess::from_words).collect();
+        ProcessTrace { process, lost: lost + (records - accesses.len() as u64), accesses }
     };
-    let unlocked = |trace: &Trace| !trace.accesses.is_empty() || trace.lost > 0;
-    Ok(sections(file, Kind::Accesses)?.into_iter().map(trace).filter(unlocked).collect())
+    let unlocked = |trace: &ProcessTrace| !trace.accesses.is_empty() || trace.lost > 0;
+    Ok(sections(file, SectionKind::Accesses)?.into_iter().map(trace).filter(unlocked).collect())
 }
 
 /// The journals of a folder, one file for each program that a process executed.
@@ -46,22 +46,22 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
 
 /// Everything that the guards of a run wrote down.
 #[derive(Clone, Debug, Default)]
-pub struct Recorded {
+pub struct GuardRecords {
     /// Counts over time, of each program.
     pub timeline: Timeline,
     /// What each unlocked.
-    pub traces: Vec<Trace>,
+    pub traces: Vec<ProcessTrace>,
     /// What could not be read, a line each.
     pub unreadable: Vec<String>,
 }
 
-impl Recorded {
+impl GuardRecords {
     /// Reads a folder.
     pub fn read(folder: &Path) -> Self {
         let mut recorded = Self::default();
         for path in files(folder, "samples") {
             let read = folder::read(&path).map_err(|error| error.to_string()).and_then(|bytes| {
-                let sections = sections(&bytes, Kind::Samples).map_err(|error| error.to_string())?;
+                let sections = sections(&bytes, SectionKind::Samples).map_err(|error| error.to_string())?;
                 let samples =
                     sections.into_iter().map(|section| section.records().filter_map(Sample::from_words).collect());
                 recorded.timeline.programs.extend(samples);
@@ -89,9 +89,9 @@ impl Recorded {
     /// The traces as the content of a file that [`traces`] reads.
     pub fn traces_file(&self) -> Vec<u8> {
         let mut file = Vec::new();
-        for Trace { process, accesses, lost } in &self.traces {
+        for ProcessTrace { process, accesses, lost } in &self.traces {
             let header =
-                Header { kind: Kind::Accesses, process: *process, records: accesses.len() as u64, lost: *lost };
+                Header { kind: SectionKind::Accesses, process: *process, records: accesses.len() as u64, lost: *lost };
             file.extend(header.to_bytes());
             file.extend(accesses.iter().flat_map(|access| access.to_words()).flat_map(u64::to_le_bytes));
         }
@@ -145,10 +145,10 @@ mod tests {
     use super::*;
 
     use rampart_guard::accesses::Touch;
-    use rampart_guard::{Counts, PageIndex};
+    use rampart_guard::{GuardCounts, PageIndex};
 
     fn sample(at: u64, faults: u64) -> Sample {
-        let counts = Counts::default();
+        let counts = GuardCounts::default();
         counts.set(Counter::Faults, faults);
         Sample { at: Timestamp::from_micros(at), counts: counts.snapshot() }
     }
@@ -166,16 +166,16 @@ mod tests {
     fn traces_are_written_as_they_are_read_and_what_is_unreadable_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let at = Timestamp::from_micros(3);
-        let accesses = vec![Access { at, page: PageIndex(512), pages: 512, touch: Touch::Write }];
-        let traces_of = |process| Trace { process, accesses: accesses.clone(), lost: 2 };
-        let recorded = Recorded { traces: vec![traces_of(1), traces_of(2)], ..Recorded::default() };
+        let accesses = vec![UnlockAccess { at, page: PageIndex(512), pages: 512, touch: Touch::Write }];
+        let traces_of = |process| ProcessTrace { process, accesses: accesses.clone(), lost: 2 };
+        let recorded = GuardRecords { traces: vec![traces_of(1), traces_of(2)], ..GuardRecords::default() };
         let path = folder.path().join("1.accesses");
         let bytes = recorded.traces_file();
         fs::write(&path, &bytes).unwrap();
         assert_eq!(traces(&bytes), Ok(recorded.traces.clone()));
         fs::write(folder.path().join("2.accesses"), &bytes[..60]).unwrap();
         fs::write(folder.path().join("3.samples"), "nonsense").unwrap();
-        let read = Recorded::read(folder.path());
+        let read = GuardRecords::read(folder.path());
         assert_eq!(read.traces, recorded.traces);
         assert!(read.unreadable[0].starts_with("3.samples: it has no samples of a guard"), "{:?}", read.unreadable);
         assert!(read.unreadable[1].starts_with("2.accesses: it is cut off"), "{:?}", read.unreadable);

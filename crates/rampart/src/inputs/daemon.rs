@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rampart_diagnostic::daemon::State;
+use rampart_diagnostic::daemon::DaemonState;
 use rampart_memory::{Clock, Timestamp};
 use std::time::Duration;
 
@@ -22,22 +22,26 @@ pub fn path(store: &Path) -> PathBuf {
 
 /// What the file tells.
 #[derive(Debug)]
-pub enum Live {
+pub enum DaemonLiveness {
     /// Nobody watches.
     Nobody,
     /// Somebody does.
-    Watching(Box<State>),
+    Watching(Box<DaemonState>),
     /// Somebody did, and ended without a word.
     Stale(u32),
 }
 
 /// Reads it.
-pub fn read(path: &Path, now: Timestamp) -> Live {
-    let Some(state) = fs::read(path).ok().and_then(|text| serde_json::from_slice::<State>(&text).ok()) else {
-        return Live::Nobody;
+pub fn read(path: &Path, now: Timestamp) -> DaemonLiveness {
+    let Some(state) = fs::read(path).ok().and_then(|text| serde_json::from_slice::<DaemonState>(&text).ok()) else {
+        return DaemonLiveness::Nobody;
     };
     let alive = Path::new("/proc").join(state.pid.to_string()).exists();
-    if alive && now.since(state.at) <= STALE { Live::Watching(Box::new(state)) } else { Live::Stale(state.pid) }
+    if alive && now.since(state.at) <= STALE {
+        DaemonLiveness::Watching(Box::new(state))
+    } else {
+        DaemonLiveness::Stale(state.pid)
+    }
 }
 
 /// The file of a daemon, removed when it is dropped.
@@ -60,7 +64,7 @@ impl LiveFile {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn write(&self, state: &State) -> io::Result<()> {
+    pub fn write(&self, state: &DaemonState) -> io::Result<()> {
         let new = self.path.with_extension("json.new");
         fs::write(&new, serde_json::to_vec_pretty(state).expect("plain data"))?;
         fs::rename(&new, &self.path)
@@ -75,7 +79,7 @@ impl Drop for LiveFile {
 }
 
 /// What is live beside a store, by the machine's clock.
-pub fn beside(store: &Path) -> Live {
+pub fn beside(store: &Path) -> DaemonLiveness {
     read(&path(store), rampart_linux::SystemClock.now())
 }
 
@@ -84,11 +88,11 @@ pub(crate) mod tests {
     use super::*;
 
     use rampart_diagnostic::control::PolicyName;
-    use rampart_diagnostic::daemon::{Cost, Frames};
+    use rampart_diagnostic::daemon::{FrameCounts, TestingCost};
     use rampart_memory::{Bytes, Fidelity, TestConfig};
 
-    pub fn state(pid: u32, at: Timestamp) -> State {
-        State {
+    pub fn state(pid: u32, at: Timestamp) -> DaemonState {
+        DaemonState {
             schema: rampart_diagnostic::daemon::STATE_SCHEMA.to_owned(),
             pid,
             started: at,
@@ -97,14 +101,14 @@ pub(crate) mod tests {
             sweeps: 2,
             lifetime_seconds: 1800.0,
             policy: PolicyName::Adaptive,
-            frames: Frames { total: 1000, reached: 800, fresh: 700 },
+            frames: FrameCounts { total: 1000, reached: 800, fresh: 700 },
             oldest_seconds: Some(12.5),
             claimed: Bytes::from_mib(64),
             demand: 3.0,
             config: TestConfig { fidelity: Fidelity::MIN, threads: 1 },
             tested: 9,
             test_rate: 4.0,
-            cost: Cost::default(),
+            cost: TestingCost::default(),
             pressure: 0,
             alarms: 0,
             errors: 0,
@@ -120,16 +124,16 @@ pub(crate) mod tests {
         let path = path(&folder.path().join("r.db"));
         assert_eq!(path, folder.path().join("watch.json"));
         let now = Timestamp::from_micros(1 << 50);
-        assert!(matches!(read(&path, now), Live::Nobody));
+        assert!(matches!(read(&path, now), DaemonLiveness::Nobody));
         let file = LiveFile::create(&path).unwrap();
         let own = state(std::process::id(), now);
         file.write(&own).unwrap();
-        let Live::Watching(seen) = read(&path, now) else { panic!("it is live") };
+        let DaemonLiveness::Watching(seen) = read(&path, now) else { panic!("it is live") };
         assert_eq!(*seen, own);
-        assert!(matches!(read(&path, now.after(Duration::from_secs(11))), Live::Stale(_)));
+        assert!(matches!(read(&path, now.after(Duration::from_secs(11))), DaemonLiveness::Stale(_)));
         file.write(&state(u32::MAX, now)).unwrap();
-        assert!(matches!(read(&path, now), Live::Stale(u32::MAX)));
+        assert!(matches!(read(&path, now), DaemonLiveness::Stale(u32::MAX)));
         drop(file);
-        assert!(matches!(read(&path, now), Live::Nobody));
+        assert!(matches!(read(&path, now), DaemonLiveness::Nobody));
     }
 }

@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use rampart_diagnostic::daemon::{State, Summary};
+use rampart_diagnostic::daemon::{DaemonState, WatchSummary};
 use rampart_memory::{Bytes, FRAME_BYTES};
 
 use crate::output::text;
 
 /// How things are, in a line.
-pub fn line(state: &State) -> String {
+pub fn line(state: &DaemonState) -> String {
     let phase = if state.sweeping { "sweeping" } else { "resting" };
     format!(
         "{phase}, {} fresh of {} reached, fidelity {} on {}, {:.2} GB/s, {} bad",
@@ -23,7 +23,7 @@ pub fn line(state: &State) -> String {
 }
 
 /// How things are, for `rampart status`.
-pub fn page(state: &State) -> String {
+pub fn page(state: &DaemonState) -> String {
     let mut text = String::new();
     let phase = if state.sweeping { "a sweep is under way" } else { "between two sweeps" };
     let _ = writeln!(
@@ -79,7 +79,7 @@ pub fn page(state: &State) -> String {
 }
 
 /// How it went. Its last line is the verdict.
-pub fn summary(summary: &Summary) -> String {
+pub fn summary(summary: &WatchSummary) -> String {
     let mut text = page(&summary.state);
     if summary.moved > 0 {
         let _ = writeln!(text, "moved       {} frames by the kernel while under test: not tested", summary.moved);
@@ -110,7 +110,7 @@ fn memory(frames: u64) -> Bytes {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a rate that is shown")]
-fn rate(state: &State) -> f64 {
+fn rate(state: &DaemonState) -> f64 {
     state.test_rate * FRAME_BYTES as f64
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rampart_diagnostic::once::report::BadFrame;
-use rampart_diagnostic::{Progress, Witness};
+use rampart_diagnostic::{TestObserver, TestProgress};
 use rampart_memory::Bytes;
 
 use crate::output::text;
@@ -51,7 +51,7 @@ impl Line {
     }
 }
 
-impl Witness for Line {
+impl TestObserver for Line {
     fn said(&self, text: &str) {
         // The bar stands aside for a line. A reader that went away is noticed when the report is printed.
         self.bar.suspend(|| match self.lines {
@@ -69,7 +69,7 @@ impl Witness for Line {
         self.said(&format!("found       {}", text::bad_frame(bad)));
     }
 
-    fn progress(&self, seen: &Progress) {
+    fn progress(&self, seen: &TestProgress) {
         let (done, total, left) = match seen.deadline {
             Some(deadline) => (seen.elapsed, deadline, deadline.saturating_sub(seen.elapsed)),
             None => {

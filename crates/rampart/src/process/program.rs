@@ -15,17 +15,17 @@ const PART: u32 = 20;
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// A program that was started. Ctrl-C reaches it from the terminal; signals that others send to us are passed on.
-pub struct Program {
+pub struct ChildProgram {
     child: Child,
     process: Process,
     signals: Relayed,
 }
 
-impl Program {
+impl ChildProgram {
     /// Starts it.
     ///
     /// # Errors
-    /// [`Error::Program`] if it cannot be run.
+    /// [`Error::ChildProgram`] if it cannot be run.
     pub fn start(mut command: Command) -> Result<Self, Error> {
         // Before there is a program: from its first moment on it is not left behind.
         let signals = Relayed::catch()?;
@@ -33,7 +33,7 @@ impl Program {
             ignore_in_program(&mut command, SIGCHLD);
         }
         let name = command.get_program().to_string_lossy().into_owned();
-        let child = command.spawn().map_err(|cause| Error::Program { name, cause })?;
+        let child = command.spawn().map_err(|cause| Error::ChildProgram { name, cause })?;
         Ok(Self { process: Process::find(child.id())?, child, signals })
     }
 
@@ -67,7 +67,7 @@ mod tests {
         let mut looks = 0;
         let mut command = Command::new("sh");
         command.args(["-c", script]);
-        let status = Program::start(command).unwrap().wait(pause, || looks += 1).unwrap();
+        let status = ChildProgram::start(command).unwrap().wait(pause, || looks += 1).unwrap();
         (code(status), looks)
     }
 

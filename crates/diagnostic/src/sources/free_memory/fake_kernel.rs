@@ -9,7 +9,7 @@ use crate::machine::reserve::Outlook;
 
 /// Frames that a program, the pool or nobody has.
 #[derive(Debug)]
-pub struct MadeUp {
+pub struct FakeKernel {
     total: u64,
     /// The last is handed out first.
     free: Vec<Frame>,
@@ -24,7 +24,7 @@ pub struct MadeUp {
     pending: Option<(Node, Bytes)>,
 }
 
-impl MadeUp {
+impl FakeKernel {
     pub fn new(total: Bytes) -> Self {
         let frames = (0..total.frames()).rev().map(|number| Frame::new(number).unwrap());
         Self {
@@ -68,7 +68,7 @@ impl MadeUp {
     }
 }
 
-impl Kernel for MadeUp {
+impl Kernel for FakeKernel {
     type Region = Vec<Frame>;
 
     fn nodes(&self) -> Vec<(Node, f64)> {

@@ -5,7 +5,7 @@ use rampart_memory::{Demand, Node, Timestamp};
 
 /// One node's.
 #[derive(Clone, Debug)]
-pub struct List {
+pub struct NodeList {
     /// Whose memory it is.
     pub node: Node,
     /// Its part of the memory, 0 to 1.
@@ -22,7 +22,7 @@ pub struct List {
     pub credit: i64,
 }
 
-impl List {
+impl NodeList {
     /// Nothing was asked of it yet.
     pub fn new(node: Node, share: f64, now: Timestamp) -> Self {
         Self { node, share, demand: Demand::default(), rate: 0.0, accrued: 0.0, since: now, credit: 0 }

@@ -37,15 +37,15 @@ use std::time::Duration;
 
 use rampart_memory::{Bytes, Frame, FrameRange, Node, TestLifetime, Tested, Timestamp};
 
-use crate::machine::reserve::{Advice, Politeness, SMALLEST_CLAIM};
+use crate::machine::reserve::{Advice, MemoryReserve, SMALLEST_CLAIM};
 
 pub use ages::Ages;
 pub use kernel::{Claim, Claims, Kernel, ThisMachine};
 pub use source::Step;
 pub use sweep::Sweep;
 
-use list::List;
-use stock::{Held, Stock};
+use list::NodeList;
+use stock::{HeldStep, HeldSteps};
 
 /// What the pool did since it was last asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,15 +60,15 @@ pub enum News {
 
 /// Free memory, claimed and given back.
 #[derive(Debug)]
-pub struct Pool<K: Kernel> {
+pub struct FreeMemoryPool<K: Kernel> {
     kernel: K,
-    politeness: Politeness,
+    politeness: MemoryReserve,
     step: Bytes,
     bound: TestLifetime,
     ages: Ages,
     sweep: Sweep,
-    lists: Vec<List>,
-    stock: Stock<K::Region>,
+    lists: Vec<NodeList>,
+    stock: HeldSteps<K::Region>,
     preferred: Vec<FrameRange>,
     bad: BTreeSet<Frame>,
     /// In testers' hands or queues.
@@ -80,7 +80,7 @@ pub struct Pool<K: Kernel> {
     news: Vec<News>,
 }
 
-impl<K: Kernel> Pool<K> {
+impl<K: Kernel> FreeMemoryPool<K> {
     /// A pool of what is free, in steps of at most `step`, with what is known of the frames' ages and of bad ones.
     pub fn new(
         kernel: K,
@@ -91,12 +91,12 @@ impl<K: Kernel> Pool<K> {
         now: Timestamp,
     ) -> Self {
         assert!(step >= SMALLEST_CLAIM, "a step is at least a huge page");
-        let lists = kernel.nodes().into_iter().map(|(node, share)| List::new(node, share, now)).collect();
+        let lists = kernel.nodes().into_iter().map(|(node, share)| NodeList::new(node, share, now)).collect();
         Self {
-            politeness: Politeness::new(&kernel.outlook()),
+            politeness: MemoryReserve::new(&kernel.outlook()),
             sweep: Sweep::new(bound, now),
             bad: bad.into_iter().collect(),
-            stock: Stock::default(),
+            stock: HeldSteps::default(),
             preferred: Vec::new(),
             out: Bytes::ZERO,
             missing: Bytes::ZERO,
@@ -122,7 +122,7 @@ impl<K: Kernel> Pool<K> {
 
     /// How many frames a second the sweep under way should test, before α; 0 if none is.
     pub fn rate(&self) -> f64 {
-        if self.is_sweeping() { self.lists.iter().map(List::rate).sum() } else { 0.0 }
+        if self.is_sweeping() { self.lists.iter().map(NodeList::rate).sum() } else { 0.0 }
     }
 
     /// Whether frames came due before they were tested.
@@ -186,7 +186,7 @@ impl<K: Kernel> Pool<K> {
         }
     }
 
-    fn release(&mut self, held: Held<K::Region>) -> Bytes {
+    fn release(&mut self, held: HeldStep<K::Region>) -> Bytes {
         let bytes = held.bytes;
         self.kernel.release(held.region, &held.bad);
         bytes
@@ -232,7 +232,7 @@ impl<K: Kernel> Pool<K> {
         if let Some(took) = self.sweep.end(now) {
             self.news.push(News::SweepEnded(took));
         }
-        self.lists.iter_mut().for_each(List::end);
+        self.lists.iter_mut().for_each(NodeList::end);
     }
 
     /// Looks at claimed memory: whether it is to be tested.
@@ -248,7 +248,7 @@ impl<K: Kernel> Pool<K> {
                 frame => self.look(frame, &mut seen),
             }
         }
-        let held = Held { region, bytes, node, bad };
+        let held = HeldStep { region, bytes, node, bad };
         if seen.due {
             self.stock.add_work(held, seen.preferred, seen.oldest);
         } else if !held.bad.is_empty() {
@@ -275,7 +275,7 @@ impl<K: Kernel> Pool<K> {
         seen.oldest = seen.oldest.min(tested);
     }
 
-    fn list(&mut self, node: Node) -> Option<&mut List> {
+    fn list(&mut self, node: Node) -> Option<&mut NodeList> {
         self.lists.iter_mut().find(|list| list.node == node)
     }
 

@@ -6,8 +6,8 @@ use rampart_memory::{
     Verdict,
 };
 
-use super::stock::Held;
-use super::{Ages, Kernel, News, Pool, Sweep};
+use super::stock::HeldStep;
+use super::{Ages, FreeMemoryPool, Kernel, News, Sweep};
 use crate::sources::DaemonSource;
 
 /// A claimed step in a tester's hands.
@@ -37,7 +37,7 @@ impl<R> Step<R> {
     }
 }
 
-impl<K: Kernel<Region = Block>> DaemonSource for Pool<K> {
+impl<K: Kernel<Region = Block>> DaemonSource for FreeMemoryPool<K> {
     fn ages(&self) -> &Ages {
         self.ages()
     }
@@ -79,7 +79,7 @@ impl<K: Kernel<Region = Block>> DaemonSource for Pool<K> {
     }
 }
 
-impl<K: Kernel> FrameSource for Pool<K> {
+impl<K: Kernel> FrameSource for FreeMemoryPool<K> {
     type Block = Step<K::Region>;
 
     fn lists(&self) -> Vec<FreeList> {
@@ -143,7 +143,7 @@ impl<K: Kernel> FrameSource for Pool<K> {
             let returned = if tested { &mut list.demand.returned_fresh } else { &mut list.demand.returned_expired };
             *returned += frames;
         }
-        let held = Held { region: block.region, bytes, node: block.node, bad: block.bad };
+        let held = HeldStep { region: block.region, bytes, node: block.node, bad: block.bad };
         if self.missing > Bytes::ZERO {
             self.missing = self.missing.saturating_sub(bytes);
             if !tested {

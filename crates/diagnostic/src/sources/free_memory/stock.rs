@@ -4,7 +4,7 @@ use rampart_memory::{Bytes, Node, Tested};
 
 /// A claimed step that is not under test.
 #[derive(Debug)]
-pub struct Held<R> {
+pub struct HeldStep<R> {
     pub region: R,
     pub bytes: Bytes,
     pub node: Node,
@@ -14,26 +14,26 @@ pub struct Held<R> {
 
 /// All of them.
 #[derive(Debug)]
-pub struct Stock<R> {
+pub struct HeldSteps<R> {
     work: Vec<Work<R>>,
-    held: Vec<Held<R>>,
+    held: Vec<HeldStep<R>>,
     bytes: Bytes,
 }
 
 #[derive(Debug)]
 struct Work<R> {
-    held: Held<R>,
+    held: HeldStep<R>,
     preferred: bool,
     oldest: Tested,
 }
 
-impl<R> Default for Stock<R> {
+impl<R> Default for HeldSteps<R> {
     fn default() -> Self {
         Self { work: Vec::new(), held: Vec::new(), bytes: Bytes::ZERO }
     }
 }
 
-impl<R> Stock<R> {
+impl<R> HeldSteps<R> {
     /// What they come to.
     pub const fn bytes(&self) -> Bytes {
         self.bytes
@@ -45,19 +45,19 @@ impl<R> Stock<R> {
     }
 
     /// Keeps a step that need not be tested.
-    pub fn hold(&mut self, held: Held<R>) {
+    pub fn hold(&mut self, held: HeldStep<R>) {
         self.bytes = Bytes::new(self.bytes.get() + held.bytes.get());
         self.held.push(held);
     }
 
     /// Keeps a step that is to be tested: `oldest` says when the first of its frames was.
-    pub fn add_work(&mut self, held: Held<R>, preferred: bool, oldest: Tested) {
+    pub fn add_work(&mut self, held: HeldStep<R>, preferred: bool, oldest: Tested) {
         self.bytes = Bytes::new(self.bytes.get() + held.bytes.get());
         self.work.push(Work { held, preferred, oldest });
     }
 
     /// The step of a node that is to be tested next: what is preferred, then what was tested longest ago.
-    pub fn work(&mut self, node: Node) -> Option<Held<R>> {
+    pub fn work(&mut self, node: Node) -> Option<HeldStep<R>> {
         let of_node = self.work.iter().enumerate().filter(|(_, work)| work.held.node == node);
         let (next, _) = of_node.min_by_key(|(_, work)| (!work.preferred, work.oldest))?;
         // In order, so that of equals the one claimed first is next.
@@ -67,7 +67,7 @@ impl<R> Stock<R> {
     }
 
     /// A step to give back, held ones first, and whether it was still to be tested.
-    pub fn give_up(&mut self) -> Option<(Held<R>, bool)> {
+    pub fn give_up(&mut self) -> Option<(HeldStep<R>, bool)> {
         let (held, untested) = match self.held.pop() {
             Some(held) => (held, false),
             None => (self.youngest()?, true),
@@ -76,7 +76,7 @@ impl<R> Stock<R> {
         Some((held, untested))
     }
 
-    fn youngest(&mut self) -> Option<Held<R>> {
+    fn youngest(&mut self) -> Option<HeldStep<R>> {
         let (last, _) = self.work.iter().enumerate().max_by_key(|(_, work)| (!work.preferred, work.oldest))?;
         Some(self.work.remove(last).held)
     }
@@ -88,14 +88,14 @@ mod tests {
 
     use rampart_memory::Timestamp;
 
-    fn step(region: char) -> Held<char> {
-        Held { region, bytes: Bytes::from_mib(2), node: Node(0), bad: Vec::new() }
+    fn step(region: char) -> HeldStep<char> {
+        HeldStep { region, bytes: Bytes::from_mib(2), node: Node(0), bad: Vec::new() }
     }
 
     #[test]
     fn preferred_then_oldest_steps_are_tested_first_and_given_up_last() {
         let fill = || {
-            let mut stock = Stock::default();
+            let mut stock = HeldSteps::default();
             let tested = |micros| Tested::at(Timestamp::from_micros(micros));
             stock.add_work(step('a'), false, tested(9));
             stock.add_work(step('b'), false, tested(3));

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use rampart_memory::{Bytes, Fidelity, Frame, FrameRange, FrameSource, TestBench, TestLifetime, Timestamp, Verdict};
 
-use super::fake_kernel::MadeUp;
-use super::{Ages, News, Pool, Step};
+use super::fake_kernel::FakeKernel;
+use super::{Ages, FreeMemoryPool, News, Step};
 use crate::control::PolicyName;
 use crate::control::suite::{self, World};
-use crate::machine::reserve::Politeness;
+use crate::machine::reserve::MemoryReserve;
 
 use super::Kernel;
 
@@ -32,13 +32,13 @@ fn bound() -> TestLifetime {
     TestLifetime::new(Duration::from_secs(1000), Duration::from_secs(40)).unwrap()
 }
 
-fn pool(kernel: MadeUp) -> Pool<MadeUp> {
-    Pool::new(kernel, MIB(4), bound(), Ages::new(start()), [], start())
+fn pool(kernel: FakeKernel) -> FreeMemoryPool<FakeKernel> {
+    FreeMemoryPool::new(kernel, MIB(4), bound(), Ages::new(start()), [], start())
 }
 
 /// Tests everything that the pool hands out at `now`, until it hands out no more. Returns the frames, in the order of
 /// tests.
-fn sweep(pool: &mut Pool<MadeUp>, bad: &BTreeSet<Frame>, now: Timestamp) -> Vec<Frame> {
+fn sweep(pool: &mut FreeMemoryPool<FakeKernel>, bad: &BTreeSet<Frame>, now: Timestamp) -> Vec<Frame> {
     let mut tested = Vec::new();
     for _ in 0..200 {
         let list = pool.lists()[0];
@@ -62,7 +62,7 @@ impl TestBench<Step<Vec<Frame>>> for Bench {
     }
 }
 
-impl World for Pool<MadeUp> {
+impl World for FreeMemoryPool<FakeKernel> {
     /// A program that takes and gives back a quarter of the memory, every 30 seconds.
     fn pass(&mut self, now: Timestamp) {
         self.relieve();
@@ -83,8 +83,14 @@ impl World for Pool<MadeUp> {
 fn every_policy_keeps_the_promises_of_a_source_over_the_pool() {
     for name in PolicyName::ALL {
         let mut bench = Bench([77, 9_000].map(frame).into());
-        let pool =
-            Pool::new(MadeUp::new(MIB(128)), MIB(4), suite::settings().lifetime, Ages::new(start()), [], start());
+        let pool = FreeMemoryPool::new(
+            FakeKernel::new(MIB(128)),
+            MIB(4),
+            suite::settings().lifetime,
+            Ages::new(start()),
+            [],
+            start(),
+        );
         let mut diagnostic = suite::keeps_its_promises(pool, &mut bench, name);
         diagnostic.source_mut().let_go();
         assert_eq!(diagnostic.source().claimed(), Bytes::ZERO, "{name:?}");
@@ -93,8 +99,8 @@ fn every_policy_keeps_the_promises_of_a_source_over_the_pool() {
 
 #[test]
 fn a_sweep_reaches_each_free_frame_but_the_reserve_once_and_gives_all_back() {
-    for kernel in [MadeUp::new(MIB(256)), MadeUp::slow(MIB(256))] {
-        let reserve = Politeness::new(&kernel.outlook()).reserve();
+    for kernel in [FakeKernel::new(MIB(256)), FakeKernel::slow(MIB(256))] {
+        let reserve = MemoryReserve::new(&kernel.outlook()).reserve();
         let mut pool = pool(kernel);
         let tested = sweep(&mut pool, &BTreeSet::new(), at(0));
         let different: BTreeSet<_> = tested.iter().collect();
@@ -107,7 +113,7 @@ fn a_sweep_reaches_each_free_frame_but_the_reserve_once_and_gives_all_back() {
 
 #[test]
 fn memory_on_its_way_is_claimed_and_a_sweep_does_not_end_without_it() {
-    let mut pool = pool(MadeUp::slow(MIB(64)));
+    let mut pool = pool(FakeKernel::slow(MIB(64)));
     let list = pool.lists()[0];
     assert!(pool.take(list, 1024, at(0)).is_empty());
     assert!(pool.is_sweeping() && pool.claimed() == MIB(4));
@@ -119,7 +125,7 @@ fn memory_on_its_way_is_claimed_and_a_sweep_does_not_end_without_it() {
 
 #[test]
 fn what_comes_when_all_is_let_go_is_given_back_too() {
-    let mut pool = pool(MadeUp::slow(MIB(64)));
+    let mut pool = pool(FakeKernel::slow(MIB(64)));
     let list = pool.lists()[0];
     assert!(pool.take(list, 1024, at(0)).is_empty() && pool.claimed() == MIB(4));
     pool.let_go();
@@ -128,7 +134,7 @@ fn what_comes_when_all_is_let_go_is_given_back_too() {
 
 #[test]
 fn every_frame_in_reach_is_tested_again_before_its_lifetime_is_over_and_not_much_sooner() {
-    let mut pool = pool(MadeUp::new(MIB(64)));
+    let mut pool = pool(FakeKernel::new(MIB(64)));
     let mut last = BTreeMap::new();
     let mut gaps = Vec::new();
     for second in 0..5_000 {
@@ -142,7 +148,7 @@ fn every_frame_in_reach_is_tested_again_before_its_lifetime_is_over_and_not_much
 }
 
 /// What a monitoring timer asks for: a step at most.
-fn sweep_one_call(pool: &mut Pool<MadeUp>, now: Timestamp) -> Vec<Frame> {
+fn sweep_one_call(pool: &mut FreeMemoryPool<FakeKernel>, now: Timestamp) -> Vec<Frame> {
     let mut tested = Vec::new();
     let list = pool.lists()[0];
     for mut step in pool.take(list, 1024, now) {
@@ -162,7 +168,7 @@ fn what_was_tested_longest_ago_or_is_preferred_comes_first() {
         let tested = Timestamp::from_micros(start().micros() - u64::try_from(ago.as_micros()).unwrap());
         ages.set(frame(number), rampart_memory::Tested::at(tested));
     }
-    let mut pool = Pool::new(MadeUp::new(MIB(64)), MIB(2), bound(), ages, [], start());
+    let mut pool = FreeMemoryPool::new(FakeKernel::new(MIB(64)), MIB(2), bound(), ages, [], start());
     pool.prefer(&[FrameRange::new(frame(2048), 1).unwrap()]);
     let list = pool.lists()[0];
     (0..100).for_each(|_| assert!(pool.take(list, 0, at(0)).is_empty(), "nothing was asked for"));
@@ -175,7 +181,7 @@ fn what_was_tested_longest_ago_or_is_preferred_comes_first() {
 #[test]
 fn a_frame_found_bad_is_kept_from_everybody() {
     let bad = BTreeSet::from([frame(123), frame(5_000)]);
-    let mut pool = pool(MadeUp::new(MIB(64)));
+    let mut pool = pool(FakeKernel::new(MIB(64)));
     for round in 0..5 {
         let tested = sweep(&mut pool, &bad, at(1000 * round));
         assert_eq!(tested.iter().filter(|frame| bad.contains(frame)).count(), if round == 0 { 2 } else { 0 });
@@ -189,7 +195,7 @@ fn a_frame_found_bad_is_kept_from_everybody() {
 #[test]
 fn a_frame_known_to_be_bad_is_kept_when_it_comes_up() {
     let ages = Ages::new(start());
-    let mut pool = Pool::new(MadeUp::new(MIB(64)), MIB(4), bound(), ages, [frame(500)], start());
+    let mut pool = FreeMemoryPool::new(FakeKernel::new(MIB(64)), MIB(4), bound(), ages, [frame(500)], start());
     sweep(&mut pool, &BTreeSet::new(), at(0));
     assert_eq!(pool.kernel.kept, BTreeSet::from([frame(500)]));
     assert_eq!(pool.ages().get(frame(500)), None, "it is no frame to be tested");
@@ -197,7 +203,7 @@ fn a_frame_known_to_be_bad_is_kept_when_it_comes_up() {
 
 #[test]
 fn under_pressure_what_is_held_goes_at_once_and_testers_are_asked_for_the_rest() {
-    let mut pool = pool(MadeUp::new(MIB(256)));
+    let mut pool = pool(FakeKernel::new(MIB(256)));
     let list = pool.lists()[0];
     let mut under_test = pool.take(list, 512, at(0));
     (0..200).for_each(|_| assert!(pool.take(list, 0, at(0)).is_empty()));
@@ -221,7 +227,7 @@ fn under_pressure_what_is_held_goes_at_once_and_testers_are_asked_for_the_rest()
 
 #[test]
 fn a_kernel_that_refuses_is_asked_again_in_the_next_sweep_only() {
-    let mut pool = pool(MadeUp::new(MIB(64)));
+    let mut pool = pool(FakeKernel::new(MIB(64)));
     pool.kernel.refuses = true;
     assert!(sweep(&mut pool, &BTreeSet::new(), at(0)).is_empty());
     pool.kernel.refuses = false;
@@ -231,14 +237,14 @@ fn a_kernel_that_refuses_is_asked_again_in_the_next_sweep_only() {
 
 #[test]
 fn what_was_learnt_before_is_not_learnt_again() {
-    let mut first = pool(MadeUp::new(MIB(64)));
+    let mut first = pool(FakeKernel::new(MIB(64)));
     let tested = sweep(&mut first, &BTreeSet::new(), at(0));
     let mut ages = Ages::new(at(100));
     for (range, at) in first.ages().runs(Duration::from_secs(1)) {
         let frames = (0..range.count()).filter_map(|offset| range.start().checked_add(offset));
         frames.for_each(|frame| ages.set(frame, rampart_memory::Tested::at(at)));
     }
-    let mut second = Pool::new(MadeUp::new(MIB(64)), MIB(4), bound(), ages, [], at(100));
+    let mut second = FreeMemoryPool::new(FakeKernel::new(MIB(64)), MIB(4), bound(), ages, [], at(100));
     assert_eq!(second.ages().fresh(bound(), at(100)), tested.len() as u64);
     assert!(sweep(&mut second, &BTreeSet::new(), at(100)).is_empty(), "all frames are younger than a quarter");
     assert_eq!(sweep(&mut second, &BTreeSet::new(), at(960)).len(), tested.len());
@@ -246,8 +252,8 @@ fn what_was_learnt_before_is_not_learnt_again() {
 
 #[test]
 fn eight_hours_of_watching_leave_its_tables_as_they_were() {
-    let mut pool = pool(MadeUp::new(MIB(64)));
-    let size = |pool: &Pool<MadeUp>| {
+    let mut pool = pool(FakeKernel::new(MIB(64)));
+    let size = |pool: &FreeMemoryPool<FakeKernel>| {
         (pool.ages.seen(), pool.bad.len(), pool.news.len(), pool.stock.bytes(), pool.kernel.free())
     };
     let mut sizes = BTreeSet::new();
@@ -268,7 +274,7 @@ fn eight_hours_of_watching_leave_its_tables_as_they_were() {
 
 #[test]
 fn once_enough_is_tested_a_sweep_ends_and_nothing_is_held() {
-    let mut pool = pool(MadeUp::new(MIB(64)));
+    let mut pool = pool(FakeKernel::new(MIB(64)));
     let step = pool.take(pool.lists()[0], 1, start()).pop().expect("a step");
     pool.rest(at(1));
     assert!(pool.is_sweeping(), "a step is under test");

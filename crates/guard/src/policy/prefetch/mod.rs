@@ -27,15 +27,15 @@ pub enum Course {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
     /// Opens it.
-    Open(Part),
+    Open(BlockPart),
     /// Verifies it and leaves it closed. The program stops there for a moment, which tells how far it has come.
-    Verify(Part),
+    Verify(BlockPart),
 }
 
 impl Want {
     /// What it is about.
     #[must_use]
-    pub const fn part(self) -> Part {
+    pub const fn part(self) -> BlockPart {
         let (Self::Open(part) | Self::Verify(part)) = self;
         part
     }
@@ -43,7 +43,7 @@ impl Want {
 
 /// What of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum BlockPart {
     /// All of it.
     Block(BlockIndex),
     /// The unit of this page.

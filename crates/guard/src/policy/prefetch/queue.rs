@@ -12,12 +12,12 @@ const MOST_LATER: usize = 4096;
 
 /// Two queues.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted {
+pub struct PrefetchQueue {
     soon: VecDeque<Want>,
     later: VecDeque<Want>,
 }
 
-impl Wanted {
+impl PrefetchQueue {
     /// The program may want these in a moment.
     pub fn soon(&mut self, wants: impl Iterator<Item = Want>) {
         push(&mut self.soon, wants, MOST_SOON);
@@ -53,14 +53,14 @@ fn push(queue: &mut VecDeque<Want>, wants: impl Iterator<Item = Want>, most: usi
 
 #[cfg(test)]
 mod tests {
-    use super::super::Part;
+    use super::super::BlockPart;
     use super::*;
     use crate::state::layout::BlockIndex;
 
     #[test]
     fn the_next_moments_come_first_and_who_is_late_forgets_what_is_oldest() {
-        let open = |block| Want::Open(Part::Block(BlockIndex(block)));
-        let mut wanted = Wanted::default();
+        let open = |block| Want::Open(BlockPart::Block(BlockIndex(block)));
+        let mut wanted = PrefetchQueue::default();
         wanted.later([open(1000)].into_iter());
         wanted.soon((0..70).map(open));
         assert_eq!(wanted.next_soon(), Some(open(6)));

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 use crate::state::layout::BlockIndex;
 
-use super::{Part, Want};
+use super::{BlockPart, Want};
 
 /// Blocks of a group.
 const GROUP: usize = 8;
@@ -23,7 +23,7 @@ const GROUPS: usize = 512;
 
 /// Blocks that are gone through in rounds.
 #[derive(Clone, Debug, Default)]
-pub struct Rounds {
+pub struct BlockRounds {
     /// By the first of each.
     groups: HashMap<BlockIndex, Vec<BlockIndex>>,
     /// The first of the group of each.
@@ -31,13 +31,13 @@ pub struct Rounds {
     gathered: Vec<BlockIndex>,
 }
 
-impl Rounds {
+impl BlockRounds {
     /// The program wanted units of a block that were ready. What to do for the next round, if it comes to a group by
     /// that.
     pub fn comes_to(&self, block: BlockIndex) -> impl Iterator<Item = Want> + use<> {
         let group = self.groups.get(&block).cloned().unwrap_or_default();
         group.into_iter().map(move |other| {
-            if other == block { Want::Verify(Part::NextOf(other)) } else { Want::Open(Part::NextOf(other)) }
+            if other == block { Want::Verify(BlockPart::NextOf(other)) } else { Want::Open(BlockPart::NextOf(other)) }
         })
     }
 
@@ -73,20 +73,20 @@ impl Rounds {
 mod tests {
     use super::*;
 
-    fn gathered(rounds: &mut Rounds, blocks: std::ops::Range<u64>) -> Vec<Want> {
+    fn gathered(rounds: &mut BlockRounds, blocks: std::ops::Range<u64>) -> Vec<Want> {
         blocks.flat_map(|block| rounds.gather(BlockIndex(block))).collect()
     }
 
     /// The next of each, of which the first is only verified.
     fn next_of(blocks: std::ops::Range<u64>) -> Vec<Want> {
-        let part = |block| Part::NextOf(BlockIndex(block));
+        let part = |block| BlockPart::NextOf(BlockIndex(block));
         let first = blocks.start;
         blocks.map(|block| if block == first { Want::Verify(part(block)) } else { Want::Open(part(block)) }).collect()
     }
 
     #[test]
     fn blocks_that_are_wanted_after_each_other_are_a_group_and_its_first_tells_that_its_turn_has_come() {
-        let mut rounds = Rounds::default();
+        let mut rounds = BlockRounds::default();
         assert_eq!(gathered(&mut rounds, 0..7), []);
         assert_eq!(gathered(&mut rounds, 7..12), next_of(0..8));
         assert_eq!(rounds.comes_to(BlockIndex(0)).collect::<Vec<_>>(), next_of(0..8));
@@ -95,17 +95,17 @@ mod tests {
 
     #[test]
     fn a_block_that_is_gathered_again_breaks_up_its_group() {
-        let mut rounds = Rounds::default();
+        let mut rounds = BlockRounds::default();
         gathered(&mut rounds, 0..16);
         gathered(&mut rounds, 3..4);
         assert_eq!(rounds.comes_to(BlockIndex(0)).count(), 0);
         assert_eq!(rounds.comes_to(BlockIndex(8)).collect::<Vec<_>>(), next_of(8..16));
-        assert_eq!(gathered(&mut rounds, 20..27)[1], Want::Open(Part::NextOf(BlockIndex(20))));
+        assert_eq!(gathered(&mut rounds, 20..27)[1], Want::Open(BlockPart::NextOf(BlockIndex(20))));
     }
 
     #[test]
     fn no_more_groups_are_kept_than_may_be() {
-        let mut rounds = Rounds::default();
+        let mut rounds = BlockRounds::default();
         let groups = GROUPS as u64 + 1;
         gathered(&mut rounds, 0..groups * 8);
         assert_eq!((rounds.groups.len(), rounds.first.len()), (1, 8));

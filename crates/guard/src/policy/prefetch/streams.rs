@@ -15,7 +15,7 @@ use rampart_memory::Timestamp;
 
 use crate::state::layout::{BlockIndex, Layout, PageIndex};
 
-use super::{Course, Part, Want};
+use super::{BlockPart, Course, Want};
 
 /// Streams that are followed at once.
 const STREAMS: usize = 8;
@@ -40,7 +40,7 @@ const UNITS_FOR_A_BLOCK: i64 = 4;
 
 /// What faults have drawn.
 #[derive(Clone, Debug)]
-pub struct Ahead {
+pub struct Prefetcher {
     layout: Layout,
     /// Blocks opened ahead, at most.
     most: i64,
@@ -76,7 +76,7 @@ struct Stream {
     left: Timestamp,
 }
 
-impl Ahead {
+impl Prefetcher {
     /// Opens at most so many blocks ahead of a fault, or some units for each; 0 for none.
     #[must_use]
     pub fn new(layout: Layout, most: u32) -> Self {
@@ -124,8 +124,11 @@ impl Ahead {
         stream.ahead = count.max(ahead);
         (ahead + 1..=count).map(move |steps| {
             let page = PageIndex((at + steps * step).unsigned_abs());
-            let part =
-                if sweeps { Part::Block(layout.block_of(page).expect("there is room")) } else { Part::UnitOf(page) };
+            let part = if sweeps {
+                BlockPart::Block(layout.block_of(page).expect("there is room"))
+            } else {
+                BlockPart::UnitOf(page)
+            };
             if steps == ahead + 1 && (sweeps || count > steps) { Want::Verify(part) } else { Want::Open(part) }
         })
     }
@@ -253,7 +256,7 @@ mod tests {
     /// Runs a program that goes to these pages, each so many microseconds after the one before. Units are opened as a
     /// guard does it, at once.
     fn run(wanted: impl IntoIterator<Item = (u64, u64)>, most: u32) -> Run {
-        let mut ahead = Ahead::new(layout(), most);
+        let mut ahead = Prefetcher::new(layout(), most);
         let (mut open, mut ready, mut unused) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         let (mut faults, mut stops, mut micros) = (0, 0, 0);
         for (page, pause) in wanted {
@@ -277,9 +280,9 @@ mod tests {
             ahead.goes_on(Timestamp::from_micros(micros));
             for want in next {
                 let units = match want.part() {
-                    Part::Block(block) => block.0 * 32..(block.0 + 1) * 32,
-                    Part::UnitOf(page) => page.0 / UNIT..page.0 / UNIT + 1,
-                    Part::NextOf(_) => unreachable!("of a stream"),
+                    BlockPart::Block(block) => block.0 * 32..(block.0 + 1) * 32,
+                    BlockPart::UnitOf(page) => page.0 / UNIT..page.0 / UNIT + 1,
+                    BlockPart::NextOf(_) => unreachable!("of a stream"),
                 };
                 match want {
                     Want::Verify(_) => ready.extend(units),
@@ -305,7 +308,7 @@ mod tests {
     fn a_sweep_that_may_have_few_blocks_open_has_each_verified_ahead() {
         let seen = run(swept(0..1000), 1);
         assert!(seen.faults <= 3 && seen.stops > 990, "{seen:?}");
-        let mut ahead = Ahead::new(layout(), 8);
+        let mut ahead = Prefetcher::new(layout(), 8);
         for block in 0..10 {
             ahead.fault(PageIndex(block * BLOCK), Timestamp::from_micros(block * 300));
             assert!(ahead.served(PageIndex((block + 1) * BLOCK), 12).count() <= 2, "of twelve");
@@ -316,7 +319,7 @@ mod tests {
     #[test]
     fn what_a_sweep_has_left_behind_is_told_once_and_not_the_block_that_it_came_from() {
         for (first, sign) in [(0, 1), (4000, -1)] {
-            let mut ahead = Ahead::new(layout(), 4);
+            let mut ahead = Prefetcher::new(layout(), 4);
             let mut told = Vec::new();
             for step in 0..40_i64 {
                 let block = u64::try_from(first + sign * step).unwrap();
@@ -333,7 +336,7 @@ mod tests {
 
     #[test]
     fn what_the_program_has_passed_is_not_ahead_of_it() {
-        let mut ahead = Ahead::new(layout(), 4);
+        let mut ahead = Prefetcher::new(layout(), 4);
         for block in 10..20 {
             let now = Timestamp::from_micros(block * 300);
             ahead.fault(PageIndex(block * BLOCK), now);
@@ -379,7 +382,7 @@ mod tests {
 
     #[test]
     fn a_stream_whose_blocks_are_not_open_yet_is_still_the_same() {
-        let mut ahead = Ahead::new(layout(), 4);
+        let mut ahead = Prefetcher::new(layout(), 4);
         let mut wanted = BTreeSet::new();
         for block in 0..100 {
             let now = Timestamp::from_micros(block * 300);
@@ -389,7 +392,7 @@ mod tests {
             ahead.goes_on(now);
             for want in next {
                 assert!(
-                    matches!(want.part(), Part::Block(block) if wanted.insert(block.0)),
+                    matches!(want.part(), BlockPart::Block(block) if wanted.insert(block.0)),
                     "{want:?} was wanted before"
                 );
             }
@@ -414,7 +417,7 @@ mod tests {
         fn what_is_ahead_is_in_the_range_and_never_more_than_allowed(
             faults in proptest::collection::vec((0_u64..4096 * BLOCK, 0_u64..200, any::<bool>()), 1..300), most in 0_u32..16
         ) {
-            let mut ahead = Ahead::new(layout(), most);
+            let mut ahead = Prefetcher::new(layout(), most);
             let (mut now, mut last) = (0, 0);
             for (page, pause, near) in faults {
                 let page = if near { (last + page % 700).min(4096 * BLOCK - 1) } else { page };
@@ -425,9 +428,9 @@ mod tests {
                 prop_assert!(next.len() <= 4 * most as usize);
                 for want in next {
                     match want.part() {
-                        Part::Block(block) => prop_assert!(block.0 < 4096),
-                        Part::UnitOf(page) => prop_assert!(page.0 < 4096 * BLOCK),
-                        Part::NextOf(block) => prop_assert!(false, "{block:?} is of no stream"),
+                        BlockPart::Block(block) => prop_assert!(block.0 < 4096),
+                        BlockPart::UnitOf(page) => prop_assert!(page.0 < 4096 * BLOCK),
+                        BlockPart::NextOf(block) => prop_assert!(false, "{block:?} is of no stream"),
                     }
                 }
                 prop_assert!(ahead.passed().all(|block| block.0 < 4096));

@@ -1,7 +1,7 @@
 //! Pages whose first write stops.
 
 use super::*;
-use crate::userfaultfd::Cause;
+use crate::userfaultfd::FaultCause;
 
 /// What a handler saw of first writes.
 #[derive(Default)]
@@ -9,7 +9,7 @@ struct Seen(Mutex<Vec<u64>>);
 
 impl Seen {
     fn serve(&self, range: &SharedRange, fault: PageFault) -> Result<(), Error> {
-        if fault.cause != Cause::Protected {
+        if fault.cause != FaultCause::Protected {
             return range.settle(fault.page);
         }
         self.0.lock().unwrap().push(fault.page);
@@ -115,7 +115,11 @@ fn no_write_goes_by_unseen_while_others_write_all_the_while() {
     let serve = |range: &SharedRange, fault: PageFault| {
         let mut written = written.lock().unwrap();
         written[usize::try_from(fault.page).unwrap()] = true;
-        if fault.cause == Cause::Protected { range.allow_writes(span(fault.page, 1)) } else { range.settle(fault.page) }
+        if fault.cause == FaultCause::Protected {
+            range.allow_writes(span(fault.page, 1))
+        } else {
+            range.settle(fault.page)
+        }
     };
     let mut unwritten = 0;
     served_by(PageKind::Base, serve, |range| {

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::{Fate, HUGE_PAGES, Side, Span, Tally, Tracking, Vault};
+use super::super::{Fate, HUGE_PAGES, MoveCounts, Side, Tracking, Vault, VaultSpan};
 use super::world::{WORDS, fill, frames, page, read, span, vault, write};
 use crate::PageKind;
 use crate::userfaultfd::{MoveRefusal, Wake};
@@ -18,15 +18,15 @@ const STEPS: usize = 500;
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    Lock(Span),
-    Unlock(Span),
+    Lock(VaultSpan),
+    Unlock(VaultSpan),
     Write { page: u64, word: usize, value: u64 },
-    Discard(Side, Span),
+    Discard(Side, VaultSpan),
     Populate(u64),
 }
 
 /// One page, one huge page's place, or anything.
-fn spans() -> impl Strategy<Value = Span> {
+fn spans() -> impl Strategy<Value = VaultSpan> {
     prop_oneof![
         (0..PAGES).prop_map(page),
         (0..PAGES / HUGE_PAGES).prop_map(|huge| span(huge * HUGE_PAGES, HUGE_PAGES)),
@@ -67,7 +67,7 @@ impl Model {
     }
 
     /// Moves what is there, and says whether each page was.
-    fn carry(&mut self, span: Span, from: Side, to: Side) -> Vec<bool> {
+    fn carry(&mut self, span: VaultSpan, from: Side, to: Side) -> Vec<bool> {
         let mut step = |page| {
             let place = self.place(page);
             let moves = *place == Some(from);
@@ -124,13 +124,13 @@ impl Model {
 }
 
 /// What was told of each page, in order.
-fn fates(call: impl FnOnce(&mut dyn FnMut(Span, Fate)) -> Tally) -> (Vec<(u64, Fate)>, Tally) {
+fn fates(call: impl FnOnce(&mut dyn FnMut(VaultSpan, Fate)) -> MoveCounts) -> (Vec<(u64, Fate)>, MoveCounts) {
     let mut fates = Vec::new();
     let tally = call(&mut |span, fate| fates.extend(span.numbers().map(|page| (page, fate))));
     (fates, tally)
 }
 
-fn assert_moved(span: Span, moved: &[bool], fates: &[(u64, Fate)], tally: Tally) {
+fn assert_moved(span: VaultSpan, moved: &[bool], fates: &[(u64, Fate)], tally: MoveCounts) {
     let expected: Vec<_> = span
         .numbers()
         .zip(moved)
@@ -138,7 +138,7 @@ fn assert_moved(span: Span, moved: &[bool], fates: &[(u64, Fate)], tally: Tally)
         .collect();
     assert_eq!(fates, expected);
     let count = moved.iter().filter(|&&moved| moved).count() as u64;
-    assert_eq!(tally, Tally { written: count, holes: span.pages() - count, ..Tally::default() });
+    assert_eq!(tally, MoveCounts { written: count, holes: span.pages() - count, ..MoveCounts::default() });
 }
 
 proptest! {
@@ -170,7 +170,7 @@ fn a_page_keeps_its_frame_wherever_it_is() {
         let Some(before) = frames(&vault, Side::Program, all) else { return };
         let mut huge = 0;
         vault.present(Side::Program, all, |run, state| huge += u64::from(state.huge) * run.pages()).unwrap();
-        assert_eq!(vault.lock(all, |_, _| ()).unwrap(), Tally { written: all.pages(), ..Tally::default() });
+        assert_eq!(vault.lock(all, |_, _| ()).unwrap(), MoveCounts { written: all.pages(), ..MoveCounts::default() });
         assert_eq!(frames(&vault, Side::Vault, all), Some(before.clone()), "{kind:?}");
         let mut locked = 0;
         vault.present(Side::Vault, all, |run, state| locked += u64::from(state.huge) * run.pages()).unwrap();

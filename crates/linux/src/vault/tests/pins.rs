@@ -4,14 +4,14 @@
 
 use io_uring::IoUring;
 
-use super::super::{Fate, HUGE_PAGES, Side, Span, Tracking, Vault};
+use super::super::{Fate, HUGE_PAGES, Side, Tracking, Vault, VaultSpan};
 use super::world::{fill, page, read, span, vault, write};
 use crate::PageKind;
 use crate::userfaultfd::Wake;
 
 /// Pins pages of the program's, as a program does for reads that a device writes itself; or a printed reason.
-fn pinned(vault: &Vault, spans: &[Span]) -> Option<IoUring> {
-    let buffer = |span: &Span| libc::iovec {
+fn pinned(vault: &Vault, spans: &[VaultSpan]) -> Option<IoUring> {
+    let buffer = |span: &VaultSpan| libc::iovec {
         iov_base: vault.address(Side::Program, span.first()).as_ptr().cast(),
         iov_len: usize::try_from(span.bytes().get()).unwrap(),
     };
@@ -25,7 +25,7 @@ fn pinned(vault: &Vault, spans: &[Span]) -> Option<IoUring> {
 
 fn busy(vault: &Vault) -> Vec<u64> {
     let mut busy = Vec::new();
-    let each = |span: Span, fate| {
+    let each = |span: VaultSpan, fate| {
         if fate == Fate::Busy {
             busy.extend(span.numbers());
         }

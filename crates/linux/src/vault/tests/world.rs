@@ -9,9 +9,9 @@ use std::thread;
 
 use rampart_memory::{Bytes, FRAME_BYTES, Frame};
 
-use super::super::{PageFault, Side, Span, Tracking, Vault, VaultOptions};
+use super::super::{PageFault, Side, Tracking, Vault, VaultOptions, VaultSpan};
 use crate::userfaultfd::FORKS;
-use crate::userfaultfd::{Cause, Messages, MoveRefusal, Reach, Stop, Waited, Wake};
+use crate::userfaultfd::{FaultCause, Messages, MoveRefusal, Reach, Stop, Waited, Wake};
 use crate::{Error, PAGE_BYTES, PageKind, Pagemap, Roots};
 
 pub(super) const WORDS: usize = PAGE_BYTES / 8;
@@ -56,11 +56,11 @@ pub(super) fn unguarded(pages: u64, kind: PageKind, tracking: Tracking, least: R
     }
 }
 
-pub(super) fn span(first: u64, pages: u64) -> Span {
-    Span::new(first, pages).unwrap()
+pub(super) fn span(first: u64, pages: u64) -> VaultSpan {
+    VaultSpan::new(first, pages).unwrap()
 }
 
-pub(super) fn page(number: u64) -> Span {
+pub(super) fn page(number: u64) -> VaultSpan {
     span(number, 1)
 }
 
@@ -79,7 +79,7 @@ pub(super) fn read(vault: &Vault, side: Side, page: u64, word: usize) -> u64 {
 }
 
 /// Gives the program pages, each with its own number in it.
-pub(super) fn fill(vault: &Vault, span: Span) {
+pub(super) fn fill(vault: &Vault, span: VaultSpan) {
     vault.populate(span).unwrap();
     for page in span.numbers() {
         write(vault, Side::Program, page, 1, page + 1);
@@ -87,7 +87,7 @@ pub(super) fn fill(vault: &Vault, span: Span) {
 }
 
 /// The frames of pages, or a printed reason why they are not known.
-pub(super) fn frames(vault: &Vault, side: Side, span: Span) -> Option<Vec<Frame>> {
+pub(super) fn frames(vault: &Vault, side: Side, span: VaultSpan) -> Option<Vec<Frame>> {
     let pagemap = Pagemap::open(&Roots::default()).unwrap();
     let mut frames = Vec::new();
     vault.frames(side, span, &pagemap, &mut frames).unwrap();
@@ -144,11 +144,11 @@ fn serve(vault: &Guarded, pages: u64, fault: PageFault, served: &Served) {
     let _order = vault.order.lock().unwrap();
     served.thread.store(fault.thread.map_or(0, u64::from), Ordering::Relaxed);
     match fault.cause {
-        Cause::Protected => {
+        FaultCause::Protected => {
             served.protected.fetch_add(1, Ordering::Relaxed);
             vault.allow_writes(piece).unwrap();
         }
-        Cause::Missing => {
+        FaultCause::Missing => {
             served.missing.fetch_add(1, Ordering::Relaxed);
             match vault.unlock(piece, Wake::Now).map_err(|error| error.refusal) {
                 Ok(()) => {}
@@ -160,6 +160,6 @@ fn serve(vault: &Guarded, pages: u64, fault: PageFault, served: &Served) {
                 Err(refusal) => panic!("{refusal}"),
             }
         }
-        Cause::Minor => panic!("no page of a file is here"),
+        FaultCause::Minor => panic!("no page of a file is here"),
     }
 }

@@ -6,14 +6,14 @@ use std::thread;
 
 use proptest::prelude::*;
 
-use super::super::{Fate, HUGE_PAGES, PageFault, Side, Span, Tally, Tracking, Vault};
+use super::super::{Fate, HUGE_PAGES, MoveCounts, PageFault, Side, Tracking, Vault, VaultSpan};
 use super::world::{fill, handled, page, read, served, span, vault, write};
 use crate::PageKind;
-use crate::userfaultfd::{Cause, MoveRefusal, Wake};
+use crate::userfaultfd::{FaultCause, MoveRefusal, Wake};
 
 const PAGES: u64 = 96;
 
-fn written(vault: &Vault, span: Span) -> Vec<u64> {
+fn written(vault: &Vault, span: VaultSpan) -> Vec<u64> {
     let mut written = Vec::new();
     vault.written(span, |run| written.extend(run.numbers())).unwrap();
     written
@@ -79,12 +79,12 @@ fn a_page_that_is_not_called_written_holds_what_it_held_when_it_was_protected() 
         let (number, piece) = (fault.page, page(fault.page));
         let _order = vault.order.lock().unwrap();
         match (fault.cause, vault.unlock(piece, Wake::Later).map_err(|error| error.refusal)) {
-            (Cause::Missing, Ok(())) => {
+            (FaultCause::Missing, Ok(())) => {
                 vault.protect_written(piece).unwrap();
                 held(number).store(sum(Side::Program, number), Ordering::Relaxed);
                 vault.wake(piece).unwrap();
             }
-            (Cause::Protected, Err(MoveRefusal::Occupied)) => vault.allow_writes(piece).unwrap(),
+            (FaultCause::Protected, Err(MoveRefusal::Occupied)) => vault.allow_writes(piece).unwrap(),
             // It was locked meanwhile, or unlocked for another thread; whoever waits asks again.
             (_, Err(MoveRefusal::Occupied)) => vault.wake(piece).unwrap(),
             (_, Ok(())) => {
@@ -94,7 +94,7 @@ fn a_page_that_is_not_called_written_holds_what_it_held_when_it_was_protected() 
             (_, Err(refusal)) => panic!("{refusal}"),
         }
     };
-    let look = |run: Span, fate| {
+    let look = |run: VaultSpan, fate| {
         if fate == (Fate::Moved { written: false }) {
             for page in run.numbers() {
                 assert_eq!(sum(Side::Vault, page), held(page).load(Ordering::Relaxed), "page {page}");
@@ -103,7 +103,7 @@ fn a_page_that_is_not_called_written_holds_what_it_held_when_it_was_protected() 
     };
     // Reads mostly, writes now and then, and locks pages behind the other thread's back.
     let work = |thread: u64| {
-        let mut tally = Tally::default();
+        let mut tally = MoveCounts::default();
         for round in 0..2_000 {
             let page = (round * 29 + thread * 11) % PAGES;
             let value = read(&vault, Side::Program, page, 2);

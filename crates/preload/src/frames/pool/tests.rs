@@ -7,7 +7,7 @@ use std::thread;
 use rampart_guard::BadFrames;
 use rampart_linux::PageKind;
 use rampart_linux::userfaultfd::Reach;
-use rampart_linux::vault::{Tracking, VaultOptions};
+use rampart_linux::vault::{Tracking, VaultOptions, VaultSpan};
 
 use super::*;
 
@@ -25,25 +25,25 @@ fn vault(kind: PageKind, mib: u64) -> Option<&'static Vault> {
 }
 
 /// These frames, as they are handed over; the folder may go.
-fn known_frames<const N: usize>(shared: &'static Shared, frames: [Frame; N]) -> &'static Known {
+fn known_frames<const N: usize>(shared: &'static Published, frames: [Frame; N]) -> &'static KnownBadPages {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join(BadFrames::FILE), BadFrames::from_iter(frames).to_string()).unwrap();
-    Box::leak(Box::new(Known::begin(Some(folder.path()), shared.counts).unwrap()))
+    Box::leak(Box::new(KnownBadPages::begin(Some(folder.path()), shared.counts).unwrap()))
 }
 
-fn pool(vault: &'static Vault, faults: Option<&str>) -> Pool {
-    let planted = faults.map(|faults| Planted::new(&faults.parse().unwrap()).unwrap());
+fn pool(vault: &'static Vault, faults: Option<&str>) -> TestedFramePool {
+    let planted = faults.map(|faults| InjectedFrames::new(&faults.parse().unwrap()).unwrap());
     let knobs = "untested=wait,test=mats+".parse().unwrap();
-    let shared: &'static Shared = Box::leak(Box::new(Shared::new()));
-    Pool::new(vault, shared, known_frames(shared, []), knobs, planted)
+    let shared: &'static Published = Box::leak(Box::new(Published::new()));
+    TestedFramePool::new(vault, shared, known_frames(shared, []), knobs, planted)
 }
 
-fn work(pool: &Pool) {
-    while pool.work() != Work::None {}
+fn work(pool: &TestedFramePool) {
+    while pool.work() != TesterStep::None {}
 }
 
-fn span(first: u64, pages: u64) -> Span {
-    Span::new(first, pages).unwrap()
+fn span(first: u64, pages: u64) -> VaultSpan {
+    VaultSpan::new(first, pages).unwrap()
 }
 
 /// The first word of a page in the vault.
@@ -52,7 +52,7 @@ fn word(vault: &Vault, page: u64) -> *mut u64 {
 }
 
 /// Frames of pages in the vault; empty where the kernel does not say.
-fn frames(vault: &Vault, pool: &Pool, span: Span) -> BTreeSet<Frame> {
+fn frames(vault: &Vault, pool: &TestedFramePool, span: VaultSpan) -> BTreeSet<Frame> {
     let mut frames = Vec::new();
     vault.frames(Side::Vault, span, pool.pagemap.as_ref().unwrap(), &mut frames).unwrap();
     frames.into_iter().flatten().collect()
@@ -69,7 +69,7 @@ fn a_page_that_is_new_brings_zeros_on_frames_that_were_tested() {
             let tray = pool.shelf().take().expect("the stock is not short");
             tested.extend(tray.frames.iter().flatten().copied());
             pool.shelf().put_back(tray);
-            assert!(matches!(pool.supply(span(first, pages)), Frames::Tested(_)));
+            assert!(matches!(pool.supply(span(first, pages)), FrameHistory::Tested(_)));
         }
         vault.lock(span(0, 4 * pages), |_, _| {}).unwrap();
         // SAFETY: the pages are in the vault, and nobody else uses them.
@@ -85,7 +85,7 @@ fn a_page_that_waits_is_given_no_untested_frame_when_trays_fail() {
     let Some(vault) = vault(PageKind::Huge, 32) else { return };
     let pool = pool(vault, Some("stuck-at:32,seed=5"));
     for tray in 0..16 {
-        assert!(matches!(pool.supply(span(tray * TRAY_PAGES, TRAY_PAGES)), Frames::Tested(_)));
+        assert!(matches!(pool.supply(span(tray * TRAY_PAGES, TRAY_PAGES)), FrameHistory::Tested(_)));
     }
     assert!(pool.counts().get(Counter::Retired) > 4);
 }
@@ -107,7 +107,7 @@ fn a_page_that_waits_is_given_no_untested_frame_when_others_take_the_trays() {
                 pool.shelf().waiting.clear();
             }
         });
-        let tested = |first| matches!(pool.supply(span(first, 16)), Frames::Tested(_));
+        let tested = |first| matches!(pool.supply(span(first, 16)), FrameHistory::Tested(_));
         let all_tested = new.step_by(16).all(tested);
         done.store(true, Ordering::Relaxed);
         taking.join().unwrap();
@@ -132,10 +132,10 @@ fn a_frame_that_fails_below_a_page_is_retired_and_the_page_keeps_its_content() {
             let done = (0..50).any(|_| {
                 work(&pool);
                 match pool.renew(span(first, pages)) {
-                    Ok(frames) => frames != Frames::Same,
+                    Ok(frames) => frames != FrameHistory::Same,
                     // Another test has forked.
                     Err(refusal) => {
-                        assert_eq!(refusal, Refusal::Pinned);
+                        assert_eq!(refusal, EngineRefusal::Pinned);
                         vault.unshare(Side::Vault, span(first, pages)).unwrap();
                         false
                     }
@@ -169,7 +169,7 @@ fn a_frame_that_is_known_to_be_bad_is_never_used() {
         println!("skipped: frame numbers are hidden from this user");
         return;
     };
-    let pool = Pool { known: known_frames(pool.shared, [bad]), ..pool };
+    let pool = TestedFramePool { known: known_frames(pool.shared, [bad]), ..pool };
     // Of memory that the program had.
     assert!(!pool.test(vec![Raw { block, names: Vec::new() }], |work| work()));
     assert_eq!([Counter::Avoided, Counter::Retired].map(|counter| pool.counts().get(counter)), [1, 0]);

@@ -5,7 +5,7 @@ use std::mem;
 
 use libc::{SIGSEGV, sigaction as Action, sigset_t};
 
-use crate::next::Next;
+use crate::next::NextSymbol;
 
 type SetAction = unsafe extern "C" fn(c_int, *const Action, *mut Action) -> c_int;
 
@@ -13,9 +13,9 @@ type SetAction = unsafe extern "C" fn(c_int, *const Action, *mut Action) -> c_in
 pub(super) type SetMask = unsafe extern "C" fn(c_int, *const sigset_t, *mut sigset_t) -> c_int;
 
 // SAFETY: the signatures are those of sigaction(2) and pthread_sigmask(3).
-pub(super) static SIGACTION: Next<SetAction> = unsafe { Next::named(c"sigaction") };
+pub(super) static SIGACTION: NextSymbol<SetAction> = unsafe { NextSymbol::named(c"sigaction") };
 // SAFETY: as above.
-pub(super) static PTHREAD_SIGMASK: Next<SetMask> = unsafe { Next::named(c"pthread_sigmask") };
+pub(super) static PTHREAD_SIGMASK: NextSymbol<SetMask> = unsafe { NextSymbol::named(c"pthread_sigmask") };
 
 /// No handler, no mask, no flags.
 pub(super) fn plain() -> Action {

@@ -7,7 +7,7 @@ use libc::{SIGSEGV, siginfo_t};
 use rampart_guard::accesses::Touch;
 
 use crate::GROUND;
-use crate::engines::mailbox::Answer;
+use crate::engines::mailbox::FaultAnswer;
 use crate::messages::say;
 use crate::threads::signal_mask::Signals;
 
@@ -51,8 +51,8 @@ extern "C-unwind" fn on_fault(_: c_int, info: *mut siginfo_t, context: *mut c_vo
     // SAFETY: as above.
     let ours = if code > 0 { GROUND.fault(address, unsafe { touch(context) }) } else { None };
     let served = match ours {
-        Some(Answer::TryAgain) => true,
-        Some(Answer::Left) => !is_second(address),
+        Some(FaultAnswer::TryAgain) => true,
+        Some(FaultAnswer::Left) => !is_second(address),
         None => false,
     };
     if !served {

@@ -34,7 +34,7 @@ use std::ptr;
 
 use libc::{SIG_ERR, sigaction as Action, sigset_t};
 
-use crate::next::Next;
+use crate::next::NextSymbol;
 
 use self::actions::{PTHREAD_SIGMASK, SIGACTION, SetMask, plain, without_faults};
 use self::caught::Caught;
@@ -44,11 +44,11 @@ type SetHandler = unsafe extern "C" fn(c_int, usize) -> usize;
 type Suspend = unsafe extern "C-unwind" fn(*const sigset_t) -> c_int;
 
 // SAFETY: the signatures are those of signal(2), sigprocmask(2) and sigsuspend(2).
-static SIGNAL: Next<SetHandler> = unsafe { Next::named(c"signal") };
+static SIGNAL: NextSymbol<SetHandler> = unsafe { NextSymbol::named(c"signal") };
 // SAFETY: as above.
-static SIGPROCMASK: Next<SetMask> = unsafe { Next::named(c"sigprocmask") };
+static SIGPROCMASK: NextSymbol<SetMask> = unsafe { NextSymbol::named(c"sigprocmask") };
 // SAFETY: as above.
-static SIGSUSPEND: Next<Suspend> = unsafe { Next::named(c"sigsuspend") };
+static SIGSUSPEND: NextSymbol<Suspend> = unsafe { NextSymbol::named(c"sigsuspend") };
 
 /// The one of a signal, if it is caught.
 fn caught(signal: c_int) -> Option<&'static Caught> {
@@ -122,7 +122,7 @@ unsafe extern "C" fn pthread_sigmask(how: c_int, set: *const sigset_t, old: *mut
 
 /// # Safety
 /// As for sigprocmask(2).
-unsafe fn change_mask(next: &Next<SetMask>, how: c_int, set: *const sigset_t, old: *mut sigset_t) -> c_int {
+unsafe fn change_mask(next: &NextSymbol<SetMask>, how: c_int, set: *const sigset_t, old: *mut sigset_t) -> c_int {
     if !wants_faults() || how == libc::SIG_UNBLOCK {
         // SAFETY: the caller's promise.
         return unsafe { next.get()(how, set, old) };

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rampart_linux::cpu::Tsc;
-use rampart_linux::{ErrorMaker, Roots};
+use rampart_linux::{EinjInjector, Roots};
 use rampart_scale::noise::{Noise, brought};
 use rampart_scale::time::Time;
 use serde_json::{Value, json};
@@ -25,13 +25,13 @@ const WITHIN: Duration = Duration::from_secs(1);
 
 /// Makes them while others watch.
 #[derive(Debug)]
-pub struct Errors {
-    maker: ErrorMaker,
+pub struct ErrorInjection {
+    maker: EinjInjector,
     every: Duration,
     dry_run: bool,
 }
 
-impl Errors {
+impl ErrorInjection {
     /// What was asked for, if anything was and if it is possible here.
     pub fn asked_for(arguments: &NoiseArguments, roots: &Roots) -> Result<Option<Self>, Error> {
         let NoiseArguments { errors_every, dry_run, duration, .. } = *arguments;
@@ -39,7 +39,7 @@ impl Errors {
         if every >= duration {
             return Err(Error::NoErrorInTime);
         }
-        let maker = ErrorMaker::open(roots).map_err(Error::NoErrors)?;
+        let maker = EinjInjector::open(roots).map_err(Error::NoErrors)?;
         Ok(Some(Self { maker, every, dry_run }))
     }
 

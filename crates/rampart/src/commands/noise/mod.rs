@@ -19,7 +19,7 @@ use rampart_linux::{Cpu, Roots, Topology};
 use rampart_scale::noise::{Detour, Noise, OfCpu};
 
 use self::arguments::NoiseArguments;
-use self::errors::{Errors, Made};
+use self::errors::{ErrorInjection, Made};
 use self::show::Measured;
 use crate::error::Error;
 use crate::output::progress::Steps;
@@ -34,7 +34,7 @@ const MOST: usize = 1 << 20;
 pub fn run(arguments: &NoiseArguments) -> Result<u8, Error> {
     let roots = Roots::default();
     let cpus = cpus(arguments, &Topology::read(&roots).allowed)?;
-    let errors = Errors::asked_for(arguments, &roots)?;
+    let errors = ErrorInjection::asked_for(arguments, &roots)?;
     let tsc = Tsc::measured().map_err(Error::NoCounter)?;
     let stop = signals::stop_flag()?;
     let (watched, made) = watch(&cpus, &tsc, arguments, errors, &stop)?;
@@ -81,7 +81,7 @@ fn watch(
     cpus: &[Cpu],
     tsc: &Tsc,
     arguments: &NoiseArguments,
-    errors: Option<Errors>,
+    errors: Option<ErrorInjection>,
     stop: &AtomicBool,
 ) -> Result<(Vec<Watched>, Option<Made>), Error> {
     let NoiseArguments { duration, threshold, .. } = *arguments;
@@ -117,7 +117,7 @@ fn follow(duration: Duration, ended: &dyn Fn() -> bool) {
 }
 
 fn of_cpu(cpu: Cpu, watched: &Watched) -> OfCpu {
-    let detour = |of: &detours::Detour| Detour { start: time(of.start), length: time(of.length) };
+    let detour = |of: &detours::CpuDetour| Detour { start: time(of.start), length: time(of.length) };
     OfCpu {
         cpu: cpu.0,
         watched: time(watched.length),

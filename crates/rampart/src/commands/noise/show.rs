@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use rampart_linux::State;
+use rampart_linux::CapabilityState;
 use rampart_scale::noise::{DetourSummary, Noise, OfCpu};
 use rampart_scale::time::Time;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ pub struct Measured {
     /// Where that is from.
     pub source: &'static str,
     /// Whether errors could be injected here.
-    pub injection: State,
+    pub injection: CapabilityState,
     /// The errors that were made meanwhile, if any were asked for.
     pub made: Option<Made>,
     /// Whether it was stopped early.
@@ -78,10 +78,10 @@ impl Measured {
         ];
         match (&self.made, &self.injection) {
             (Some(made), _) => lines.extend(made.lines(&self.noise)),
-            (None, State::Available { detail }) => {
+            (None, CapabilityState::Available { detail }) => {
                 lines.push(format!("injection   --errors-every tells what a corrected error takes: {detail}"));
             }
-            (None, State::Absent(absence)) => {
+            (None, CapabilityState::Absent(absence)) => {
                 lines.push(format!("injection   no error can be injected here: {absence}"));
             }
         }

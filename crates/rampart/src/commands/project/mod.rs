@@ -29,7 +29,7 @@ use serde_json::json;
 
 use self::arguments::{ProjectArguments, ProjectCommand, QuestionArguments};
 use self::program::{program, threads};
-use self::show::Answer;
+use self::show::ProjectionView;
 use crate::error::Error;
 use crate::inputs::files;
 use crate::inputs::{dimm, network};
@@ -101,7 +101,7 @@ fn of_workload(
     nodes: u32,
     errors: CorrectedErrors,
     network: &LogGops,
-) -> Result<Answer, Error> {
+) -> Result<ProjectionView, Error> {
     let workload = Workload::named(&question.workload)?;
     let program = program(&workload, question.extrapolated, nodes)?;
     let stop = signals::stop_flag()?;
@@ -122,7 +122,7 @@ fn of_workload(
         Nodes::One(_) => None,
     };
     steps.end();
-    Ok(Answer {
+    Ok(ProjectionView {
         program: workload.name.to_owned(),
         nodes: program.ranks(),
         network: question.network.clone(),

@@ -13,7 +13,7 @@ use rampart_scale::{GoalGraph, LogGops, ParallelRuns, Schedule, slowdown};
 
 use super::arguments::QuestionArguments;
 use super::program::threads;
-use super::show::Answer;
+use super::show::ProjectionView;
 use crate::error::Error;
 use crate::inputs::files;
 use crate::output::progress::Steps;
@@ -47,7 +47,7 @@ pub fn of_goal(
     path: &Path,
     errors: CorrectedErrors,
     network: &LogGops,
-) -> Result<Answer, Error> {
+) -> Result<ProjectionView, Error> {
     let needed = |length: u64| Bytes::new(length.saturating_mul(BYTES_A_BYTE));
     let bytes = read(path, needed, "use a shorter one")?;
     let length = bytes.len() as u64;
@@ -67,7 +67,7 @@ pub fn ask<S: Schedule + Sync>(
     mut errors: CorrectedErrors,
     network: &LogGops,
     (stop, memory): (&AtomicBool, Bytes),
-) -> Result<Answer, Error> {
+) -> Result<ProjectionView, Error> {
     let nodes = schedule.ranks();
     if let Nodes::One(rank) = &mut errors.nodes {
         *rank = Rank(nodes / 2);
@@ -85,7 +85,7 @@ pub fn ask<S: Schedule + Sync>(
     steps.end();
     let with_errors = if errors.nodes == Nodes::All { f64::from(nodes) } else { 1.0 };
     let expected = slowdown.undisturbed.as_secs_f64() * with_errors / errors.mean.as_secs_f64();
-    Ok(Answer {
+    Ok(ProjectionView {
         program: path.display().to_string(),
         nodes,
         network: question.network.clone(),

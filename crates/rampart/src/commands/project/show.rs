@@ -14,7 +14,7 @@ use crate::inputs::dimm::History;
 use crate::output::text::{count, long, percent};
 
 /// All that is shown of one question.
-pub struct Answer {
+pub struct ProjectionView {
     /// The program, by name.
     pub program: String,
     /// On how many nodes.
@@ -59,7 +59,7 @@ fn bearable(bearable: Bearable) -> String {
     }
 }
 
-impl Answer {
+impl ProjectionView {
     /// The advice in words.
     fn advice(&self) -> String {
         let projection = &self.projection;

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::arguments::QuestionArguments;
 use super::compared::Traced;
 use super::schedule;
-use super::show::Answer;
+use super::show::ProjectionView;
 use crate::error::Error;
 use crate::inputs::files;
 use crate::output::text::{self, count};
@@ -44,12 +44,12 @@ pub fn ask(
     path: &Path,
     errors: CorrectedErrors,
     network: &LogGops,
-) -> Result<Answer, Error> {
+) -> Result<ProjectionView, Error> {
     let stop = signals::stop_flag()?;
     let traced = read(path, question.nodes, network, schedule::at_once(question), &stop)?;
     let extrapolated = traced.recorded.trace.extrapolated(traced.factor(question.nodes)?)?;
     let answer = schedule::ask(question, path, &extrapolated, errors, network, (&*stop, traced.memory))?;
-    Ok(Answer { traced: Some(traced), ..answer })
+    Ok(ProjectionView { traced: Some(traced), ..answer })
 }
 
 /// How long the traced program takes without errors: shown.

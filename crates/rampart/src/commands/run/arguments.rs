@@ -8,8 +8,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use rampart_codes::Scheme;
 use rampart_guard::engine_choice::usual_unit_pages;
-use rampart_guard::knobs::KnobsError;
-use rampart_guard::{FrameKnobs, Knobs, Method, OnError, Protect, Untested};
+use rampart_guard::knobs::GuardSettingsError;
+use rampart_guard::{EngineKind, FrameSettings, GuardSettings, OnError, Protect, Untested};
 use rampart_march::MarchChoice;
 use rampart_march::execute;
 use rampart_memory::fault::{InjectionSpec, ParseInjectionError};
@@ -109,7 +109,7 @@ pub enum EngineChoice {
     Mprotect,
 }
 
-impl From<EngineChoice> for Method {
+impl From<EngineChoice> for EngineKind {
     fn from(choice: EngineChoice) -> Self {
         match choice {
             EngineChoice::Move => Self::Move,
@@ -222,9 +222,9 @@ impl RunArguments {
     ///
     /// # Errors
     /// What does not make sense together.
-    pub fn knobs(&self, method: Method, has_huge_pages: bool) -> Result<Knobs, Error> {
+    pub fn knobs(&self, method: EngineKind, has_huge_pages: bool) -> Result<GuardSettings, Error> {
         let block_pages = pages(self.block);
-        let knobs = Knobs {
+        let knobs = GuardSettings {
             method,
             scheme: self.codes,
             block_pages,
@@ -237,12 +237,12 @@ impl RunArguments {
             protect: self.protect,
         };
         let in_frames = matches!(self.inject, Some(Faults::InFrames(_)));
-        if in_frames && (self.test == Some(TestChoice::None) || method != Method::Move) {
-            return Err(KnobsError::NothingTested.into());
+        if in_frames && (self.test == Some(TestChoice::None) || method != EngineKind::Move) {
+            return Err(GuardSettingsError::NothingTested.into());
         }
         let is_lost = |errors: &MadeUp| errors.error == PageError::Poison;
-        if method != Method::Move && matches!(&self.inject, Some(Faults::InPages(errors)) if is_lost(errors)) {
-            return Err(KnobsError::NothingLost.into());
+        if method != EngineKind::Move && matches!(&self.inject, Some(Faults::InPages(errors)) if is_lost(errors)) {
+            return Err(GuardSettingsError::NothingLost.into());
         }
         Ok(knobs.checked()?)
     }
@@ -260,18 +260,18 @@ impl RunArguments {
     /// Those of `reach`.
     pub fn frame_knobs(
         &self,
-        method: Method,
+        method: EngineKind,
         reach: impl FnOnce() -> Result<Option<execute::Method>, Error>,
-    ) -> Result<Option<FrameKnobs>, Error> {
+    ) -> Result<Option<FrameSettings>, Error> {
         let test = match &self.test {
             Some(TestChoice::None) => return Ok(None),
             Some(TestChoice::March(test)) => test.clone(),
             None => USUAL_TEST.parse().expect("it is a named test"),
         };
-        if method != Method::Move {
+        if method != EngineKind::Move {
             return Ok(None);
         }
-        Ok(reach()?.map(|reach| FrameKnobs {
+        Ok(reach()?.map(|reach| FrameSettings {
             test,
             method: reach,
             untested: match self.untested {

@@ -23,7 +23,7 @@ use rampart_memory::{Clock as _, Frame, Timestamp};
 use super::retiring::{Retire, Retiring, said};
 use crate::error::Error;
 use crate::guards::folder;
-use crate::guards::left::{Event, Left};
+use crate::guards::left::{GuardEvent, Left};
 use crate::inputs::store;
 
 /// What is said of a frame in which errors were made up.
@@ -148,7 +148,7 @@ impl Follower {
         self.suspects.iter().map(|(process, _)| *process)
     }
 
-    fn note_suspects(&mut self, news: &[(u32, Event)]) {
+    fn note_suspects(&mut self, news: &[(u32, GuardEvent)]) {
         for (process, event) in news {
             let Some(frame) = event.frame else { continue };
             match event.event.as_str() {
@@ -160,14 +160,14 @@ impl Follower {
     }
 
     /// What these processes had under suspicion, as events.
-    fn unjudged(&mut self, ended: &[u32]) -> Vec<(u32, Event)> {
+    fn unjudged(&mut self, ended: &[u32]) -> Vec<(u32, GuardEvent)> {
         let left = self.suspects.extract_if(.., |(process, _)| ended.contains(process));
-        let event = |frame| Event { event: "unjudged".to_owned(), frame: Some(frame), ..Event::default() };
+        let event = |frame| GuardEvent { event: "unjudged".to_owned(), frame: Some(frame), ..GuardEvent::default() };
         left.map(|(process, frame)| (process, event(frame))).collect()
     }
 
     /// Those of the frames that these news condemn, and that are on the map.
-    fn note_for_retirement(&mut self, news: &[(u32, Event)], kept: &Result<(), Error>) {
+    fn note_for_retirement(&mut self, news: &[(u32, GuardEvent)], kept: &Result<(), Error>) {
         let now = SystemClock.now();
         let bad: Vec<_> = news
             .iter()
@@ -200,7 +200,7 @@ impl Follower {
     }
 
     /// Puts all frames that are bad by these news on the map, for good.
-    fn keep(&self, news: &[(u32, Event)]) -> Result<(), Error> {
+    fn keep(&self, news: &[(u32, GuardEvent)]) -> Result<(), Error> {
         let now = SystemClock.now();
         let bad: Vec<_> = news.iter().filter_map(|(process, event)| self.condemned(*process, event, now)).collect();
         if bad.is_empty() {
@@ -211,7 +211,7 @@ impl Follower {
     }
 
     /// The frame that an event condemns, if that is news.
-    fn condemned(&self, process: u32, event: &Event, now: Timestamp) -> Option<FailedFrame> {
+    fn condemned(&self, process: u32, event: &GuardEvent, now: Timestamp) -> Option<FailedFrame> {
         let frame = Frame::new(event.frame?)?;
         match (event.event.as_str(), &event.evidence) {
             ("given_up", _) if !self.made_up => Some(FailedFrame::spoilt(frame, now)),
@@ -225,17 +225,17 @@ impl Follower {
     }
 
     /// What became of the frame of an event.
-    fn is_kept(&self, event: &Event, kept: &Result<(), Error>) -> String {
+    fn is_kept(&self, event: &GuardEvent, kept: &Result<(), Error>) -> String {
         if self.made_up { MADE_UP.to_owned() } else { self.is_on_the_map(event, kept) }
     }
 
     /// The same, of what is never made up.
-    fn is_on_the_map(&self, event: &Event, kept: &Result<(), Error>) -> String {
+    fn is_on_the_map(&self, event: &GuardEvent, kept: &Result<(), Error>) -> String {
         is_kept(event, kept, self.retiring.is_some())
     }
 
     /// Runs what is to be run before the program is stopped: once, for the first process that is held.
-    fn run_command(&mut self, process: u32, event: &Event) {
+    fn run_command(&mut self, process: u32, event: &GuardEvent) {
         let Some(command) = self.command.take() else { return };
         let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
         let mut shell = Command::new("sh");
@@ -252,15 +252,15 @@ impl Follower {
     }
 
     /// The frame that was told with a page of a process.
-    fn frame_of(&self, process: u32, event: &Event) -> Option<u64> {
+    fn frame_of(&self, process: u32, event: &GuardEvent) -> Option<u64> {
         let lines = folder::read(&self.folder.join(format!("{process}.jsonl"))).ok()?;
         let lines = String::from_utf8_lossy(&lines);
-        let told = lines.lines().filter_map(|line| serde_json::from_str::<Event>(line).ok());
+        let told = lines.lines().filter_map(|line| serde_json::from_str::<GuardEvent>(line).ok());
         told.filter(|told| told.event == "uncorrectable" && told.page == event.page).find_map(|told| told.frame)
     }
 
     /// Whole lines that were not read yet, and whose they are. What an ended process left is taken away.
-    fn news(&mut self, has_ended: impl Fn(u32) -> bool) -> Vec<(u32, Event)> {
+    fn news(&mut self, has_ended: impl Fn(u32) -> bool) -> Vec<(u32, GuardEvent)> {
         let mut news = Vec::new();
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let path = entry.path();
@@ -274,10 +274,12 @@ impl Follower {
             let whole = text.rfind('\n').map_or(0, |end| end + 1);
             *place += whole as u64;
             // What is no event is counted when the run has ended.
-            let events = text[..whole].lines().filter_map(|line| serde_json::from_str::<Event>(line).ok());
+            let events = text[..whole].lines().filter_map(|line| serde_json::from_str::<GuardEvent>(line).ok());
             // Asked after the lines were read: who wrote them had our rights if it has them still.
             let is_trusted = whole == 0 || !folder::gave_up_rights(process);
-            news.extend(events.map(|event| (process, if is_trusted { event } else { Event { frame: None, ..event } })));
+            news.extend(
+                events.map(|event| (process, if is_trusted { event } else { GuardEvent { frame: None, ..event } })),
+            );
             if is_last {
                 self.take(process, &path);
             }
@@ -310,12 +312,12 @@ fn from(file: &mut File, place: u64) -> Option<String> {
 }
 
 /// The page of an event, and whose it is.
-fn place(process: u32, event: &Event) -> (u32, u64) {
+fn place(process: u32, event: &GuardEvent) -> (u32, u64) {
     (process, event.page.unwrap_or(u64::MAX))
 }
 
 /// What became of the frame of an event, and what will.
-fn is_kept(event: &Event, kept: &Result<(), Error>, is_retired: bool) -> String {
+fn is_kept(event: &GuardEvent, kept: &Result<(), Error>, is_retired: bool) -> String {
     let Some(frame) = event.frame.and_then(Frame::new) else {
         return "its frame is unknown: reading frame numbers wants root".to_owned();
     };
@@ -329,7 +331,7 @@ fn is_kept(event: &Event, kept: &Result<(), Error>, is_retired: bool) -> String 
 }
 
 /// What a test saw.
-fn failed(event: &Event) -> String {
+fn failed(event: &GuardEvent) -> String {
     let seen = event.evidence.as_ref();
     let line = seen
         .map_or_else(String::new, |seen| format!(", with {} wrong bits in line {}", seen.bits().count(), seen.line));
@@ -337,18 +339,18 @@ fn failed(event: &Event) -> String {
 }
 
 /// What memory did, and to what.
-fn beyond(process: u32, event: &Event) -> String {
+fn beyond(process: u32, event: &GuardEvent) -> String {
     let site = event.site.as_deref().unwrap_or("an unknown place");
     format!("memory changed beyond correction: {}, allocated at {site}", page(process, event))
 }
 
 /// What the hardware reported.
-fn given_up(process: u32, event: &Event) -> String {
+fn given_up(process: u32, event: &GuardEvent) -> String {
     format!("the hardware gave memory up: {}", page(process, event))
 }
 
 /// Which page.
-fn page(process: u32, event: &Event) -> String {
+fn page(process: u32, event: &GuardEvent) -> String {
     let page = event.page.unwrap_or_default();
     let offset = event.offset.unwrap_or_default();
     let place = event.address.map_or_else(|| format!("{offset:#x} bytes into its heap"), |at| format!("at {at:#x}"));
@@ -356,13 +358,13 @@ fn page(process: u32, event: &Event) -> String {
 }
 
 /// Who wanted it.
-fn stopped(process: u32, event: &Event) -> String {
+fn stopped(process: u32, event: &GuardEvent) -> String {
     let thread = event.thread.map_or_else(String::new, |thread| format!(": thread {thread} wanted it"));
     let code = event.code.as_ref().map_or_else(String::new, |code| format!(", at {code}"));
     format!("process {process} was stopped before it used the page{thread}{code}")
 }
 
-fn guard_failed(process: u32, event: &Event) -> String {
+fn guard_failed(process: u32, event: &GuardEvent) -> String {
     let why = event.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
     format!("process {process} was stopped: its guard cannot go on{why}")
 }
@@ -397,7 +399,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         let file = |number: u32, events: &str| {
-            let mut counts = vec![0; rampart_guard::Counts::BYTES];
+            let mut counts = vec![0; rampart_guard::GuardCounts::BYTES];
             counts[..8].copy_from_slice(&u64::from(number).to_ne_bytes());
             fs::write(path(&format!("{number}.counts")), counts).unwrap();
             fs::write(path(&format!("{number}.jsonl")), events).unwrap();
@@ -423,14 +425,15 @@ mod tests {
 
     #[test]
     fn a_page_is_named_with_its_process_and_offset() {
-        let event: Event = serde_json::from_str("{\"event\":\"uncorrectable\",\"page\":3,\"offset\":12288}").unwrap();
-        let known = Event { site: Some("/bin/job+0x7".to_owned()), ..event.clone() };
+        let event: GuardEvent =
+            serde_json::from_str("{\"event\":\"uncorrectable\",\"page\":3,\"offset\":12288}").unwrap();
+        let known = GuardEvent { site: Some("/bin/job+0x7".to_owned()), ..event.clone() };
         assert!(
             beyond(7, &event)
                 .ends_with("page 3 of process 7, 0x3000 bytes into its heap, allocated at an unknown place")
         );
         assert!(beyond(7, &known).ends_with("allocated at /bin/job+0x7"));
-        let placed = Event { address: Some(0x5000), ..event };
+        let placed = GuardEvent { address: Some(0x5000), ..event };
         assert!(beyond(7, &placed).contains("page 3 of process 7, at 0x5000, "));
     }
 
@@ -530,7 +533,7 @@ mod tests {
 
     #[test]
     fn a_frame_that_fails_is_told_with_what_was_seen() {
-        let event: Event = serde_json::from_str("{\"event\":\"failed\"}").unwrap();
+        let event: GuardEvent = serde_json::from_str("{\"event\":\"failed\"}").unwrap();
         assert!(is_kept(&event, &Ok(()), true).contains("unknown") && failed(&event) == "memory failed its test");
     }
 

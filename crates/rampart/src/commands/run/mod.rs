@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use rampart_diagnostic::Machine;
 use rampart_guard::engine_choice::{self, ChosenTests};
-use rampart_guard::{Knobs, Method, server as liveness};
+use rampart_guard::{EngineKind, GuardSettings, server as liveness};
 use rampart_linux::capabilities::guarding;
 use rampart_linux::executable::{self, LeftAlone};
 use rampart_linux::process::may_open;
@@ -28,14 +28,14 @@ use rampart_memory::{Bytes, Clock as _};
 
 use self::arguments::{Faults, RunArguments};
 use self::following::Follower;
-use self::page::Run;
-use self::server::Server;
+use self::page::EndedRun;
+use self::server::GuardServer;
 use crate::error::Error;
 use crate::guards::left::Left;
-use crate::guards::recorded::Recorded;
+use crate::guards::recorded::GuardRecords;
 use crate::inputs::store;
 use crate::output::file::Output;
-use crate::process::program::{Program, code};
+use crate::process::program::{ChildProgram, code};
 use crate::process::signals::outlive_file_limit;
 
 /// How often it is looked what the guards have told.
@@ -58,7 +58,7 @@ pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error>
     let engine = engine_choice::choose(arguments.engine.map(Into::into), why_not)?;
     let has_huge_pages = has_huge_pages(&Roots::default());
     let knobs = arguments.knobs(engine.method, has_huge_pages)?;
-    let mut server = Server::start(map_to_compare(path.as_ref(), knobs.method)?)?;
+    let mut server = GuardServer::start(map_to_compare(path.as_ref(), knobs.method)?)?;
     let command = guarded(arguments, &knobs, &library, left_alone, server.folder())?;
     let (_, for_checkpoint) = arguments.on_error()?;
     let made_up = matches!(arguments.inject, Some(Faults::InPages(_)));
@@ -68,9 +68,9 @@ pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error>
         follower = follower.retiring(Box::new(move |frame| machine.retire(frame)));
     }
     let (began, start) = (SystemClock.now(), Instant::now());
-    let program = Program::start(command)?;
+    let program = ChildProgram::start(command)?;
     let of_shared = || engine_choice::notice_of_shared(knobs.unit_pages, has_huge_pages);
-    let notice = engine.notice.or_else(|| (knobs.method == Method::Minor).then(of_shared));
+    let notice = engine.notice.or_else(|| (knobs.method == EngineKind::Minor).then(of_shared));
     if let Some(notice) = notice {
         eprintln!("rampart: {notice}");
     }
@@ -84,10 +84,18 @@ pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error>
     if left.processes + left.uncounted == 0 {
         left.unguarded = Some(server.why_nothing(left_alone));
     }
-    let recorded = Recorded::read(server.folder());
+    let recorded = GuardRecords::read(server.folder());
     let page = || {
         let (program, settings) = (shown(&arguments.program), knobs.to_string());
-        page::of_run(&Run { program, ended: ended(status), settings, began, seconds, left: &left, recorded: &recorded })
+        page::of_run(&EndedRun {
+            program,
+            ended: ended(status),
+            settings,
+            began,
+            seconds,
+            left: &left,
+            recorded: &recorded,
+        })
     };
     outputs.write(arguments, &left, &recorded, page);
     eprintln!("{}", if arguments.json { left.document() } else { format!("rampart: {}", left.line()) });
@@ -114,7 +122,7 @@ impl Outputs {
     }
 
     /// What can no longer be written is said: the program has ended as it has.
-    fn write(self, arguments: &RunArguments, left: &Left, recorded: &Recorded, page: impl FnOnce() -> String) {
+    fn write(self, arguments: &RunArguments, left: &Left, recorded: &GuardRecords, page: impl FnOnce() -> String) {
         let report = || if arguments.wants_page() { page() } else { left.document() + "\n" };
         let written = [
             self.report.map(|output| output.write(report().as_bytes())),
@@ -125,8 +133,8 @@ impl Outputs {
 }
 
 /// The store whose bad frames are kept from the program: by the engine that moves pages, and where frames have numbers.
-fn map_to_compare(named: Option<&PathBuf>, method: Method) -> Result<Option<PathBuf>, Error> {
-    if method != Method::Move || !rampart_linux::is_root() {
+fn map_to_compare(named: Option<&PathBuf>, method: EngineKind) -> Result<Option<PathBuf>, Error> {
+    if method != EngineKind::Move || !rampart_linux::is_root() {
         return Ok(None);
     }
     store::path(named.cloned()).map(Some)
@@ -135,7 +143,7 @@ fn map_to_compare(named: Option<&PathBuf>, method: Method) -> Result<Option<Path
 /// The program, with the library and what it is to know.
 fn guarded(
     arguments: &RunArguments,
-    knobs: &Knobs,
+    knobs: &GuardSettings,
     library: &Path,
     left_alone: Option<LeftAlone>,
     folder: &Path,
@@ -178,11 +186,11 @@ fn left_alone(program: &OsStr) -> Option<LeftAlone> {
 }
 
 /// Tries an engine on a little memory: why it cannot guard, if it cannot.
-fn why_not(method: Method) -> Option<String> {
+fn why_not(method: EngineKind) -> Option<String> {
     let probe = match method {
-        Method::Move => guarding::can_move_pages,
-        Method::Minor => guarding::can_serve_minor_faults,
-        Method::Mprotect => guarding::can_protect_pages,
+        EngineKind::Move => guarding::can_move_pages,
+        EngineKind::Minor => guarding::can_serve_minor_faults,
+        EngineKind::Mprotect => guarding::can_protect_pages,
     };
     probe(&Roots::default()).err().map(|error| error.to_string())
 }

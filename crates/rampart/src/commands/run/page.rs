@@ -11,9 +11,9 @@ use std::fmt::Write as _;
 use rampart_guard::{Counter, Snapshot};
 use rampart_memory::{Bytes, FRAME_BYTES, Timestamp};
 
-use crate::guards::left::{Event, Left};
+use crate::guards::left::{GuardEvent, Left};
 use crate::guards::pictures::pictures;
-use crate::guards::recorded::{Recorded, Timeline};
+use crate::guards::recorded::{GuardRecords, Timeline};
 use crate::output::chart::Chart;
 use crate::output::html::{document, escape, figure};
 use crate::output::text;
@@ -25,7 +25,7 @@ const PARTS: usize = 180;
 const EVENTS_SHOWN: usize = 200;
 
 /// A run that has ended.
-pub struct Run<'a> {
+pub struct EndedRun<'a> {
     /// The program and its arguments.
     pub program: String,
     /// How it ended.
@@ -39,12 +39,12 @@ pub struct Run<'a> {
     /// What its guards left.
     pub left: &'a Left,
     /// What they wrote down.
-    pub recorded: &'a Recorded,
+    pub recorded: &'a GuardRecords,
 }
 
 /// The page of a run.
-pub fn of_run(run: &Run<'_>) -> String {
-    let Run { program, ended, settings, left, recorded, .. } = run;
+pub fn of_run(run: &EndedRun<'_>) -> String {
+    let EndedRun { program, ended, settings, left, recorded, .. } = run;
     let mut body = format!("<h1>Under guard: <code>{}</code></h1>\n", escape(program));
     let began = text::moment(run.began);
     let _ = writeln!(
@@ -71,7 +71,7 @@ const ESTIMATE: &str = "<h2>How the overhead is estimated</h2>
 <p>The time in which the guard served faults, from when it heard of one until the page was there, and in which it opened everything before
 a fork; over the rest of the time, as if the whole program waited. Not in it are the microseconds that each fault takes to reach the guard and
 its answer to reach the program, and what the program loses where the guard uses caches and memory too; a program of which other threads go on
-meanwhile loses less. Run it without a guard to know.</p>
+meanwhile loses less. EndedRun it without a guard to know.</p>
 ";
 
 fn verdict(left: &Left) -> String {
@@ -160,13 +160,13 @@ fn over_time(body: &mut String, timeline: &Timeline) {
     }
 }
 
-fn events(body: &mut String, events: &[Event]) {
+fn events(body: &mut String, events: &[GuardEvent]) {
     if events.is_empty() {
         return;
     }
     body.push_str("<h2>Events</h2>\n<div class=table><table>\n<tr><th>when<th>what<th class=number>page<th class=number>offset<th class=number>address<th class=number>frame<th class=number>bits<th>allocated at<th>wanted by\n");
     let cell = |value: Option<String>| format!("<td class=number>{}", value.unwrap_or_else(|| "–".to_owned()));
-    for Event { event, at, page, offset, address, frame, bits, evidence: _, site, thread, code, why } in
+    for GuardEvent { event, at, page, offset, address, frame, bits, evidence: _, site, thread, code, why } in
         events.iter().take(EVENTS_SHOWN)
     {
         let hexadecimal = |number: &u64| format!("{number:#x}");

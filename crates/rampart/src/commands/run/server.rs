@@ -36,7 +36,7 @@ const NOT_LOADED: &str =
     "no process of the program has loaded the library: LD_PRELOAD was changed, or ld.so says above why it could not";
 
 /// The folder, and what we keep in it.
-pub struct Server {
+pub struct GuardServer {
     // Removed before the file is unlocked, so that an end is told from a death.
     folder: TempDir,
     /// Locked while we live.
@@ -44,7 +44,7 @@ pub struct Server {
     map: Option<Map>,
 }
 
-impl Server {
+impl GuardServer {
     /// Begins. `map`: the store whose bad frames are to be kept from the program, where their numbers can be compared.
     ///
     /// # Errors
@@ -160,7 +160,7 @@ mod tests {
     use rampart_memory::fault_map::FailedFrame;
     use rampart_memory::{Frame, Timestamp};
 
-    fn list(server: &Server) -> Option<BadFrames> {
+    fn list(server: &GuardServer) -> Option<BadFrames> {
         fs::read_to_string(server.folder().join(BadFrames::FILE)).ok().map(|text| text.parse().unwrap())
     }
 
@@ -168,7 +168,7 @@ mod tests {
     fn guards_are_told_of_frames_that_others_find_bad_meanwhile() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.db");
-        let mut server = Server::start(Some(path.clone())).unwrap();
+        let mut server = GuardServer::start(Some(path.clone())).unwrap();
         assert!(!path.exists() && list(&server).is_none(), "a store is not made for this");
         for number in [5, 7] {
             let failed = FailedFrame::condemned(Frame::new(number).unwrap(), Timestamp::default());
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_lock_is_held_until_the_folder_is_gone() {
-        let server = Server::start(None).unwrap();
+        let server = GuardServer::start(None).unwrap();
         let seen = File::open(server.folder().join(server::ALIVE)).unwrap();
         assert!(seen.try_lock_shared().is_err());
         assert_eq!(server.left(), 0);

@@ -4,7 +4,7 @@ pub mod arguments;
 
 use std::path::PathBuf;
 
-use rampart_diagnostic::{Machine, Request, once};
+use rampart_diagnostic::{Machine, TestRequest, once};
 
 use self::arguments::TestArguments;
 use crate::error::Error;
@@ -31,8 +31,8 @@ pub fn run(arguments: &TestArguments, path: Option<PathBuf>) -> Result<u8, Error
     Ok(report.verdict.exit_code())
 }
 
-fn request(arguments: &TestArguments) -> Request {
-    Request {
+fn request(arguments: &TestArguments) -> TestRequest {
+    TestRequest {
         memory: arguments.memory,
         name: arguments.march.named.map(|named| named.name.to_owned()),
         march: arguments.march.test.clone(),

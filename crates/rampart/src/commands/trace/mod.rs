@@ -18,7 +18,7 @@ use self::arguments::TraceArguments;
 use crate::error::Error;
 use crate::inputs::network;
 use crate::output::text::count;
-use crate::process::program::{Program, code};
+use crate::process::program::{ChildProgram, code};
 
 /// The recording library needs nothing of us meanwhile; so rarely we take time of a CPU from the program.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -46,7 +46,7 @@ pub fn run(arguments: &TraceArguments) -> Result<u8, Error> {
     Ok(code(status))
 }
 
-fn start(arguments: &TraceArguments, library: &Path, folder: &Path) -> Result<Program, Error> {
+fn start(arguments: &TraceArguments, library: &Path, folder: &Path) -> Result<ChildProgram, Error> {
     let (name, rest) = arguments.program.split_first().expect("a program is required");
     let mut preload = library.as_os_str().to_owned();
     if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
@@ -55,7 +55,7 @@ fn start(arguments: &TraceArguments, library: &Path, folder: &Path) -> Result<Pr
     }
     let mut command = Command::new(name);
     command.args(rest).env("LD_PRELOAD", preload).env("RAMPART_TRACE", folder);
-    Program::start(command)
+    ChildProgram::start(command)
 }
 
 fn tell(arguments: &TraceArguments, recorded: &RecordedTrace, bytes: usize) {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rampart_diagnostic::control::{Error as SettingsError, Limits, PolicyName, Settings};
-use rampart_diagnostic::daemon::{Knobs, Share, Shares};
+use rampart_diagnostic::daemon::{DaemonSettings, Share, Shares};
 use rampart_march::Fidelity;
 use rampart_memory::{Bytes, FRAME_BYTES, TestConfig, TestLifetime};
 use serde::{Deserialize, Deserializer};
@@ -83,13 +83,13 @@ enum Enough {
 }
 
 /// The knobs that the command line and its configuration file ask for, where the process may use so many `cpus`.
-pub fn knobs(arguments: &WatchArguments, cpus: u32) -> Result<Knobs, Error> {
+pub fn knobs(arguments: &WatchArguments, cpus: u32) -> Result<DaemonSettings, Error> {
     let knobs = asked_for(arguments)?;
     let wanted = knobs.settings.limits.max_cores;
     if wanted > cpus { Err(Error::MoreCores(wanted, cpus)) } else { Ok(knobs) }
 }
 
-fn asked_for(arguments: &WatchArguments) -> Result<Knobs, Error> {
+fn asked_for(arguments: &WatchArguments) -> Result<DaemonSettings, Error> {
     let file = arguments.config.as_deref().map_or_else(|| Ok(File::default()), read)?;
     let lifetime = arguments.lifetime.or(file.lifetime).unwrap_or(Duration::from_secs(30 * 60));
     // Rahman's δ [Rahman16, tab. 1], or a tenth of a lifetime that is shorter than its own.
@@ -120,7 +120,7 @@ fn asked_for(arguments: &WatchArguments) -> Result<Knobs, Error> {
         node_local: file.node_local.unwrap_or(thesis.node_local),
         ..thesis
     };
-    Ok(Knobs {
+    Ok(DaemonSettings {
         settings: settings.checked()?,
         policy: arguments.policy.or(file.policy).unwrap_or(PolicyName::Adaptive),
         shares: Shares {

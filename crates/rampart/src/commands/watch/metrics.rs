@@ -12,7 +12,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::registry::{Registry, Unit};
-use rampart_diagnostic::daemon::State;
+use rampart_diagnostic::daemon::DaemonState;
 use rampart_memory::FRAME_BYTES;
 use tiny_http::{Header, Method, Request, Response, Server};
 
@@ -21,7 +21,7 @@ const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset
 
 /// A server of metrics; it ends when it is dropped.
 pub struct Metrics {
-    latest: Arc<Mutex<Option<State>>>,
+    latest: Arc<Mutex<Option<DaemonState>>>,
     server: Arc<Server>,
     thread: Option<JoinHandle<()>>,
 }
@@ -43,7 +43,7 @@ impl Metrics {
     }
 
     /// Tells this from now on.
-    pub fn set(&self, state: &State) {
+    pub fn set(&self, state: &DaemonState) {
         *self.latest.lock().expect("no reader panicked") = Some(state.clone());
     }
 
@@ -63,7 +63,7 @@ impl Drop for Metrics {
     }
 }
 
-fn answer(request: Request, latest: &Mutex<Option<State>>) {
+fn answer(request: Request, latest: &Mutex<Option<DaemonState>>) {
     let state = latest.lock().expect("no writer panicked").clone();
     // Whoever asked and went away is none of our concern.
     let _gone = match (request.method(), request.url(), state) {
@@ -78,7 +78,7 @@ fn answer(request: Request, latest: &Mutex<Option<State>>) {
 }
 
 /// The state in Prometheus' words.
-fn text(state: &State) -> String {
+fn text(state: &DaemonState) -> String {
     let mut registry = Registry::with_prefix("rampart_watch");
     frames(&mut registry, state);
     gauges(&mut registry, state);
@@ -88,7 +88,7 @@ fn text(state: &State) -> String {
     text
 }
 
-fn frames(registry: &mut Registry, state: &State) {
+fn frames(registry: &mut Registry, state: &DaemonState) {
     let frames = Family::<[(&str, &str); 1], Gauge>::default();
     for (known, count) in
         [("total", state.frames.total), ("reached", state.frames.reached), ("fresh", state.frames.fresh)]
@@ -104,7 +104,7 @@ fn frames(registry: &mut Registry, state: &State) {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a count of bytes that is shown")]
-fn gauges(registry: &mut Registry, state: &State) {
+fn gauges(registry: &mut Registry, state: &DaemonState) {
     let bytes = |bytes: rampart_memory::Bytes| bytes.get() as f64;
     let mut unit = |name, help, unit, value: f64| {
         registry.register_with_unit(name, help, unit, ConstGauge::new(value));
@@ -132,7 +132,7 @@ fn gauges(registry: &mut Registry, state: &State) {
     plain("sweeping", "1 while a sweep through free memory is under way", f64::from(u8::from(state.sweeping)));
 }
 
-fn counters(registry: &mut Registry, state: &State) {
+fn counters(registry: &mut Registry, state: &DaemonState) {
     let tested = ConstCounter::new(state.tested.saturating_mul(FRAME_BYTES));
     registry.register_with_unit("tested", "Memory tested since the start, each time counted", Unit::Bytes, tested);
     for (name, help, count) in [

@@ -8,13 +8,13 @@ mod observer;
 use std::path::PathBuf;
 
 use rampart_diagnostic::Machine;
-use rampart_diagnostic::daemon::{self as diagnostic, Knobs, Request};
+use rampart_diagnostic::daemon::{self as diagnostic, DaemonSettings, WatchRequest};
 
 use self::arguments::WatchArguments;
 use self::metrics::Metrics;
 use self::observer::Face;
 use crate::error::Error;
-use crate::inputs::daemon::{self, Live, LiveFile};
+use crate::inputs::daemon::{self, DaemonLiveness, LiveFile};
 use crate::inputs::store;
 use crate::output::{daemon as daemon_text, text};
 use crate::process::signals::{reload_flag, stop_flag};
@@ -26,7 +26,7 @@ pub fn run(arguments: &WatchArguments, path: Option<PathBuf>) -> Result<u8, Erro
     let knobs = config::knobs(arguments, cpus)?;
     let store = store::open(path, machine.clock.now())?;
     let place = daemon::path(store.path());
-    if let Live::Watching(other) = daemon::beside(store.path()) {
+    if let DaemonLiveness::Watching(other) = daemon::beside(store.path()) {
         return Err(Error::Watched(other.pid));
     }
     let live = LiveFile::create(&place).map_err(|error| Error::State(place, error))?;
@@ -49,8 +49,8 @@ pub fn run(arguments: &WatchArguments, path: Option<PathBuf>) -> Result<u8, Erro
     Ok(summary.verdict.exit_code())
 }
 
-fn request(arguments: &WatchArguments, knobs: Knobs) -> Request {
-    Request {
+fn request(arguments: &WatchArguments, knobs: DaemonSettings) -> WatchRequest {
+    WatchRequest {
         march: arguments.march.test.clone(),
         orders: arguments.order.list(),
         delay: arguments.delay,

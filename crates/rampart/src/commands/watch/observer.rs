@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use rampart_diagnostic::daemon::{EVENT_SCHEMA, Event, Knobs, Observer, State, Told};
+use rampart_diagnostic::daemon::{DaemonEvent, DaemonSettings, DaemonState, EVENT_SCHEMA, Observer, Told};
 use rampart_diagnostic::once::report::BadFrame;
-use rampart_diagnostic::{Progress, Witness};
+use rampart_diagnostic::{TestObserver, TestProgress};
 use rampart_memory::{Clock, Timestamp};
 
 use super::arguments::WatchArguments;
@@ -72,7 +72,7 @@ fn open(path: &Path) -> io::Result<Mutex<Log>> {
 
 impl Log {
     /// One line with one write, so that lines of two daemons do not mix.
-    fn write(&mut self, at: Timestamp, event: &Event) {
+    fn write(&mut self, at: Timestamp, event: &DaemonEvent) {
         let told = Told { schema: EVENT_SCHEMA, at, event };
         let mut line = serde_json::to_string(&told).expect("plain data");
         line.push('\n');
@@ -93,7 +93,7 @@ impl Drop for Log {
     }
 }
 
-impl Witness for Face<'_> {
+impl TestObserver for Face<'_> {
     fn said(&self, text: &str) {
         let print = || if self.arguments.json { Ok(()) } else { crate::output::text::print(&format!("{text}\n")) };
         // A reader that went away is noticed when the summary is printed.
@@ -109,17 +109,17 @@ impl Witness for Face<'_> {
     }
 
     /// A daemon has no end to be near to.
-    fn progress(&self, _: &Progress) {}
+    fn progress(&self, _: &TestProgress) {}
 }
 
 impl Observer for Face<'_> {
-    fn happened(&self, at: Timestamp, event: &Event) {
+    fn happened(&self, at: Timestamp, event: &DaemonEvent) {
         if let Some(events) = &self.events {
             events.lock().expect("no writer panicked").write(at, event);
         }
     }
 
-    fn state(&self, state: &State) {
+    fn state(&self, state: &DaemonState) {
         self.bar.set_message(daemon_text::line(state));
         self.bar.tick();
         let written = self.live.write(state);
@@ -132,7 +132,7 @@ impl Observer for Face<'_> {
         }
     }
 
-    fn reload(&self) -> Option<Knobs> {
+    fn reload(&self) -> Option<DaemonSettings> {
         if !self.reload.swap(false, Ordering::Relaxed) {
             return None;
         }
@@ -141,7 +141,7 @@ impl Observer for Face<'_> {
             Err(error) => {
                 let why = error.to_string();
                 self.warned(&format!("{why}; the old settings stay"));
-                self.happened(rampart_linux::SystemClock.now(), &Event::ReloadRefused { why });
+                self.happened(rampart_linux::SystemClock.now(), &DaemonEvent::ReloadRefused { why });
                 None
             }
         }
