@@ -66,6 +66,7 @@ impl Modules {
         })
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "a module that is read is kept")]
     fn read(&mut self, tree: &Tree, file: &str, module: ModulePath, owns_folder: bool) {
         let Some(text) = tree.text(file) else { return };
         let code = shipped_code(text);

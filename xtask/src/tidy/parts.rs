@@ -13,8 +13,10 @@ use crate::tree::Tree;
 /// The document with the parts.
 pub const DOCUMENT: &str = "ARCHITECTURE.md";
 
-const PARTS: [(&str, fn() -> String); 3] =
-    [("layers", layers), ("unsafe", || reasons(&MAY)), ("linux", || reasons(&MAY_CALL_LINUX))];
+/// The name of a part, and what writes it.
+type Part = (&'static str, fn() -> String);
+
+const PARTS: [Part; 3] = [("layers", layers), ("unsafe", || reasons(&MAY)), ("linux", || reasons(&MAY_CALL_LINUX))];
 
 const BEGIN: &str = "<!-- tidy: ";
 const CLOSE: &str = " -->";

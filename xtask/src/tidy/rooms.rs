@@ -203,12 +203,12 @@ fn strays(modules: &Modules, folder: &str, base: &[String], rooms: &[&str]) -> V
 fn upward(import: &Import, base: &[String], rooms: &[&str]) -> Option<Violation> {
     let from = import.from.strip_prefix(base)?.first()?;
     let to = import.to.strip_prefix(base)?.first();
-    let own = |room: &&str| OWN_FILES.contains(room);
+    let own = |room: &str| OWN_FILES.contains(&room);
     let place = |name: &String| rooms.iter().position(|room| room == name);
     let below = place(from)?;
     let above = match to {
         Some(to) => place(to)?,
-        None => match rooms.iter().position(|room| own(&room)) {
+        None => match rooms.iter().position(|room| own(room)) {
             Some(place) => place,
             None => return Some(refusal(import, from, "what the folder's own file defines")),
         },

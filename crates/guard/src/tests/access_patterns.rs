@@ -75,7 +75,7 @@ impl GuardEngine for Zeros {
     fn with_vault(&self, span: PageSpan, look: &mut dyn FnMut(&mut Pages<'_>)) {
         self.clock.advance(span.count.get() * PAGE);
         let pages = usize::try_from(span.count.get()).unwrap();
-        look(&mut Pages::from(&mut self.looked_at.lock().unwrap()[..pages]))
+        look(&mut Pages::from(&mut self.looked_at.lock().unwrap()[..pages]));
     }
 
     fn replace(&self, page: PageIndex, _: &PageData) -> Result<(), EngineRefusal> {
