@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rampart_scale::noise::{Noise, DetourSummary};
+use rampart_scale::noise::{DetourSummary, Noise};
 
 fuzz_target!(|input: &str| {
     match Noise::read_csv(input) {
