@@ -44,7 +44,7 @@ pub enum Command {
     /// The faults that can be emulated
     #[command(subcommand)]
     Inject(InjectCommand),
-    /// An experiment of [Rahman16] on the simulated machine
+    /// An experiment of Rahman16 on the simulated machine
     Simulate(SimulateArguments),
     /// Test this machine's free memory for as long as it runs: each frame in reach once a lifetime
     Watch(Box<WatchArguments>),

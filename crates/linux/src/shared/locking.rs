@@ -58,7 +58,7 @@ impl SharedRange {
     }
 
     /// As [`SharedRange::unlock`], and the first write to each page sends a
-    /// [`FaultCause::Protected`](crate::userfaultfd::Cause::Protected), and its thread waits until
+    /// [`FaultCause::Protected`](crate::userfaultfd::FaultCause::Protected), and its thread waits until
     /// [`SharedRange::allow_writes`]. `false`: writes go unseen, since the kernel cannot do it, or some of the pages
     /// are ordinary, or the program had one already. Those who wait for them go on after [`SharedRange::wake`].
     ///

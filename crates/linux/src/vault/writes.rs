@@ -31,8 +31,8 @@ impl Vault {
     }
 
     /// Lets the program write to protected pages, and those go on that wait to: the answer to a
-    /// [`FaultCause::Protected`](crate::userfaultfd::Cause::Protected). Huge pages stay whole if `span` does not cut
-    /// them.
+    /// [`FaultCause::Protected`](crate::userfaultfd::FaultCause::Protected). Huge pages stay whole if `span` does not
+    /// cut them.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.

@@ -3,8 +3,8 @@
 //! **Problem.** A run on a million ranks has more operations than memory, and most of them are alike. **Idea.** The
 //! engine never sees a graph: it tells a schedule what started and what is done, and the schedule answers with what is
 //! free to start now. **Why this way.** A GOAL file answers from its edges
-//! ([`GoalGraph`](crate::programs::goal::Goal)), a program that is expanded as it runs from a few bytes a rank
-//! ([`RoundSchedule`](crate::programs::rounds::Rounds)), and the engine is one and the same.
+//! ([`GoalGraph`](crate::programs::goal::GoalGraph)), a program that is expanded as it runs from a few bytes a rank
+//! ([`RoundSchedule`](crate::programs::rounds::RoundSchedule)), and the engine is one and the same.
 
 use crate::model::operation::{OpId, Operation, Rank};
 use crate::time::Time;
