@@ -40,6 +40,12 @@
 //!
 //! | variable | what it says |
 //! |---|---|
+//! | `RAMPART_GUARD` | the guard's settings (`rampart_guard::GuardSettings`); without it there is no guard |
+//! | `RAMPART_GUARD_FRAMES` | the march test of frames (`rampart_guard::FrameSettings`) |
+//! | `RAMPART_GUARD_STATE` | the folder in which `rampart run` and guards leave files for each other |
+//! | `RAMPART_GUARD_RECORD` | which journals are written there: samples, accesses |
+//! | `RAMPART_GUARD_SERVER=required` | the process stops if `rampart run` is killed |
+//! | `RAMPART_GUARD_INJECT`, `RAMPART_GUARD_FAULTS` | errors in locked pages, and faults in frames, to inject |
 //! | `RAMPART_GUARD_RANGE` | size of the range, such as `64GiB`; usually 1 TiB, and a part of `ulimit -v` at most |
 //! | `RAMPART_GUARD_CHILDREN=no` | programs that this one executes are not preloaded |
 //! | `RAMPART_GUARD_REPORT` | a file to which each process adds a line of JSON at its end |

@@ -13,7 +13,7 @@ const COMPARED: u64 = 4;
 
 /// An instruction set of this processor.
 ///
-/// The kernels for AVX-512 with VPCLMULQDQ and GFNI were written on a machine without these and have not been measured.
+/// The kernels for AVX-512 with VPCLMULQDQ and GFNI were measured on a Zen 5 (docs/performance.md).
 /// [`Engine::detect`] trusts no kernel that it has not compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Engine(Isa);

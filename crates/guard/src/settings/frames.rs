@@ -36,7 +36,7 @@ pub struct FrameSettings {
 }
 
 impl FrameSettings {
-    /// How long a test stays good unless something else is asked for: a day, the default of the diagnostic too.
+    /// How long a test of a frame stays good by default: a day (`rampart watch`: 30 minutes).
     pub const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 }
 
