@@ -2,8 +2,8 @@
 //!
 //! **Problem.** The first allocation comes before a thread can be started, and a page that is taken away needs a thread
 //! that gives it back. **Idea.** The range is there from the start and ordinary memory until the constructor: then it
-//! is armed, what was used by then is adopted, and the three threads of the guard begin. **Why this way.** Nothing moves
-//! when the guard begins, and a process that ends before its constructor has lost nothing.
+//! is armed, what was used by then is adopted, and the three threads of the guard begin. **Why this way.** Nothing
+//! moves when the guard begins, and a process that ends before its constructor has lost nothing.
 //!
 //! A *fork* opens everything first: a child has no thread of the guard, and the C library works on the heap in the
 //! child before any handler of ours runs. Then each of the two processes has a guard of its own, the child's begun
