@@ -55,7 +55,7 @@ pub enum Command {
     /// What memory errors cost a program on thousands of nodes
     Project(Box<ProjectArguments>),
     /// Record an MPI program as it runs, unmodified: what it computes and sends, for `rampart project --trace`
-    ProcessTrace(TraceArguments),
+    Trace(TraceArguments),
     /// What takes this machine's CPUs from programs, how often and for how long
     Noise(NoiseArguments),
     /// The memory errors that this machine saw, by DIMM: counters, rasdaemon's records, how often they come

@@ -79,7 +79,7 @@ pub enum Error {
     /// cannot follow the guarded program: {0}
     GuardFolder(#[source] io::Error),
     /// cannot run {name}: {cause}
-    ChildProgram {
+    Program {
         /// As it was given.
         name: String,
         /// Why not.
@@ -97,7 +97,7 @@ pub enum Error {
     /// nothing was guarded, and --require-guard was given: {0}
     NothingGuarded(String),
     /// {path} is no trace of accesses: {why}
-    ProcessTrace {
+    Trace {
         /// The file.
         path: PathBuf,
         /// Why not.

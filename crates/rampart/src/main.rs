@@ -81,7 +81,7 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
         Command::Run(run) => commands::run::run(&run, store),
         Command::Access(arguments) => commands::access::run(&arguments),
         Command::Project(arguments) => commands::project::run(&arguments),
-        Command::ProcessTrace(arguments) => commands::trace::run(&arguments),
+        Command::Trace(arguments) => commands::trace::run(&arguments),
         Command::Noise(arguments) => commands::noise::run(&arguments),
         Command::Errors(arguments) => commands::errors::run(&arguments),
         Command::Status { json } => commands::status::run(json, store),

@@ -26,13 +26,13 @@ place() {
   case $2 in
     intermittent) fault=stuck-at@$fault ;;
     aliased-frames) fault=address@$fault ;;
-    * ) fault=$2@$fault ;;
+    *) fault=$2@$fault ;;
   esac
   case $2 in
     coupling*) echo "$1 $victim" ;;
     address) printf '%s\n' "$1 $(($3)) $line any" "$1 $(($4)) $line any" ;;
     aliased-frames) printf '%s\n' "$1 $(($3)) any any" "$1 $(($4)) any any" ;;
-    * ) echo "$1 $(($3)) $line $bit" ;;
+    *) echo "$1 $(($3)) $line $bit" ;;
   esac >>"$placed"
 }
 

@@ -28,7 +28,7 @@ found_by() {
               found[$1] } }
         END { for (number in found) print number }' /tmp/offsets /tmp/frames "$placed"
       ;;
-    * )
+    *)
       while read -r number frame _; do
         ! grep -q "frame $(printf '%#x' "$frame") " /tmp/report || echo "$number"
       done <"$placed"

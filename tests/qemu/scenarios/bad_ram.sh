@@ -1,6 +1,7 @@
 # RAM that goes bad from outside, in memory under test by `rampart test` and by `rampart watch`: each fault that acted
-# is found and named by frame, line and bit, nothing else is, and the frames are on the map and retired. memory: 192M
+# is found and named by frame, line and bit, nothing else is, and the frames are on the map and retired.
 # cpus: 1
+# memory: 192M
 
 : >/tmp/expected # every victim of this boot: FRAME LINE BIT
 . /faults.sh
@@ -126,7 +127,7 @@ for each in stuck-at transition coupling-in coupling-id address aliased-frames i
     many) under_test many $many ;;
     retention) under_one_pass retention 6 ;;
     stuck-at) under_one_pass stuck-at 6; under_test stuck-at 6 ;;
-    * ) under_test $each 6 ;;
+    *) under_test $each 6 ;;
   esac
 done
 for each in $watched; do

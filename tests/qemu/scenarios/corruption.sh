@@ -1,6 +1,8 @@
 # Locked pages of a guarded program are corrupted in the machine's RAM, in each way of `cargo xtask bench
 # guard-corruption`, 20 pages each, by each engine: each page is corrected, or reported and its program stopped. None is
-# read wrong unseen. memory: 448M kernel: 6.12
+# read wrong unseen.
+# memory: 448M
+# kernel: 6.12
 
 pages=4096 # 16 MiB
 each=20

@@ -1,5 +1,6 @@
 # A frame below a locked page of a guarded program is given up, as the kernel does when the hardware reports that it
-# cannot be corrected: the guard stops the program before it sees the page, and the frame is on the map. memory: 448M
+# cannot be corrected: the guard stops the program before it sees the page, and the frame is on the map.
+# memory: 448M
 
 RAMPART_GUARD_LIBRARY=/bin/librampart_preload.so rampart run --engine mprotect --cap 4MiB -- keeper >/tmp/said 2>/tmp/told &
 guard=$!

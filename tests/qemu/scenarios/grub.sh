@@ -1,5 +1,6 @@
 # A real GRUB, under a BIOS and under UEFI, boots with the exported lines, and the frames are out of memory: no program
-# gets one, and nothing is left to be retired. memory: 448M
+# gets one, and nothing is left to be retired.
+# memory: 448M
 
 # Alone, side by side, as a row that takes two masks, and high up.
 by_grub="0xc000 0xc001 0xc123 0xd001 0xd002 0xd003 0x18765"

@@ -1,5 +1,6 @@
 # A frame that a guarded program found bad is retired when the program has ended: two lines of a locked page are changed
-# from outside, which is more than its codes rebuild. memory: 448M
+# from outside, which is more than its codes rebuild.
+# memory: 448M
 
 RAMPART_GUARD_LIBRARY=/bin/librampart_preload.so rampart run --engine mprotect --cap 4MiB -- keeper >/tmp/said 2>/tmp/told &
 guard=$!

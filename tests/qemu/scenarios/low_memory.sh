@@ -1,5 +1,6 @@
 # A machine with 300 MiB free is tested to the end, all of it but for a reserve: no kill, no failed allocation, and
-# programs beside the test go on. memory: 384M
+# programs beside the test go on.
+# memory: 384M
 
 between() {
   [ "$1" -ge "$2" ] && [ "$1" -le "$3" ]

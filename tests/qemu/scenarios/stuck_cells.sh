@@ -1,5 +1,7 @@
 # Cells get stuck for good below locked pages of a guarded program, by each engine: the program never reads a wrong
-# value, the frames are on the map, and retired when it has ended. memory: 448M kernel: 6.12
+# value, the frames are on the map, and retired when it has ended.
+# memory: 448M
+# kernel: 6.12
 
 pages=4096 # 16 MiB
 

@@ -30,7 +30,7 @@ pub struct AccessArguments {
 
 /// Says what is in a file of traces, and draws it.
 pub fn run(arguments: &AccessArguments) -> Result<u8, Error> {
-    let refused = |why: String| Error::ProcessTrace { path: arguments.file.clone(), why };
+    let refused = |why: String| Error::Trace { path: arguments.file.clone(), why };
     let bytes = fs::read(&arguments.file).map_err(|error| refused(error.to_string()))?;
     let traces = traces(&bytes).map_err(|error| refused(error.to_string()))?;
     let summaries: Vec<Summary> = traces.iter().map(Summary::of).collect();

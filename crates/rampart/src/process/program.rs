@@ -25,7 +25,7 @@ impl ChildProgram {
     /// Starts it.
     ///
     /// # Errors
-    /// [`Error::ChildProgram`] if it cannot be run.
+    /// [`Error::Program`] if it cannot be run.
     pub fn start(mut command: Command) -> Result<Self, Error> {
         // Before there is a program: from its first moment on it is not left behind.
         let signals = Relayed::catch()?;
@@ -33,7 +33,7 @@ impl ChildProgram {
             ignore_in_program(&mut command, SIGCHLD);
         }
         let name = command.get_program().to_string_lossy().into_owned();
-        let child = command.spawn().map_err(|cause| Error::ChildProgram { name, cause })?;
+        let child = command.spawn().map_err(|cause| Error::Program { name, cause })?;
         Ok(Self { process: Process::find(child.id())?, child, signals })
     }
 

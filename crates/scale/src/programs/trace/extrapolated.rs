@@ -57,7 +57,7 @@ enum Until {
     /// So many operations without a request are done.
     Done(u32),
     /// A request is done.
-    MpiRequest(OpId),
+    Request(OpId),
     /// What began last has started.
     Started,
 }
@@ -142,7 +142,7 @@ impl<'a> Extrapolated<'a> {
                     return;
                 }
                 Call::Wait(MpiRequest(request)) if progress.open.binary_search(&OpId(request)).is_ok() => {
-                    progress.until = Until::MpiRequest(OpId(request));
+                    progress.until = Until::Request(OpId(request));
                     return;
                 }
                 Call::Wait(_) => {}
@@ -182,7 +182,7 @@ impl Schedule for Extrapolated<'_> {
         match progress.until {
             Until::Done(left) if operation == BLOCKING && left > 1 => progress.until = Until::Done(left - 1),
             Until::Done(_) if operation == BLOCKING => self.go_on(rank, progress, free),
-            Until::MpiRequest(request) if operation == request => self.go_on(rank, progress, free),
+            Until::Request(request) if operation == request => self.go_on(rank, progress, free),
             _ => {}
         }
     }
