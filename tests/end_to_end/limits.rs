@@ -28,10 +28,22 @@ fn a_program_that_may_have_no_more_addresses_goes_on_under_guard() {
     goes_on(&["addresses"]);
 }
 
-/// Where a locked page does not count as data, the guard lets go of all memory before, and says so.
+/// Where a locked page does not count as data, the guard unlocks all memory before, and says so.
 #[test]
 fn a_program_that_may_have_no_more_data_goes_on_with_what_it_has() {
     goes_on(&["data", "data-by-number"]);
+}
+
+/// The larger the heap, the more is locked when the limit is set: only the maintenance thread can unlock all of it.
+#[test]
+fn a_program_with_a_large_heap_may_lower_its_limit_of_data() {
+    let rampart = Rampart::new();
+    let Some(limits) = victim_with(&rampart, "limits", &["-DHEAP_PAGES=16384"]) else { return };
+    let engine = ["--engine", "minor", "--cap", "4MiB"];
+    if engines(&rampart).contains(&"minor") {
+        let said = run(&rampart, &[&engine[..], &["--", &limits, "data"]].concat());
+        assert_eq!((said.code, said.out.as_str()), (Some(0), "16384 pages are right\n"), "{}", said.err);
+    }
 }
 
 #[test]

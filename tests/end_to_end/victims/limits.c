@@ -149,11 +149,27 @@ static void addresses(void) {
     use_heap();
 }
 
+/* A limit that cannot be read is refused and changes nothing; one in the heap is as good as any, also where its page
+ * is locked. */
+static void odd_places(int is_by_number) {
+    const struct rlimit *nowhere = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct rlimit *kept = aligned_alloc(PAGE, PAGE);
+    if (nowhere == MAP_FAILED || !kept) exit(25);
+    errno = 0;
+    int refused = is_by_number ? (int)syscall(SYS_prlimit64, 0, RLIMIT_DATA, nowhere, NULL) : setrlimit(RLIMIT_DATA, nowhere);
+    if (refused != -1 || errno != EFAULT) exit(26);
+    if (prlimit(0, RLIMIT_DATA, NULL, kept)) exit(27);
+    settle();
+    if (is_by_number ? syscall(SYS_prlimit64, 0, RLIMIT_DATA, kept, kept) : prlimit(0, RLIMIT_DATA, kept, kept)) exit(28);
+    free(kept);
+}
+
 /* What the process has stays usable, by its children too; more data it may have or not. */
 static void data_by(int is_by_number) {
     static const struct rlimit none;
     unsigned char *untouched = malloc(3 << 20);
     if (!untouched) exit(21);
+    odd_places(is_by_number);
     settle();
     if (is_by_number ? syscall(SYS_prlimit64, 0, RLIMIT_DATA, &none, NULL) : setrlimit(RLIMIT_DATA, &none)) exit(22);
     use_heap();

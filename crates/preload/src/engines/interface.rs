@@ -123,7 +123,8 @@ pub trait GuardedMemory: Send + Sync {
         true
     }
 
-    /// Before a fork, after all was opened: a child gets a copy of everything. Ends with [`GuardedMemory::unsplit`].
+    /// After all was opened, before a fork: a child gets a copy of everything. Ends with [`GuardedMemory::unsplit`], or
+    /// never where nothing is locked any more. In a thread that has the guard's files.
     fn split(&self) -> Result<(), Error> {
         Ok(())
     }

@@ -167,6 +167,7 @@ impl GuardedMemory for SharedMemory {
         self.0.prepare_again()
     }
 
+    /// The maintenance thread has split all, which takes the guard's files: nothing is left to do in this thread.
     fn let_go(&self, _: Bytes, _: &[vault::VaultSpan]) -> Result<(), Error> {
         self.0.split()
     }

@@ -17,19 +17,43 @@ use libc::{pid_t, rlimit};
 
 use crate::{GROUND, HEAP};
 
-use super::kernel::ask;
+use super::buffers::{Piece, UnlockedForCall};
+use super::kernel::{ask, errno};
 use super::mmap::{done, left};
+
+/// No resource has this number.
+const NO_RESOURCE: usize = u32::MAX as usize;
+
+/// The limit that a program hands over; `None` where it cannot be read. The kernel knows: it refuses a limit of no
+/// resource only once it has read it, and changes nothing.
+///
+/// # Safety
+/// As for prlimit(2).
+unsafe fn read(new: *const rlimit) -> Option<rlimit> {
+    // SAFETY: the variable is this thread's own. What the kernel can read can be read here.
+    unsafe {
+        let before = *errno();
+        ask(libc::SYS_prlimit64, [0, NO_RESOURCE, new.addr(), 0, 0, 0]);
+        let is_bad = *errno() == libc::EFAULT;
+        *errno() = before;
+        (!is_bad).then(|| new.read_unaligned())
+    }
+}
 
 /// # Safety
 /// As for prlimit(2).
 pub(crate) unsafe fn limit(process: pid_t, resource: c_uint, new: *const rlimit, old: *mut rlimit) -> c_int {
+    let pieces = [new, old.cast_const()].map(|limit| Piece::Bytes(limit.cast(), size_of::<rlimit>()));
+    // SAFETY: the caller's promise.
+    let _held = unsafe { UnlockedForCall::new(&pieces) };
     let is_of_this = process == 0 || process.cast_unsigned() == std::process::id();
     if is_of_this && resource == libc::RLIMIT_DATA && !new.is_null() {
         // SAFETY: the caller's promise.
-        let most = unsafe { new.read() };
-        // A process whose soft limit is 0 may have as much as its hard limit says (Linux, may_expand_vm).
-        let most = if most.rlim_cur == 0 { most.rlim_max } else { most.rlim_cur };
-        GROUND.limit_data(most, HEAP.used(), &left());
+        if let Some(most) = unsafe { read(new) } {
+            // A process whose soft limit is 0 may have as much as its hard limit says (Linux, may_expand_vm).
+            let most = if most.rlim_cur == 0 { most.rlim_max } else { most.rlim_cur };
+            GROUND.limit_data(most, HEAP.used(), &left());
+        }
     }
     let arguments = [process.cast_unsigned() as usize, resource as usize, new.addr(), old.addr(), 0, 0];
     // SAFETY: the caller's promise.

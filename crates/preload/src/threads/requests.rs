@@ -55,7 +55,11 @@ impl LiveGuard {
             }
             UnlockRequest::OpenForGood => {
                 self.paused.fetch_add(1, Ordering::AcqRel);
-                self.guard.open_all(now)
+                let served = self.guard.open_all(now);
+                // Here, since it takes the guard's files. If it fails, `GuardedMemory::let_go` fails too, and the
+                // reason is printed there.
+                let _ = self.memory.split();
+                served
             }
             UnlockRequest::OpenForAWhile => {
                 *self.rests_until.lock().expect("no panic") = Some(Instant::now() + WHILE);
