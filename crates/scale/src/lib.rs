@@ -10,7 +10,7 @@
 //!
 //! | room | owns |
 //! |---|---|
-//! | [`answer`] | what errors cost a workload on a system ([`project`](mod@project)), and any program ([`slowdown`](mod@slowdown)) |
+//! | [`answer`] | what errors cost a workload on a system ([`project`](mod@project)), and any program ([`slowdown`](mod@slowdown)); which detours errors caused ([`attribution`]); how much [`memory`] an answer takes |
 //! | [`simulator`] | the simulation, event by event ([`engine`]), or round by round, skipping what repeats ([`lockstep`]) |
 //! | [`programs`] | where operations come from: [`schedule`]s, [`goal`] files, programs expanded as they run ([`rounds`]), [`collective`]s, [`pattern`]s, the nine workloads ([`workload`]), recorded programs ([`trace`]) |
 //! | [`model`] | what a rank does ([`operation`]), the [`network`] and its [`calibration`], the [`system`]s, [`detour`]s and recorded [`noise`] |
@@ -33,7 +33,7 @@ pub mod simulator;
 pub mod statistics;
 pub mod time;
 
-pub use answer::{project, slowdown};
+pub use answer::{attribution, memory, project, slowdown};
 pub use model::{calibration, detour, network, noise, operation, system};
 pub use programs::{collective, goal, pattern, rounds, schedule, trace, workload};
 pub use simulator::{engine, lockstep};

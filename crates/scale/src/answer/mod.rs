@@ -1,4 +1,6 @@
 //! What errors cost a program on a system.
 
+pub mod attribution;
+pub mod memory;
 pub mod project;
 pub mod slowdown;

@@ -84,21 +84,6 @@ impl DetourSummary {
     }
 }
 
-/// What each of these moments brought: the longest detour that began on any CPU within so long of it. An error may take
-/// the time of one CPU, or of all at once.
-#[must_use]
-pub fn brought(cpus: &[OfCpu], moments: &[Time], within: Time) -> Vec<Time> {
-    let longest = |&moment: &Time| {
-        let end = moment.plus(within);
-        let after = |of: &OfCpu| {
-            let first = of.detours.partition_point(|detour| detour.start < moment);
-            of.detours[first..].iter().take_while(|detour| detour.start < end).map(|detour| detour.length).max()
-        };
-        cpus.iter().filter_map(after).max().unwrap_or_default()
-    };
-    moments.iter().map(longest).collect()
-}
-
 impl Noise {
     /// As errors of a node with one CPU like these: the mean time from one detour to the next, and lengths to draw
     /// from.
@@ -247,18 +232,6 @@ mod tests {
         assert_eq!(all.lengths, Some([1000, 50_000, 99_000, 100_000].map(Time::from_nanos)));
         assert_eq!(DetourSummary::of(&cpus[1..]).lengths, None);
         assert_eq!(DetourSummary::of([]), DetourSummary { count: 0, per_second: 0.0, share: 0.0, lengths: None });
-    }
-
-    #[test]
-    fn what_a_moment_brought_is_the_longest_detour_soon_after_it_on_any_cpu() {
-        let cpus = [
-            of_cpu(0, 100, vec![detour(5, 50), detour(10, 3), detour(19, 4), detour(20, 60)]),
-            of_cpu(1, 100, vec![detour(12, 9)]),
-            of_cpu(2, 100, Vec::new()),
-        ];
-        let nanos = |list: &[u64]| list.iter().copied().map(Time::from_nanos).collect::<Vec<_>>();
-        assert_eq!(brought(&cpus, &nanos(&[10, 13, 70]), Time::from_nanos(10)), nanos(&[9, 60, 0]));
-        assert_eq!(brought(&cpus[..1], &nanos(&[10]), Time::from_nanos(10)), nanos(&[4]));
     }
 
     #[test]

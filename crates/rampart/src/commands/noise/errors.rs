@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use rampart_linux::cpu::Tsc;
 use rampart_linux::{EinjInjector, Roots};
-use rampart_scale::noise::{Noise, brought};
+use rampart_scale::attribution::Attribution;
+use rampart_scale::noise::Noise;
 use rampart_scale::time::Time;
 use serde_json::{Value, json};
 
@@ -19,9 +20,6 @@ use crate::parsing::time;
 
 /// Between two looks at whether the watching is over: seldom, since a look takes a watched CPU.
 const LOOK: Duration = Duration::from_millis(500);
-
-/// What is longer ago than this is not taken for an error's doing.
-const WITHIN: Duration = Duration::from_secs(1);
 
 /// Makes them while others watch.
 #[derive(Debug)]
@@ -79,20 +77,8 @@ impl Made {
         self.moments.iter().copied().map(time)
     }
 
-    fn within(&self) -> Duration {
-        (self.every / 2).min(WITHIN)
-    }
-
-    /// The longest detour soon after each, and in as long before it, shortest first.
-    fn longest(&self, noise: &Noise) -> [Vec<Time>; 2] {
-        let within = self.within();
-        let since = |shift: Duration| {
-            let moments: Vec<Time> = self.moments.iter().map(|moment| time(moment.saturating_sub(shift))).collect();
-            let mut lengths = brought(&noise.cpus, &moments, time(within));
-            lengths.sort_unstable();
-            lengths
-        };
-        [since(Duration::ZERO), since(within)]
+    fn attribution(&self, noise: &Noise) -> Attribution {
+        Attribution::of(noise, &self.moments().collect::<Vec<_>>(), time(self.every))
     }
 
     /// For people.
@@ -100,11 +86,12 @@ impl Made {
         let (count, every) = (self.moments.len(), humantime::format_duration(self.every));
         let told = if self.dry_run { "prepared and not made" } else { "made" };
         let head = format!("errors      {count} {told}, one every {every}");
-        let [after, before] = self.longest(noise);
-        let (Some(median), Some(most), Some(usual)) = (middle(&after), after.last(), middle(&before)) else {
+        let found = self.attribution(noise);
+        let (Some(median), Some(most), Some(usual)) = (found.median_after(), found.after.last(), found.median_before())
+        else {
             return vec![head];
         };
-        let within = humantime::format_duration(self.within());
+        let within = humantime::format_duration(Duration::from_nanos(found.within.nanos()));
         let mut lines = vec![format!(
             "{head}; the longest detour within {within} of each: {median} (median), {most} (most); in as long before: {usual} (median)"
         )];
@@ -116,19 +103,16 @@ impl Made {
 
     /// For programs.
     pub fn document(&self, noise: &Noise) -> Value {
-        let [after, before] = self.longest(noise);
+        let found = self.attribution(noise);
         json!({
             "every_ns": time(self.every).nanos(), "dry_run": self.dry_run,
             "at_ns": self.moments().map(Time::nanos).collect::<Vec<_>>(),
-            "within_ns": time(self.within()).nanos(),
-            "median_ns": middle(&after).map(Time::nanos), "longest_ns": after.last().copied().map(Time::nanos),
-            "median_before_ns": middle(&before).map(Time::nanos),
+            "within_ns": found.within.nanos(),
+            "median_ns": found.median_after().map(Time::nanos),
+            "longest_ns": found.after.last().copied().map(Time::nanos),
+            "median_before_ns": found.median_before().map(Time::nanos),
         })
     }
-}
-
-fn middle(sorted: &[Time]) -> Option<Time> {
-    sorted.get(sorted.len() / 2).copied()
 }
 
 #[cfg(test)]

@@ -44,10 +44,6 @@ const GUESSES: u64 = 8;
 /// Runs and errors of each guess.
 const SEARCH: (u64, u64) = (2, 16);
 
-/// Memory of a record of detours for each byte of its file: a detour of 16 bytes, and its length once more, from six
-/// bytes of text.
-const RECORD_BYTES_A_BYTE: u64 = 8;
-
 /// Answers one question, or draws a figure.
 pub fn run(arguments: &ProjectArguments) -> Result<u8, Error> {
     match &arguments.command {
@@ -90,8 +86,7 @@ fn ask(question: &QuestionArguments) -> Result<(), Error> {
 fn recorded(path: &Path) -> Result<(Time, ErrorCost), Error> {
     let refused = |why: String| Error::Record { path: path.to_owned(), why };
     let length = files::length(path).map_err(refused)?;
-    files::fits(Bytes::new(length.saturating_mul(RECORD_BYTES_A_BYTE)), "record for a shorter time")
-        .map_err(refused)?;
+    files::fits(rampart_scale::memory::of_noise_file(length), "record for a shorter time").map_err(refused)?;
     let text = files::read_text(path, Bytes::new(length)).map_err(refused)?;
     Noise::read_csv(&text).and_then(|noise| noise.as_errors()).map_err(|error| refused(error.to_string()))
 }

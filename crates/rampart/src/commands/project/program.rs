@@ -4,6 +4,7 @@ use std::thread;
 
 use rampart_linux::{MemoryState, Roots};
 use rampart_scale::Workload;
+use rampart_scale::memory::fewer_nodes_that_fit;
 use rampart_scale::project::memory;
 use rampart_scale::workload::WorkloadRun;
 
@@ -22,6 +23,6 @@ pub fn program(workload: &Workload, extrapolated: bool, nodes: u32) -> Result<Wo
     if memory(nodes) <= available {
         return Ok(on(nodes));
     }
-    let fits = (0..nodes.ilog2()).rev().map(|power| 1 << power).find(|fewer| memory(*fewer) <= available);
-    Err(Error::TooLargeToSimulate { nodes, needed: memory(nodes), available, fits: fits.unwrap_or(1) })
+    let fits = fewer_nodes_that_fit(nodes, available, memory);
+    Err(Error::TooLargeToSimulate { nodes, needed: memory(nodes), available, fits })
 }

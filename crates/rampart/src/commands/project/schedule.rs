@@ -9,7 +9,7 @@ use rampart_scale::goal::{binary, text};
 use rampart_scale::operation::Rank;
 use rampart_scale::project::Projection;
 use rampart_scale::trace::file::memory_of_runs;
-use rampart_scale::{GoalGraph, LogGops, ParallelRuns, Schedule, slowdown};
+use rampart_scale::{GoalGraph, LogGops, ParallelRuns, Schedule, memory, slowdown};
 
 use super::arguments::QuestionArguments;
 use super::program::threads;
@@ -18,10 +18,6 @@ use crate::error::Error;
 use crate::inputs::files;
 use crate::output::progress::Steps;
 use crate::process::signals;
-
-/// Memory of a GOAL schedule for each byte of its file, read and run: text has 20 bytes an operation, which takes 60
-/// and its waiting.
-const BYTES_A_BYTE: u64 = 16;
 
 /// What a file holds, if there is memory for it: `needed` for so many bytes. Else `remedy` is told.
 pub fn read(path: &Path, needed: impl FnOnce(u64) -> Bytes, remedy: &str) -> Result<Vec<u8>, Error> {
@@ -48,14 +44,13 @@ pub fn of_goal(
     errors: CorrectedErrors,
     network: &LogGops,
 ) -> Result<ProjectionView, Error> {
-    let needed = |length: u64| Bytes::new(length.saturating_mul(BYTES_A_BYTE));
-    let bytes = read(path, needed, "use a shorter one")?;
+    let bytes = read(path, memory::of_goal_file, "use a shorter one")?;
     let length = bytes.len() as u64;
     let goal = goal(&bytes).map_err(|why| Error::Schedule { path: path.to_owned(), why })?;
     drop(bytes);
     let runs = memory_of_runs(goal.ranks(), at_once(question));
     fits(path, runs, "use fewer ranks")?;
-    let memory = Bytes::new(needed(length).get().saturating_add(runs.get()));
+    let memory = Bytes::new(memory::of_goal_file(length).get().saturating_add(runs.get()));
     ask(question, path, &goal, errors, network, (&*signals::stop_flag()?, memory))
 }
 
