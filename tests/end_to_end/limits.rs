@@ -39,10 +39,9 @@ fn a_program_that_may_have_no_more_data_goes_on_with_what_it_has() {
 fn a_program_with_a_large_heap_may_lower_its_limit_of_data() {
     let rampart = Rampart::new();
     let Some(limits) = victim_with(&rampart, "limits", &["-DHEAP_PAGES=16384"]) else { return };
-    let engine = ["--engine", "minor", "--cap", "4MiB"];
-    if engines(&rampart).contains(&"minor") {
-        let said = run(&rampart, &[&engine[..], &["--", &limits, "data"]].concat());
-        assert_eq!((said.code, said.out.as_str()), (Some(0), "16384 pages are right\n"), "{}", said.err);
+    for engine in engines(&rampart).filter(|engine| *engine == "minor") {
+        let said = run(&rampart, &["--engine", engine, "--cap", "4MiB", "--", &limits, "data"]);
+        assert_eq!((said.code, said.out.as_str()), (Some(0), "16384 pages are right\n"), "{engine}: {}", said.err);
     }
 }
 

@@ -21,9 +21,9 @@ use crate::commands::watch::arguments::WatchArguments;
 #[derive(Debug, Parser)]
 #[command(name = "rampart", version, about, propagate_version = true, max_term_width = 100)]
 pub struct Arguments {
-    /// Where bad frames and test history are kept [default: /var/lib/rampart/rampart.db for root, else
+    /// The file that keeps bad frames and test history [default: /var/lib/rampart/rampart.db for root, else
     /// ~/.local/state/rampart/rampart.db]
-    #[arg(long, global = true, value_name = "FILE", env = "RAMPART_STORE")]
+    #[arg(long, global = true, display_order = 900, value_name = "FILE", env = "RAMPART_STORE")]
     pub store: Option<PathBuf>,
     /// What to do
     #[command(subcommand)]
@@ -33,36 +33,36 @@ pub struct Arguments {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Test this machine's free memory, now, beside its work
+    /// Test this machine's free memory once, while it works
     Test(TestArguments),
-    /// The march tests: list them, show one, prove what they find
+    /// List the march tests, show one, prove which faults they find
     #[command(subcommand)]
     March(MarchCommand),
-    /// The map of bad frames
+    /// Show, export, restore and edit the map of bad frames
     #[command(subcommand)]
     Map(MapCommand),
-    /// The faults that can be emulated
+    /// List the faults that can be emulated
     #[command(subcommand)]
     Inject(InjectCommand),
-    /// An experiment of Rahman16 on the simulated machine
+    /// Repeat an experiment of COMeT and Asteroid [Rahman16] on a simulated machine
     Simulate(SimulateArguments),
-    /// Test this machine's free memory for as long as it runs: each frame in reach once a lifetime
+    /// Test this machine's free memory continuously, as a daemon: each frame within reach once per lifetime
     Watch(Box<WatchArguments>),
-    /// Run a program under guard: its heap is verified before use, and corrected
+    /// Run a program under guard: verify its heap before use, and correct errors
     Run(Box<RunArguments>),
-    /// What a guarded program unlocked when, from a file of `rampart run --trace-access`
+    /// Show which memory a guarded program unlocked when, from a file of `rampart run --trace-access`
     Access(AccessArguments),
-    /// What memory errors cost a program on thousands of nodes
+    /// Project what memory errors cost a program on thousands of nodes
     Project(Box<ProjectArguments>),
-    /// Record an MPI program as it runs, unmodified: what it computes and sends, for `rampart project --trace`
+    /// Record what an unmodified MPI program computes and sends, for `rampart project --trace`
     Trace(TraceArguments),
-    /// What takes this machine's CPUs from programs, how often and for how long
+    /// Measure how often, and for how long, this machine takes its CPUs from programs
     Noise(NoiseArguments),
-    /// The memory errors that this machine saw, by DIMM: counters, rasdaemon's records, how often they come
+    /// Show the memory errors of this machine by DIMM: counters, rasdaemon's records, and their rate
     Errors(ErrorsArguments),
-    /// What this machine has, what is possible here and what is not, last tests, bad frames, the daemon
+    /// Show this machine, what is possible on it and what is not, the last tests, bad frames, and the daemon
     Status {
-        /// One JSON document on standard output
+        /// Print one JSON document instead of text
         #[arg(long)]
         json: bool,
     },

@@ -12,11 +12,11 @@ use rampart_scale::time::Time;
 /// Which visiting orders a test runs in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Orders {
-    /// One after the other: together they leave out no pair of lines of a block
+    /// Both, one after the other: together they cover each pair of lines of a block
     Both,
-    /// By address
+    /// In the order of addresses
     Sequential,
-    /// By columns: each step opens another page
+    /// In strides: each step goes to another page
     Interleaved,
 }
 
@@ -34,9 +34,9 @@ impl Orders {
 /// How writes reach the DRAM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum MethodChoice {
-    /// Stores that pass the caches by
+    /// Stores that bypass the caches
     NonTemporal,
-    /// Plain stores, flushed a little behind
+    /// Plain stores, flushed from the caches shortly afterwards
     FlushBehind,
 }
 

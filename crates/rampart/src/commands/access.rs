@@ -18,12 +18,12 @@ use crate::output::text;
 /// Options of `rampart access`.
 #[derive(Debug, Args)]
 pub struct AccessArguments {
-    /// The file
+    /// The file that `rampart run --trace-access` wrote
     pub file: PathBuf,
-    /// Draw it, as a page
+    /// Draw it as an HTML page
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// One JSON document on standard output
+    /// Print one JSON document instead of text
     #[arg(long)]
     pub json: bool,
 }

@@ -18,10 +18,10 @@ use crate::output::text;
 /// Options of `rampart errors`.
 #[derive(Debug, Args)]
 pub struct ErrorsArguments {
-    /// A database of rasdaemon [default: rasdaemon's own, where there is one]
+    /// A database of rasdaemon [default: rasdaemon's own, if there is one]
     #[arg(long, value_name = "FILE")]
     pub database: Option<PathBuf>,
-    /// One JSON document on standard output
+    /// Print one JSON document instead of text
     #[arg(long)]
     pub json: bool,
 }

@@ -12,9 +12,9 @@ use crate::output::text;
 /// Commands of `rampart inject`.
 #[derive(Debug, Subcommand)]
 pub enum InjectCommand {
-    /// Every kind of fault by its name, and how one is planted: `rampart test --inject 'stuck-at:100,seed=7'`
+    /// List each kind of fault by name; `rampart test --inject 'stuck-at:100,seed=7'` injects some
     List {
-        /// One JSON document on standard output
+        /// Print one JSON document instead of text
         #[arg(long)]
         json: bool,
     },

@@ -14,25 +14,25 @@ use crate::output::text;
 /// Commands of `rampart march`.
 #[derive(Debug, Subcommand)]
 pub enum MarchCommand {
-    /// The named tests
+    /// List the named tests
     List {
-        /// One JSON document on standard output
+        /// Print one JSON document instead of text
         #[arg(long)]
         json: bool,
     },
-    /// One test in full
+    /// Show one test in full
     Show {
-        /// A name, or a notation
+        /// A name, or a test in march notation
         test: MarchChoice,
-        /// One JSON document on standard output
+        /// Print one JSON document instead of text
         #[arg(long)]
         json: bool,
     },
-    /// What tests find, computed by the fault simulator
+    /// Prove which faults tests find, by the fault simulator
     Prove {
-        /// A name, or a notation [default: all named tests]
+        /// A name, or a test in march notation [default: all named tests]
         test: Option<MarchChoice>,
-        /// One JSON document on standard output
+        /// Print one JSON document instead of text
         #[arg(long)]
         json: bool,
     },

@@ -1,8 +1,9 @@
 //! Which detours corrected errors caused, among those that come anyway.
 //!
 //! **Problem.** A CPU loses time to timers and to the kernel too, so not every detour after an error is the error's
-//! [Ferreira21, IV-B]. **Idea.** The longest detour soon after each error stands beside the longest one in as long a time
-//! before it. **Why this way.** The second is the machine's usual noise, measured in the same minutes and in the same way.
+//! [Ferreira21, IV-B]. **Idea.** The longest detour soon after each error stands beside the longest one in as long a
+//! time before it. **Why this way.** The second is the machine's usual noise, measured in the same minutes and in the
+//! same way.
 
 use crate::model::noise::{Noise, OfCpu};
 use crate::time::Time;

@@ -1,9 +1,9 @@
 //! How much memory an answer takes, before it is worked out.
 //!
-//! **Problem.** A file of some gigabytes, or a question about millions of nodes, takes more memory than a machine has, and
-//! the kernel then ends some program. **Idea.** The need follows from the length of a file, or from the number of nodes.
-//! **Why this way.** An estimate on the safe side costs nothing, and a question that does not fit is refused at once, with
-//! one that does.
+//! **Problem.** A file of some gigabytes, or a question about millions of nodes, takes more memory than a machine has,
+//! and the kernel then ends some program. **Idea.** The need follows from the length of a file, or from the number of
+//! nodes. **Why this way.** An estimate on the safe side costs nothing, and a question that does not fit is refused at
+//! once, with one that does.
 
 use rampart_memory::Bytes;
 
@@ -11,8 +11,8 @@ use rampart_memory::Bytes;
 /// and its waiting.
 const GOAL_BYTES_A_BYTE: u64 = 16;
 
-/// Memory of recorded detours for each byte of their file: a detour of 16 bytes, and its length once more, from six bytes
-/// of text.
+/// Memory of recorded detours for each byte of their file: a detour of 16 bytes, and its length once more, from six
+/// bytes of text.
 const NOISE_BYTES_A_BYTE: u64 = 8;
 
 /// Memory that the program of a GOAL file of so many bytes takes, besides that of its runs: about.

@@ -8,43 +8,43 @@ use rampart_memory::Frame;
 /// Commands of `rampart map`.
 #[derive(Debug, Subcommand)]
 pub enum MapCommand {
-    /// The bad frames that are known
+    /// Show the known bad frames
     Show {
-        /// The emulated ones instead
+        /// Show those that emulated faults made bad instead
         #[arg(long)]
         emulated: bool,
-        /// One JSON document on standard output
+        /// Print one JSON document instead of text
         #[arg(long)]
         json: bool,
     },
-    /// The bad frames in a form that a boot loader or kernel takes
+    /// Print the bad frames in a form that a boot loader or kernel takes
     Export {
-        /// For whom
+        /// The form
         #[arg(long, value_enum)]
         format: ExportFormat,
-        /// memmap only: at most so many ranges; sound frames between bad ones are given up with them
+        /// With memmap: print at most so many ranges, which then include good frames between bad ones
         #[arg(long, value_name = "N")]
         ranges: Option<NonZero<usize>>,
     },
-    /// Retire all known bad frames again; for boot time
+    /// Retire all known bad frames again, after a boot
     Restore {
-        /// One JSON document on standard output
+        /// Print one JSON document instead of text
         #[arg(long)]
         json: bool,
     },
     /// Put a frame on the map by hand
     Add {
-        /// Frame number, such as 0x1a2b3
+        /// The frame number, such as 0x1a2b3
         frame: Frame,
-        /// One JSON document on standard output
+        /// Print one JSON document instead of text
         #[arg(long)]
         json: bool,
     },
     /// Take a frame off the map
     Forget {
-        /// Frame number, such as 0x1a2b3
+        /// The frame number, such as 0x1a2b3
         frame: Frame,
-        /// One JSON document on standard output
+        /// Print one JSON document instead of text
         #[arg(long)]
         json: bool,
     },

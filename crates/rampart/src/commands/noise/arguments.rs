@@ -15,25 +15,25 @@ pub struct NoiseArguments {
     /// How long to watch
     #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = simulated_time)]
     pub duration: Duration,
-    /// What is longer is a detour
+    /// Times longer than this count as detours
     #[arg(long, value_name = "TIME", default_value = "150ns", value_parser = simulated_time)]
     pub threshold: Duration,
-    /// The CPUs to watch, such as 0-1,4; each is kept busy [default: all that this process may use]
+    /// The CPUs to watch, such as 0-1,4; watching keeps them busy [default: all that this process may use]
     #[arg(long, value_name = "CPUS", value_parser = some_cpus)]
     pub cores: Option<Cpus>,
-    /// Have the firmware make a corrected memory error so often (EINJ), and tell what each takes
+    /// Have the firmware inject a corrected memory error so often (EINJ), and report how long each takes
     #[arg(long, value_name = "TIME", value_parser = simulated_time)]
     pub errors_every: Option<Duration>,
-    /// Prepare each of these errors, and make none: what that takes is not the errors' doing
+    /// Prepare each of these errors, but inject none: shows what the preparation itself takes
     #[arg(long, requires = "errors_every")]
     pub dry_run: bool,
-    /// Draw it, as a page
+    /// Draw the detours as an HTML page
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// All detours, for `rampart project --detours`
+    /// Write all detours to this file, for `rampart project --detours`
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
-    /// One JSON document on standard output
+    /// Print one JSON document instead of text
     #[arg(long)]
     pub json: bool,
 }

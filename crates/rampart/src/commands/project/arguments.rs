@@ -18,7 +18,7 @@ use crate::parsing::{simulated_time, time};
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct ProjectArguments {
-    /// Something else than one question
+    /// A command in place of a question
     #[command(subcommand)]
     pub command: Option<ProjectCommand>,
     /// The one question
@@ -29,7 +29,7 @@ pub struct ProjectArguments {
 /// Commands of `rampart project`.
 #[derive(Debug, Subcommand)]
 pub enum ProjectCommand {
-    /// A figure of Ferreira21, ours beside its words
+    /// Repeat a figure of Ferreira et al. 2021, beside the claims of its text
     Sweep(SweepArguments),
     /// Measure the network of this machine's MPI between two ranks, for `--network`
     Calibrate(CalibrateArguments),
@@ -38,68 +38,69 @@ pub enum ProjectCommand {
 /// Options of one question.
 #[derive(Debug, Args)]
 pub struct QuestionArguments {
-    /// List systems, workloads and networks
+    /// List the known systems, workloads and networks
     #[arg(long)]
     pub list: bool,
-    /// A system by name: its nodes and its errors
+    /// A system by name, which sets nodes and errors
     #[arg(long, value_name = "NAME")]
     pub system: Option<String>,
-    /// A program by name
+    /// A workload by name
     #[arg(long, value_name = "NAME", default_value = "lulesh", conflicts_with = "goal")]
     pub workload: String,
-    /// A program as a GOAL schedule, text or binary, instead
+    /// Instead of a workload, a GOAL schedule, as text or binary
     #[arg(long, value_name = "FILE", conflicts_with = "nodes")]
     pub goal: Option<PathBuf>,
-    /// A program as `rampart trace` recorded it, instead; on its own ranks, or on a multiple of them by --nodes
+    /// Instead of a workload, a program that `rampart trace` recorded, on its own ranks or, by --nodes, on a multiple
+    /// of them
     #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "goal", "system"])]
     pub trace: Option<PathBuf>,
-    /// The program as Ferreira et al. extrapolate their traces: copies of some hundred ranks, which only collectives
-    /// hold together [default: one grid of all ranks]
+    /// Extrapolate as Ferreira et al. 2021 do: copies of some hundred ranks, which only collectives connect [default:
+    /// one grid of all ranks]
     #[arg(long, conflicts_with_all = ["goal", "trace"])]
     pub extrapolated: bool,
-    /// Who logs errors
+    /// Who logs errors, and so how long each takes the CPU
     #[arg(long, value_enum, default_value_t = Path::Software)]
     pub reporting: Path,
-    /// How many nodes, one rank on each [default: the system's, or 16,384]
+    /// The number of nodes, each with one rank [default: the system's, or 16,384]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16_777_216))]
     pub nodes: Option<u32>,
-    /// Mean time between corrected errors of a node, such as 720s [default: the system's]
+    /// The mean time between corrected errors of a node, such as 720s [default: the system's]
     #[arg(long, value_name = "TIME", value_parser = simulated_time, conflicts_with_all = ["system", "from_errors"])]
     pub mtbce: Option<Duration>,
     /// How long an error takes the CPU, such as 775us [default: by --reporting]
     #[arg(long, value_name = "TIME", value_parser = simulated_time)]
     pub cost: Option<Duration>,
-    /// Firmware's cost as it was measured: 7 ms for each error, 500 ms for each tenth
+    /// The firmware's cost as Ferreira et al. 2021 measured it: 7 ms for each error, and 500 ms for each tenth one
     #[arg(long, conflicts_with = "cost")]
     pub two_level: bool,
-    /// Instead of errors, detours as `rampart noise --csv` recorded them: as frequent on each node, and as long
+    /// Instead of errors, detours that `rampart noise --csv` recorded: as frequent on each node, and as long
     #[arg(long, value_name = "FILE", conflicts_with_all = ["system", "mtbce", "cost", "two_level", "reporting", "from_errors"])]
     pub detours: Option<PathBuf>,
     /// Only one node has errors
     #[arg(long)]
     pub one_node: bool,
-    /// An error that arrives during another waits for it (the default)
+    /// An error that arrives during another one waits for it (the default)
     #[arg(long, conflicts_with = "dropped")]
     pub queued: bool,
-    /// An error that arrives during another is lost
+    /// An error that arrives during another one is lost
     #[arg(long)]
     pub dropped: bool,
-    /// The network, or a file of `rampart project calibrate`
+    /// The network, by name or as a file of `rampart project calibrate`
     #[arg(long, value_name = "NAME", default_value = "cray-xc40")]
     pub network: String,
-    /// A DIMM's errors from rasdaemon's database: replace it, or leave it?
+    /// Ask whether to replace a DIMM, by its errors in this database of rasdaemon
     #[arg(long, value_name = "FILE", requires = "dimm", conflicts_with = "system")]
     pub from_errors: Option<PathBuf>,
-    /// Which DIMM, by its label
+    /// The label of that DIMM
     #[arg(long, value_name = "LABEL", requires = "from_errors")]
     pub dimm: Option<String>,
-    /// How many runs, each of other errors
+    /// How many runs, each with different errors
     #[arg(long, value_name = "K", default_value_t = 8, value_parser = clap::value_parser!(u64).range(2..=1000))]
     pub seeds: u64,
-    /// What errors are drawn from
+    /// The seed of the errors
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
-    /// One JSON document on standard output
+    /// Print one JSON document instead of text
     #[arg(long)]
     pub json: bool,
 }
@@ -110,13 +111,13 @@ pub struct CalibrateArguments {
     /// Write the parameters to this file
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// The C compiler of the MPI [default: the one that is named as the launcher is]
+    /// The C compiler of the MPI [default: the one beside the launcher]
     #[arg(long, value_name = "NAME")]
     pub mpicc: Option<OsString>,
-    /// One JSON document on standard output
+    /// Print one JSON document instead of text
     #[arg(long)]
     pub json: bool,
-    /// What starts two ranks [default: mpirun -n 2]
+    /// The launcher that starts two ranks [default: mpirun -n 2]
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "LAUNCHER")]
     pub launcher: Vec<OsString>,
 }
@@ -124,32 +125,32 @@ pub struct CalibrateArguments {
 /// Options of `rampart project sweep`.
 #[derive(Debug, Args)]
 pub struct SweepArguments {
-    /// Which, 3 to 7
+    /// The number of the figure, from 3 to 7
     #[arg(long, value_name = "N")]
     pub figure: u8,
-    /// Draw it, as a page
+    /// Draw the figure as an HTML page
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// The numbers behind it
+    /// Write the numbers of the figure to this file
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
-    /// Only this workload, and others that are named so [default: all nine]
+    /// Only this workload; can be given several times [default: all nine]
     #[arg(long, value_name = "NAME")]
     pub workload: Vec<String>,
-    /// One grid of all ranks, as the programs are [default: copies of traced ranks, as Ferreira et al. extrapolate
-    /// theirs]
+    /// Simulate one grid of all ranks [default: extrapolate as Ferreira et al. 2021 do, by copies of some hundred
+    /// ranks]
     #[arg(long)]
     pub whole: bool,
-    /// How many runs for each bar
+    /// How many runs of each bar
     #[arg(long, value_name = "K", default_value_t = 8, value_parser = clap::value_parser!(u64).range(2..=1000))]
     pub seeds: u64,
-    /// Errors that each run should meet
+    /// How many errors each run should have
     #[arg(long, value_name = "N", default_value_t = rampart_scale::project::ERRORS_A_RUN, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub errors: u64,
-    /// What errors are drawn from
+    /// The seed of the errors
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
-    /// One JSON document on standard output
+    /// Print one JSON document instead of text
     #[arg(long)]
     pub json: bool,
 }
@@ -157,11 +158,11 @@ pub struct SweepArguments {
 /// Who logs errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Path {
-    /// Nobody: 150 ns an error
+    /// Nobody: 150 ns per error
     Hardware,
-    /// The kernel: 775 us
+    /// The kernel: 775 us per error
     Software,
-    /// The firmware: 133 ms
+    /// The firmware: 133 ms per error
     Firmware,
 }
 

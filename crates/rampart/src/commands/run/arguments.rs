@@ -21,74 +21,74 @@ use crate::parsing::{a_test_that_reads, some_time};
 /// Options of `rampart run`.
 #[derive(Clone, Debug, Args)]
 pub struct RunArguments {
-    /// How pages are taken away [default: move where the kernel can, else mprotect]
+    /// How pages are locked [default: move if the kernel can, else mprotect]
     #[arg(long, value_enum)]
     pub engine: Option<EngineChoice>,
-    /// The codes of each page: crc, crc+pq, crc+hamming, crc+secded
+    /// The integrity codes of each page: crc, crc+pq, crc+hamming or crc+secded
     #[arg(long, value_name = "NAME", default_value = "crc+pq", value_parser = some_scheme)]
     pub codes: Scheme,
-    /// The most that is unlocked for one access, by a program that goes through its memory: a power of two from 4KiB to
-    /// 2MiB
+    /// The most that one access unlocks, in a sequential access pattern: a power of two from 4KiB to 2MiB
     #[arg(long, value_name = "SIZE", default_value = "2MiB", value_parser = some_size)]
     pub block: Bytes,
-    /// The least, for a program that is here and there: a power of two, at most a block and at least a 64th of one
-    /// [default: 64KiB, or a block if that is less or of huge pages of the kernel's pool]
+    /// The least that one access unlocks, in other access patterns: a power of two from a 64th of a block to a block
+    /// [default: 64KiB, or a block if that is smaller or a huge page of the kernel's pool]
     #[arg(long, value_name = "SIZE", value_parser = some_size)]
     pub unit: Option<Bytes>,
-    /// At most so much of the heap is unlocked, and of a small heap a twentieth, but four blocks; more if the program
-    /// cannot go on with it
+    /// The unlocked limit: at most so much of the heap is unlocked, and of a small heap at most a twentieth or four
+    /// blocks, whichever is more. It grows while the program cannot make progress otherwise
     #[arg(long, value_name = "SIZE", default_value = "32MiB", value_parser = some_size)]
     pub cap: Bytes,
-    /// What it may cost, such as 20%, of the program's own time: more is unlocked where it would cost more, and less
-    /// where it costs less [default: as --cap says]
+    /// The overhead that the guard may have, as a share of the program's own time, such as 20%: more is unlocked if it
+    /// costs more, less if it costs less [default: --cap alone sets the unlocked limit]
     #[arg(long, value_name = "PERCENT", value_parser = some_percent)]
     pub overhead: Option<u32>,
-    /// Lock again what has been unlocked for so long, such as 50ms [default: only what is beyond the cap]
+    /// Lock memory again that has been unlocked for so long, such as 50ms [default: only memory beyond the unlocked
+    /// limit]
     #[arg(long, value_name = "TIME", value_parser = some_time)]
     pub interval: Option<Duration>,
-    /// Verify up to so many blocks ahead of a program that goes through its memory
+    /// Verify up to so many blocks ahead of a sequential or strided access pattern
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub ahead: u32,
-    /// What is done about a page that cannot be corrected: stop (the program ends before it sees the page, with exit
-    /// code 86), continue (it goes on with what the memory holds), or checkpoint-command CMD (CMD is run by `sh` with
-    /// RAMPART_PID, RAMPART_PAGE, RAMPART_OFFSET and RAMPART_FRAME; then stop)
+    /// What to do about a page that cannot be corrected: stop (the program ends before it sees the page, with exit code
+    /// 86), continue (it goes on with the wrong content), or checkpoint-command CMD (`sh` runs CMD with RAMPART_PID,
+    /// RAMPART_PAGE, RAMPART_OFFSET and RAMPART_FRAME; then stop)
     #[arg(long, num_args = 1..=2, value_names = ["WHAT", "CMD"], default_value = "stop")]
     pub on_error: Vec<OsString>,
-    /// Test each frame before the program gets it (engine move): a named test (`rampart march list`), one in the
-    /// field's notation, or none [default: March C-]
+    /// Test each frame before the program gets it (engine move): the name of a march test (`rampart march list`), a
+    /// test in march notation, or none [default: March C-]
     #[arg(long, value_name = "TEST", value_parser = some_test)]
     pub test: Option<TestChoice>,
-    /// How long a test stays good; then locked pages are put on other frames, and theirs are tested
+    /// How long a test of a frame stays good; then locked pages move to other frames, and theirs are tested
     #[arg(long, value_name = "TIME", default_value = "24h", value_parser = some_time)]
     pub lifetime: Duration,
-    /// What is done when no tested memory lies ready
+    /// What to do when no tested frame is ready
     #[arg(long, value_enum, default_value_t = UntestedChoice::Allow)]
     pub untested: UntestedChoice,
-    /// At most so much tested memory lies ready
+    /// The most tested memory that is kept ready
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = some_spare)]
     pub spare: Bytes,
-    /// Make memory err: at a rate, single bits of locked pages flip, such as 'flip:locked:rate=10/s,seed=3', or the
-    /// hardware gives such pages up, 'poison:locked:rate=1/s' (engine move); or faults in the frames below that their
-    /// tests find, such as 'stuck-at:20,seed=3'
+    /// Inject errors at a rate: bit flips in locked pages, such as 'flip:locked:rate=10/s,seed=3', or the loss of
+    /// locked pages, 'poison:locked:rate=1/s' (engine move); or emulate faults in frames, which their tests find, such
+    /// as 'stuck-at:20,seed=3'
     #[arg(long, value_name = "FAULTS", value_parser = some_faults)]
     pub inject: Option<Faults>,
-    /// Stop the program if `rampart run` is killed, which keeps what the guards of its processes find
+    /// Stop the program if `rampart run` is killed, since only that keeps what the guards find
     #[arg(long)]
     pub require_server: bool,
-    /// Exit with code 2 if no process of the program could be guarded, which is a warning otherwise
+    /// Exit with code 2 if no process of the program could be guarded [default: only warn]
     #[arg(long)]
     pub require_guard: bool,
-    /// What is guarded: heap; bss, the executable's static data; mmap, its anonymous private mappings of at least 1MiB,
-    /// or mmap=SIZE
+    /// Which memory to guard, as a list such as heap,bss,mmap: the heap; the executable's static data; its anonymous
+    /// private mappings of at least 1MiB, or of at least SIZE with mmap=SIZE
     #[arg(long, value_name = "WHAT", default_value = "heap", value_parser = some_memory)]
     pub protect: Protect,
-    /// Write what was done to this file: a page with drawings if it ends in .html, else one JSON document
+    /// Write a report to this file: an HTML page with drawings if its name ends in .html, else one JSON document
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Write what was unlocked when to this file: `rampart access` draws it
+    /// Record which memory was unlocked when in this file, for `rampart access`
     #[arg(long, value_name = "FILE")]
     pub trace_access: Option<PathBuf>,
-    /// Say what was done as one JSON document, on standard error: standard output is the program's
+    /// Print one JSON document instead of text, on standard error: standard output is the program's
     #[arg(long)]
     pub json: bool,
     /// The program and its arguments
@@ -96,16 +96,15 @@ pub struct RunArguments {
     pub program: Vec<OsString>,
 }
 
-/// How pages are taken away from the program.
+/// How pages are locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum EngineChoice {
-    /// They move to a place that the program does not know (Linux 6.8; as root, or with vm.unprivileged_userfaultfd=1)
+    /// Locked pages move out of the program's sight (Linux 6.8; as root, or with vm.unprivileged_userfaultfd=1)
     Move,
-    /// They are those of a file in memory, taken out of the program's page table and put back, with less work for many
-    /// threads and more at a fork (Linux 5.14; as for move). Blocks of 2 MiB are huge pages of the kernel's pool, if it
-    /// has some
+    /// Pages belong to a file in memory, and locked ones leave the program's page table: less work with many threads,
+    /// more at a fork (Linux 5.14; as for move). Blocks of 2 MiB are huge pages of the kernel's pool, if it has any
     Minor,
-    /// The right to use them is taken away: everywhere, but a system call on a locked page that is not wrapped fails
+    /// Locked pages lose their access rights: works everywhere, but a system call that is not wrapped fails on them
     Mprotect,
 }
 
@@ -134,7 +133,7 @@ pub enum TestChoice {
 /// What is done when no tested memory lies ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum UntestedChoice {
-    /// The program gets memory that was not tested; it is counted, and tested later
+    /// The program gets untested frames; they are counted, and tested later
     Allow,
     /// The program waits for the test
     Wait,

@@ -11,24 +11,24 @@ use crate::parsing::some_time;
 /// Options of `rampart simulate`.
 #[derive(Debug, Args)]
 pub struct SimulateArguments {
-    /// Which one, such as figure12 [default: list them]
+    /// The experiment, such as figure12 [default: list them]
     pub name: Option<String>,
     /// List the experiments
     #[arg(long, conflicts_with = "name")]
     pub list: bool,
-    /// What everything random is drawn from
+    /// The first seed of all randomness
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// How many seeds there are from that one on; each number is a mean over them
+    /// How many seeds to run, from the first on; each number is the mean over them
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub seeds: u64,
-    /// How long one run on the desktop lasts, in simulated time; one on the server a tenth of it
+    /// The simulated time of a run on the desktop; a run on the server takes a tenth of it
     #[arg(long = "for", value_name = "TIME", default_value = "10m", value_parser = time_of_a_run)]
     pub longest: Duration,
-    /// Draw the numbers, as SVG
+    /// Draw the numbers as an SVG file
     #[arg(long, value_name = "FILE", requires = "name")]
     pub plot: Option<PathBuf>,
-    /// One JSON document on standard output
+    /// Print one JSON document instead of text
     #[arg(long)]
     pub json: bool,
 }

@@ -8,21 +8,21 @@ use clap::Args;
 /// Options of `rampart trace`.
 #[derive(Clone, Debug, Args)]
 pub struct TraceArguments {
-    /// Where the trace is written
+    /// Write the trace to this file
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// Write it as a GOAL schedule too, which LogGOPSim reads
+    /// Write a GOAL schedule for LogGOPSim too
     #[arg(long, value_name = "FILE")]
     pub goal: Option<PathBuf>,
-    /// The network that the schedule is for, or a file of `rampart project calibrate`: what it takes of the CPUs is
-    /// left out there
+    /// The network of the GOAL schedule, by name or as a file of `rampart project calibrate`: the CPU time that the
+    /// network takes is left out of the schedule
     #[arg(long, requires = "goal", default_value = "cray-xc40", value_name = "NAME")]
     pub network: String,
-    /// The C compiler of the program's MPI [default: the one that is named as the launcher is, `mpicc.mpich` for
+    /// The C compiler of the program's MPI [default: the one beside the launcher, such as `mpicc.mpich` for
     /// `mpirun.mpich`]
     #[arg(long, value_name = "NAME")]
     pub mpicc: Option<OsString>,
-    /// One JSON document on standard error, where the line would be: standard output is the program's
+    /// Print one JSON document instead of text, on standard error: standard output is the program's
     #[arg(long)]
     pub json: bool,
     /// The launcher, the program and their arguments

@@ -16,32 +16,32 @@ use crate::parsing::{MethodChoice, Orders, a_test_that_reads, some_rest, some_ti
 /// Options of `rampart watch`.
 #[derive(Clone, Debug, Args)]
 pub struct WatchArguments {
-    /// How long a test of a frame stays good; each frame in reach is tested again before [default: 30m]
+    /// How long a test of a frame stays good; each frame within reach is tested again before that [default: 30m]
     #[arg(long, value_name = "TIME", value_parser = some_time)]
     pub lifetime: Option<Duration>,
-    /// At most so many CPUs test [default: 1]
+    /// The most CPUs that test at once [default: 1]
     #[arg(long, value_name = "N")]
     pub max_cores: Option<u32>,
-    /// At most so much of each one's time [default: 50%]
+    /// The most time that testing takes of each of these CPUs [default: 50%]
     #[arg(long, value_name = "PERCENT", value_parser = some_share)]
     pub max_share: Option<Share>,
-    /// While programs run, at most so much of it, unless the lifetime needs more [default: 5%]
+    /// The same while programs run, unless the lifetime needs more [default: 5%]
     #[arg(long, value_name = "PERCENT", value_parser = some_share)]
     pub busy_share: Option<Share>,
-    /// How fidelity and CPUs follow demand: comet, fixed, adaptive, fidelity-preserving, error-triggered [default:
+    /// How fidelity and CPUs follow demand: comet, fixed, adaptive, fidelity-preserving or error-triggered [default:
     /// adaptive]
     #[arg(long, value_name = "NAME", value_parser = some_policy)]
     pub policy: Option<PolicyName>,
-    /// The least fidelity [default: 1]
+    /// The lowest fidelity [default: 1]
     #[arg(long, value_name = "N")]
     pub min_fidelity: Option<Fidelity>,
     /// The highest fidelity [default: 32]
     #[arg(long, value_name = "N")]
     pub max_fidelity: Option<Fidelity>,
-    /// A configuration file (docs/configuration.md), read again on SIGHUP
+    /// The configuration file (docs/configuration.md), read again on SIGHUP
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Write what happens to this file, a JSON object a line
+    /// Write events to this file, one JSON object per line
     #[arg(long, value_name = "FILE")]
     pub events: Option<PathBuf>,
     /// Serve Prometheus metrics on this loopback address, such as 127.0.0.1:9437
@@ -50,33 +50,32 @@ pub struct WatchArguments {
     /// Stop after this time, such as 20s, 10m, 2h
     #[arg(long = "for", value_name = "TIME", value_parser = some_time)]
     pub duration: Option<Duration>,
-    /// A named test (`rampart march list`), or one in the field's notation
+    /// The march test: a name (`rampart march list`), or a test in march notation
     #[arg(long, value_name = "TEST", default_value = "March C-", value_parser = a_test_that_reads)]
     pub march: MarchChoice,
-    /// In which order lines are visited
+    /// The order in which lines are visited
     #[arg(long, value_enum, default_value_t = Orders::Both)]
     pub order: Orders,
-    /// How long a Del element of the test waits
+    /// The wait of each Del element of the march test
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = some_time)]
     pub delay: Duration,
-    /// How long what was written rests before it is read once more, for cells that lose their value slowly; 0s: no such
-    /// read
+    /// Read each block again after this time, to find cells that lose their value slowly; 0s: do not
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = some_rest)]
     pub retention: Duration,
     /// How writes reach the DRAM [default: the faster of those that bypass this machine's caches]
     #[arg(long, value_enum)]
     pub method: Option<MethodChoice>,
-    /// Memory errors to heed, a JSON object a line or a database of rasdaemon's, in place of those that the kernel
-    /// reports
+    /// Heed the memory errors of this file instead of the kernel's: one JSON object per line, or a database of
+    /// rasdaemon
     #[arg(long, value_name = "FILE")]
     pub errors_file: Option<PathBuf>,
-    /// Emulated faults to plant: 'stuck-at:100,seed=7', or in named frames: 'stuck-at@0x1a2b3'
+    /// Emulate faults: 'stuck-at:100,seed=7', or in a frame that is named: 'stuck-at@0x1a2b3'
     #[arg(long, value_name = "FAULTS")]
     pub inject: Option<InjectionSpec>,
-    /// What random backgrounds are drawn from
+    /// The seed of random data backgrounds
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// One JSON document on standard output, at the end
+    /// Print one JSON document at the end, instead of text
     #[arg(long)]
     pub json: bool,
 }
