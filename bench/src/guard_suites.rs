@@ -171,7 +171,7 @@ fn redis(folder: &Path) -> Result<Suite, &'static str> {
     let folder = built(folder, "redis-", "src/redis-server").ok_or(how)?;
     let mut command = words("./runtest --clients 1");
     command.extend(REDIS.iter().flat_map(|unit| ["--single".to_owned(), (*unit).to_owned()]));
-    Ok(Suite { folder, command, ends: of_redis, file: None, setting: "--cap 1MiB --block 4KiB --ahead 16" })
+    Ok(Suite { folder, command, ends: of_redis, file: None, setting: "--cap 1MiB --block 4KiB --prefetch 16" })
 }
 
 fn sqlite(folder: &Path) -> Result<Suite, &'static str> {
@@ -193,7 +193,7 @@ fn python(_folder: &Path) -> Result<Suite, &'static str> {
         command,
         ends: of_junit,
         file: Some(file),
-        setting: "--cap 1MiB --block 4KiB --ahead 16",
+        setting: "--cap 1MiB --block 4KiB --prefetch 16",
     })
 }
 

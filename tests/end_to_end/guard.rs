@@ -20,7 +20,7 @@ fn ways(engine: &str) -> &'static [&'static [&'static str]] {
 const WAYS: [&[&str]; 3] = [
     &["--cap", "4MiB"],
     &["--cap", "1MiB", "--block", "64KiB"],
-    &["--cap", "256KiB", "--block", "4KiB", "--ahead", "32"],
+    &["--cap", "256KiB", "--block", "4KiB", "--prefetch", "32"],
 ];
 
 fn falls_into_no_trap(name: &str) {

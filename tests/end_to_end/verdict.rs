@@ -26,7 +26,7 @@ fn limited(rampart: &Rampart, kibibytes: u32, arguments: &[&str]) -> Said {
 #[test]
 fn what_the_kernel_refuses_of_what_was_free_makes_a_test_incomplete_and_the_report_measures_it() {
     let rampart = Rampart::new();
-    let arguments = ["test", "--march", "MATS+", "--order", "sequential", "--retention", "0s", "--json"];
+    let arguments = ["test", "--march", "MATS+", "--sequence", "sequential", "--retention", "0s", "--json"];
     let said = limited(&rampart, 800 << 10, &arguments);
     let report = said.json();
     let extent = |key: &str| report["extent"][key].as_u64().unwrap();

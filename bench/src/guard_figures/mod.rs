@@ -118,7 +118,7 @@ fn panel(name: &str, program: &Program, guard: &Guard) -> Result<Panel, String> 
 /// The options of FlipSphere's way to guard.
 fn by_hand(engine: &str, interval: u32, ahead: u32) -> Vec<String> {
     let (interval, ahead) = (format!("{interval}ms"), ahead.to_string());
-    ["--engine", engine, "--block", "4KiB", "--cap", NO_CAP, "--interval", &interval, "--ahead", &ahead]
+    ["--engine", engine, "--block", "4KiB", "--cap", NO_CAP, "--interval", &interval, "--prefetch", &ahead]
         .map(str::to_owned)
         .to_vec()
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Parser, Subcommand};
 
 use crate::commands::access::AccessArguments;
@@ -68,14 +69,64 @@ pub enum Command {
     },
 }
 
+/// Flags of earlier versions: the subcommands that had one, its old name, its new name.
+const RENAMED_FLAGS: [(&[&str], &str, &str); 2] =
+    [(&["run"], "--ahead", "--prefetch"), (&["test", "watch"], "--order", "--sequence")];
+
+/// The new name of the flag that these arguments of `rampart` are refused for, as a message; `None` if the flag never
+/// existed.
+pub fn message_for_renamed_flag(refusal: &clap::Error, arguments: &[String]) -> Option<String> {
+    let Some(ContextValue::String(flag)) = refusal.get(ContextKind::InvalidArg) else { return None };
+    let (_, old, new) = RENAMED_FLAGS.iter().find(|(commands, old, _)| {
+        flag == old && arguments.iter().any(|argument| commands.contains(&argument.as_str()))
+    })?;
+    Some(format!("{old} is called {new} now (CHANGELOG.md)"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {
-        use clap::CommandFactory;
         Arguments::command().debug_assert();
+    }
+
+    /// A subcommand is a name that users have in scripts: a rename of its variant must not rename it.
+    #[test]
+    fn the_subcommands_keep_their_names() {
+        let names: Vec<String> = Arguments::command().get_subcommands().map(|one| one.get_name().to_owned()).collect();
+        let expected = [
+            "test", "march", "map", "inject", "simulate", "watch", "run", "access", "project", "trace", "noise",
+            "errors", "status",
+        ];
+        assert_eq!(names, expected);
+        let below = |name: &str| -> Vec<String> {
+            let command = Arguments::command();
+            let parent = command.find_subcommand(name).expect("it exists");
+            parent.get_subcommands().map(|one| one.get_name().to_owned()).collect()
+        };
+        assert_eq!(below("march"), ["list", "show", "prove"]);
+        assert_eq!(below("map"), ["show", "export", "restore", "add", "forget"]);
+        assert_eq!(below("inject"), ["list"]);
+        assert_eq!(below("project"), ["sweep", "calibrate"]);
+    }
+
+    #[test]
+    fn a_renamed_flag_is_refused_with_its_new_name() {
+        let message = |line: &str| {
+            let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let refusal = Arguments::try_parse_from(&arguments).expect_err("the flag is gone");
+            message_for_renamed_flag(&refusal, &arguments)
+        };
+        let renamed = |old: &str, new: &str| Some(format!("{old} is called {new} now (CHANGELOG.md)"));
+        assert_eq!(message("rampart run --ahead 4 true"), renamed("--ahead", "--prefetch"));
+        assert_eq!(message("rampart run --ahead=4 true"), renamed("--ahead", "--prefetch"));
+        assert_eq!(message("rampart test --order both"), renamed("--order", "--sequence"));
+        assert_eq!(message("rampart watch --order interleaved"), renamed("--order", "--sequence"));
+        assert_eq!(message("rampart noise --order both"), None);
+        assert_eq!(message("rampart test --orders both"), None);
     }
 
     #[test]

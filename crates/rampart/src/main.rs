@@ -98,6 +98,11 @@ fn refuse_arguments(error: &clap::Error) -> ExitCode {
         let _closed = error.print();
         return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
     }
+    let arguments: Vec<String> = std::env::args_os().skip(1).map(|one| one.to_string_lossy().into_owned()).collect();
+    if let Some(message) = cli::message_for_renamed_flag(error, &arguments) {
+        eprintln!("rampart: {message}");
+        return ExitCode::from(2);
+    }
     let text = error.render().to_string();
     let is_told = |line: &&str| !line.starts_with("Usage:") && !line.starts_with("For more information");
     let told: Vec<&str> = text.lines().take_while(is_told).map(str::trim).collect();

@@ -9,24 +9,24 @@ use rampart_march::{MarchChoice, Order};
 use rampart_memory::Bytes;
 use rampart_scale::time::Time;
 
-/// Which visiting orders a test runs in.
+/// The address sequences of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Orders {
+pub enum SequenceChoice {
     /// Both, one after the other: together they cover each pair of lines of a block
     Both,
-    /// In the order of addresses
+    /// Ascending or descending addresses
     Sequential,
-    /// In strides: each step goes to another page
-    Interleaved,
+    /// Strides: each step goes to another page
+    Strided,
 }
 
-impl Orders {
-    /// The orders, one after the other.
+impl SequenceChoice {
+    /// The address sequences, in the order of their runs.
     pub fn list(self) -> Vec<Order> {
         match self {
             Self::Both => vec![Order::Sequential, Order::Interleaved],
             Self::Sequential => vec![Order::Sequential],
-            Self::Interleaved => vec![Order::Interleaved],
+            Self::Strided => vec![Order::Interleaved],
         }
     }
 }

@@ -48,7 +48,7 @@ pub struct RunArguments {
     pub interval: Option<Duration>,
     /// Verify up to so many blocks ahead of a sequential or strided access pattern
     #[arg(long, value_name = "N", default_value_t = 4)]
-    pub ahead: u32,
+    pub prefetch: u32,
     /// What to do about a page that cannot be corrected: stop (the program ends before it sees the page, with exit code
     /// 86), continue (it goes on with the wrong content), or checkpoint-command CMD (`sh` runs CMD with RAMPART_PID,
     /// RAMPART_PAGE, RAMPART_OFFSET and RAMPART_FRAME; then stop)
@@ -230,7 +230,7 @@ impl RunArguments {
             unit_pages: self.unit.map_or_else(|| usual_unit_pages(method, block_pages, has_huge_pages), pages),
             interval: self.interval,
             cap: self.cap,
-            ahead: self.ahead,
+            ahead: self.prefetch,
             overhead: self.overhead,
             on_error: self.on_error()?.0,
             protect: self.protect,

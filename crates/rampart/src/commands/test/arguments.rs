@@ -8,7 +8,7 @@ use rampart_march::{Fidelity, MarchChoice};
 use rampart_memory::Bytes;
 use rampart_memory::fault::InjectionSpec;
 
-use crate::parsing::{MethodChoice, Orders, a_test_that_reads, some_memory, some_rest, some_time};
+use crate::parsing::{MethodChoice, SequenceChoice, a_test_that_reads, some_memory, some_rest, some_time};
 
 /// Options of `rampart test`.
 #[derive(Debug, Args)]
@@ -22,9 +22,9 @@ pub struct TestArguments {
     /// How thorough: fidelity N runs 2N data patterns; fidelity 10 tells any two bits of a line apart
     #[arg(long, value_name = "N", default_value = "1")]
     pub fidelity: Fidelity,
-    /// The order in which lines are visited
-    #[arg(long, value_enum, default_value_t = Orders::Both)]
-    pub order: Orders,
+    /// The address sequence in which the test visits lines
+    #[arg(long, value_enum, default_value_t = SequenceChoice::Both)]
+    pub sequence: SequenceChoice,
     /// How many CPUs test [default: half of those that this process may use]
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZero<usize>>,

@@ -37,7 +37,7 @@ fn request(arguments: &TestArguments) -> TestRequest {
         name: arguments.march.named.map(|named| named.name.to_owned()),
         march: arguments.march.test.clone(),
         fidelity: arguments.fidelity,
-        orders: arguments.order.list(),
+        orders: arguments.sequence.list(),
         threads: arguments.threads,
         duration: arguments.duration,
         passes: arguments.passes,

@@ -11,7 +11,7 @@ use rampart_diagnostic::daemon::Share;
 use rampart_march::{Fidelity, MarchChoice};
 use rampart_memory::fault::InjectionSpec;
 
-use crate::parsing::{MethodChoice, Orders, a_test_that_reads, some_rest, some_time};
+use crate::parsing::{MethodChoice, SequenceChoice, a_test_that_reads, some_rest, some_time};
 
 /// Options of `rampart watch`.
 #[derive(Clone, Debug, Args)]
@@ -53,9 +53,9 @@ pub struct WatchArguments {
     /// The march test: a name (`rampart march list`), or a test in march notation
     #[arg(long, value_name = "TEST", default_value = "March C-", value_parser = a_test_that_reads)]
     pub march: MarchChoice,
-    /// The order in which lines are visited
-    #[arg(long, value_enum, default_value_t = Orders::Both)]
-    pub order: Orders,
+    /// The address sequence in which the test visits lines
+    #[arg(long, value_enum, default_value_t = SequenceChoice::Both)]
+    pub sequence: SequenceChoice,
     /// The wait of each Del element of the march test
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = some_time)]
     pub delay: Duration,

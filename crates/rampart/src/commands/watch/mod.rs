@@ -52,7 +52,7 @@ pub fn run(arguments: &WatchArguments, path: Option<PathBuf>) -> Result<u8, Erro
 fn request(arguments: &WatchArguments, knobs: DaemonSettings) -> WatchRequest {
     WatchRequest {
         march: arguments.march.test.clone(),
-        orders: arguments.order.list(),
+        orders: arguments.sequence.list(),
         delay: arguments.delay,
         retention: arguments.retention,
         method: arguments.method.map(Into::into),
