@@ -1,8 +1,8 @@
-//! `codes`: how fast the codes of pages go, beside a plain read and a memcpy in the same run.
+//! `codes`: the speed of the page codes, beside a plain read and a memcpy in the same run.
 //!
-//! The targets are of another machine: one core with VPCLMULQDQ and GFNI, whose plain read was 169 GB/s in the second
-//! cache and 15 from the DRAM. So each is shown as a fraction of that read, which is what to compare ours as a fraction
-//! of our read with.
+//! The targets come from another machine: one core with VPCLMULQDQ and GFNI, whose plain read reached 169 GB/s in the
+//! second-level cache and 15 GB/s from the DRAM. So each target is shown as a fraction of that read, to compare with
+//! ours as a fraction of our read.
 
 use std::time::Instant;
 
@@ -15,13 +15,13 @@ use crate::middle::median;
 /// How often each figure is measured, in turns with all others; the median counts.
 const ROUNDS: usize = 5;
 
-/// Where the pages are.
+/// The memory level that holds the pages.
 #[derive(Clone, Copy)]
 struct Place {
     name: &'static str,
-    /// How much is gone over.
+    /// Bytes per sweep.
     bytes: usize,
-    /// How often, for one figure.
+    /// Sweeps per figure.
     repeats: usize,
 }
 
@@ -30,10 +30,10 @@ const PLACES: [Place; 2] = [
     Place { name: "DRAM", bytes: 512 << 20, repeats: 1 },
 ];
 
-/// The read that the targets are compared with, in GB/s, in each place.
+/// The read speed behind the targets, in GB/s, at each level.
 const TARGET_READ: [f64; 2] = [169.0, 15.0];
 
-/// What is measured.
+/// The measured operations.
 #[derive(Clone, Copy)]
 enum Work {
     Read,
@@ -61,39 +61,39 @@ impl Work {
         }
     }
 
-    /// What the same reached where the targets were measured, in GB/s, in each place.
+    /// The target speed, in GB/s, at each level.
     fn target(self) -> Option<[f64; 2]> {
         match self {
             Self::Verify(_) | Self::Encode(_, Scheme::Crc) => Some([107.0, 17.0]),
             Self::Encode(_, Scheme::CrcSecded) => Some([49.0, 10.0]),
-            // Of P and Q alone; ours makes the CRC in the same pass.
+            // P and Q alone; our encoder computes the CRC in the same pass.
             Self::Encode(_, Scheme::CrcPq) => Some([112.0, 12.5]),
             Self::Encode(_, Scheme::CrcHamming) | Self::Read | Self::Copy => None,
         }
     }
 }
 
-/// Memory to go over, and room for codes and for a copy.
+/// Memory to sweep, with room for codes and for a copy.
 struct Ground {
     block: Block,
     codes: Vec<u8>,
 }
 
 impl Ground {
-    /// Memory that was written: other memory may be one page of zeros many times.
+    /// Writes the memory: otherwise it may be one zero page many times.
     fn claim() -> Result<Self, String> {
         let most = PLACES.iter().map(|place| place.bytes).max().expect("two places");
         let bytes = Bytes::new(2 * u64::try_from(most).expect("small"));
         let block = Block::claim(bytes, PageKind::Huge).map_err(|error| error.to_string())?;
         for page in 0..2 * most / PAGE_BYTES {
-            // SAFETY: the page lies in the block, which is memory of ours, and nobody has a reference to it.
+            // SAFETY: the page lies in the block, which is this bench's own memory, and nobody has a reference to it.
             unsafe { block.base().cast::<PageData>().add(page).write(PageData::from_seed(page as u64)) };
         }
         let codes = vec![0; most / PAGE_BYTES * Scheme::CrcSecded.code_bytes()];
         Ok(Self { block, codes })
     }
 
-    /// Bytes a second.
+    /// Bytes per second.
     fn speed(&mut self, work: Work, place: Place) -> f64 {
         let start = Instant::now();
         for _ in 0..place.repeats {
@@ -138,15 +138,16 @@ unsafe fn read(words: *const u64, count: usize) -> u64 {
     {
         #[target_feature(enable = "avx512f")]
         unsafe fn wide(words: *const u64, count: usize) -> u64 {
-            // SAFETY: it is the same contract.
+            // SAFETY: this function has the same contract.
             unsafe { sum(words, count) }
         }
         if is_x86_feature_detected!("avx512f") {
-            // SAFETY: the processor has it, as just asked; the rest is this function's own contract.
+            // SAFETY: the check above shows that the processor has the feature; the rest is this function's own
+            // contract.
             return unsafe { wide(words, count) };
         }
     }
-    // SAFETY: it is the same contract.
+    // SAFETY: this function has the same contract.
     unsafe { sum(words, count) }
 }
 
@@ -158,14 +159,14 @@ unsafe fn sum(words: *const u64, count: usize) -> u64 {
     let mut sums = [0_u64; AT_ONCE];
     for start in (0..count).step_by(AT_ONCE) {
         for (i, sum) in sums.iter_mut().enumerate() {
-            // SAFETY: counts are multiples of what is read at once.
+            // SAFETY: counts are multiples of the words per step.
             *sum ^= unsafe { words.add(start + i).read() };
         }
     }
     sums.into_iter().fold(0, |all, sum| all ^ sum)
 }
 
-/// Runs it.
+/// Runs the bench.
 pub fn run(_arguments: &[String]) -> Result<(), String> {
     let mut ground = Ground::claim()?;
     println!("codes of pages, one core, median of {ROUNDS} in turns; the engine chosen here: {}", Engine::detect());
@@ -189,8 +190,8 @@ pub fn run(_arguments: &[String]) -> Result<(), String> {
     threads()
 }
 
-/// [Fiala15, tab. 4.2]: codes that correct, on some threads and on all. On 16 threads of its host, 1.15 GB/s on one and
-/// 17.0 on all; on 244 of its co-processor, 9.6.
+/// [Fiala15, tab. 4.2]: codes that correct, on some threads and on all. Its host reaches 1.15 GB/s on one thread and
+/// 17.0 on all 16; its co-processor reaches 9.6 on 244.
 fn threads() -> Result<(), String> {
     let (all, work) = (
         std::thread::available_parallelism().map_or(1, usize::from),
@@ -218,7 +219,7 @@ fn medians(ground: &mut Ground, works: &[Work], place: Place) -> Vec<f64> {
     (0..works.len()).map(|work| median(rounds.iter().map(|round| round[work]).collect())).collect()
 }
 
-/// How long it takes to put a page right in which one bit was flipped.
+/// The time to correct a page with one flipped bit.
 fn corrections() {
     let engine = Engine::detect();
     println!();

@@ -1,13 +1,13 @@
-//! `diagnostic-NAME`: one of Rahman's experiments on the simulated machine, ours beside his numbers.
+//! `diagnostic-NAME`: an experiment of [Rahman16] on the simulated machine, our numbers beside the published ones.
 
 use rampart_studies::{Effort, Experiment};
 
-/// The names of all.
+/// The names of all experiments.
 pub fn names() -> String {
     rampart_studies::ALL.iter().map(|Experiment { name, .. }| *name).collect::<Vec<_>>().join(", ")
 }
 
-/// Runs one.
+/// Runs one experiment.
 pub fn run(name: &str) -> Result<(), String> {
     let experiment =
         rampart_studies::find(name).ok_or_else(|| format!("no experiment {name}: there are {}", names()))?;

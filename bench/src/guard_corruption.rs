@@ -1,4 +1,4 @@
-//! `guard-corruption`: the table class of corruption × engine: how many pages were corrected, stopped their program, or
+//! `guard-corruption`: a table, class of corruption × engine: how many pages were corrected, stopped their program, or
 //! were read wrong.
 
 use rampart_trials::ENGINES;
@@ -6,10 +6,10 @@ use rampart_trials::corruption::{Class, attack};
 
 use crate::guard::Guard;
 
-/// Pages of each class and engine, unless another number is named.
+/// Pages per class and engine, unless an argument sets another number.
 const PAGES: u64 = 20;
 
-/// Runs it.
+/// Runs the bench.
 pub fn run(arguments: &[String]) -> Result<(), String> {
     let pages =
         arguments.first().map_or(Ok(PAGES), |text| text.parse().map_err(|_| "say how many pages".to_owned()))?;

@@ -1,47 +1,46 @@
-//! `guard-flips`: thousands of flips in locked pages of a running program, and what became of each.
+//! `guard-flips`: injects thousands of flips into locked pages of a running program, and counts the results.
 //!
-//! **Problem.** What a guard is for happens too seldom to be waited for. **Idea.** `rampart run --inject` flips bits of
-//! pages that are locked, from a seed, while a program goes through its memory and compares each word with what must be
-//! there. A run that ends as it should has verified everything at its end, so all bits that were flipped must have been
-//! put right; one with two flips in a page before it was verified may be stopped instead; a program that found a wrong
-//! word is what must never be. **Why this way.** It is the whole way from the injector to the program's own eyes, and
-//! the seed repeats it.
+//! **Problem.** Real errors are too rare to wait for. **Idea.** `rampart run --inject` flips bits of locked pages, from
+//! a seed, while a program reads its memory and compares each word with the expected value. A run that ends well has
+//! verified everything at its end, so the guard corrected all flipped bits. Two flips in a page before it is verified
+//! may stop the run. A program must never find a wrong word. **Why this way.** This covers the whole path from the
+//! injector to the program's reads, and the seed repeats it.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::guard::Guard;
 
-/// Flips that are asked for, unless it is said otherwise.
+/// The number of flips, by default.
 const FLIPS: u64 = 10_000;
 
-/// At this rate, two flips seldom meet in a page of [`WORDS`] before it is verified.
+/// At this rate, two flips seldom hit one page of [`WORDS`] before it is verified.
 const RATE: &str = "100";
 
-/// What the program looks at: 128 MiB, 32,768 pages.
+/// The memory that the program checks: 128 MiB, 32,768 pages.
 const WORDS: usize = 128 << 17;
 
-/// How long one run looks at it.
+/// The time of one run.
 const RUN: Duration = Duration::from_secs(10);
 
-/// How the program ends if it found a wrong word; a stopped one ends with 86.
+/// The exit code of a program that found a wrong word; a stopped one ends with 86.
 const SILENT: i32 = 3;
 const STOPPED: i32 = 86;
 
-/// What became of flips, in all runs so far.
+/// Flips in all runs so far.
 #[derive(Debug, Default)]
 struct Fate {
     runs: u64,
-    /// In runs that ended as they should.
+    /// In runs that ended well.
     flipped: u64,
     bits_corrected: u64,
-    /// In runs that were stopped, most of them in pages that nobody had looked at yet.
+    /// In stopped runs; most were in pages that the program had not read yet.
     flipped_before_stop: u64,
     stopped: u64,
     silent: u64,
 }
 
-/// Runs it.
+/// Runs the bench.
 pub fn run(arguments: &[String]) -> Result<(), String> {
     let wanted =
         arguments.first().map_or(Ok(FLIPS), |text| text.parse().map_err(|_| "say how many flips".to_owned()))?;
@@ -86,7 +85,7 @@ fn once(fate: &mut Fate, guard: &Guard) -> Result<(), String> {
     Ok(())
 }
 
-/// The program: goes through its memory until its time is over.
+/// The program: reads its memory until its time is over.
 pub fn flipped(_arguments: &[String]) -> Result<(), String> {
     let right = |place: usize| (place as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let words: Vec<u64> = (0..WORDS).map(right).collect();
@@ -96,7 +95,7 @@ pub fn flipped(_arguments: &[String]) -> Result<(), String> {
             std::process::exit(SILENT);
         }
     }
-    // What is freed is verified no more, and flips in it would be lost: nobody needs it.
+    // Freed memory is not verified any more, so flips in it would not be counted.
     std::mem::forget(words);
     Ok(())
 }

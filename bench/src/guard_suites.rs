@@ -1,12 +1,12 @@
 //! `guard-suites`: the test suites of real programs without and with the guard, test by test.
 //!
-//! **Problem.** A guard takes memory away from a program, which must notice nothing but time. **Idea.** Programs that
-//! come with thousands of tests say whether they noticed: each suite runs twice, and every test that ends otherwise the
-//! second time is named. **Why this way.** The tests are others' and know nothing of guards. The cap is small, so that
-//! heaps which are small, as those of most tests are, are locked all the same.
+//! **Problem.** A guard takes memory away from a program, which may notice nothing but time. **Idea.** Programs with
+//! thousands of tests show whether they notice: each suite runs twice, and the bench names every test with a different
+//! result. **Why this way.** Others wrote the tests, without guards in mind. The unlocked limit is small, so that the
+//! small heaps of most tests are locked all the same.
 //!
-//! Python's and NumPy's suites are taken from the `python3` of the PATH; those of redis and SQLite are built from
-//! source, in the folder that is named, as each line says that is printed where one is not found.
+//! Python's and NumPy's suites come from the `python3` in PATH; those of redis and SQLite are built from source in the
+//! named folder. If one is missing, a line says how to get it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::guard::build_library;
 use crate::soak;
 
-/// A run that takes longer is ended; the tests that it has not come to count as missing. Seconds.
+/// Seconds after which a run is ended; tests that did not run count as missing.
 const LIMIT: &str = "1800";
 
 /// Modules of CPython's own suite: its types, its memory, threads, processes, files and system calls.
@@ -33,7 +33,7 @@ const PYTHON: &str = "test_list test_dict test_set test_bytes test_unicode test_
 /// Folders of NumPy's.
 const NUMPY: [&str; 4] = ["numpy._core", "numpy.lib", "numpy.linalg", "numpy.fft"];
 
-/// Units of redis' suite, which start servers, and have them fork to save.
+/// Units of redis' suite, which start servers that fork to save.
 const REDIS: [&str; 8] = [
     "unit/type/list",
     "unit/type/hash",
@@ -51,7 +51,7 @@ const SQLITE: [&str; 16] = [
     "malloc", "mmap1", "fts3aa", "rtree", "sort",
 ];
 
-/// How a test ended.
+/// The result of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum End {
     Passed,
@@ -59,25 +59,25 @@ enum End {
     Skipped,
 }
 
-/// Tests by name, and how they ended.
+/// Tests by name, with their results.
 type Ends = BTreeMap<String, End>;
 
-/// A suite that is there.
+/// An installed suite.
 struct Suite {
     folder: PathBuf,
     command: Vec<String>,
-    /// Reads what a run left in a file that was named on its command line, or wrote to its output.
+    /// Reads the results from a file that the command line named, or from the output.
     ends: fn(&str) -> Ends,
-    /// The file, or the output if there is none.
+    /// The file; `None` for the output.
     file: Option<PathBuf>,
-    /// What the guard is told: of a heap as large as these tests have, little is left unlocked.
+    /// The guard's options: little is left unlocked of a heap as large as these tests have.
     setting: &'static str,
 }
 
-/// What finds a suite in a folder, or says how it is got.
+/// Finds a suite in a folder, or says how to get it.
 type Find = fn(&Path) -> Result<Suite, &'static str>;
 
-/// Runs them.
+/// Runs the suites.
 pub fn run(arguments: &[String]) -> Result<(), String> {
     let rampart = soak::build_rampart()?;
     let library = build_library()?;
@@ -96,7 +96,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     if differences == 0 { Ok(()) } else { Err(format!("{differences} tests ended otherwise under guard")) }
 }
 
-/// Runs one without and with the guard, prints both, and returns how many tests ended otherwise.
+/// Runs a suite without and with the guard, prints both, and returns how many tests differ.
 fn compare(name: &str, suite: &Suite, scratch: &Path, rampart: &Path, library: &Path) -> Result<usize, String> {
     let report = scratch.join("report.json");
     let mut guarded = vec![rampart.display().to_string(), "run".to_owned()];
@@ -129,16 +129,16 @@ fn compare(name: &str, suite: &Suite, scratch: &Path, rampart: &Path, library: &
     Ok(differ.len())
 }
 
-/// Tests that ended otherwise, or not at all, under guard. One that passed and was not run without did neither:
-/// SQLite's tests of failing allocations go on until no more fails, so how many there are depends on how much more than
-/// asked an allocator gives.
+/// Tests with another result, or none, under guard. A test that passed, and did not run without a guard, does not
+/// count: SQLite's tests of failing allocations go on until none fails, so their number depends on how much an
+/// allocator rounds up.
 fn otherwise<'a>(alone: &'a Ends, under: &'a Ends) -> Vec<&'a String> {
     let lost = alone.iter().filter(|(name, end)| under.get(*name) != Some(*end));
     let new = under.iter().filter(|(name, end)| !alone.contains_key(*name) && **end == End::Failed);
     lost.chain(new).map(|(name, _)| name).collect()
 }
 
-/// Runs a suite once. It may fail: what counts is what it says of each test.
+/// Runs a suite once. It may fail: only the results of its tests count.
 fn ends(suite: &Suite, command: &[String], scratch: &Path, library: &Path) -> Result<Ends, String> {
     let output = scratch.join("output");
     let file = fs::File::create(&output).map_err(|error| error.to_string())?;
@@ -215,13 +215,13 @@ fn numpy(_folder: &Path) -> Result<Suite, &'static str> {
     })
 }
 
-/// Whether Python can do it.
+/// Whether Python accepts this program.
 fn asked(text: &str) -> Option<()> {
     let said = Command::new("python3").args(["-c", text]).stdout(Stdio::null()).stderr(Stdio::null()).status();
     said.is_ok_and(|status| status.success()).then_some(())
 }
 
-/// The folder whose name begins so and that has this file.
+/// The folder with this prefix and this file.
 fn built(folder: &Path, name: &str, file: &str) -> Option<PathBuf> {
     let inside = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
     let named = |path: &PathBuf| path.file_name().is_some_and(|own| own.to_string_lossy().starts_with(name));
@@ -232,19 +232,19 @@ fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Notes a test; a second one of the same name is another.
+/// Records a test; a second one of the same name counts separately.
 fn note(ends: &mut Ends, name: &str, end: End) {
     let name = (1..).map(|times| if times == 1 { name.to_owned() } else { format!("{name} #{times}") });
     let name = name.into_iter().find(|name| !ends.contains_key(name)).expect("numbers do not run out");
     ends.insert(name, end);
 }
 
-/// The XML that test runners write: `<testcase ...>` with what went wrong inside.
+/// Reads JUnit XML: `<testcase ...>` with failures inside.
 fn of_junit(text: &str) -> Ends {
     let mut ends = Ends::new();
     for case in text.split("<testcase ").skip(1) {
         let (tag, rest) = case.split_once('>').unwrap_or((case, ""));
-        // One name ends as the other does.
+        // One tag name ends like the other.
         let tag = format!(" {tag}");
         let of = |name: &str| tag.split_once(&format!(" {name}=\""))?.1.split_once('"').map(|(value, _)| value);
         let name = [of("classname"), of("name")].into_iter().flatten().collect::<Vec<_>>().join(".");
@@ -263,7 +263,7 @@ fn of_junit(text: &str) -> Ends {
 fn of_redis(text: &str) -> Ends {
     let mut ends = Ends::new();
     for line in text.lines() {
-        // What follows an escape is a colour up to its m.
+        // An escape starts a colour, up to its m.
         let mut parts = line.split('\u{1b}');
         let before = parts.next().unwrap_or("").to_owned();
         let plain = before + &parts.map(|part| part.split_once('m').map_or(part, |(_, rest)| rest)).collect::<String>();
@@ -281,7 +281,7 @@ fn of_redis(text: &str) -> Ends {
     ends
 }
 
-/// `NAME... Ok`, and otherwise what was expected.
+/// `NAME... Ok`, or the expected value.
 fn of_sqlite(text: &str) -> Ends {
     let mut ends = Ends::new();
     for line in text.lines() {

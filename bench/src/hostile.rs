@@ -1,4 +1,4 @@
-//! `hostile`: the table setting × engine: what became of a program that checks its own data, beside itself without a
+//! `hostile`: a table, setting × engine: results of a program that checks its own data, compared with a run without a
 //! guard.
 
 use rampart_trials::ENGINES;
@@ -6,7 +6,7 @@ use rampart_trials::hostile::{Ground, SETTINGS, Setting, Verdict};
 
 use crate::guard::Guard;
 
-/// How many cells there are of each kind.
+/// The number of cells with each verdict.
 #[derive(Debug, Default)]
 struct Tally {
     right: u64,
@@ -16,7 +16,7 @@ struct Tally {
     skipped: u64,
 }
 
-/// Runs it.
+/// Runs the bench.
 pub fn run(arguments: &[String]) -> Result<(), String> {
     let named = |setting: &&Setting| arguments.first().is_none_or(|part| setting.name.contains(part));
     let programs = Guard::programs()?;
@@ -43,7 +43,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
 }
 
 impl Tally {
-    /// Counts a verdict; its cell.
+    /// Counts a verdict, and returns its cell.
     fn add(&mut self, verdict: &Verdict) -> String {
         let (count, cell) = match verdict {
             Verdict::Right => (&mut self.right, "right".to_owned()),

@@ -1,7 +1,6 @@
-//! Benches: ours beside the papers' and the peers' numbers, measured in the same run.
+//! Benches: our numbers beside those of the papers and of peers, measured in the same run.
 //!
-//! Others may use the machine, so ratios are what counts; each comparison is made in turns (ours, theirs, ours,
-//! theirs).
+//! Others may use the machine, so ratios count; each comparison alternates (ours, theirs, ours, theirs).
 //!
 //! Libraries: `humantime` (durations on the command line), `plotters` (drawings), `rusqlite` (the database load of
 //! `soak`), `serde_json` (reports), `tempfile`.
@@ -25,7 +24,7 @@ mod turns;
 
 use std::process::ExitCode;
 
-/// A bench: its name, what it shows, and how it is run.
+/// A bench: its name, its purpose, and its function.
 type Bench = (&'static str, &'static str, fn(&[String]) -> Result<(), String>);
 
 const BENCHES: [Bench; 16] = [

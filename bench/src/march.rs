@@ -1,8 +1,9 @@
-//! `march`: how fast march tests go over real memory, as a fraction of this machine's own limit.
+//! `march`: the speed of march tests on real memory, as a fraction of this machine's own limit.
 //!
 //! The limit is that of operations that do not overlap: for each line, its writes at the speed of writing alone and its
-//! reads at the speed of reading alone, both measured in turn with the tests. design: 4.05 GB/s and 93 % for MATS+,
-//! 1.91 and 90 % for March C- on another machine (one core, 64 MiB); 63 to 70 % for random frames in batches of 64.
+//! reads at the speed of reading alone, both measured in turn with the tests. The design's figures, from another
+//! machine: 4.05 GB/s and 93 % for MATS+, 1.91 and 90 % for March C- (one core, 64 MiB); 63 to 70 % for random frames
+//! in batches of 64.
 
 use std::ops::ControlFlow;
 use std::ptr::NonNull;
@@ -22,7 +23,7 @@ use crate::peers;
 /// How often each figure is measured; the median counts.
 const ROUNDS: usize = 5;
 
-/// Memory of each core.
+/// Memory per core.
 const MEMORY: Bytes = Bytes::from_mib(256);
 
 /// Pages of a batch of random frames.
@@ -35,7 +36,7 @@ const TESTS: [(&str, &str); 4] = [
     ("March B", "*(w0); ^(r0,w1,r1,w0,r0,w1); ^(r1,w0,w1); v(r1,w0,w1,w0); v(r0,w1,w0)"),
 ];
 
-/// How memory is cut.
+/// How memory is divided.
 #[derive(Clone, Copy)]
 enum Cut {
     Blocks(Bytes),
@@ -56,7 +57,7 @@ impl Watch for Quiet {
     }
 }
 
-/// Runs it.
+/// Runs the bench.
 pub fn run(_arguments: &[String]) -> Result<(), String> {
     let engine = Engine::detect();
     println!("march tests, {engine}, {MEMORY} a core, median of {ROUNDS}");
@@ -85,11 +86,11 @@ pub fn run(_arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Patterns of memtester's tests of solid bits and of checkerboards: data and their complement in turn.
+/// Patterns of memtester's tests of solid bits and of checkerboards: data and complement in turn.
 const SERIES: u32 = 64;
 
-/// Bytes a second, for each pattern of a series as memtester applies it, on one core. Each pattern is written and read
-/// back; reading it back and writing the next is one sweep here, two in memtester.
+/// Bytes per second, for each pattern of a series as memtester applies it, on one core. Each pattern is written and
+/// read back; reading it back and writing the next is one sweep here, and two in memtester.
 fn series(engine: Engine) -> Result<f64, String> {
     let sweeps: String = (1..SERIES).map(|next| format!(" ^(r{},w{});", 1 - next % 2, next % 2)).collect();
     let notation = format!("*(w0);{sweeps} *(r{})", 1 - SERIES % 2);
@@ -110,7 +111,7 @@ fn allowed_cpus(cores: usize) -> Result<Vec<Cpu>, String> {
     if cpus.len() < cores { Err(format!("this machine has no {cores} CPUs")) } else { Ok(cpus) }
 }
 
-/// Both methods, each in both orders; the limit measured in turn with each.
+/// Both methods, each in both address sequences; the limit is measured in turn with each.
 fn measure_row(engine: Engine, cpus: &[Cpu], cut: Cut, test: &MarchTest) -> Vec<Cell> {
     let mut row = Vec::new();
     for method in [Method::FlushBehind, Method::NonTemporal] {
@@ -124,7 +125,7 @@ fn measure_row(engine: Engine, cpus: &[Cpu], cut: Cut, test: &MarchTest) -> Vec<
     row
 }
 
-/// All cores at once, each on memory of its own.
+/// All cores at once, each on its own memory.
 fn measure(executor: Executor, cpus: &[Cpu], cut: Cut, test: &MarchTest, order: Order) -> Cell {
     let pass = Pass { test: test.clone(), background: Background::solid(), order, aim: Aim::BetweenLines };
     let together = Barrier::new(cpus.len());
@@ -157,7 +158,7 @@ fn on_one_core(executor: Executor, on: Cpu, cut: Cut, pass: &Pass, together: &Ba
     Cell { rate: median(rates), limit: median(limits) }
 }
 
-/// One pass over the memory, cut by cut. Returns the bytes tested.
+/// One pass over the memory, piece by piece. Returns the bytes tested.
 fn sweep(executor: Executor, block: &mut Block, pages: &[NonNull<u8>], cut: Cut, pass: &Pass) -> u64 {
     let lines = block.bytes().get() / rampart_memory::LINE_BYTES;
     match cut {
@@ -185,7 +186,7 @@ fn sweep(executor: Executor, block: &mut Block, pages: &[NonNull<u8>], cut: Cut,
     block.bytes().get()
 }
 
-/// The pages of a block in an order that no prefetcher guesses, the same each time.
+/// The block's pages in an order that no prefetcher predicts, the same each time.
 fn shuffled_pages(block: &Block) -> Vec<NonNull<u8>> {
     let count = usize::try_from(block.pages()).expect("pages of a block");
     let mut order: Vec<usize> = (0..count).collect();
@@ -213,7 +214,7 @@ fn print_row(name: &str, cut: Cut, row: &[Cell]) {
     }
 }
 
-/// Two cores beside one: the best cell of each row.
+/// Two cores compared with one, by the best cell of each row.
 fn scaling(rows: &[(usize, Vec<Cell>)]) {
     let best = |cores: usize| -> Vec<f64> {
         let of = rows.iter().filter(|(known, _)| *known == cores);

@@ -1,8 +1,8 @@
-//! The middle of what was measured several times, and how sure it is.
+//! The median of repeated measurements, with its bounds.
 //!
-//! **Problem.** Runs on a machine that does other things differ, mostly upwards, so a mean and its deviation say
-//! little. **Idea.** The median, and as its bounds two of the values themselves, chosen by a sign test. **Why this
-//! way.** It holds whatever the values are distributed like.
+//! **Problem.** Runs on a busy machine vary, mostly upwards, so a mean and its deviation say little. **Idea.** The
+//! median, bounded by two of the values themselves, which a sign test chooses. **Why this way.** It holds for any
+//! distribution.
 
 /// The median of some values, at least one.
 pub fn median(mut values: Vec<f64>) -> f64 {
@@ -10,7 +10,7 @@ pub fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// The median of some values, and its bounds.
+/// The median of some values, with its bounds.
 pub struct Middle {
     pub median: f64,
     pub low: f64,
@@ -18,8 +18,8 @@ pub struct Middle {
 }
 
 impl Middle {
-    /// The bounds are the order statistics at n/2 ± 0.98·√n (a sign test of 95 %), from six values on; of fewer, all
-    /// lie between.
+    /// The bounds are the order statistics at n/2 ± 0.98·√n (a sign test of 95 %), for six values or more; for fewer,
+    /// the extremes.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank")]
     pub fn of(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);

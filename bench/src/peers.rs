@@ -1,16 +1,16 @@
-//! What the field's testers do on the same machine, if they are installed.
+//! The speed of other memory testers on the same machine, if they are installed.
 
 use std::process::Command;
 use std::time::Instant;
 
-/// Memory that a peer is given, in MiB.
+/// Memory of a peer, in MiB.
 const MIB: u64 = 256;
 
 /// memtester fills and compares with 64 patterns in each of its tests 8 (solid bits) and 10 (checkerboard).
 const PATTERNS: f64 = 64.0;
 
-/// Bytes a second of memory tested by memtester with one pattern (written, then compared): the time of two of its tests
-/// less that of one, so that its start and its address test do not count. Best of some rounds. `None` if it is not
+/// Bytes of memory per second that memtester tests with one pattern (written, then compared): the time of two of its
+/// tests minus that of one, to exclude its start and its address test. Best of some rounds. `None` if it is not
 /// installed.
 pub fn memtester(rounds: usize) -> Option<f64> {
     let seconds = |mask: u32| -> Option<f64> {
@@ -28,7 +28,7 @@ pub fn memtester(rounds: usize) -> Option<f64> {
     Some(bytes / (best(both)? - best(one)?))
 }
 
-/// Bytes a second that stressapptest copies with one thread, as it says itself. `None` if it is not installed.
+/// Bytes per second that stressapptest copies with one thread, by its own output. `None` if it is not installed.
 pub fn stressapptest() -> Option<f64> {
     let megabytes = MIB.to_string();
     let output = Command::new("stressapptest").args(["-s", "8", "-M", &megabytes, "-m", "1"]).output().ok()?;

@@ -1,9 +1,10 @@
-//! `scale`: events a second and memory of the simulator, beside LogGOPSim on the same schedules where it is at hand.
+//! `scale`: events per second and memory of the simulator, compared with LogGOPSim on the same schedules if it is at
+//! hand.
 //!
-//! Each run is a process of its own, so that its peak of memory is its own. Makespans must be equal: a wrong result has
-//! no speed. Speed is shown twice, since theirs reads a binary file that its txt2bin has to make of a text first, and
-//! ours expands the same program as it runs: events a second of the simulation alone; and the time from the schedule to
-//! the answer, which counts both of its programs, but not the writing of the text, which is ours.
+//! Each run is a process of its own, to measure its own peak memory. Makespans must be equal: a wrong result has no
+//! speed. Speed appears twice, because LogGOPSim reads a binary file that its txt2bin creates from a text, while ours
+//! expands the same program as it runs: first events per second of the simulation alone; then the time from the
+//! schedule to the answer, which includes both of its programs, but not our writing of the text.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -16,14 +17,15 @@ use rampart_scale::pattern::{Stencil, SweepPattern, compared};
 use rampart_scale::trace::file::memory;
 use rampart_scale::{GoalGraph, LogGops, RankProgram, RoundSchedule, Time, Undisturbed, simulate};
 
-/// A program: its name, what it is, and whether a file of it for LogGOPSim has a reasonable size.
+/// A program: its name, its description, and whether its file for LogGOPSim has a reasonable size.
 const RUNS: [(&str, &str, bool); 3] = [
     ("stencil", "16,384 ranks, stencil and allreduce, 6 steps", true),
     ("sweep", "16,384 ranks, sweep over 128 x 128, 4 corners, 100 blocks", true),
     ("million", "1,048,576 ranks, stencil and allreduce, 2 steps", false),
 ];
 
-/// The targets: LogGOPSim made 1.4 M events/s on another machine, and took 249 MB for the stencil's 6.23 M events.
+/// The targets: on another machine, LogGOPSim simulated 1.4 M events/s, and took 249 MB for the stencil's 6.23 M
+/// events.
 const TARGET: &str =
     "target: 10 M events/s, a fifth of LogGOPSim's memory (50 MB for the stencil), 16 GiB for a million ranks";
 
@@ -94,11 +96,11 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
 
 /// A run of either simulator.
 struct Measured {
-    /// Of the simulation alone: with theirs, reading its file belongs to it.
+    /// The simulation alone; for LogGOPSim this includes reading its file.
     simulating: Duration,
-    /// From the schedule to the answer, with all that has to be done for that.
+    /// From the schedule to the answer, with every step.
     answer: Duration,
-    /// Nanoseconds simulated.
+    /// Simulated nanoseconds.
     makespan: u64,
     /// Bytes.
     peak: u64,
@@ -129,7 +131,7 @@ impl Measured {
     }
 }
 
-/// Makespans of both on schedules of many kinds: they must be equal.
+/// Compares the makespans of both simulators on schedules of many kinds: they must be equal.
 fn compare(simulator: &Path, converter: &Path) -> Result<(), String> {
     println!("{:<15} {:>17} {:>17}", "schedule", "ours", "LogGOPSim");
     let schedules = compared::all().map_err(|error| error.to_string())?;
@@ -145,7 +147,7 @@ fn compare(simulator: &Path, converter: &Path) -> Result<(), String> {
     if apart.is_empty() { Ok(()) } else { Err(format!("times differ: {}", apart.join(", "))) }
 }
 
-/// Runs a program of ours in this process: ranks, events, nanoseconds simulated, microseconds taken.
+/// Runs a program in this process: ranks, events, simulated nanoseconds, microseconds taken.
 fn one_run(name: &str) -> Result<(), String> {
     match name {
         "stencil" => measured(&stencil([32, 32, 16], 6)),
@@ -163,7 +165,7 @@ fn measured<P: RankProgram>(program: &RoundSchedule<P>) -> Result<(), String> {
     Ok(())
 }
 
-/// What a process said, and the most memory that it had.
+/// The output of a process, and its peak memory.
 struct Child {
     said: String,
     peak: u64,
@@ -175,7 +177,7 @@ fn of_a_child(command: &mut Command) -> Result<Child, String> {
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| format!("{command:?}: {error}"))?;
     let status = format!("/proc/{}/status", child.id());
     let mut peak = 0;
-    // The kernel keeps the peak, so it is enough to look now and then, and once more than the process lives.
+    // The kernel keeps the peak, so an occasional look suffices, and one more at the end.
     while child.try_wait().map_err(|error| error.to_string())?.is_none() {
         peak = fs::read_to_string(&status).ok().and_then(|text| high_water(&text)).unwrap_or(0).max(peak);
         thread::sleep(Duration::from_millis(5));
@@ -194,7 +196,7 @@ fn high_water(status: &str) -> Option<u64> {
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
 }
 
-/// What LogGOPSim does with a schedule.
+/// LogGOPSim on a schedule.
 fn theirs(schedule: &GoalGraph, simulator: &Path, converter: &Path) -> Result<Measured, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let (goal, binary) = (folder.path().join("schedule.goal"), folder.path().join("schedule.bin"));

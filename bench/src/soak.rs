@@ -1,8 +1,8 @@
-//! `soak`: an hour of testing beside a compile and a database load. No false alarm, and the programs' results
-//! unchanged.
+//! `soak`: an hour of testing beside a compiler and a database load. No false alarm, and unchanged results of the
+//! programs.
 //!
-//! The compile is of one generated program, over and over; each must give the same bytes as the first, made alone. The
-//! load inserts rows whose sums are known, reads them back, and has SQLite check itself.
+//! The compiler repeats one generated program; each result must have the same bytes as the first, which it made alone.
+//! The load inserts rows with known sums, reads them back, and lets SQLite check itself.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -17,11 +17,11 @@ use serde_json::Value;
 /// Rows of the database.
 const ROWS: i64 = 200_000;
 
-/// Functions of the program that is compiled.
+/// Functions of the compiled program.
 const FUNCTIONS: usize = 1500;
 
-/// Runs it for the time given as the first argument (1h if none), on as much memory as the second says (all that is
-/// free).
+/// Runs the bench for the time of the first argument (default 1h), on as much memory as the second (default: all free
+/// memory).
 pub fn run(arguments: &[String]) -> Result<(), String> {
     let time = arguments.first().map_or(Ok(Duration::from_secs(3600)), |text| humantime::parse_duration(text));
     let time = time.map_err(|error| format!("{error}: give a time such as 10m"))?;
@@ -64,7 +64,7 @@ fn repeat(over: &AtomicBool, once: impl Fn() -> Result<bool, String>) -> Result<
     Ok(count)
 }
 
-/// The binary that the bench is about, built as it is released.
+/// The release build of the binary.
 pub fn build_rampart() -> Result<PathBuf, String> {
     let built = Command::new("cargo").args(["build", "--release", "-p", "rampart-cli"]).status();
     match built {
@@ -113,7 +113,7 @@ pub fn compile(folder: &Path, functions: usize) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Loads a database of so many rows; returns whether what it holds is right.
+/// Loads a database of so many rows; returns whether its content is right.
 pub fn load(folder: &Path, rows: i64) -> Result<bool, String> {
     let path = folder.join("load.db");
     let _absent = std::fs::remove_file(&path);

@@ -1,13 +1,13 @@
-//! `trace`: real programs of MPI, traced and simulated on their own ranks, beside the time that they took.
+//! `trace`: real MPI programs, traced and simulated on their own ranks, compared with their real time.
 //!
 //! **Problem.** A projection onto thousands of nodes cannot be checked; its program and its network can, where the
-//! program ran. **Idea.** LAMMPS and HPCC, as Debian ships them, are traced on two ranks, one a CPU, and on four, which
-//! share two CPUs; the traces are simulated over the network that was measured here in the same run. **Why this way.**
-//! What the simulation leaves out shows as a difference.
+//! program ran. **Idea.** LAMMPS and HPCC, as Debian ships them, are traced on two ranks, one per CPU, and on four
+//! ranks, which share two CPUs. The traces are simulated over the network that was measured here in the same run. **Why
+//! this way.** Everything that the simulation leaves out shows as a difference.
 //!
-//! What tracing itself costs is less than runs differ, so two plain jobs and a traced one take turns
-//! ([`crate::turns`]): how far the two plain ones are apart is what the measurement is worth. Building the library that
-//! records and putting the ranks' records together are no part of it.
+//! Tracing costs less than runs vary, so two plain jobs and a traced one take turns ([`crate::turns`]): the difference
+//! of the two plain ones shows the precision of the measurement. Building the tracing library and merging the ranks'
+//! records do not count.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,10 +23,10 @@ use crate::turns::{self, Job};
 /// Programs, and how often two plain jobs and a traced one of each take turns: more often where there is a target.
 const PROGRAMS: [(Prepare, usize); 2] = [(lammps, 12), (hpcc, 8)];
 
-/// Ranks that have a CPU each, and that share them.
+/// Ranks with a CPU each, and ranks that share CPUs.
 const RANKS: [usize; 2] = [2, 4];
 
-/// Traced runs that are simulated, of each program on each number of ranks.
+/// Simulated traces, per program and number of ranks.
 const TRACED_RUNS: usize = 3;
 
 /// The Lennard-Jones melt that comes with LAMMPS (`examples/melt`), 32,000 atoms.
@@ -34,10 +34,10 @@ const MELT: &str = "units lj\natom_style atomic\nlattice fcc 0.8442\nregion box 
     create_atoms 1 box\nmass 1 1.0\nvelocity all create 1.44 87287 loop geom\npair_style lj/cut 2.5\n\
     pair_coeff 1 1 1.0 1.0 2.5\nneighbor 0.3 bin\nneigh_modify delay 0 every 20 check no\nfix 1 all nve\nthermo 50\nrun 300\n";
 
-/// Where Debian's HPCC has its input.
+/// The input of Debian's HPCC.
 const HPCC_INPUT: &str = "/usr/share/doc/hpcc/examples/_hpccinf.txt";
 
-/// Runs each program that is here.
+/// Runs each installed program.
 pub fn run(_: &[String]) -> Result<(), String> {
     if Command::new("mpicc").arg("--version").output().is_err() {
         println!("skipped: no MPI (mpicc)");
@@ -58,7 +58,7 @@ pub fn run(_: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// A program whose input is in a folder.
+/// A program with its input in a folder.
 struct Program {
     command: &'static [&'static str],
     ranks: usize,
@@ -71,7 +71,7 @@ impl Program {
     }
 }
 
-/// Puts a program's input into a folder; or says why it cannot run.
+/// Puts a program's input into a folder, or says why it cannot run.
 type Prepare = fn(&Path, usize) -> Result<Program, String>;
 
 fn lammps(folder: &Path, ranks: usize) -> Result<Program, String> {
@@ -88,7 +88,7 @@ fn hpcc(folder: &Path, ranks: usize) -> Result<Program, String> {
     Ok(Program { command: &["hpcc"], ranks, folder: folder.to_owned() })
 }
 
-/// How a job runs.
+/// The kind of a job.
 #[derive(Clone, Copy)]
 enum How {
     Plain,
@@ -111,7 +111,7 @@ impl Bench {
         Ok(bench)
     }
 
-    /// Traced runs, and how far off their simulation is.
+    /// Traces a program and prints the error of the simulation.
     fn simulate(&self, program: &Program) -> Result<(), String> {
         let (mut measured, mut off) = (Vec::new(), Vec::new());
         for _ in 0..TRACED_RUNS {
@@ -129,7 +129,7 @@ impl Bench {
         Ok(())
     }
 
-    /// What tracing costs a program on as many ranks as CPUs.
+    /// The cost of tracing a program with as many ranks as CPUs.
     fn cost(&self, prepare: Prepare, times: usize) -> Result<(), String> {
         let jobs = [("one", How::Plain), ("two", How::Plain), ("traced", How::Traced)];
         let programs = jobs.map(|(name, _)| self.subfolder(name).and_then(|folder| prepare(&folder, RANKS[0])));
@@ -138,7 +138,7 @@ impl Bench {
         for time in 0..times {
             let mut ready: Vec<Job> =
                 programs.iter().zip(jobs).map(|(program, (_, how))| self.job(program, how)).collect();
-            // Each is the first, the second and the third as often.
+            // Each job is first, second and third equally often.
             let first = time % jobs.len();
             ready.rotate_left(first);
             let mut ran = turns::seconds(ready)?;
@@ -188,13 +188,13 @@ impl Bench {
     }
 }
 
-/// In percent, and its bounds (95 %).
+/// In per cent, with bounds (95 %).
 fn shown(more: Vec<f64>) -> String {
     let Middle { median, low, high } = Middle::of(more);
     format!("{:+.2} % ({:+.2} to {:+.2} %)", 100.0 * median, 100.0 * low, 100.0 * high)
 }
 
-/// What a program prints; an error if it fails.
+/// A program's output; an error if it fails.
 fn output(mut command: Command) -> Result<String, String> {
     let ran = command.output().map_err(|error| error.to_string())?;
     if ran.status.success() {

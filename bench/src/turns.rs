@@ -1,13 +1,13 @@
-//! What one job of MPI costs beside another, on a machine whose speed changes.
+//! The cost of one MPI job compared with another, on a machine whose speed changes.
 //!
-//! **Problem.** Whole runs, one after the other, differ by 10 % where others share the host, and what is asked for is
-//! below 2 %. **Idea.** All jobs are started and their ranks stopped; then the ranks of one after the other go on for a
-//! moment, in turns, until each job is over. What each was allowed is its time. **Why this way.** What makes the host
-//! slower for longer than a round of turns falls on all alike. Turns differ in length, so that nothing that recurs on
-//! the host meets always the same job.
+//! **Problem.** On a shared host, whole runs differ by 10 %, and the effect is below 2 %. **Idea.** All jobs start, and
+//! their ranks are stopped; then the ranks of one job after the other run for a moment, in turns, until each job is
+//! over. The time that each job was allowed is its time. **Why this way.** A slowdown of the host that is longer than a
+//! round of turns affects all jobs alike. Turns vary in length, so that recurring load on the host does not always hit
+//! the same job.
 //!
-//! Only ranks take turns. Who starts them waits, and what it does before there are ranks and when they are gone is not
-//! counted.
+//! Only ranks take turns. Their launcher waits, and its work before the first rank and after the last one does not
+//! count.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -16,26 +16,26 @@ use std::time::{Duration, Instant};
 
 use rampart_linux::process::Process;
 
-/// A turn, in the mean. Pairs of plain jobs of 1.4 s differed by 4.0 % (standard deviation) in turns of 50 ms, by 2.3 %
-/// in such of 8 ms, and in such of 3 ms by hardly less, 2.0 %.
+/// The mean length of a turn. Pairs of plain jobs of 1.4 s differed by 4.0 % (standard deviation) with turns of 50 ms,
+/// by 2.3 % with 8 ms, and by 2.0 % with 3 ms.
 const TURN: Duration = Duration::from_millis(10);
 
-/// How long it may take until ranks are there.
+/// The time limit for the first ranks.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A job, not yet started.
+/// A job before its start.
 pub struct Job {
-    /// What starts the ranks: a launcher, or what starts one.
+    /// The command that starts the ranks, such as a launcher.
     pub command: Command,
-    /// Their program, as the kernel names it.
+    /// The ranks' program, by its name in the kernel.
     pub program: &'static str,
     pub ranks: usize,
 }
 
-/// How long each of the jobs ran that took turns.
+/// The run time of each job, with all jobs taking turns.
 ///
 /// # Errors
-/// If one has no ranks or fails.
+/// If a job has no ranks or fails.
 pub fn seconds(jobs: Vec<Job>) -> Result<Vec<f64>, String> {
     let mut jobs = jobs.into_iter().map(Running::start).collect::<Result<Vec<_>, _>>()?;
     for round in 0.. {
@@ -47,7 +47,7 @@ pub fn seconds(jobs: Vec<Job>) -> Result<Vec<f64>, String> {
     jobs.into_iter().map(Running::end).collect()
 }
 
-/// 0.7 to 1.3 turns: multiples of the golden ratio lie evenly and never recur.
+/// 0.7 to 1.3 turns: multiples of the golden ratio are evenly spread and never recur.
 fn length(round: u32) -> Duration {
     let part = (f64::from(round) * 0.618_034).fract();
     TURN.mul_f64(0.7 + 0.6 * part)
@@ -94,14 +94,14 @@ impl Running {
         self.ran += began.elapsed();
     }
 
-    /// What it ran, in seconds, once it has ended well.
+    /// The job's run time in seconds, after it ended well.
     fn end(mut self) -> Result<f64, String> {
         let ended = self.starter.wait().map_err(|error| error.to_string())?;
         if ended.success() { Ok(self.ran.as_secs_f64()) } else { Err(format!("{} ended with {ended}", self.named)) }
     }
 }
 
-/// Whatever went wrong, nothing is left stopped or running.
+/// Leaves nothing stopped or running after an error.
 impl Drop for Running {
     fn drop(&mut self) {
         for rank in &self.ranks {
@@ -115,7 +115,7 @@ impl Drop for Running {
     }
 }
 
-/// All processes that this one started, and those that they did.
+/// All descendants of this process.
 fn descendants(process: u32) -> Vec<u32> {
     let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     let children: String =

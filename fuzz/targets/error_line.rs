@@ -1,4 +1,5 @@
-//! Any line of a file of errors is none, or one that comes back as it was read, names what can be, and can be counted.
+//! Any line of a file of errors is ignored, or gives an error that is written as it was read, names a valid place, and
+//! can be counted.
 
 #![no_main]
 

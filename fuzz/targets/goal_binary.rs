@@ -1,4 +1,5 @@
-//! Any bytes are a schedule that comes back as text and as bytes, and runs to its end, or an error of one line.
+//! Any bytes are a schedule that is written as it was read, as text and binary, and runs to its end, or give a one-line
+//! error.
 
 #![no_main]
 

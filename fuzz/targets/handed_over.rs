@@ -1,5 +1,4 @@
-//! Any text is what a guard is told before it begins, or is refused in one line; what is understood is shown, and read
-//! back the same.
+//! Any text gives a guard's settings, or a one-line error; valid settings are displayed and read back the same.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any text says which faults to plant and comes back as it was shown, or is an error of one line.
+//! Any text names faults to inject and is displayed as it was read, or gives a one-line error.
 
 #![no_main]
 

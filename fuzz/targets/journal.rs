@@ -1,5 +1,4 @@
-//! Any bytes are journals whose records are counted, or are refused in one line; what is an access is written as it was
-//! read.
+//! Any bytes are journals whose records are counted, or give a one-line error; an access is written as it was read.
 
 #![no_main]
 

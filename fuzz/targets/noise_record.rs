@@ -1,4 +1,4 @@
-//! Any text is a record of detours that comes back from its file, or an error of one line.
+//! Any text is a record of detours that its file returns unchanged, or gives a one-line error.
 
 #![no_main]
 

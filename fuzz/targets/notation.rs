@@ -1,4 +1,4 @@
-//! Any text is a march test that comes back as it was shown, or an error that points inside the text.
+//! Any text is a march test that is displayed as it was read, or gives an error that points inside the text.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Whatever a file holds, it is a database of rasdaemon's whose errors are told once, or is refused in one line.
+//! Any file is a database of rasdaemon whose errors are reported once, or gives a one-line error.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any text is a size or an error of one line; a size that is shown whole comes back.
+//! Any text is a size or gives a one-line error; a size that is displayed exactly is read back.
 
 #![no_main]
 
@@ -10,7 +10,7 @@ fuzz_target!(|text: &str| {
         Ok(size) => {
             assert_eq!(size.get().to_string().parse(), Ok(size), "in bytes");
             let shown = size.to_string();
-            // What is not shown whole is rounded to a tenth of its unit.
+            // Other sizes are displayed rounded to a tenth of their unit.
             assert!(shown.contains('.') || shown.parse() == Ok(size), "{shown}");
         }
         Err(error) => assert_eq!(error.to_string().lines().count(), 1, "{error}"),

@@ -1,7 +1,7 @@
-//! Whatever the store's columns hold, they are a failed frame that is written as it was read, or an error that names
-//! one of them.
+//! Any content of the store's columns is a bad frame that is written as it was read, or gives an error that names one
+//! of them.
 //!
-//! The input is a text with a column on each line, so that its seeds can be read and written by hand.
+//! The input is a text with a column on each line, so that people can read and write seeds.
 
 #![no_main]
 

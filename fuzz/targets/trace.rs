@@ -1,4 +1,4 @@
-//! Any bytes are a trace that can be put on more ranks, or an error of one line.
+//! Any bytes are a trace that can be put on more ranks, or give a one-line error.
 
 #![no_main]
 
@@ -8,7 +8,7 @@ use rampart_scale::{LogGops, Undisturbed, simulate};
 
 fuzz_target!(|input: &[u8]| match file::read(input, &LogGops::loggopsim()) {
     Ok(recorded) => {
-        // Messages of a strange file may have no other side: that is an error of the run, and no more.
+        // Messages of a foreign file may lack their other side: the run then gives an error.
         if let Ok(schedule) = recorded.trace.extrapolated(2) {
             drop(simulate(&schedule, &LogGops::loggopsim(), &Undisturbed));
         }

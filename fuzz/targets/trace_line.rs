@@ -1,4 +1,4 @@
-//! Any line of the kernel's trace is an error that counts and names what can be, or is no error.
+//! Any line of the kernel's trace is an error that counts and names a valid place, or no error.
 
 #![no_main]
 

@@ -18,11 +18,11 @@
 #include <stdlib.h>
 
 #define ROUNDS 20
-/* Of each time in a round, the median of so many. */
+/* The number of times per round, of which the median counts. */
 #define REPEATS 21
 #define LARGEST (1 << 20)
-/* How long a receive is kept back to see whether the send waits for it: longer than a disturbance, which may keep
- * back the send instead. */
+/* How long a receive is delayed to see whether the send waits for it: longer than a disturbance, which may delay the
+ * send instead. */
 #define LATE 2e-2
 
 static const int sizes[] = {1, 256, 1024, 4096, 16384, 65536, 262144, LARGEST};
@@ -47,7 +47,7 @@ static void compute(double seconds)
         ;
 }
 
-/* Seconds until so many messages, so far apart, and an answer to the last are there. The other rank only answers. */
+/* Seconds until so many messages, so far apart, and an answer to the last have arrived. The other rank only answers. */
 static double answered(int size, int messages, double apart)
 {
     double begin = MPI_Wtime();
@@ -91,14 +91,14 @@ static void round_of(int size)
 {
     const int row = 16;
     double single = median(size, 1, 0);
-    /* Both ranks need the same, and clocks of their own say otherwise. */
+    /* Both ranks need the same value, and their own clocks differ. */
     MPI_Bcast(&single, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
     tell("way", size, single / 2);
     tell("send", size, (median(size, row, single) - single) / (row - 1) - single);
     tell("gap", size, (median(size, row, 0) - single) / (row - 1));
 }
 
-/* Whether a send of this size is over long before its receive begins. */
+/* Whether a send of this size returns long before its receive begins. */
 static int is_eager(int size)
 {
     int eager = 0;

@@ -1,4 +1,4 @@
-/* How each call of calls.h becomes a record. */
+/* Turns each call of calls.h into a record. */
 #include "calls.h"
 
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static void put_tag(int tag)
     put(tag == MPI_ANY_TAG ? 0 : (uint64_t)tag + 1);
 }
 
-/* Who sent it, where that was left open; but nobody stays nobody. */
+/* The sender, where the program left it open; but nobody stays nobody. */
 static int sender(int source, const MPI_Status *status)
 {
     return source == MPI_PROC_NULL ? source : status->MPI_SOURCE;
@@ -53,7 +53,7 @@ static void put_message(MPI_Comm comm, int peer, int tag, uint64_t size)
     put(size);
 }
 
-/* A message that is asked for, and by which request. */
+/* A posted message, with its request. */
 static void put_asked(enum record record, MPI_Comm comm, int peer, int tag, uint64_t size, MPI_Request request)
 {
     worked();
@@ -94,7 +94,7 @@ void after_Recv_init(int count, MPI_Datatype datatype, int source, int tag, MPI_
     put_asked(RECORD_RECV_INIT, comm, source, tag, bytes(count, datatype), *request);
 }
 
-/* What is waited for is received next; there the simulation waits too. */
+/* The awaited message is received next; there the simulation waits too. */
 void after_Probe(void)
 {
 }
@@ -126,7 +126,7 @@ static void collective(enum collective which, int root, uint64_t size, MPI_Comm 
     put_record(RECORD_COLLECTIVE);
     put_communicator(HANDLE(comm));
     put(which);
-    /* Below 0 is a root of an intercommunicator, whose collectives are not simulated. */
+    /* A negative root is that of an intercommunicator, whose collectives are not simulated. */
     put(root < 0 ? 0 : (uint64_t)root);
     put(size);
 }

@@ -1,12 +1,11 @@
-/*
- * What is recorded of each call, once it is over.
+/* The records of calls, each written when its call is over.
  *
- * A function MPI_X is recorded if after_X stands here. The wrappers around MPI_X, for C and for Fortran, are
- * generated from the mpi.h at hand: they hand on the arguments that after_X asks for, by their names in the
- * standard, or by their type where mpi.h names the only one of that type otherwise. Nothing else of MPI_X has to be
- * known here, and what differs between libraries never is.
+ * A function MPI_X is recorded if after_X is declared here. The wrappers around MPI_X, for C and for Fortran, are
+ * generated from the installed mpi.h: they pass on the arguments of after_X, found by their names in the standard,
+ * or by their type where mpi.h has only one of that type under another name. Nothing else about MPI_X must be known
+ * here, and differences between libraries never are.
  *
- * Which counts are read: of those that a rank has to give, the ones that are meant even where MPI_IN_PLACE is. */
+ * Of the counts that a rank passes, after_X takes those that are valid even with MPI_IN_PLACE. */
 #ifndef RAMPART_CALLS_H
 #define RAMPART_CALLS_H
 
@@ -15,7 +14,7 @@
 /* Communicators and requests are numbers in one library and pointers in another. */
 #define HANDLE(handle) ((uint64_t)(uintptr_t)(handle))
 
-/* Messages. A send of another mode is a send: how long it waits is up to the network that is simulated. */
+/* Messages. A send of another mode is recorded as a send: its waiting time depends on the simulated network. */
 void after_Send(int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm);
 #define after_Bsend after_Send
 #define after_Rsend after_Send
@@ -71,7 +70,7 @@ void after_Comm_dup(MPI_Comm *newcomm);
 #define after_Dist_graph_create_adjacent after_Comm_dup
 #define after_Graph_create after_Comm_dup
 
-/* A function that talks to other ranks and is not recorded: its time is the program's, its name is told. */
+/* A function that communicates and is not recorded: its time is the program's, and its name is recorded. */
 void after_other(const char *name);
 
 #endif

@@ -1,9 +1,8 @@
-/*
- * Functions as Fortran compilers name them.
+/* The names that Fortran compilers give to functions.
  *
- * Libraries hand Fortran's calls on in ways of their own: Open MPI to PMPI_X, past whoever wraps MPI_X in C. So
- * Fortran's entries are wrapped too. What makes its way to C nevertheless is seen to be within another call, and not
- * recorded again. */
+ * Libraries forward Fortran's calls in different ways: Open MPI calls PMPI_X, and so bypasses a wrapper of MPI_X in
+ * C. So Fortran's entry points are wrapped too. A call that does reach C is recognised as nested, and not recorded
+ * again. */
 #ifndef RAMPART_FORTRAN_H
 #define RAMPART_FORTRAN_H
 

@@ -1,4 +1,4 @@
-/* The calls of life.h, written by hand: they begin and end what is recorded. */
+/* The calls of life.h, written by hand: they begin and end recording. */
 #include "life.h"
 
 #include <stdlib.h>
@@ -88,7 +88,7 @@ int MPI_Abort(MPI_Comm comm, int errorcode)
     return PMPI_Abort(comm, errorcode);
 }
 
-/* Fortran's own are handed on to Fortran's, which may do more than those of C. */
+/* Fortran's entry points are forwarded to Fortran's, which may do more than those of C. */
 FORTRAN(mpi_init, MPI_INIT, (MPI_Fint * error))
 {
     bool own = enter();

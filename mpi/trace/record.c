@@ -17,10 +17,10 @@
 
 static struct {
     int file;
-    /* Who opened it: a child that the program forks has a copy of the block, and must not write it once more. */
+    /* The process that opened the file: a forked child has a copy of the block, and must not write it again. */
     pid_t owner;
     size_t used;
-    /* When, by a clock that costs next to nothing. */
+    /* The time of the last flush, by a clock that costs next to nothing. */
     uint64_t flushed;
     uint64_t last_communicator;
     uint64_t last_request;
@@ -29,16 +29,16 @@ static struct {
 
 static struct {
     clockid_t id;
-    /* Calls of MPI that are not over; more than one where the library calls itself. */
+    /* The nesting depth of MPI calls; more than one where the library calls itself. */
     unsigned depth;
-    /* When this one began, and when the last one was over. */
+    /* The start of this call, and the end of the last one. */
     uint64_t entered;
     uint64_t left;
-    /* What the program computed since the last record. */
+    /* The program's own time since the last record. */
     uint64_t computed;
-    /* What calls that do not block took of the CPU since then. */
+    /* The CPU time of nonblocking calls since then. */
     uint64_t library;
-    /* This call looked for what is not there. */
+    /* Whether this call was a test that found nothing. */
     bool missed;
     uint64_t began;
 } watch = {.id = CLOCK_MONOTONIC};
@@ -71,7 +71,7 @@ void flush_records(void)
     out.flushed = now(CLOCK_MONOTONIC_COARSE);
 }
 
-/* A program that ends without MPI_Finalize leaves what it did. */
+/* A program that ends without MPI_Finalize leaves its records. */
 __attribute__((destructor)) static void leave_all(void)
 {
     flush_records();
@@ -93,7 +93,7 @@ void put(uint64_t number)
     put_byte((unsigned char)number);
 }
 
-/* Handles are mostly those of the record before, or near: their differences are short. */
+/* Handles are mostly equal or close to that of the previous record, so their differences are short. */
 static void put_handle(uint64_t *last, uint64_t handle)
 {
     int64_t step = (int64_t)(handle - *last);
@@ -159,7 +159,7 @@ void leave(void)
     if (--watch.depth > 0)
         return;
     if (watch.missed) {
-        /* It lies within the program's own time, and there is nothing new to write. */
+        /* The call lies within the program's own time, and adds nothing to write. */
         watch.left = watch.entered;
         watch.missed = false;
         return;
@@ -183,7 +183,7 @@ void begin(int rank, int ranks, int ranks_of_node)
     }
     out.owner = getpid();
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    /* With more ranks than CPUs, the time that passes is other ranks' too; its own is what it had of a CPU. */
+    /* With more ranks than CPUs, elapsed time includes other ranks' time; the rank's own is its CPU time. */
     bool shared = ranks_of_node > cpus;
     watch.id = shared ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
     for (const char *magic = "RAMPRANK"; *magic; magic++)

@@ -1,14 +1,12 @@
-/*
- * What a rank writes down of its calls, and where.
+/* The records of a rank's calls, and their file.
  *
- * Problem: a record of each MPI call must cost far less than the call, and must be there if the program is killed.
- * Idea: records are a few bytes each, collected in a block that lies ready; the block is appended to the rank's file
- * when it is full, or once a second. Why this way: nothing is allocated, nothing waits for another rank, and what
- * was written survives the process. The format is described in docs/trace-format.md; nothing here knows what a
- * record means.
+ * Problem: a record of each MPI call must cost far less than the call, and must survive a kill of the program. Idea:
+ * records are a few bytes each, in a preallocated block; the block is appended to the rank's file when it is full,
+ * or once a second. Why this way: nothing is allocated, nothing waits for another rank, and written records survive
+ * the process. docs/trace-format.md describes the format; this file does not know what a record means.
  *
- * Time that passes in the library is not the program's own. In a call that does not block it is work all the same
- * (worked()); what passes in others is left to the simulation, and writing records is nobody's. */
+ * Time in the MPI library is not the program's own. In a nonblocking call it counts as work (worked()); in other
+ * calls the simulation computes it. The time of writing records counts for nobody. */
 #ifndef RAMPART_RECORD_H
 #define RAMPART_RECORD_H
 
@@ -33,37 +31,37 @@ enum record {
     RECORD_END = 14,
 };
 
-/* A call of MPI begins: whether it is the program's own, and not one that the library makes within another. */
+/* An MPI call begins. Returns whether the program made it, and not the library within another call. */
 bool enter(void);
 
-/* It ends. */
+/* The call ends. */
 void leave(void);
 
-/* Within a call that does not block: what it took is time of the CPU. */
+/* In a nonblocking call: its time is CPU time. */
 void worked(void);
 
-/* Within a call that looked for something, and it is not there: looking is the program's own work. */
+/* In a test that found nothing: its time is the program's own work. */
 void missed(void);
 
-/* Opens the file of this rank and begins to record, if the environment names a folder to record into. */
+/* Opens this rank's file and begins to record, if the environment names a folder for records. */
 void begin(int rank, int ranks, int ranks_of_node);
 
-/* Begins a record: which, how long the program computed since the last one, and how long it was in calls that do not
- * block. A call with several records shares its time among them: so many are left with this one. Without begin(),
- * records go nowhere. */
+/* Begins a record: its kind, the program's own time since the last one, and the time in nonblocking calls. A call
+ * with several records divides its time among them: so many are left, this one included. Without begin(), records
+ * are discarded. */
 void put_record(enum record record);
 void put_record_of(int records, enum record record);
 
-/* The fields of a record. A handle is whatever the library names a communicator or a request by. */
+/* The fields of a record. A handle is the library's name for a communicator or a request. */
 void put(uint64_t number);
 void put_communicator(uint64_t handle);
 void put_request(uint64_t handle);
 void put_text(const char *text);
 
-/* Appends what was recorded to the file. */
+/* Appends the records to the file. */
 void flush_records(void);
 
-/* The last record: how long the program ran. Nothing is recorded after it. */
+/* The last record: the program's run time. Nothing is recorded after it. */
 void end(void);
 
 #endif

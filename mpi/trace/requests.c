@@ -1,18 +1,16 @@
-/*
- * The calls that begin, complete and free requests.
+/* The calls that create, complete and free requests.
  *
- * A request that completes is gone when the call returns, so its handle is kept from before. What was received is
- * known by its status only, so the program's "ignore" becomes a status of our own. A test that finds nothing done is
- * no record.
+ * A completed request is gone when the call returns, so its handle is saved before. Only the status tells what was
+ * received, so the program's "ignore" is replaced by a status of our own. A test that finds nothing is not recorded.
  *
- * In Fortran they are C's with other handles: every implementation has them so. */
+ * Fortran's calls are C's with other handles, in every implementation. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "calls.h"
 #include "record.h"
 
-/* Handles and statuses of one call. They grow to the longest list there was, and stay. */
+/* Handles and statuses of one call. They grow to the longest list so far, and stay. */
 static struct {
     int room;
     MPI_Request *asked;
@@ -44,7 +42,7 @@ static MPI_Status *keep(int count, const MPI_Request requests[], MPI_Status *sta
     return statuses == MPI_STATUSES_IGNORE || statuses == MPI_STATUS_IGNORE ? list.statuses : statuses;
 }
 
-/* Of a call that so many requests are still to be told of, this one included. */
+/* Records one of so many remaining requests of a call, this one included. */
 static void done_of(int requests, MPI_Request request, const MPI_Status *status)
 {
     if (request == MPI_REQUEST_NULL)
@@ -54,7 +52,7 @@ static void done_of(int requests, MPI_Request request, const MPI_Status *status)
     put_record_of(requests, RECORD_DONE);
     put_request(HANDLE(request));
     put(cancelled != 0);
-    /* Of a send nothing is said here; what is no rank and no tag is not believed. */
+    /* A send's status says nothing here; an invalid rank or tag is ignored. */
     put(status->MPI_SOURCE >= 0 ? (uint64_t)status->MPI_SOURCE + 1 : 0);
     put(status->MPI_TAG >= 0 ? (uint64_t)status->MPI_TAG + 1 : 0);
 }
@@ -64,7 +62,7 @@ static void done(MPI_Request request, const MPI_Status *status)
     done_of(1, request, status);
 }
 
-/* Tells whether a test found something, and hands it on. */
+/* Records whether a test found something, and returns it. */
 static bool looked(int something)
 {
     if (something)

@@ -1,8 +1,6 @@
-/*
- * The calls of requests.c as Fortran makes them: handles are numbers, lists begin at 1, logicals are Fortran's.
+/* The calls of requests.c in Fortran's form: handles are numbers, lists begin at 1, logicals are Fortran's.
  *
- * Lists of handles are converted on the stack where they are short, as nearly all are.
- */
+ * Short lists of handles, and so nearly all, are converted on the stack. */
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -11,7 +9,7 @@
 
 #define SHORT 64
 
-/* Requests of a call in C's handles, and statuses for them. */
+/* Requests of a call as C's handles, with room for their statuses. */
 struct converted {
     MPI_Request short_requests[SHORT];
     MPI_Status short_statuses[SHORT];

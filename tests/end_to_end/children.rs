@@ -1,11 +1,11 @@
-//! Children of a guarded program, however it makes them: each has the heap, or ends with a line.
+//! Children of a guarded program, however it makes them: each has the heap, or ends with a message.
 
 use serde_json::Value;
 
 use crate::guarded::{count, engines, passes_trap, victim};
 use crate::harness::{Rampart, Said};
 
-/// Every way of the victim, on every engine, in blocks of both kinds; `also` looks at each run.
+/// Runs each way of the victim to make a child, on every engine, in blocks of both kinds; `also` checks each run.
 fn each_child_has_the_heap(name: &str, also: impl Fn(&Said, &Value)) {
     let rampart = Rampart::new();
     let Some(children) = victim(&rampart, "children") else { return };
@@ -18,7 +18,7 @@ fn each_child_has_the_heap(name: &str, also: impl Fn(&Said, &Value)) {
     }
 }
 
-/// Of children that are made without fork(3), which are counted.
+/// For children that are made without fork(3), which are counted.
 fn each_copy_has_the_heap(name: &str, made: u64) {
     each_child_has_the_heap(name, |said, report| {
         assert_eq!(count(report, "left_children"), made, "{name}: {report}");

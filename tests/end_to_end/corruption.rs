@@ -1,5 +1,5 @@
 //! Locked pages that another process corrupts, in each way and under each engine. `cargo xtask bench guard-corruption`
-//! does more of it.
+//! tries more.
 
 use rampart_trials::Programs;
 use rampart_trials::corruption::{Class, Fates, attack};
@@ -7,10 +7,10 @@ use rampart_trials::corruption::{Class, Fates, attack};
 use crate::guarded::{engines, installed, library};
 use crate::harness::{Rampart, is_root};
 
-/// Pages of each class and engine.
+/// Pages per class and engine.
 const PAGES: u64 = 2;
 
-/// What becomes of pages of a class, in all engines that work here. Another process' memory is open to root alone.
+/// The fates of pages of a class, under all engines that work here. Only root can open another process' memory.
 fn fates(class: Class) -> Vec<(&'static str, Fates)> {
     if !is_root() || !installed("cc") || !installed("setpriv") {
         println!("skipped: wants root, a C compiler and setpriv");
@@ -27,7 +27,7 @@ fn fates(class: Class) -> Vec<(&'static str, Fates)> {
     engines(&rampart).map(fate).collect()
 }
 
-/// P and Q put any change of one line right, however often it comes back.
+/// P and Q correct any change of one line, however often it comes back.
 #[test]
 fn a_line_of_a_locked_page_that_another_process_corrupts_is_put_right() {
     use Class::{Bit, Byte, Line, Nibble, OtherLine, TwoBitsOfAWord, Word, ZeroLine};
@@ -46,7 +46,7 @@ fn more_than_a_line_of_a_locked_page_that_another_process_corrupts_stops_the_pro
             assert_eq!(fates.stopped, PAGES, "{engine}, {class:?}: {fates:?}");
         }
     }
-    // Whether a burst lies in one line or two is drawn.
+    // Whether a burst lies in one line or two is random.
     fates(Class::Burst);
 }
 

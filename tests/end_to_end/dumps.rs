@@ -8,18 +8,18 @@ use std::process::{Command, Stdio};
 use crate::guarded::{engines, installed, library, victim};
 use crate::harness::{Rampart, Said};
 
-/// The parts of the victim's heap: so many of 256 KiB, each word as `sums.c` computes it.
+/// The parts of the victim's heap, 256 KiB each. Each word is as `sums.c` computes it.
 const PARTS: u64 = 32;
 const WORDS: usize = (256 << 10) / 8;
 
-/// Far less than what is reserved, and far more than what is used.
+/// Far less than the reserved addresses, and far more than the used memory.
 const MOST_BYTES: u64 = 4 << 30;
 
 fn content(part: u64, word: u64) -> u64 {
     (part << 32 | word).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1)
 }
 
-/// Which parts are there, whole and in one piece.
+/// The parts that are in the dump whole and in one piece.
 fn whole_parts(dump: &[u8]) -> Vec<u64> {
     let (words, _) = dump.as_chunks::<8>();
     let firsts: HashMap<u64, u64> = (0..PARTS).map(|part| (content(part, 0), part)).collect();
@@ -34,7 +34,7 @@ fn whole_parts(dump: &[u8]) -> Vec<u64> {
     parts
 }
 
-/// Whether the kernel writes dumps into the folder of the program, and as large as it takes.
+/// Whether the kernel writes dumps into the program's folder, without a limit on their size.
 fn has_dumps() -> bool {
     let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap_or_default();
     let is_here = !pattern.starts_with('|') && !pattern.contains('/');

@@ -1,4 +1,4 @@
-//! Emulated faults (StealthWorks): what is planted and promised is found, nothing else is.
+//! Emulated faults (StealthWorks): a test finds all injected faults that it guarantees to find, and nothing else.
 
 use std::collections::BTreeSet;
 
@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use crate::harness::Rampart;
 
-/// Issue: of 1,000 planted, every one that the running test's coverage promises is found, none invented, over 50 seeds.
+/// A test finds each of 1,000 injected faults that its coverage guarantees, and reports no other, over 50 seeds.
 #[test]
 fn of_1000_faults_over_50_seeds_all_promised_are_found_and_none_invented() {
     let tests = ["March C-", "MATS+", "March LR", "March G", "March SS"];
     for seed in 0..50 {
-        // Each with a map of its own: one of 50,000 frames takes a while to read.
+        // Each run has a map of its own: reading a map of 50,000 frames takes a while.
         let rampart = Rampart::new();
         let spec = format!(
             "stuck-at:150,transition:150,coupling-in:100,coupling-id:100,coupling-st:100,address:50,stuck-open:100,\
@@ -36,8 +36,7 @@ fn of_1000_faults_over_50_seeds_all_promised_are_found_and_none_invented() {
     }
 }
 
-/// A cell that loses its value after 300 ms, whichever value it is: found without any option, in a test as short as
-/// this one.
+/// A cell that loses either value after 300 ms is found without any option, even in such a short test.
 #[test]
 fn slow_retention_faults_of_either_value_are_found_by_default_and_the_coverage_says_so() {
     let rampart = Rampart::new();
@@ -85,7 +84,8 @@ fn a_fault_in_a_frame_that_is_named_is_found_in_that_frame() {
     if !crate::harness::is_root() {
         return;
     }
-    // Which frame a test will be given is not known before: plant in each of the frames that a first test found.
+    // The frames of the next test are not known in advance, so faults are injected in each frame that the first test
+    // had.
     let report = rampart.json(&["test", "--memory", "8MiB", "--inject", "stuck-at:40,seed=3", "--json"]);
     let frames = |report: &Value| -> BTreeSet<u64> {
         report["bad_frames"].as_array().unwrap().iter().map(|bad| bad["frame"].as_u64().unwrap()).collect()

@@ -1,4 +1,4 @@
-//! Memory errors that somebody else reports: they send the diagnostic to where they are.
+//! Memory errors that another program reports guide the diagnostic to their frames.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -8,16 +8,16 @@ use rusqlite::Connection;
 use crate::harness::{Rampart, end, signal};
 use crate::watch::{events, eventually};
 
-/// Whether an event tells that `count` of something is so.
+/// Whether an event reports `count` under `key`.
 fn heard(log: &Path, key: &str, count: u64) -> Option<()> {
     let is_so = |event: &serde_json::Value| event["event"] == "memory_errors" && event[key] == count;
     events(log).iter().any(is_so).then_some(())
 }
 
-/// The error-triggered policy has found frames to be hardest on.
+/// Whether the error-triggered policy has chosen the highest fidelity.
 fn tests_at_the_highest_fidelity(log: &Path) -> Option<()> {
     let changed = |event: &serde_json::Value| event["event"] == "config_changed" && event["config"]["fidelity"] == 32;
-    // The first configuration is from before anything was asked for.
+    // The first configuration precedes any demand.
     events(log).iter().filter(|event| event["event"] == "config_changed").skip(1).any(changed).then_some(())
 }
 
@@ -40,7 +40,7 @@ fn reported_memory_errors_are_heeded() {
     assert!(said.out.contains("2 reports") || said.out.contains("1 reports"), "{}", said.out);
 }
 
-/// The table of memory errors as rasdaemon makes it (db/ras-store-db.c).
+/// The table of memory errors as rasdaemon creates it (db/ras-store-db.c).
 pub const TABLE: &str =
     "CREATE TABLE mc_event (id INTEGER PRIMARY KEY, timestamp TEXT, err_count INTEGER, err_type TEXT,
     err_msg TEXT, label TEXT, mc INTEGER, top_layer INTEGER, middle_layer INTEGER, lower_layer INTEGER,

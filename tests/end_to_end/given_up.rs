@@ -1,11 +1,11 @@
-//! Pages of a guarded program that the hardware gives up.
+//! Pages of a guarded program that the hardware loses.
 
 use serde_json::Value;
 
 use crate::guarded::{run, victim, works};
 use crate::harness::Rampart;
 
-/// All its pages are of bytes that no code can tell from others: what the hardware gave up is lost.
+/// All its pages hold bytes without redundancy, so a lost page cannot be rebuilt.
 #[test]
 fn a_locked_page_that_the_hardware_gives_up_stops_the_program_before_it_sees_it() {
     let rampart = Rampart::new();

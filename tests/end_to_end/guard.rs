@@ -1,5 +1,5 @@
-//! A program under guard: it does what it does without, whatever it does to its heap; memory that errs is corrected, or
-//! stops it.
+//! A program under guard behaves as without a guard, whatever it does to its heap; memory errors are corrected or stop
+//! it.
 
 use std::process::Command;
 
@@ -11,8 +11,8 @@ use crate::guarded::{
 };
 use crate::harness::{Rampart, Said};
 
-/// The blocks that an engine is tried with: huge pages, small blocks, single pages with streams ahead. A fault is dear
-/// where it is a signal: there the single pages are left out, for the time that they take.
+/// The blocks that each engine is tried with: huge pages, small blocks, single pages with prefetching. With `mprotect`
+/// a fault is a signal and expensive, so single pages are left out there.
 fn ways(engine: &str) -> &'static [&'static [&'static str]] {
     if engine == "mprotect" { &WAYS[..2] } else { &WAYS }
 }
@@ -27,7 +27,7 @@ fn falls_into_no_trap(name: &str) {
     falls_into_no_trap_and(name, &ENGINES, |_, _| ());
 }
 
-/// Of these engines, as far as they work here; `also` looks at what each run said, and at its counts.
+/// Runs the trap under these engines, as far as they work here; `also` checks the output and the counts of each run.
 fn falls_into_no_trap_and(name: &str, which: &[&str], also: impl Fn(&Said, &dyn Fn(&str) -> u64)) {
     let rampart = Rampart::new();
     let Some(traps) = victim(&rampart, "traps") else { return };
@@ -85,7 +85,7 @@ fn a_program_may_change_the_mapping_of_its_heap() {
 
 #[test]
 fn who_looks_from_outside_finds_what_is_there_or_an_error() {
-    // Where pages are locked by permissions, another process cannot read them.
+    // Where protections lock pages, another process cannot read them.
     falls_into_no_trap_and("looks", &["move", "minor"], |_, _| ());
 }
 
@@ -105,7 +105,7 @@ fn buffers_that_the_kernel_holds_stay_unlocked() {
     });
 }
 
-/// Where what a device does goes unseen, there is no way to have one do it later.
+/// Where the guard cannot see a device's writes, asynchronous requests to devices are refused.
 #[test]
 fn rings_and_queues_are_refused_where_buffers_that_the_kernel_holds_would_be_locked() {
     falls_into_no_trap_and("fixed-buffers", &["minor", "mprotect"], |said, _| {
@@ -154,7 +154,7 @@ fn what_is_reallocated_keeps_its_content() {
     falls_into_no_trap("reallocates");
 }
 
-/// Where a program says that a page was allocated, by the names of functions that `addr2line` gives.
+/// Where a program reports the allocation of a page, by the function names that `addr2line` gives.
 #[test]
 fn a_page_beyond_correction_is_named_with_who_allocated_it() {
     let rampart = Rampart::new();
@@ -178,7 +178,7 @@ fn a_page_beyond_correction_is_named_with_who_allocated_it() {
     }
 }
 
-/// Goes through 32 MiB that it never writes again.
+/// Reads 32 MiB that it never writes again.
 const READS: &str = "a = bytes(range(256)) * (1 << 17)\nprint(sum(a.count(i) for i in range(12)))";
 
 #[test]
@@ -201,13 +201,13 @@ fn what_a_program_only_reads_is_verified_and_keeps_its_codes_where_its_first_wri
     assert!(count("unwritten") > count("encoded") / 2, "{report}");
 }
 
-/// hpcc, RandomAccess: each word is as likely as any other, in a table that is sixteen times the cap, and each of two
-/// ranks waits for its guard less than half of the time, since it waits for the other rank too.
+/// hpcc, RandomAccess: each access hits any word with equal probability, in a table of sixteen times the unlocked
+/// limit. Each of two ranks waits for its guard less than half of the time, because it also waits for the other rank.
 #[test]
 fn ranks_that_jump_through_their_memory_fault_less_and_less() {
     let rampart = Rampart::new();
     let Some(jumps) = victim(&rampart, "jumps") else { return };
-    // 2 ranks, 2 * 2000 turns, 64 updates each: 512,000.
+    // 2 ranks, 2 * 2000 rounds, 64 updates each: 512,000.
     for engine in engines(&rampart) {
         let options =
             ["--engine", engine, "--cap", "4MiB", "--block", "64KiB", "--test", "none", "--report", "report.json"];
@@ -242,7 +242,7 @@ fn a_page_beyond_correction_stops_the_program_before_it_sees_it() {
     }
 }
 
-/// Without rights to serve page faults, another engine is chosen, and what that costs is said.
+/// Without the privilege to serve page faults, another engine is chosen, and its cost is printed.
 #[test]
 fn an_ordinary_user_is_guarded_by_the_engine_that_works_and_told_so() {
     let rampart = Rampart::new();
@@ -319,7 +319,7 @@ fn a_program_that_goes_on_is_told_what_it_goes_on_with() {
     assert!(said.err.contains("beyond correction: page "), "{}", said.err);
 }
 
-/// Fills 32 MiB and goes through it five times.
+/// Fills 32 MiB and sweeps through it five times.
 const SWEEPS: &str = "\
 import array, time
 words = [array.array('q', range(65536)) for i in range(64)]
@@ -350,7 +350,7 @@ fn the_report_is_a_page_with_drawings_that_asks_for_nothing_else_and_shows_names
         Said::from(command.args(arguments).current_dir(rampart.folder()).output().expect("the binary runs"))
     };
     let drawn = access(&["access.bin", "--html", "access.html", "--json"]).json();
-    // Where python3 is a script, its children are there too.
+    // Where python3 is a script, its children are in the list too.
     let processes = drawn["processes"].as_array().expect("a list");
     assert!(processes.iter().any(|process| process["reads"].as_u64() > Some(100)), "{drawn}");
     assert!(processes.iter().all(|process| process["lost"] == 0), "{drawn}");
@@ -365,7 +365,7 @@ fn the_report_is_a_page_with_drawings_that_asks_for_nothing_else_and_shows_names
     }
 }
 
-/// A guarded run of [`SUMS`], which is right, and its report.
+/// The report of a guarded run of [`SUMS`], whose result is checked.
 fn sums(rampart: &Rampart, arguments: &[&str]) -> Value {
     let said =
         run(rampart, &[arguments, &["--cap", "4MiB", "--report", "report.json", "--", "python3", "-c", SUMS]].concat());

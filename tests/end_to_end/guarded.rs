@@ -1,4 +1,4 @@
-//! Programs under guard, and what is held of each, whichever engine guards it and of whichever pages.
+//! Programs under guard, and the checks that hold for each engine and each kind of page.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::harness::{Rampart, Said};
 
-/// The library, which cargo builds with the tests and beside them.
+/// The library, which cargo builds with the tests and puts beside them.
 pub fn library() -> PathBuf {
     let library = std::env::current_exe().expect("a test has a file").with_file_name("librampart_preload.so");
     assert!(library.exists(), "cargo built {}", library.display());
@@ -18,7 +18,7 @@ pub fn library() -> PathBuf {
 /// All engines.
 pub const ENGINES: [&str; 3] = ["move", "minor", "mprotect"];
 
-/// Whether this machine lets an engine guard; if not, the output says why.
+/// Whether an engine can guard on this machine; if not, the output says why.
 pub fn works(rampart: &Rampart, engine: &str) -> bool {
     let said = run(rampart, &["--engine", engine, "--", "true"]);
     let works = said.code == Some(0) && !said.err.contains("is not guarded");
@@ -33,12 +33,12 @@ pub fn engines(rampart: &Rampart) -> impl Iterator<Item = &'static str> {
     ENGINES.into_iter().filter(|engine| works(rampart, engine))
 }
 
-/// Whether any can.
+/// Whether any engine can guard on this machine.
 pub fn can_guard(rampart: &Rampart) -> bool {
     engines(rampart).next().is_some()
 }
 
-/// Seconds after which a program and its guard are ended: where nobody serves its faults, it would wait for ever.
+/// Seconds after which a program and its guard are killed: a program whose faults nobody serves would wait for ever.
 const LIMIT: &str = "600";
 
 pub fn run(rampart: &Rampart, arguments: &[&str]) -> Said {
@@ -57,7 +57,7 @@ pub fn installed(program: &str) -> bool {
     there
 }
 
-/// Set at night: every trap in each kind of memory, and 64 MiB of it; else each trap in one kind, and 16 MiB.
+/// If set (at night), each trap runs in each kind of memory, with 64 MiB of it; otherwise in one kind, with 16 MiB.
 const WHOLE: &str = "RAMPART_TEST_WHOLE";
 
 pub fn is_whole() -> bool {
@@ -69,7 +69,7 @@ pub fn filled() -> u64 {
     if is_whole() { 16_384 } else { 4096 }
 }
 
-/// What a victim says last that found all pages as it filled them.
+/// The last output of a victim that found all pages as it filled them.
 pub fn all_right() -> String {
     format!("{} pages are right\n", filled())
 }
@@ -79,7 +79,7 @@ pub fn victim(rampart: &Rampart, name: &str) -> Option<String> {
     victim_with(rampart, name, &[&format!("-DHEAP_PAGES={}", filled())])
 }
 
-/// The same, with other options for the compiler. Victims fill 64 MiB.
+/// The same, with other compiler options. Victims fill 64 MiB.
 pub fn victim_with(rampart: &Rampart, name: &str, options: &[&str]) -> Option<String> {
     if !installed("cc") {
         return None;
@@ -93,7 +93,7 @@ pub fn victim_with(rampart: &Rampart, name: &str, options: &[&str]) -> Option<St
     Some(program.to_str().expect("a temporary folder has a plain name").to_owned())
 }
 
-/// What the last run reported that was asked for `report.json`.
+/// The report of the last run with `--report report.json`.
 pub fn report(rampart: &Rampart) -> Value {
     let text = std::fs::read_to_string(rampart.folder().join("report.json")).expect("a report");
     serde_json::from_str(&text).expect("it is JSON")
@@ -103,8 +103,7 @@ pub fn count(report: &Value, name: &str) -> u64 {
     report["counts"][name].as_u64().expect("a count")
 }
 
-/// Runs a trap of the victim that has them: it finds all as it ought to, was guarded, and nothing was taken for an
-/// error of the memory.
+/// Runs a trap of the victim: it ends well, was guarded, and no page counted as wrong.
 pub fn passes_trap(rampart: &Rampart, options: &[&str], trap: &[&str]) -> (Said, Value) {
     let said = run(rampart, &[options, &["--report", "report.json", "--"], trap].concat());
     let ended = (said.code, said.out.as_str());
@@ -117,7 +116,7 @@ pub fn passes_trap(rampart: &Rampart, options: &[&str], trap: &[&str]) -> (Said,
     (said, report)
 }
 
-/// Fills 32 MiB with known words, waits until they are locked, and adds them up, ten times.
+/// Fills 32 MiB with known words, waits until they are locked, and sums them up, ten times.
 pub const SUMS: &str = "\
 import array, time
 words = [array.array('q', range(i, i + 65536)) for i in range(64)]
@@ -127,8 +126,8 @@ for _ in range(10):
 print('right')
 ";
 
-/// At this rate two flips may meet in one page before it is verified, which is more than `crc+pq` undoes: then the
-/// program stops. What never happens is a wrong result.
+/// At this rate, two flips may hit one page before it is verified, which is more than `crc+pq` corrects: then the
+/// program stops. A wrong result never occurs.
 pub fn flips_are_corrected_or_stop_the_program(rampart: &Rampart, engine: &str) {
     let mut corrected = 0;
     for codes in ["crc+pq", "crc+secded", "crc+hamming"] {
@@ -139,8 +138,8 @@ pub fn flips_are_corrected_or_stop_the_program(rampart: &Rampart, engine: &str) 
         let count = |name: &str| count(&report, name);
         match (said.code, said.out.as_str()) {
             (Some(0), "right\n") => {}
-            // The page may be wanted only while the program ends, as by an interpreter that clears its memory: what it
-            // said is right.
+            // The program may first touch the page at its end, as an interpreter does that clears its memory: its
+            // output is right.
             (Some(86), "" | "right\n") => assert!(count("uncorrectable") > 0, "{engine} {codes}: {}", said.err),
             other => panic!("{engine} {codes}: {other:?}: {}", said.err),
         }
@@ -150,7 +149,7 @@ pub fn flips_are_corrected_or_stop_the_program(rampart: &Rampart, engine: &str) 
     assert!(corrected > 20, "{engine}: {corrected}");
 }
 
-/// One flip in a page is more than `crc` undoes.
+/// One flip in a page is more than `crc` corrects.
 pub fn is_stopped_by_a_page_beyond_correction(rampart: &Rampart, engine: &str) {
     let flips = ["--engine", engine, "--cap", "4MiB", "--codes", "crc", "--inject", "flip:locked:rate=2000/s,seed=7"];
     let said = run(rampart, &[&flips[..], &["--", "python3", "-c", SUMS]].concat());

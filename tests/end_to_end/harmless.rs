@@ -1,4 +1,4 @@
-//! What `rampart run` leaves as it is: other users' files, closed streams, signals, exit codes, and programs that it
+//! `rampart run` leaves these alone: other users' files, closed streams, signals, exit codes, and programs that it
 //! cannot guard.
 
 use std::fs;
@@ -10,11 +10,11 @@ use std::time::Duration;
 use crate::guarded::{can_guard, count, engines, installed, library, report, run, victim};
 use crate::harness::{Rampart, Said, end, is_root, signal};
 
-/// What a run leaves in the folder for temporary files.
+/// The files that a run leaves in the folder for temporary files.
 struct Temporary(PathBuf);
 
 impl Temporary {
-    /// A folder as /tmp is.
+    /// A folder with the permissions of /tmp.
     fn new(rampart: &Rampart) -> Self {
         let folder = rampart.folder().join("tmp");
         fs::create_dir_all(&folder).expect("a folder");
@@ -34,7 +34,7 @@ impl Temporary {
         command
     }
 
-    /// Runs a shell script under guard, below another one that sets something up: `"$@"` is the run.
+    /// Runs a shell script under guard, inside another script that prepares the settings: `"$@"` is the run.
     fn run_below(&self, rampart: &Rampart, set_up: &str, script: &str) -> Said {
         let run = self.command(rampart, &["--", "sh", "-c", script]);
         let mut shell = Command::new("sh");
@@ -85,7 +85,7 @@ fn the_folder_of_a_run_is_its_users_alone_whatever_the_umask() {
     assert!(!said.err.contains("frame 0x4d") && bad_frames(&rampart) == 0, "{}", said.err);
 }
 
-/// They could come there only by the program itself; even so nobody else's word condemns a frame.
+/// Only the program itself could write them; even so, nobody else's word condemns a frame.
 #[test]
 fn what_another_user_or_a_link_says_condemns_no_frame() {
     let rampart = Rampart::new();
@@ -107,7 +107,7 @@ fn what_another_user_or_a_link_says_condemns_no_frame() {
     assert!(temporary.is_empty());
 }
 
-/// Names that a guard is about to make are links to a file of the user's.
+/// Names that a guard is about to create are links to a file of the user.
 #[test]
 fn a_guard_follows_no_link_to_a_file_of_its_users() {
     let rampart = Rampart::new();
@@ -130,7 +130,7 @@ fn a_guard_follows_no_link_to_a_file_of_its_users() {
     }
 }
 
-/// Gives up root, and says what it still has.
+/// Gives up root, and prints what it still has.
 const GIVES_UP: &str = "\
 import os, sys, time
 words = [bytes([n % 251]) * 65536 for n in range(128)]
@@ -159,7 +159,7 @@ fn a_program_that_gives_up_root_stays_under_guard_and_is_not_believed() {
         assert_eq!((said.code, said.out.as_str()), (Some(0), "right\n"), "{engine}: {}", said.err);
         assert_eq!(said.err.matches("gives up the rights of its user").count(), 1, "{engine}: {}", said.err);
         assert!(count(&report(&rampart), "locked") > 0, "{engine}");
-        // What is found later is said, and nobody keeps it.
+        // Later findings are reported, and not stored.
         let flips = ["--codes", "crc", "--inject", "flip:locked:rate=500/s,seed=7"];
         let said = run(&rampart, &[&options[..], &flips, &["--", "/usr/bin/python3", "-c", GIVES_UP]].concat());
         let told = events("uncorrectable") > 0;
@@ -183,7 +183,7 @@ fn a_program_of_another_user_is_told_of_in_one_line() {
     if !is_root() || !installed("/usr/bin/python3") {
         return;
     }
-    // The library is where another user can read it.
+    // The library must be where another user can read it.
     let folder = tempfile::tempdir().expect("a folder");
     let readable = folder.path().join("librampart_preload.so");
     fs::copy(library(), &readable).expect("a copy");
@@ -211,7 +211,7 @@ fn closed_streams_change_nothing_and_leave_nothing() {
         assert!(temporary.is_empty(), "{closed}");
     }
     for engine in engines(&rampart) {
-        // No file of the guard's takes the place of what the program closed.
+        // No file of the guard replaces the ones that the program closed.
         let inside = "for stream in 0 1 2; do
                           readlink /proc/self/fd/$stream <&- 3>&1 >&- 2>&- >&3 3>&- | grep -v pipe:
                       done; exit 5";
@@ -247,7 +247,7 @@ fn a_reader_of_standard_error_that_goes_away_changes_nothing() {
     }
 }
 
-/// A build runs a hundred thousand processes: the folder has files of those that live.
+/// A build runs a hundred thousand processes; the folder has files of living ones only.
 #[test]
 fn what_ended_processes_leave_fills_no_folder_and_is_all_in_the_report() {
     let rampart = Rampart::new();
@@ -285,7 +285,7 @@ fn signals_reach_the_program_and_the_folder_goes() {
         child
     };
     for (name, number) in [("HUP", 1), ("INT", 2), ("QUIT", 3), ("TERM", 15), ("USR1", 10)] {
-        // A shell cannot catch what it was started to ignore.
+        // A shell cannot catch a signal that was ignored when it started.
         if ignored_here() & 1 << (number - 1) != 0 {
             println!("skipped: SIG{name} is ignored here, as under nohup");
             continue;
@@ -296,14 +296,14 @@ fn signals_reach_the_program_and_the_folder_goes() {
         let said = end(child);
         assert_eq!(said.code, Some(9), "{name}: {}", said.err);
         let child = start(&mut temporary.command(&rampart, &["--", "sh", "-c", "touch ready; exec sleep 60"]));
-        // More than once, as an impatient user does.
+        // The signal comes more than once, as from an impatient user.
         signal(&child, name);
         signal(&child, name);
         let said = end(child);
         assert_eq!(said.code, Some(128 + number), "{name}: {}", said.err);
         assert!(temporary.is_empty(), "{name}");
     }
-    // What is ignored, as under nohup, stays so.
+    // An ignored signal stays ignored, as under nohup.
     let ignores = "kill -HUP $PPID; kill -HUP $$; sleep 0.1; echo alive";
     let said = temporary.run_below(&rampart, "trap '' HUP; exec \"$@\"", ignores);
     assert_eq!((said.code, said.out.as_str()), (Some(0), "alive\n"), "{}", said.err);
@@ -330,7 +330,7 @@ fn a_report_that_cannot_be_written_is_refused_at_the_start_and_is_never_the_exit
         assert_eq!(said.code, Some(7), "{said:?}");
     }
     if is_root() {
-        // As another user: in a folder of everybody's, where a link to root's own file waits.
+        // As another user, in a folder of everybody's, where a link to root's file waits.
         let (link, target) = (rampart.folder().join("report"), rampart.folder().join("target"));
         fs::write(&target, "precious").expect("a file");
         std::os::unix::fs::symlink(&target, &link).expect("a link");
@@ -361,7 +361,7 @@ fn where_nothing_is_guarded_that_is_a_warning_or_refused() {
     assert!(report(&rampart)["unguarded"].is_null() && !said.err.contains("warning"), "{}", said.err);
 }
 
-/// As on a full disk: files can be made, and nothing can be written to them.
+/// As on a full disk: files can be created, and nothing can be written to them.
 #[test]
 fn without_room_for_counts_a_program_is_guarded_and_nothing_says_that_it_was_not() {
     let rampart = Rampart::new();
@@ -392,7 +392,7 @@ fn what_ends_soon_after_its_program_does_not_run_on() {
     assert!(!said.err.contains("runs on"), "{}", said.err);
 }
 
-/// A program that says that it ran; `None` where it cannot be built, or does not run by itself.
+/// A program that prints that it ran; `None` where it cannot be built or does not run without a guard.
 fn built(rampart: &Rampart, name: &str, compiler: &str, options: &[&str]) -> Option<String> {
     let (source, program) = (rampart.folder().join("ran.c"), rampart.folder().join(name));
     let text =

@@ -1,4 +1,4 @@
-//! Runs the binary and looks at what it said.
+//! Runs the binary and captures its output.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -6,12 +6,12 @@ use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
-/// A store of its own, and the binary on it.
+/// The binary with a store of its own.
 pub struct Rampart {
     folder: tempfile::TempDir,
 }
 
-/// What a run said.
+/// The output of a run.
 #[derive(Debug)]
 pub struct Said {
     pub code: Option<i32>,
@@ -27,7 +27,7 @@ impl From<Output> for Said {
 }
 
 impl Said {
-    /// The one JSON document on standard output.
+    /// The single JSON document on standard output.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
@@ -64,18 +64,18 @@ impl Rampart {
         self.run(arguments).json()
     }
 
-    /// As an ordinary user, if this is root; else as we are.
+    /// Runs as an ordinary user if this process is root, else as the same user.
     pub fn run_unprivileged(&self, arguments: &[&str]) -> Said {
         self.run_unprivileged_with(arguments, "RAMPART_STORE", &self.store())
     }
 
-    /// The same with another variable in the environment.
+    /// The same with one more environment variable.
     pub fn run_unprivileged_with(&self, arguments: &[&str], variable: &str, value: &Path) -> Said {
         const NOBODY: u32 = 65_534;
         let mut command = self.command(arguments);
         if is_root() {
             std::os::unix::fs::chown(self.folder(), Some(NOBODY), Some(NOBODY)).expect("root may");
-            // The binary may lie where an ordinary user cannot go.
+            // The binary may be where an ordinary user has no access.
             let copy = self.folder().join("rampart");
             copy_of_the_binary(&copy);
             command = Command::new(copy);
@@ -91,26 +91,26 @@ impl Rampart {
     }
 }
 
-/// Copies the binary, in another process: while one of ours could write to a file, a child of another test could keep
-/// it from being executed (ETXTBSY).
+/// Copies the binary in another process. While a process of ours has a file open for writing, a child of another test
+/// could keep the file from being executed (ETXTBSY).
 pub fn copy_of_the_binary(to: &Path) {
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_rampart")).arg(to).status();
     assert!(copied.expect("cp runs").success());
 }
 
-/// Waits for a child and gathers what it said.
+/// Waits for a child and gathers its output.
 pub fn end(child: Child) -> Said {
     Said::from(child.wait_with_output().expect("it ends"))
 }
 
-/// Sends a signal to a child of ours.
+/// Sends a signal to a child of this process.
 pub fn signal(child: &Child, name: &str) {
-    // The shell's own: a bare Debian has no other.
+    // The shell's own `kill`: a bare Debian has no other.
     let sent = Command::new("sh").args(["-c", &format!("kill -{name} {}", child.id())]).status();
     assert!(sent.expect("sh runs").success(), "SIG{name} is sent");
 }
 
-/// A signal that comes before a child catches it ends the child.
+/// A signal would kill the child before it catches it.
 pub fn wait_until_it_catches_interrupts(child: &Child) {
     const SIGINT_BIT: u64 = 1 << 1;
     let catches = || {

@@ -1,5 +1,4 @@
-//! Programs under guard in hostile settings: those of the table that take least time. `cargo xtask bench hostile` tries
-//! all.
+//! Programs under guard in hostile settings: the fastest of the table. `cargo xtask bench hostile` tries all.
 
 use rampart_trials::Programs;
 use rampart_trials::hostile::{Ground, SETTINGS, Verdict};
@@ -7,7 +6,7 @@ use rampart_trials::hostile::{Ground, SETTINGS, Verdict};
 use crate::guarded::{engines, installed, library};
 use crate::harness::Rampart;
 
-/// Settings in which a guarded program works, or is refused where the table allows that; each tried with one engine,
+/// Settings in which a guarded program works, or is refused where the table allows that; each is tried with one engine,
 /// in turn.
 const WORK: &[&str] = &[
     "nothing",
@@ -72,7 +71,7 @@ const WORK: &[&str] = &[
     "a report that cannot be written",
 ];
 
-/// Settings that the engines met each in its own way when they were first tried; each tried with all.
+/// Settings that the engines once handled differently; each is tried with all.
 const WORK_WITH_EACH: &[&str] = &[
     "RLIMIT_NOFILE 0, set by the program",
     "mlockall(MCL_CURRENT)",
@@ -85,7 +84,7 @@ const WORK_WITH_EACH: &[&str] = &[
     "seccomp, a filter that kills",
 ];
 
-/// Settings that are hostile where a touch of a locked page is a signal.
+/// Settings that are hostile where a locked page raises a signal.
 const WORK_WITH_SIGNALS: &[&str] = &["a child that is traced", "threads in a locale"];
 
 #[test]

@@ -1,8 +1,7 @@
-//! End-to-end tests of programs whose heap is of the kernel's pool of huge pages.
+//! End-to-end tests of programs whose heap is in the kernel's pool of huge pages.
 //!
-//! Whether there are some is a setting of the whole machine, and other tests mean pages of 4 KiB: so these are a
-//! program of their own, which cargo runs alone. Like all end-to-end tests they use the built binary as a stranger
-//! would.
+//! The pool is a setting of the whole machine, and other tests expect pages of 4 KiB. So these tests are a program of
+//! their own, which cargo runs alone. Like all end-to-end tests, they use the built binary as a stranger would.
 
 #[expect(dead_code, reason = "what these tests need of it")]
 mod guarded;
@@ -21,10 +20,10 @@ use crate::harness::Rampart;
 /// How many huge pages programs may have beyond those that the administrator reserved.
 const SETTING: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_overcommit_hugepages";
 
-/// Enough for a victim, the child of its child, and their files: 1 GiB. Those that nobody uses cost nothing.
+/// Enough for a victim, its grandchild and their files: 1 GiB. Unused ones cost nothing.
 const PAGES: u64 = 512;
 
-/// The pool has huge pages as long as this lives, for one test at a time.
+/// Huge pages are in the pool while this lives, for one test at a time.
 struct Pool {
     before: String,
     _turn: MutexGuard<'static, ()>,
@@ -48,10 +47,10 @@ impl Drop for Pool {
     }
 }
 
-/// What selects them.
+/// The options that choose them.
 const HUGE: [&str; 4] = ["--engine", "minor", "--cap", "4MiB"];
 
-/// Runs a test where programs are guarded by huge pages.
+/// Runs a test if huge pages can guard programs here.
 fn on_huge_pages(test: impl FnOnce(&Rampart)) {
     let rampart = Rampart::new();
     let Some(_pool) = Pool::fill() else { return };
@@ -73,7 +72,7 @@ fn what_was_read_on_huge_pages_can_be_written() {
     });
 }
 
-/// The traps of the heap that are others where an entry of the page table is of 2 MiB.
+/// The traps of the heap that differ where a page-table entry maps 2 MiB.
 const TRAPS: [&str; 16] = [
     "system-calls",
     "direct-io",

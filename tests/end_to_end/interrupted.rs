@@ -1,4 +1,4 @@
-//! Ctrl-C, and time that runs out.
+//! Ctrl-C, and time limits.
 
 use std::time::Duration;
 
@@ -25,8 +25,8 @@ fn ctrl_c_ends_cleanly_and_says_what_was_done() {
     assert_eq!(status["tests"].as_array().unwrap().len(), 2, "{status}");
 }
 
-/// A test is at idle priority: beside the others here it may get no CPU for seconds, so it is given more time until it
-/// has had enough for two passes.
+/// A test runs at idle priority: beside the other tests it may get no CPU for seconds, so it runs until it had enough
+/// for two passes.
 #[test]
 fn a_test_repeats_until_its_time_is_up() {
     let rampart = Rampart::new();
@@ -54,7 +54,7 @@ fn too_little_time_is_no_pass() {
     assert!(said.last_line().starts_with("INCOMPLETE: "), "{said:?}");
 }
 
-/// The program decides itself what it does when it is asked to end.
+/// The program itself decides what it does when it is asked to end.
 #[test]
 fn a_guarded_program_is_asked_to_end_in_our_stead() {
     let rampart = Rampart::new();

@@ -1,4 +1,4 @@
-//! `kill -9` at any moment: no bad frame that was reported is ever missing afterwards.
+//! `kill -9` at any moment: no reported bad frame is missing afterwards.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
@@ -32,7 +32,7 @@ fn no_reported_frame_is_missing_after_200_kills() {
     for round in 0..ROUNDS {
         let spec = format!("stuck-at:60,multi-bit:20,seed={round}");
         let mut child = rampart.start(&["test", "--memory", "8MiB", "--for", "1h", "--inject", &spec]);
-        // Killed at a moment that is random against the writes: so many lines after the start, and a little later.
+        // Kills at a random moment relative to the writes: after so many lines, and a little later.
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut text = String::new();
         for _ in 0..=round * 7919 % 60 {
@@ -44,7 +44,7 @@ fn no_reported_frame_is_missing_after_200_kills() {
         child.kill().unwrap();
         assert!(!child.wait().unwrap().success());
         out.read_to_string(&mut text).unwrap();
-        // A line without its end was cut off by the kill.
+        // The kill cut off a line without its end.
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         let seen = frames_reported(whole);
         killed_in_the_act += u64::from(!seen.is_empty());

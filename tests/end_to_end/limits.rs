@@ -1,5 +1,5 @@
-//! Programs under guard whose limits are low, or are lowered while they run: nothing hangs, and what is out of reach is
-//! so as without a guard.
+//! Programs under guard with low limits, or with limits that drop while they run: nothing hangs, and calls beyond a
+//! limit fail as without a guard.
 
 use std::fs;
 use std::path::PathBuf;
@@ -28,13 +28,13 @@ fn a_program_that_may_have_no_more_addresses_goes_on_under_guard() {
     goes_on(&["addresses"]);
 }
 
-/// Where a locked page does not count as data, the guard unlocks all memory before, and says so.
+/// Where a locked page does not count as data, the guard first unlocks all memory, and says so.
 #[test]
 fn a_program_that_may_have_no_more_data_goes_on_with_what_it_has() {
     goes_on(&["data", "data-by-number"]);
 }
 
-/// The larger the heap, the more is locked when the limit is set: only the maintenance thread can unlock all of it.
+/// The larger the heap, the more is locked when the limit is set; only the maintenance thread can unlock all of it.
 #[test]
 fn a_program_with_a_large_heap_may_lower_its_limit_of_data() {
     let rampart = Rampart::new();
@@ -50,7 +50,7 @@ fn a_program_that_has_all_mappings_that_it_may_goes_on_under_guard() {
     goes_on(&["mappings"]);
 }
 
-/// Runs a program by a shell that limits itself first, and with it `rampart run`.
+/// Runs a program through a shell that first sets a limit for itself and for `rampart run`.
 fn run_below(rampart: &Rampart, limit: &str, arguments: &[&str]) -> Said {
     let mut command = Command::new("timeout");
     command.args(["-s", "KILL", "600", "sh", "-c", &format!("{limit}; exec \"$@\""), "sh"]);
@@ -79,7 +79,7 @@ fn sixty_four_open_files_are_enough_and_with_fewer_it_is_said_that_nothing_is_gu
     }
 }
 
-/// Where nobody can serve its faults any more, a program ends with a line; it never waits for ever.
+/// A program whose faults nobody can serve any more ends with a message; it never waits for ever.
 #[test]
 fn a_guard_that_cannot_go_on_ends_the_program_and_says_why() {
     let rampart = Rampart::new();
@@ -91,8 +91,8 @@ fn a_guard_that_cannot_go_on_ends_the_program_and_says_why() {
     }
 }
 
-/// So many KiB of addresses are twice what the program has at most without a guard, or what it goes on with when they
-/// are used up.
+/// So many KiB of addresses are twice the program's peak without a guard, or enough for it to go on when they are used
+/// up.
 #[test]
 fn a_program_has_room_where_it_may_have_twice_the_addresses_that_it_uses() {
     let rampart = Rampart::new();
@@ -110,11 +110,11 @@ fn a_program_has_room_where_it_may_have_twice_the_addresses_that_it_uses() {
     }
 }
 
-/// A control group that is gone when it is dropped.
+/// A control group that is removed on drop.
 struct Group(PathBuf);
 
 impl Group {
-    /// With so much memory; `None` where this user may make none, or nobody may.
+    /// A group with so much memory; `None` where this user, or nobody, can create one.
     fn new(bytes: u64) -> Option<Self> {
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
         let (root, path, limit) = own.lines().find_map(|line| match line.split(':').collect::<Vec<_>>()[..] {

@@ -1,6 +1,6 @@
-//! End-to-end tests: the built binary, real memory, as a stranger would use it.
+//! End-to-end tests: the built binary on real memory, used as a stranger would.
 //!
-//! Each test has a store of its own. Nothing here asserts how long anything takes.
+//! Each test has its own store. No test asserts how long anything takes.
 
 mod children;
 mod corruption;

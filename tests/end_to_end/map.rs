@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::harness::Rampart;
 
-/// Puts frames on the map that lie apart.
+/// Puts frames that lie apart on the map.
 fn sparse(rampart: &Rampart, count: u64) {
     let at = Timestamp::from_micros(1);
     let frames = (0..count).map(|n| Frame::new(0x10_0000 + 2 * n).unwrap());
@@ -65,7 +65,7 @@ fn a_map_that_is_no_database_is_set_aside_and_said_so() {
     assert_eq!(std::fs::read(&aside[0]).unwrap(), b"this was a map once");
 }
 
-/// A page of memory that was never written shows the kernel's page of zeros, or a part of the huge one.
+/// A page that was never written shows the kernel's zero page, or part of the huge one.
 #[test]
 fn the_kernels_page_of_zeros_does_not_go_on_the_map() {
     use std::os::unix::fs::FileExt;
@@ -108,13 +108,13 @@ fn a_list_that_the_next_boot_cannot_hold_is_refused_with_the_count_and_what_to_d
 #[test]
 fn the_map_says_what_is_so_now() {
     let rampart = Rampart::new();
-    // No machine has memory there.
+    // No machine has memory at this address.
     rampart.run(&["map", "add", "0xffffffff00"]);
     let shown = rampart.json(&["map", "show", "--json"]);
     let now = shown["frames"][0]["now"].as_str().unwrap().to_owned();
     let status = rampart.json(&["status", "--json"]);
     assert_eq!(status["bad_frames_now"], serde_json::json!({ now.clone(): 1 }));
-    // Without privilege neither is shown.
+    // Without privilege, neither is shown.
     let said = rampart.run(&["map", "restore"]);
     if now == "unknown" {
         assert_eq!(said.code, Some(2), "{said:?}");

@@ -1,11 +1,11 @@
-//! What guarded programs ask of the kernel about their memory: it does what it does without a guard.
+//! System calls of guarded programs about their memory have the same results as without a guard.
 
 use std::process::Command;
 
 use crate::guarded::{count, engines, report, run, victim, victim_with};
 use crate::harness::{Rampart, Said};
 
-/// What a victim says without a guard.
+/// The output of a victim without a guard.
 fn plain(rampart: &Rampart, arguments: &[&str]) -> String {
     let mut command = Command::new("timeout");
     let said = Said::from(command.arg("60").args(arguments).current_dir(rampart.folder()).output().expect("it runs"));
@@ -13,7 +13,7 @@ fn plain(rampart: &Rampart, arguments: &[&str]) -> String {
     said.out
 }
 
-/// The same under guard, where nothing is taken for an error of the memory.
+/// Checks the same output under guard, without any page that counts as wrong.
 fn says_the_same(rampart: &Rampart, options: &[&str], arguments: &[&str]) {
     let expected = plain(rampart, arguments);
     let said = run(rampart, &[options, &["--cap", "4MiB", "--report", "report.json", "--"], arguments].concat());
@@ -25,7 +25,7 @@ fn says_the_same(rampart: &Rampart, options: &[&str], arguments: &[&str]) {
 }
 
 /// madvise(2), `process_madvise(2)`, munmap(2), mremap(2), mmap(2), mprotect(2) and mlock(2) on locked pages, with the
-/// errors of each; and what a library asked before the guard had begun.
+/// errors of each; also the calls of a library before the guard began.
 #[test]
 fn what_a_program_asks_about_its_memory_is_done_as_without_a_guard_whichever_way_it_asks() {
     let rampart = Rampart::new();
@@ -39,7 +39,7 @@ fn what_a_program_asks_about_its_memory_is_done_as_without_a_guard_whichever_way
     }
 }
 
-/// Where pages move, or are those of a file, such a call goes unseen (docs/run.md).
+/// Where pages move or belong to a file, the guard does not see such a call (docs/run.md).
 #[test]
 fn what_a_program_gives_back_by_an_instruction_of_its_own_reads_as_zeros_where_pages_are_locked_by_permissions() {
     let rampart = Rampart::new();
@@ -50,7 +50,7 @@ fn what_a_program_gives_back_by_an_instruction_of_its_own_reads_as_zeros_where_p
     }
 }
 
-/// Open MPI and UCX overwrite the first instructions of `munmap` and others: these jump to their hooks, which call
+/// Open MPI and UCX overwrite the first instructions of `munmap` and others with jumps to their hooks, which call
 /// syscall(2).
 #[test]
 fn hooks_that_overwrite_functions_of_the_c_library_and_call_syscall_reach_the_guard() {

@@ -1,10 +1,10 @@
-//! Programs that lock their memory in RAM under guard: it is there, it is guarded, and what may not be locked is
-//! refused as ever.
+//! Programs under guard that mlock their memory: it is in RAM and guarded, and a refused mlock is refused as without a
+//! guard.
 
 use crate::guarded::{count, engines, filled, passes_trap, victim};
 use crate::harness::Rampart;
 
-/// Each of these ways on every engine, in blocks of both kinds by turns.
+/// Runs each of these ways on every engine, with blocks of both kinds in turn.
 fn locks_its_memory(names: &[&str]) {
     let rampart = Rampart::new();
     let Some(mlocks) = victim(&rampart, "mlocks") else { return };

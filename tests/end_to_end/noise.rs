@@ -1,11 +1,11 @@
-//! What takes this machine's CPUs from programs.
+//! Detours of this machine's CPUs.
 
 use std::fs;
 use std::time::Duration;
 
 use crate::harness::{Rampart, end, signal, wait_until_it_catches_interrupts};
 
-/// Whether detours can be measured here; if not, why.
+/// Whether detours can be measured here; if not, the output says why.
 fn measurable(rampart: &Rampart) -> bool {
     let said = rampart.run(&["noise", "--for", "1ms"]);
     if said.code == Some(2) && said.err.contains("cannot be measured here") {
@@ -30,7 +30,7 @@ fn detours_are_counted_drawn_kept_and_projected() {
     assert!(cpus.iter().all(|cpu| (0.0..=1.0).contains(&cpu["share"].as_f64().unwrap())), "{json}");
     assert!(json["counter"]["ticks_per_second"].as_f64().unwrap() > 1e8, "{json}");
     assert!(matches!(json["injection"]["state"].as_str(), Some("available" | "absent")), "{json}");
-    // A kernel's own timer alone takes more than 150 ns from a CPU some times in 300 ms.
+    // A kernel's own timer alone takes more than 150 ns from a CPU a few times in 300 ms.
     let detours = cpus.last().unwrap()["detours"].as_u64().unwrap();
     assert!(detours > 0, "{json}");
     let lines = fs::read_to_string(csv).unwrap();
@@ -60,7 +60,7 @@ fn a_measurement_that_is_stopped_shows_what_it_saw() {
     assert!(said.out.contains("until it was stopped"), "{said:?}");
 }
 
-/// Firmware that makes errors is on servers, and there it would be asked to make one.
+/// Servers may have firmware that injects errors; there, this test would inject one.
 #[test]
 fn a_machine_that_makes_no_errors_says_what_it_lacks() {
     let rampart = Rampart::new();

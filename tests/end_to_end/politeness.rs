@@ -1,10 +1,10 @@
-//! Beside the machine's work: nobody is disturbed, and nothing is killed.
+//! Tests beside the machine's work: no program is disturbed or killed.
 
 use std::process::Command;
 
 use crate::harness::{Rampart, end};
 
-/// A short form of the hour beside a compile: the same source compiled alone and beside a test gives the same bytes.
+/// A short form of an hour beside a compiler: the same source gives the same bytes, alone and beside a test.
 #[test]
 fn programs_beside_a_test_get_the_same_results_and_no_alarm_is_raised() {
     let rampart = Rampart::new();

@@ -1,7 +1,7 @@
-//! A guarded program whose memory does not all fit: what the kernel swaps out, locked or not, comes back as it was.
+//! A guarded program whose memory does not all fit: pages that the kernel swaps out, locked or not, come back intact.
 //!
-//! The limit is of a control group of its own, and the swap of a file of its own, so nothing else on the machine is
-//! short.
+//! The limit is that of the test's own control group, and the swap is its own file, so the rest of the machine lacks
+//! nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use std::process::{Command, Stdio};
 use crate::guarded::{engines, library, victim_with};
 use crate::harness::{Rampart, Said, is_root};
 
-/// How often it is tried again where the kernel ends what it could have swapped.
+/// The number of further attempts where the kernel kills a process instead of swapping.
 const TURNS: usize = 5;
 
-/// A file that the kernel swaps to; no more when this is dropped.
+/// A file that the kernel swaps to, until this is dropped.
 struct Swap(PathBuf);
 
 impl Swap {
@@ -35,11 +35,11 @@ impl Drop for Swap {
     }
 }
 
-/// A control group with a limit of memory; gone when this is dropped.
+/// A control group with a memory limit, removed on drop.
 struct Group(PathBuf);
 
 impl Group {
-    /// Of either version of control groups, where the limit can be set.
+    /// A group of either version of control groups, where the limit can be set.
     fn of(mebibytes: u32) -> Option<Self> {
         let versions = [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
         versions.into_iter().find_map(|(root, limit)| {
@@ -57,7 +57,7 @@ impl Drop for Group {
     }
 }
 
-/// Pages that were ever swapped out.
+/// The number of pages that were ever swapped out.
 fn swapped_out() -> u64 {
     let text = fs::read_to_string("/proc/vmstat").expect("/proc is mounted");
     let line = text.lines().find_map(|line| line.strip_prefix("pswpout "));
@@ -97,12 +97,12 @@ fn what_is_swapped_out_comes_back_as_it_was_locked_or_not() {
             command.env("RAMPART_STORE", rampart.store()).env("RAMPART_GUARD_LIBRARY", library());
             let said = Said::from(command.current_dir(rampart.folder()).output().expect("sh runs"));
             let right = (said.code, said.out.as_str()) == (Some(0), "16384 pages are right\n");
-            // The kernel may end who wants memory faster than it can swap.
+            // The kernel may kill a process that allocates faster than it can swap.
             assert!(right || said.code == Some(128 + 9), "{engine} {memory}: {:?} {}", said.code, said.err);
             right && swapped_out() > before
         };
         let swapped = ["heap", "mmap", "bss"].map(is_swapped);
-        // On a busy machine the kernel may have ended all three.
+        // On a busy machine the kernel may have killed all three.
         let was_swapped = swapped.contains(&true) || (0..TURNS).any(|_| is_swapped("heap"));
         assert!(was_swapped, "{engine}: 64 MiB did not fit into 60, and were swapped");
     }

@@ -1,4 +1,4 @@
-//! What memory errors cost at scale.
+//! The cost of memory errors at scale.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use crate::errors::TABLE;
 use crate::harness::Rampart;
 
-/// Few nodes: a question is answered in a moment.
+/// Few nodes, so that an answer takes a moment.
 const SMALL: [&str; 7] = ["project", "--workload", "milc", "--nodes", "16", "--seeds", "2"];
 
 fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
@@ -103,7 +103,7 @@ fn what_cannot_be_projected_is_refused_in_one_line() {
     }
 }
 
-/// A terabyte of nothing takes no room on the disk.
+/// A sparse terabyte takes no room on the disk.
 #[test]
 fn a_program_that_would_not_fit_into_memory_is_refused_before_it_is_read() {
     let rampart = Rampart::new();

@@ -1,4 +1,4 @@
-//! A program under guard with more than its heap: mappings of its own, and its static data.
+//! A program under guard with more than its heap: its own mappings and its static data.
 
 use std::process::Command;
 
@@ -7,26 +7,27 @@ use serde_json::Value;
 use crate::guarded::{count, engines, filled, installed, is_whole, passes_trap, report, run, victim, victim_with};
 use crate::harness::{Rampart, Said};
 
-/// Everything that can be guarded.
+/// Guards everything that can be guarded.
 const ALL: [&str; 2] = ["--protect", "heap,bss,mmap"];
 
-/// The traps of the heap that are others where the memory is.
+/// The traps of the heap that depend on the kind of memory.
 const TRAPS: [&str; 9] =
     ["system-calls", "threads", "forks", "executes", "gives-back", "signals", "remaps", "fixed-buffers", "own-faults"];
 
-/// Runs a victim with everything guarded, and returns what it said and the report.
+/// Runs a victim with everything guarded, and returns its output and the report.
 fn guarded(rampart: &Rampart, options: &[&str], program: &[&str]) -> (Said, Value) {
     let said = run(rampart, &[&ALL, options, &["--cap", "4MiB", "--report", "report.json", "--"], program].concat());
     let report = report(rampart);
     (said, report)
 }
 
-/// At night, all traps with every engine in mappings and in static data; else each with every engine in one of both.
+/// At night, runs all traps with every engine in mappings and in static data; otherwise each with every engine in one
+/// of the two.
 fn falls_into_no_trap_of(memory: &str, turn: usize, counter: &str, traps: &str, rampart: &Rampart) {
     for (engine_number, engine) in engines(rampart).enumerate() {
         let is_its_turn = |number: usize| is_whole() || (number + engine_number) % 2 == turn;
         for (number, trap) in TRAPS.iter().enumerate().filter(|(number, _)| is_its_turn(*number)) {
-            // Blocks of both kinds, in turn: each trap was tried with all of them on the heap.
+            // Blocks of both kinds, in turn: on the heap, each trap runs with all of them.
             let (block, cap) = [("2MiB", "4MiB"), ("64KiB", "1MiB")][number % 2];
             let options = [&ALL[..], &["--cap", cap, "--engine", engine, "--block", block]].concat();
             let (_, report) = passes_trap(rampart, &options, &[traps, trap, memory]);
@@ -118,7 +119,7 @@ fn what_cannot_be_guarded_is_counted() {
         let (said, report) = guarded(&rampart, &["--engine", engine], &[&program, "leaves-alone"]);
         assert_eq!((said.code, count(&report, "left_mappings")), (Some(0), 5), "{engine}: {}", said.err);
         assert!(said.err.contains("left alone: 5 mappings"), "{engine}: {}", said.err);
-        // Of the heap alone nothing is counted, and smaller mappings never are.
+        // With the heap alone nothing is counted, and smaller mappings never are.
         for protect in ["heap", "heap,mmap=9MiB"] {
             let said = run(&rampart, &["--engine", engine, "--protect", protect, "--", &program, "leaves-alone"]);
             assert!(said.code == Some(0) && !said.err.contains("left alone"), "{engine}: {}", said.err);
@@ -135,7 +136,7 @@ fn flips_in_mappings_and_in_static_data_are_corrected_and_told_with_their_addres
             let flips = ["--engine", engine, "--block", "64KiB", "--inject", "flip:locked:rate=50/s,seed=5"];
             let (said, report) = guarded(&rampart, &flips, &[&traps, "waits", memory]);
             let right = (said.code, said.out.as_str()) == (Some(0), "16384 pages are right\n");
-            // Two flips may meet in one page: then it stops, and never goes on with what is wrong.
+            // Two flips may hit one page: then the program stops, and never goes on with wrong content.
             assert!(right || said.code == Some(86), "{engine} {memory}: {}", said.err);
             assert!(count(&report, "corrected") > 10, "{engine} {memory}: {report}");
             assert!(said.err.contains(said_so), "{engine} {memory}: {}", said.err);
@@ -146,7 +147,7 @@ fn flips_in_mappings_and_in_static_data_are_corrected_and_told_with_their_addres
     }
 }
 
-/// A library's variable in the executable is used by threads of the guard as well; what lies beside it is guarded.
+/// The guard's threads also use a library's variable in the executable; data beside it is guarded.
 #[test]
 fn an_executable_at_fixed_addresses_is_guarded_but_for_what_libraries_have_in_it() {
     let rampart = Rampart::new();

@@ -1,18 +1,18 @@
-//! The store on a file system that is mounted read-only, as early at boot, for root and for others.
+//! A store on a read-only file system, as early at boot, for root and for others.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::harness::{Rampart, Said, copy_of_the_binary, is_root};
 
-/// Runs a command of the binary where the store's folder is mounted read-only, as root or as nobody; `None` where this
+/// Runs a command of the binary with the store's folder mounted read-only, as root or as nobody; `None` where this
 /// process may not mount.
 fn run_read_only(rampart: &Rampart, arguments: &str, as_root: bool) -> Option<Said> {
     if !is_root() || !may_mount() {
         eprintln!("skipped: needs root and a mount namespace");
         return None;
     }
-    // Others may not go where the binary lies.
+    // Other users may have no access to the binary's folder.
     let binary = rampart.folder().join("rampart");
     copy_of_the_binary(&binary);
     let user = if as_root { "" } else { "setpriv --reuid 65534 --regid 65534 --clear-groups" };
@@ -36,7 +36,7 @@ fn may_mount() -> bool {
 
 fn with_a_frame() -> Rampart {
     let rampart = Rampart::new();
-    // No machine has memory there.
+    // No machine has memory at this address.
     assert_eq!(rampart.run(&["map", "add", "0xffffffff00"]).code, Some(0));
     open_to_all(rampart.folder());
     rampart

@@ -1,4 +1,4 @@
-//! Bad input gets one clear line, exit code 2, and nothing else happens.
+//! Bad input gets one clear line and exit code 2, and nothing else happens.
 
 use crate::harness::Rampart;
 

@@ -1,4 +1,4 @@
-//! What `rampart run` does for the guards of its program: it keeps bad frames from them, and they know whether it
+//! Services of `rampart run` for the guards of its program: it keeps bad frames from them, and they know whether it
 //! lives.
 
 use std::collections::BTreeSet;
@@ -8,8 +8,8 @@ use std::process::{Child, ChildStdin, Stdio};
 use crate::guarded::{engines, installed, library, run, works};
 use crate::harness::{Rampart, is_root};
 
-/// Reads the frames of a buffer of its own, and puts one on the map; then uses the buffer now and then until the page
-/// is on another frame. What it prints last is all frames that it had.
+/// Reads the frames of its own buffer, puts one on the map, and uses the buffer until the page is on another frame. Its
+/// last output is all frames that it had.
 const MOVES_OUT: &str = "\
 import ctypes, os, subprocess, sys, time
 PAGES = 1024
@@ -52,8 +52,7 @@ fn a_frame_that_goes_on_the_map_is_taken_from_under_its_page_and_never_used_agai
         assert_eq!(said.code, Some(0), "{arguments:?}: {}", said.err);
         said.out.split_whitespace().map(|frame| frame.parse().expect("a frame")).collect()
     };
-    // All that it gets was tested just now, so nothing but the map moves it elsewhere; which happens once it has been
-    // locked.
+    // All its frames were tested just now, so only the map makes the guard move the page, once it has been locked.
     let add = env!("CARGO_BIN_EXE_rampart");
     assert!(!frames(&["--untested", "wait", "--interval", "100ms", "--", "python3", "-c", MOVES_OUT, add]).is_empty());
     let map = rampart.json(&["map", "show", "--json"]);
@@ -66,7 +65,7 @@ fn a_frame_that_goes_on_the_map_is_taken_from_under_its_page_and_never_used_agai
     }
 }
 
-/// Two processes that wait for a line, and say when they have it.
+/// Two processes that wait for a line, and print when they got it.
 const WAIT: &str = "\
 import os, sys
 child = os.fork()
@@ -77,11 +76,11 @@ if child:
     os.wait()
 ";
 
-/// A program whose `rampart run` was killed once both processes waited, and what they wait for.
+/// A program whose `rampart run` was killed once both processes waited, and the pipe that they wait for.
 fn orphans(rampart: &Rampart, arguments: &[&str]) -> (Child, ChildStdin) {
     let mut command = rampart.command(&["run"]);
     command.args(arguments).args(["--", "python3", "-c", WAIT]).env("RAMPART_GUARD_LIBRARY", library());
-    // Whatever is left behind is left in the test's folder.
+    // All leftovers go to the test's folder.
     command.env("TMPDIR", rampart.folder()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the binary runs");
     let out = child.stdout.as_mut().expect("a pipe");
@@ -91,7 +90,7 @@ fn orphans(rampart: &Rampart, arguments: &[&str]) -> (Child, ChildStdin) {
         out.read_exact(&mut letter).expect("the program says that it waits");
         heard.push(letter[0]);
     }
-    // Or it is closed when the child has ended.
+    // Dropping it would close the pipe when the child has ended.
     let stdin = child.stdin.take().expect("a pipe");
     child.kill().expect("it is a child of ours");
     child.wait().expect("it was killed");

@@ -1,4 +1,4 @@
-//! Rahman's experiments on the simulated machine.
+//! The experiments of [Rahman16] on the simulated machine.
 
 use crate::harness::Rampart;
 

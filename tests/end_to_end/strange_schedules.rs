@@ -1,4 +1,4 @@
-//! Schedules, traces and records that nobody would write, given to `rampart project`.
+//! Unusual schedules, traces and records as input of `rampart project`.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::harness::{Rampart, Said};
 
-/// Runs with so many KiB of address space, and for half a minute at most.
+/// Runs with so many KiB of address space, for half a minute at most.
 fn within(rampart: &Rampart, kib: u32, arguments: &[&str]) -> Said {
     let plain = rampart.command(arguments);
     let limited = format!("ulimit -v {kib}; exec timeout -k 5 30 \"$@\"");
@@ -20,7 +20,7 @@ fn is_one_line(said: &Said) {
     assert_eq!((said.code, said.err.lines().count(), said.out.as_str()), (Some(2), 1, ""), "{said:?}");
 }
 
-/// 40,000 ranks, of which one uses CPU and NIC 254: a table of all pairs for all ranks would be 20 GB.
+/// 40,000 ranks, one of which uses CPU and NIC 254: a table of all pairs for all ranks would take 20 GB.
 #[test]
 fn a_schedule_takes_memory_for_the_cpus_and_nics_that_it_uses() {
     let rampart = Rampart::new();
@@ -34,7 +34,7 @@ fn a_schedule_takes_memory_for_the_cpus_and_nics_that_it_uses() {
     assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{said:?}");
 }
 
-/// A byte a rank: the estimate by the file's length is far too low.
+/// A byte per rank: an estimate by the file's length is far too low.
 #[test]
 fn a_schedule_that_runs_out_of_memory_ends_in_one_line() {
     let rampart = Rampart::new();
@@ -84,7 +84,7 @@ fn times_that_do_not_fit_are_refused_in_one_line() {
         (&["simulate", "figure34", "--for", "2years"], "at most 366d"),
         (&["simulate", "figure34", "--seeds", "18446744073709551615"], "100000"),
         (&["project", "--goal", file, "--mtbce", "1000000s", "--seeds", "2"], "more than 213 days"),
-        // Each error takes 213 days, in which one is dropped each microsecond.
+        // Each error takes 213 days, and one is dropped each microsecond.
         (
             &["project", "--mtbce", "1us", "--cost", "18446744s", "--dropped", "--nodes", "1"],
             "more than can be simulated",

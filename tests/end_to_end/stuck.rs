@@ -1,11 +1,11 @@
-//! Cells below a guarded program that are stuck, by another program that forces them.
+//! Stuck cells below a guarded program, which another program forces.
 
 use std::process::{Command, Stdio};
 
 use crate::guarded::{count, engines, installed, library, report, run};
 use crate::harness::{Rampart, Said, is_root};
 
-/// Fills memory, says where one page of it is, and, once that was locked, reads it again and again, and other memory in
+/// Fills memory, prints the place of one page, and, once that is locked, reads it again and again, and other memory in
 /// between.
 const READS: &str = "\
 import ctypes, os, sys, time
@@ -39,7 +39,7 @@ for turn in range(int(sys.argv[1])):
 print('wrong' if wrong else 'right', flush=True)
 ";
 
-/// Finds the frame of a page. The page is where the program knows it, or as far into a mapping that is large.
+/// Finds the frame of a page: by its address in the program, or by its offset in a large mapping.
 const FINDS: &str = "\
 import os, signal, sys, time
 process, address, frame = map(int, sys.argv[1:4])
@@ -75,8 +75,8 @@ def is_open():
     return entry(address) >> 63 and rights[0] == 'r'
 ";
 
-/// Keeps bits of one frame stuck at 1 for as long as the page is on it: whenever it looks, in between which the program
-/// is stopped.
+/// Keeps bits of one frame stuck at 1 as long as the page is on it. It checks at intervals, while the program is
+/// stopped.
 const FORCES: &str = "\
 def force():
     forced = 0
@@ -109,8 +109,8 @@ except (ProcessLookupError, FileNotFoundError, IndexError, OSError):
 print(forced)
 ";
 
-/// Makes a bit of a locked page wrong once, and from then on in the page's old frame, wherever that is, whenever the
-/// bit has held 0 for 30 ms.
+/// Flips a bit of a locked page once; from then on it flips the bit in the page's old frame, wherever that is mapped,
+/// after the bit has held 0 for 30 ms.
 const FORCES_LATE: &str = "\
 def force():
     was = [place for place in places() if entry(place) >> 63 and entry(place) & (1 << 55) - 1 == frame and not is_open()]
@@ -150,7 +150,7 @@ except (ProcessLookupError, FileNotFoundError, IndexError, OSError):
 print(late)
 ";
 
-/// A bit in each of two lines of the page: `crc+secded` corrects both, `crc+pq` would correct one line only.
+/// Two stuck bits, in different lines of the page: `crc+secded` corrects both, `crc+pq` would correct one line only.
 #[test]
 fn a_program_never_reads_a_stuck_cell_below_a_locked_page() {
     let rampart = Rampart::new();
@@ -165,7 +165,7 @@ fn a_program_never_reads_a_stuck_cell_below_a_locked_page() {
         for name in ["locked", "forced"] {
             let _ = std::fs::remove_file(rampart.folder().join(name));
         }
-        // What was tested before its first use is not put on other frames.
+        // Re-placement leaves pages alone that were tested before their first use.
         let options = ["--block", "64KiB", "--cap", "4MiB", "--codes", "crc+secded", "--untested", "wait"];
         let (said, forced) = run_forced(&rampart, &[&["--engine", engine], &options[..]].concat(), FORCES, "10");
         assert!(forced > 0, "{engine}: nothing was forced: {}", said.err);
@@ -180,7 +180,7 @@ fn a_program_never_reads_a_stuck_cell_below_a_locked_page() {
     }
 }
 
-/// Gives back pages of a locked heap by syscall(2), and reads them, and those beside them.
+/// Gives back pages of a locked heap by syscall(2), and reads them and their neighbours.
 const GIVES_BACK: &str = "\
 import ctypes, platform
 PAGES = 4096
@@ -220,8 +220,8 @@ fn what_a_program_gives_back_by_itself_reads_as_zeros_and_is_no_error() {
     }
 }
 
-/// A cell that is right for a while after each write passes a quick test. A page of a shared file is out of reach once
-/// it was replaced.
+/// A cell that is right for a while after each write passes a quick test. A replaced page of a shared file is out of
+/// reach.
 #[test]
 fn a_frame_whose_cell_falls_only_some_time_after_a_write_is_not_given_back() {
     let rampart = Rampart::new();
@@ -251,7 +251,7 @@ fn a_frame_whose_cell_falls_only_some_time_after_a_write_is_not_given_back() {
     }
 }
 
-/// The program, and how often a bit of its page was forced.
+/// The program's output, and how often a bit of its page was forced.
 fn run_forced(rampart: &Rampart, arguments: &[&str], forces: &str, turns: &str) -> (Said, u64) {
     use std::io::{BufRead, BufReader, Read};
 

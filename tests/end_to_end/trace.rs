@@ -1,4 +1,4 @@
-//! A real program of MPI, traced and simulated; for each MPI that is here.
+//! A real MPI program, traced and simulated, for each MPI that is installed.
 
 use std::process::Command;
 
@@ -10,17 +10,17 @@ const IN_C: &str = include_str!("victims/messages.c");
 const IN_FORTRAN: &str = include_str!("victims/ring.f90");
 const THAT_LOOKS: &str = include_str!("victims/looks.c");
 
-/// Compilers of C and of Fortran and launchers of the two libraries, as Debian names them.
+/// C and Fortran compilers and launchers of the two libraries, as Debian names them.
 const LIBRARIES: [([&str; 2], &[&str]); 2] = [
     (["mpicc.openmpi", "mpif90.openmpi"], &["mpirun.openmpi", "--oversubscribe"]),
     (["mpicc.mpich", "mpif90.mpich"], &["mpirun.mpich"]),
 ];
 
-/// What a library needs to run as root, and beside other tests on few CPUs.
+/// Settings that a library needs to run as root, beside other tests, on few CPUs.
 const SETTINGS: [(&str, &str); 3] =
     [("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"), ("OMPI_MCA_mpi_yield_when_idle", "1")];
 
-/// A library and the program, built with it.
+/// An MPI library and the program that was built with it.
 struct Library {
     rampart: Rampart,
     launcher: &'static [&'static str],
@@ -78,7 +78,7 @@ impl Library {
     }
 }
 
-/// The document among what launchers may say.
+/// The JSON document among other output of launchers.
 fn document(said: &Said) -> Value {
     let (begin, end) = (said.err.find("{\n").expect("a document"), said.err.rfind("\n}").expect("a document"));
     serde_json::from_str(&said.err[begin..end + 2]).unwrap_or_else(|error| panic!("{error}: {said:?}"))
@@ -96,7 +96,7 @@ fn a_real_program_is_traced_simulated_and_put_on_more_nodes() {
         records.push(document["records"].clone());
         let own = library.project(&[]);
         assert_eq!(own["nodes"], 4);
-        // Messages alone: from the first to the last, each rank takes part in some dozens a round, one after the other.
+        // Messages alone: each rank sends and receives some dozens per round.
         assert!(own["seconds"].as_f64().unwrap() > 3.0 * 60.0 * 400e-9, "{own}");
         let goal =
             library.rampart.json(&["project", "--json", "--goal", &library.file("out.goal"), "--mtbce", "9000s"]);
@@ -112,12 +112,12 @@ fn a_real_program_is_traced_simulated_and_put_on_more_nodes() {
     assert!(records.windows(2).all(|pair| pair[0] == pair[1]), "libraries are recorded alike: {records:?}");
 }
 
-/// Two ranks that look as often as they can: while both work, or each while the other works.
+/// Two ranks that test for messages as often as they can: while both work, or each while the other works.
 #[test]
 fn looking_takes_as_long_as_it_took() {
     for library in libraries(THAT_LOOKS) {
         for how in ["work", "turns"] {
-            // Beside other tests, a rank may lose its CPU in a call that is taken to wait for the other one.
+            // Beside other tests, a rank may lose its CPU in a call, which counts as waiting for the other rank.
             let near = |_| {
                 let said = library.trace_on("2", &[how]);
                 assert_eq!(said.code, Some(0), "{said:?}");
@@ -130,8 +130,8 @@ fn looking_takes_as_long_as_it_took() {
     }
 }
 
-/// Ten rounds of ten records, three communicators, a barrier and the end: each call once, though one library hands
-/// Fortran's on to C's and the other does not.
+/// Ten rounds of ten records, three communicators, a barrier and the end: each call once, though one library forwards
+/// Fortran's calls to C and the other does not.
 #[test]
 fn a_program_in_fortran_is_recorded_as_one_in_c() {
     let mut found = false;

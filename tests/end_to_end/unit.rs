@@ -1,5 +1,4 @@
-//! The systemd unit: that systemd takes it, how little it exposes, and that it asks for no privilege that is not
-//! needed.
+//! The systemd unit: systemd accepts it, its exposure is low, and it asks for no needless privilege.
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -13,7 +12,7 @@ const UNIT: &str = include_str!("../../packaging/rampart.service");
 /// In tenths of systemd-analyze's points, of which 100 is the worst.
 const EXPOSURE: u32 = 25;
 
-/// What `systemd-analyze` says of the unit with the binary that was built; `None` if there is no such program.
+/// The output of `systemd-analyze` for the unit with the built binary; `None` without that program.
 fn analyze(rampart: &Rampart, arguments: &[&str]) -> Option<Output> {
     let unit: PathBuf = rampart.folder().join("rampart.service");
     std::fs::write(&unit, UNIT.replace("/usr/bin/rampart", env!("CARGO_BIN_EXE_rampart"))).unwrap();
@@ -55,7 +54,7 @@ fn capabilities() -> Vec<String> {
     line.split_whitespace().map(|name| name.trim_start_matches("CAP_").to_lowercase()).collect()
 }
 
-/// Watches for two seconds as root with these capabilities, and little memory that may be locked without one.
+/// Watches for two seconds as root with these capabilities and a low limit of locked memory.
 fn watch_with(kept: &[&String]) -> Option<Value> {
     let rampart = Rampart::new();
     let bound = kept.iter().fold("-all".to_owned(), |bound, name| format!("{bound},+{name}"));

@@ -1,4 +1,4 @@
-//! What a test says at the end.
+//! The verdict at the end of a test.
 
 use std::process::{Command, Stdio};
 
@@ -14,7 +14,7 @@ fn a_short_test_of_good_memory_passes() {
     assert!(line.ends_with(" % of this machine's memory"), "{said:?}");
 }
 
-/// A test whose kernel refuses it more than so much, and who tests what is free.
+/// A test under a memory limit of the kernel, which tests all free memory.
 fn limited(rampart: &Rampart, kibibytes: u32, arguments: &[&str]) -> Said {
     let plain = rampart.command(arguments);
     let mut limited = Command::new("sh");

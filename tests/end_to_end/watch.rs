@@ -1,4 +1,4 @@
-//! The daemon: what it finds, what it tells, and that it leaves nothing behind.
+//! The daemon: what it finds and reports, and that it leaves nothing behind.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::harness::{Rampart, end, signal};
 
-/// Waits until something is so, for at most 20 s.
+/// Waits until a condition holds, for at most 20 s.
 pub fn eventually<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
@@ -25,7 +25,7 @@ pub fn eventually<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
 
 pub fn events(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
-    // The last line may be in the middle of its writing.
+    // The last line may be incomplete.
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
@@ -39,7 +39,7 @@ fn resident_kib(child: &Child) -> u64 {
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
-/// A daemon whose kernel refuses it more than 2 GiB: so a sweep is short, however large the machine is.
+/// A daemon that the kernel limits to 2 GiB, so that a sweep is short on any machine.
 fn start_with_2_gib(rampart: &Rampart, arguments: &[&str]) -> Child {
     let plain = rampart.command(arguments);
     let mut limited = Command::new("sh");
@@ -88,7 +88,7 @@ fn planted_faults_are_found_told_and_kept_out_of_use_and_all_memory_is_given_bac
     assert!(kept.to_string().matches("first_seen").count() >= 1, "{kept}");
 }
 
-/// Cells that lose their value after 300 ms, at 1,000 places of what one sweep reaches.
+/// Cells that lose their value after 300 ms, at 1,000 places within one sweep's reach.
 #[test]
 fn slow_retention_faults_are_found_while_the_machine_is_watched() {
     let rampart = Rampart::new();
@@ -205,7 +205,7 @@ fn between_sweeps_it_holds_nothing_and_after_a_restart_it_knows_what_it_tested()
     let second = end(start_with_2_gib(&rampart, &[&options[..], &["--for", "2s"]].concat())).json();
     let fresh = |summary: &Value| summary["state"]["frames"]["fresh"].as_u64().unwrap();
     let (before, after) = (fresh(&first.json()), fresh(&second));
-    // Some of it grew too old meanwhile; without root no frame is known, and nothing can be kept.
+    // Some tests expired meanwhile; without root no frame is known, and nothing can be held.
     assert!(after >= before / 2, "{before} frames were fresh, {after} after a restart");
     assert_eq!(before > 0, crate::harness::is_root());
 }

@@ -1,9 +1,9 @@
-//! `guard`: what programs lose under `rampart run`, and how much of their heap is locked meanwhile.
+//! `guard`: how much programs slow down under `rampart run`, and how much of their heap is locked meanwhile.
 //!
-//! Each program runs in turn without and with the guard, and each pair gives a ratio; medians count, since others may
+//! Each program runs in turn without and with the guard, and each pair gives a ratio; medians count, because others may
 //! use the machine. FlipSphere's programs are `bench` and `bench-rand` [Fiala15, 4.3.1, lst. 4.1 and 4.2], and FT and
-//! CG of NPB [Fiala15, 4.5], which are not ours: the bench takes paths to programs, such as `ft.B` and `cg.C` of
-//! <https://www.nas.nasa.gov/software/npb.html>. Real programs stand beside them.
+//! CG of NPB [Fiala15, 4.5], which we may not ship: the bench takes paths to programs, such as `ft.B` and `cg.C` of
+//! <https://www.nas.nasa.gov/software/npb.html>. Real programs run beside them.
 
 mod programs;
 
@@ -24,24 +24,24 @@ use tempfile::TempDir;
 use crate::middle::median;
 use crate::soak;
 
-/// Pairs of each program and setting, and of one that takes longer than [`LONG`] seconds.
+/// Pairs per program and setting, and pairs of a program that takes longer than [`LONG`] seconds.
 const PAIRS: usize = 5;
 const PAIRS_OF_LONG: usize = 3;
 const LONG: f64 = 5.0;
 
-/// Memory to read, to see how fast that is: more than a cache holds.
+/// Memory for the measurement of the read speed: more than a cache holds.
 const DRAM: Bytes = Bytes::from_mib(256);
 
-/// Memory of the programs that are ours.
+/// Memory of our own programs.
 const HEAP_MIB: usize = 512;
 
-/// A row of the listings' arrays, 512 KiB in FlipSphere's, and how often it is gone through before the next; 100 times
-/// there.
+/// A row of the listings' arrays (FlipSphere's have 512 KiB), and how often it is read before the next; FlipSphere
+/// reads it 100 times.
 const ROW: usize = (512 << 10) / 8;
 const BUSY: usize = 20;
 
-/// What the guard is told: nothing, that it may double the time, and that it may cost little; then how much to keep
-/// locked, with the engines side by side.
+/// The guard's options: none, an overhead of 100 %, a low overhead; then a share of the heap to keep locked, with the
+/// engines side by side.
 const SETTINGS: [(&str, Told); 6] = [
     ("usual", Told::Options(&[])),
     ("100%", Told::Options(&["--overhead", "100%"])),
@@ -51,25 +51,24 @@ const SETTINGS: [(&str, Told); 6] = [
     ("95 %, mprotect", Told::Locked { engine: "mprotect" }),
 ];
 
-/// What is unlocked at most where 95 % are to be locked: one part of so many of the most that the program had; at least
-/// two blocks.
+/// To lock 95 %, the unlocked limit is this fraction of the program's peak, at least two blocks.
 const LOCKED: u64 = 21;
 const LEAST_CAP: u64 = 4 << 20;
 
-/// What the guard is told.
+/// The guard's options.
 #[derive(Clone, Copy)]
 enum Told {
     /// These options.
     Options(&'static [&'static str]),
-    /// To keep 95 % of the heap locked.
+    /// Options that keep 95 % of the heap locked.
     Locked {
-        /// By this engine.
+        /// The engine.
         engine: &'static str,
     },
 }
 
 impl Told {
-    /// The options, of a program that had so many bytes.
+    /// The options for a program with this peak.
     fn options(self, heap: u64) -> Vec<String> {
         match self {
             Self::Options(options) => options.iter().map(|&option| option.to_owned()).collect(),
@@ -81,18 +80,18 @@ impl Told {
     }
 }
 
-/// FlipSphere's rows for FT and CG with codes that correct: the time, and the part that was locked ([Fiala15, tab. 4.4
-/// and 4.6]; 1.40 is of 4.5.2).
+/// FlipSphere's rows for FT and CG with correcting codes: the time and the locked share ([Fiala15, tab. 4.4 and 4.6];
+/// 1.40 is from section 4.5.2).
 const PAPER: [&str; 3] = [
     "[Fiala15, tab. 4.4], FT: 1.30 with 76.7 % locked, 1.40 with 89.2 %, 1.56 with 91.2 %",
     "[Fiala15, tab. 4.6], CG: 1.21 with 52.0 % locked, 1.85 with 78.1 %",
     "[Fiala15, fig. 4.5a], FT with CRC alone: 1.7 with 95 % locked",
 ];
 
-/// Makes a command that runs a program once.
+/// Creates a command that runs a program once.
 pub type Program = dyn Fn() -> Command;
 
-/// `rampart run`, built, and where it reports to.
+/// The built `rampart run`, and the file for its reports.
 pub struct Guard {
     rampart: PathBuf,
     library: PathBuf,
@@ -115,7 +114,7 @@ impl Guard {
         self.folder.path().join("report.json")
     }
 
-    /// A program under guard.
+    /// The command of a program under guard.
     pub fn around<S: AsRef<OsStr>>(&self, plain: &Command, setting: &[S]) -> Command {
         let mut command = Command::new(&self.rampart);
         command.arg("run").args(setting).arg("--report").arg(self.report()).arg("--").arg(plain.get_program());
@@ -126,14 +125,14 @@ impl Guard {
         command
     }
 
-    /// What the last run told.
+    /// The report of the last run.
     pub fn told(&self) -> Result<Value, String> {
         let text = std::fs::read_to_string(self.report()).map_err(|error| error.to_string())?;
         serde_json::from_str(&text).map_err(|error| error.to_string())
     }
 }
 
-/// Runs it, with programs at these paths beside those that are there.
+/// Runs the bench, with the programs at these paths beside the installed ones.
 pub fn run(arguments: &[String]) -> Result<(), String> {
     let guard = Guard::build()?;
     let mut programs: Vec<(&str, Box<Program>)> = vec![
@@ -173,13 +172,13 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Bytes a second that one core reads from the DRAM.
+/// Bytes per second that one core reads from the DRAM.
 fn dram() -> Result<f64, String> {
     let mut block = Block::claim(DRAM, PageKind::Huge).map_err(|error| error.to_string())?;
     Ok(Limit::measure(Engine::detect(), &mut Region::from(&mut block)).read)
 }
 
-/// A program of ours, by what it does.
+/// One of our own programs, by its name.
 pub fn own(work: &'static str) -> Result<Box<Program>, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     Ok(Box::new(move || {
@@ -189,13 +188,13 @@ pub fn own(work: &'static str) -> Result<Box<Program>, String> {
     }))
 }
 
-/// A program that is not ours, and its name.
+/// An external program with its name.
 pub fn at(path: &str) -> (&str, Box<Program>) {
     let program = path.to_owned();
     (path.rsplit('/').next().unwrap_or(path), Box::new(move || Command::new(&program)))
 }
 
-/// The library that is preloaded, built.
+/// Builds the library to preload.
 pub fn build_library() -> Result<PathBuf, String> {
     let built = Command::new("cargo").args(["build", "--release", "-p", "rampart-preload"]).status();
     if !built.is_ok_and(|status| status.success()) {
@@ -205,12 +204,11 @@ pub fn build_library() -> Result<PathBuf, String> {
     Ok(target.join("release/librampart_preload.so"))
 }
 
-/// One line: the median ratio, the part of the heap that was locked, faults, and all ratios. And the most bytes that
-/// the program had.
+/// Prints one line: the median ratio, the locked share, faults, and all ratios. Returns the program's peak in bytes.
 fn compare(program: &Program, setting: &[String], guard: &Guard) -> Result<(String, u64), String> {
     let is_long = timed(program())? > LONG;
-    // Where others have the machine as well, its host finds memory for what nobody had of late: a second for 1 GiB. So
-    // what is short finds the memory that its own kind has left.
+    // On a shared host, the host must first find memory that nobody used recently: a second for 1 GiB. So short
+    // programs reuse the memory that runs of the same program left.
     let timed_twice = |command: &dyn Fn() -> Command| {
         if !is_long {
             timed(command())?;
@@ -219,7 +217,7 @@ fn compare(program: &Program, setting: &[String], guard: &Guard) -> Result<(Stri
     };
     let (mut ratios, mut last) = (Vec::new(), 0.0);
     for pair in 0..if is_long { PAIRS_OF_LONG } else { PAIRS } {
-        // Which comes first alternates: what drifts on the machine falls on both.
+        // The order alternates, so that a drift of the machine affects both.
         let (alone, under) = if pair % 2 == 0 {
             let alone = timed_twice(program)?;
             (alone, timed_twice(&|| guard.around(&program(), setting))?)
@@ -239,12 +237,12 @@ fn compare(program: &Program, setting: &[String], guard: &Guard) -> Result<(Stri
     Ok((line, count(&seen, "most_pages") * FRAME_BYTES))
 }
 
-/// One of the guard's counters, of what it told.
+/// A counter of the guard's report.
 fn count(seen: &Value, name: &str) -> u64 {
     seen["counts"][name].as_u64().unwrap_or_default()
 }
 
-/// Seconds that a program takes from its start to its end.
+/// Seconds from a program's start to its end.
 pub fn timed(mut command: Command) -> Result<f64, String> {
     let began = Instant::now();
     let name = command.get_program().to_string_lossy().into_owned();
@@ -253,7 +251,7 @@ pub fn timed(mut command: Command) -> Result<f64, String> {
     if ended.success() { Ok(began.elapsed().as_secs_f64()) } else { Err(format!("{name} ended with {ended}")) }
 }
 
-/// Our own programs, in a process of their own.
+/// Our own programs, each in its own process.
 pub fn guarded(arguments: &[String]) -> Result<(), String> {
     let work = arguments.first().map(String::as_str);
     let mib = if work == Some("hot") { 2 * HEAP_MIB } else { HEAP_MIB };

@@ -1,4 +1,4 @@
-//! Real programs, as they come: a server with its clients, a database, a compiler, and three languages' own runtimes.
+//! Real programs: a server with its clients, a database, a compiler, and three language runtimes.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -7,10 +7,10 @@ use std::{fs, str};
 
 use super::Program;
 
-/// Makes a program ready, with a folder of its own to write to.
+/// Prepares a program, with its own folder for output.
 type Ready = fn(&Path) -> Result<Box<Program>, String>;
 
-/// All of them by name.
+/// All programs by name.
 pub const PROGRAMS: [(&str, Ready); 7] = [
     ("redis and its benchmark", redis),
     ("SQLite, in memory", |_| Ok(words("sqlite3", &[":memory:", ROWS]))),
@@ -21,14 +21,14 @@ pub const PROGRAMS: [(&str, Ready); 7] = [
     ("Node.js, small objects", |_| Ok(words("node", &["-e", NODE]))),
 ];
 
-/// A server, all of whose processes are guarded, those of the clients too.
+/// A server; all its processes are guarded, and those of the clients too.
 const SERVED: &str = "\
 redis-server --port 0 --save '' --unixsocket \"$1\" & \
 until redis-cli -s \"$1\" ping; do sleep 0.02; done && \
 redis-benchmark -n 100000 -r 100000 -d 512 -t set,get,hset -q -s \"$1\" && \
 redis-cli -s \"$1\" shutdown nosave; wait";
 
-/// Rows of some text, an index, and a join that goes through both.
+/// Rows of text, an index, and a join over both.
 const ROWS: &str = "\
 create table t (id integer primary key, square integer, text text);
 with recursive n(i) as (select 1 union all select i + 1 from n where i < 600000)
@@ -48,7 +48,7 @@ for part in y:
     part.sort()
 ";
 
-/// Many small objects, gone through again and again.
+/// Many small objects, visited again and again.
 const OBJECTS: &str = "\
 d = {i: (i, str(i)) for i in range(600_000)}
 for k in range(4):
@@ -132,7 +132,7 @@ fn java(folder: &Path) -> Result<Box<Program>, String> {
 }
 
 fn python(text: &'static str) -> Result<Box<Program>, String> {
-    // `python3` may be a script that starts it.
+    // `python3` may be a script that starts the real one.
     let said = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output();
     let said = said.map_err(|error| format!("python3: {error}"))?.stdout;
     let interpreter = str::from_utf8(&said).map_err(|error| error.to_string())?.trim().to_owned();

@@ -1,23 +1,23 @@
-//! The points of [`super::run`] as SVG: time on the left axis, unlocked memory on the right, over pages opened ahead.
+//! The points of [`super::run`] as SVG: time on the left axis, unlocked memory on the right, against prefetched pages.
 //!
-//! Library: `plotters`, as the experiments of the diagnostic are drawn.
+//! Library: `plotters`, as for the experiments of the diagnostic.
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use super::{AHEAD, ENGINES, INTERVALS, Panel};
 
-/// Of each panel, in pixels.
+/// The size of each panel, in pixels.
 const SIZE: (u32, u32) = (620, 380);
 
-/// One for each interval, that people who see red and green alike can tell apart (Okabe and Ito, *Color universal
+/// One colour per interval; people with red-green blindness can distinguish them (Okabe and Ito, *Color universal
 /// design*, 2008).
 const COLOURS: [RGBColor; INTERVALS.len()] = [RGBColor(0, 114, 178), RGBColor(230, 159, 0), RGBColor(0, 158, 115)];
 
-/// What the library says went wrong. Nothing is read or written here, so only a bug of ours makes it.
+/// An error of the drawing library. Drawing does no input or output, so only our own bug causes one.
 type Failure = Box<dyn std::error::Error>;
 
-/// A row for each program, a column for each engine.
+/// A row per program, a column per engine.
 pub fn svg(panels: &[Panel]) -> String {
     let mut text = String::new();
     draw(panels, &mut text).expect("a drawing into memory succeeds");
@@ -37,7 +37,7 @@ fn draw(panels: &[Panel], text: &mut String) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Each number of pages is twice the one before.
+/// Each number of pages is twice the previous one.
 fn place(ahead: usize) -> f64 {
     f64::from(AHEAD[ahead]).log2()
 }

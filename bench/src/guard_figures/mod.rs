@@ -1,11 +1,10 @@
-//! `guard-figures`: what a program loses, and how much of its heap is unlocked, against how much is opened ahead and
-//! how soon it is locked again.
+//! `guard-figures`: a program's slowdown and its unlocked memory, against the number of prefetched pages and the relock
+//! interval.
 //!
-//! **Problem.** FlipSphere is tuned by hand: [Fiala15, fig. 4.3 and 4.5, tab. 4.3 to 4.6] are time and unlocked memory
-//! for each pair of a relock interval and a number of pages to unlock ahead. **Idea.** The same pairs here, under the
-//! FlipSphere's mechanism (`mprotect`, pages of 4 KiB), under ours with the same pages, and under ours as it is without
-//! being told anything. **Why this way.** What tuning by hand can reach is then beside what is reached without it, in
-//! one run.
+//! **Problem.** FlipSphere is tuned by hand: [Fiala15, fig. 4.3 and 4.5, tab. 4.3 to 4.6] give time and unlocked memory
+//! for each pair of a relock interval and a number of pages to unlock ahead. **Idea.** The bench runs the same pairs
+//! under FlipSphere's mechanism (`mprotect`, pages of 4 KiB), under ours with the same pages, and under ours with
+//! default settings. **Why this way.** One run shows the results of tuning by hand beside the results without tuning.
 
 mod draw;
 
@@ -23,11 +22,11 @@ const INTERVALS: [u32; 3] = [50, 100, 150];
 /// Both mechanisms with FlipSphere's pages.
 const ENGINES: [&str; 2] = ["mprotect", "move"];
 
-/// What a page that is opened by an interval alone may add up to.
+/// The limit for pages that only the interval locks again.
 const NO_CAP: &str = "1GiB";
 
-/// Of FT ([Fiala15, tab. 4.4]; the time of its second row is of 4.5.2) and CG [Fiala15, tab. 4.6], without the cost of
-/// moving pages to a co-processor: interval by interval, over pages ahead.
+/// FT ([Fiala15, tab. 4.4]; the time of its second row is from section 4.5.2) and CG [Fiala15, tab. 4.6], without the
+/// cost of moving pages to a co-processor: a row per interval, a column per number of pages.
 const PAPER: [(&str, Grid<Option<Point>>); 2] = [
     (
         "ft",
@@ -47,15 +46,15 @@ const PAPER: [(&str, Grid<Option<Point>>); 2] = [
     ),
 ];
 
-/// Interval by interval, over pages ahead.
+/// A row per interval, a column per number of pages.
 type Grid<T> = [[T; AHEAD.len()]; INTERVALS.len()];
 
 /// One run under guard.
 #[derive(Clone, Copy, Debug)]
 struct Point {
-    /// Beside the program alone.
+    /// The slowdown.
     time: f64,
-    /// Of the heap, on average over time, in per cent.
+    /// The unlocked share of the heap, averaged over time, in per cent.
     unlocked: f64,
 }
 
@@ -66,23 +65,23 @@ const fn paper(time: f64, unlocked: f64) -> Option<Point> {
 /// The runs of one program.
 struct Panel {
     program: String,
-    /// Of the program alone, in seconds.
+    /// The time of the program alone, in seconds.
     alone: f64,
-    /// Engine by engine.
+    /// A grid per engine.
     points: [Grid<Point>; ENGINES.len()],
-    /// What the guard does when it is told nothing.
+    /// The guard with default settings.
     usual: Point,
 }
 
 impl Panel {
-    /// What FlipSphere has for a point of this program.
+    /// FlipSphere's published point for this program.
     fn paper(&self, interval: usize, ahead: usize) -> Option<Point> {
         let (_, rows) = PAPER.iter().find(|(name, _)| self.program.starts_with(name))?;
         rows[interval][ahead]
     }
 }
 
-/// Runs it: the first argument is where to draw, the others are programs, such as `ft.A` and `cg.B` of NPB.
+/// Runs the bench: the first argument is the file to draw, the others are programs, such as `ft.A` and `cg.B` of NPB.
 pub fn run(arguments: &[String]) -> Result<(), String> {
     let (file, paths) = arguments.split_first().ok_or("say where to draw, such as figures.svg")?;
     let guard = Guard::build()?;
@@ -100,7 +99,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
 }
 
 fn panel(name: &str, program: &Program, guard: &Guard) -> Result<Panel, String> {
-    // The first run finds memory that the host has to give back.
+    // In the first run, the host has to find memory.
     guard::timed(program())?;
     let alone = median((0..3).map(|_| guard::timed(program())).collect::<Result<_, _>>()?);
     let point = |setting: &[String]| point(&program(), setting, alone, guard);
@@ -115,7 +114,7 @@ fn panel(name: &str, program: &Program, guard: &Guard) -> Result<Panel, String> 
     Ok(Panel { program: name.to_owned(), alone, points, usual: point(&[])? })
 }
 
-/// The options of FlipSphere's way to guard.
+/// The options that imitate FlipSphere.
 fn by_hand(engine: &str, interval: u32, ahead: u32) -> Vec<String> {
     let (interval, ahead) = (format!("{interval}ms"), ahead.to_string());
     ["--engine", engine, "--block", "4KiB", "--cap", NO_CAP, "--interval", &interval, "--prefetch", &ahead]

@@ -1,11 +1,10 @@
-//! `watch`: what real programs lose while `rampart watch` tests the machine's memory beside them.
+//! `watch`: how much real programs slow down while `rampart watch` tests the machine's memory.
 //!
-//! Others may use the machine, and its speed drifts by more than is to be measured. So one daemon runs all the time, in
-//! its first sweep, and short runs of a program alternate within a second or two: daemon stopped (SIGSTOP), going,
-//! going, stopped. Each such round gives a ratio of wall time and one of user and system time; the medians count, and
-//! between which ranks they lie with a confidence of 95 %. That programs never wait for memory that the daemon holds
-//! shows in the kernel's count of reclaimed pages. Rahman's numbers for COMeT are 1.04 on average and 1.02 to 1.05 over
-//! SPEC CPU2006 [Rahman16, 4.2.2].
+//! Others may use the machine, and its speed drifts by more than the effect. So one daemon runs all the time, in its
+//! first sweep, and short runs of a program alternate within a second or two: daemon stopped (SIGSTOP), running,
+//! running, stopped. Each round gives a ratio of wall times and one of user and system times; the medians count, with
+//! bounds of 95 % confidence by rank. The kernel's count of reclaimed pages shows that programs never wait for memory
+//! that the daemon holds. For COMeT, [Rahman16, 4.2.2] reports 1.04 on average and 1.02 to 1.05 over SPEC CPU2006.
 
 mod programs;
 
@@ -22,13 +21,13 @@ use crate::soak;
 
 pub use programs::triad;
 
-/// Rounds of each program.
+/// Rounds per program.
 const ROUNDS: usize = 40;
 
-/// A stopped or continued daemon has so long to rest or work before the next run begins.
+/// The time for a stopped or continued daemon to settle before the next run.
 const SETTLE: Duration = Duration::from_millis(20);
 
-/// Runs it with the lifetime given as the first argument (30m if none), and further options of the daemon.
+/// Runs the bench with the lifetime of the first argument (default 30m) and further options of the daemon.
 pub fn run(arguments: &[String]) -> Result<(), String> {
     let lifetime = arguments.first().map_or("30m", String::as_str);
     let options = arguments.get(1..).unwrap_or_default();
@@ -61,7 +60,7 @@ fn summary(what: &str, values: impl Iterator<Item = f64> + Clone) {
     println!("{what:<22}mean {mean:.3}, worst {worst:.3}   (Rahman16, COMeT on SPEC: 1.04 and 1.05)");
 }
 
-/// A program that runs again and again, and the time on CPUs that it had so far, in seconds.
+/// A program that runs again and again, and its CPU time so far, in seconds.
 pub trait Program {
     fn once(&mut self) -> Result<(), String>;
     fn cpu_seconds(&self) -> Result<f64, String> {
@@ -72,7 +71,7 @@ pub trait Program {
 struct Compared {
     wall: Middle,
     cpu: Middle,
-    /// The daemon's time on CPUs while it went, over that time: 1 is one CPU.
+    /// The daemon's CPU time while it ran, over that time: 1 is one CPU.
     testing: f64,
 }
 
@@ -109,7 +108,7 @@ fn compare(watch: &Watch, program: &mut dyn Program) -> Result<Compared, String>
     Ok(Compared { wall: Middle::of(walls), cpu: Middle::of(cpus), testing: tested / gone })
 }
 
-/// Seconds of a run, and of its processes on CPUs.
+/// Seconds of a run, and CPU seconds of its processes.
 #[derive(Clone, Copy, Default)]
 struct Times {
     wall: f64,
@@ -129,7 +128,7 @@ fn timed(program: &mut dyn Program) -> Result<Times, String> {
     Ok(Times { wall: began.elapsed().as_secs_f64(), cpu: program.cpu_seconds()? - cpu })
 }
 
-/// User and system time of a process and of its children that ended, in ticks of 10 ms (proc(5), fields 14 to 17).
+/// User and system time of a process and of its ended children, in ticks of 10 ms (proc(5), fields 14 to 17).
 pub fn cpu_seconds(process: &str) -> Result<f64, String> {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).map_err(|error| error.to_string())?;
     let after_name = text.rsplit_once(") ").ok_or("no process name in /proc/PID/stat")?.1;
@@ -137,7 +136,7 @@ pub fn cpu_seconds(process: &str) -> Result<f64, String> {
     Ok(ticks.sum::<f64>() / 100.0)
 }
 
-/// Pages that the kernel took back from somebody, since boot (`pgsteal_*` of /proc/vmstat).
+/// Pages that the kernel reclaimed since boot (`pgsteal_*` of /proc/vmstat).
 fn reclaimed_pages() -> Result<u64, String> {
     let text = fs::read_to_string("/proc/vmstat").map_err(|error| error.to_string())?;
     let of_line = |line: &str| {
@@ -147,7 +146,7 @@ fn reclaimed_pages() -> Result<u64, String> {
     Ok(text.lines().filter_map(of_line).sum())
 }
 
-/// How much of the machine's memory is reached over time, from the start.
+/// The share of the machine's memory that is reached, over time from the start.
 fn coverage(rampart: &Path, folder: &Path, lifetime: &str, options: &[String]) -> Result<(), String> {
     println!("\nseconds   reached of all   with a good test, of reached   oldest test");
     let watch = Watch::start(rampart, &folder.join("afresh"), lifetime, options)?;
@@ -168,8 +167,8 @@ fn coverage(rampart: &Path, folder: &Path, lifetime: &str, options: &[String]) -
     watch.stop()
 }
 
-/// How long it takes until a program's sudden want is made good: from the moment when less than half of what was free
-/// is left to the one when nine tenths are free again.
+/// The time until a program's sudden allocation is made up for: from the moment when less than half of the free memory
+/// is left to the moment when nine tenths are free again.
 fn give_back() -> Result<(), String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     println!("\na program that takes most of what the daemon left free finds as much free again after");
@@ -209,7 +208,7 @@ fn free_kib() -> Result<u64, String> {
     line.trim().trim_end_matches(" kB").parse().map_err(|_| "no number of free memory".to_owned())
 }
 
-/// Takes so many MiB at once and keeps them until it is ended.
+/// Allocates so many MiB at once and keeps them until it is ended.
 pub fn hog(arguments: &[String]) -> Result<(), String> {
     let mib: usize = arguments.first().and_then(|text| text.parse().ok()).ok_or("say how many MiB")?;
     let taken = std::hint::black_box(vec![1_u8; mib << 20]);
@@ -225,7 +224,7 @@ struct Watch {
 }
 
 impl Watch {
-    /// Starts it, and waits until it tests.
+    /// Starts the daemon, and waits until it tests.
     fn start(rampart: &Path, folder: &Path, lifetime: &str, options: &[String]) -> Result<Self, String> {
         fs::create_dir_all(folder).map_err(|error| error.to_string())?;
         let store = folder.join("watch.db");
@@ -258,7 +257,7 @@ impl Watch {
         if document["watch"].is_null() { Err("no watch is running".to_owned()) } else { Ok(document["watch"].clone()) }
     }
 
-    /// Ends it as Ctrl-C does, and waits. It says with 2 that its first sweep was not over, and with 1 that memory is
+    /// Ends the daemon as Ctrl-C does, and waits. Exit code 2 means that its first sweep was not over, 1 that memory is
     /// bad.
     fn stop(mut self) -> Result<(), String> {
         self.signal("-INT")?;

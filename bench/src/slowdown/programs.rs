@@ -1,4 +1,4 @@
-//! Real programs, each cut into runs of some tenths of a second.
+//! Real programs, each divided into runs of some tenths of a second.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use std::time::Duration;
 use super::{Program, cpu_seconds};
 use crate::soak;
 
-/// How a program is made ready, with a folder of its own to write to.
+/// Prepares a program, with its own folder for output.
 type Ready = fn(&Path) -> Result<Box<dyn Program>, String>;
 
-/// All of them by name.
+/// All programs by name.
 pub const PROGRAMS: [(&str, Ready); 5] = [
     ("compile (rustc -O)", |folder| {
         let folder = folder.to_owned();
@@ -27,7 +27,7 @@ pub const PROGRAMS: [(&str, Ready); 5] = [
     ("triad over 192 MiB", |_| Ok(Box::new(Repeated(triad_elsewhere)))),
 ];
 
-/// What is done anew each time.
+/// Work that is repeated each time.
 struct Repeated<F>(F);
 
 impl<F: FnMut() -> Result<(), String>> Program for Repeated<F> {
@@ -36,7 +36,7 @@ impl<F: FnMut() -> Result<(), String>> Program for Repeated<F> {
     }
 }
 
-/// A server of its own, and its own benchmark against it.
+/// A redis server, and redis' own benchmark against it.
 struct Redis {
     server: Child,
     socket: PathBuf,
@@ -73,7 +73,7 @@ impl Program for Redis {
 
 impl Drop for Redis {
     fn drop(&mut self) {
-        // A bench of ours started it, and nothing in it is wanted.
+        // This bench started the server, and needs nothing in it.
         let _gone = self.server.kill();
         let _waited = self.server.wait();
     }
@@ -88,7 +88,7 @@ fn quiet(command: &mut Command) -> Result<(), String> {
     }
 }
 
-/// Matrices if NumPy is there, else the n-body problem in Python alone.
+/// Matrices if NumPy is installed, else the n-body problem in plain Python.
 fn python() -> Result<(), String> {
     let text = "\
 try:
@@ -114,7 +114,7 @@ except ImportError:
     quiet(Command::new("python3").args(["-c", text]).env("OPENBLAS_NUM_THREADS", "1"))
 }
 
-/// The triad in a process of its own, so that its time is told apart.
+/// The triad in a process of its own, to separate its time.
 fn triad_elsewhere() -> Result<(), String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     quiet(Command::new(own).arg("triad"))

@@ -1,24 +1,24 @@
-//! Why a trial could not be held. What came of one that was held is no error.
+//! Errors of a trial itself. The result of a completed trial is no error.
 
 use std::io;
 
-/// Why a trial could not be held.
+/// Why a trial could not run.
 #[derive(Debug, displaydoc::Display, thiserror::Error)]
 pub enum Error {
     /// cannot {what}: {cause}
     Io {
-        /// To do what.
+        /// The operation.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
     /// cannot compile {0}: is a C compiler installed?
     Compile(String),
     /// page {page} was not locked within {seconds} s
     NeverLocked {
-        /// Of the victim.
+        /// The victim's page.
         page: usize,
-        /// How long we waited.
+        /// The time waited.
         seconds: u64,
     },
     /// page {0} was unlocked each time before it could be corrupted

@@ -10,10 +10,10 @@ use crate::error::Error;
 /// All engines of `rampart run`.
 pub const ENGINES: [&str; 3] = ["move", "minor", "mprotect"];
 
-/// Where the victims' sources are.
+/// The folder of the victims' sources.
 const VICTIMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../end_to_end/victims");
 
-/// `rampart`, its library, and a folder for what is compiled and written.
+/// `rampart`, its library, and a folder for compiled and written files.
 #[derive(Debug)]
 pub struct Programs {
     rampart: PathBuf,
@@ -22,13 +22,13 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Of a `rampart` that is built.
+    /// Uses this built `rampart`.
     pub fn new(rampart: impl Into<PathBuf>, library: impl Into<PathBuf>) -> Result<Self, Error> {
         let folder = tempfile::tempdir().map_err(Error::io("make a temporary folder"))?;
         Ok(Self { rampart: rampart.into(), library: library.into(), folder })
     }
 
-    /// A folder that goes with this.
+    /// A folder that is removed with this.
     #[must_use]
     pub fn folder(&self) -> &Path {
         self.folder.path()
@@ -44,14 +44,14 @@ impl Programs {
         }
     }
 
-    /// Compiles a victim with a compiler that may not be here; whether it could.
+    /// Compiles a victim with a compiler that may be missing; returns whether it could.
     pub(crate) fn compile(&self, compiler: &str, name: &str, options: &[&str], program: &Path) -> bool {
         let mut command = Command::new(compiler);
         command.args(options).args(["-O1", "-pthread", "-o"]).arg(program).arg(format!("{VICTIMS}/{name}.c"));
         command.stderr(Stdio::null()).status().is_ok_and(|status| status.success())
     }
 
-    /// Copies `rampart` and its library to a folder, where the one finds the other.
+    /// Copies `rampart` and its library to a folder where `rampart` finds the library.
     pub(crate) fn copy_to(&self, folder: &Path) -> Result<(), Error> {
         for (program, name) in [(&self.rampart, "rampart"), (&self.library, "librampart_preload.so")] {
             std::fs::copy(program, folder.join(name)).map_err(Error::io("copy `rampart`"))?;
@@ -64,7 +64,7 @@ impl Programs {
         &self.rampart
     }
 
-    /// Gives a command what `rampart run` takes from its environment. Errors go into a store of our own.
+    /// Adds the environment of `rampart run` to a command. Errors go into a store of its own.
     pub(crate) fn prepare(&self, command: &mut Command) {
         command.env("RAMPART_STORE", self.folder().join("rampart.db")).env("RAMPART_GUARD_LIBRARY", &self.library);
     }

@@ -1,8 +1,8 @@
-//! What a fault does to the words that it watches.
+//! The effect of a fault on the words that it watches.
 //!
-//! A fault outside of the machine sees no access, only what words hold. So a *write* is a change of content here: a
-//! cell that is written with what it holds is not seen to be written, and of two writes between two looks the first is
-//! lost. Faults that show only in reads (state coupling, stuck-open) cannot be forced this way, and are not offered.
+//! A fault outside of the machine sees no access, only the content of words. So a *write* here is a change of content:
+//! it misses a write of the same value, and the first of two writes between two polls. Faults that show only in reads
+//! (state coupling, stuck-open) cannot be forced this way, and are not offered.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use rampart_memory::fault::{AddressFault, Cell, Coupling, Direction, Effect, Fau
 use rampart_memory::{LINE_WORDS, RegionLine};
 use rand::{Rng, RngExt};
 
-/// Memory that others write meanwhile, in words of 64 bits; each call is one atomic operation.
+/// Memory that other processes write meanwhile, in words of 64 bits; each call is one atomic operation.
 pub trait Words {
-    /// How many words.
+    /// The number of words.
     fn count(&self) -> usize;
-    /// What a word holds.
+    /// The content of a word.
     fn load(&self, word: usize) -> u64;
-    /// Makes a word hold `value`.
+    /// Sets a word to `value`.
     fn store(&self, word: usize, value: u64);
     /// Sets the bits of `mask`.
     fn set(&self, word: usize, mask: u64);
@@ -26,7 +26,7 @@ pub trait Words {
     fn invert(&self, word: usize, mask: u64);
 }
 
-/// A cell by its word.
+/// A cell, as a word and a bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct WordBit {
     word: usize,
@@ -47,7 +47,7 @@ impl WordBit {
     }
 }
 
-/// One fault, awake, and what it remembers of its words.
+/// One active fault, with its memory of its words.
 #[derive(Debug)]
 pub struct Watcher {
     persistence: Persistence,
@@ -56,7 +56,8 @@ pub struct Watcher {
 
 #[derive(Debug)]
 enum Watched {
-    /// `spared` is what the word held when an intermittent fault let it be: it stays so until it is written.
+    /// `spared` is the word's content when an intermittent fault did not act: the fault leaves it alone until the next
+    /// write.
     Stuck {
         bit: WordBit,
         value: bool,
@@ -88,7 +89,7 @@ enum Watched {
 }
 
 impl Watcher {
-    /// A fault that begins to act; `None` if it is one that cannot be forced from outside, or lies outside of the RAM.
+    /// Starts a fault; `None` if it cannot be forced from outside, or lies outside the RAM.
     pub fn new(fault: &PlacedFault, words: &impl Words, now: Duration) -> Option<Self> {
         let is_inside = fault.lines().into_iter().all(|line| first_word(line) + LINE_WORDS <= words.count());
         let is_forced = !matches!(fault.persistence, Persistence::PatternSensitive { .. });
@@ -96,7 +97,7 @@ impl Watcher {
         Some(Self { persistence: fault.persistence, watched })
     }
 
-    /// Looks once, and does what the fault does. Whether it changed something.
+    /// Polls once and applies the fault. Returns whether it changed something.
     pub fn act(&mut self, words: &impl Words, now: Duration, chance: &mut impl Rng) -> bool {
         let persistence = &self.persistence;
         self.watched.act(words, now, || match persistence {
@@ -207,7 +208,7 @@ fn couple(victim: WordBit, effect: Effect, words: &impl Words, mut draw: impl Fn
     acts
 }
 
-/// What was written by one of two addresses comes to stand at the other.
+/// Copies a write at one of two addresses to the other.
 fn alias(
     first: [usize; 2],
     last: &mut [[u64; LINE_WORDS]; 2],

@@ -1,4 +1,4 @@
-//! A RAM of a few words, for tests: what the guest writes is written between two looks.
+//! A RAM of a few words, for tests: the guest writes between two polls.
 
 use std::cell::Cell;
 
@@ -8,7 +8,7 @@ use crate::effect::Words;
 pub struct Ram(Vec<Cell<u64>>);
 
 impl Ram {
-    /// So many frames of zeros.
+    /// So many zeroed frames.
     pub fn frames(count: usize) -> Self {
         Self(vec![Cell::new(0); count * 512])
     }

@@ -1,4 +1,4 @@
-//! All faults of one RAM: which are awake, how often each acted, and the commands of a scenario.
+//! All faults of one RAM: which are active, how often each acted, and the commands of a scenario.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::spec::{self, Problem, Spec};
 
 const FRAME_WORDS: usize = PAGE_BYTES / size_of::<u64>();
 
-/// `find` names at most so many places.
+/// The most places that `find` names.
 const MOST_FOUND: usize = 64;
 
 impl Words for SharedWords {
@@ -43,30 +43,30 @@ impl Words for SharedWords {
     }
 }
 
-/// Faults by number, 0 first, in the order in which they were added.
+/// Faults by number, from 0, in the order of their addition.
 #[derive(Debug)]
 pub struct Injector<W> {
     ram: W,
     faults: Vec<Injected>,
-    /// What the faults did that were cleared.
+    /// Summaries of faults that were removed.
     cleared: Vec<String>,
     chance: ChaCha8Rng,
     pace: Pace,
 }
 
-/// How close to hardware the faults come: one that is looked at late acts late.
+/// How close to hardware the faults come: a fault that is polled late acts late.
 #[derive(Debug, Default)]
 struct Pace {
     polls: u64,
-    /// The poll before, if a fault was awake.
+    /// The previous poll, if a fault was active.
     last: Option<Duration>,
-    /// Time between polls that were too far apart, as on a host that has other work for its CPUs.
+    /// Time between polls that were too far apart, as on a busy host.
     late: Duration,
     longest: Duration,
 }
 
 impl Pace {
-    /// Further apart, a guest may have written, read and written again meanwhile.
+    /// At longer distances, a guest may have written, read and written again meanwhile.
     const LATE: Duration = Duration::from_millis(1);
 
     fn note(&mut self, now: Duration, is_busy: bool) {
@@ -86,14 +86,14 @@ struct Injected {
     spec: Spec,
     added: Duration,
     sleeps: bool,
-    /// Empty while it is not awake: what it remembered of its words is of no use afterwards.
+    /// Empty while the fault is inactive: its memory of its words would be of no use afterwards.
     watchers: Vec<Watcher>,
     acted: u64,
     span: Option<(Duration, Duration)>,
 }
 
 impl Injected {
-    /// What it did, in a line.
+    /// The fault's effects, in a line.
     fn summary(&self) -> String {
         match self.span {
             Some((first, last)) => {
@@ -106,7 +106,7 @@ impl Injected {
 }
 
 impl<W: Words> Injector<W> {
-    /// No faults yet.
+    /// A RAM without faults.
     pub fn new(ram: W) -> Self {
         Self {
             ram,
@@ -117,10 +117,10 @@ impl<W: Words> Injector<W> {
         }
     }
 
-    /// Adds a fault, awake unless its options say otherwise; its number.
+    /// Adds a fault, active unless its options say otherwise, and returns its number.
     ///
     /// # Errors
-    /// What is wrong with the text, or that the RAM ends below.
+    /// If the text is wrong, or the RAM ends below the place.
     pub fn add(&mut self, text: &str, now: Duration) -> Result<usize, Problem> {
         let spec = Spec::parse(text)?;
         if spec.faults.iter().any(|fault| Watcher::new(fault, &self.ram, now).is_none()) {
@@ -132,7 +132,7 @@ impl<W: Words> Injector<W> {
         Ok(self.faults.len() - 1)
     }
 
-    /// Looks once at the words of every fault that is awake. Whether there is one.
+    /// Polls the words of every active fault once. Returns whether there is one.
     pub fn poll(&mut self, now: Duration) -> bool {
         let Self { ram, faults, chance, pace, .. } = self;
         let mut is_busy = false;
@@ -157,7 +157,7 @@ impl<W: Words> Injector<W> {
         is_busy
     }
 
-    /// Obeys one command; its answer, one line.
+    /// Executes one command, and returns its one-line answer.
     pub fn obey(&mut self, command: &str, now: Duration) -> String {
         let (verb, rest) = command.split_once(' ').unwrap_or((command, ""));
         match verb {
@@ -206,7 +206,7 @@ impl<W: Words> Injector<W> {
         }
     }
 
-    /// The physical addresses at which a word lies.
+    /// The physical addresses of a word's content.
     fn find(&self, word: &str) -> String {
         let Ok(wanted) = u64::from_str_radix(word.trim_start_matches("0x"), 16) else {
             return "error: a word is up to 16 hexadecimal digits".to_owned();
@@ -215,8 +215,8 @@ impl<W: Words> Injector<W> {
         places.fold("found".to_owned(), |line, place| format!("{line} {:#x}", place * size_of::<u64>()))
     }
 
-    /// Changes a frame once, in the way that a class of corruption does: FRAME OTHER-FRAME SEED CLASS. The guest must
-    /// not use the frame meanwhile. A page has no older content here, but zeros.
+    /// Changes a frame once, as a class of corruption does: FRAME OTHER-FRAME SEED CLASS. The guest must not use the
+    /// frame meanwhile. A page here has zeros as its older content.
     fn corrupt(&self, text: &str) -> Result<(), Problem> {
         let mut parts = text.splitn(4, ' ');
         let mut part = || parts.next().ok_or(Problem::Corruption);
@@ -249,7 +249,7 @@ impl<W: Words> Injector<W> {
         Ok(first..end.ok_or(Problem::Outside)?)
     }
 
-    /// What each fault did, a line each, and how fast they were polled.
+    /// The effects of each fault, one per line, and the polling rate.
     pub fn report(&self, now: Duration) -> Vec<String> {
         let mut lines = self.cleared.clone();
         lines.extend(self.faults.iter().map(Injected::summary));

@@ -1,16 +1,16 @@
 //! Makes the RAM of an emulated machine bad, from outside.
 //!
-//! **Problem.** Faults that a tester emulates for itself are faults that its authors thought of, where its own code
+//! **Problem.** A tester that emulates faults itself has only faults that its authors thought of, where its own code
 //! looks for them. **Idea.** A guest's RAM is a file that two processes map: the emulator, and this program, which
-//! forces wrong values into it as fast as it can look. A file offset is a physical address of the guest (below 2 GiB).
-//! **Why from outside.** Nothing in the guest, kernel and Rampart included, takes part; each fault that acted is
-//! counted, so a scenario can tell a fault that was missed from one that never acted.
+//! forces wrong values into it as fast as it can poll. A file offset is a physical address of the guest (below 2 GiB).
+//! **Why from outside.** Nothing in the guest takes part, neither kernel nor Rampart. Each fault that acts is counted,
+//! so a scenario can distinguish a missed fault from one that never acted.
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`spec`] | how a person writes a fault at its place |
-//! | [`effect`] | what a fault does to the words that it watches |
-//! | [`injector`] | all faults: which are awake, how often each acted, the commands of a scenario |
+//! | [`spec`] | the notation of a fault at its place |
+//! | [`effect`] | the effect of a fault on the words that it watches |
+//! | [`injector`] | all faults: which are active, how often each acted, the commands of a scenario |
 //! | [`rests`] | when to leave the CPU to others for a moment |
 //!
 //! Libraries: `humantime` (times), `rand` and `rand_chacha` (intermittent faults, the same from one seed), `displaydoc`
@@ -49,7 +49,7 @@ Lines on standard input are commands, each answered by one line:
   add FAULT...    clear    sleep [N]    wake [N]    acted    bit CELL    find WORD
   corrupt FRAME OTHER-FRAME SEED CLASS    (once; the classes of docs/corruption.md, as \"a line of zeros\")";
 
-/// How long the emulator may take to make the file.
+/// The time limit for the emulator to create the file.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn main() -> ExitCode {
@@ -68,7 +68,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Why the RAM stays as it is.
+/// Why the RAM stays unchanged.
 #[derive(Debug, displaydoc::Display, thiserror::Error)]
 enum Error {
     /// {0}
@@ -89,7 +89,7 @@ fn perform(file: &Path, faults: &[&str]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Waits for the emulator to make the file.
+/// Waits for the emulator to create the file.
 fn open(file: &Path) -> Result<SharedWords, rampart_linux::Error> {
     let start = Instant::now();
     loop {
@@ -100,7 +100,7 @@ fn open(file: &Path) -> Result<SharedWords, rampart_linux::Error> {
     }
 }
 
-/// The lines of standard input, read beside the polling.
+/// The lines of standard input, read while polling goes on.
 fn commands() -> Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
@@ -114,7 +114,7 @@ fn commands() -> Receiver<String> {
     receiver
 }
 
-/// Polls with hardly a rest while a fault is awake, and until the commands end.
+/// Polls with few rests while a fault is active, until the commands end.
 fn serve(injector: &mut Injector<SharedWords>, commands: &Receiver<String>, start: Instant) {
     let mut rests = Rests::default();
     loop {
@@ -132,7 +132,7 @@ fn serve(injector: &mut Injector<SharedWords>, commands: &Receiver<String>, star
         match command {
             Ok(line) => {
                 println!("{}", injector.obey(line.trim(), start.elapsed()));
-                // Who commands waits for the answer; one who is gone needs none.
+                // The scenario waits for the answer; if it is gone, it needs none.
                 let _ = io::stdout().flush();
             }
             Err(true) => return,

@@ -1,9 +1,9 @@
-//! When to leave the CPU to others for a moment.
+//! Decides when to leave the CPU to others for a moment.
 //!
 //! **Problem.** Linux takes a real-time program that never rests off its CPU for 50 ms of each second, which belong to
 //! all other programs (`sched_rt_runtime_us`, sched(7)). Meanwhile no fault acts: a stuck cell passes a test of its
-//! frame. **Idea.** Rest a tenth of a millisecond after each millisecond of looking, which leaves others twice what
-//! they are due.
+//! frame. **Idea.** The program rests for a tenth of a millisecond after each millisecond of polling, which leaves
+//! others twice their share.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ pub struct Rests {
 }
 
 impl Rests {
-    /// How long a rest is.
+    /// The length of a rest.
     pub const LENGTH: Duration = Duration::from_micros(100);
 
-    /// How long the RAM is looked at from one rest to the next.
+    /// The polling time between two rests.
     const APART: Duration = Duration::from_millis(1);
 
     /// Whether a rest begins now.

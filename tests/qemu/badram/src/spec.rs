@@ -1,7 +1,7 @@
-//! A fault at its place, as a person writes it: `stuck-at@0x5000/3/65=1,intermittent=0.1`.
+//! The notation of a fault at its place: `stuck-at@0x5000/3/65=1,intermittent=0.1`.
 //!
-//! In the spirit of `rampart inject`, with the same names of faults; but the cell is named, since it must be known what
-//! a tester has to find.
+//! It resembles that of `rampart inject`, with the same names of faults. But it names the cell, because a scenario must
+//! know what a tester has to find.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use rampart_memory::fault::{
 };
 use rampart_memory::{Frame, LINES_PER_FRAME, LineBit, RegionLine};
 
-/// What was asked for.
+/// A parsed fault with its options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
-    /// What is wrong; lines are counted from the start of the RAM. One fault, or one for each line of an aliased frame.
+    /// The faults, with lines counted from the start of the RAM. One fault, or one for each line of an aliased frame.
     pub faults: Vec<PlacedFault>,
-    /// How long after it was added it begins.
+    /// The time from its addition to its start.
     pub from: Duration,
-    /// How long after it was added it ends.
+    /// The time from its addition to its end.
     pub until: Option<Duration>,
 }
 
@@ -63,7 +63,7 @@ impl Spec {
         Ok(Self { faults, from: options.from, until: options.until })
     }
 
-    /// Whether it is awake so long after it was added.
+    /// Whether the fault is active at this age.
     pub fn is_due(&self, age: Duration) -> bool {
         age >= self.from && self.until.is_none_or(|until| age < until)
     }
@@ -154,7 +154,7 @@ fn changing(text: &str) -> Result<(Cell, Direction), Problem> {
 /// Reads `FRAME/LINE/BIT`.
 ///
 /// # Errors
-/// [`Problem::Cell`] if it is not so.
+/// [`Problem::Cell`] if the text has another form.
 pub fn cell(text: &str) -> Result<Cell, Problem> {
     let (place, bit) = text.rsplit_once('/').ok_or(Problem::Cell)?;
     let (frame, line) = place.split_once('/').ok_or(Problem::Cell)?;
@@ -168,7 +168,7 @@ fn line_of(frame: &str, line: &str) -> Option<RegionLine> {
     Some(RegionLine(frame.number() * LINES_PER_FRAME + line))
 }
 
-/// Addresses that reach the cells of others: two lines, or all lines of two frames.
+/// Addresses that reach the cells of other addresses: two lines, or all lines of two frames.
 fn aliases(place: &str) -> Result<Vec<FaultKind>, Problem> {
     let (from, to) = pair(place)?;
     let lines = |text: &str| match text.split_once('/') {

@@ -1,11 +1,11 @@
-//! The classes of corruption: what a page is made to hold.
+//! The classes of corruption.
 
 use super::content::{PAGE_BYTES, Page, below, mix};
 
 const LINE_BYTES: usize = 64;
 const WORD_BYTES: usize = 8;
 
-/// What is done to a page or to its codes.
+/// One change of a page or of its codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// One bit.
@@ -20,41 +20,41 @@ pub enum Class {
     Byte,
     /// A word of 64 bits.
     Word,
-    /// 64 bits in a row that begin inside a word.
+    /// 64 consecutive bits that begin inside a word.
     Burst,
-    /// A line at random.
+    /// A line of random content.
     Line,
     /// A line of zeros.
     ZeroLine,
-    /// A line that lies elsewhere in the page.
+    /// A line from elsewhere in the page.
     OtherLine,
-    /// Two lines, each in the other's place.
+    /// Two lines that swap places.
     SwappedLines,
-    /// Half of the page, at random.
+    /// Half of the page, with random content.
     HalfPage,
-    /// The content of another page that is locked, as by an address fault.
+    /// The content of another locked page, as by an address fault.
     OtherPage,
-    /// What the page held before, as by a write that was lost, or zeros.
+    /// The page's older content, as by a lost write, or zeros.
     OlderPage,
     /// One stored copy of the CRC: the codes are wrong, and the page is good.
     Crc,
-    /// The stored P: so too.
+    /// The stored P: the codes are wrong, and the page is good.
     P,
-    /// Both stored copies of the CRC: nothing tells that the page is good.
+    /// Both stored copies of the CRC: nothing shows that the page is good.
     BothCrcs,
 }
 
-/// What a page can be replaced with.
+/// Replacements for a page.
 #[derive(Debug)]
 pub struct Donors<'a> {
     /// The content of another page.
     pub other: &'a Page,
-    /// What the page held before.
+    /// The page's older content.
     pub older: &'a Page,
 }
 
 impl Class {
-    /// Those of pages.
+    /// The classes for pages.
     pub const OF_PAGES: [Self; 14] = [
         Self::Bit,
         Self::TwoBitsOfAWord,
@@ -72,10 +72,10 @@ impl Class {
         Self::OlderPage,
     ];
 
-    /// Those of stored codes.
+    /// The classes for stored codes.
     pub const OF_CODES: [Self; 3] = [Self::Crc, Self::P, Self::BothCrcs];
 
-    /// In words.
+    /// The class in words.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -105,13 +105,13 @@ impl Class {
         Self::OF_PAGES.into_iter().find(|class| class.name() == name)
     }
 
-    /// Whether the stored codes are hit and not the page.
+    /// Whether the class changes the stored codes and not the page.
     #[must_use]
     pub fn is_of_codes(self) -> bool {
         Self::OF_CODES.contains(&self)
     }
 
-    /// The page after the corruption: it always differs. The same dice make the same corruption.
+    /// The page after the corruption; it always differs. The same dice give the same corruption.
     #[must_use]
     pub fn corrupted(self, page: &Page, donors: &Donors<'_>, dice: u64) -> Page {
         let mut dice = Dice(dice);
@@ -173,7 +173,7 @@ fn flip(page: &mut Page, bit: usize) {
     page[bit / 8] ^= 1 << (bit % 8);
 }
 
-/// Numbers that look random, from a seed.
+/// Pseudo-random numbers from a seed.
 struct Dice(u64);
 
 impl Dice {
@@ -194,7 +194,7 @@ impl Dice {
         bytes.fill_with(|| self.byte());
     }
 
-    /// Where two different lines begin.
+    /// The starts of two different lines.
     fn two_lines(&mut self) -> (usize, usize) {
         let lines = PAGE_BYTES / LINE_BYTES;
         let one = self.below(lines);
@@ -207,7 +207,7 @@ mod tests {
     use super::super::content::page;
     use super::*;
 
-    /// The lines that differ, and the bits.
+    /// The number of lines that differ, and of bits.
     fn difference(one: &Page, other: &Page) -> (usize, u32) {
         let lines = one.chunks(LINE_BYTES).zip(other.chunks(LINE_BYTES)).filter(|(one, other)| one != other).count();
         (lines, one.iter().zip(other).map(|(one, other)| (one ^ other).count_ones()).sum())

@@ -1,5 +1,5 @@
-//! What the victim's pages hold, computed as the victim does, and the codes of a page as the design of the guard
-//! publishes them.
+//! The content of the victim's pages, computed as the victim does, and the codes of a page as the guard's design
+//! defines them.
 
 /// Bytes of a page.
 pub const PAGE_BYTES: usize = 4096;
@@ -15,12 +15,12 @@ pub fn mix(seed: u64) -> u64 {
     x ^ x >> 31
 }
 
-/// A number below an end, of one that looks random.
+/// A number below `end`, from a random one.
 pub fn below(random: u64, end: usize) -> usize {
     usize::try_from(random % end as u64).expect("it is below a usize")
 }
 
-/// What the victim writes to a page.
+/// The content that the victim writes to a page.
 pub fn page(number: u64, generation: u64) -> Page {
     let mut page = [0; PAGE_BYTES];
     for (word, bytes) in (0..).zip(page.chunks_exact_mut(8)) {

@@ -1,4 +1,4 @@
-//! Another process' memory, as `/proc` shows it to root: what is mapped, what is there, what it holds.
+//! Another process' memory, as `/proc` shows it to root: its mappings, which pages are present, and their content.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -7,10 +7,10 @@ use std::os::unix::fs::FileExt;
 
 use super::content::PAGE_BYTES;
 
-/// How much is read at once.
+/// Pages per read.
 const CHUNK_PAGES: usize = 256;
 
-/// Of how many pages it is looked up at once which are there.
+/// Pages per look-up of present pages.
 const WINDOW_PAGES: u64 = 1 << 16;
 
 /// A mapping of the process.
@@ -18,9 +18,9 @@ const WINDOW_PAGES: u64 = 1 << 16;
 pub struct Mapping {
     /// Its addresses.
     pub addresses: Range<u64>,
-    /// Its rights, such as `rw-p`.
+    /// Its protection, such as `rw-p`.
     pub rights: String,
-    /// What is mapped; empty where that has no name.
+    /// The name of the mapped file; empty without one.
     pub name: String,
 }
 
@@ -33,13 +33,13 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Of this process.
+    /// Opens the memory of this process.
     pub fn of(pid: u32) -> io::Result<Self> {
         let mem = OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem"))?;
         Ok(Self { pid, mem, pagemap: File::open(format!("/proc/{pid}/pagemap"))? })
     }
 
-    /// What is mapped now.
+    /// The present mappings.
     pub fn mappings(&self) -> io::Result<Vec<Mapping>> {
         Ok(fs::read_to_string(format!("/proc/{}/maps", self.pid))?.lines().filter_map(mapping).collect())
     }
@@ -65,12 +65,13 @@ impl Memory {
         self.mem.read_exact_at(bytes, address)
     }
 
-    /// Writes bytes, also where the process itself may not.
+    /// Writes bytes, even where the process itself may not.
     pub fn write(&self, address: u64, bytes: &[u8]) -> io::Result<()> {
         self.mem.write_all_at(bytes, address)
     }
 
-    /// Whether a page of a window is in memory. Most are empty: a mapping may be a thousand times what is there.
+    /// Whether a page of a window is in memory. Most windows are empty: a mapping may be a thousand times as large as
+    /// its content.
     pub fn is_populated(&self, window: &Range<u64>) -> io::Result<bool> {
         let mut entries = vec![0; 8 * size(window.end - window.start)];
         self.pagemap.read_exact_at(&mut entries, 8 * window.start)?;
@@ -78,8 +79,8 @@ impl Memory {
         Ok(is_present(&entries) || entries[8..] != entries[..entries.len() - 8])
     }
 
-    /// Goes through the pages of a window that are in memory, a chunk at a time: the chunk's address, and its bytes.
-    /// What cannot be read, or goes meanwhile, is passed over.
+    /// Visits the present pages of a window, a chunk at a time, with the chunk's address and its bytes. Pages that
+    /// cannot be read, or disappear meanwhile, are skipped.
     pub fn each_chunk(&self, window: &Range<u64>, mut visit: impl FnMut(u64, &[u8])) -> io::Result<()> {
         let mut bytes = vec![0; CHUNK_PAGES * PAGE_BYTES];
         for run in runs(&self.present(window.start, window.end - window.start)?) {
@@ -93,18 +94,18 @@ impl Memory {
     }
 }
 
-/// Of what lies in memory.
+/// The size of present memory.
 fn size(number: u64) -> usize {
     usize::try_from(number).expect("a process of 64 bits")
 }
 
-/// Whether an entry of a pagemap is one of a page in memory: bit 63.
+/// Whether an entry of a pagemap belongs to a page in memory: bit 63.
 fn is_present(entry: &[u8]) -> bool {
     entry[7] & 0x80 != 0
 }
 
-/// The windows of mappings, by the numbers of their pages: the first of each, then the second of each, and so on, since
-/// mappings are used from their starts.
+/// The windows of mappings, by page numbers: the first of each, then the second of each, and so on, because mappings
+/// are used from their starts.
 pub fn windows(mappings: &[Mapping]) -> Vec<Range<u64>> {
     let page = PAGE_BYTES as u64;
     let mut windows: Vec<(usize, Range<u64>)> = Vec::new();
@@ -117,7 +118,7 @@ pub fn windows(mappings: &[Mapping]) -> Vec<Range<u64>> {
     windows.into_iter().map(|(_, window)| window).collect()
 }
 
-/// Runs of what is there, none longer than a chunk.
+/// Runs of present pages, none longer than a chunk.
 fn runs(present: &[bool]) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     for index in (0..present.len()).filter(|&index| present[index]) {

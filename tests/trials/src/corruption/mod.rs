@@ -1,9 +1,9 @@
-//! Pages of a guarded program, corrupted by another process where they lie while they are locked.
+//! Another process corrupts locked pages of a guarded program where they lie.
 //!
-//! **Problem.** Flips that the guard makes itself show that it finds what it knows of. **Idea.** The victim's pages
-//! hold what can be computed; another process finds each by its content, wherever the engine keeps it, and overwrites
-//! it; then the victim looks at it. **Why `/proc/PID/mem`.** It writes where the victim itself may not, and the guard
-//! hears nothing of it.
+//! **Problem.** Flips that the guard itself injects show only that it finds the flips that it knows. **Idea.** The
+//! victim's pages have computable content; another process finds each page by its content, wherever the engine keeps
+//! it, and overwrites it; then the victim checks it. **Why `/proc/PID/mem`.** It writes where the victim itself may
+//! not, and the guard does not notice.
 
 mod class;
 mod content;
@@ -22,22 +22,22 @@ use victim::{Answer, PAGES, Victim};
 use crate::error::Error;
 use crate::program::Programs;
 
-/// How often each page is corrupted in the same way, one time after the other.
+/// How often each page is corrupted in the same way, in sequence.
 const TIMES: u64 = 3;
 
-/// What `rampart run` exits with when a page is beyond correction.
+/// The exit code of `rampart run` when a page is beyond correction.
 const STOPPED: Option<i32> = Some(86);
 
-/// What became of pages that were corrupted.
+/// The fates of corrupted pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fates {
-    /// The victim found what it wrote, each time.
+    /// The victim found its own content each time.
     pub corrected: u64,
-    /// The victim was stopped before it could look.
+    /// The victim was stopped before it could read.
     pub stopped: u64,
-    /// The victim read something else.
+    /// The victim read other content.
     pub silent: u64,
-    /// What else happened: the victim ended otherwise, or the guard counted something else than what was done.
+    /// Other outcomes: the victim ended otherwise, or the guard's counts differ from what was done.
     pub odd: Vec<String>,
 }
 
@@ -106,7 +106,7 @@ impl Trial {
     fn page(&mut self, number: usize, dice: u64) -> Result<Answer, Error> {
         let other = self.victim.content((number + PAGES / 2) % PAGES);
         for _ in 0..TIMES {
-            // New content has new codes, by which we see when they are made; and a wrong P would stay as long as the
+            // New content has new codes, which shows when they are made; otherwise a wrong P would stay as long as the
             // page is right.
             let older = self.victim.content(number);
             self.victim.write(number)?;
@@ -124,7 +124,7 @@ impl Trial {
         Ok(Answer::Right)
     }
 
-    /// What is odd about a victim that was stopped.
+    /// The irregularities of a stopped victim.
     fn stopped(self) -> Result<Option<String>, Error> {
         let right = self.right;
         let (_code, report) = self.victim.end()?;
@@ -133,7 +133,7 @@ impl Trial {
         Ok((!is_counted).then(|| format!("right {right} times, then stopped: {counts:?}")))
     }
 
-    /// What is odd about one that was never stopped.
+    /// The irregularities of a victim that was never stopped.
     fn ended(mut self) -> Result<Option<String>, Error> {
         let (all, right) = (self.victim.check_all()?, self.right);
         let (code, report) = self.victim.end()?;
@@ -145,7 +145,7 @@ impl Trial {
     }
 }
 
-/// What the guard counted.
+/// The guard's counts.
 #[derive(Debug)]
 struct Counts {
     corrected: u64,
@@ -154,7 +154,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// What a class must be counted as. P is looked at only where a page is wrong.
+    /// The expected count of a class. P is read only where a page is wrong.
     fn of(&self, class: Class) -> u64 {
         match class {
             Class::P => u64::MAX,

@@ -1,4 +1,4 @@
-//! A program under guard that somebody else can corrupt: its orders, its answers, and where its pages really lie.
+//! A program under guard that another process can corrupt: its orders, its answers, and the real place of its pages.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -20,18 +20,17 @@ use crate::program::Programs;
 /// Pages of the victim: 8 MiB.
 pub const PAGES: usize = 2048;
 
-/// Seconds after which a victim and its guard are ended: one that hangs would do so for ever.
+/// Seconds after which a victim and its guard are killed, in case they hang.
 const LIMIT: &str = "600";
 
-/// How long a page may take to be locked.
+/// The time limit for a page to be locked.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Blocks are locked again soon, since each page is to be hit while it is locked. No locked page is put on a tested
-/// frame: between its copy and its exchange, what we write would go with its old frame, and nobody would have to count
-/// it.
+/// Blocks are locked again soon, because each page must be hit while it is locked. Re-placement is off: between its
+/// copy and its exchange, our change would go with the old frame, uncounted.
 const OPTIONS: [&str; 8] = ["--cap", "1MiB", "--block", "64KiB", "--interval", "20ms", "--test", "none"];
 
-/// Frames of the machine that runs this are good: root without this right can neither retire one nor see its number.
+/// The frames of this machine are good. Without this capability, root can neither retire one nor read its number.
 const WITHOUT_RETIREMENT: [&str; 5] =
     ["setpriv", "--inh-caps=-sys_admin", "--bounding-set=-sys_admin", "timeout", "-sKILL"];
 
@@ -45,23 +44,23 @@ pub struct Victim {
     generations: Vec<u64>,
     is_mprotect: bool,
     report: PathBuf,
-    /// Where there are pages that it does not know, by their numbers, as we saw last.
+    /// The ranges of pages that the victim does not know of, by page numbers, as last seen.
     windows: RefCell<Vec<Range<u64>>>,
 }
 
-/// What it answered.
+/// The victim's answer.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The page is as it must be.
+    /// The page has the expected content.
     Right,
-    /// It is not.
+    /// The page has other content.
     Wrong(String),
-    /// It ended instead, with this code; `None` if a signal ended it.
+    /// The victim ended instead, with this code; `None` if a signal ended it.
     Ended(Option<i32>),
 }
 
 impl Victim {
-    /// Starts it, with further options for `rampart run`.
+    /// Starts a victim, with further options for `rampart run`.
     pub fn start(programs: &Programs, engine: &str, options: &[&str]) -> Result<Self, Error> {
         let victim = programs.victim("pages", &[])?;
         let report = programs.folder().join("corruption.json");
@@ -93,12 +92,12 @@ impl Victim {
         })
     }
 
-    /// What a page must hold.
+    /// The expected content of a page.
     pub fn content(&self, number: usize) -> Page {
         page(number as u64, self.generations[number])
     }
 
-    /// Has the victim give a page other content.
+    /// Makes the victim write new content to a page.
     pub fn write(&mut self, number: usize) -> Result<(), Error> {
         self.generations[number] += 1;
         let order = format!("write {number} {}", self.generations[number]);
@@ -109,12 +108,12 @@ impl Victim {
         }
     }
 
-    /// Has the victim look at a page.
+    /// Makes the victim check a page.
     pub fn check(&mut self, number: usize) -> Result<Answer, Error> {
         self.asked(&format!("check {number}"))
     }
 
-    /// Has it look at all pages.
+    /// Makes the victim check all pages.
     pub fn check_all(&mut self) -> Result<Answer, Error> {
         self.asked("check-all")
     }
@@ -137,12 +136,11 @@ impl Victim {
         Ok(Err(self.child.wait().map_err(Error::io("wait for the victim"))?.code()))
     }
 
-    /// Corrupts a page where it lies while it is locked: writes these bytes, all or none of which the victim may come
-    /// to see.
+    /// Corrupts a locked page where it lies: writes these bytes, of which the victim may see all or none.
     pub fn corrupt(&self, number: usize, corrupt: &Page) -> Result<(), Error> {
         let good = self.content(number);
         self.hit(number, || {
-            // A page without codes is not locked yet: what happens to it until then is not seen.
+            // A page without codes is not locked yet: a change until then goes unseen.
             if self.codes(number, &good)?.is_empty() {
                 return Ok(Vec::new());
             }
@@ -154,7 +152,7 @@ impl Victim {
         })
     }
 
-    /// Corrupts the codes of a page while it is locked.
+    /// Corrupts the codes of a locked page.
     pub fn corrupt_codes(&self, number: usize, class: Class) -> Result<(), Error> {
         let good = self.content(number);
         self.hit(number, || {
@@ -168,7 +166,7 @@ impl Victim {
         })
     }
 
-    /// Waits until a page is locked and writes. Once it is written and still locked, the page was hit while it was
+    /// Waits until a page is locked, and writes. If it is still locked afterwards, the page was hit while it was
     /// locked.
     fn hit(&self, number: usize, write: impl Fn() -> io::Result<Vec<(u64, Vec<u8>)>>) -> Result<(), Error> {
         let end = Instant::now() + PATIENCE;
@@ -199,7 +197,7 @@ impl Victim {
         self.address + (number * PAGE_BYTES) as u64
     }
 
-    /// Whether the victim would find its page locked: it has no page there, or no right to it.
+    /// Whether the page is locked for the victim: it has no page there, or no permission.
     fn is_locked(&self, number: usize) -> io::Result<bool> {
         let address = self.address(number);
         if self.is_mprotect {
@@ -209,7 +207,7 @@ impl Victim {
         Ok(!self.memory.is_present(address)?)
     }
 
-    /// Where this content of a page really lies.
+    /// The real addresses of this content of a page.
     fn hidden(&self, number: usize, content: &Page) -> io::Result<Vec<u64>> {
         if self.is_mprotect {
             return Ok(vec![self.address(number)]);
@@ -221,7 +219,7 @@ impl Victim {
         })
     }
 
-    /// Where the codes `crc+pq` of this content of a page lie, and what they are: the CRC, P, Q, and the CRC again.
+    /// The addresses and values of the codes `crc+pq` of this content of a page: the CRC, P, Q, and the CRC again.
     fn codes(&self, number: usize, content: &Page) -> io::Result<Vec<(u64, Vec<u8>)>> {
         let start = first_codes(content);
         self.search(|address, bytes| {
@@ -232,8 +230,8 @@ impl Victim {
         })
     }
 
-    /// Whether what belongs to the page before or behind lies beside. So we know the place from a copy that a guard
-    /// made once, to correct the page, and forgot.
+    /// Whether the codes of the previous or next page lie beside. This distinguishes the place from a copy that a guard
+    /// made once, to correct the page, and left behind.
     fn has_neighbour(&self, number: usize, address: u64, size: usize, of: impl Fn(&Page) -> Vec<u8>) -> bool {
         let holds = |neighbour: usize, address: u64| {
             let wanted = of(&self.content(neighbour));
@@ -244,8 +242,7 @@ impl Victim {
         number > 0 && holds(number - 1, address - size) || number + 1 < PAGES && holds(number + 1, address + size)
     }
 
-    /// What is found first in the memory that the victim does not know. Where something was found before, it is looked
-    /// for first.
+    /// The first match in memory that the victim does not know of. The search begins where something was found before.
     fn search<T>(&self, find: impl Fn(u64, &[u8]) -> Vec<T>) -> io::Result<Vec<T>> {
         for window in self.windows.borrow().iter() {
             let found = self.find_in(window, &find)?;
@@ -272,7 +269,7 @@ impl Victim {
         Ok(found)
     }
 
-    /// All mappings that may be written but the one that the victim knows: to look there would unlock it.
+    /// All writable mappings except the one that the victim knows: reading that one would unlock it.
     fn others(&self) -> io::Result<Vec<Mapping>> {
         let known = self.address(0)..self.address(PAGES);
         let mut mappings = self.memory.mappings()?;
@@ -284,7 +281,7 @@ impl Victim {
         Ok(mappings)
     }
 
-    /// Ends the victim; how, and what its guard counted.
+    /// Ends the victim; returns its exit code and its guard's counts.
     pub fn end(self) -> Result<(Option<i32>, Value), Error> {
         let Self { mut child, orders, report, .. } = self;
         drop(orders);
@@ -297,7 +294,7 @@ impl Victim {
 /// Bytes of `crc+pq`: a CRC, P, Q, and the CRC again.
 const CODE_BYTES: usize = 4 + 64 + 64 + 4;
 
-/// What the codes of a page begin with: its CRC and P.
+/// The first bytes of a page's codes: its CRC and P.
 fn first_codes(content: &Page) -> Vec<u8> {
     [&crc32c(content).to_le_bytes()[..], &p(content)].concat()
 }
@@ -314,7 +311,7 @@ fn hit_codes(class: Class, codes: &[u8]) -> Vec<u8> {
     hit
 }
 
-/// What the victim says when it has filled its pages: `ready PID ADDRESS`.
+/// Parses the victim's line after it filled its pages: `ready PID ADDRESS`.
 fn ready(line: &str) -> Option<(u32, u64)> {
     let (pid, address) = line.strip_prefix("ready ")?.trim_end().split_once(" 0x")?;
     Some((pid.parse().ok()?, u64::from_str_radix(address, 16).ok()?))

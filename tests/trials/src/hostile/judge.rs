@@ -1,47 +1,47 @@
-//! What came of a program under guard, beside the same program without.
+//! Compares a program under guard with the same program without.
 
-/// What was seen of one run.
+/// The observations of one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Run {
-    /// How it ended; `None` if it was still there when its time was over.
+    /// The exit code; `None` if it still ran at its time limit.
     pub code: Option<i32>,
-    /// What the program said.
+    /// The program's standard output.
     pub out: String,
-    /// What the program and its guard said beside that.
+    /// Standard error of the program and its guard.
     pub err: String,
-    /// Files and folders in its folder of temporary files, once it had ended.
+    /// Files and folders in its folder of temporary files, after its end.
     pub left_files: Vec<String>,
-    /// Its processes that were still there.
+    /// Its processes that still lived.
     pub left_processes: usize,
-    /// What the guard found in its own files that it had not written.
+    /// Foreign content that the guard found in its own files.
     pub foreign: u64,
 }
 
-/// What a setting may do to a guarded program.
+/// The allowed effects of a setting on a guarded program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allowance {
     /// The program works as without a guard.
     Works,
-    /// As [`Self::Works`], or it is refused in one clear line.
+    /// As [`Self::Works`], or the program is refused in one clear line.
     MayRefuse,
-    /// As [`Self::MayRefuse`]; and since `rampart run` is killed, what it would remove is left.
+    /// As [`Self::MayRefuse`]; and since `rampart run` is killed, its files may stay behind.
     MayLeave,
 }
 
 /// The judgement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// As without a guard.
+    /// The same result as without a guard.
     Right,
-    /// So too, but a line says that nothing was guarded.
+    /// The same result, with a line that nothing was guarded.
     LeftAlone,
-    /// A line says why not, and the exit code is 2 or 86.
+    /// Refused: a line gives the reason, and the exit code is 2 or 86.
     Refused(String),
-    /// What must not be.
+    /// Any other result.
     Wrong(String),
 }
 
-/// What a script exits with where this machine lacks what a setting takes.
+/// The exit code of a script where this machine lacks what a setting needs.
 pub const SKIPPED: i32 = 77;
 
 /// Judges one run under guard.
@@ -65,7 +65,7 @@ pub fn judge(plain: &Run, guarded: &Run, allowance: Allowance) -> Verdict {
         let is_alone = guarded.err.contains("is not guarded") || guarded.err.contains("nothing was guarded");
         return if is_alone { Verdict::LeftAlone } else { Verdict::Right };
     }
-    // The last but for the summary: a line about the engine may come first.
+    // The last line before the summary: a line about the engine may come first.
     let said = guarded.err.lines().rfind(|line| line.starts_with("rampart") && !line.starts_with("rampart: guarded "));
     match (code, said) {
         (2 | 86, Some(line)) if allowance == Allowance::Works => Verdict::Wrong(format!("refused: {line}")),

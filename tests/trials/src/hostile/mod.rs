@@ -1,10 +1,9 @@
-//! A program that checks its own data, under guard, in settings that are hostile; beside the same program without a
-//! guard.
+//! A program that checks its own data runs under guard in hostile settings, and in the same settings without a guard.
 //!
-//! **Problem.** A guard is a library in somebody else's process, and whatever limits, signals, sandboxes, and files
-//! that process has it has too. **Idea.** Each setting is a few words of shell that put it around `$RUN $SUMS`; it runs
-//! once with an empty `$RUN` and once with each engine, and what came of both is compared (`judge`). **Why a shell.** A
-//! person can paste a line of the table and see for himself.
+//! **Problem.** A guard is a library in another program's process, and shares its limits, signals, sandboxes and files.
+//! **Idea.** Each setting is a few words of shell around `$RUN $SUMS`; it runs once with an empty `$RUN` and once with
+//! each engine, and `judge` compares the results. **Why a shell.** A person can paste a line of the table and see the
+//! result.
 
 mod judge;
 mod settings;
@@ -24,22 +23,22 @@ pub use settings::{SETTINGS, Setting};
 use crate::error::Error;
 use crate::program::Programs;
 
-/// What a script may use.
+/// Definitions for the scripts.
 const PRELUDE: &str = include_str!("prelude.sh");
 
-/// How long a run may take: what takes longer hangs.
+/// The time limit of a run: a longer one hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long processes and files of a run that has ended may take to go.
+/// The time limit for processes and files of an ended run to disappear.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Pages are locked soon, so that a program that rests finds them locked.
+/// Pages are locked soon, so that a resting program finds them locked.
 const OPTIONS: &str = "--cap 1MiB --block 64KiB --interval 10ms";
 
 /// Marks the processes of a run in their environment.
 const MARK: &str = "RAMPART_TRIAL";
 
-/// The victim as it is linked otherwise: the compiler, its options, and what is added to the name.
+/// Other ways to link the victim: the compiler, its options, and a suffix of the name.
 const LINKED: [(&str, &[&str], &str); 4] = [
     ("cc", &["-static"], "-static"),
     ("musl-gcc", &["-DSMALL"], "-musl"),
@@ -47,7 +46,7 @@ const LINKED: [(&str, &[&str], &str); 4] = [
     ("cc", &["-fsanitize=address"], "-asan"),
 ];
 
-/// Where trials are held.
+/// The folder in which trials run.
 pub struct Ground<'a> {
     programs: &'a Programs,
     bin: PathBuf,
@@ -55,7 +54,7 @@ pub struct Ground<'a> {
 }
 
 impl<'a> Ground<'a> {
-    /// With the programs copied to where every user may run them.
+    /// Copies the programs to where every user may run them.
     pub fn new(programs: &'a Programs) -> Result<Self, Error> {
         let bin = programs.folder().join("bin");
         fs::create_dir_all(&bin).map_err(Error::io("make a folder"))?;
@@ -63,14 +62,13 @@ impl<'a> Ground<'a> {
         programs.copy_to(&bin)?;
         let sums = programs.victim("sums", &[])?;
         for (compiler, options, suffix) in LINKED {
-            // Where it cannot be linked so, the setting is skipped.
+            // If it cannot be linked so, the setting is skipped.
             programs.compile(compiler, "sums", options, &with_suffix(&sums, suffix));
         }
         Ok(Self { programs, bin, sums })
     }
 
-    /// What comes of a setting under each of these engines; `None` with the reason where this machine lacks what it
-    /// takes.
+    /// The verdicts of a setting under each of these engines, or why this machine cannot run it.
     pub fn try_setting(&self, setting: &Setting, engines: &[&str]) -> Result<Result<Vec<Verdict>, String>, Error> {
         let plain = self.run(setting, None)?;
         if plain.code == Some(SKIPPED) {
@@ -80,7 +78,7 @@ impl<'a> Ground<'a> {
         engines.iter().map(under).collect::<Result<_, Error>>().map(Ok)
     }
 
-    /// One run, to its end or the end of our patience.
+    /// One run, to its end or its time limit.
     pub fn run(&self, setting: &Setting, engine: Option<&str>) -> Result<Run, Error> {
         let folder = tempfile::tempdir_in(self.programs.folder()).map_err(Error::io("make a folder"))?;
         let temporary = folder.path().join("tmp");
@@ -135,12 +133,12 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Lets every user use a folder.
+/// Gives every user access to a folder.
 fn open_to_all(folder: &Path) -> Result<(), Error> {
     fs::set_permissions(folder, Permissions::from_mode(0o777)).map_err(Error::io("open a folder"))
 }
 
-/// The exit code as a shell has it: 128 and the signal that ended it; `None` if it is still there.
+/// The exit code as a shell reports it: 128 plus the signal that ended it; `None` if it still runs.
 fn wait(child: &mut Child, patience: Duration) -> Result<Option<i32>, Error> {
     let end = Instant::now() + patience;
     while Instant::now() < end {
@@ -153,7 +151,7 @@ fn wait(child: &mut Child, patience: Duration) -> Result<Option<i32>, Error> {
     Ok(None)
 }
 
-/// The processes that live and bear a mark.
+/// The living processes with a mark.
 fn processes(mark: &str) -> Vec<u32> {
     let mark = format!("{MARK}={mark}");
     let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -165,7 +163,7 @@ fn processes(mark: &str) -> Vec<u32> {
     numbers.filter(bears).collect()
 }
 
-/// Ends a process of ours.
+/// Kills a process of ours.
 fn kill(process: u32) {
     // It may have ended meanwhile.
     let _ = Command::new("sh").args(["-c", &format!("kill -9 {process}")]).stderr(Stdio::null()).status();

@@ -1,16 +1,16 @@
-//! The settings: limits, signals, sandboxes, closed files, ways to make a child, other users, umasks, and what
-//! surrounds a program.
+//! The settings: limits, signals, sandboxes, closed files, ways to make a child, other users, umasks, and the
+//! environment.
 
 use super::judge::Allowance::{self, MayLeave, MayRefuse, Works};
 
-/// A setting: its name, the script that makes it, and what it may do to a guarded program.
+/// A setting: its name, its script, and its allowed effects on a guarded program.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     /// In words.
     pub name: &'static str,
     /// For bash, after `prelude.sh`.
     pub script: &'static str,
-    /// What may come of it.
+    /// The allowed effects.
     pub allowance: Allowance,
 }
 
@@ -24,7 +24,7 @@ const fn may_refuse(name: &'static str, script: &'static str) -> Setting {
 
 /// All.
 pub const SETTINGS: &[Setting] = &[
-    // Nothing hostile: what the others are compared with.
+    // Nothing hostile: the baseline.
     works("nothing", "$RUN $SUMS plain"),
     works("8 threads", "$RUN $SUMS threads"),
     works("threads in a locale", "$RUN $SUMS localized"),
@@ -136,7 +136,7 @@ pub const SETTINGS: &[Setting] = &[
     may_refuse("without /sys", "mounted 'umount -l /sys' $RUN $SUMS plain"),
     may_refuse("without /dev", "mounted 'mount -t tmpfs tmpfs /dev' $RUN $SUMS plain </dev/null"),
     may_refuse("without /dev/shm", "mounted 'mount -t tmpfs -o ro tmpfs /dev/shm' $RUN $SUMS plain"),
-    // Temporary files, and what surrounds a program.
+    // Temporary files and the environment.
     works("temporary files without exec", "mounted 'mount -t tmpfs -o noexec tmpfs $TMPDIR' $RUN $SUMS plain"),
     may_refuse("temporary files read-only", "mounted 'mount -t tmpfs -o ro tmpfs $TMPDIR' $RUN $SUMS plain"),
     may_refuse(

@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 
 const NOW: Duration = Duration::from_secs(5);
 
-/// A word that none of the faults here names.
+/// A word that no fault of these tests names.
 const ELSEWHERE: usize = 1030;
 
 /// One fault on a RAM of four frames, and the dice.
@@ -17,7 +17,7 @@ struct Trial {
 }
 
 impl Trial {
-    /// The RAM holds what `prepare` wrote when the fault begins.
+    /// The RAM holds the content of `prepare` when the fault begins.
     fn after(fault: &str, prepare: impl FnOnce(&Ram)) -> Self {
         let ram = Ram::frames(4);
         ram.store(ELSEWHERE, 0xabc);
