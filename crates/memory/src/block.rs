@@ -15,11 +15,10 @@ impl Order {
     /// One frame.
     pub const ZERO: Self = Self(0);
 
-    /// The largest that Linux keeps on its free lists: 1,024 frames, 4 MiB (`MAX_ORDER` in mmzone.h before 6.4, less
-    /// one).
+    /// The largest order on Linux' free lists: 1,024 frames, 4 MiB (`MAX_ORDER` in mmzone.h before 6.4, less one).
     pub const MAX: Self = Self(10);
 
-    /// How many there are.
+    /// The number of orders.
     pub const COUNT: usize = Self::MAX.0 as usize + 1;
 
     /// An order by its number, or `None` above [`Order::MAX`].
@@ -52,7 +51,7 @@ impl Order {
         Bytes::new(self.frames() * FRAME_BYTES)
     }
 
-    /// The next smaller one; `None` below one frame.
+    /// The next smaller order; `None` below one frame.
     #[must_use]
     pub const fn below(self) -> Option<Self> {
         match self.0.checked_sub(1) {
@@ -61,13 +60,13 @@ impl Order {
         }
     }
 
-    /// The next larger one; `None` above [`Order::MAX`].
+    /// The next larger order; `None` above [`Order::MAX`].
     #[must_use]
     pub const fn above(self) -> Option<Self> {
         Self::new(self.0 + 1)
     }
 
-    /// All, the smallest first.
+    /// All orders, the smallest first.
     pub fn all() -> impl DoubleEndedIterator<Item = Self> + ExactSizeIterator {
         (0..=Self::MAX.0).map(Self)
     }
@@ -94,7 +93,7 @@ impl FrameBlock {
         if aligned && first.checked_add(order.frames() - 1).is_some() { Some(Self { first, order }) } else { None }
     }
 
-    /// The one block of one frame.
+    /// The block of one frame.
     #[must_use]
     pub const fn of(frame: Frame) -> Self {
         Self { first: frame, order: Order::ZERO }
@@ -112,7 +111,7 @@ impl FrameBlock {
         self.order
     }
 
-    /// How many frames: 1 to 1,024.
+    /// The number of frames: 1 to 1,024.
     #[must_use]
     pub const fn count(self) -> u64 {
         self.order.frames()
@@ -124,7 +123,7 @@ impl FrameBlock {
         (first..first + self.count()).map(|number| Frame::new(number).expect("a block ends below the last frame"))
     }
 
-    /// Whether `frame` is one of its own.
+    /// Whether the block has `frame`.
     #[must_use]
     pub const fn contains(self, frame: Frame) -> bool {
         frame.number() >> self.order.0 == self.first.number() >> self.order.0

@@ -1,13 +1,11 @@
-//! Where errors were reported of late: the frames and regions that should be tested first.
+//! Counts recent errors by place, to name the frames and regions that should be tested first.
 //!
 //! **Problem.** One corrected error means little: a particle hit a chip. Many in one place within a day mean that the
-//! place is about to fail. **Idea.** Count errors by frame and by region of 2 MiB in a window that slides with time,
-//! and name those with more than a threshold: what an error-triggered policy tests first and hardest
-//! [Rahman16, 6.2]. **Why regions.** A bad row or column of a chip shows as single errors in many
-//! frames that lie close together.
+//! place is about to fail. **Idea.** Count errors by frame and by region of 2 MiB in a sliding window, and name places
+//! above a threshold: an error-triggered policy tests these first and at the highest fidelity [Rahman16, 6.2]. **Why
+//! regions.** A bad row or column of a chip shows as single errors in many neighbouring frames.
 //!
-//! Moments are kept to 1/256 of the window, so that a frame that reports errors without end takes no memory without
-//! end.
+//! Times are rounded to 1/256 of the window, so that a frame that reports errors for ever takes bounded memory.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,20 +20,20 @@ const REGION: Order = Order::new(9).expect("at most 10");
 
 /// Errors of a sliding window, counted by frame and region, whatever their severity.
 ///
-/// An error counts for at least the window and for at most two steps of 1/256 (no less than 1 µs) longer. If the clock
-/// is set back, what was counted before counts for so much longer.
+/// An error counts for at least the window, and for at most two steps of 1/256 (no less than 1 µs) longer. If the clock
+/// is set back, earlier errors count for that much longer.
 #[derive(Clone, Debug)]
 pub struct ErrorTally {
     /// Microseconds; at least 1.
     step: u64,
-    /// What to take off the counts, and when: by step since the epoch.
+    /// The amounts to subtract from the counts, and when: by step since the epoch.
     log: BTreeMap<(u64, Option<Frame>), u64>,
     frames: BTreeMap<Frame, u64>,
     regions: BTreeMap<FrameBlock, u64>,
     unplaced: u64,
 }
 
-/// Places with more errors than a threshold, each with their number, the most first.
+/// Places with more errors than a threshold, each with their number, the largest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Suspects {
     /// Frames.
@@ -45,7 +43,7 @@ pub struct Suspects {
 }
 
 impl ErrorTally {
-    /// Counts nothing yet.
+    /// A tally without errors.
     #[must_use]
     pub fn new(window: Duration) -> Self {
         let window = u64::try_from(window.as_micros()).unwrap_or(u64::MAX);
@@ -58,7 +56,7 @@ impl ErrorTally {
         }
     }
 
-    /// Counts an error, if it is of the window that ends now. One from the future counts as reported now.
+    /// Counts an error if it is in the window that ends now. An error from the future counts as reported now.
     pub fn add(&mut self, error: &MemoryError, now: Timestamp) {
         self.forget_before(self.oldest(now));
         let (step, count) = (self.step_of(error.at.min(now)), u64::from(error.count));
@@ -81,7 +79,7 @@ impl ErrorTally {
         Suspects { frames: above(&self.frames, threshold), regions: above(&self.regions, threshold) }
     }
 
-    /// Errors whose frame nobody could tell, in the window that ends now.
+    /// Errors with an unknown frame, in the window that ends now.
     pub fn unplaced(&mut self, now: Timestamp) -> u64 {
         self.forget_before(self.oldest(now));
         self.unplaced
@@ -124,7 +122,7 @@ fn above<K: Copy + Ord>(counts: &BTreeMap<K, u64>, threshold: u64) -> Vec<(K, u6
     found
 }
 
-/// Takes a part off a count, and the place off the map when nothing is left.
+/// Subtracts from a count, and removes a place without errors.
 fn take<K: Ord + Copy>(counts: &mut BTreeMap<K, u64>, place: K, part: u64) {
     let count = counts.get_mut(&place).expect("what is in the log is counted");
     *count -= part;
@@ -218,7 +216,7 @@ mod tests {
     struct Naive(Vec<(Timestamp, Option<u64>, u64)>);
 
     impl Naive {
-        /// How many errors of the frames that `wanted` names are no older than `age`.
+        /// Counts the errors no older than `age` of the frames that `wanted` selects.
         fn count(&self, now: Timestamp, age: Duration, wanted: impl Fn(Option<u64>) -> bool) -> u64 {
             let counts = self.0.iter().filter(|(at, frame, _)| now.since(*at) <= age && wanted(*frame));
             counts.map(|(_, _, count)| count).sum()
@@ -235,7 +233,7 @@ mod tests {
             for (passed, age, frame, count) in steps {
                 now += passed;
                 let moment = Timestamp::from_micros(now);
-                // Some are reported late, some as if they came from the future.
+                // Some errors are reported late, some with a time in the future.
                 let said = Timestamp::from_micros(now + 200 - age);
                 tally.add(&MemoryError { at: said, ..error(0, frame, count) }, moment);
                 naive.0.push((said.min(moment), frame, u64::from(count)));

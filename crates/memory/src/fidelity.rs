@@ -1,4 +1,4 @@
-//! How thorough a test is.
+//! The fidelity of a test.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -6,16 +6,16 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// How thorough a test is: a fidelity f applies 2f patterns, f backgrounds and their complements
-/// ([Rahman16, 5.2.4.5], where it goes from 1 to 32).
+/// The fidelity of a test: fidelity f applies 2f patterns, f backgrounds and their complements ([Rahman16, 5.2.4.5],
+/// where it goes from 1 to 32).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u32", into = "u32")]
 pub struct Fidelity(NonZeroU32);
 
 impl Fidelity {
-    /// The least: the solid background alone.
+    /// The lowest: the solid background alone.
     pub const MIN: Self = Self(NonZeroU32::MIN);
-    /// The most. Random backgrounds have long stopped finding more by then.
+    /// The highest. Random backgrounds stop finding more long before.
     pub const MAX: Self = Self(NonZeroU32::new(1024).expect("not zero"));
 
     /// A fidelity, or `None` outside 1 to 1024.
@@ -27,13 +27,13 @@ impl Fidelity {
         }
     }
 
-    /// How many backgrounds, 1 to 1024.
+    /// The number of backgrounds, 1 to 1024.
     #[must_use]
     pub const fn backgrounds(self) -> u32 {
         self.0.get()
     }
 
-    /// How many patterns: each background and its complement.
+    /// The number of patterns: each background and its complement.
     #[must_use]
     pub const fn patterns(self) -> u32 {
         2 * self.0.get()

@@ -100,19 +100,19 @@ impl FrameRange {
         Frame(self.start.0 + self.count - 1)
     }
 
-    /// How many frames; at least 1.
+    /// The number of frames; at least 1.
     #[must_use]
     pub const fn count(self) -> u64 {
         self.count
     }
 
-    /// How many bytes.
+    /// The number of bytes.
     #[must_use]
     pub const fn bytes(self) -> Bytes {
         Bytes::new(self.count * FRAME_BYTES)
     }
 
-    /// Whether `frame` is among them.
+    /// Whether the range has `frame`.
     #[must_use]
     pub fn contains(self, frame: Frame) -> bool {
         (self.start..=self.last()).contains(&frame)

@@ -1,9 +1,9 @@
-//! The words of Rampart: what every layer above calls things.
+//! The basic terms of Rampart, for every layer above.
 //!
 //! **Problem.** A frame number, a page's address, a line's index and a count of bytes are all integers; mixed up, they
-//! retire the wrong memory. **Idea.** One newtype per granule, one owner per fact: [`FaultMap`] alone says that a frame
-//! is failed, [`fault`] alone says how memory can fail. **Why here.** Nothing in this crate does IO or needs `unsafe`,
-//! so all of it runs in a simulation exactly as on a machine.
+//! retire the wrong memory. **Idea.** One newtype per unit, one owner per fact: only [`FaultMap`] says that a frame is
+//! bad, only [`fault`] says how memory can fail. **Why here.** This crate has no I/O and no `unsafe`, so all of it runs
+//! in a simulation exactly as on a machine.
 //!
 //! Libraries: `displaydoc` and `thiserror` (an error's doc comment is its message), `rand`/`rand_chacha` (a seed means
 //! the same on every platform and version), `serde` (reports and the store).

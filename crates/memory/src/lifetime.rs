@@ -1,8 +1,8 @@
-//! How long a test of a frame stays good, and what a frame may become [Rahman16, 3.2, fig. 2].
+//! The lifetime of a frame's test, and the states of a frame [Rahman16, 3.2, fig. 2].
 //!
-//! **Problem.** A test says nothing about next week. **Idea.** A test has a lifetime; a frame that is used satisfies
-//! age + δ < lifetime, where δ is the time that it takes to act before the lifetime is over. **Why this way.** One type
-//! answers every question about freshness, so the bound is written once; [`FrameState`] is the diagram, and asks it.
+//! **Problem.** A test says nothing about next week. **Idea.** A test has a lifetime; a frame in use satisfies age + δ
+//! < lifetime, where δ is the time to act before the lifetime ends. **Why this way.** One type answers every question
+//! about expiry, so the bound is written once; [`FrameState`] is the diagram, and uses it.
 
 use std::time::Duration;
 
@@ -10,19 +10,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, FRAME_BYTES, Timestamp};
 
-/// When a frame was last tested, if ever. The older of two is the smaller one.
+/// The time of a frame's last test, if any. Older ones compare as smaller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Tested(u64);
 
 impl Tested {
-    /// Never, or so long ago that it does not matter: what a returned frame is given to expire it.
+    /// Never, or so long ago that it does not matter: expires a returned frame.
     pub const NEVER: Self = Self(0);
 
-    /// At a moment after the epoch.
+    /// A test at this moment after the epoch.
     #[must_use]
     pub const fn at(moment: Timestamp) -> Self {
-        // The epoch itself stands for never: such a test is a microsecond younger than it says.
+        // The epoch itself stands for never: such a test counts as a microsecond younger.
         if moment.micros() == 0 { Self(1) } else { Self(moment.micros()) }
     }
 
@@ -48,8 +48,8 @@ impl TestLifetime {
     }
 
     /// The lifetime that the resources allow [Rahman16, 3.2.2]: α · (capacity / frame size) · utilisation · latency /
-    /// resources, with α ≥ 1, the utilisation of memory in 0 to 1, the latency of one frame's test, and the CPUs given
-    /// to testing.
+    /// resources, with α ≥ 1, the utilisation of memory from 0 to 1, the latency of one frame's test, and the CPUs that
+    /// test.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     pub fn affordable(alpha: f64, capacity: Bytes, utilisation: f64, latency: Duration, resources: f64) -> Duration {
@@ -63,7 +63,7 @@ impl TestLifetime {
         self.lifetime
     }
 
-    /// The time kept in hand to renew a test.
+    /// The time reserved for renewing a test.
     #[must_use]
     pub const fn delta(self) -> Duration {
         self.delta
@@ -71,13 +71,13 @@ impl TestLifetime {
 
     /// Whether a test of that moment is still good: age + δ < lifetime.
     ///
-    /// A test from the future has no age that can be known, and is not good.
+    /// The age of a test from the future is unknown, so it is not good.
     #[must_use]
     pub fn is_fresh(self, tested: Tested, now: Timestamp) -> bool {
         tested.moment().is_some_and(|at| at <= now && now.since(at) + self.delta < self.lifetime)
     }
 
-    /// The first moment at which a test is no longer good; the epoch if there was none.
+    /// The first moment at which a test is no longer good; the epoch without a test.
     #[must_use]
     pub fn expiry(self, tested: Tested) -> Timestamp {
         let good_for = u64::try_from((self.lifetime - self.delta).as_micros()).unwrap_or(u64::MAX);
@@ -97,10 +97,10 @@ pub enum FrameState {
     TestedFree,
     /// A program has it, with a good test.
     TestedUsed,
-    /// A program has it but cannot reach it: no mapping leads there until it is tested again. Not Rahman's, who
-    /// lets a late migration break the bound [Rahman16, 4.1.2].
+    /// A program has it but cannot access it: no mapping leads there until it is tested again. [Rahman16, 4.1.2] has no
+    /// such state, and lets a late migration break the bound.
     Locked,
-    /// A test failed. For ever.
+    /// A test failed. Final.
     Failed,
 }
 
@@ -148,8 +148,8 @@ mod tests {
         assert!(!table_1().is_fresh(Tested::at(seconds(6)), seconds(5)));
     }
 
-    /// 1 GB at 0.4 ms a frame takes "about 3 minutes" ([Rahman16, 4.2.1]; the product is 105 s: Rahman's 3 minutes hold
-    /// other costs).
+    /// 1 GB at 0.4 ms per frame takes "about 3 minutes" ([Rahman16, 4.2.1]; the product is 105 s, so those 3 minutes
+    /// include other costs).
     #[test]
     fn the_affordable_lifetime_of_table_1_is_the_time_to_test_all_memory_once() {
         let lifetime = TestLifetime::affordable(1.0, Bytes::from_mib(1024), 1.0, Duration::from_micros(400), 1.0);

@@ -1,4 +1,4 @@
-//! 64-byte lines: what a cache and a DRAM burst move at once, and the word of our march tests.
+//! 64-byte lines: the unit of caches and DRAM bursts, and the word of our march tests.
 
 use std::fmt;
 
@@ -11,8 +11,8 @@ pub const LINE_WORDS: usize = 8;
 
 const _: () = assert!(size_of::<LineData>() as u64 == LINE_BYTES);
 
-/// What a line holds. Bit `i` of the line is bit `i % 64` of word `i / 64`: on a little-endian machine, bit `i % 8` of
-/// byte `i / 8`.
+/// The content of a line. Bit `i` of the line is bit `i % 64` of word `i / 64`: on a little-endian machine, bit `i % 8`
+/// of byte `i / 8`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[repr(C, align(64))]
 #[serde(transparent)]
@@ -40,7 +40,7 @@ impl LineData {
         self
     }
 
-    /// Which bits differ.
+    /// The bits that differ.
     #[must_use]
     pub fn differs(&self, other: &Self) -> LineBits {
         LineBits(Self(std::array::from_fn(|i| self.0[i] ^ other.0[i])))
@@ -84,7 +84,7 @@ impl TryFrom<u16> for LineBit {
 }
 
 impl LineBit {
-    /// How many bits a line has.
+    /// The number of bits in a line.
     pub const COUNT: u16 = 512;
 
     /// A bit by its index, or `None` from 512 on.
@@ -112,13 +112,13 @@ impl LineBit {
 pub struct LineBits(pub LineData);
 
 impl LineBits {
-    /// How many bits are in the set.
+    /// The number of bits in the set.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.0.0.iter().map(|word| word.count_ones()).sum()
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0 == LineData::ZERO
@@ -154,7 +154,7 @@ impl LineBits {
 pub struct RegionLine(pub u64);
 
 impl RegionLine {
-    /// The page of the region that holds it, 0 first.
+    /// The page of the region that holds it, from 0.
     #[must_use]
     pub const fn page(self) -> u64 {
         self.0 / LINES_PER_FRAME

@@ -1,9 +1,9 @@
-//! What hardware reports of memory that went wrong under a program.
+//! Memory errors that hardware reports while programs run.
 //!
-//! **Problem.** ECC corrects an error before any test can see it. What the memory controller knows of it comes out of
-//! the kernel as counters, as trace events, or in another tool's database, each with other gaps. **Idea.** One word for
-//! them all: a [`MemoryError`], in which what nobody could tell is `None`. **Why this way.** Whoever decides what to
-//! test next ([`crate::ErrorTally`]) need not know where an error was read, and a made-up one is as good as a real one.
+//! **Problem.** ECC corrects an error before any test can see it. The memory controller's knowledge leaves the kernel
+//! as counters, as trace events, or in another tool's database, each with different gaps. **Idea.** One type for all of
+//! them: a [`MemoryError`], in which unknown facts are `None`. **Why this way.** The policy that decides what to test
+//! next ([`crate::ErrorTally`]) need not know the source of an error, and a fake one serves as well as a real one.
 //!
 //! Source of the terms: Linux, Documentation/driver-api/edac.rst and include/ras/ras_event.h.
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{Bytes, FRAME_BYTES, Frame, LINE_BYTES, LINES_PER_FRAME, Timestamp};
 
-/// What became of the data.
+/// The state of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, displaydoc::Display)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
@@ -25,7 +25,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// The severity that the kernel and rasdaemon call so; `None` for other words, among them `Info`, which is no
+    /// The severity that the kernel and rasdaemon name so; `None` for other words, among them `Info`, which is no
     /// error.
     ///
     /// Source: `mc_event_error_type` in Linux, include/linux/edac.h.
@@ -41,38 +41,38 @@ impl Severity {
     }
 }
 
-/// Errors of one place, reported at once.
+/// Errors of one place in one report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryError {
-    /// When they were reported.
+    /// The time of the report.
     pub at: Timestamp,
-    /// What became of the data.
+    /// The state of the data.
     pub severity: Severity,
-    /// How many; 0 counts nothing.
+    /// The number of errors; 0 counts nothing.
     pub count: u32,
-    /// The frame; `None` where the address is unknown or may lie in another one as well.
+    /// The frame; `None` where the address is unknown or may mean another frame.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "frame")]
     pub frame: Option<Frame>,
-    /// The line of the frame, 0 to 63; `None` where it is unknown or may be another one as well.
+    /// The line of the frame, 0 to 63; `None` where it is unknown or may be another line.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "line")]
     pub line: Option<u8>,
-    /// The part that the controller blames.
+    /// The part of the memory that the controller names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
-    /// What the code's check gave; which bits that means, only the controller's manual says.
+    /// The syndrome of the code; only the controller's manual says which bits it means.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub syndrome: Option<u64>,
-    /// How exact the address is: the error is somewhere in so many bytes around it, aligned to their number.
+    /// The precision of the address: the error is somewhere in the aligned block of so many bytes around it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grain: Option<Bytes>,
 }
 
-/// A part of the memory as the board and the controller call it.
+/// A part of the memory, in the names of the board and the controller.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Place {
-    /// What is printed beside the DIMM's socket, or several names where it may be any of them; empty if unknown.
+    /// The label of the DIMM's socket, or several labels where it may be any of them; empty if unknown.
     #[serde(default)]
     pub label: String,
     /// The kernel's number of the memory controller.
@@ -89,16 +89,16 @@ pub struct Place {
     pub lower: Option<u8>,
 }
 
-/// An error as the kernel's tracepoint `ras:mc_event` tells it, gaps and all; rasdaemon stores the same.
+/// An error as the kernel's tracepoint `ras:mc_event` reports it, gaps included; rasdaemon stores the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McEvent {
-    /// When it was reported.
+    /// The time of the report.
     pub at: Timestamp,
-    /// What became of the data.
+    /// The state of the data.
     pub severity: Severity,
-    /// How many; some firmware says 0 and means 1.
+    /// The number of errors; some firmware says 0 and means 1.
     pub count: u32,
-    /// What the board calls the DIMM.
+    /// The board's label of the DIMM.
     pub label: String,
     /// The kernel's number of the memory controller.
     pub controller: u32,
@@ -106,9 +106,9 @@ pub struct McEvent {
     pub layers: [i64; 3],
     /// The physical address; 0 if unknown.
     pub address: u64,
-    /// How exact the address is; `None` if that is unknown.
+    /// The precision of the address; `None` if it is unknown.
     pub grain: Option<Bytes>,
-    /// What the code's check gave; 0 if unknown.
+    /// The syndrome of the code; 0 if unknown.
     pub syndrome: u64,
 }
 
@@ -129,12 +129,12 @@ impl From<McEvent> for MemoryError {
     }
 }
 
-/// The frame and the line that an address means, each if no other can be meant.
+/// The frame and the line of an address, each only if no other is possible.
 fn locate(address: u64, grain: Option<Bytes>) -> (Option<Frame>, Option<u8>) {
     if address == 0 {
         return (None, None);
     }
-    // Who does not say how exact it is may still be believed about the frame.
+    // An address without a precision is still trusted for the frame.
     let grain = grain.map_or(FRAME_BYTES, Bytes::get);
     let frame = Frame::containing(address).filter(|_| grain <= FRAME_BYTES);
     let line = u8::try_from(address / LINE_BYTES % LINES_PER_FRAME).expect("a frame has 64 lines");
@@ -153,14 +153,14 @@ fn line<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u8>, D::Error> {
     }
 }
 
-/// What a source of errors had to tell since it was last asked.
+/// New reports of a source of errors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ErrorBatch {
     /// The errors, in the order of the source.
     pub errors: Vec<MemoryError>,
-    /// Reports that the source itself says it lost.
+    /// Reports that the source itself lost, by its own count.
     pub lost: u64,
-    /// Reports that could not be understood.
+    /// Reports that could not be parsed.
     pub unreadable: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Counts of bytes, how people write them, and how many a frame and a line have.
+//! Byte counts, their notation, and the sizes of frames and lines.
 
 use std::fmt;
 use std::str::FromStr;
@@ -40,13 +40,13 @@ impl Bytes {
     /// None.
     pub const ZERO: Self = Self(0);
 
-    /// So many bytes.
+    /// A count of bytes.
     #[must_use]
     pub const fn new(count: u64) -> Self {
         Self(count)
     }
 
-    /// So many times 2^20 bytes. Panics above 2^44 MiB: only ever called with small constants.
+    /// A count of MiB. Panics above 2^44 MiB: only ever called with small constants.
     #[must_use]
     pub const fn from_mib(count: u64) -> Self {
         Self(count.checked_mul(1 << 20).expect("a small constant"))

@@ -1,10 +1,10 @@
-//! What stands between the diagnostic and the memory that it tests [Rahman16, 5.2 and A.1].
+//! The interface between the diagnostic and the memory that it tests [Rahman16, 5.2 and A.1].
 //!
-//! **Problem.** Frames to test come from a simulated allocator, from this machine's free memory, from the heap of a
-//! guarded process; what decides when and how they are tested should not know. **Idea.** A [`FrameSource`] has free
-//! lists with counters of what was asked of them; the controller reads the counters, takes blocks, has a [`TestBench`]
-//! test them, and gives them back with a [`Verdict`]. **Why this way.** Rahman's kernel interface is these few calls;
-//! who can make them gets every policy.
+//! **Problem.** Frames to test come from a simulated allocator, from this machine's free memory, or from a kernel; the
+//! code that decides when and how they are tested should not depend on which. **Idea.** A [`FrameSource`] has free
+//! lists with counters of their demand; the controller reads the counters, takes blocks, has a [`TestBench`] test them,
+//! and gives them back with a [`Verdict`]. **Why this way.** The kernel interface of [Rahman16] is these few calls; any
+//! source that offers them gets every policy.
 
 use std::ops::{Add, Sub};
 
@@ -15,27 +15,27 @@ use crate::{Fidelity, Frame, FrameRange, Node, Order, Timestamp};
 /// A free list that testing refills: the blocks of one order on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FreeList {
-    /// Where the blocks lie.
+    /// The node of the blocks.
     pub node: Node,
-    /// How large they are.
+    /// The size of the blocks.
     pub order: Order,
 }
 
-/// What was asked of a free list since its source began, in blocks [Rahman16, A.1.3].
+/// The demand on a free list since its source began, in blocks [Rahman16, A.1.3].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Demand {
-    /// Blocks allocated whose test was good.
+    /// Allocated blocks whose test was good.
     pub allocated_tested: u64,
-    /// Blocks allocated that had to be tested on demand: the transition that costs.
+    /// Allocated blocks that had to be tested on demand: the expensive transition.
     pub allocated_untested: u64,
-    /// Blocks returned while their test was still good.
+    /// Returned blocks whose test was still good.
     pub returned_fresh: u64,
-    /// Blocks returned whose test had expired, or was expired on purpose [Rahman16, 5.2.3.2].
+    /// Returned blocks whose test had expired, or was expired on purpose [Rahman16, 5.2.3.2].
     pub returned_expired: u64,
 }
 
 impl Demand {
-    /// Blocks allocated.
+    /// Allocated blocks.
     #[must_use]
     pub const fn allocated(self) -> u64 {
         self.allocated_tested + self.allocated_untested
@@ -58,7 +58,7 @@ impl Add for Demand {
 impl Sub for Demand {
     type Output = Self;
 
-    /// What came since an earlier reading of the same counters.
+    /// The increase since an earlier reading of the same counters.
     fn sub(self, earlier: Self) -> Self {
         Self {
             allocated_tested: self.allocated_tested - earlier.allocated_tested,
@@ -69,35 +69,35 @@ impl Sub for Demand {
     }
 }
 
-/// How to test until the next decision: Rahman's *testconfig* [Rahman16, 5.2.1].
+/// The configuration of tests until the next decision: *testconfig* [Rahman16, 5.2.1].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestConfig {
-    /// How thoroughly.
+    /// The fidelity.
     pub fidelity: Fidelity,
-    /// By how many testers; at least 1, but 0 where testing is left to the moment of allocation.
+    /// The number of testers; at least 1, but 0 where testing is left to the moment of allocation.
     pub threads: u32,
 }
 
-/// What a test of a block found.
+/// The result of a block's test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// All its frames are good.
     Good,
-    /// These of its frames are bad; the others are good.
+    /// These frames are bad; the others are good.
     Failed(Vec<Frame>),
-    /// The test was not run to its end: nothing is known that was not known before.
+    /// The test did not run to its end: nothing new is known.
     NotTested,
 }
 
-/// Where the frames come from.
+/// A source of frames to test.
 pub trait FrameSource {
-    /// A block of frames in the diagnostic's hands: out of every free list, and used by nobody.
+    /// A block of frames in the diagnostic's hands: in no free list, and used by nobody.
     type Block;
 
     /// The free lists, each once.
     fn lists(&self) -> Vec<FreeList>;
 
-    /// What was asked of a list so far.
+    /// The demand on a list so far.
     fn demand(&self, list: FreeList) -> Demand;
 
     /// Free frames whose test is good at `now`.
@@ -106,21 +106,20 @@ pub trait FrameSource {
     /// Takes up to `most` blocks of a list whose test is not good at `now`, those tested longest ago first.
     fn take(&mut self, list: FreeList, most: u64, now: Timestamp) -> Vec<Self::Block>;
 
-    /// Enough free frames are tested for now: what the source holds on to for later tests may go.
+    /// Enough free frames are tested for now: the source may release frames that it holds for later tests.
     fn rest(&mut self, _now: Timestamp) {}
 
-    /// Where a block lies, and how many frames it has.
+    /// The node of a block, and its number of frames.
     fn shape(&self, block: &Self::Block) -> (Node, u64);
 
     /// Gives a block back. Its good frames count as tested at `now`; its bad ones are never handed out again.
     fn give_back(&mut self, block: Self::Block, verdict: Verdict, now: Timestamp);
 
-    /// Does what keeps age + δ < lifetime for every frame in use until `until`: moves what is in a frame whose test
-    /// ends by then to a frame that is fresh until later, or tests it in place. Says what it did since it was last
-    /// called.
+    /// Keeps age + δ < lifetime for every frame in use until `until`: moves the content of a frame whose test ends by
+    /// then to a frame that is good until later, or tests it in place. Returns its work since the last call.
     fn renew(&mut self, now: Timestamp, until: Timestamp) -> Renewed;
 
-    /// Takes blocks with these frames first, until told otherwise: what is known to err is tested before the rest
+    /// Takes blocks with these frames first, until the next call: frames with known errors are tested before the rest
     /// [Rahman16, 6.2].
     fn prefer(&mut self, frames: &[FrameRange]);
 
@@ -172,22 +171,22 @@ impl<S: FrameSource + ?Sized> FrameSource for Box<S> {
     }
 }
 
-/// What was done for the frames in use whose test was about to expire [Rahman16, 4.1.2].
+/// The work for frames in use whose test was about to expire [Rahman16, 4.1.2].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Renewed {
-    /// Moved to a frame that was tested ahead.
+    /// Moved to a frame that was tested before.
     pub migrated: u64,
     /// Moved to a frame that had to be tested on demand.
     pub migrated_on_demand: u64,
     /// Tested in place, with its content saved and put back.
     pub in_place: u64,
-    /// Taken from its program until it is tested: nothing leads there.
+    /// Locked until it is tested: its program cannot access it.
     pub locked: u64,
 }
 
-/// Something that tests a block.
+/// Tests blocks.
 pub trait TestBench<Block> {
-    /// Marches over every frame of the block.
+    /// Tests every frame of the block.
     fn test(&mut self, block: &mut Block, fidelity: Fidelity) -> Verdict;
 }
 

@@ -1,4 +1,4 @@
-//! When things happened. Nothing below the face reads a clock: it is handed in.
+//! Times. No crate below the face reads a clock: callers pass it in.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ impl Timestamp {
         self.0
     }
 
-    /// The moment so much later, to the microsecond below; the last there is if it lies beyond.
+    /// The moment so much later, rounded down to a microsecond; the last representable one beyond that.
     #[must_use]
     pub fn after(self, time: Duration) -> Self {
         Self(self.0.saturating_add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX)))
@@ -35,13 +35,13 @@ impl Timestamp {
     }
 }
 
-/// Something that knows what time it is: the machine, or a simulation.
+/// A source of the time: the machine, or a simulation.
 pub trait Clock {
     /// The present moment.
     fn now(&self) -> Timestamp;
 
-    /// Time since a fixed moment: the difference of two readings is how long something took. A real clock reads to the
-    /// nanosecond, nobody sets this reading back, and it stands still while the machine is suspended.
+    /// Time since a fixed moment: the difference of two readings is a duration. A real clock has nanoseconds, nobody
+    /// sets this reading back, and it stands still while the machine is suspended.
     fn stopwatch(&self) -> Duration {
         Duration::from_micros(self.now().micros())
     }

@@ -1,4 +1,4 @@
-//! Where memory sits.
+//! The location of memory.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub struct Node(pub u32);
 #[serde(transparent)]
 pub struct Bank(pub u32);
 
-/// A memory block of the kernel: its unit of hotplug, `/sys/devices/system/memory/memoryN`.
+/// The kernel's memory block: its unit of hotplug, `/sys/devices/system/memory/memoryN`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct HotplugBlock(pub u32);

@@ -1,4 +1,4 @@
-//! The small words of the fault model: a cell, a change, some lines, some bits of a word, a probability.
+//! The terms of the fault model: a cell, a change, some lines, some bits of a word, a probability.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ impl Cell {
     }
 }
 
-/// Which way a cell changes.
+/// The direction of a cell's change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
@@ -76,7 +76,7 @@ pub struct WordPattern {
     values: u64,
 }
 
-/// A word pattern as it was read, before its word is known to exist.
+/// A word pattern as it was read, before its word is checked.
 #[derive(Deserialize)]
 struct UncheckedWordPattern {
     word: u8,
@@ -138,7 +138,7 @@ impl fmt::Display for WordPattern {
     }
 }
 
-/// How likely something is: 0 (never) to 1 (always).
+/// A probability: 0 (never) to 1 (always).
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct Probability(f64);
@@ -159,7 +159,7 @@ impl TryFrom<f64> for Probability {
     type Error = NotAProbability;
 
     fn try_from(value: f64) -> Result<Self, Self::Error> {
-        // `+ 0.0` makes a negative zero positive, so that it is shown without its sign.
+        // `+ 0.0` makes a negative zero positive, so that its sign is not displayed.
         if (0.0..=1.0).contains(&value) { Ok(Self(value + 0.0)) } else { Err(NotAProbability(value)) }
     }
 }

@@ -12,14 +12,14 @@ use crate::fault::{
 };
 use crate::{LINES_PER_FRAME, LineBit, RegionLine};
 
-/// How far apart the lines of a near pair are at most: within one DRAM row, and within a tester's read-ahead.
+/// The largest distance of a near pair of lines: within one DRAM row, and within a tester's prefetch.
 const NEAR: u64 = 256;
 
-/// How many neighbours a pattern-sensitive cell has at most: two to either side in its word.
+/// The most neighbours of a pattern-sensitive cell: two on either side in its word.
 const NEIGHBOURS: u16 = 2;
 
 impl FaultClass {
-    /// How many lines a fault of this class touches at most.
+    /// The most lines that a fault of this class touches.
     pub(super) const fn lines_touched(self) -> u64 {
         match self {
             Self::StuckAt | Self::Transition | Self::Retention | Self::MultiBit => 1,
@@ -30,7 +30,7 @@ impl FaultClass {
     }
 }
 
-/// The lines of which faults take theirs, each once.
+/// The lines that faults may take, each once.
 pub(super) struct Ground {
     lines: Range<u64>,
     in_page: Range<u64>,
@@ -38,7 +38,7 @@ pub(super) struct Ground {
 }
 
 impl Ground {
-    /// These lines of a region, as far as their place in their page is in `in_page`.
+    /// These lines of a region whose place in their page is in `in_page`.
     pub(super) fn new(lines: Range<u64>, in_page: Range<u64>) -> Self {
         Self { lines, in_page, taken: HashSet::new() }
     }
@@ -47,7 +47,7 @@ impl Ground {
         self.lines.contains(&line) && self.in_page.contains(&(line % LINES_PER_FRAME)) && !self.taken.contains(&line)
     }
 
-    /// Takes so many lines in a row, the first free ones from `start` on, round the end.
+    /// Takes so many consecutive lines, the first free ones from `start` on, wrapping at the end.
     fn take_from(&mut self, start: u64, count: u64) -> LineSpan {
         let is_free = |first: &u64| (*first..first + count).all(|line| self.is_free(line));
         let mut candidates = (start..self.lines.end).chain(self.lines.start..start);
@@ -61,7 +61,7 @@ impl Ground {
         self.take_from(start, count)
     }
 
-    /// Takes a line of any distance from another, or, as often, one that is near.
+    /// Takes a line at any distance from another, or, equally often, a near one.
     fn take_beside(&mut self, other: RegionLine, chance: &mut ChaCha8Rng) -> RegionLine {
         if chance.random() {
             return self.take_anywhere(1, chance).first;
@@ -167,7 +167,7 @@ fn draw_address(ground: &mut Ground, chance: &mut ChaCha8Rng) -> AddressFault {
     }
 }
 
-/// Two couplings that undo each other: from one aggressor's two changes, or from two aggressors.
+/// Two couplings that undo each other: by both changes of one aggressor, or by two aggressors.
 fn draw_linked(ground: &mut Ground, chance: &mut ChaCha8Rng) -> FaultKind {
     let victim = draw_cell(ground, chance);
     let value = chance.random();
@@ -217,7 +217,7 @@ fn draw_direction(chance: &mut ChaCha8Rng) -> Direction {
     if chance.random() { Direction::Up } else { Direction::Down }
 }
 
-/// The middle of three lines: its traffic comes between that of the others, whichever way a test goes.
+/// The middle one of three lines: its accesses come between those of the others, in either direction of a test.
 fn middle(span: LineSpan) -> RegionLine {
     RegionLine(span.first.0 + 1)
 }

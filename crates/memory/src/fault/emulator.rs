@@ -1,15 +1,14 @@
-//! Memory that fails on purpose: stands between a tester and good memory and does what faulty memory would do.
+//! Memory that fails on purpose: it stands between a tester and good memory, and behaves as faulty memory does.
 //!
-//! **Problem.** Faults that live in cells (transition, coupling, retention) must be seen in the memory itself, by every
-//! later read; faults that live in the access path (stuck-at, state coupling, stuck-open, address) only when a line is
-//! accessed. **Idea.** An access goes through two steps, as in a memory: the decoder says which lines' cells the
-//! address reaches, then the faults on those lines, in the order in which they were given, act on what is written or
-//! read. A fault that would change nothing does not act, so an intermittent one draws only when it could be seen. **Why
-//! this way.** The steps are those of the exhaustive fault simulator that the coverage tables come from, so what the
-//! tables promise is what a tester meets here.
+//! **Problem.** Faults in cells (transition, coupling, retention) must appear in the memory itself, to every later
+//! read; faults in the access path (stuck-at, state coupling, stuck-open, address) only when a line is accessed.
+//! **Idea.** An access has two steps, as in a memory: the decoder decides which lines' cells the address reaches, then
+//! the faults on those lines, in their given order, act on the written or read data. A fault that would change nothing
+//! does not act, so an intermittent one draws only when it could be seen. **Why this way.** The exhaustive fault
+//! simulator behind the coverage tables has the same steps, so a tester meets here what the tables promise.
 //!
-//! All bits of a line are written at once, so a coupling inside a line dominates: its victim ends as the fault wants,
-//! not as the write does (van de Goor and Tlili, *March Tests for Word-Oriented Memories*, DATE 1998).
+//! All bits of a line are written at once, so a coupling inside a line dominates: its victim ends with the fault's
+//! value, not with the write's (van de Goor and Tlili, *March Tests for Word-Oriented Memories*, DATE 1998).
 
 use std::time::Duration;
 
@@ -21,30 +20,30 @@ use crate::{LineData, RegionLine};
 
 /// The good memory behind an [`Emulator`], line by line.
 pub trait LineAccess {
-    /// What a line holds.
+    /// The content of a line.
     fn load(&mut self, line: RegionLine) -> LineData;
 
-    /// Makes a line hold `data`.
+    /// Sets a line's content to `data`.
     fn store(&mut self, line: RegionLine, data: LineData);
 }
 
-/// The faults of one region, and the state that they need.
+/// The faults of one region, with their state.
 #[derive(Clone, Debug)]
 pub struct Emulator {
     faults: Vec<PlacedFault>,
-    /// Beside each fault, how long its cell was not written: of use to retention faults alone.
+    /// For each fault, how long its cell was not written; only retention faults use it.
     idle: Vec<Duration>,
     index: LineIndex,
     chance: ChaCha8Rng,
-    /// The sense amplifiers: for each bit column, what was last read.
+    /// The sense amplifiers: the last read value of each bit column.
     sense: LineData,
-    /// The bus: what was last read or written.
+    /// The bus: the last read or written data.
     bus: LineData,
 }
 
 impl Emulator {
-    /// Memory with these faults. `seed` decides what intermittent faults do and what the bus and the sense amplifiers
-    /// hold at first.
+    /// Memory with these faults. `seed` determines the behaviour of intermittent faults, and the initial content of the
+    /// bus and the sense amplifiers.
     #[must_use]
     pub fn new(faults: Vec<PlacedFault>, seed: u64) -> Self {
         let mut chance = ChaCha8Rng::seed_from_u64(seed);
@@ -53,7 +52,7 @@ impl Emulator {
         Self { idle: vec![Duration::ZERO; faults.len()], index: LineIndex::new(&faults), faults, chance, sense, bus }
     }
 
-    /// The faults, in the order in which they were given.
+    /// The faults, in their given order.
     #[must_use]
     pub fn faults(&self) -> &[PlacedFault] {
         &self.faults
@@ -65,7 +64,7 @@ impl Emulator {
         &self.index.lines
     }
 
-    /// Does to the memory what faulty memory would do with this write, to victims on other lines too.
+    /// Writes to the memory as faulty memory would, with effects on victims on other lines.
     pub fn write(&mut self, memory: &mut impl LineAccess, line: RegionLine, data: LineData) {
         match self.decode(line, || data) {
             Reached::Nothing(_) => {}
@@ -78,7 +77,7 @@ impl Emulator {
         self.bus = data;
     }
 
-    /// What faulty memory would answer to a read.
+    /// The answer of faulty memory to a read.
     pub fn read(&mut self, memory: &mut impl LineAccess, line: RegionLine) -> LineData {
         let answer = match self.decode(line, || memory.load(line)) {
             Reached::Nothing(Floating::Zeros) => LineData::ZERO,
@@ -95,7 +94,7 @@ impl Emulator {
         answer
     }
 
-    /// Time passes without access: cells that do not retain lose their value. Only time told here counts.
+    /// Time passes without access: cells that do not retain lose their value. Only time passed in here counts.
     pub fn pause(&mut self, memory: &mut impl LineAccess, elapsed: Duration) {
         let Self { faults, idle, chance, .. } = self;
         for (fault, idle) in faults.iter().zip(idle) {
@@ -112,7 +111,7 @@ impl Emulator {
         }
     }
 
-    /// Which cells the address of `line` reaches in this access; `held` is what decides whether a pattern is shown.
+    /// The cells that the address of `line` reaches in this access; `held` decides whether a pattern is present.
     fn decode(&mut self, line: RegionLine, held: impl FnOnce() -> LineData) -> Reached {
         let Self { faults, index, chance, .. } = self;
         let broken = index.faults_at(line).iter().find_map(|&fault| match &faults[fault].kind {
@@ -175,7 +174,7 @@ impl Coupling {
     }
 }
 
-/// What the line's own cells make of a write: `left` with the bits that did not take it.
+/// The line's own cells after a write: `left` with the bits that did not take it.
 fn miswritten(kind: &FaultKind, line: RegionLine, held: &LineData, left: LineData) -> LineData {
     match *kind {
         FaultKind::Transition { cell, blocked }
@@ -188,7 +187,7 @@ fn miswritten(kind: &FaultKind, line: RegionLine, held: &LineData, left: LineDat
     }
 }
 
-/// What the access path makes of a read: `answer` with the bits that do not show what their cells hold.
+/// The access path's answer to a read: `answer` with the bits that differ from their cells.
 fn misread(
     kind: &FaultKind,
     line: RegionLine,

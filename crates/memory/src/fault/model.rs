@@ -1,9 +1,9 @@
-//! What can be wrong with memory, in the words of the march-test literature.
+//! The faults of memory, in the terms of the march-test literature.
 //!
 //! The taxonomy is that of van de Goor, *Using March Tests to Test SRAMs* (IEEE Design & Test, 1993) and *Testing
-//! Semiconductor Memories* (1991): `<S/F>` for a fault of one cell, `<S;F>` for a coupling, where S is what sensitizes
-//! it and F what becomes of the victim. A cell is one bit of a line; an address is a line, since a line is what a
-//! tester reads and writes at once.
+//! Semiconductor Memories* (1991): `<S/F>` for a fault of one cell, `<S;F>` for a coupling, where S sensitizes the
+//! fault and F is its effect on the victim. A cell is one bit of a line; an address is a line, because a tester reads
+//! and writes a line at once.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::fault::{Cell, Direction, LineSpan, Probability, WordPattern};
 use crate::{LINE_WORDS, LineBits, LineData, RegionLine};
 
-/// What is wrong.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum FaultKind {
@@ -20,7 +20,7 @@ pub enum FaultKind {
     StuckAt {
         /// The cell.
         cell: Cell,
-        /// What it reads as.
+        /// The value that it reads as.
         value: bool,
     },
     /// TF: the cell cannot make one transition.
@@ -41,7 +41,7 @@ pub enum FaultKind {
     },
     /// CFid: a change of the aggressor forces the victim to a value.
     Idempotent(Idempotent),
-    /// CFst: while the aggressor holds a state, the victim reads as a value; what the victim holds is not changed.
+    /// CFst: while the aggressor holds a state, the victim reads as a value; the victim's content does not change.
     State {
         /// The cell whose state acts.
         aggressor: Cell,
@@ -49,7 +49,7 @@ pub enum FaultKind {
         holds: bool,
         /// The cell that reads wrong.
         victim: Cell,
-        /// What it reads as.
+        /// The value that it reads as.
         reads: bool,
     },
     /// AF: a line's address reaches the wrong cells.
@@ -70,7 +70,7 @@ pub enum FaultKind {
         /// How long it holds the value.
         after: Duration,
     },
-    /// Linked CFid: two couplings on one victim, of which one can undo what the other did before it is seen.
+    /// Linked CFid: two couplings on one victim, one of which can undo the other's effect before it is seen.
     Linked {
         /// One coupling.
         first: Idempotent,
@@ -81,12 +81,12 @@ pub enum FaultKind {
     MultiBit {
         /// The line.
         line: RegionLine,
-        /// Which cells, and what they read as.
+        /// The cells, and the values that they read as.
         stuck: WordPattern,
     },
 }
 
-/// CFid, `<↑;0>` and its like: one change of the aggressor forces the victim to one value.
+/// CFid, `<↑;0>` and similar: one change of the aggressor forces the victim to one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Idempotent {
     /// The cell whose change acts.
@@ -95,12 +95,12 @@ pub struct Idempotent {
     pub on: Direction,
     /// The cell acted upon.
     pub victim: Cell,
-    /// What the victim becomes.
+    /// The victim's value afterwards.
     pub value: bool,
 }
 
 /// An address decoder fault between lines: the four combinations of van de Goor. His single faults (an address without
-/// a cell, a cell without an address, an address with two cells, a cell with two addresses) never come alone.
+/// a cell, a cell without an address, an address with two cells, a cell with two addresses) never occur alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "type")]
 pub enum AddressFault {
@@ -108,39 +108,39 @@ pub enum AddressFault {
     NoCell {
         /// The address.
         line: RegionLine,
-        /// What its reads return.
+        /// The answer of its reads.
         floating: Floating,
     },
-    /// Type B: the cells of `line` are reached not by their own address but by that of `by`, beside its own cells.
+    /// Type B: the address of `line` does not reach its cells; that of `by` does, besides its own cells.
     Taken {
         /// The address that reaches nothing.
         line: RegionLine,
         /// The address that reaches both lines' cells.
         by: RegionLine,
-        /// What reads of `line` return.
+        /// The answer of reads of `line`.
         floating: Floating,
         /// How reads of `by` combine.
         wired: Wired,
     },
-    /// Type C: the line's address reaches the cells of `other` and not its own.
+    /// Type C: the line's address reaches the cells of `other` instead of its own.
     Instead {
         /// The address.
         line: RegionLine,
-        /// Whose cells it reaches.
+        /// The line whose cells it reaches.
         other: RegionLine,
     },
-    /// Type D: the line's address reaches the cells of `other` beside its own.
+    /// Type D: the line's address reaches the cells of `other` besides its own.
     Also {
         /// The address.
         line: RegionLine,
-        /// Whose cells it reaches as well.
+        /// The line whose cells it also reaches.
         other: RegionLine,
         /// How its reads combine.
         wired: Wired,
     },
 }
 
-/// What the bus carries when no cell drives it.
+/// The bus content when no cell drives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Floating {
@@ -148,11 +148,11 @@ pub enum Floating {
     Zeros,
     /// All bits 1.
     Ones,
-    /// What was last read or written. The span names the lines whose traffic the emulator must see for that.
+    /// The last read or written data. The span names the lines whose accesses the emulator must see for that.
     LastOnBus(LineSpan),
 }
 
-/// How two cells that are read at once combine.
+/// How two cells combine that are read at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Wired {
@@ -163,7 +163,7 @@ pub enum Wired {
 }
 
 impl Wired {
-    /// What a read of both gives.
+    /// The result of reading both.
     #[must_use]
     pub fn combine(self, one: &LineData, other: &LineData) -> LineData {
         LineData(std::array::from_fn(|i| match self {
@@ -181,11 +181,11 @@ pub enum Persistence {
     Permanent,
     /// Each time that it could change something, with a probability.
     Intermittent {
-        /// How likely it acts.
+        /// The probability that it acts.
         probability: Probability,
     },
-    /// Only while the line where it acts (the victim's; for an address, the line addressed) holds a pattern, as in a
-    /// neighbourhood pattern-sensitive fault. A write counts as what it writes: all bits of a line change at once.
+    /// Only while the line where it acts (the victim's; for an address, the accessed line) holds a pattern, as in a
+    /// neighbourhood pattern-sensitive fault. A write counts with its new data: all bits of a line change at once.
     PatternSensitive {
         /// The pattern.
         neighbourhood: WordPattern,
@@ -195,24 +195,24 @@ pub enum Persistence {
 /// A fault at its place in a region.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlacedFault {
-    /// What is wrong, and where.
+    /// The fault and its cells.
     pub kind: FaultKind,
     /// When it acts.
     pub persistence: Persistence,
 }
 
-/// Which cells an address reaches.
+/// The cells that an address reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reached {
     /// None: reads float.
     Nothing(Floating),
     /// Those of one line.
     One(RegionLine),
-    /// Those of two lines, at once.
+    /// Those of two lines at once.
     Two(RegionLine, RegionLine, Wired),
 }
 
-/// What a change of an aggressor does to a victim: CFin and CFid in one form.
+/// The effect of an aggressor's change on a victim: CFin and CFid in one form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coupling {
     /// The cell whose change acts.
@@ -221,21 +221,21 @@ pub struct Coupling {
     pub on: Direction,
     /// The cell acted upon.
     pub victim: Cell,
-    /// What happens to it.
+    /// The effect on the victim.
     pub effect: Effect,
 }
 
-/// What a coupling does to its victim.
+/// The effect of a coupling on its victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// The victim changes.
+    /// The victim is inverted.
     Invert,
     /// The victim takes this value.
     Force(bool),
 }
 
 impl AddressFault {
-    /// Which cells the address of `line` reaches, or `None` if this fault leaves that address sound.
+    /// The cells that the address of `line` reaches; `None` if this fault does not affect that address.
     #[must_use]
     pub fn reached_by(&self, address: RegionLine) -> Option<Reached> {
         match *self {
@@ -249,7 +249,7 @@ impl AddressFault {
         }
     }
 
-    /// The lines whose reads it can make wrong, by a wrong write too.
+    /// The lines whose reads it can make wrong, also through a wrong write.
     fn victims(&self) -> Vec<RegionLine> {
         match *self {
             Self::NoCell { line, .. } => vec![line],
@@ -275,7 +275,7 @@ impl From<Idempotent> for Coupling {
 }
 
 impl FaultKind {
-    /// The couplings in which a change of an aggressor acts on a victim; state couplings are not among them.
+    /// The couplings in which a change of an aggressor acts on a victim, without state couplings.
     pub fn couplings(&self) -> impl Iterator<Item = Coupling> + use<> {
         let couplings = match *self {
             Self::Inversion { aggressor, on, victim } => {
@@ -288,7 +288,7 @@ impl FaultKind {
         couplings.into_iter().flatten()
     }
 
-    /// The lines that it only listens to or whose cells act on victims: none of them is made wrong by that.
+    /// The lines that it only observes, or whose cells act on victims: these lines stay right.
     fn observed(&self) -> Vec<RegionLine> {
         match *self {
             Self::State { aggressor, .. } => vec![aggressor.line],
@@ -306,7 +306,7 @@ impl PlacedFault {
         Self { kind, persistence: Persistence::Permanent }
     }
 
-    /// The bits that it can make wrong, by line, ascending: every mismatch that it causes is at one of them.
+    /// The bits that it can make wrong, by line, ascending: each of its mismatches is at one of them.
     #[must_use]
     pub fn victims(&self) -> Vec<(RegionLine, LineBits)> {
         let mut victims = match &self.kind {
@@ -334,7 +334,7 @@ impl PlacedFault {
         victims
     }
 
-    /// Every line that it touches, ascending: its victims' lines, its aggressors', and those whose traffic it needs.
+    /// Every line that it touches, ascending: its victims' lines, its aggressors', and those whose accesses it needs.
     #[must_use]
     pub fn lines(&self) -> Vec<RegionLine> {
         let mut lines = self.kind.observed();

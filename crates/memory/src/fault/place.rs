@@ -1,13 +1,13 @@
-//! Where planted faults lie in a test that is done region by region.
+//! Places injected faults in a test that goes region by region.
 //!
-//! **Problem.** A region is only known when it is tested, regions come in any order, and each must meet the same faults
-//! every time; but how many faults fall into which region must add up to what was asked for. **Idea.** The regions'
-//! shares are drawn once, at the start; the places in a region are drawn from the seed and the region's number alone,
-//! whenever it is asked for. **Why this way.** A million faults cost 16 MB at most, and no memory of places is kept.
+//! **Problem.** A region is known only when it is tested, regions come in any order, and each must have the same faults
+//! every time; but the faults of all regions must add up to the requested number. **Idea.** The regions' shares are
+//! drawn once, at the start; the places in a region are drawn from the seed and the region's number alone, at each
+//! request. **Why this way.** A million faults cost 16 MB at most, and places take no memory.
 //!
-//! No two faults touch the same line: otherwise one could hide another, and a test that missed it would be blamed.
-//! Where faults at random places and in named frames are asked for together, each kind keeps to its own part of every
-//! page, since neither knows where the other lies.
+//! No two faults touch the same line: otherwise one could hide another, and a test would wrongly count as having missed
+//! it. If faults at random places and in named frames are combined, each kind stays in its own part of every page,
+//! because neither knows where the other lies.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -19,14 +19,13 @@ use crate::fault::draw::{Ground, draw};
 use crate::fault::{FaultClass, InjectionSpec, PlacedFault};
 use crate::{Frame, LINES_PER_FRAME};
 
-/// Of a region's lines, one in so many is touched by faults at most, so that each finds a place, and pairs one that is
-/// near.
+/// Faults touch at most one in so many lines of a region, so that each finds a place, and pairs find a near one.
 const SPARSENESS: u64 = 4;
 
-/// Lines of a page for faults of named frames, if there are faults at random places too: room for one of every kind.
+/// Lines of a page for faults of named frames, if there are faults at random places too: enough for one of every kind.
 const FOR_NAMED: Range<u64> = 40..LINES_PER_FRAME;
 
-/// Faults and where they lie.
+/// Faults and their places.
 #[derive(Clone, Debug)]
 pub struct Campaign {
     spec: InjectionSpec,
@@ -44,7 +43,7 @@ pub struct TooManyFaults {
     room: u64,
 }
 
-/// What a stream of random numbers is for: no two draw the same.
+/// The purpose of a stream of random numbers: no two purposes share a stream.
 #[derive(Clone, Copy)]
 enum Purpose {
     Shares,
@@ -53,25 +52,24 @@ enum Purpose {
 }
 
 impl Campaign {
-    /// Divides the faults among the regions of a test of `total_lines` lines, each of `region_lines` lines but for the
-    /// last, which may be shorter.
+    /// Divides the faults among the regions of a test of `total_lines` lines, with `region_lines` lines per region; the
+    /// last one may be shorter.
     ///
     /// # Errors
-    /// If a region would have to hold faults that touch more than a quarter of its lines. Faults of named frames always
-    /// fit.
+    /// If a region would have faults that touch more than a quarter of its lines. Faults of named frames always fit.
     pub fn new(spec: &InjectionSpec, total_lines: u64, region_lines: u64) -> Result<Self, TooManyFaults> {
         let mut campaign = Self { spec: spec.clone(), region_lines, total_lines, shares: Vec::new() };
         campaign.shares = campaign.divide()?;
         Ok(campaign)
     }
 
-    /// What was asked for.
+    /// The requested faults.
     #[must_use]
     pub const fn spec(&self) -> &InjectionSpec {
         &self.spec
     }
 
-    /// The faults at random places of a region, 0 first: the same each time.
+    /// The faults at random places of a region, from 0: the same each time.
     #[must_use]
     pub fn in_region(&self, region: u64) -> Vec<PlacedFault> {
         let first = self.shares.partition_point(|(share, _)| *share < region);
@@ -82,8 +80,8 @@ impl Campaign {
         classes.map(|class| draw(class, &self.spec, &mut ground, &mut chance)).collect()
     }
 
-    /// The faults of named frames in a region whose pages lie in `frames`, in this order: wherever a frame comes up, it
-    /// has the same faults.
+    /// The faults of named frames in a region with the pages `frames`, in this order: a frame has the same faults
+    /// wherever it comes up.
     #[must_use]
     pub fn in_frames(&self, frames: &[Option<Frame>]) -> Vec<PlacedFault> {
         if self.spec.in_frames().is_empty() {
@@ -98,7 +96,7 @@ impl Campaign {
         if classes.is_empty() {
             return Vec::new();
         }
-        // Widest first: while the page is empty, lines in a row are easy to find.
+        // Widest first: consecutive lines are easy to find while the page is empty.
         classes.sort_by_key(|class| std::cmp::Reverse(class.lines_touched()));
         let in_page = if self.spec.random().is_empty() { 0..LINES_PER_FRAME } else { FOR_NAMED };
         let start = page * LINES_PER_FRAME;
@@ -107,13 +105,13 @@ impl Campaign {
         classes.into_iter().map(|class| draw(class, &self.spec, &mut ground, &mut chance)).collect()
     }
 
-    /// How many lines a region has; 0 for one that is not in the test.
+    /// The number of lines of a region; 0 for one outside the test.
     fn lines_of(&self, region: u64) -> u64 {
         let start = region.saturating_mul(self.region_lines);
         self.total_lines.saturating_sub(start).min(self.region_lines)
     }
 
-    /// How many lines of a region may be touched.
+    /// How many lines of a region faults may touch.
     fn room_in(&self, region: u64) -> u64 {
         let lines = self.lines_of(region);
         let usable = if self.spec.in_frames().is_empty() {
@@ -128,7 +126,7 @@ impl Campaign {
         if self.region_lines == 0 { 0 } else { self.total_lines.div_ceil(self.region_lines) }
     }
 
-    /// Each fault falls into the region of a random line, or into the next one that has room.
+    /// Each fault falls into the region of a random line, or into the next region with room.
     fn divide(&self) -> Result<Vec<(u64, FaultClass)>, TooManyFaults> {
         let regions = self.regions();
         let mut chance = self.chance(Purpose::Shares);

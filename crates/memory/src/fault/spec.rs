@@ -1,8 +1,8 @@
-//! Which faults to plant, as a person writes it: `stuck-at:100,coupling:20,seed=7`.
+//! The notation of faults to inject: `stuck-at:100,coupling:20,seed=7`.
 //!
-//! A list of items with commas between. `KIND:COUNT` plants so many faults at random places, `KIND@FRAME` one in a
-//! frame of physical memory, `OPTION=VALUE` says how. A text is accepted whole or refused with the item that is wrong:
-//! a misspelt fault that was silently not planted would make a tester look better than it is.
+//! A list of items, separated by commas. `KIND:COUNT` injects so many faults at random places, `KIND@FRAME` one in a
+//! physical frame, `OPTION=VALUE` sets an option. A text is accepted as a whole or refused with the item that is wrong:
+//! if a misspelt fault were silently ignored, a tester would look better than it is.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,7 +20,7 @@ pub enum FaultClass {
     StuckAt,
     /// TF.
     Transition,
-    /// CFin, CFid or CFst, each as likely.
+    /// CFin, CFid or CFst, with equal probability.
     Coupling,
     /// CFin.
     CouplingInversion,
@@ -28,7 +28,7 @@ pub enum FaultClass {
     CouplingIdempotent,
     /// CFst.
     CouplingState,
-    /// AF of type A, B, C or D, each as likely.
+    /// AF of type A, B, C or D, with equal probability.
     Address,
     /// SOF.
     StuckOpen,
@@ -41,7 +41,7 @@ pub enum FaultClass {
 }
 
 impl FaultClass {
-    /// All of them, with their names.
+    /// All kinds, with their names.
     pub const ALL: [(&str, Self); 11] = [
         ("stuck-at", Self::StuckAt),
         ("transition", Self::Transition),
@@ -62,7 +62,7 @@ impl FaultClass {
         Self::ALL.into_iter().find(|(_, class)| *class == self).expect("every class has a name").0
     }
 
-    /// What fails, in a line for people.
+    /// The defect, in a line for people.
     #[must_use]
     pub const fn meaning(self) -> &'static str {
         match self {
@@ -87,7 +87,7 @@ impl FaultClass {
     }
 }
 
-/// What to plant.
+/// The faults to inject.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct InjectionSpec {
@@ -103,11 +103,11 @@ impl InjectionSpec {
     /// The most faults of one specification.
     pub const MOST_FAULTS: u32 = 1_000_000;
 
-    /// How long a leaking cell holds its value if nothing else is said: the refresh interval of DRAM up to 85 °C
-    /// (JESD79-4, tREFW).
+    /// The default time for which a leaking cell holds its value: the refresh interval of DRAM up to 85 °C (JESD79-4,
+    /// tREFW).
     pub const RETENTION: Duration = Duration::from_millis(64);
 
-    /// The options: each as it is written, and what it says.
+    /// The options: the form of each, and its meaning.
     pub const OPTIONS: [(&str, &str); 4] = [
         ("seed=NUMBER", "what places are drawn from; the same seed gives the same faults"),
         ("intermittent=PROBABILITY", "each fault acts only so often when it can, such as 0.5"),
@@ -115,25 +115,25 @@ impl InjectionSpec {
         ("retention=TIME", "how long a retention fault holds its value, such as 100ms; 64ms if nothing is said"),
     ];
 
-    /// How many faults of each kind lie at random places, in the order given; never zero of a kind.
+    /// How many faults of each kind lie at random places, in the given order; never zero of a kind.
     #[must_use]
     pub fn random(&self) -> &[(FaultClass, u32)] {
         &self.random
     }
 
-    /// The faults of named frames, in the order given.
+    /// The faults of named frames, in the given order.
     #[must_use]
     pub fn in_frames(&self) -> &[(FaultClass, Frame)] {
         &self.in_frames
     }
 
-    /// What the places are drawn from: 0 if nothing was said.
+    /// The seed of the places; 0 by default.
     #[must_use]
     pub const fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// How likely each fault acts when it can; `None` if always.
+    /// The probability that a fault acts when it can; `None` if always.
     #[must_use]
     pub const fn intermittent(&self) -> Option<Probability> {
         self.intermittent
@@ -221,7 +221,7 @@ impl FromStr for InjectionSpec {
     }
 }
 
-/// The error at an item, of which so much is shown that a person knows which one is meant.
+/// The error at an item, with enough of the item to recognise it.
 fn at((place, item): (usize, &str), problem: Problem) -> ParseInjectionError {
     const SHOWN: usize = 40;
     let mut item: String = item.trim().to_owned();
@@ -232,7 +232,7 @@ fn at((place, item): (usize, &str), problem: Problem) -> ParseInjectionError {
     ParseInjectionError { place, item, problem }
 }
 
-/// A specification of which not all items were read.
+/// A specification while its items are read.
 #[derive(Default)]
 struct Draft {
     random: Vec<(FaultClass, u32)>,
@@ -348,7 +348,7 @@ fn time(text: &str) -> Option<Duration> {
 }
 
 impl fmt::Display for InjectionSpec {
-    /// The shortest text that means the same; the seed always, since it is what repeats a run.
+    /// The shortest text with the same meaning, always with the seed, because it repeats a run.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (class, count) in &self.random {
             write!(f, "{}:{count},", class.name())?;

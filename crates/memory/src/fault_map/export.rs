@@ -1,17 +1,17 @@
-//! Failed frames in the forms that the next boot understands.
+//! Bad frames in the forms that the next boot understands.
 //!
-//! **Problem.** What the kernel retired at run time is forgotten at the next boot, unless the boot loader or the kernel
-//! is told before any memory is given out. Both have languages of their own for that, neither checks what it is told,
-//! and a wrong mask or a lost escape protects the wrong memory in silence. **Idea.** Each form says exactly the failed
-//! frames, never more. A list that its reader cannot hold is refused ([`Refusal`]); what else stands in its way is
-//! listed ([`Obstacle`]); making the list coarser is a step of its own that says what it costs. **Why this way.** A
-//! list that was widened or cut to fit cannot be told from a right one by looking.
+//! **Problem.** The kernel forgets its retired frames at the next boot, unless the boot loader or the kernel learns of
+//! them before it hands out any memory. Both have their own languages for that, neither checks its input, and a wrong
+//! mask or a lost escape silently protects the wrong memory. **Idea.** Each form names exactly the bad frames, never
+//! more. A list that its reader cannot hold is refused ([`Refusal`]); other problems are listed ([`Obstacle`]); making
+//! the list coarser is a separate step that states its cost. **Why this way.** A list that was widened or cut to fit
+//! looks like a right one.
 //!
 //! Sources: `memmap=` in Linux' `admin-guide/kernel-parameters.txt`, `arch/x86/kernel/e820.c` (the kernel's own table
-//! has room for more ranges than its command line) and `arch/x86/boot/compressed/kaslr.c` (four ranges, and only if
-//! further ones come in the same argument does it notice them); `badram` in the GRUB 2 manual, `grub-core/mmap/mmap.c`
-//! and `grub-core/loader/i386/linux.c`. `cargo xtask qemu grub` boots what is exported. Only x86, MIPS and Xtensa
-//! kernels know `memmap=`; on other machines, aarch64 among them, GRUB's `badram` works where GRUB starts the kernel
+//! has room for more ranges than its command line) and `arch/x86/boot/compressed/kaslr.c` (four ranges; it notices
+//! further ones only if they come in the same argument); `badram` in the GRUB 2 manual, `grub-core/mmap/mmap.c` and
+//! `grub-core/loader/i386/linux.c`. `cargo xtask qemu grub` boots with exported lists. Only x86, MIPS and Xtensa
+//! kernels know `memmap=`; on other machines, such as aarch64, GRUB's `badram` works where GRUB starts the kernel
 //! through EFI.
 
 mod badram;
@@ -27,13 +27,13 @@ pub use badram::{AddressMask, BadRam};
 pub use boot_table::{BootTable, Entry, Firmware, Purpose};
 pub use memmap::Memmap;
 
-/// How many bytes the kernel keeps of its command line: `COMMAND_LINE_SIZE` on x86, less the final zero byte.
+/// The bytes that the kernel keeps of its command line: `COMMAND_LINE_SIZE` on x86, less the final zero byte.
 pub const COMMAND_LINE_BYTES: usize = 2047;
 
-/// The longest word that GRUB 2.06 reads: one byte more, and it stops with "token too large, exceeds YYLMAX".
+/// The longest word that GRUB 2.06 reads: with one byte more, it stops with "token too large, exceeds YYLMAX".
 pub const WORD_BYTES: usize = 8190;
 
-/// How many ranges the kernel avoids when it chooses where to load itself (`MAX_MEMMAP_REGIONS`).
+/// The ranges that the kernel avoids when it chooses its load address (`MAX_MEMMAP_REGIONS`).
 pub const LOAD_RANGES: usize = 4;
 
 const FIRST_MIB_FRAMES: u64 = (1 << 20) / FRAME_BYTES;
@@ -42,48 +42,48 @@ const FIRST_MIB_FRAMES: u64 = (1 << 20) / FRAME_BYTES;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
 pub struct Emulated;
 
-/// Why a list is not exported: whoever reads it at the next boot cannot hold it, and would cut it off or not boot.
+/// Why a list is not exported: its reader at the next boot cannot hold it, and would cut it off or not boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
 pub enum Refusal {
     /// {ranges} ranges of bad frames make a kernel command line of {bytes} bytes, of which the kernel keeps 2047: use
     /// --ranges {fit} (it gives up sound frames between them), or `rampart map restore` early at boot
     CommandLine {
-        /// How many ranges.
+        /// The number of ranges.
         ranges: usize,
-        /// The command line with them.
+        /// The length of the command line with them.
         bytes: usize,
-        /// How many ranges fit.
+        /// The number of ranges that fit.
         fit: usize,
     },
     /// {ranges} ranges of bad frames make a kernel command line of {bytes} bytes, of which the kernel keeps 2047, and
     /// its other arguments leave no room for any: shorten those, or use `rampart map restore` early at boot
     NoRoom {
-        /// How many ranges.
+        /// The number of ranges.
         ranges: usize,
-        /// The command line with them.
+        /// The length of the command line with them.
         bytes: usize,
     },
     /// {ranges} ranges of bad frames make {entries} entries in the table of memory that GRUB hands to the kernel, which
     /// holds 128: use --format memmap with --ranges, or `rampart map restore` early at boot
     Table {
-        /// How many ranges.
+        /// The number of ranges.
         ranges: usize,
-        /// How many entries.
+        /// The number of entries.
         entries: usize,
     },
     /// {frames} bad frames make {pairs} pairs of address and mask, a word of {bytes} bytes, and GRUB reads 8190: use
     /// --format memmap with --ranges, or `rampart map restore` early at boot
     Word {
-        /// How many frames.
+        /// The number of frames.
         frames: u64,
-        /// How many pairs.
+        /// The number of pairs.
         pairs: usize,
-        /// The list of pairs.
+        /// The length of the list of pairs.
         bytes: usize,
     },
 }
 
-/// Why a list may not protect all that it names.
+/// Why a list may not protect all frames that it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, displaydoc::Display)]
 pub enum Obstacle {
     /// with more than 4 ranges ({0} here) the kernel loads itself at its default address, failed or not
@@ -92,8 +92,7 @@ pub enum Obstacle {
     FirstMib(u64),
 }
 
-/// The failed frames as data for other programs. Whole numbers stay below 2^53, so that every reader of JSON keeps
-/// them.
+/// The bad frames as data for other programs. Whole numbers stay below 2^53, so that every reader of JSON keeps them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Document {
     /// The version of this schema: [`Document::SCHEMA`].
@@ -111,7 +110,7 @@ pub struct Document {
 pub struct DocumentRange {
     /// The first frame's number.
     pub first_frame: Frame,
-    /// How many frames.
+    /// The number of frames.
     pub frames: u64,
     /// The physical address of the first byte, in hexadecimal with 0x.
     pub address: String,
@@ -124,22 +123,22 @@ pub struct DocumentFrame {
     pub frame: Frame,
     /// The physical address of its first byte, in hexadecimal with 0x.
     pub address: String,
-    /// Which of its lines failed, 0 to 63, ascending.
+    /// The lines that failed, 0 to 63, ascending.
     pub lines: Vec<u8>,
-    /// Who condemned it.
+    /// The first cause.
     pub cause: Cause,
     /// When it first failed, in microseconds since 1970-01-01 00:00 UTC.
     pub first_seen: Timestamp,
     /// When it last failed.
     pub last_seen: Timestamp,
-    /// How many mismatches were seen in it.
+    /// The number of mismatches seen in it.
     pub mismatches: u64,
-    /// What became of it.
+    /// The result of its retirement.
     pub retirement: Retirement,
 }
 
 impl Document {
-    /// The version of the schema: it grows when a key changes its meaning or goes, not when one is added.
+    /// The version of the schema: it grows when a key changes its meaning or goes away, not when one is added.
     pub const SCHEMA: u32 = 1;
 
     /// All failed frames.
@@ -173,7 +172,7 @@ fn real_ranges(map: &FaultMap) -> Result<Vec<FrameRange>, Emulated> {
     }
 }
 
-/// That frames lie where no list is read in time.
+/// Reports frames so low that no list is read in time for them.
 fn low_frames(ranges: &[FrameRange]) -> Option<Obstacle> {
     let low = ranges.iter().map(|range| {
         let end = (range.last().number() + 1).min(FIRST_MIB_FRAMES);

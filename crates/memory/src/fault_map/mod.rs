@@ -1,10 +1,10 @@
-//! Which memory is known to be bad, and how we know.
+//! The memory that is known to be bad, with the evidence.
 //!
-//! **Problem.** Tests, the kernel's error log and (later) the page guard all condemn memory; allocators, the kernel and
-//! the boot loader must all hear of it, once, with the reason. **Idea.** One map, frame by frame and line by line, that
-//! only ever grows: a frame that failed stays failed until a person says otherwise ([Rahman16, fig. 2]:
-//! no arrow leaves *failed*). **Why this way.** The map keeps a bounded sample of evidence
-//! beside exact counts, so a frame with a million bad bits costs no more than one with eight.
+//! **Problem.** Tests, the kernel's error log and the page guard all condemn memory; allocators, the kernel and the
+//! boot loader must learn of it once, with the reason. **Idea.** One map, frame by frame and line by line, that only
+//! grows: a bad frame stays bad until a person says otherwise ([Rahman16, fig. 2]: no arrow leaves *failed*). **Why
+//! this way.** The map keeps a bounded sample of evidence besides exact counts, so a frame with a million bad bits
+//! costs no more than one with eight.
 
 pub mod export;
 
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Frame, FrameRange, LINES_PER_FRAME, LineBits, LineData, Timestamp};
 
-/// Whether memory failed, or was only made to look so.
+/// Whether memory is bad, or a fault was emulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
@@ -25,36 +25,36 @@ pub enum Origin {
     Emulated,
 }
 
-/// Who condemned a frame.
+/// The cause of a condemnation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
-    /// A march test read what it had not written.
+    /// A march test read other data than it had written.
     MarchTest,
-    /// A person said so.
+    /// A person condemned it.
     Operator,
-    /// A page in it was changed beyond correction, as the guard of a program saw.
+    /// The guard of a program found a page in it beyond correction.
     Guard,
 }
 
-/// One mismatch, in full: enough to repeat the read that found it.
+/// One mismatch in full, enough to repeat the read that found it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
     /// When it was read.
     pub at: Timestamp,
     /// The line in its frame, 0 to 63.
     pub line: u8,
-    /// What had been written.
+    /// The written data.
     pub expected: LineData,
-    /// What was read.
+    /// The read data.
     pub found: LineData,
-    /// What a second read gave, after the line was flushed from the caches.
+    /// The data of a second read, after the line was flushed from the caches.
     pub reread: LineData,
     /// The march test that ran, in its notation.
     pub test: String,
-    /// Which of its elements, 0 first.
+    /// The element of the test, from 0.
     pub element: u32,
-    /// The background it wrote, by name.
+    /// The data background, by name.
     pub background: String,
 }
 
@@ -66,19 +66,19 @@ impl Evidence {
     }
 }
 
-/// What became of a failed frame.
+/// The result of a bad frame's retirement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "state", content = "detail")]
 pub enum Retirement {
     /// Nothing was done yet: the kernel may still hand the frame out.
     Pending,
-    /// The kernel moved what was there and will not use the frame until the next boot.
+    /// The kernel moved the frame's content and will not use the frame until the next boot.
     Offlined,
-    /// Could not be retired, for this reason; the process that found it held it until it ended.
+    /// The kernel refused, for this reason; the process that found the frame held it until it ended.
     Refused(String),
 }
 
-/// What the kernel does with a frame at this moment, whatever became of it before.
+/// The kernel's present use of a frame, whatever its history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FrameUse {
@@ -92,12 +92,12 @@ pub enum FrameUse {
     Offline,
     /// The kernel may hand it out, or has done so.
     InUse,
-    /// It cannot be told here.
+    /// The state cannot be read here.
     Unknown,
 }
 
 impl FrameUse {
-    /// Whether nobody can be given the frame.
+    /// Whether the kernel gives the frame to nobody.
     #[must_use]
     pub const fn is_out_of_use(self) -> bool {
         match self {
@@ -107,12 +107,12 @@ impl FrameUse {
     }
 }
 
-/// A failed frame and all that is known of it.
+/// A bad frame with all known facts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedFrame {
-    /// Which frame.
+    /// The frame.
     pub frame: Frame,
-    /// Who condemned it first.
+    /// The first cause.
     pub cause: Cause,
     /// Bit `i` is set if line `i` failed.
     pub lines: u64,
@@ -120,19 +120,19 @@ pub struct FailedFrame {
     pub first_seen: Timestamp,
     /// When it last failed.
     pub last_seen: Timestamp,
-    /// How many mismatches were seen in it.
+    /// The number of mismatches seen in it.
     pub mismatches: u64,
     /// The first [`FailedFrame::EVIDENCE_KEPT`] of them.
     pub evidence: Vec<Evidence>,
-    /// What became of it.
+    /// The result of its retirement.
     pub retirement: Retirement,
 }
 
 impl FailedFrame {
-    /// How many mismatches are kept in full.
+    /// The number of mismatches that are kept in full.
     pub const EVIDENCE_KEPT: usize = 8;
 
-    /// A frame that a person condemns, whole, without evidence.
+    /// A frame that a person condemns as a whole, without evidence.
     #[must_use]
     pub const fn condemned(frame: Frame, at: Timestamp) -> Self {
         Self {
@@ -147,7 +147,7 @@ impl FailedFrame {
         }
     }
 
-    /// A frame in which a guard found a page that was changed beyond correction; where in it is unknown.
+    /// A frame in which a guard found a page beyond correction, at an unknown place.
     #[must_use]
     pub fn spoilt(frame: Frame, at: Timestamp) -> Self {
         Self { cause: Cause::Guard, ..Self::condemned(frame, at) }
@@ -173,7 +173,7 @@ impl FailedFrame {
     }
 }
 
-/// All failed frames of one [`Origin`]: real and emulated ones are never in one map.
+/// All bad frames of one [`Origin`]: real and emulated ones are never in one map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaultMap {
     origin: Origin,
@@ -187,13 +187,13 @@ impl FaultMap {
         Self { origin, frames: BTreeMap::new() }
     }
 
-    /// Whether its frames are bad, or were only made to look so.
+    /// Whether its frames are really bad or emulated.
     #[must_use]
     pub const fn origin(&self) -> Origin {
         self.origin
     }
 
-    /// Condemns a frame for a mismatch read in it. Returns all that is now known of the frame.
+    /// Condemns a frame for a mismatch in it. Returns all known facts of the frame.
     pub fn record(&mut self, frame: Frame, evidence: Evidence) -> &FailedFrame {
         match self.frames.entry(frame) {
             Entry::Occupied(entry) => {
@@ -205,47 +205,47 @@ impl FaultMap {
         }
     }
 
-    /// Takes over what is known of a frame, from the store or from a person, in place of what was known here.
+    /// Replaces the known facts of a frame by those of the store or of a person.
     pub fn insert(&mut self, failed: FailedFrame) {
         self.frames.insert(failed.frame, failed);
     }
 
-    /// Notes what became of a failed frame. Returns it, or `None` if the frame is not failed.
+    /// Records the result of a bad frame's retirement. Returns the result, or `None` if the frame is not bad.
     pub fn set_retirement(&mut self, frame: Frame, retirement: Retirement) -> Option<&FailedFrame> {
         let failed = self.frames.get_mut(&frame)?;
         failed.retirement = retirement;
         Some(failed)
     }
 
-    /// Forgets a frame, because a person says it is good again. Returns what was known.
+    /// Forgets a frame that a person declares good again. Returns its facts.
     pub fn forget(&mut self, frame: Frame) -> Option<FailedFrame> {
         self.frames.remove(&frame)
     }
 
-    /// What is known of a frame, if it failed.
+    /// The facts of a bad frame.
     #[must_use]
     pub fn get(&self, frame: Frame) -> Option<&FailedFrame> {
         self.frames.get(&frame)
     }
 
-    /// The failed frames, ascending.
+    /// The bad frames, ascending.
     pub fn iter(&self) -> impl Iterator<Item = &FailedFrame> {
         self.frames.values()
     }
 
-    /// How many frames failed.
+    /// The number of bad frames.
     #[must_use]
     pub fn len(&self) -> usize {
         self.frames.len()
     }
 
-    /// Whether none failed.
+    /// Whether the map has no frame.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
 
-    /// The failed frames as the fewest ranges.
+    /// The bad frames as the fewest ranges.
     #[must_use]
     pub fn ranges(&self) -> Vec<FrameRange> {
         FrameRange::merge(self.frames.keys().copied())

@@ -1,4 +1,4 @@
-//! What holds for every fault, whatever a tester does.
+//! Properties of every fault, for any accesses.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use super::*;
 use crate::LINE_WORDS;
 use crate::fault::{Campaign, FaultClass, InjectionSpec};
 
-/// What a tester may do.
+/// An access of a tester.
 #[derive(Clone, Debug)]
 enum Access {
     Write(RegionLine, LineData),
@@ -44,12 +44,12 @@ fn faults() -> impl Strategy<Value = PlacedFault> {
     })
 }
 
-/// The answers to a tester's reads, and what the memory holds in the end.
+/// The answers to a tester's reads, and the final content of the memory.
 fn run(faults: Vec<PlacedFault>, accesses: &[Access], focus: &[RegionLine]) -> (Vec<(RegionLine, LineData)>, Memory) {
     let mut memory = Memory(vec![ZEROS; usize::try_from(LINES).unwrap()]);
     let mut emulator = Emulator::new(faults, 3);
     let mut answers = Vec::new();
-    // Accesses are folded onto the lines in question, so that a fault meets some.
+    // Accesses are folded onto the lines in question, so that some meet a fault.
     let near = |line: RegionLine| focus.get(usize::try_from(line.0).unwrap() % (focus.len() * 2).max(1)).copied();
     for access in accesses {
         match *access {

@@ -1,4 +1,4 @@
-//! Each kind of fault and each persistence worked by hand.
+//! Each kind of fault and each persistence, worked out by hand.
 
 use super::*;
 use crate::fault::{AddressFault, Cell, Idempotent, LineSpan, Probability, Wired, WordPattern};

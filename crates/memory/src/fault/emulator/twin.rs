@@ -1,5 +1,5 @@
-//! The emulator against naive twins: a memory of four one-bit cells, as in the exhaustive fault simulators of the
-//! literature, and one line as a word.
+//! The emulator against naive reference models: a memory of four one-bit cells, as in the exhaustive fault simulators
+//! of the literature, and one line as a word.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -113,7 +113,7 @@ impl Twin {
     }
 }
 
-/// Which cells an address reaches.
+/// The cells that an address reaches.
 fn addressed(fault: AddressFault, at: usize) -> Vec<usize> {
     match fault {
         AddressFault::NoCell { line, .. } | AddressFault::Taken { line, .. } if place(line) == at => vec![],
@@ -124,7 +124,7 @@ fn addressed(fault: AddressFault, at: usize) -> Vec<usize> {
     }
 }
 
-/// Every fault of two cells that the tables of march tests count, and which of them comes by number.
+/// Every fault of two cells that the tables of march tests count.
 fn kinds() -> impl Strategy<Value = FaultKind> {
     let all = LineSpan { first: RegionLine(0), last: RegionLine(3) };
     let cells = (0..CELLS, 1..CELLS, 1..CELLS).prop_map(|(v, a, b)| (v, (v + a) % CELLS, (v + b) % CELLS));
@@ -167,7 +167,7 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
     vec(operation, 0..60)
 }
 
-/// The coupled bits of a word after a write, where the coupling dominates: van de Goor and Tlili's model, spelled out.
+/// The coupled bits of a word after a write with a dominating coupling: van de Goor and Tlili's model, written out.
 fn written(before: u64, data: u64, aggressor: u32, up: bool, victim: u32, forced: Option<bool>) -> u64 {
     let bit = |word: u64, place: u32| word >> place & 1 == 1;
     if (bit(before, aggressor), bit(data, aggressor)) != (!up, up) {

@@ -15,7 +15,7 @@ fn campaign(spec: &str, total: u64, region: u64) -> Campaign {
     Campaign::new(&spec.parse().unwrap(), total, region).unwrap_or_else(|error| panic!("{spec}: {error}"))
 }
 
-/// Each line of the faults, with how many of them touch it.
+/// Each line of the faults, and how many of them touch it.
 fn touched(faults: &[PlacedFault]) -> BTreeMap<RegionLine, usize> {
     let mut counts = BTreeMap::new();
     for line in faults.iter().flat_map(PlacedFault::lines) {
@@ -30,7 +30,7 @@ fn assert_apart(faults: &[PlacedFault]) {
     }
 }
 
-/// The kinds in the words that a specification has for them.
+/// Counts the faults by the names of their kinds in a specification.
 fn count_kinds(faults: &[PlacedFault]) -> BTreeMap<&'static str, usize> {
     let mut counts = BTreeMap::new();
     for fault in faults {
@@ -152,8 +152,8 @@ impl LineAccess for Memory {
     }
 }
 
-/// March C- with a pause before each element that reads, by the way an executor goes: only the emulator's lines pass
-/// through it. Returns what was wrong where.
+/// March C- with a pause before each element that reads, as an executor runs it: only the emulator's lines pass through
+/// it. Returns the wrong bits by line.
 fn march_c_minus(faults: &[PlacedFault], lines: u64) -> BTreeMap<RegionLine, LineData> {
     let (zeros, ones) = (LineData::ZERO, LineData::ZERO.inverted());
     let mut memory = Memory(vec![LineData([0x1234_5678_9abc_def0; 8]); usize::try_from(lines).unwrap()]);

@@ -2,9 +2,9 @@
 //!
 //! **Problem.** For each region of memory above a block, GRUB 2.06 (`badram_iter` in `grub-core/mmap/mmap.c`) bisects
 //! from 0 to 2^64 - 1 for the first address in the region that the mask matches, with `(low + high) / 2`. If the mask
-//! sets bit 63 too, no such address exists, `low` climbs, the sum overflows, and GRUB never ends: the machine does not
-//! boot. **Idea.** Masks leave bit 63 out. The search then ends at once at 2^63 and more, where no memory is. **Why one
-//! bit is enough.** The search varies the bits that the mask leaves out; bit 63 alone makes every odd number match.
+//! also sets bit 63, no such address exists, `low` rises, the sum overflows, and GRUB never ends: the machine does not
+//! boot. **Idea.** Masks leave bit 63 out. The search then ends at once at 2^63 or more, where no memory is. **Why one
+//! bit is enough.** The search varies the bits that the mask leaves out; with bit 63 alone, every odd number matches.
 
 use super::{BootTable, Emulated, Obstacle, Refusal, WORD_BYTES, low_frames, real_ranges};
 use crate::fault_map::FaultMap;
@@ -13,8 +13,8 @@ use crate::{FRAME_BYTES, FrameRange};
 /// The bits that a mask may set.
 const MASK_BITS: u64 = u64::MAX >> 1;
 
-/// GRUB's `badram`: failed frames as pairs of an address and a mask. An address is bad if all its bits that are set in
-/// the mask are those of the pair's address.
+/// GRUB's `badram`: bad frames as pairs of an address and a mask. An address is bad if it agrees with the pair's
+/// address in all bits of the mask.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadRam {
     ranges: Vec<FrameRange>,
@@ -26,13 +26,13 @@ pub struct BadRam {
 pub struct AddressMask {
     /// The physical address of its first byte.
     pub address: u64,
-    /// The bits that an address in the block shares with it: all above the block's size, to bit 62.
+    /// The bits that an address in the block shares with it: all above the block's size, up to bit 62.
     pub mask: u64,
 }
 
 impl BadRam {
-    /// Exactly the failed frames, in the fewest aligned blocks. Each block starts at a failed frame, thus in memory:
-    /// GRUB drops a pair whose address no firmware entry holds. There is no coarser form for the same reason.
+    /// Exactly the bad frames, in the fewest aligned blocks. Each block starts at a bad frame, and so in memory: GRUB
+    /// drops a pair whose address is in no firmware entry. For the same reason there is no coarser form.
     ///
     /// # Errors
     /// If the map holds emulated errors.
@@ -48,7 +48,7 @@ impl BadRam {
         &self.pairs
     }
 
-    /// The line of `/etc/default/grub`: without blanks, since GRUB takes one argument. Empty if no frame failed. GRUB
+    /// The line of `/etc/default/grub`: without blanks, because GRUB takes one argument. Empty without bad frames. GRUB
     /// refuses the command under Secure Boot.
     #[must_use]
     pub fn grub_default(&self) -> String {
@@ -58,8 +58,8 @@ impl BadRam {
         format!("GRUB_BADRAM=\"{}\"", self.word())
     }
 
-    /// Whether GRUB reads all of it and the kernel all of what GRUB makes of it, on a machine that boots with this
-    /// table.
+    /// Checks that GRUB reads the whole list, and the kernel all entries that GRUB makes of it, on a machine that boots
+    /// with this table.
     ///
     /// # Errors
     /// [`Refusal::Word`] or [`Refusal::Table`].
@@ -76,7 +76,7 @@ impl BadRam {
         Ok(())
     }
 
-    /// What stands in the way.
+    /// The obstacles to this list.
     #[must_use]
     pub fn obstacles(&self) -> Vec<Obstacle> {
         low_frames(&self.ranges).into_iter().collect()

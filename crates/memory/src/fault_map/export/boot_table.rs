@@ -1,13 +1,13 @@
-//! The table of memory that the kernel is given at boot.
+//! The table of memory that the kernel gets at boot.
 //!
-//! **Problem.** GRUB leaves frames out by splitting the entries of this table, and the kernel reads 128 of them
-//! (`E820_MAX_ENTRIES_ZEROPAGE`). GRUB writes further ones all the same, over what follows, and the memory that they
-//! name is lost (seen with GRUB 2.06 and Linux 6.1: 180 MiB left of 512 with 168 entries). **Idea.** The entries are
-//! counted before the list is exported. **Why from the running machine.** Firmware has from 6 to 40 entries of its own.
+//! **Problem.** GRUB leaves frames out by splitting the entries of this table, of which the kernel reads 128
+//! (`E820_MAX_ENTRIES_ZEROPAGE`). GRUB writes further entries all the same, over the following data, and their memory
+//! is lost (seen with GRUB 2.06 and Linux 6.1: 180 MiB left of 512 with 168 entries). **Idea.** Entries are counted
+//! before the list is exported. **Why from the running machine.** Firmware has 6 to 40 entries of its own.
 
 use crate::{FRAME_BYTES, FrameRange};
 
-/// Who hands the table to GRUB. It decides what GRUB puts in the place of a frame that it leaves out.
+/// The firmware that hands the table to GRUB. It determines how GRUB marks a frame that it leaves out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Firmware {
     /// A gap.
@@ -23,16 +23,16 @@ pub struct Entry {
     pub first: u64,
     /// The physical address of its last byte.
     pub last: u64,
-    /// What it is for.
+    /// Its purpose.
     pub purpose: Purpose,
 }
 
-/// What an entry of the table is for.
+/// The purpose of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// The kernel may use it.
     Memory,
-    /// Memory that is not to be used: what GRUB left out at the last boot, under UEFI.
+    /// Memory that must not be used: frames that GRUB left out at the last boot, under UEFI.
     LeftOut,
     /// Anything else.
     Other,
@@ -43,18 +43,18 @@ pub enum Purpose {
 pub struct BootTable {
     entries: Vec<Entry>,
     firmware: Firmware,
-    /// Entries that nobody could read.
+    /// The number of unreadable entries.
     unread: usize,
 }
 
 impl BootTable {
-    /// How many entries the kernel reads.
+    /// The number of entries that the kernel reads.
     pub const CAPACITY: usize = 128;
 
-    /// What GRUB may add of its own under a BIOS, for its memory hook.
+    /// Entries that GRUB may add under a BIOS, for its memory hook.
     const HOOK: usize = 2;
 
-    /// Entries of firmware where they cannot be read: more than most machines have.
+    /// The assumed number of firmware entries if they cannot be read: more than most machines have.
     const ASSUMED: usize = 28;
 
     /// A table that was read.
@@ -63,14 +63,14 @@ impl BootTable {
         Self { entries, firmware, unread: 0 }
     }
 
-    /// A table that cannot be read: any frame may be memory.
+    /// An unreadable table: any frame may be memory.
     #[must_use]
     pub fn unread(firmware: Firmware) -> Self {
         let all = Entry { first: 0, last: u64::MAX, purpose: Purpose::Memory };
         Self { entries: vec![all], firmware, unread: Self::ASSUMED - 1 }
     }
 
-    /// How many entries it has once GRUB leaves these ranges out. They ascend and have gaps between them.
+    /// The number of entries once GRUB leaves these ranges out. They ascend and have gaps between them.
     #[must_use]
     pub fn entries_without(&self, ranges: &[FrameRange]) -> usize {
         let split: usize = self.before_grub(ranges).into_iter().map(|entry| self.pieces(entry, ranges)).sum();
@@ -78,8 +78,8 @@ impl BootTable {
         self.unread + split + hook
     }
 
-    /// The table as firmware hands it to GRUB: what was left out at the last boot and will be again is memory there,
-    /// one with what lies around it.
+    /// The table as firmware hands it to GRUB: memory that was left out at the last boot and will be again counts as
+    /// memory, merged with its neighbours.
     fn before_grub(&self, ranges: &[FrameRange]) -> Vec<Entry> {
         let mut table: Vec<Entry> = Vec::new();
         let mut goes_on = false;
@@ -100,7 +100,7 @@ impl BootTable {
         table
     }
 
-    /// What becomes of one entry.
+    /// The number of entries that one entry becomes.
     fn pieces(&self, entry: Entry, ranges: &[FrameRange]) -> usize {
         if entry.purpose != Purpose::Memory {
             return 1;

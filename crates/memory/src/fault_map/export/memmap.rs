@@ -6,10 +6,10 @@ use super::{COMMAND_LINE_BYTES, Emulated, LOAD_RANGES, Obstacle, Refusal, low_fr
 use crate::fault_map::FaultMap;
 use crate::{FRAME_BYTES, FrameRange};
 
-/// No range takes fewer bytes of the argument: `4K$0x0` and a comma.
+/// The shortest range of the argument: `4K$0x0` and a comma.
 const SHORTEST_ITEM: usize = 7;
 
-/// A `memmap=` argument of the kernel: failed frames as reserved ranges.
+/// The kernel's argument `memmap=`: bad frames as reserved ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Memmap {
     ranges: Vec<FrameRange>,
@@ -17,7 +17,7 @@ pub struct Memmap {
 }
 
 impl Memmap {
-    /// Exactly the failed frames, in the fewest ranges.
+    /// Exactly the bad frames, in the fewest ranges.
     ///
     /// # Errors
     /// If the map holds emulated errors.
@@ -50,25 +50,25 @@ impl Memmap {
         &self.ranges
     }
 
-    /// How many frames that did not fail are given up with the failed ones: 0 unless the list was made coarser.
+    /// The number of sound frames that are given up with the bad ones: 0 unless the list was made coarser.
     #[must_use]
     pub const fn sound_frames(&self) -> u64 {
         self.sound_frames
     }
 
     /// The argument as the kernel must see it, for a boot loader that changes nothing:
-    /// `memmap=4K$0x18690000,64K$0x2000000`. One argument for all ranges, since of several the kernel heeds only four
-    /// when it loads itself. Empty if no frame failed.
+    /// `memmap=4K$0x18690000,64K$0x2000000`. All ranges are in one argument: of several arguments, the kernel heeds
+    /// only four when it chooses its load address. Empty without bad frames.
     #[must_use]
     pub fn kernel_argument(&self) -> String {
         self.argument("$")
     }
 
-    /// A line to append to `/etc/default/grub`, for `grub-mkconfig` or `update-grub` to read. The shell takes a
-    /// backslash from `\\` and from `\$`, GRUB's own shell another from `\$`, and the kernel sees `$`. Empty if no
-    /// frame failed.
+    /// A line to append to `/etc/default/grub`, for `grub-mkconfig` or `update-grub` to read. The shell removes a
+    /// backslash from `\\` and from `\$`, GRUB's own shell another from `\$`, and the kernel sees `$`. Empty without
+    /// bad frames.
     ///
-    /// This holds where `grub-mkconfig` writes the kernel's arguments into `grub.cfg`. Systems with boot loader
+    /// This works where `grub-mkconfig` writes the kernel's arguments into `grub.cfg`. Systems with boot loader
     /// specification entries (Fedora, RHEL) keep them elsewhere: there, check `/proc/cmdline` after a boot.
     #[must_use]
     pub fn grub_default(&self) -> String {
@@ -78,7 +78,7 @@ impl Memmap {
         format!("GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX {}\"", self.argument(r"\\\$"))
     }
 
-    /// Whether the kernel keeps all of it, if the rest of its command line has so many bytes.
+    /// Checks that the kernel keeps the whole argument, if the rest of its command line has so many bytes.
     ///
     /// # Errors
     /// [`Refusal::CommandLine`] with the most ranges that fit, [`Refusal::NoRoom`] if none do.
@@ -100,7 +100,7 @@ impl Memmap {
         other_bytes.saturating_add(1).saturating_add(self.kernel_argument().len())
     }
 
-    /// What stands in the way.
+    /// The obstacles to this list.
     #[must_use]
     pub fn obstacles(&self) -> Vec<Obstacle> {
         let loads = (self.ranges.len() > LOAD_RANGES).then_some(Obstacle::LoadAddress(self.ranges.len()));
@@ -116,7 +116,7 @@ impl Memmap {
     }
 }
 
-/// How many frames lie between two ranges.
+/// The number of frames between two ranges.
 pub(super) fn gap(left: FrameRange, right: FrameRange) -> u64 {
     right.start().number() - left.last().number() - 1
 }

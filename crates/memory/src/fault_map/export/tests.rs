@@ -54,7 +54,7 @@ fn reserved(argument: &str) -> BTreeSet<u64> {
     frames
 }
 
-/// What a shell makes of a text in double quotes, as far as backslashes go: `\\`, `\$`, `\"` and `` \` `` lose one.
+/// Removes backslashes as a shell does in double quotes: `\\`, `\$`, `\"` and `` \` `` lose one.
 fn unescaped(text: &str) -> String {
     let mut plain = String::new();
     let mut chars = text.chars();
@@ -180,7 +180,7 @@ fn the_document_keeps_what_a_reader_needs() {
 
 const WINDOW: u64 = 256;
 
-/// Failed frames, many of them neighbours, in a window that may lie anywhere.
+/// Bad frames, many of them neighbours, in a window at any place.
 fn failed_frames() -> impl Strategy<Value = (u64, BTreeSet<u64>)> {
     let window = (0..(1_u64 << 40) / WINDOW).prop_map(|number| number * WINDOW);
     let runs = btree_set((0..WINDOW, 1..20_u64), 1..12);
@@ -236,7 +236,7 @@ proptest! {
     }
 }
 
-/// The fewest sound frames given up by any choice of at most `most` ranges: tries all.
+/// The fewest sound frames that any choice of at most `most` ranges gives up: tries all.
 fn cheapest(ranges: &[FrameRange], most: usize) -> u64 {
     let gaps: Vec<u64> = ranges.windows(2).map(|pair| gap(pair[0], pair[1])).collect();
     let choices = (0_u32..1 << gaps.len()).filter(|kept| (kept.count_ones() as usize) < most);

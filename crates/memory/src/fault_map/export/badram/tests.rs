@@ -1,4 +1,4 @@
-//! What GRUB 2.06 makes of the exported pairs: its search as a reference model.
+//! The effect of exported pairs in GRUB 2.06: its search as a reference model.
 
 use std::collections::BTreeSet;
 
@@ -21,10 +21,10 @@ fn badram(frames: impl IntoIterator<Item = u64>) -> BadRam {
 /// Memory from the first address up to the second.
 type Region = (u64, u64);
 
-/// Steps after which the search counts as one that never ends: it halves 64 bits.
+/// Steps after which the search counts as endless: it halves 64 bits.
 const STEPS: usize = 1000;
 
-/// The `n`th address that a pair matches, from the first on: `n` in the bits that the mask leaves out.
+/// The `n`th address that a pair matches, from the first: `n` in the bits that the mask leaves out.
 fn nth(pair: AddressMask, n: u64) -> u64 {
     let free = (pair.mask.trailing_zeros()..64).filter(|bit| pair.mask >> bit & 1 == 0);
     let chosen = free.zip(0..).filter(|(_, place)| n >> place & 1 == 1);
@@ -56,13 +56,13 @@ fn left_out(pair: AddressMask, region: Region) -> Option<Vec<Region>> {
     Some(numbers.take_while(|address| *address < region.1).map(|address| (address, address + size)).collect())
 }
 
-/// What is left of a region without a block.
+/// The rest of a region without a block.
 fn without(region: Region, block: Region) -> impl Iterator<Item = Region> {
     let sides = [(region.0, region.1.min(block.0)), (region.0.max(block.1), region.1)];
     sides.into_iter().filter(|(first, end)| first < end)
 }
 
-/// The memory that GRUB leaves: each pair in turn, in each region that those before it left. `None` if it never ends.
+/// The memory that GRUB leaves: each pair in turn, in each region that earlier pairs left. `None` if it never ends.
 fn boot(list: &BadRam, mut regions: Vec<Region>) -> Option<Vec<Region>> {
     for pair in list.pairs() {
         for region in regions.clone() {
@@ -121,7 +121,7 @@ proptest! {
         let start = start * WINDOW;
         let failed: BTreeSet<u64> =
             runs.into_iter().flat_map(|(first, count)| first..(first + count).min(WINDOW)).map(|n| start + n).collect();
-        // Regions end and begin where no failed frame is beside: one that is, is memory, and its block begins in it.
+        // Regions end and begin away from bad frames: a bad frame at the edge is memory, and its block begins in it.
         let good = |frame: u64| !failed.contains(&frame) && !failed.contains(&(frame.wrapping_sub(1)));
         let inner = borders.into_iter().map(|border| start + border).filter(|border| good(*border));
         let borders: Vec<u64> = [start].into_iter().chain(inner).chain([start + WINDOW]).collect();
@@ -134,7 +134,7 @@ proptest! {
             })
             .map(|(_, pair)| (pair[0] * FRAME_BYTES, pair[1] * FRAME_BYTES))
             .collect();
-        // Above all blocks, where the search runs over.
+        // Above all blocks, where the search overflows.
         regions.push(((1 << 52) - FRAME_BYTES, 1 << 52));
         let all = frames_of(&regions);
         let left = boot(&badram(failed.iter().copied()), regions);
