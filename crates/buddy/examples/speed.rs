@@ -31,7 +31,7 @@ fn main() {
     }
 }
 
-/// The fastest of many rounds, as nanoseconds per operation: what the machine's other work disturbed least.
+/// The fastest of many rounds, as nanoseconds per operation: the one with the least disturbance.
 fn fastest(buddy: &mut Buddy<Tested>, count: usize, order: Order, shuffled: bool) -> (f64, f64) {
     let request = Request { order, migratetype: Migratetype::Movable, cpu: CPU, node: Node(0), urgent: false };
     let mut held: Held = Vec::with_capacity(count);
@@ -51,7 +51,7 @@ fn fastest(buddy: &mut Buddy<Tested>, count: usize, order: Order, shuffled: bool
     (each(best.0), each(best.1))
 }
 
-/// By Fisher and Yates, with a generator by Marsaglia (xorshift64): no crate for so little.
+/// By Fisher and Yates, with a generator by Marsaglia (xorshift64): no library for so little.
 fn shuffle(held: &mut Held) {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     for last in (1..held.len()).rev() {

@@ -1,4 +1,4 @@
-//! What every physical page allocator does.
+//! The interface of every physical page allocator.
 
 use std::ops::Add;
 
@@ -6,20 +6,20 @@ use rampart_memory::{Frame, FrameBlock, Order};
 
 use crate::{Allocated, Cpu, End, ListName, Mark, Migratetype, Request, Watermarks, Zone, ZoneIndex};
 
-/// A physical page allocator, and the second door that the diagnostic needs: to one global list by name
+/// A physical page allocator, with the second interface that the diagnostic needs: to one global list by name
 /// [Rahman16, A.1.1].
 ///
-/// Blocks given out, by [`allocate`](Self::allocate), [`take`](Self::take) or [`claim`](Self::claim), are *held*: they
-/// are on no list until they come back, whole, by [`free`](Self::free) or [`put`](Self::put). To give back a block that
-/// is not held is a bug of the caller and panics, and so is a CPU or a zone that the machine does not have.
+/// Blocks from [`allocate`](Self::allocate), [`take`](Self::take) or [`claim`](Self::claim) are *held*: they are on no
+/// list until they come back, whole, by [`free`](Self::free) or [`put`](Self::put). Giving back a block that is not
+/// held is a bug of the caller and panics; so is a CPU or a zone that the machine does not have.
 pub trait PageAllocator<M: Mark> {
-    /// A block for a program: from the front of a list, first of the wished node's zones, the highest kind first, then
-    /// of the other nodes'. `None` if no zone can give it without going below its min watermark, or at all if the
-    /// request is urgent.
+    /// Allocates a block for a program from the front of a list: first of the requested node's zones, the highest kind
+    /// first, then of the other nodes'. `None` if no zone can give it without going below its min watermark, or, for an
+    /// urgent request, at all.
     fn allocate(&mut self, request: Request) -> Option<Allocated<M>>;
 
-    /// A program gives a held block back, to this end of its list: a single frame to the list of `cpu`, a larger block
-    /// to the global list. A frame that comes to a global list later, when the CPU's is full, comes to the same end.
+    /// Frees a program's held block to this end of its list: a single frame to the list of `cpu`, a larger block to the
+    /// global list. A frame that reaches a global list later, when the CPU's is full, comes to the same end.
     fn free(&mut self, block: FrameBlock, cpu: Cpu, mark: M, end: End);
 
     /// Takes the block at an end of a global list, below any watermark.
@@ -29,18 +29,17 @@ pub trait PageAllocator<M: Mark> {
         Some((block, mark))
     }
 
-    /// Takes a block that is free on a global list just as it is, seen with [`blocks`](Self::blocks) or
-    /// [`place`](Self::place); `None` if there is no such block.
+    /// Takes a specific free block of a global list, seen with [`blocks`](Self::blocks) or [`place`](Self::place);
+    /// `None` if there is no such block.
     fn claim(&mut self, block: FrameBlock) -> Option<M>;
 
-    /// Gives a held block to an end of its global list, past the lists of the CPUs: how a tester returns what it took.
-    /// With an expired mark and [`End::Back`] it is page cache recycling [Rahman16, 5.2.3.2].
+    /// Gives a held block to an end of its global list, bypassing the lists of the CPUs: this is how a tester returns
+    /// blocks. With an expired mark and [`End::Back`] it is page cache recycling [Rahman16, 5.2.3.2].
     ///
-    /// Which list that is follows from the order after merging and from the migratetype that the block's surroundings
-    /// have.
+    /// The order after merging and the migratetype of the block's surroundings determine the list.
     fn put(&mut self, block: FrameBlock, mark: M, end: End);
 
-    /// Makes of a held block as many held frames, each to be freed by itself (`split_page` in Linux).
+    /// Splits a held block into held frames, each to be freed by itself (`split_page` in Linux).
     fn split(&mut self, block: FrameBlock);
 
     /// The block at an end of a global list; it stays there.
@@ -48,20 +47,20 @@ pub trait PageAllocator<M: Mark> {
         self.blocks(list, end).next()
     }
 
-    /// The blocks of a global list with their marks, as they come from this end.
+    /// The blocks of a global list with their marks, from this end.
     fn blocks(&self, list: ListName, end: End) -> impl Iterator<Item = (FrameBlock, M)>;
 
-    /// Never gives this frame out again, and says where it was. The rest of a free block that it lay in stays free, at
-    /// the back; a held frame stays its holder's until its block comes back, and then only the rest is free.
+    /// Never allocates this frame again, and returns its place. The rest of a free block around it stays free, at the
+    /// back; a held frame stays with its holder until its block comes back, and then only the rest is free.
     fn retire(&mut self, frame: Frame) -> Place;
 
-    /// Where a frame is.
+    /// The place of a frame.
     fn place(&self, frame: Frame) -> Place;
 
-    /// Replaces the mark of each free block, also on the lists of the CPUs.
+    /// Replaces the mark of each free block, on the lists of the CPUs too.
     fn remark(&mut self, mark: impl FnMut(M) -> M);
 
-    /// The zones, as the allocator was made with them.
+    /// The zones of the machine.
     fn zones(&self) -> impl Iterator<Item = (ZoneIndex, Zone)>;
 
     /// All global lists.
@@ -75,31 +74,31 @@ pub trait PageAllocator<M: Mark> {
     /// Blocks on a global list.
     fn length(&self, list: ListName) -> u64;
 
-    /// Blocks that allocation has taken off a global list so far: for a request, to be split for one, or for the list
-    /// of a CPU. What [`take`](Self::take) and [`claim`](Self::claim) took does not count.
+    /// Blocks that allocation has taken off a global list so far: for a request, to split one, or for the list of a
+    /// CPU. Blocks of [`take`](Self::take) and [`claim`](Self::claim) do not count.
     fn allocated_from(&self, list: ListName) -> u64;
 
-    /// Frames on the global lists of a zone; this is what watermarks are about.
+    /// Frames on the global lists of a zone; watermarks apply to this number.
     fn free_frames(&self, zone: ZoneIndex) -> u64;
 
     /// Frames of a zone on the list of a CPU.
     fn local_frames(&self, zone: ZoneIndex, cpu: Cpu) -> u64;
 
-    /// What a zone keeps back.
+    /// The watermarks of a zone.
     fn watermarks(&self, zone: ZoneIndex) -> Watermarks;
 
-    /// What was done so far.
+    /// The counts so far.
     fn statistics(&self) -> Statistics;
 }
 
-/// Where a frame is.
+/// The place of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In this free block of a global list.
     Free(FrameBlock),
     /// On the list of a CPU.
     Local,
-    /// In a block that was given out.
+    /// In a held block.
     Held,
     /// On no list for ever.
     Retired,
@@ -107,7 +106,7 @@ pub enum Place {
     Absent,
 }
 
-/// What an allocator did since it was made.
+/// Counts since the allocator was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Requests that got a block.

@@ -9,27 +9,27 @@ use crate::{
     Allocated, Cpu, End, Error, ListName, Mark, PageAllocator, Place, Request, Statistics, Watermarks, Zone, ZoneIndex,
 };
 
-/// The buddy system as Linux has it.
+/// The buddy system of Linux.
 ///
-/// Each operation takes a bounded number of steps, whatever the size of the machine: at most eleven splits or merges, a
-/// batch of [`LOCAL_BATCH`](crate::LOCAL_BATCH) frames, the blocks of one pageblock. The exceptions: a request that
-/// finds nothing and the retirement of a frame on the list of a CPU empty the lists of all CPUs first, and
+/// Each operation takes a bounded number of steps on a machine of any size: at most eleven splits or merges, a batch of
+/// [`LOCAL_BATCH`](crate::LOCAL_BATCH) frames, the blocks of one pageblock. The exceptions: a request that finds
+/// nothing and the retirement of a frame on the list of a CPU first empty the lists of all CPUs, and
 /// [`PageAllocator::remark`] visits every frame.
 pub struct Buddy<M> {
     zones: Vec<ZoneAllocator<M>>,
-    /// The first and the last frame of each zone and its place in `zones`, ascending.
+    /// The first and the last frame of each zone and its index in `zones`, ascending.
     by_frame: Vec<(Frame, Frame, usize)>,
-    /// For each node, ascending, all zones as a request for it tries them.
+    /// For each node, ascending, all zones in the order in which a request for it tries them.
     zonelists: Vec<(Node, Vec<usize>)>,
     refused: u64,
 }
 
 impl<M: Mark> Buddy<M> {
-    /// An allocator of a machine of these zones, which may leave holes between them, and so many CPUs. All is free and
-    /// movable, marked with `mark`, and the lowest frames of a zone are at the front.
+    /// An allocator of a machine of these zones, which may have holes between them, and so many CPUs. All frames are
+    /// free and movable, with the mark `mark`, and the lowest frames of a zone are at the front.
     ///
     /// # Errors
-    /// If there is no zone or no CPU, if zones overlap or are too large.
+    /// If there is no zone or no CPU, or if zones overlap or are too large.
     pub fn new(zones: &[Zone], cpus: u32, mark: M) -> Result<Self, Error> {
         check(zones, cpus)?;
         let machine = zones.iter().map(|zone| zone.frames.count()).sum();
@@ -45,7 +45,7 @@ impl<M: Mark> Buddy<M> {
         })
     }
 
-    /// A block from the first zone of the request's that keeps as much free as `floor` says.
+    /// A block from the first zone of the request that keeps `floor` frames free.
     fn first(&mut self, request: &Request, floor: impl Fn(Watermarks) -> u64) -> Option<Allocated<M>> {
         let Self { zones, zonelists, .. } = self;
         let own = zonelists.iter().find(|(node, _)| *node >= request.node);
@@ -86,8 +86,9 @@ impl<M: Mark> Buddy<M> {
 }
 
 impl<M: Mark> PageAllocator<M> for Buddy<M> {
-    /// The zones are tried down to the low watermark, then down to min, or to the last frame if the request is urgent;
-    /// then once more with what the lists of the CPUs held (`__alloc_pages_slowpath` in mm/page_alloc.c, Linux 3.1).
+    /// The zones are tried down to the low watermark, then down to min, or to the last frame for an urgent request;
+    /// then once more after the lists of the CPUs were emptied (`__alloc_pages_slowpath` in mm/page_alloc.c, Linux
+    /// 3.1).
     fn allocate(&mut self, request: Request) -> Option<Allocated<M>> {
         let allocated = self.first(&request, |marks| marks.low);
         if allocated.is_some() { allocated } else { self.insist(&request) }
@@ -190,8 +191,8 @@ fn by_frame(zones: &[Zone]) -> Vec<(Frame, Frame, usize)> {
     by_frame
 }
 
-/// The zones of each node as requests for it try them: its own, the highest kind first, then those of the nodes after
-/// it, and those of the nodes before it (`build_zonelists` in mm/page_alloc.c, all nodes being equally far).
+/// The zones of each node in the order of its requests: its own, the highest kind first, then those of later nodes,
+/// then those of earlier nodes (`build_zonelists` in mm/page_alloc.c, with all nodes equally far).
 fn zonelists(zones: &[Zone]) -> Vec<(Node, Vec<usize>)> {
     let mut nodes: Vec<Node> = zones.iter().map(|zone| zone.node).collect();
     nodes.sort_unstable();
@@ -217,13 +218,13 @@ mod tests {
         ZoneKind::{Dma, Normal},
     };
 
-    /// Two nodes, as on the machine of [Rahman16, 5.3], but small; a hole lies between the nodes.
+    /// Two nodes, as on the machine of [Rahman16, 5.3], but small; a hole lies between them.
     fn two_nodes() -> Buddy<()> {
         let zones = [zone(0, Dma, 1, 3071), zone(0, Normal, 8192, 4096), zone(1, Normal, 65_536, 4096)];
         Buddy::new(&zones, 2, ()).unwrap()
     }
 
-    /// The zones from which large blocks come until there are none.
+    /// The zones that large blocks come from until there are none.
     fn zones_of_requests(buddy: &mut Buddy<()>, node: u32) -> Vec<usize> {
         let wish = Request { node: Node(node), ..request(6, Movable) };
         let mut zones: Vec<usize> = std::iter::from_fn(|| buddy.allocate(wish))
@@ -256,8 +257,7 @@ mod tests {
         zones_of_requests(&mut buddy, 0);
         for (zone, _) in buddy.zones().collect::<Vec<_>>() {
             let (free, min) = (buddy.free_frames(zone), buddy.watermarks(zone).min);
-            // Blocks smaller than asked for are left besides: up to 63 frames at the start of a zone that begins
-            // anywhere.
+            // Blocks smaller than requested are left over: up to 63 frames at the start of a zone that begins anywhere.
             assert!((min..min + 64 + 63).contains(&free), "{free} of {min}");
         }
         assert_eq!(buddy.allocate(request(6, Movable)), None);

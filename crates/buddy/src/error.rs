@@ -1,8 +1,8 @@
-//! What cannot be allocated from.
+//! Machines that no allocator can serve.
 
 use rampart_memory::Frame;
 
-/// Why no allocator can be made for a machine.
+/// Why a machine can have no allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
 pub enum Error {
     /// a machine needs memory: give at least one zone

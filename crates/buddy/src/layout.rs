@@ -1,4 +1,4 @@
-//! The parts of a machine that an allocator tells apart: zones, CPUs, lists and their ends.
+//! The parts of a machine that an allocator distinguishes: zones, CPUs, lists and their ends.
 
 use rampart_memory::{FrameRange, Node, Order};
 
@@ -9,16 +9,16 @@ use crate::Migratetype;
 pub struct Cpu(pub u32);
 
 impl Cpu {
-    /// CPUs that a machine can have: more than Linux is ever built for.
+    /// The most CPUs of a machine: more than any build of Linux allows.
     pub const MOST: u32 = 1 << 16;
 }
 
-/// What a zone's memory can be used for, the scarcest first [Panwar15, 2.1].
+/// The purpose of a zone's memory, the scarcest first [Panwar15, 2.1].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ZoneKind {
-    /// Below 16 MiB: what the oldest devices can address.
+    /// Below 16 MiB: memory that the oldest devices can address.
     Dma,
-    /// Below 4 GiB: what devices with 32 address lines can address.
+    /// Below 4 GiB: memory that devices with 32 address lines can address.
     Dma32,
     /// The rest.
     Normal,
@@ -27,20 +27,20 @@ pub enum ZoneKind {
 /// A part of a node's memory with free lists of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zone {
-    /// The node that it belongs to.
+    /// Its node.
     pub node: Node,
-    /// What it is kept for.
+    /// Its purpose.
     pub kind: ZoneKind,
     /// Its frames, at most [`Zone::MOST_FRAMES`].
     pub frames: FrameRange,
 }
 
 impl Zone {
-    /// Frames that a zone can have: 8 TiB.
+    /// The most frames of a zone: 8 TiB.
     pub const MOST_FRAMES: u64 = 1 << 31;
 }
 
-/// A zone by its place among those that the allocator was made with.
+/// A zone by its index among the zones of the allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ZoneIndex(pub usize);
 
@@ -49,23 +49,23 @@ pub struct ZoneIndex(pub usize);
 pub struct ListName {
     /// The zone.
     pub zone: ZoneIndex,
-    /// How large its blocks are.
+    /// The size of its blocks.
     pub order: Order,
-    /// What its blocks are kept for.
+    /// The purpose of its blocks.
     pub migratetype: Migratetype,
 }
 
 /// An end of a free list [Rahman16, A.1.1].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum End {
-    /// Where allocation takes from.
+    /// Allocation takes from here.
     Front,
-    /// Where what should be allocated last is put.
+    /// Blocks that should be allocated last are put here.
     Back,
 }
 
 impl End {
-    /// The other one.
+    /// The other end.
     #[must_use]
     pub const fn opposite(self) -> Self {
         match self {

@@ -1,18 +1,18 @@
-//! What a free block carries besides being free.
+//! The mark of a free block.
 
 use rampart_memory::Tested;
 
-/// What is known of the frames of a free block, all of them alike.
+/// A fact about all frames of a free block.
 ///
-/// A merged block has one mark for both halves, so [`Mark::join`] keeps what is true of both: of two times of a last
-/// test the older one. A block that is split gives each half its own mark.
+/// A merged block has one mark for both halves, so [`Mark::join`] keeps what holds for both: of two times of a last
+/// test, the older one. When a block is split, each half gets the same mark.
 pub trait Mark: Copy + Eq {
-    /// What is true of both. Associative and commutative, and `a.join(a) == a`.
+    /// The mark that holds for both. Associative and commutative, and `a.join(a) == a`.
     #[must_use]
     fn join(self, other: Self) -> Self;
 }
 
-/// Nothing is known: an allocator without marks.
+/// No facts: an allocator without marks.
 impl Mark for () {
     fn join(self, (): Self) -> Self {}
 }

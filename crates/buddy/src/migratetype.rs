@@ -1,10 +1,10 @@
-//! Whether a page can be moved, and so which pages it may lie among.
+//! Whether a page can be moved, and so which pages it may be placed among.
 
-/// What may become of a page once it is allocated; free blocks are kept apart by it, so that pages that cannot be moved
-/// do not scatter [Panwar15, 2.2].
+/// The mobility of a page once it is allocated. Free blocks are separated by it, so that unmovable pages do not scatter
+/// [Panwar15, 2.2].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Migratetype {
-    /// Stays where it is: page tables, the kernel's own data.
+    /// Stays in its place: page tables, the kernel's own data.
     Unmovable,
     /// Can be copied elsewhere: memory of programs, the page cache.
     Movable,
@@ -13,20 +13,20 @@ pub enum Migratetype {
 }
 
 impl Migratetype {
-    /// All, in the order of [`Migratetype::index`].
+    /// All types, in the order of [`Migratetype::index`].
     pub const ALL: [Self; 3] = [Self::Unmovable, Self::Movable, Self::Reclaimable];
 
-    /// How many there are.
+    /// The number of types.
     pub const COUNT: usize = Self::ALL.len();
 
-    /// Its place in [`Migratetype::ALL`], to index with.
+    /// Its index in [`Migratetype::ALL`].
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// Whose blocks a request of this type takes when its own lists are empty, the preferred first (`fallbacks` in
-    /// mm/page_alloc.c, Linux 2.6.24 and later).
+    /// The types whose blocks a request of this type takes when its own lists are empty, the preferred first
+    /// (`fallbacks` in mm/page_alloc.c, Linux 2.6.24 and later).
     #[must_use]
     pub const fn fallbacks(self) -> [Self; 2] {
         match self {

@@ -1,22 +1,22 @@
-//! How much of a zone is kept back.
+//! The reserve of a zone.
 
 use rampart_memory::FRAME_BYTES;
 
-/// Free frames of a zone at which its allocator changes its ways.
+/// Numbers of free frames at which a zone's allocator changes its behaviour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watermarks {
-    /// Only urgent requests take what leaves fewer free.
+    /// Only urgent requests may leave fewer frames free.
     pub min: u64,
-    /// A request that would leave fewer free tries the other zones first; a kernel begins to reclaim.
+    /// A request that would leave fewer frames free tries the other zones first; a kernel begins to reclaim.
     pub low: u64,
     /// A kernel stops reclaiming.
     pub high: u64,
 }
 
 impl Watermarks {
-    /// Those of a zone of `zone` frames in a machine of `machine` frames, as Linux sets them: the machine keeps back
-    /// 4·√(KiB of memory) KiB, between 128 KiB and 64 MiB, a zone its share of that; low is 5/4 and high 6/4 of min
-    /// (`init_per_zone_wmark_min` and `setup_per_zone_wmarks` in mm/page_alloc.c, Linux 2.6.31 to 4.5).
+    /// The watermarks of a zone of `zone` frames in a machine of `machine` frames, as Linux sets them: the machine
+    /// reserves 4·√(KiB of memory) KiB, between 128 KiB and 64 MiB, and a zone its share of that; low is 5/4 and high
+    /// 6/4 of min (`init_per_zone_wmark_min` and `setup_per_zone_wmarks` in mm/page_alloc.c, Linux 2.6.31 to 4.5).
     #[must_use]
     pub fn of(zone: u64, machine: u64) -> Self {
         assert!(zone <= machine, "a zone is a part of its machine");

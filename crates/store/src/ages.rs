@@ -1,8 +1,8 @@
-//! When frames were last tested, kept so that a restart need not learn it again.
+//! The times of frames' last tests, kept so that a restart need not test everything again.
 //!
-//! **Problem.** There are as many ages as frames. **Idea.** Frames that follow each other were tested together, so a
-//! row is a run of them; and the rows are replaced all at once, now and then. **Why not more.** An age that is lost
-//! costs a test that was not needed: what a damaged store said of ages is not taken over.
+//! **Problem.** There are as many ages as frames. **Idea.** Adjacent frames were tested together, so a row is a run of
+//! them; the daemon replaces all rows at once, at intervals. **Why not more.** A lost age costs one needless test, so
+//! ages of a damaged store are not taken over.
 
 use rampart_memory::{Frame, FrameRange, Timestamp};
 use rusqlite::{Connection, Row, params};
@@ -16,7 +16,7 @@ use crate::fact::Fact;
 pub struct Age {
     /// The frames.
     pub frames: FrameRange,
-    /// When the one that was tested first of them was tested last.
+    /// The oldest of their last tests.
     pub tested: Timestamp,
 }
 
@@ -44,7 +44,7 @@ impl Fact for Age {
     }
 }
 
-/// Puts these in the place of all that were kept.
+/// Replaces all stored ages by these.
 pub(crate) fn replace(connection: &Connection, ages: &[Age]) -> rusqlite::Result<()> {
     connection.execute("DELETE FROM age", [])?;
     ages.iter().try_for_each(|age| age.write(connection))

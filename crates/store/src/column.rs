@@ -1,4 +1,4 @@
-//! Columns of a row: what a value becomes in the database, and what of the database is a value.
+//! Columns of a row: converts values to the database and back.
 
 use rampart_memory::Timestamp;
 use rusqlite::Row;
@@ -8,8 +8,8 @@ use serde::de::DeserializeOwned;
 #[derive(Clone, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
 pub struct Malformed(pub(crate) &'static str, pub(crate) String);
 
-/// SQLite's integers have 63 bits and a sign. So do all counts, sizes and moments in nature (8 EiB, the year 294,000);
-/// one that does not is kept as the largest that does.
+/// SQLite's integers have 63 bits and a sign. All real counts, sizes and times fit (8 EiB, the year 294,000); a larger
+/// one is stored as the largest that fits.
 pub(crate) fn integer(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
@@ -36,7 +36,7 @@ pub(crate) fn word<T: Copy, const N: usize>(
     all.into_iter().find(|&one| spelling(one) == text).ok_or_else(|| Malformed(column, format!("{text:?}")))
 }
 
-/// A column of whatever type, as the one it should have.
+/// A column, converted to its type.
 pub(crate) fn column<T: rusqlite::types::FromSql>(row: &Row<'_>, name: &'static str) -> Result<T, Malformed> {
     row.get(name).map_err(|error| Malformed(name, error.to_string()))
 }

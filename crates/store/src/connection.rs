@@ -11,10 +11,10 @@ use crate::Error;
 use crate::error::At;
 use crate::schema::{self, MIGRATIONS};
 
-/// How long another process may keep the store from us before a call gives up.
+/// How long a call waits for another process that holds the store.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Sets a connection up as <https://sqlite.org/security.html>, 1.2, says for a file that may be forged.
+/// Sets a connection up as <https://sqlite.org/security.html>, 1.2, recommends for a file that may be forged.
 pub(crate) fn set_up(connection: &mut Connection, path: &Path) -> Result<(), Error> {
     connection.busy_handler(Some(waiting(PATIENCE))).at(path)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true).at(path)?;
@@ -22,17 +22,17 @@ pub(crate) fn set_up(connection: &mut Connection, path: &Path) -> Result<(), Err
     connection.pragma_update(None, "cell_size_check", true).at(path)
 }
 
-/// A connection to a store of the newest schema, made if it is not there, with the durability that this crate's
-/// documentation promises.
+/// A connection to a store of the newest schema, created if needed, with the durability that this crate's documentation
+/// promises.
 pub(crate) fn connect(path: &Path) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).at(path)?;
     set_up(&mut connection, path)?;
-    // Otherwise SQLite opens a file that it may not write for reading, and says so only when the first fact comes.
+    // Otherwise SQLite opens a read-only file, and reports that only at the first write.
     if connection.is_readonly("main").at(path)? {
         return Err(Error::Unwritable(path.to_owned(), "permission denied".to_owned()));
     }
-    // Before anything is changed: the file may be another program's.
+    // Before any change: the file may be another program's.
     schema::version(&connection, path, MIGRATIONS.len())?;
     connection.pragma_update(None, "synchronous", "EXTRA").at(path)?;
     let mode: String = connection.pragma_update_and_check(None, "journal_mode", "DELETE", |row| row.get(0)).at(path)?;
@@ -43,10 +43,10 @@ pub(crate) fn connect(path: &Path) -> Result<Connection, Error> {
     Ok(connection)
 }
 
-/// Says, each time that another process has the store, whether to ask again. Asks every millisecond.
+/// Decides, each time that another process has the store, whether to ask again. Asks every millisecond.
 ///
-/// SQLite's own waiting asks ever more rarely, down to ten times a second, and so hardly ever meets the gap between two
-/// facts of a process that keeps many.
+/// SQLite's own waiting asks less and less often, down to ten times a second, and so hardly ever meets the gap between
+/// two facts of a busy process.
 pub(crate) fn waiting(patience: Duration) -> impl FnMut(i32) -> bool + Send + 'static {
     const STEP: Duration = Duration::from_millis(1);
     move |asked| {

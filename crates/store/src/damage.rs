@@ -1,10 +1,10 @@
-//! What becomes of a damaged store.
+//! Replaces a damaged store.
 //!
-//! **Problem.** The machine that runs Rampart is one whose memory may be bad: files rot. A damaged store may still hold
-//! the only trace of a bad frame. **Idea.** A new store is built beside the damaged one from every row that can still
-//! be read, then takes its place; the damaged file keeps its bytes under another name, for ever. **Why in this order.**
-//! Up to the last step the store's name still leads to the damaged file, so that a crash, or a full disk, at any
-//! instant leaves all as it was or a copy too many.
+//! **Problem.** Rampart runs on machines with bad memory, where files rot. A damaged store may hold the only trace of a
+//! bad frame. **Idea.** A new store is built beside the damaged one from every readable row, then takes its place; the
+//! damaged file keeps its bytes under another name, for ever. **Why in this order.** Up to the last step the store's
+//! name still leads to the damaged file, so a crash, or a full disk, at any instant leaves the old state, or one copy
+//! too many.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,17 +25,17 @@ use crate::sighting::Sighting;
 /// A damaged store that was set aside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetAside {
-    /// Where it lies now.
+    /// Its present path.
     pub path: PathBuf,
-    /// What was wrong with it.
+    /// Its damage.
     pub why: String,
-    /// Facts (sightings of bad frames, tests) taken over into the new store.
+    /// Facts (sightings of bad frames, tests) that the new store took over.
     pub salvaged: u64,
-    /// Facts that were seen and could not be read. There may be more on pages that could not be read at all.
+    /// Facts that were found and could not be read. Unreadable pages may hold more.
     pub unreadable: u64,
 }
 
-/// Puts a sound store in the place of a damaged one. Nobody else may have it open.
+/// Replaces a damaged store by a sound one. No other process may have it open.
 pub(crate) fn replace(path: &Path, why: String, now: Timestamp) -> Result<SetAside, Error> {
     let aside = free_name(path, now);
     for companion in COMPANIONS {
@@ -46,7 +46,7 @@ pub(crate) fn replace(path: &Path, why: String, now: Timestamp) -> Result<SetAsi
         present(fs::remove_file(beside(&fresh, suffix))).at(path)?;
     }
     let (salvaged, unreadable) = rebuild(path, &fresh)?;
-    // Where a file can have no second name, there is an instant without a store; the next start would make an empty
+    // Where a file cannot have a second name, there is an instant without a store; the next start would create an empty
     // one.
     fs::hard_link(path, &aside).or_else(|_| fs::rename(path, &aside)).at(path)?;
     fs::rename(&fresh, path).at(path)?;
@@ -65,12 +65,13 @@ fn free_name(path: &Path, now: Timestamp) -> PathBuf {
     std::iter::once(first.clone()).chain(next).find(free).expect("some number is free")
 }
 
-/// It is no error that a file was not there.
+/// Treats a missing file as success.
 fn present(outcome: io::Result<()>) -> io::Result<()> {
     outcome.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }
 
-/// Makes a new store of what can be read in a damaged one. Returns how many facts could, and how many could not.
+/// Builds a new store from the readable parts of a damaged one. Returns how many facts could be read, and how many
+/// could not.
 fn rebuild(damaged: &Path, fresh: &Path) -> Result<(u64, u64), Error> {
     let mut new = connect(fresh)?;
     let transaction = new.transaction().at(fresh)?;
@@ -86,9 +87,9 @@ fn rebuild(damaged: &Path, fresh: &Path) -> Result<(u64, u64), Error> {
     Ok((salvaged.unsigned_abs(), unreadable))
 }
 
-/// Copies the rows of one table that can be read. Returns how many could not.
+/// Copies the readable rows of one table. Returns how many could not be read.
 ///
-/// A page that cannot be read ends a scan; so a second one comes from the other end.
+/// An unreadable page ends a scan, so a second scan comes from the other end.
 fn salvage<T: Fact>(old: &Connection, new: &Connection) -> rusqlite::Result<u64> {
     let mut bad = BTreeSet::new();
     for direction in ["ASC", "DESC"] {

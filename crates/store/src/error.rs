@@ -1,7 +1,7 @@
-//! What can go wrong with a store, each said once, with what to do.
+//! Errors of a store, each with what to do.
 //!
-//! **Problem.** "Disk full" must never be taken for "damaged": the one keeps facts in memory, the other replaces the
-//! file. **Idea.** SQLite's result codes are sorted here and nowhere else.
+//! **Problem.** "Disk full" must never look like "damaged": the former keeps facts in memory, the latter replaces the
+//! file. **Idea.** SQLite's result codes are classified here and nowhere else.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -44,12 +44,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// That the content of the store is wrong. `why` may quote it, line breaks and all.
+    /// The store's content is wrong. `why` may quote it, line breaks included.
     pub(crate) fn damaged(path: &Path, why: &str) -> Self {
         Self::Damaged(path.to_owned(), why.replace(char::is_control, " "))
     }
 
-    /// The same of another file: of a store, where its copy was read.
+    /// The same error for another file: for a store, where its copy was read.
     pub(crate) fn of(self, path: &Path) -> Self {
         let path = path.to_owned();
         match self {
@@ -60,15 +60,15 @@ impl Error {
         }
     }
 
-    /// Whether a store opened anew at the same place may take the fact.
+    /// Whether reopening the store at the same path may succeed.
     pub(crate) const fn wants_reopening(&self) -> bool {
         matches!(self, Self::Damaged(..) | Self::Moved(_))
     }
 }
 
-/// Names the store in an error that does not know it.
+/// Adds the store's path to an error that lacks it.
 pub(crate) trait At<T> {
-    /// The same, with the error as one of ours.
+    /// The same result, with this crate's error.
     fn at(self, path: &Path) -> Result<T, Error>;
 }
 
@@ -93,8 +93,8 @@ impl<T> At<T> for Result<T, Malformed> {
     }
 }
 
-/// Result codes: <https://sqlite.org/rescode.html>. CORRUPT and NOTADB say that the file's content is wrong. So does
-/// ERROR, as our statements fit our tables; and a value that is not of the type asked for. No other code does.
+/// Result codes: <https://sqlite.org/rescode.html>. CORRUPT and NOTADB mean that the file's content is wrong. So does
+/// ERROR, because our statements fit our tables, and so does a value of an unexpected type. No other code does.
 fn of_sqlite(path: &Path, source: &rusqlite::Error) -> Error {
     use rusqlite::Error as Sqlite;
     let why = source.to_string();

@@ -1,9 +1,8 @@
-//! Tests: what ran, when, and how it ended.
+//! Tests: their settings, times and results.
 //!
-//! A test is written down when it begins, and again when it ends; one that has a beginning and no end was interrupted,
-//! or still runs. Its number is the moment of its beginning, or the next that is free: so tests sort by age, and a
-//! number is not given out twice even if the row that bore it was lost to damage, while sightings that bear it were
-//! not.
+//! A test is recorded when it begins, and again when it ends; a test without an end was interrupted, or still runs. Its
+//! number is the time of its beginning, or the next free number. So tests sort by age, and a number is not reused even
+//! if damage destroyed its row, but not the sightings with that number.
 
 use std::fmt;
 
@@ -30,61 +29,61 @@ impl fmt::Display for TestId {
     }
 }
 
-/// A test that begins.
+/// The beginning of a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestStart {
     /// When.
     pub at: Timestamp,
     /// The march test in its notation.
     pub notation: String,
-    /// Half the number of patterns.
+    /// Half the number of data patterns.
     pub fidelity: u32,
-    /// The orders in which lines are visited.
+    /// The address sequences.
     pub orders: Vec<String>,
-    /// How much memory was asked for; `None`: all that is free.
+    /// The requested amount of memory; `None`: all free memory.
     pub wanted: Option<Bytes>,
-    /// Which faults are emulated, if any.
+    /// The emulated faults, if any.
     pub injected: Option<String>,
 }
 
-/// How a test ended, in a word.
+/// The result of a test, in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// All that was asked for was tested; nothing was found.
+    /// The whole request was tested; nothing was found.
     Pass,
     /// Bad frames were found.
     Fail,
-    /// Nothing was found, but not all that was asked for was tested.
+    /// Nothing was found, but not the whole request was tested.
     Incomplete,
 }
 
-/// A test that ends.
+/// The end of a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestEnd {
     /// When.
     pub at: Timestamp,
     /// How.
     pub outcome: Outcome,
-    /// Why not all that was asked for was tested, if so.
+    /// Why not the whole request was tested, if so.
     pub shortfall: Option<String>,
     /// Different frames tested whole at least once.
     pub frames_tested: u64,
     /// Bad frames found.
     pub bad_frames: u64,
-    /// Frames found that were only made to look bad.
+    /// Frames that failed only by emulated faults.
     pub emulated_frames: u64,
-    /// Memory tested, each pass counted, per second.
+    /// Memory tested per second, each pass counted.
     pub bytes_per_second: u64,
 }
 
-/// A test that began.
+/// A recorded test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestRecord {
     /// Its number.
     pub id: TestId,
-    /// How it began.
+    /// Its beginning.
     pub start: TestStart,
-    /// How it ended; `None` if it was interrupted, or still runs.
+    /// Its end; `None` if it was interrupted, or still runs.
     pub end: Option<TestEnd>,
 }
 
@@ -140,7 +139,7 @@ fn decode_end(at: Timestamp, row: &Row<'_>) -> Result<TestEnd, Malformed> {
     })
 }
 
-/// Writes down a test under the first free number from its start on.
+/// Records a test under the first free number from its start on.
 pub(crate) fn begin(connection: &Connection, start: &TestStart) -> rusqlite::Result<TestId> {
     let mut id = TestId(integer(start.at.micros()).max(1));
     while is_taken(connection, id)? {
@@ -150,13 +149,13 @@ pub(crate) fn begin(connection: &Connection, start: &TestStart) -> rusqlite::Res
     Ok(id)
 }
 
-/// Whether a test, or a sighting of a test that is lost, bears the number.
+/// Whether a test, or a sighting of a lost test, has the number.
 fn is_taken(connection: &Connection, id: TestId) -> rusqlite::Result<bool> {
     let query = "SELECT 1 FROM test WHERE id = ?1 UNION ALL SELECT 1 FROM failure WHERE test = ?1";
     connection.query_row(query, [id.get()], |_| Ok(())).optional().map(|found| found.is_some())
 }
 
-/// Writes down a test under its number, unless it is there.
+/// Records a test under its number, unless it is already there.
 pub(crate) fn insert(connection: &Connection, id: TestId, start: &TestStart) -> rusqlite::Result<()> {
     let orders = serde_json::to_string(&start.orders).expect("names are plain data");
     connection
@@ -176,7 +175,7 @@ pub(crate) fn insert(connection: &Connection, id: TestId, start: &TestStart) -> 
         .map(|_| ())
 }
 
-/// Writes down how a test ended. Returns whether its beginning was there.
+/// Records the end of a test. Returns whether its beginning was there.
 pub(crate) fn finish(connection: &Connection, id: TestId, end: &TestEnd) -> rusqlite::Result<bool> {
     let changed = connection
         .prepare_cached(

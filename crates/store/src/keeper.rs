@@ -1,9 +1,9 @@
-//! Keeping the facts of a running test, whatever the disk does.
+//! Keeps the facts of a running test, whatever the disk does.
 //!
-//! **Problem.** A test must not stop, nor lose what it found, because a disk is full. **Idea.** What cannot be written
-//! waits in memory, the newest value for each frame, and is tried again with every later fact. **Why the newest fact
-//! first and alone.** While the disk is full each call costs one small failed transaction, however much waits; the
-//! first that gets through shows that the rest will.
+//! **Problem.** A full disk must not stop a test, nor lose its findings. **Idea.** Facts that cannot be written wait in
+//! memory, the newest value for each frame, and are retried with every later fact. **Why the newest fact first and
+//! alone.** While the disk is full, each call costs one small failed transaction, however many facts wait; the first
+//! success shows that the rest will succeed.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,13 +15,13 @@ use rampart_memory::{Frame, Timestamp};
 use crate::history::{TestEnd, TestId, TestStart};
 use crate::{Age, Error, SetAside, Store};
 
-/// Where a fact is.
+/// The place of a fact.
 #[derive(Debug)]
 #[must_use]
 pub enum Kept {
-    /// On the disk, with all that waited.
+    /// On the disk, with all facts that waited.
     Durable,
-    /// This or another waits in memory, for this reason.
+    /// This or another fact waits in memory, for this reason.
     Pending(Error),
 }
 
@@ -29,10 +29,10 @@ pub enum Kept {
 #[derive(Debug)]
 pub struct Keeper {
     path: PathBuf,
-    /// `None` between a store that was found damaged or gone and its successor.
+    /// `None` between a store that was found damaged or missing and its successor.
     store: Option<Store>,
     start: TestStart,
-    /// Its number, from the first store that took its beginning.
+    /// The test's number, from the first store that recorded its beginning.
     test: Option<TestId>,
     /// Whether the present store has its beginning.
     begun: bool,
@@ -42,10 +42,10 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// How long a call waits for another process that has the store. Programs that are tested beside wait as long.
+    /// How long a call waits for another process that holds the store.
     pub const PATIENCE: Duration = Duration::from_secs(1);
 
-    /// Writes down that a test begins, and keeps its facts from now on.
+    /// Records that a test begins, and keeps its facts from now on.
     pub fn begin(store: Store, start: TestStart) -> (Self, Kept) {
         let now = start.at;
         let mut keeper = Self {
@@ -62,13 +62,13 @@ impl Keeper {
         (keeper, kept)
     }
 
-    /// Keeps what this test saw of a frame, all of it from its beginning on and nothing else. `now` names a damaged
+    /// Keeps everything that this test saw of a frame since its beginning, and nothing else. `now` names a damaged
     /// store that must be set aside.
     pub fn keep(&mut self, origin: Origin, failed: &FailedFrame, now: Timestamp) -> Kept {
         self.keep_all([(origin, failed)], now)
     }
 
-    /// Keeps what this test saw of some frames, all at once: it costs hardly more than one.
+    /// Keeps what this test saw of several frames at once, which costs hardly more than one.
     pub fn keep_all<'a>(
         &mut self,
         failed: impl IntoIterator<Item = (Origin, &'a FailedFrame)>,
@@ -76,7 +76,7 @@ impl Keeper {
     ) -> Kept {
         let failed = failed.into_iter().map(|(origin, failed)| ((origin, failed.frame), failed.clone()));
         let new: BTreeMap<_, _> = failed.collect();
-        // What waits may hold an older value of the same frame, which must not be written after this one.
+        // A waiting fact may have an older value of the same frame, which must not be written after this one.
         self.failures.retain(|key, _| !new.contains_key(key));
         if let Err(why) = self.write(&new, now) {
             self.failures.extend(new);
@@ -85,8 +85,8 @@ impl Keeper {
         self.retry(now)
     }
 
-    /// Keeps when frames were last tested, in place of what was kept of it. What cannot be written does not wait: it is
-    /// older by the next time.
+    /// Keeps the times of frames' last tests, replacing older ones. Times that cannot be written do not wait: the next
+    /// ones replace them anyway.
     pub fn keep_ages(&mut self, ages: &[Age], now: Timestamp) -> Kept {
         match self.with_store(now, |store, _| store.keep_ages(ages)) {
             Ok(()) => Kept::Durable,
@@ -94,14 +94,14 @@ impl Keeper {
         }
     }
 
-    /// Writes down how the test ended.
+    /// Records the end of the test.
     pub fn finish(&mut self, end: TestEnd) -> Kept {
         let now = end.at;
         self.end = Some(end);
         self.retry(now)
     }
 
-    /// Tries again to write all that waits.
+    /// Tries again to write all waiting facts.
     pub fn retry(&mut self, now: Timestamp) -> Kept {
         let waiting = std::mem::take(&mut self.failures);
         let written = self.write(&waiting, now);
@@ -114,7 +114,7 @@ impl Keeper {
         }
     }
 
-    /// How many facts wait in memory: frames, the test's beginning, its end.
+    /// The number of facts that wait in memory: frames, the test's beginning, its end.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.failures.len() + usize::from(!self.begun) + usize::from(self.end.is_some())
@@ -143,8 +143,8 @@ impl Keeper {
         Ok(())
     }
 
-    /// Hands out the store once it has the test's beginning. A store that turns out damaged or gone is given up; the
-    /// next call opens its successor.
+    /// Runs `keep` on the store once it has the test's beginning. A store that turns out to be damaged or missing is
+    /// given up; the next call opens its successor.
     fn with_store(
         &mut self,
         now: Timestamp,
@@ -188,14 +188,14 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_micros(1);
 
-    /// In memory where that can be: a real disk takes its time to sync.
+    /// In memory if possible: a real disk takes its time to sync.
     fn folder() -> tempfile::TempDir {
         tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
     }
 
     fn keeper(folder: &tempfile::TempDir) -> (Keeper, Kept) {
         let store = Store::open(&folder.path().join("r.db"), NOW).unwrap().store;
-        // The smallest limit that SQLite takes is what there is.
+        // SQLite's smallest limit is the present size.
         store.limit_pages(1);
         let start = TestStart {
             at: NOW,
@@ -212,7 +212,7 @@ mod tests {
         FailedFrame::condemned(Frame::new(number).unwrap(), NOW)
     }
 
-    /// Keeps frames until one finds no space. Returns how many did.
+    /// Keeps frames until one finds no space. Returns how many succeeded.
     fn fill(keeper: &mut Keeper) -> u64 {
         for number in 0..1000 {
             match keeper.keep(Origin::Real, &condemned(number), NOW) {
@@ -244,7 +244,7 @@ mod tests {
         let first = fill(&mut keeper);
         assert_eq!(keeper.pending(), 1);
 
-        // Newest value of each frame; real and emulated apart.
+        // The newest value of each frame; real and emulated ones are separate.
         let refused = FailedFrame { retirement: Retirement::Refused("why ".repeat(2000)), ..condemned(first) };
         assert!(matches!(keeper.keep(Origin::Real, &refused, NOW), Kept::Pending(Error::Full(_))));
         let many: Vec<_> = (first..first + 100).map(condemned).collect();

@@ -1,24 +1,24 @@
-//! Where Rampart keeps its facts: bad frames and the history of tests.
+//! Rampart's store of facts: bad frames and the history of tests.
 //!
-//! **Problem.** A bad frame that is forgotten is handed to a program again. Tests are killed, disks fill up, files rot,
-//! and two tests may run at once. **Idea.** One embedded database, written before anything else happens to a bad frame.
-//! What one test saw of one frame is one row (a *sighting*) that only this test writes; all that is known of a frame is
-//! put together from its sightings when it is read. So a count kept ten times is counted once, and no test overwrites
-//! another's facts. **Why this way.** A sighting is replaced whole by the same test's later one: there is nothing to
-//! merge when writing, hence nothing to get wrong between two processes.
+//! **Problem.** A forgotten bad frame is handed to a program again. Tests are killed, disks fill up, files rot, and two
+//! tests may run at once. **Idea.** One embedded database, written before anything else happens to a bad frame. What
+//! one test saw of one frame is one row (a *sighting*), which only this test writes; readers combine a frame's
+//! sightings. So a count kept ten times is counted once, and no test overwrites another's facts. **Why this way.** The
+//! same test's later sighting replaces the earlier one as a whole: writing merges nothing, so two processes cannot
+//! conflict.
 //!
 //! **Durability.** SQLite with a rollback journal that is deleted to commit, `synchronous=EXTRA`: journal, database and
-//! the deletion are each synced before a call returns, so that a committed fact survives `kill -9` and power loss
-//! (`FULL` alone leaves the deletion to the kernel: after power loss the journal may be back, and would take the last
-//! fact away; <https://sqlite.org/pragma.html#pragma_synchronous>). Not a write-ahead log: bad frames are rare, so its
-//! speed buys nothing, while the rollback journal leaves one file at rest and lets SQLite notice that the file was
-//! moved away while in use.
+//! the deletion are each synced before a call returns, so a committed fact survives `kill -9` and power loss. (`FULL`
+//! alone leaves the deletion to the kernel: after power loss the journal may be back, and would undo the last fact;
+//! <https://sqlite.org/pragma.html#pragma_synchronous>.) There is no write-ahead log: bad frames are rare, so its speed
+//! gains nothing, while the rollback journal leaves one file at rest and lets SQLite notice that the file was moved
+//! away while in use.
 //!
-//! This crate talks to the file system and decides nothing. A damaged file is set aside, never overwritten; see
-//! [`SetAside`]. What rasdaemon keeps is read where it lies ([`rasdaemon`]).
+//! This crate uses the file system and makes no policy. A damaged file is set aside, never overwritten; see
+//! [`SetAside`]. rasdaemon's database is read in its place ([`rasdaemon`]).
 //!
 //! Libraries: `rusqlite` (SQLite with its source: the best tested embedded database, no server, no system library),
-//! `serde` and `serde_json` (lists inside a column), `jiff` (moments as another tool writes them), `displaydoc` and
+//! `serde` and `serde_json` (lists inside a column), `jiff` (times as another tool writes them), `displaydoc` and
 //! `thiserror` (an error's doc comment is its message).
 
 #![forbid(unsafe_code)]

@@ -1,9 +1,9 @@
-//! Where the store lies on the disk, and who may replace it.
+//! The store's path, and the lock for its replacement.
 //!
-//! **Problem.** A damaged file is replaced under the feet of other processes that have it open. **Idea.** Each process
-//! holds a shared lock on a file beside the store as long as it has the store open; who replaces the store holds it
-//! alone. **Why a file of its own.** A lock must not lie on the file that is replaced, and closing a second handle of
-//! the store would drop SQLite's own locks (<https://sqlite.org/howtocorrupt.html>, 2.2).
+//! **Problem.** A damaged file is replaced while other processes have it open. **Idea.** Each process holds a shared
+//! lock on a file beside the store as long as it has the store open; a process that replaces the store holds an
+//! exclusive one. **Why a file of its own.** A lock must not be on the file that is replaced, and closing a second
+//! handle of the store would drop SQLite's own locks (<https://sqlite.org/howtocorrupt.html>, 2.2).
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
@@ -16,12 +16,12 @@ use std::time::Duration;
 use crate::Error;
 use crate::error::At;
 
-/// What SQLite may keep beside a database: <https://sqlite.org/tempfiles.html>.
+/// Files that SQLite may keep beside a database: <https://sqlite.org/tempfiles.html>.
 pub(crate) const COMPANIONS: [&str; 3] = ["-journal", "-wal", "-shm"];
 
-/// Where the store lies if nobody says otherwise: for root `/var/lib/rampart/rampart.db` (FHS 3.0, 5.8), for others
-/// `rampart/rampart.db` in `$XDG_STATE_HOME`, or else in `$HOME/.local/state` (XDG Base Directory Specification 0.8; a
-/// relative path counts as unset). `variable` looks up the environment.
+/// The store's default path: for root `/var/lib/rampart/rampart.db` (FHS 3.0, 5.8), for others `rampart/rampart.db` in
+/// `$XDG_STATE_HOME`, or else in `$HOME/.local/state` (XDG Base Directory Specification 0.8; a relative path counts as
+/// unset). `variable` looks up the environment.
 ///
 /// # Errors
 /// [`Error::NoPlace`] if neither variable helps.
@@ -34,15 +34,15 @@ pub fn default_path(is_root: bool, variable: impl Fn(&str) -> Option<OsString>) 
     state.map(|folder| folder.join("rampart/rampart.db")).ok_or(Error::NoPlace)
 }
 
-/// The path with something put at its end.
+/// The path with a suffix.
 pub(crate) fn beside(path: &Path, suffix: impl AsRef<OsStr>) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-/// Makes the folders of a store. Returns its path, absolute, as SQLite takes a relative one that starts with `file:`
-/// for a URI; and without links, so that a replacement replaces the file and not a link to it.
+/// Creates the folders of a store. Returns its path: absolute, because SQLite takes a relative one that starts with
+/// `file:` for a URI; and without links, so that a replacement replaces the file and not a link to it.
 pub(crate) fn prepare(path: &Path) -> Result<PathBuf, Error> {
     let path = std::path::absolute(path).at(path)?;
     if let Some(folder) = path.parent() {
@@ -56,7 +56,7 @@ pub(crate) fn prepare(path: &Path) -> Result<PathBuf, Error> {
     }
 }
 
-/// Makes a folder and those above it, each durable when this returns.
+/// Creates a folder and its parents, durable when this returns.
 fn make_folder(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
@@ -74,17 +74,17 @@ pub(crate) fn sync(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// The right to use the store, or to replace it; given up when dropped.
+/// The right to use the store, or to replace it, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Lock(#[expect(dead_code, reason = "the lock is held as long as the file is open")] File);
 
 impl Lock {
-    /// The right to use the store, shared with others. Waits at most `patience` for one who replaces it.
+    /// The right to use the store, shared with others. Waits at most `patience` for a replacement.
     pub(crate) fn shared(path: &Path, patience: Duration) -> Result<Self, Error> {
         Self::take(path, patience, File::try_lock_shared)?.ok_or_else(|| Error::Busy(path.to_owned()))
     }
 
-    /// The right to replace the store. Waits at most `patience` for those who use it.
+    /// The right to replace the store. Waits at most `patience` for its users.
     pub(crate) fn exclusive(path: &Path, patience: Duration) -> Result<Self, Error> {
         Self::take(path, patience, File::try_lock)?.ok_or_else(|| Error::DamagedInUse(path.to_owned()))
     }

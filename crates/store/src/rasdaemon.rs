@@ -1,10 +1,10 @@
-//! Memory errors that rasdaemon recorded: another program's database, which is only ever read.
+//! Memory errors that rasdaemon recorded, in another program's database, which is only read.
 //!
-//! **Problem.** On most servers rasdaemon listens to the kernel and keeps every memory error with its address, those
-//! from before we were started too. Its database is not ours to write; worse, it does not wait for readers: an error
-//! that it wants to keep while somebody reads is dropped. **Idea.** Look at the file's change counter, which takes no
-//! lock, and ask SQLite only if it moved; then for a few rows at a time, by their number. **Why by number.** Its
-//! moments are whole seconds, in local time, as text: by them, two errors of one second could not be told apart.
+//! **Problem.** On most servers rasdaemon listens to the kernel and keeps every memory error with its address, also
+//! those before Rampart's start. Its database is not ours to write. Worse, it does not wait for readers: it drops an
+//! error that it wants to write while somebody reads. **Idea.** Look at the file's change counter, which takes no lock,
+//! and query SQLite only if it changed; then for a few rows at a time, by their number. **Why by number.** Its times
+//! are whole seconds, in local time, as text: two errors of one second would look alike.
 //!
 //! Source: rasdaemon, db/ras-store-db.c and core/ras-mc-handler.c: table `mc_event`.
 
@@ -19,16 +19,16 @@ use rusqlite::{Connection, OpenFlags, Row, ffi};
 
 use crate::Error;
 
-/// Where rasdaemon keeps its database, unless it was built for elsewhere.
+/// rasdaemon's default database.
 pub const DEFAULT_PATH: &str = "/var/lib/rasdaemon/ras-mc_event.db";
 
-/// How long rasdaemon may keep its database from us before a call gives up.
+/// How long a call waits for rasdaemon's lock.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Rows read under one lock: well below a millisecond.
 const AT_ONCE: u32 = 64;
 
-/// Remarks are no errors.
+/// Informational events are no errors.
 const QUERY: &str =
     "SELECT id, timestamp, err_count, err_type, label, mc, top_layer, middle_layer, lower_layer, address,
     grain, syndrome FROM mc_event WHERE id > ?1 AND err_type IS NOT 'Info' ORDER BY id LIMIT ?2";
@@ -36,12 +36,12 @@ const QUERY: &str =
 /// The start of a database file, up to its change counter and size.
 type Header = [u8; 32];
 
-/// The errors in rasdaemon's database, each told once.
+/// The errors in rasdaemon's database, each returned once.
 #[derive(Debug)]
 pub struct Rasdaemon {
     path: PathBuf,
     since: Timestamp,
-    /// The number of the last row that was read.
+    /// The number of the last row read.
     last: i64,
     /// The file when it was read.
     seen: Option<Header>,
@@ -57,15 +57,15 @@ impl Rasdaemon {
         // SQLite takes a relative path that starts with `file:` for a URI.
         let path = std::path::absolute(path).map_err(|cause| refuse(&cause.to_string()))?;
         newest(&connect(&path)?).map_err(|cause| refuse(&cause.to_string()))?;
-        // Its moments are whole seconds: what happened in the second in which we begin is not from before.
+        // Its times are whole seconds: an error of the second in which we begin counts as new.
         let since = Timestamp::from_micros(since.micros() - since.micros() % 1_000_000);
         Ok(Self { path, since, last: 0, seen: None })
     }
 
-    /// The errors that were recorded since it was last asked; at first, since the moment given to [`Rasdaemon::open`].
+    /// The errors since the last call; at first, since the time given to [`Rasdaemon::open`].
     ///
     /// # Errors
-    /// [`Error::Rasdaemon`] if they cannot be read just now; they come with a later call then.
+    /// [`Error::Rasdaemon`] if they cannot be read now; a later call then returns them.
     pub fn poll(&mut self) -> Result<ErrorBatch, Error> {
         let header = header(&self.path);
         if header.is_some() && header == self.seen {
@@ -73,7 +73,7 @@ impl Rasdaemon {
         }
         let connection = connect(&self.path)?;
         let read = || -> rusqlite::Result<_> {
-            // Fewer rows than there were: the database began anew.
+            // Fewer rows than before: the database was created anew.
             let mut last = if newest(&connection)? < self.last { 0 } else { self.last };
             let mut batch = ErrorBatch::default();
             while let Some(read) = read_some(&connection, last, self.since, &mut batch)? {
@@ -100,7 +100,7 @@ fn connect(path: &Path) -> Result<Connection, Error> {
     opened.map_err(|cause| refusal(path, &cause.to_string()))
 }
 
-/// What changes whenever the file does (<https://sqlite.org/fileformat2.html#file_change_counter>); `None` if it cannot
+/// A value that changes with the file (<https://sqlite.org/fileformat2.html#file_change_counter>); `None` if it cannot
 /// be read, or if the file has a write-ahead log, whose readers disturb nobody.
 fn header(path: &Path) -> Option<Header> {
     const WRITE_VERSION: usize = 18;
@@ -109,13 +109,13 @@ fn header(path: &Path) -> Option<Header> {
     (header[WRITE_VERSION] == 1).then_some(header)
 }
 
-/// The highest number of a row; 0 if there is none.
+/// The highest number of a row; 0 without rows.
 fn newest(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row("SELECT coalesce(max(id), 0) FROM mc_event", [], |row| row.get(0))
 }
 
-/// Reads the rows after the row `last`, some at a time. Returns the number of the last one, or `None` if there are no
-/// more. In a damaged file the same rows may come for ever: they must ascend.
+/// Reads some of the rows after the row `last`. Returns the number of the last one, or `None` at the end. A damaged
+/// file may return the same rows for ever, so numbers must ascend.
 fn read_some(
     connection: &Connection,
     last: i64,
@@ -141,7 +141,7 @@ fn read_some(
     Ok(read)
 }
 
-/// The error in a row; `None` if it holds what rasdaemon never writes.
+/// The error in a row; `None` if rasdaemon never writes such a row.
 fn decode(row: &Row<'_>) -> Option<MemoryError> {
     let integer = |name| row.get::<_, i64>(name).ok();
     let layer = |name| integer(name).unwrap_or(-1);
@@ -154,14 +154,14 @@ fn decode(row: &Row<'_>) -> Option<MemoryError> {
         layers: [layer("top_layer"), layer("middle_layer"), layer("lower_layer")],
         // SQLite's integers have a sign.
         address: integer("address")?.cast_unsigned(),
-        // Stored is the logarithm (`grain_bits`), not what the kernel prints.
+        // The column holds the logarithm (`grain_bits`), not the value that the kernel prints.
         grain: integer("grain").and_then(|bits| 1_u64.checked_shl(bits.try_into().ok()?)).map(Bytes::new),
         syndrome: integer("syndrome").map_or(0, i64::cast_unsigned),
     };
     Some(event.into())
 }
 
-/// A column's text; what is not UTF-8 in it (a firmware's DIMM label may be anything) is replaced.
+/// A column's text, with invalid UTF-8 replaced (a firmware's DIMM label may be anything).
 fn text(row: &Row<'_>, name: &str) -> Option<String> {
     match row.get_ref(name).ok()? {
         ValueRef::Text(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
@@ -169,7 +169,7 @@ fn text(row: &Row<'_>, name: &str) -> Option<String> {
     }
 }
 
-/// A moment as rasdaemon writes it, such as `2024-05-01 12:00:00 +0200`.
+/// A time as rasdaemon writes it, such as `2024-05-01 12:00:00 +0200`.
 fn moment(text: &str) -> Option<Timestamp> {
     let moment = jiff::Timestamp::strptime("%Y-%m-%d %H:%M:%S %z", text).ok()?;
     u64::try_from(moment.as_microsecond()).ok().map(Timestamp::from_micros)
@@ -183,13 +183,13 @@ mod tests {
     /// 2024-05-01 10:00:00 UTC.
     const TEN: u64 = 1_714_557_600_000_000;
 
-    /// The table as rasdaemon makes it.
+    /// The table as rasdaemon creates it.
     const TABLE: &str =
         "CREATE TABLE mc_event (id INTEGER PRIMARY KEY, timestamp TEXT, err_count INTEGER, err_type TEXT,
         err_msg TEXT, label TEXT, mc INTEGER, top_layer INTEGER, middle_layer INTEGER, lower_layer INTEGER,
         address INTEGER, grain INTEGER, syndrome INTEGER, driver_detail TEXT)";
 
-    /// A rasdaemon that records.
+    /// A fake rasdaemon that records.
     struct Daemon {
         folder: tempfile::TempDir,
         connection: Connection,
@@ -216,7 +216,7 @@ mod tests {
                 .unwrap();
         }
 
-        /// So many corrected errors at once, at ten.
+        /// Records so many corrected errors at once, at ten o'clock.
         fn corrected(&self, count: i64) {
             self.record("2024-05-01 12:00:00 +0200", count, "Corrected", 0x1234_5040);
         }
@@ -226,12 +226,12 @@ mod tests {
         Rasdaemon::open(&daemon.path(), Timestamp::from_micros(since)).unwrap()
     }
 
-    /// The counts of the errors that came.
+    /// The counts of the errors that were returned.
     fn counts(reader: &mut Rasdaemon) -> Vec<u32> {
         reader.poll().unwrap().errors.iter().map(|error| error.count).collect()
     }
 
-    /// Each page that leads to others leads to one and the same (<https://sqlite.org/fileformat2.html#b_tree_pages>).
+    /// Makes each inner page lead to one and the same page (<https://sqlite.org/fileformat2.html#b_tree_pages>).
     fn tangle(path: &Path, page_bytes: usize) {
         const INTERIOR: u8 = 5;
         const HEADER: usize = 12;

@@ -1,10 +1,10 @@
-//! Reading a store that cannot be written: early at boot its file system is read-only, and other users have no rights.
+//! Reads a store that cannot be written: early at boot its file system is read-only, and other users have no rights.
 //!
-//! **Problem.** SQLite needs to write even to read, if the last change was cut off: its journal, or its write-ahead
-//! log, must go into the file first. To leave that out would read half a change, or lose the last facts in silence.
-//! **Idea.** Three ways, each tried if the one before cannot be: read the file where it lies; read it as one that
-//! nobody changes, if no change lies beside it; finish the change in a private copy, and read that. **Why the copy
-//! last.** Only where the file lies do SQLite's locks keep a reader from another process' half a change.
+//! **Problem.** SQLite must write even to read if the last change was cut off: its journal, or its write-ahead log,
+//! must go into the file first. Ignoring them would read half a change, or silently lose the last facts. **Idea.**
+//! Three ways, each tried if the previous one fails: read the file in place; read it as one that nobody changes, if no
+//! change lies beside it; finish the change in a private copy, and read that. **Why the copy last.** Only in the file's
+//! place do SQLite's locks protect a reader from another process' half change.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -20,7 +20,7 @@ use crate::error::At;
 use crate::place::{COMPANIONS, beside};
 use crate::schema;
 
-/// A connection that only reads, and the copy that it reads if there is one.
+/// A read-only connection, with the copy that it reads, if any.
 pub(crate) fn open(path: &Path) -> Result<(Connection, Option<Copy>), Error> {
     let first = match in_place(path, false) {
         Ok(connection) => return Ok((connection, None)),
@@ -30,7 +30,7 @@ pub(crate) fn open(path: &Path) -> Result<(Connection, Option<Copy>), Error> {
         if let Ok(connection) = in_place(path, true) {
             return Ok((connection, None));
         }
-        // Nothing but an older schema can be mended in a copy.
+        // A copy can mend nothing but an older schema.
         if !matches!(first, Error::Damaged(..)) {
             return Err(first);
         }
@@ -56,7 +56,7 @@ fn in_place(path: &Path, immutable: bool) -> Result<Connection, Error> {
     Ok(connection)
 }
 
-/// A write must fail, not end in a copy that is thrown away.
+/// A write must fail, not end in a temporary copy.
 fn read_only(connection: &Connection, path: &Path) -> Result<(), Error> {
     connection.pragma_update(None, "query_only", true).at(path)
 }
@@ -78,7 +78,7 @@ fn has_unfinished_change(path: &Path) -> bool {
     size("-journal") > 0 || size("-wal") > 0
 }
 
-/// A copy of a store with what lies beside it, for this user alone; removed when dropped.
+/// A copy of a store with its companions, for this user alone; removed when dropped.
 #[derive(Debug)]
 pub(crate) struct Copy(PathBuf);
 
@@ -113,7 +113,7 @@ impl Copy {
         self.0.join("rampart.db")
     }
 
-    /// Has SQLite finish the change, and bring the copy to the newest schema.
+    /// Lets SQLite finish the change, and brings the copy to the newest schema.
     fn finished(&self) -> Result<Connection, Error> {
         let path = self.store();
         let connection = connect(&path)?;
@@ -126,7 +126,7 @@ impl Copy {
 impl Drop for Copy {
     fn drop(&mut self) {
         for suffix in [""].into_iter().chain(COMPANIONS) {
-            // What stays is a copy in memory.
+            // A leftover is a copy in memory.
             let _gone = fs::remove_file(beside(&self.store(), suffix));
         }
         let _gone = fs::remove_dir(&self.0);

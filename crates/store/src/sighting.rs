@@ -1,9 +1,9 @@
-//! What one test saw of one frame, as a row; and what all tests saw of it, put together.
+//! What one test saw of one frame, as a row; and the combination of all tests' sightings.
 //!
-//! **Problem.** What is read from a file is an allegation: any column may hold anything. **Idea.** A row of plain
-//! columns, [`FailureRow`], becomes a [`FailedFrame`] in one pure function that checks every column, and nowhere else;
-//! it is the target of fuzzing. **Why columns.** Their names and types are this crate's own: the words of other crates
-//! may change without a change on the disk. Only the evidence, a short list that nobody queries, is JSON.
+//! **Problem.** Any column of a file may hold anything. **Idea.** A row of plain columns, [`FailureRow`], becomes a
+//! [`FailedFrame`] in one pure function, which alone checks every column and is a fuzz target. **Why columns.** Their
+//! names and types belong to this crate: other crates may change their terms without a change on the disk. Only the
+//! evidence, a short list that nobody queries, is JSON.
 
 use rampart_memory::fault_map::{Cause, Evidence, FailedFrame, Origin, Retirement};
 use rampart_memory::{Frame, LINES_PER_FRAME, Timestamp};
@@ -13,7 +13,7 @@ use crate::Malformed;
 use crate::column::{column, integer, json, moment, natural, word};
 use crate::fact::Fact;
 
-/// A failed frame as columns, unchecked.
+/// A bad frame as columns, unchecked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailureRow {
     /// Frame number.
@@ -26,7 +26,7 @@ pub struct FailureRow {
     pub first_seen: i64,
     /// Microseconds since the epoch.
     pub last_seen: i64,
-    /// How many.
+    /// The number of mismatches.
     pub mismatches: i64,
     /// A JSON list.
     pub evidence: String,
@@ -35,10 +35,10 @@ pub struct FailureRow {
 }
 
 impl FailureRow {
-    /// The columns of a failed frame.
+    /// The columns of a bad frame.
     ///
     /// Panics if it keeps more than [`FailedFrame::EVIDENCE_KEPT`] mismatches, or one in a line that no frame has: no
-    /// `FaultMap` makes such a one, and it could not be read again.
+    /// `FaultMap` creates such a frame, and it could not be read again.
     #[must_use]
     pub fn encode(failed: &FailedFrame) -> Self {
         assert!(failed.evidence.len() <= FailedFrame::EVIDENCE_KEPT, "evidence is bounded");
@@ -56,10 +56,10 @@ impl FailureRow {
         }
     }
 
-    /// The failed frame that the columns describe.
+    /// The bad frame that the columns describe.
     ///
     /// # Errors
-    /// Names the first column that holds what [`FailureRow::encode`] never writes there.
+    /// The first column with a value that [`FailureRow::encode`] never writes there.
     pub fn decode(&self) -> Result<FailedFrame, Malformed> {
         let frame = natural("frame", self.frame)?;
         let failed = FailedFrame {
@@ -111,7 +111,7 @@ pub(crate) struct Sighting {
     pub origin: Origin,
     /// The test's number; 0 where a person condemned the frame.
     pub test: i64,
-    /// When a person said that the frame is good again.
+    /// When a person declared the frame good again.
     pub forgotten: Option<Timestamp>,
     pub failed: FailedFrame,
 }
@@ -163,7 +163,7 @@ impl Fact for Sighting {
     }
 }
 
-/// All that is known of a frame, from two sightings of it, the earlier test's first.
+/// Combines two sightings of a frame, the earlier test's first.
 pub(crate) fn together(earlier: FailedFrame, later: FailedFrame) -> FailedFrame {
     assert_eq!(earlier.frame, later.frame, "sightings of one frame");
     let cause = if later.first_seen < earlier.first_seen { later.cause } else { earlier.cause };
@@ -174,7 +174,7 @@ pub(crate) fn together(earlier: FailedFrame, later: FailedFrame) -> FailedFrame 
         lines: earlier.lines | later.lines,
         first_seen: earlier.first_seen.min(later.first_seen),
         last_seen: earlier.last_seen.max(later.last_seen),
-        // No honest counts reach the end of the range; a forged store must not stop the test.
+        // Real counts never reach the end of the range; a forged store must not stop the test.
         mismatches: earlier.mismatches.saturating_add(later.mismatches).min(integer(u64::MAX).cast_unsigned()),
         evidence: evidence.collect(),
         retirement: later.retirement,

@@ -1,4 +1,4 @@
-//! The store: open it, keep facts, read them.
+//! The store: opens it, keeps facts, reads them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,8 +19,8 @@ use crate::schema;
 use crate::sighting::{Sighting, origin_word, retirement_text, together};
 use crate::{Error, SetAside, damage, reading};
 
-/// Facts on the disk. What a call has kept when it returns survives `kill -9` and power loss. Several processes may
-/// have one store open, each waits up to 5 s for the others.
+/// Facts on the disk. A fact that a call has kept survives `kill -9` and power loss once the call returns. Several
+/// processes may have one store open; each waits up to 5 s for the others.
 #[derive(Debug)]
 pub struct Store {
     connection: Connection,
@@ -32,32 +32,32 @@ pub struct Store {
     read_only: Option<Box<Error>>,
 }
 
-/// A store that was opened.
+/// An opened store.
 #[derive(Debug)]
 pub struct Opened {
     /// The store.
     pub store: Store,
-    /// The damaged one that lay in its place.
+    /// The damaged store that was in its place.
     pub set_aside: Option<SetAside>,
 }
 
-/// A frame that a person said is good again.
+/// A frame that a person declared good again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forgotten {
     /// When.
     pub at: Timestamp,
-    /// What was known of it.
+    /// Its facts before that.
     pub failed: FailedFrame,
 }
 
 impl Store {
-    /// Opens a store, and makes it and its folders (mode 0755) if it is not there. A damaged one is set aside as
-    /// `NAME.corrupt-MICROSECONDS`, after `now`, with its bytes untouched, and all that can be read in it is taken
-    /// over. What cannot be told from any other file is taken for a damaged store only if its name ends in `.db`.
+    /// Opens a store, and creates it and its folders (mode 0755) if needed. A damaged one is set aside as
+    /// `NAME.corrupt-MICROSECONDS`, after `now`, with its bytes untouched, and its readable facts are taken over. A
+    /// file without any sign of a store counts as a damaged store only if its name ends in `.db`.
     ///
     /// # Errors
     /// If there cannot be a store at `path`: not a regular file, cannot be written, of a newer schema or of another
-    /// program, kept busy by another process. A file that was there is as it was.
+    /// program, kept busy by another process. An existing file stays unchanged.
     pub fn open(path: &Path, now: Timestamp) -> Result<Opened, Error> {
         Self::open_within(path, now, PATIENCE)
     }
@@ -83,11 +83,12 @@ impl Store {
         Self { connection, path, _lock: Some(lock), _copy: None, read_only: None }
     }
 
-    /// Opens a store as [`Store::open`] does; one that is there and cannot be written, for reading alone. Nothing that
-    /// was kept in it is lost: a change that was cut off is finished in a copy.
+    /// Opens a store as [`Store::open`] does; one that cannot be written is opened read-only. No kept fact is lost: a
+    /// change that was cut off is finished in a copy.
     ///
     /// # Errors
-    /// As [`Store::open`]; also if there is no store and none can be made, or if nowhere is room to finish a change.
+    /// As [`Store::open`]; also if there is no store and none can be created, or if there is no room to finish a
+    /// change.
     pub fn open_to_read(path: &Path, now: Timestamp) -> Result<Opened, Error> {
         let why = match Self::open(path, now) {
             Err(why @ (Error::Unwritable(..) | Error::Full(_))) => why,
@@ -102,32 +103,31 @@ impl Store {
         Ok(Opened { store, set_aside: None })
     }
 
-    /// Why nothing can be kept in it, if it was opened for reading alone.
+    /// Why nothing can be kept in it, if it is read-only.
     #[must_use]
     pub fn read_only(&self) -> Option<&Error> {
         self.read_only.as_deref()
     }
 
-    /// Where it lies: an absolute path.
+    /// Its absolute path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Waits at most so long for other processes from now on.
+    /// Limits the time to wait for other processes from now on.
     pub(crate) fn wait_at_most(&mut self, patience: Duration) -> Result<(), Error> {
         self.connection.busy_handler(Some(waiting(patience))).at(&self.path)
     }
 
-    /// Lets the database grow to so many pages, as a disk of that size would.
+    /// Limits the database to so many pages, as a disk of that size would.
     #[cfg(test)]
     pub(crate) fn limit_pages(&self, pages: u32) {
         let limit = |pages| self.connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()));
         limit(pages).unwrap();
     }
 
-    /// Keeps what one test saw of a frame, in place of what the same test said of it before. See
-    /// [`Store::keep_failures`].
+    /// Keeps what one test saw of a frame, replacing the same test's earlier sighting. See [`Store::keep_failures`].
     ///
     /// # Errors
     /// If the fact is not on the disk.
@@ -135,12 +135,12 @@ impl Store {
         self.keep_failures(test, [(origin, failed)])
     }
 
-    /// Keeps what one test saw of some frames, all or none: `failed` holds what *this test* saw, all of it from its
-    /// beginning on and nothing else, so a test's `FaultMap` starts empty. The counts of different tests are added when
-    /// read. `test` is `None` where a person condemned the frames. The frames' retirement holds for whoever else saw
-    /// them.
+    /// Keeps what one test saw of some frames, all or none: `failed` holds everything that *this test* saw since its
+    /// beginning, and nothing else, so a test's `FaultMap` starts empty. Reading adds the counts of different tests.
+    /// `test` is `None` if a person condemned the frames. The frames' retirement also applies to other tests'
+    /// sightings.
     ///
-    /// Costs five syncs of the disk, however many frames there are.
+    /// Costs five syncs of the disk for any number of frames.
     ///
     /// # Errors
     /// If the facts are not on the disk.
@@ -159,7 +159,8 @@ impl Store {
         })
     }
 
-    /// Notes what became of a failed frame. Returns all that is known of it, or `None` if it is not failed.
+    /// Records the result of a bad frame's retirement. Returns all known facts of the frame, or `None` if it is not
+    /// bad.
     ///
     /// # Errors
     /// If the fact is not on the disk.
@@ -168,7 +169,7 @@ impl Store {
         self.failure(frame)
     }
 
-    /// All failed frames of one origin.
+    /// All bad frames of one origin.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -182,15 +183,15 @@ impl Store {
         Ok(map)
     }
 
-    /// What is known of one real frame, if it failed.
+    /// The facts of one real bad frame.
     fn failure(&self, frame: Frame) -> Result<Option<FailedFrame>, Error> {
         let query = "SELECT * FROM failure WHERE origin = 'real' AND forgotten = 0 AND frame = ? ORDER BY test";
         let sightings = self.read::<Sighting>(query, [integer(frame.number())])?;
         Ok(sightings.into_iter().fold(None, |known, sighting| Some(add(known, sighting.failed))))
     }
 
-    /// Forgets a real frame, because a person says at `at` that it is good again. Returns what was known of it, if it
-    /// was failed; that stays in the store, see [`Store::forgotten`].
+    /// Forgets a real frame that a person declares good again at `at`. Returns its facts if it was bad; they stay in
+    /// the store, see [`Store::forgotten`].
     ///
     /// # Errors
     /// If the fact is not on the disk.
@@ -203,7 +204,7 @@ impl Store {
         Ok(known)
     }
 
-    /// The frames that were forgotten, the first first.
+    /// The forgotten frames, the earliest first.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -218,7 +219,7 @@ impl Store {
         Ok(known.into_iter().filter_map(|((at, _), failed)| Some(Forgotten { at: at?, failed })).collect())
     }
 
-    /// Writes down that a test begins. Returns its number.
+    /// Records that a test begins. Returns its number.
     ///
     /// # Errors
     /// If the fact is not on the disk.
@@ -226,12 +227,12 @@ impl Store {
         self.write(|transaction| history::begin(transaction, start))
     }
 
-    /// Writes down a test that got its number from the store that lay here before.
+    /// Records a test that got its number from the previous store at this path.
     pub(crate) fn resume_test(&mut self, test: TestId, start: &TestStart) -> Result<(), Error> {
         self.write(|transaction| history::insert(transaction, test, start))
     }
 
-    /// Writes down how a test ended.
+    /// Records the end of a test.
     ///
     /// # Errors
     /// If the fact is not on the disk.
@@ -251,7 +252,7 @@ impl Store {
         self.read("SELECT * FROM test ORDER BY id DESC LIMIT ?", [limit])
     }
 
-    /// When frames were last tested, as far as it was kept.
+    /// The kept times of frames' last tests.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -259,7 +260,7 @@ impl Store {
         self.read("SELECT * FROM age ORDER BY first", [])
     }
 
-    /// Keeps when frames were last tested, in place of all that was kept of it.
+    /// Keeps the times of frames' last tests, replacing all earlier ones.
     pub(crate) fn keep_ages(&mut self, ages: &[Age]) -> Result<(), Error> {
         self.write(|transaction| ages::replace(transaction, ages))
     }
@@ -291,7 +292,7 @@ fn add(known: Option<FailedFrame>, more: FailedFrame) -> FailedFrame {
     }
 }
 
-/// Gives all sightings of a frame that stands its last known retirement.
+/// Gives all current sightings of a frame its last known retirement.
 fn retire(
     transaction: &Transaction<'_>,
     origin: Origin,
@@ -317,7 +318,7 @@ fn mend(path: &Path, now: Timestamp, patience: Duration) -> Result<Option<SetAsi
     }
 }
 
-/// A connection to a store that was checked and is of the newest schema.
+/// A connection to a checked store of the newest schema.
 fn sound(path: &Path) -> Result<Connection, Error> {
     let connection = connect(path)?;
     schema::check(&connection, path)?;

@@ -1,5 +1,5 @@
-//! A disk that is really full: a small one in memory, mounted where nobody else sees it. Where that is not permitted,
-//! the limit on pages in the tests of `Keeper` stands in for it.
+//! A disk that is really full: a small one in memory, mounted in a private namespace. Where that is not permitted, the
+//! limit on pages in the tests of `Keeper` replaces it.
 
 mod facts;
 
@@ -67,7 +67,7 @@ fn on_a_small_disk(disk: &Path) {
     assert!(Store::open(&damaged, NOW).unwrap().set_aside.is_some());
 }
 
-/// Writes until nothing more fits.
+/// Writes until the disk is full.
 fn fill(ballast: &Path) {
     let mut file = File::create(ballast).unwrap();
     while file.write_all(&[1; 512]).is_ok() {}

@@ -43,7 +43,7 @@ proptest! {
         prop_assert_eq!(store.failures(Origin::Emulated).unwrap(), emulated);
     }
 
-    /// The twin: one map that saw every mismatch of every test, in the order of the tests.
+    /// The reference model: one map that saw every mismatch of every test, in the order of the tests.
     #[test]
     fn what_several_tests_saw_adds_up(tests in vec(vec((0_u64..4, any_evidence()), 0..20), 1..4)) {
         let (_folder, mut store) = fresh();
@@ -176,7 +176,7 @@ fn numbers_beyond_63_bits_are_kept_as_the_largest() {
 
 #[test]
 fn a_store_of_an_earlier_build_is_still_read() {
-    // As the first version wrote them: the words on the disk do not follow those of other crates.
+    // As the first version wrote them: the names on the disk do not follow those of other crates.
     let row = FailureRow {
         frame: 7,
         cause: "march-test".to_owned(),

@@ -1,8 +1,7 @@
-//! `kill -9` at any instant loses no fact that was kept.
+//! `kill -9` at any instant loses no kept fact.
 //!
 //! This test runs itself again as two children at once, which keep facts in one store without pause and name each frame
-//! only after the store has said that it is kept. The parent kills them at random instants and looks for every frame
-//! named.
+//! only after the store has confirmed it. The parent kills them at random instants and looks for every named frame.
 
 mod facts;
 
@@ -33,14 +32,14 @@ fn no_fact_that_was_kept_is_missing_after_kill_9() {
     assert!(kept > 200, "only {kept} frames were kept");
 }
 
-/// Kills two children, twelve times over, that keep facts in one store. Returns how many frames they named.
+/// Kills two children that keep facts in one store, twelve times over. Returns how many frames they named.
 fn rounds(chance: &mut Chance) -> usize {
     let folder = folder();
     let path = folder.path().join("r.db");
     let mut named = BTreeMap::new();
     for round in 0..12_u64 {
         let children = [0, 1].map(|child| spawn(&path, (2 * round + child) << 16));
-        // Some die while they make or check the store, some after many facts.
+        // Some die while they create or check the store, some after many facts.
         let wanted = chance.below(4) * chance.below(10);
         let pause = Duration::from_micros(chance.below(6000));
         for (frame, count) in children.map(|child| kill_after(child, wanted, pause)).into_iter().flatten() {
@@ -57,13 +56,13 @@ fn rounds(chance: &mut Chance) -> usize {
     named.len()
 }
 
-/// What a child does until it is killed: each frame twice, with a growing count.
+/// The child's work until it is killed: it keeps each frame twice, with a growing count.
 fn keep_without_pause(path: &Path, first: u64) -> ! {
     let (mut keeper, _) = Keeper::begin(open(path), start(first));
     for number in first.. {
         for count in 1..=2 {
             match keeper.keep(Origin::Real, &failed(number, count), facts::at(0)) {
-                // One write, past what the test harness captures.
+                // One write, which the test harness does not capture.
                 Kept::Durable => std::io::stdout().write_all(format!("kept {number} {count}\n").as_bytes()).unwrap(),
                 // The other child hardly leaves a gap.
                 Kept::Pending(Error::Busy(_)) => {}
@@ -102,7 +101,7 @@ fn kill_after(mut child: Child, wanted: u64, pause: Duration) -> Vec<(u64, u64)>
     named
 }
 
-/// A line that the child wrote to its end.
+/// A line that the child wrote completely.
 fn parse(line: &str) -> Option<(u64, u64)> {
     let (frame, count) = line.strip_suffix('\n')?.strip_prefix("kept ")?.split_once(' ')?;
     Some((frame.parse().ok()?, count.parse().ok()?))

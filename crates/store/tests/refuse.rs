@@ -1,4 +1,4 @@
-//! What is not damage is not taken for it: the file stays as it is, and one line says what to do.
+//! Errors other than damage leave the file as it is, and one line says what to do.
 
 mod facts;
 

@@ -10,7 +10,7 @@ use crate::{Allocated, End, Mark, Migratetype, Origin, Request};
 pub(super) struct Found<M> {
     pub slot: u32,
     pub mark: M,
-    /// The list that it, or the larger block that was split for it, was on.
+    /// The order of its list, or of that of the larger block that was split for it.
     pub order: Order,
     pub migratetype: Migratetype,
 }
@@ -35,7 +35,7 @@ impl<M: Mark> ZoneAllocator<M> {
         Some(Allocated { block: self.hold(slot, order), mark, from })
     }
 
-    /// Takes a block off the global lists: the first of the smallest that is large enough, cut to size.
+    /// Takes a block off the global lists: the first of the smallest that is large enough, split to size.
     pub(super) fn find(&mut self, order: Order, migratetype: Migratetype) -> Option<Found<M>> {
         let large_enough = Order::all().skip(order.index());
         let smallest = large_enough.filter_map(|order| self.lists.at(order, migratetype, End::Front)).next();
@@ -49,8 +49,7 @@ impl<M: Mark> ZoneAllocator<M> {
         Some(Found { slot, mark, order: larger, migratetype: from })
     }
 
-    /// Cuts a block down and puts what is left over on the lists: the upper half, then that of the lower half, and so
-    /// on.
+    /// Splits a block and puts the remainders on the lists: the upper half, then that of the lower half, and so on.
     fn cut(&mut self, slot: u32, from: Order, to: Order, migratetype: Migratetype, mark: M) {
         let mut order = from;
         while order > to {
@@ -60,7 +59,7 @@ impl<M: Mark> ZoneAllocator<M> {
         }
     }
 
-    /// Puts a block, on no list so far and with no retired frame, on the lists, merged with all buddies that are free.
+    /// Puts a block, on no list so far and without a retired frame, on the lists, merged with all free buddies.
     pub(super) fn give(&mut self, slot: u32, order: Order, migratetype: Migratetype, mark: M, end: End) {
         let (mut slot, mut order, mut mark) = (slot, order, mark);
         while let Some(above) = order.above() {

@@ -1,13 +1,13 @@
-//! Many doubly linked lists through one array.
+//! Many doubly linked lists in one array.
 //!
-//! **Problem.** A buddy that is merged leaves the middle of its list, so every list operation must take the same short
-//! time wherever the element is. **Idea.** Each frame's slot has two indices, to the one before and the one after; the
-//! heads of the lists are slots behind those of the frames, and each list is a ring through its head, as in Linux. So
-//! an element is taken out without knowing on which list it was, and no end is a special case.
+//! **Problem.** A merged buddy leaves the middle of its list, so every list operation must take the same short time at
+//! any position. **Idea.** Each frame's slot has two indices, to the previous and the next element; the heads of the
+//! lists are slots after those of the frames, and each list is a ring through its head, as in Linux. So an element can
+//! be removed without knowing its list, and no end is a special case.
 
 use crate::End;
 
-/// A slot of the array: a frame's place in its zone, or a list's head.
+/// A slot of the array: a frame's index in its zone, or a list's head.
 #[derive(Clone, Copy)]
 struct Link {
     next: u32,
@@ -27,7 +27,7 @@ pub struct Links {
 }
 
 impl Links {
-    /// Empty lists, and elements on none of them. An element and a list that there is not is a bug, and panics.
+    /// Empty lists, and elements on none of them. An element or a list that does not exist is a bug, and panics.
     pub fn new(elements: u32, lists: u32) -> Self {
         let slots = elements.checked_add(lists).expect("a zone is small enough for its links");
         Self { links: (0..slots).map(|slot| Link { next: slot, previous: slot }).collect(), elements }
@@ -49,12 +49,12 @@ impl Links {
         self.element(self.step(list.0, end))
     }
 
-    /// All elements as they come from an end.
+    /// All elements from an end.
     pub fn from(&self, list: Head, end: End) -> impl Iterator<Item = u32> {
         std::iter::successors(self.at(list, end), move |&slot| self.element(self.step(slot, end)))
     }
 
-    /// Puts an element that is on no list at an end of one.
+    /// Puts an element that is on no list at an end of a list.
     #[inline]
     pub fn push(&mut self, list: Head, slot: u32, end: End) {
         let neighbour = self.step(list.0, end);
@@ -67,7 +67,7 @@ impl Links {
         self.links[next as usize].previous = slot;
     }
 
-    /// Takes an element out of the list that it is on.
+    /// Removes an element from its list.
     #[inline]
     pub fn remove(&mut self, slot: u32) {
         let Link { next, previous } = self.links[slot as usize];

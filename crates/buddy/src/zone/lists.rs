@@ -1,4 +1,4 @@
-//! The lists of a zone and what their blocks are, without a policy.
+//! The lists of a zone and the kinds of their blocks, without a policy.
 
 use rampart_memory::Order;
 
@@ -6,8 +6,8 @@ use super::links::{Head, Links};
 use super::state::{Begins, State};
 use crate::{Cpu, End, Mark, Migratetype};
 
-/// The global lists of a zone, an order and a migratetype each, and behind them the lists of the CPUs, a CPU and a
-/// migratetype each.
+/// The global lists of a zone, one per order and migratetype, followed by the lists of the CPUs, one per CPU and
+/// migratetype.
 pub struct Lists<M> {
     links: Links,
     states: Vec<State>,
@@ -46,7 +46,7 @@ impl<M: Mark> Lists<M> {
         self.states[slot as usize] = state;
     }
 
-    /// The mark of the block that begins here, while it is on a list.
+    /// The mark of the listed block that begins here.
     pub fn mark(&self, slot: u32) -> M {
         self.marks[slot as usize]
     }
@@ -55,7 +55,7 @@ impl<M: Mark> Lists<M> {
         &mut self.marks
     }
 
-    /// Whether one of so many frames from `slot` on is retired.
+    /// Whether one of the frames of a block at `slot` is retired.
     pub fn any_retired(&self, slot: u32, order: Order) -> bool {
         let first = slot as usize;
         self.states[first..first + (1 << order.number())].iter().any(|state| state.is_retired())
@@ -76,7 +76,7 @@ impl<M: Mark> Lists<M> {
         self.counts[order.index()][migratetype.index()].allocated
     }
 
-    /// Remembers that a block of this list is for an allocation.
+    /// Records that a block of this list is for an allocation.
     pub const fn count_allocated(&mut self, order: Order, migratetype: Migratetype) {
         self.counts[order.index()][migratetype.index()].allocated += 1;
     }
@@ -86,12 +86,12 @@ impl<M: Mark> Lists<M> {
         self.links.at(self.global(order, migratetype), end)
     }
 
-    /// The blocks of a global list as they come from an end.
+    /// The blocks of a global list from an end.
     pub fn from(&self, order: Order, migratetype: Migratetype, end: End) -> impl Iterator<Item = u32> {
         self.links.from(self.global(order, migratetype), end)
     }
 
-    /// Puts a block, on no list so far, on a global one.
+    /// Puts a block, on no list so far, on a global list.
     #[inline]
     pub fn insert(&mut self, slot: u32, order: Order, migratetype: Migratetype, mark: M, end: End) {
         self.states[slot as usize] = State::free(migratetype, order);
@@ -101,7 +101,7 @@ impl<M: Mark> Lists<M> {
         self.free += order.frames();
     }
 
-    /// Takes a block off the global list that it is on, and says which block it was.
+    /// Removes a block from its global list, and returns it.
     #[inline]
     pub fn remove(&mut self, slot: u32) -> (Order, Migratetype, M) {
         let Begins::Free(migratetype, order) = self.state(slot).begins() else { panic!("no free block begins here") };
@@ -113,7 +113,7 @@ impl<M: Mark> Lists<M> {
     }
 
     /// Puts a frame, on no list so far, on the list of a CPU; `later` is the end of the global list that it goes to
-    /// some day.
+    /// later.
     #[inline]
     pub fn insert_local(&mut self, slot: u32, list: Head, mark: M, end: End, later: End) {
         self.states[slot as usize] = State::local(later);
@@ -121,7 +121,7 @@ impl<M: Mark> Lists<M> {
         self.links.push(list, slot, end);
     }
 
-    /// Takes the frame at an end of a CPU's list, and says to which end of a global list it was to go.
+    /// Takes the frame at an end of a CPU's list, and returns the end of a global list that it was to go to.
     #[inline]
     pub fn take_local(&mut self, list: Head, end: End) -> Option<(u32, M, End)> {
         let slot = self.links.at(list, end)?;

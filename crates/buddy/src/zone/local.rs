@@ -1,23 +1,24 @@
-//! The lists of the CPUs: single frames at hand ([Rahman16, 4.1 and A.1.2]; `buffered_rmqueue` and
+//! The lists of the CPUs: single frames in reserve ([Rahman16, 4.1 and A.1.2]; `buffered_rmqueue` and
 //! `free_pcppages_bulk` in mm/page_alloc.c, Linux 3.1).
 //!
-//! A CPU has a list per zone and migratetype. An empty one gets a batch from the global lists; when all of a CPU's
-//! together reach the bound by a free, a batch goes back, from their ends in turn. Frames on them keep their marks and
-//! are merged with nothing.
+//! A CPU has a list per zone and migratetype. An empty list gets a batch from the global lists; when a free fills all
+//! of a CPU's lists together to the bound, a batch goes back, from their ends in turn. Frames on them keep their marks
+//! and are never merged.
 
 use rampart_memory::Order;
 
 use super::ZoneAllocator;
 use crate::{Cpu, End, Mark, Migratetype};
 
-/// Frames that go between the list of a CPU and the global lists at once (`zone_batchsize`, zones of 512 MiB or more).
+/// Frames that move between the list of a CPU and the global lists at once (`zone_batchsize`, zones of 512 MiB or
+/// more).
 pub const LOCAL_BATCH: u32 = 31;
 
-/// Frames of one zone at which the lists of a CPU give back a batch (`setup_pageset`).
+/// The number of frames of one zone at which the lists of a CPU give back a batch (`setup_pageset`).
 pub const LOCAL_HIGH: u32 = 6 * LOCAL_BATCH;
 
 impl<M: Mark> ZoneAllocator<M> {
-    /// Takes the first frame of a CPU's list, filled with no more than `spare` frames if it is empty.
+    /// Takes the first frame of a CPU's list; an empty list is first filled with at most `spare` frames.
     #[inline]
     pub(super) fn allocate_local(&mut self, cpu: Cpu, migratetype: Migratetype, spare: u64) -> Option<(u32, M)> {
         let list = self.lists.local(cpu, migratetype);
@@ -49,7 +50,7 @@ impl<M: Mark> ZoneAllocator<M> {
         }
     }
 
-    /// Gives so many frames of a CPU, or all that it has, to the global lists: the last of each of its lists in turn.
+    /// Gives so many frames of a CPU, or all, to the global lists: the last of each of its lists in turn.
     fn drain(&mut self, cpu: Cpu, most: u32) {
         let frames = self.local[cpu.0 as usize].min(most);
         let mut types = Migratetype::ALL.into_iter().cycle();
@@ -65,7 +66,7 @@ impl<M: Mark> ZoneAllocator<M> {
         self.statistics.drains += 1;
     }
 
-    /// Gives all frames on the lists of all CPUs to the global lists; says how many.
+    /// Gives all frames on the lists of all CPUs to the global lists; returns their number.
     pub fn drain_all(&mut self) -> u64 {
         let before = self.lists.free_frames();
         for cpu in (0..).map(Cpu).take(self.local.len()) {

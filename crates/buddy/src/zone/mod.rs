@@ -1,13 +1,13 @@
-//! One zone: its free lists, and how blocks come and go.
+//! One zone: its free lists, and the ways of blocks on and off them.
 //!
-//! **Problem.** Millions of frames, and every allocation or free of one must take nanoseconds, wherever the frame lies
+//! **Problem.** There are millions of frames, and each allocation or free must take nanoseconds, wherever the frame is
 //! on its list. **Idea.** A frame has a *slot*, its distance from the zone's first frame rounded down to the largest
-//! block. So a block's buddy has the slot that differs in one bit, and flat arrays by slot hold all there is to know: a
-//! byte of [`State`], two links, a mark. **Why this way.** Seventeen bytes a frame with an eight-byte mark; a machine
-//! of 64 GiB is simulated in 270 MiB.
+//! block. So a block's buddy has the slot that differs in one bit, and flat arrays by slot hold everything: a byte of
+//! [`State`], two links, a mark. **Why this way.** It takes seventeen bytes per frame with an eight-byte mark; a
+//! machine of 64 GiB is simulated in 270 MiB.
 //!
-//! The parts: [`lists`] keep, `global` merges, splits and finds, `steal` turns to other migratetypes, `local` is the
-//! lists of the CPUs, `retire` takes failed frames out.
+//! The parts: [`lists`] stores, `global` merges, splits and finds, `steal` takes from other migratetypes, `local` has
+//! the lists of the CPUs, `retire` takes bad frames out.
 
 mod global;
 mod links;
@@ -25,20 +25,19 @@ use crate::{Cpu, End, ListName, Mark, Migratetype, Place, Statistics, Watermarks
 use lists::Lists;
 use state::{Begins, State};
 
-/// A pageblock: the frames that have one migratetype, 2 MiB as on x86-64.
+/// A pageblock: the frames that share one migratetype, 2 MiB as on x86-64.
 pub const PAGEBLOCK: Order = Order::new(9).expect("9 is an order");
 
-/// The allocator of one zone. Every block that it is asked about lies in the zone: its owner sees to that.
+/// The allocator of one zone. Its owner passes only blocks of the zone.
 pub struct ZoneAllocator<M> {
     index: ZoneIndex,
     zone: Zone,
-    /// The number of the frame that slot 0 stands for.
+    /// The frame number of slot 0.
     base: u64,
     lists: Lists<M>,
-    /// What each pageblock is kept for.
+    /// The migratetype of each pageblock.
     pageblocks: Vec<Migratetype>,
-    /// Retired frames in each block of the largest order, so that a free block is searched for them only if there are
-    /// any.
+    /// Retired frames in each block of the largest order; a free block is searched for them only if there are any.
     retired_near: Vec<u16>,
     /// Frames on the lists of each CPU.
     local: Vec<u32>,
@@ -52,7 +51,7 @@ const fn span(order: Order) -> u32 {
 }
 
 impl<M: Mark> ZoneAllocator<M> {
-    /// A zone all of whose frames are free, movable, and marked alike; the lowest are allocated first.
+    /// A zone with all frames free, movable, and marked alike; the lowest are allocated first.
     pub fn new(index: ZoneIndex, zone: Zone, cpus: u32, watermarks: Watermarks, mark: M) -> Self {
         let largest = Order::MAX.frames();
         let base = zone.frames.start().number() / largest * largest;
@@ -109,12 +108,12 @@ impl<M: Mark> ZoneAllocator<M> {
         self.lists.marks_mut()
     }
 
-    /// The blocks of a list as they come from an end.
+    /// The blocks of a list from an end.
     pub fn blocks(&self, order: Order, migratetype: Migratetype, end: End) -> impl Iterator<Item = (FrameBlock, M)> {
         self.lists.from(order, migratetype, end).map(move |slot| (self.block(slot, order), self.lists.mark(slot)))
     }
 
-    /// Takes a block that is free just as it is.
+    /// Takes a specific free block.
     pub fn claim(&mut self, block: FrameBlock) -> Option<M> {
         let slot = self.slot(block.first());
         if !self.lists.state(slot).is_free_block_of(block.order()) {
@@ -125,7 +124,7 @@ impl<M: Mark> ZoneAllocator<M> {
         Some(mark)
     }
 
-    /// A held block comes back to the global lists.
+    /// Returns a held block to the global lists.
     pub fn put(&mut self, block: FrameBlock, mark: M, end: End) {
         let slot = self.end_hold(block);
         self.give_good(slot, block.order(), mark, end);
@@ -142,7 +141,7 @@ impl<M: Mark> ZoneAllocator<M> {
         }
     }
 
-    /// Makes of a held block as many held frames.
+    /// Splits a held block into held frames.
     pub fn split(&mut self, block: FrameBlock) {
         let first = self.end_hold(block);
         for slot in first..first + span(block.order()) {
@@ -152,7 +151,7 @@ impl<M: Mark> ZoneAllocator<M> {
         }
     }
 
-    /// Where a frame is.
+    /// The place of a frame.
     pub fn place(&self, frame: Frame) -> Place {
         let slot = self.slot(frame);
         match self.beginning(slot) {
@@ -163,7 +162,7 @@ impl<M: Mark> ZoneAllocator<M> {
         }
     }
 
-    /// The block that a slot lies in, by its first slot and what it is; none if the slot is retired and on no list.
+    /// The block around a slot, by its first slot and its state; `None` if the slot is retired and on no list.
     ///
     /// A block begins at a multiple of its size, so there are eleven places to look, the smallest block first.
     fn beginning(&self, slot: u32) -> Option<(u32, Begins)> {
@@ -179,7 +178,7 @@ impl<M: Mark> ZoneAllocator<M> {
         })
     }
 
-    /// Notes that a block was given out.
+    /// Records that a block is held.
     fn hold(&mut self, slot: u32, order: Order) -> FrameBlock {
         self.lists.set(slot, State::held(order));
         self.block(slot, order)

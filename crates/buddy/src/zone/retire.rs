@@ -1,7 +1,7 @@
-//! Frames that are never given out again.
+//! Frames that are never allocated again.
 //!
-//! A retired frame is on no list and is nobody's buddy, so what lies around it never merges over it. One that is held
-//! when it fails stays with its holder, whose block comes back without it.
+//! A retired frame is on no list and is nobody's buddy, so blocks around it never merge over it. A held frame that
+//! fails stays with its holder, whose block comes back without it.
 
 use rampart_memory::{Frame, Order};
 
@@ -10,11 +10,11 @@ use super::{ZoneAllocator, span};
 use crate::{End, Mark, Place};
 
 impl<M: Mark> ZoneAllocator<M> {
-    /// Retires a frame, and says where it was.
+    /// Retires a frame, and returns its place.
     pub fn retire(&mut self, frame: Frame) -> Place {
         let was = self.place(frame);
         if was == Place::Local {
-            // As Linux does: the lists of the CPUs are emptied, and the frame lies in a free block.
+            // As in Linux: the lists of the CPUs are emptied, so that the frame is in a free block.
             self.drain_all();
         }
         let slot = self.slot(frame);

@@ -1,28 +1,28 @@
-//! What a frame is to its zone's lists, in one byte.
+//! The state of a frame for its zone's lists, in one byte.
 //!
-//! Only the first frame of a block says what the block is; the others say that they are inside of one. So to give out a
-//! block of a thousand frames is to write one byte.
+//! Only the first frame of a block has the block's state; the others are marked as inside of one. So allocating a block
+//! of a thousand frames writes one byte.
 
 use rampart_memory::Order;
 
 use crate::{End, Migratetype};
 
-/// One frame's byte: whether it is retired, and what begins with it.
+/// One frame's byte: whether it is retired, and which block begins with it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct State(u8);
 
 const _: () = assert!(size_of::<State>() == 1, "a frame's state is one byte");
 
-/// What begins with a frame.
+/// The block that begins with a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begins {
-    /// Nothing: it is inside of a block, or retired and on no list, or no frame of the zone.
+    /// None: the frame is inside of a block, or retired and on no list, or no frame of the zone.
     Nothing,
-    /// A block that was given out.
+    /// A held block.
     Held(Order),
     /// A block on a global list.
     Free(Migratetype, Order),
-    /// A frame on the list of a CPU, that goes to this end of a global list when that is emptied.
+    /// A frame on the list of a CPU that goes to this end of a global list later.
     Local(End),
 }
 
@@ -37,7 +37,7 @@ impl State {
     /// Inside of a block.
     pub const INSIDE: Self = Self(0);
 
-    /// Retired and on no list; what is no frame of the zone is in this state too, and so never merged with one.
+    /// Retired and on no list; slots without a frame of the zone have this state too, and so are never merged with one.
     pub const GONE: Self = Self(Self::RETIRED);
 
     pub const fn held(order: Order) -> Self {
@@ -52,7 +52,7 @@ impl State {
         Self(Self::LOCAL | end as u8)
     }
 
-    /// Whether a block of just this order, on a global list, begins here.
+    /// Whether a block of exactly this order, on a global list, begins here.
     pub const fn is_free_block_of(self, order: Order) -> bool {
         self.0 & (Self::FREE | Self::ORDER) == Self::FREE | order.number()
     }

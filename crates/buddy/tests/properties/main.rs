@@ -1,4 +1,4 @@
-//! Random lives of an allocator, beside a naive one, with all that must hold checked after every step.
+//! Random operations on an allocator beside a naive one; all invariants are checked after every step.
 
 mod naive;
 mod world;
@@ -108,7 +108,7 @@ proptest! {
         }
     }
 
-    /// A free empties a full list; a refill, of one migratetype, does not ask how long those of the two others are.
+    /// A free empties a full list; a refill, of one migratetype, does not check the lengths of the other two.
     #[test]
     fn the_lists_of_a_cpu_are_bounded(steps in steps()) {
         live(steps, |world| {
@@ -121,7 +121,7 @@ proptest! {
         })?;
     }
 
-    /// Testers may take what they like; programs may not.
+    /// Testers may take any block; programs may not.
     #[test]
     fn programs_leave_each_zone_its_reserve(steps in steps()) {
         let mut world = World::new();

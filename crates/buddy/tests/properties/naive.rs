@@ -1,4 +1,4 @@
-//! The allocator as one would first write it: a deque for every list, searched from one end to the other.
+//! The naive allocator: a deque for every list, searched from one end to the other.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -147,7 +147,7 @@ impl Naive {
         Some((FrameBlock::of(frame), mark))
     }
 
-    /// The first of the smallest blocks that are large enough, cut to size.
+    /// The first of the smallest blocks that are large enough, split to size.
     fn find(&mut self, order: Order, own: Migratetype) -> Option<(FrameBlock, Tested)> {
         let mut large_enough = Order::all().filter(|larger| *larger >= order);
         let smallest = large_enough.find_map(|larger| Some((self.list(larger, own).front()?.0, own)));

@@ -1,4 +1,4 @@
-//! A small machine with the allocator under test, its naive twin, and what is known of each frame.
+//! A small machine with the allocator under test, its naive reference model, and the known facts of each frame.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::naive::Naive;
 
 pub const CPUS: u32 = 2;
 
-/// What is done next; places in lists are picked by what there is then.
+/// The next operation; positions in lists refer to their present content.
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
     Allocate { request: Request, times: usize },
@@ -62,7 +62,7 @@ pub struct World {
     pub buddy: Buddy<Tested>,
     pub naive: Vec<Naive>,
     pub held: Vec<(FrameBlock, Tested)>,
-    /// The mark that each frame was last given back with.
+    /// The mark with which each frame was last given back.
     pub known: BTreeMap<Frame, Tested>,
     now: u64,
 }
@@ -87,7 +87,7 @@ impl World {
         Self { buddy: Buddy::new(&zones, CPUS, start).unwrap(), naive, held: Vec::new(), known, now: 2 }
     }
 
-    /// Does a step on both and compares what comes back.
+    /// Performs a step on both and compares the results.
     pub fn step(&mut self, step: Step) -> Result<(), TestCaseError> {
         self.now += 1;
         match step {
@@ -176,7 +176,7 @@ impl World {
         Ok(())
     }
 
-    /// Takes note of a block that was given out: its mark is no newer than what is known of any of its frames.
+    /// Records a held block: its mark is no newer than the known mark of any of its frames.
     fn hold(&mut self, given: Option<(FrameBlock, Tested)>) -> Result<(), TestCaseError> {
         if let Some((block, mark)) = given {
             prop_assert!(
@@ -188,7 +188,7 @@ impl World {
         Ok(())
     }
 
-    /// A held block that is held no more, with the mark that it gets.
+    /// Takes a held block off the records, with its new mark.
     fn release(&mut self, which: Index, fresh: bool) -> Option<(FrameBlock, Tested)> {
         let (block, old) = self.pick(which)?;
         let mark = if fresh { tested(self.now) } else { old };

@@ -12,8 +12,8 @@ use tempfile::TempDir;
 
 pub const NOW: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
 
-/// A folder of its own, in memory where that can be: a real disk takes its time to sync, and most tests ask only what
-/// is kept.
+/// A folder of its own, in memory if possible: a real disk takes its time to sync, and most tests check only the
+/// content.
 pub fn folder() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
@@ -78,7 +78,7 @@ pub fn open(path: &Path) -> Store {
     opened.store
 }
 
-/// A store that was damaged, and what became of that.
+/// A damaged store, reopened, and the one that was set aside.
 pub fn open_damaged(path: &Path) -> (Store, SetAside) {
     let opened = Store::open(path, NOW).unwrap();
     (opened.store, opened.set_aside.expect("the store is damaged"))
