@@ -11,10 +11,10 @@ use std::process::{Command, Stdio};
 
 use crate::error::Error;
 
-/// What launchers are called, but for an ending.
+/// Names of launchers, without their suffix.
 const LAUNCHERS: [&str; 3] = ["mpirun", "mpiexec", "orterun"];
 
-/// What compilers are called, but for the same ending.
+/// The name of compilers, without the same suffix.
 const COMPILER: &str = "mpicc";
 
 /// The C compiler of one MPI.
@@ -22,8 +22,7 @@ const COMPILER: &str = "mpicc";
 pub struct Compiler(OsString);
 
 impl Compiler {
-    /// The compiler that was named, or that of the library whose launcher is in this command line, or whatever `mpicc`
-    /// is.
+    /// The named compiler, or that of the library whose launcher is in this command line, or the default `mpicc`.
     ///
     /// # Errors
     /// [`Error::NoCompiler`] if it cannot be run.
@@ -36,13 +35,13 @@ impl Compiler {
         found.map(Self).ok_or_else(|| Error::NoCompiler(COMPILER.into()))
     }
 
-    /// What it is called.
+    /// Its name.
     #[must_use]
     pub fn name(&self) -> &OsStr {
         &self.0
     }
 
-    /// What the compiler prints as it builds `what`; its first complaint if it fails.
+    /// The compiler's output while it builds `what`; its first error message if it fails.
     pub(crate) fn run(&self, what: &'static str, arguments: &[&OsStr]) -> Result<String, Error> {
         let refused = |why: String| Error::Compiler { name: self.0.clone(), what, why };
         let output = Command::new(&self.0).args(arguments).output().map_err(|error| refused(error.to_string()))?;

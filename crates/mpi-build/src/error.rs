@@ -1,4 +1,4 @@
-//! What can keep a library from being built.
+//! Why a library cannot be built.
 
 use std::ffi::OsString;
 use std::io;
@@ -12,18 +12,18 @@ pub enum Error {
     NoCompiler(OsString),
     /// {name:?} cannot build {what}: {why}
     Compiler {
-        /// As it was named.
+        /// Its name as given.
         name: OsString,
-        /// Which library or program was to be built.
+        /// The library or program.
         what: &'static str,
-        /// Its first complaint.
+        /// The compiler's first error message.
         why: String,
     },
     /// the sources cannot be written to {path}: {cause}
     Sources {
         /// The folder.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         #[source]
         cause: io::Error,
     },

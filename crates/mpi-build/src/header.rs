@@ -1,31 +1,31 @@
 //! The functions that a preprocessed C header declares, such as `mpi.h`.
 //!
-//! **Problem.** Wrappers need the names and types of arguments, which each MPI declares in its own words. **Idea.** Not
-//! a parser of C: after the preprocessor, a declaration of MPI's is a result, a name that begins with `MPI_`, and a
-//! list of parameters in parentheses; all else is passed over. **Why this way.** It reads every `mpi.h` that was seen
-//! without a C front end, and the C compiler checks what is made of it.
+//! **Problem.** Wrappers need the names and types of arguments, which each MPI declares in its own way. **Idea.** This
+//! is no parser of C: after the preprocessor, a declaration of MPI's is a result, a name that begins with `MPI_`, and a
+//! list of parameters in parentheses; everything else is skipped. **Why this way.** It reads every known `mpi.h`
+//! without a C front end, and the C compiler checks the generated code.
 
 /// A function as a header declares it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
-    /// Its name, without the beginning that was asked for.
+    /// Its name, without the requested prefix.
     pub name: String,
-    /// Its parameters, in their order.
+    /// Its parameters, in order.
     pub parameters: Vec<Parameter>,
 }
 
 /// A parameter as a header declares it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameter {
-    /// As it is declared.
+    /// Its declaration.
     pub declared: String,
-    /// Its type: without its name, single blanks, `[]` for an array.
+    /// Its type: without the name, with single blanks, `[]` for an array.
     pub kind: String,
-    /// Its name; empty where it has none.
+    /// Its name; empty if it has none.
     pub name: String,
 }
 
-/// Functions of a text that return `result` and whose names begin so, without that beginning.
+/// Functions of a text that return `result` and whose names begin with `begin`, without that prefix.
 pub fn functions<'a>(text: &'a str, result: &'a str, begin: &'a str) -> impl Iterator<Item = Function> + 'a {
     text.match_indices(begin).filter_map(move |(place, _)| {
         if !text[..place].trim_end().ends_with(result) {
@@ -39,7 +39,7 @@ pub fn functions<'a>(text: &'a str, result: &'a str, begin: &'a str) -> impl Ite
     })
 }
 
-/// Where the parenthesis is closed that was opened before this text.
+/// The position of the parenthesis that closes one before this text.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 1;
     text.find(|letter| {

@@ -1,4 +1,4 @@
-//! Libraries that are preloaded into programs of MPI, and stand between these and their MPI.
+//! Libraries that are preloaded into MPI programs, between the program and its MPI.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -13,11 +13,11 @@ const TRACE_CALLS: &str = include_str!("../../../mpi/trace/calls.h");
 /// A library of wrappers around functions of MPI (the profiling interface, PMPI).
 #[derive(Clone, Copy, Debug)]
 pub struct Library {
-    /// What it is, for messages.
+    /// Its name in messages.
     what: &'static str,
     /// The name of its file.
     file: &'static str,
-    /// The header that declares what is called after which function.
+    /// The header that declares the function to call after each MPI function.
     calls: &'static str,
     /// Its C sources and headers, by name; the wrappers are generated.
     sources: &'static [(&'static str, &'static str)],

@@ -9,9 +9,9 @@ use crate::error::Error;
 /// A program of one C source.
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
-    /// What it is, for messages.
+    /// Its name in messages.
     what: &'static str,
-    /// The name of its file; that of its source ends in `.c`.
+    /// The name of its file; its source has the suffix `.c`.
     file: &'static str,
     source: &'static str,
 }

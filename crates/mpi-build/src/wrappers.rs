@@ -1,20 +1,19 @@
-//! The wrappers around MPI's functions, generated from the `mpi.h` at hand.
+//! The wrappers around MPI's functions, generated from the installed `mpi.h`.
 //!
-//! **Problem.** MPI has 400 functions, declared by each library in its own words, and each has two entries, for C and
-//! for Fortran. **Idea.** What is recorded of a call is written by hand (`mpi/trace/calls.h`: `after_Send` of
-//! `MPI_Send`); all that is the same for every function is made of its declaration: hand the call on, then tell
-//! `after_Send` the arguments that it asks for, by their names. **Why this way.** The C compiler checks what comes out
-//! against the very `mpi.h` that the program was built with.
+//! **Problem.** MPI has 400 functions, which each library declares in its own way, and each has two entry points, for C
+//! and for Fortran. **Idea.** The record of a call is written by hand (`mpi/trace/calls.h`: `after_Send` for
+//! `MPI_Send`); everything that all functions share is generated from the declaration: forward the call, then pass
+//! `after_Send` the arguments that it asks for, by their names. **Why this way.** The C compiler checks the result
+//! against the same `mpi.h` that the program was built with.
 //!
-//! Functions that talk to other ranks and that nobody records are named when they are first called; all others stay
-//! untouched.
+//! Functions that communicate and are not recorded are named at their first call; all others stay unwrapped.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::header::{Function, Parameter, functions};
 
-/// Functions that talk to other ranks and are not simulated: their names, or how these begin where a `*` ends them.
+/// Functions that communicate and are not simulated: their names, or prefixes with a `*`.
 const OTHERS: [&str; 51] = [
     "Accumulate",
     "Alltoallw",
@@ -69,7 +68,7 @@ const OTHERS: [&str; 51] = [
     "Win_*",
 ];
 
-/// Types of handles, and how Fortran's become C's.
+/// Types of handles, and the conversions from Fortran's to C's.
 const HANDLES: [(&str, &str); 5] = [
     ("MPI_Comm", "PMPI_Comm_f2c"),
     ("MPI_Datatype", "PMPI_Type_f2c"),
@@ -78,8 +77,7 @@ const HANDLES: [(&str, &str); 5] = [
     ("MPI_Request", "PMPI_Request_f2c"),
 ];
 
-/// The wrappers of all functions of a preprocessed `mpi.h`, of which `calls` (the text of `calls.h`) says which are
-/// recorded.
+/// The wrappers of all functions of a preprocessed `mpi.h`; `calls` (the text of `calls.h`) says which are recorded.
 pub fn generate(header: &str, calls: &str) -> String {
     let mut out =
         String::from("/* Generated from mpi.h by rampart. */\n#include \"calls.h\"\n#include \"fortran.h\"\n");
@@ -105,7 +103,7 @@ fn is_other(name: &str) -> bool {
     })
 }
 
-/// By the name of the function: what is called after it, and with which arguments.
+/// By the name of the MPI function: the function to call after it, and its arguments.
 fn recorded(calls: &str) -> BTreeMap<String, (String, Vec<Parameter>)> {
     let written: BTreeMap<String, Vec<Parameter>> =
         functions(calls, "void", "after_").map(|one| (one.name, one.parameters)).collect();
@@ -150,13 +148,13 @@ fn in_c(out: &mut String, name: &str, parameters: &[Parameter], after: &str, ask
     let _ = writeln!(out, "    leave();\n    return result;\n}}");
 }
 
-/// How Fortran hands an argument over: all by their addresses.
+/// An argument in Fortran: all are passed by their addresses.
 fn declared_in_fortran(parameter: &Parameter) -> String {
     let kind = if parameter.kind.contains("void") { "void" } else { "MPI_Fint" };
     format!("{kind} *{}", parameter.name)
 }
 
-/// The head of a wrapper for Fortran, up to where arguments are looked at.
+/// The head of a wrapper for Fortran, up to the conversion of arguments.
 fn fortran_head(out: &mut String, name: &str, parameters: &[Parameter]) {
     let (small, large) = (name.to_ascii_lowercase(), name.to_ascii_uppercase());
     let mut declared: Vec<String> = parameters.iter().map(declared_in_fortran).collect();
@@ -184,7 +182,7 @@ fn in_fortran(out: &mut String, name: &str, parameters: &[Parameter], after: &st
     let _ = writeln!(out, "        after_{after}({});\n    }}\n    leave();\n}}", handed.join(", "));
 }
 
-/// An argument of Fortran's as C has it; what takes a line of its own is written first.
+/// An argument of Fortran's in C; a conversion that needs its own line is written first.
 fn in_c_again(out: &mut String, parameter: &Parameter) -> String {
     let Parameter { kind, name, .. } = parameter;
     if kind == STATUS {
@@ -203,8 +201,8 @@ fn in_c_again(out: &mut String, parameter: &Parameter) -> String {
     if kind == "int" { format!("*{name}") } else { name.clone() }
 }
 
-/// Names the function when it is first called. Fortran's texts have lengths that mpi.h does not show: such are left
-/// alone.
+/// Names the function at its first call. Fortran's strings have lengths that mpi.h does not show, so functions with
+/// strings stay unwrapped.
 fn other(out: &mut String, name: &str, parameters: &[Parameter]) {
     let declared = listed(parameters.iter().map(|one| one.declared.as_str()));
     let tell = format!(

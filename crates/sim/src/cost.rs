@@ -1,21 +1,21 @@
-//! What things cost, and how testers and programs slow each other.
+//! The cost of operations, and the slowdown that testers and programs cause each other.
 //!
-//! **Why a model.** Rahman's machines and programs cannot be had. Each number below has a source or a derivation; those
-//! that rest on a result of Rahman's are named as *calibrated*, and nothing else is fitted to one.
+//! **Why a model.** The machines and programs of [Rahman16] cannot be had. Each number below has a source or a
+//! derivation; those that rest on a result of [Rahman16] are marked as *calibrated*, and no other number is fitted to
+//! one.
 //!
-//! **Memory.** A channel serves lines one after the other, each for the time that its transfer takes. At utilization U
-//! a line waits U / (2 (1 − U)) transfers for those before it (Pollaczek and Khinchine, for constant service times); an
-//! access, which takes the latency of memory alone, so takes 1 + U / (2 (1 − U)) · transfer / latency times as long. A
-//! program that spends the share m of its time on memory alone runs 1 − m + m times that as long; a tester, whose time
-//! is all memory, that.
+//! **Memory.** A channel serves lines one after the other, each for the time of its transfer. At utilization U a line
+//! waits U / (2 (1 − U)) transfers for earlier ones (Pollaczek and Khinchine, for constant service times). An access
+//! takes the memory's latency alone, so it takes 1 + U / (2 (1 − U)) · transfer / latency times as long. A program that
+//! spends the share m of its time on memory takes 1 − m + m times that; a tester, whose time is all memory, takes that.
 //!
-//! **CPUs.** Runnable programs and testers that have work share the cores evenly, each at most one.
+//! **CPUs.** Runnable programs and busy testers share the cores evenly, each at most one.
 
 use std::time::Duration;
 
 use rampart_memory::Fidelity;
 
-/// How a tester reaches the DRAM [Rahman16, 5.2.3.4].
+/// A tester's way to the DRAM [Rahman16, 5.2.3.4].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Word by word, past the caches.
@@ -24,39 +24,39 @@ pub enum Access {
     CacheIndirect,
 }
 
-/// The prices of one machine.
+/// The costs of one machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
     /// Testing a frame with the two patterns of fidelity 1, word by word.
     pub direct: Duration,
     /// The same through the caches.
     pub indirect: Duration,
-    /// Bytes that a direct test of a frame moves at fidelity 1: a line for each access to a word.
+    /// Bytes that a direct test of a frame moves at fidelity 1: a line per access to a word.
     pub direct_bytes: f64,
     /// Bytes that an indirect test moves.
     pub indirect_bytes: f64,
-    /// How much longer a test takes on another node's memory.
+    /// The factor for a test of another node's memory.
     pub remote: f64,
-    /// What a node's memory can move, in bytes a second.
+    /// The bandwidth of a node's memory, in bytes per second.
     pub bandwidth: f64,
-    /// How many channels share that.
+    /// The number of channels that share it.
     pub channels: u32,
-    /// An access to local memory that nobody else uses.
+    /// An access to idle local memory.
     pub latency: Duration,
     /// An allocation or a release, alone.
     pub page_fault: Duration,
     /// Copying a page, fixing its entry in the page table and the other cores' TLBs.
     pub migration: Duration,
-    /// How likely a program touches a page while it is moved, and waits ([Rahman16, 4.2.2] says that it is probable
-    /// where much is in use): an assumption, the same for both machines.
+    /// The probability that a program touches a page while it moves, and waits ([Rahman16, 4.2.2] calls it probable
+    /// where much memory is in use): an assumption, the same for both machines.
     pub touched: f64,
-    /// What a core that runs a program loses when a tester unmaps a frame: each is mapped for its test alone [Rahman16,
-    /// A.2.2], and before Linux 2.6.28 `vunmap` interrupted all cores and emptied their TLBs; since then it waits until
-    /// that pays.
+    /// The loss of a core that runs a program when a tester unmaps a frame: each is mapped for its test alone
+    /// [Rahman16, A.2.2], and before Linux 2.6.28 `vunmap` interrupted all cores and emptied their TLBs; later versions
+    /// batch that.
     pub unmapping: Duration,
     /// A call of a handler that takes blocks, while allocation waits for its lock or the program for its core.
     pub handler: Duration,
-    /// And for each block that it takes or gives back.
+    /// The additional cost of each block that it takes or gives back.
     pub handler_block: Duration,
 }
 
@@ -125,7 +125,7 @@ impl Costs {
         }
     }
 
-    /// Testing one frame of local memory that nobody else uses, in seconds.
+    /// Seconds to test one frame of idle local memory.
     #[must_use]
     pub fn test(&self, access: Access, fidelity: Fidelity) -> f64 {
         let once = match access {
@@ -135,7 +135,7 @@ impl Costs {
         once.as_secs_f64() * f64::from(fidelity.backgrounds())
     }
 
-    /// Bytes a second that a tester moves while it tests.
+    /// Bytes per second that a tester moves.
     #[must_use]
     pub fn traffic(&self, access: Access) -> f64 {
         match access {
@@ -144,10 +144,10 @@ impl Costs {
         }
     }
 
-    /// How many times as long an access takes when so many bytes a second are wanted of a node.
+    /// The factor of an access's time at a demand of so many bytes per second of a node.
     #[must_use]
     pub fn memory_takes(&self, wanted: f64) -> f64 {
-        // Beyond the bandwidth whoever wants it is slowed until it fits; 0.9 leaves the wait finite.
+        // Beyond the bandwidth, users slow down until their demand fits; 0.9 keeps the wait finite.
         let utilization = (wanted / self.bandwidth).min(0.9);
         let overcommitted = (wanted / self.bandwidth / 0.9).max(1.0);
         let transfer = LINE * f64::from(self.channels) / self.bandwidth;

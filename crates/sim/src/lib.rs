@@ -1,19 +1,18 @@
-//! A simulated machine: memory that can fail, the allocator that hands it out, programs that want it, testers that test
-//! it.
+//! A simulated machine: memory that can fail, its allocator, programs that use it, testers that test it.
 //!
-//! **Problem.** A policy of the diagnostic must be right for a year of every load, and its cost must be told against
-//! the machines of [Rahman16, tab. 2 and 5.3.1], which nobody has. **Idea.** Simulate what a policy sees and changes,
-//! page by page: the buddy lists, each frame's last test, each allocation; and put a price on what costs time by a
-//! model that is stated ([`cost`]). **Why this way.** Time passes in steps of a fixed length and everything random
-//! comes from one seed, so a run is repeated exactly, and a simulated hour takes seconds. No decision is here: the
-//! machine is a [`FrameSource`](rampart_memory::FrameSource), and whoever drives it decides.
+//! **Problem.** A policy of the diagnostic must be right for a year of every load, and its cost must be compared with
+//! the machines of [Rahman16, tab. 2 and 5.3.1], which nobody has. **Idea.** Simulate everything that a policy sees and
+//! changes, page by page: the buddy lists, each frame's last test, each allocation; a documented model sets the cost of
+//! operations ([`cost`]). **Why this way.** Time passes in steps of a fixed length and all randomness comes from one
+//! seed, so a run repeats exactly, and a simulated hour takes seconds. The machine makes no decisions: it is a
+//! [`FrameSource`](rampart_memory::FrameSource), and its driver decides.
 //!
 //! | module | owns |
 //! |---|---|
 //! | [`machine`] | frames, allocation with the hook that tests on demand, programs, testers, the clock |
-//! | [`workload`] | Rahman's programs as models of demand, each number with its source |
-//! | [`cost`] | what an operation costs, and how testers and programs slow each other |
-//! | [`wheel`] | which frames expire next |
+//! | [`workload`] | the programs of [Rahman16] as models of demand, each number with its source |
+//! | [`cost`] | the cost of operations, and how testers and programs slow each other |
+//! | [`wheel`] | the frames that expire next |
 //!
 //! Libraries: `rand` and `rand_chacha` (a seed means the same on every platform and version).
 

@@ -1,16 +1,16 @@
-//! Which frames expire next.
+//! The frames that expire next.
 //!
-//! **Problem.** Each allocation sets a deadline, and every δ all that is due must be found among millions of frames.
-//! **Idea.** A bucket for each stretch of time; a deadline is appended to its bucket, and what is due is read off the
-//! oldest buckets. An entry is never removed when its frame is freed: who reads it looks whether it still holds. **Why
-//! this way.** Both are constant time, where a heap or an ordered set would cost a cache miss a level at each
-//! allocation.
+//! **Problem.** Each allocation sets a deadline, and every δ all due deadlines must be found among millions of frames.
+//! **Idea.** Each stretch of time has a bucket; a deadline is appended to its bucket, and due ones are read from the
+//! oldest buckets. An entry is never removed when its frame is freed: the reader checks whether it still holds. **Why
+//! this way.** Both operations take constant time, where a heap or an ordered set would cost a cache miss per level at
+//! each allocation.
 
 use std::collections::VecDeque;
 
 use rampart_memory::Timestamp;
 
-/// Deadlines of things that are numbered.
+/// Deadlines of numbered things.
 #[derive(Clone, Debug)]
 pub struct Wheel {
     /// Microseconds in a bucket.
@@ -28,7 +28,7 @@ impl Wheel {
         Self { width, first: 0, buckets: VecDeque::new() }
     }
 
-    /// Notes that something is due.
+    /// Records a deadline.
     pub fn add(&mut self, due: Timestamp, what: u32) {
         let bucket = due.micros() / self.width;
         if self.buckets.is_empty() {
@@ -45,7 +45,7 @@ impl Wheel {
         self.buckets[index].push(what);
     }
 
-    /// Takes out all that may be due by `until`: whatever is due by then, and what shares its bucket.
+    /// Removes and returns all deadlines up to `until`, and those that share the last bucket.
     pub fn take(&mut self, until: Timestamp, due: &mut Vec<u32>) {
         let last = until.micros() / self.width;
         while self.first <= last
@@ -56,7 +56,7 @@ impl Wheel {
         }
     }
 
-    /// Takes out everything.
+    /// Removes all deadlines.
     pub fn clear(&mut self) {
         self.buckets.clear();
     }
@@ -69,8 +69,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The slow twin: a list that is searched. Nothing due is missed, nothing comes twice, and what comes early is
-        /// early by less than a bucket.
+        /// The reference model: a list that is searched. No deadline is missed, none comes twice, and each comes early
+        /// by less than a bucket.
         #[test]
         fn all_that_is_due_comes_once_and_no_bucket_too_early(
             width in 1_u64..50, steps in proptest::collection::vec((0_u64..400, 0_u64..20), 1..100),

@@ -1,4 +1,4 @@
-//! The simulated machine by itself: it repeats, loses nothing, and holds the bound whatever its clock does.
+//! The simulated machine by itself: runs repeat, nothing is lost, and the bound holds whatever the clock does.
 
 use std::time::Duration;
 
@@ -163,7 +163,7 @@ fn a_handler_pays_for_the_tested_blocks_that_it_passes_over() {
     assert!((passed_over - 2.0).abs() < 1e-6, "{passed_over} blocks");
 }
 
-/// [Rahman16, A.2.2]: each page is mapped for its test and unmapped, which interrupts whoever runs.
+/// [Rahman16, A.2.2]: each page is mapped for its test and unmapped, which interrupts running programs.
 #[test]
 fn a_tested_page_that_is_unmapped_costs_a_program_time() {
     let work = |unmapping: Duration| {

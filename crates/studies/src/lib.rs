@@ -1,10 +1,10 @@
-//! Rahman's experiments on the simulated machine [Rahman16, 4.2 and 5.3].
+//! The experiments of [Rahman16, 4.2 and 5.3] on the simulated machine.
 //!
-//! **Problem.** What a policy is worth shows only against programs, allocators and memory of known behaviour, for
-//! hours. **Idea.** The very controller that runs on a machine runs over `rampart-sim`, which has Rahman's machines and
-//! programs; an experiment is data: which programs, which setups, what is compared. Each result stands beside Rahman's
+//! **Problem.** The value of a policy shows only against programs, allocators and memory of known behaviour, for hours.
+//! **Idea.** The same controller that runs on a machine runs over `rampart-sim`, which has the machines and programs of
+//! [Rahman16]; an experiment is data: its programs, its setups, its comparisons. Each result is beside the published
 //! number. **Why this way.** The cost model is calibrated on a few points that `rampart-sim` names, and on none of the
-//! results; where ours differ in shape from Rahman's, the outcome says so.
+//! results; where our results differ in shape, the outcome says so.
 
 #![forbid(unsafe_code)]
 
@@ -24,20 +24,20 @@ use serde::Serialize;
 pub use outcome::{Cell, Claim, Drawn, Measure, Outcome, Table};
 pub use scenario::{Rule, Scenario, Setup, TestedMachine};
 
-/// How much is simulated.
+/// The amount of simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
-    /// What everything random is drawn from.
+    /// The seed of all randomness.
     pub seed: u64,
-    /// How many seeds there are from that one on, at least 1: each number is a mean over them.
+    /// The number of consecutive seeds, at least 1: each number is a mean over them.
     pub seeds: u64,
-    /// How long one run on the desktop lasts, in simulated time, at least [`Self::SHORTEST`]; on the server a tenth.
-    /// Programs that end sooner are started again.
+    /// The simulated time of one run on the desktop, at least [`Self::SHORTEST`]; on the server a tenth. Programs that
+    /// end sooner are started again.
     pub longest: Duration,
 }
 
 impl Effort {
-    /// The shortest time that is worth it: two seconds on the server, one of which is looked at.
+    /// The shortest useful time: two seconds on the server, of which one counts.
     pub const SHORTEST: Duration = Duration::from_secs(20);
 
     /// Long enough for three lifetimes of a test.
@@ -61,17 +61,17 @@ impl Effort {
 /// One experiment.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Experiment {
-    /// As it is called on the command line.
+    /// Its name on the command line.
     pub name: &'static str,
-    /// What it shows.
+    /// Its subject.
     pub shows: &'static str,
-    /// Where Rahman has it.
+    /// Its place in [Rahman16].
     pub source: &'static str,
     #[serde(skip)]
     make: fn(&runs::Runner<'_>) -> Findings,
 }
 
-/// What an experiment found, before its name is put on it.
+/// The findings of an experiment, before its name is added.
 struct Findings {
     tables: Vec<Table>,
     claims: Vec<Claim>,
@@ -79,7 +79,7 @@ struct Findings {
 }
 
 impl Experiment {
-    /// Runs it; `progress` hears how many of how many runs are done.
+    /// Runs it; `progress` gets the number of finished runs and of all runs.
     #[must_use]
     pub fn run(&self, effort: &Effort, progress: &(dyn Fn(usize, usize) + Sync)) -> Outcome {
         let runner = runs::Runner::new(*effort, progress);
@@ -104,7 +104,7 @@ pub fn find(name: &str) -> Option<&'static Experiment> {
     ALL.iter().find(|experiment| experiment.name == name)
 }
 
-/// All, in Rahman's order.
+/// All experiments, in the order of [Rahman16].
 pub static ALL: [Experiment; 15] = [
     Experiment {
         name: "figure11",

@@ -1,8 +1,9 @@
-//! What an experiment gives: ours beside Rahman's, and whether what Rahman concludes holds here.
+//! The result of an experiment: our numbers beside the published ones, and whether the conclusions of [Rahman16] hold
+//! here.
 
 use serde::Serialize;
 
-/// What the numbers are.
+/// The kind of the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
@@ -10,16 +11,16 @@ pub enum Measure {
     Slowdown,
     /// The part of all frames that have a good test, 0 to 1.
     Coverage,
-    /// Patterns applied to a frame, on average over time.
+    /// Patterns applied to a frame, averaged over time.
     Patterns,
-    /// Threads in use, on average over time.
+    /// Threads in use, averaged over time.
     Threads,
-    /// Frames a second.
+    /// Frames per second.
     FramesPerSecond,
 }
 
 impl Measure {
-    /// As it is written beside an axis.
+    /// The label of an axis.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
@@ -31,7 +32,7 @@ impl Measure {
         }
     }
 
-    /// Digits after the point that mean something.
+    /// The number of meaningful decimals.
     #[must_use]
     pub const fn digits(self) -> usize {
         match self {
@@ -43,25 +44,25 @@ impl Measure {
     }
 }
 
-/// One number, and Rahman's where his text or tables give one.
+/// One number, with the published one where the text or the tables of [Rahman16] have it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Cell {
-    /// Ours; none where the run is not possible, as when memory runs out.
+    /// Ours; `None` where the run is not possible, as when memory runs out.
     pub ours: Option<f64>,
-    /// Rahman's.
+    /// The published number.
     pub thesis: Option<f64>,
 }
 
 /// A table: rows of workloads or of time, columns of configurations.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Table {
-    /// What it shows.
+    /// Its title.
     pub title: String,
-    /// What its numbers are.
+    /// The kind of its numbers.
     pub measure: Measure,
-    /// How it is best drawn.
+    /// The best way to draw it.
     pub drawn: Drawn,
-    /// What the rows are: `workload`, `seconds`.
+    /// The kind of the rows: `workload`, `seconds`.
     pub of: &'static str,
     /// The columns' names.
     pub columns: Vec<String>,
@@ -73,16 +74,16 @@ pub struct Table {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Drawn {
-    /// A group of bars for each row.
+    /// A group of bars per row.
     Bars,
-    /// A line for each column, over rows that are numbers.
+    /// A line per column, over numeric rows.
     Lines,
 }
 
-/// Something that Rahman concludes, and whether our numbers do.
+/// A conclusion of [Rahman16], and whether our numbers support it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Claim {
-    /// What Rahman concludes, with its section.
+    /// The conclusion, with its section.
     pub says: &'static str,
     /// Whether it holds here.
     pub holds: bool,
@@ -90,26 +91,26 @@ pub struct Claim {
     pub because: String,
 }
 
-/// What an experiment gives.
+/// The result of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outcome {
     /// `rampart.experiment/1`.
     pub schema: &'static str,
     /// The experiment's name.
     pub experiment: &'static str,
-    /// Where Rahman has it.
+    /// Its place in [Rahman16].
     pub source: &'static str,
     /// The first seed.
     pub seed: u64,
-    /// How many seeds there are from it on; each number is a mean over them.
+    /// The number of consecutive seeds; each number is a mean over them.
     pub seeds: u64,
-    /// Simulated time, all runs together, in seconds.
+    /// Simulated time of all runs, in seconds.
     pub simulated_seconds: f64,
     /// The numbers.
     pub tables: Vec<Table>,
-    /// What follows.
+    /// The conclusions.
     pub claims: Vec<Claim>,
-    /// Where ours differ in shape, and why; what Rahman does not give and was chosen.
+    /// Differences in shape with their reasons; parameters that [Rahman16] does not give.
     pub remarks: Vec<&'static str>,
 }
 
@@ -120,7 +121,7 @@ impl Claim {
 }
 
 impl Table {
-    /// A table of workloads, each a group of bars.
+    /// A table of workloads, each drawn as a group of bars.
     pub(super) fn bars(
         title: &str,
         measure: Measure,
@@ -132,7 +133,7 @@ impl Table {
         Self { title: title.to_owned(), measure, drawn: Drawn::Bars, of, columns, rows: rows.into_iter().collect() }
     }
 
-    /// A table whose rows are numbers, each column a line.
+    /// A table with numeric rows, each column drawn as a line.
     pub(super) fn lines(
         title: &str,
         measure: Measure,
@@ -143,7 +144,7 @@ impl Table {
         Self { drawn: Drawn::Lines, ..Self::bars(title, measure, of, columns, rows) }
     }
 
-    /// The column of this name, top down.
+    /// The column of this name, from the top.
     pub fn column(&self, name: &str) -> impl Iterator<Item = Option<f64>> {
         let index = self.columns.iter().position(|column| column == name).expect("a column of this table");
         self.rows.iter().map(move |(_, cells)| cells[index].ours)
@@ -156,7 +157,7 @@ impl Table {
         self.column(column).nth(at)?
     }
 
-    /// The same, for a claim to compare: where there is no number, none holds.
+    /// The same, for the comparison of a claim: a claim about a missing number never holds.
     pub(super) fn number(&self, row: &str, column: &str) -> f64 {
         self.ours(row, column).unwrap_or(f64::NAN)
     }
@@ -167,13 +168,13 @@ impl Table {
     }
 }
 
-/// The least and the greatest.
+/// The least and the greatest value.
 pub(super) fn range(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
     let all = (f64::INFINITY, f64::NEG_INFINITY);
     values.into_iter().fold(all, |(least, most), value| (least.min(value), most.max(value)))
 }
 
-/// The mean of what there is.
+/// The mean of the existing values.
 #[must_use]
 pub fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let (sum, count) = values.into_iter().fold((0.0, 0_u32), |(sum, count), value| (sum + value, count + 1));

@@ -1,4 +1,4 @@
-//! The runs of an experiment: many at once, for each seed, each beside the run without testing.
+//! The runs of an experiment: several at once, for each seed, each compared with the run without testing.
 
 use std::collections::HashMap;
 use std::num::NonZero;
@@ -24,12 +24,12 @@ impl Runs {
         mean(self.0.iter().map(of)).expect("at least one seed")
     }
 
-    /// What the machines counted, all seeds together.
+    /// The sum of a count of the machines over all seeds.
     pub fn count(&self, of: impl Fn(&Statistics) -> u64) -> u64 {
         self.0.iter().map(|run| of(&run.machine)).sum()
     }
 
-    /// The run of the first seed, where one is looked at second by second.
+    /// The run of the first seed, for views second by second.
     pub fn first(&self) -> &Run {
         &self.0[0]
     }
@@ -58,7 +58,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Simulated time so far, all runs together.
+    /// Simulated time of all runs so far.
     pub fn simulated(&self) -> Duration {
         *self.simulated.lock().expect("no run panicked")
     }
@@ -68,7 +68,7 @@ impl<'a> Runner<'a> {
         self.run_all(std::slice::from_ref(scenario)).pop().expect("one scenario")
     }
 
-    /// Runs all, and those without testing that they are compared with.
+    /// Runs all scenarios, and those without testing for comparison.
     pub fn run_all(&self, scenarios: &[Scenario]) -> Vec<Runs> {
         let mut missing: Vec<Scenario> = Vec::new();
         for scenario in scenarios {
@@ -86,7 +86,7 @@ impl<'a> Runner<'a> {
         wanted
     }
 
-    /// Time with testing over time without, on average over the programs and the seeds; `None` if memory ran out or a
+    /// Time with testing over time without, averaged over the programs and the seeds; `None` if memory ran out or a
     /// program stood still.
     pub fn slowdown(&self, scenario: &Scenario, runs: &Runs) -> Option<f64> {
         mean(self.slowdown_by_seed(scenario, runs)?)
@@ -98,14 +98,14 @@ impl<'a> Runner<'a> {
         self.ratios(scenario, runs).into_iter().map(of_seed).collect()
     }
 
-    /// The same for each program, on average over the seeds.
+    /// The same for each program, averaged over the seeds.
     pub fn slowdown_of_each(&self, scenario: &Scenario, runs: &Runs) -> Vec<Option<f64>> {
         let ratios = self.ratios(scenario, runs);
         let of_program = |at: usize| mean(ratios.iter().map(|each| each[at]).collect::<Option<Vec<f64>>>()?);
         (0..scenario.programs.len()).map(of_program).collect()
     }
 
-    /// Work without testing over work with it: for each seed, of each program.
+    /// Work without testing over work with it: for each seed, for each program.
     fn ratios(&self, scenario: &Scenario, runs: &Runs) -> Vec<Vec<Option<f64>>> {
         let baselines = self.baselines.lock().expect("no run panicked");
         let without = &baselines[&name(&Scenario { setup: None, ..scenario.clone() })];
@@ -154,8 +154,8 @@ fn name(scenario: &Scenario) -> String {
     format!("{:?} {}", scenario.machine, scenario.programs.join(" "))
 }
 
-/// How long a scenario runs. The server asks for a hundred times as many frames a second as the desktop, and what
-/// Asteroid's experiments are about, short-lived pages, comes and goes in seconds: a tenth will do.
+/// The simulated time of a scenario. The server demands a hundred times as many frames per second as the desktop, and
+/// the short-lived pages of Asteroid's experiments live for seconds: a tenth is enough.
 fn time(scenario: &Scenario, effort: &Effort) -> Duration {
     match scenario.machine {
         TestedMachine::PentiumD => effort.longest,

@@ -1,4 +1,4 @@
-//! What is run: programs on a machine, and how its memory is tested meanwhile.
+//! A scenario: programs on a machine, and how its memory is tested meanwhile.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use rampart_memory::{Fidelity, FreeList, TestLifetime};
 
 use rampart_diagnostic::control::{Limits, PolicyName, Settings};
 
-/// Rahman's machines [Rahman16, 5.3.1, tab. 2].
+/// The machines of [Rahman16, 5.3.1, tab. 2].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TestedMachine {
     /// Pentium D 930: 2 cores, 1 GB.
@@ -20,48 +20,49 @@ pub enum TestedMachine {
 pub struct Scenario {
     /// The machine.
     pub machine: TestedMachine,
-    /// The programs, an instance each, by their names in Rahman's tables; the nth on the nth core, round the cores.
+    /// The programs, one instance each, by their names in the tables of [Rahman16]; the nth on the nth core, wrapping
+    /// around.
     pub programs: Vec<&'static str>,
-    /// How memory is tested; not at all for the run that others are compared with.
+    /// How memory is tested; `None` for the baseline run.
     pub setup: Option<Setup>,
 }
 
 /// How memory is tested.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setup {
-    /// Timers, limits, and what the dispatcher heeds.
+    /// Timers, limits, and inputs of the dispatcher.
     pub settings: Settings,
     /// Fidelity and threads.
     pub policy: PolicyName,
-    /// How many blocks of each list.
+    /// The number of blocks of each list.
     pub rule: Rule,
-    /// Whether a line is written through the caches and flushed [Rahman16, 5.2.3.4], not word by word past them.
+    /// Whether a line is written through the caches and flushed [Rahman16, 5.2.3.4], instead of word by word past them.
     pub cache_indirect: bool,
-    /// Whether a page that a program returns is expired and put last [Rahman16, 5.2.3.2].
+    /// Whether a returned page expires and goes to the end [Rahman16, 5.2.3.2].
     pub recycling: bool,
-    /// Whether what must be tested on demand is tested by the core that wants it [Rahman16, 5.2.3.1].
+    /// Whether tests on demand run on the core that needs them [Rahman16, 5.2.3.1].
     pub core_local: bool,
     /// Whether pages in use are renewed before they expire [Rahman16, 4.1.6].
     pub migration: bool,
-    /// How thoroughly a page is tested when a program waits for it.
+    /// The fidelity of a test that a program waits for.
     pub on_demand: Fidelity,
 }
 
-/// How many blocks of each list to test.
+/// The number of blocks of each list to test.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rule {
-    /// None ahead of allocation.
+    /// None before allocation.
     Nothing,
     /// COMeT's five states for each list [Rahman16, 4.1.5].
     RateMachine,
     /// Asteroid's *memblocks* [Rahman16, 5.2.4.2].
     FromDemand,
-    /// So many blocks of each list in each monitoring period; none of lists that are not named.
+    /// So many blocks of each list in each monitoring period; none of unnamed lists.
     Steady(Vec<(FreeList, f64)>),
 }
 
-/// COMeT's free frames with a good test, for each gigabyte of memory, beyond which it rests. *Calibrated* on povray's
-/// coverage in [Rahman16, fig. 11]: 19.5 % of 1 GB, where 14.9 % are in use.
+/// COMeT's stock of free frames with a good test, per gigabyte of memory, above which it rests. *Calibrated* on
+/// povray's coverage in [Rahman16, fig. 11]: 19.5 % of 1 GB, where 14.9 % are in use.
 const ENOUGH: u64 = 12_000;
 
 impl TestedMachine {
@@ -73,7 +74,7 @@ impl TestedMachine {
     }
 }
 
-/// Patterns, as fidelity is counted in [Rahman16, ch. 5]: two for each of ours.
+/// Patterns, the unit of fidelity in [Rahman16, ch. 5]: two for each of ours.
 pub fn patterns(count: u32) -> Fidelity {
     assert!(count.is_multiple_of(2), "a background and its complement");
     Fidelity::new(count / 2).expect("some patterns")
@@ -85,7 +86,7 @@ impl Setup {
         Self::comet_on(TestedMachine::PentiumD, Fidelity::MIN)
     }
 
-    /// The same on another machine, with another test: `iterations` times as long, everywhere.
+    /// The same on another machine, with a test that takes `iterations` times as long everywhere.
     pub fn comet_on(machine: TestedMachine, iterations: Fidelity) -> Self {
         let thesis = Settings::thesis();
         let limits = Limits { min_fidelity: iterations, max_fidelity: iterations, fidelity_step: 1, max_cores: 1 };
@@ -108,7 +109,7 @@ impl Setup {
         }
     }
 
-    /// Each page is tested when a program asks for it, and again when it expires in use [Rahman16, 3.2, 4.2.1].
+    /// Each page is tested when a program requests it, and again when it expires in use [Rahman16, 3.2, 4.2.1].
     pub fn on_demand() -> Self {
         Self { policy: PolicyName::OnDemand, rule: Rule::Nothing, ..Self::comet() }
     }

@@ -13,37 +13,37 @@ use rampart_diagnostic::control::policy::Bandwidth;
 use rampart_diagnostic::control::replenish::{FromDemand, Nothing, RateMachine, Replenish, Steady};
 use rampart_diagnostic::control::{Diagnostic, PolicyName};
 
-/// What a run gave.
+/// The results of a run.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// Work that each program did, in seconds alone.
+    /// Each program's work, in seconds alone.
     pub work: Vec<f64>,
     /// Whether memory ran out.
     pub out_of_memory: bool,
     /// The mean over time of the share of frames with a good test.
     pub coverage: f64,
-    /// The mean over time of patterns, and of threads.
+    /// The mean over time of patterns.
     pub patterns: f64,
-    /// Threads.
+    /// The mean over time of threads.
     pub threads: f64,
-    /// Blocks asked of each list in a monitoring period, on average.
+    /// Mean blocks demanded of each list in a monitoring period.
     pub asked: Vec<(FreeList, f64)>,
     /// Each second.
     pub timeline: Vec<Second>,
-    /// What the machine counted.
+    /// The machine's counts.
     pub machine: Statistics,
 }
 
-/// When the machines begin.
+/// The start time of the machines.
 const START: Timestamp = Timestamp::from_micros(1_000_000_000);
 
-/// How often the configuration is looked at [Rahman16, 5.3.1].
+/// The period of changes of the configuration [Rahman16, 5.3.1].
 const CONFIG_EVERY: Duration = Duration::from_secs(1);
 
-/// How often coverage is looked at: every frame of the machine.
+/// The period of coverage samples, which visit every frame.
 const COVERAGE_EVERY: Duration = Duration::from_secs(10);
 
-/// Runs a scenario for so long, everything random drawn from `seed`.
+/// Runs a scenario for so long, with all randomness from `seed`.
 pub fn simulate(scenario: &Scenario, seed: u64, time: Duration) -> Run {
     let machine = machine(scenario, seed);
     match &scenario.setup {
@@ -98,8 +98,8 @@ fn alone(mut machine: Machine, time: Duration) -> Run {
 }
 
 /// The rule of one list. COMeT's least rate is the guarantee rate [Rahman16, tab. 1]: all memory in a lifetime, and at
-/// least a block; the most is what one tester tests in a period. Rahman gives no threshold: here demand is high when a
-/// batch of a core's list is asked for in one period.
+/// least a block; its highest rate is what one tester tests in a period. [Rahman16] gives no threshold: here demand is
+/// high when a batch of a core's list is demanded in one period.
 fn rule(setup: &Setup, list: FreeList, bandwidth: Bandwidth, memory: u64) -> Box<dyn Replenish + Send> {
     let period = setup.settings.monitoring.as_secs_f64();
     match &setup.rule {
@@ -122,7 +122,7 @@ fn rule(setup: &Setup, list: FreeList, bandwidth: Bandwidth, memory: u64) -> Box
     }
 }
 
-/// What means are taken of.
+/// The samples of the means.
 struct Samples {
     coverage: Vec<f64>,
     patterns: Vec<f64>,
@@ -132,7 +132,7 @@ struct Samples {
 }
 
 impl Samples {
-    /// The first configuration is from before anything was asked for, the most patterns; in Rahman's hours it does not
+    /// The first configuration precedes any demand and has the most patterns; in the hours of [Rahman16] it does not
     /// show.
     fn new() -> Self {
         let (config_due, coverage_due) = (START.after(CONFIG_EVERY), START);
@@ -157,7 +157,7 @@ fn tested(machine: Machine, setup: &Setup, programs: usize, time: Duration) -> R
     let costs = machine.description().costs;
     let bandwidth = Bandwidth { at_fidelity_1: 1.0 / costs.test(access(setup), Fidelity::MIN) };
     let count = usize::try_from(setup.settings.limits.max_cores).expect("a few testers");
-    // Dealt round the nodes [Rahman16, 5.3.1].
+    // Alternating between the nodes [Rahman16, 5.3.1].
     let nodes: Vec<Node> = (0..count).map(|tester| machine.description().node_of_core(tester)).collect();
     let policy = setup.policy.policy(setup.settings.limits);
     let memory = machine.description().zones.iter().map(|zone| zone.frames.count()).sum();
@@ -175,9 +175,9 @@ fn tested(machine: Machine, setup: &Setup, programs: usize, time: Duration) -> R
     finish(&diagnostic, samples)
 }
 
-/// Handlers that hold programs up in each monitoring period. COMeT has a timer for each zone, whose lock allocation
-/// waits for, and two on each core, which interrupt the program there [Rahman16, fig. 5, 4.1.3]; Asteroid's controller
-/// has one [Rahman16, 5.2.4.2].
+/// Handlers that delay programs in each monitoring period. COMeT has a timer for each zone, whose lock allocation waits
+/// for, and two on each core, which interrupt the program there [Rahman16, fig. 5, 4.1.3]; Asteroid's controller has
+/// one [Rahman16, 5.2.4.2].
 fn handlers(setup: &Setup, machine: &Description, programs: usize) -> u32 {
     let interrupted = machine.cpus.min(u32::try_from(programs).unwrap_or(u32::MAX));
     match setup.policy {

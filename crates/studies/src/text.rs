@@ -1,4 +1,4 @@
-//! An outcome as text: each number of ours, and Rahman's beside it in parentheses.
+//! An outcome as text: each of our numbers, with the published one in parentheses.
 
 use std::fmt;
 
@@ -57,7 +57,7 @@ impl Table {
         let digits = self.measure.digits();
         let ours = cell.ours.map_or_else(|| "-".to_owned(), |ours| format!("{ours:.digits$}"));
         match cell.thesis {
-            // Rahman has two digits for slowdowns.
+            // [Rahman16] prints slowdowns with two digits.
             Some(thesis) => format!("{ours} ({thesis:.width$})", width = digits.min(2)),
             None => ours,
         }

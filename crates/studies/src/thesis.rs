@@ -1,5 +1,5 @@
-//! Rahman's numbers: all that the text and the tables of [Rahman16, ch. 4 and 5] give. Its figures are pictures; of
-//! those only what the text says about them is here.
+//! The published numbers: all that the text and the tables of [Rahman16, ch. 4 and 5] give. Its figures are pictures,
+//! so of those only the statements of the text are here.
 
 /// [Rahman16, tab. 8 and 9]: slowdown of Adaptive, and of Fix4 to Fix1 with 8, 16, 24 and 32 patterns, for each
 /// workload.

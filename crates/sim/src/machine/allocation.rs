@@ -1,4 +1,4 @@
-//! Allocation with COMeT's hook: a program gets only what a good test stands behind [Rahman16, 4.1].
+//! Allocation with COMeT's hook: a program gets only frames with a good test [Rahman16, 4.1].
 
 use rampart_buddy::{Cpu, End, Migratetype, PageAllocator, Place, Request};
 use rampart_memory::{Frame, FrameBlock, FrameSource, Node, Order, Tested};
@@ -7,13 +7,13 @@ use rand::RngExt;
 use super::frames::{Holder, long, short};
 use super::{Fault, Machine};
 
-/// Frames with good tests that are remembered for each node: 4 GiB of them.
+/// Remembered frames with good tests per node: 4 GiB of them.
 const FRESH_KNOWN: usize = 1 << 20;
 
-/// How many of them are passed over in one search because they are on the list of a CPU.
+/// The most of them that one search skips because they are on the list of a CPU.
 const PUT_OFF: u32 = 64;
 
-/// A frame for a program, and what waiting for it cost.
+/// A frame for a program, and the cost of waiting for it.
 #[derive(Clone, Copy, Debug)]
 pub struct Given {
     pub frame: Frame,
@@ -23,7 +23,7 @@ pub struct Given {
     pub cost: f64,
 }
 
-/// Whether what was allocated had a good test.
+/// Whether an allocated frame had a good test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Was {
     Tested,
@@ -31,7 +31,7 @@ enum Was {
 }
 
 impl Machine {
-    /// A single good frame for a program on this core, held by nobody yet; `None` if memory is out.
+    /// A single good frame for a program on this core, held by nobody yet; `None` without memory.
     pub(super) fn allocate(&mut self, core: u32, node: Node) -> Option<Given> {
         let request =
             Request { order: Order::ZERO, migratetype: Migratetype::Movable, cpu: Cpu(core), node, urgent: false };
@@ -81,8 +81,8 @@ impl Machine {
     }
 
     /// A free frame of the node with a good test, the one noted last: the allocator returns a tested block if there is
-    /// one [Rahman16, 4.1]. The rest of the block that it lies in goes back. What is on the list of a CPU is out of
-    /// reach and goes back to the global lists later, so it is looked at again later.
+    /// one [Rahman16, 4.1]. The rest of its block goes back. A frame on the list of a CPU is out of reach and returns
+    /// to the global lists later, so it is checked again later.
     fn fresh_elsewhere(&mut self, node: Node) -> Option<Frame> {
         let testing = self.testing?;
         let node = self.description.node_index(node);
@@ -117,7 +117,7 @@ impl Machine {
         }
     }
 
-    /// A free frame has a good test, for now.
+    /// Records that a free frame has a good test.
     pub(super) fn note_fresh(&mut self, frame: Frame) {
         let known = &mut self.fresh[self.description.node_index_of(frame)];
         if known.len() >= FRESH_KNOWN {
@@ -126,7 +126,7 @@ impl Machine {
         known.push_back(short(frame));
     }
 
-    /// Blocks that allocation took off each list, by node and order, since this was last called.
+    /// Blocks that allocation took off each list, by node and order, since the last call.
     pub(super) fn drawn(&mut self) -> Vec<(usize, usize, u64)> {
         let refills = self.allocator.statistics().refills;
         if self.testing.is_none() || refills == self.refills {
@@ -145,8 +145,8 @@ impl Machine {
         drawn
     }
 
-    /// A single frame was allocated, tested or not: that counts for the list of single frames, and for those from which
-    /// the batch was drawn that it came with.
+    /// Counts the allocation of a single frame, tested or not, for the list of single frames, and for the lists that
+    /// its batch came from.
     fn count(&mut self, frame: Frame, drawn: &[(usize, usize, u64)], was: Was) {
         let single = (self.description.node_index_of(frame), Order::ZERO.index(), 1);
         for &(node, order, blocks) in std::iter::once(&single).chain(drawn) {
@@ -158,8 +158,8 @@ impl Machine {
         }
     }
 
-    /// How long a program waits for one frame to be tested now. Without testers on each core it waits for the one that
-    /// there is, which on average has as many frames before this one as other programs run.
+    /// The time that a program waits for the test of one frame. Without a tester on each core it waits for the only
+    /// one, which on average has as many frames before this one as other programs run.
     #[expect(clippy::cast_precision_loss, reason = "programs")]
     pub(super) fn on_demand_wait(&self) -> f64 {
         let testing = self.testing.as_ref().expect("only with testing");
@@ -167,7 +167,7 @@ impl Machine {
         if testing.core_local { alone } else { alone * (1.0 + self.programs.len() as f64) / 2.0 }
     }
 
-    /// Whether a test of so many patterns finds nothing in a frame.
+    /// Whether a test of so many patterns finds no error in a frame.
     pub(super) fn passes(&mut self, frame: Frame, patterns: u32) -> bool {
         match self.faults.get(&frame) {
             None => true,
@@ -178,7 +178,7 @@ impl Machine {
         }
     }
 
-    /// A test found a frame bad. Whoever holds its block gives that back afterwards.
+    /// Records that a test found a frame bad. The holder of its block gives the block back afterwards.
     pub(super) fn fail(&mut self, frame: Frame) {
         self.statistics.failed += 1;
         self.faults.remove(&frame);
@@ -186,7 +186,7 @@ impl Machine {
         self.allocator.retire(frame);
     }
 
-    /// A program has a frame from now on.
+    /// Gives a frame to a program.
     pub(super) fn hold(&mut self, frame: Frame, program: u16, slot: u32) {
         let entry = self.frames.get_mut(frame);
         entry.holder = Holder::Program { program, slot, locked: false };
@@ -196,8 +196,8 @@ impl Machine {
         }
     }
 
-    /// A program gives a frame back. One that is expired by that goes past the core's list to the end of the global one
-    /// [Rahman16, 5.2.3.2].
+    /// Takes a frame back from a program. With recycling, it expires and bypasses the core's list to the end of the
+    /// global one [Rahman16, 5.2.3.2].
     pub(super) fn release(&mut self, frame: Frame, core: u32) {
         let entry = self.frames.get_mut(frame);
         entry.holder = Holder::Nobody;

@@ -1,4 +1,4 @@
-//! The invariants, looked at frame by frame. Slow, complete, for tests.
+//! The invariants, checked frame by frame. Slow and complete, for tests.
 
 use rampart_buddy::{PageAllocator, Place};
 use rampart_memory::{Frame, FrameState};
@@ -19,11 +19,11 @@ impl Machine {
         memory.map(|(frame, entry)| (frame, entry.state(testing.lifetime, self.now))).collect()
     }
 
-    /// Every frame is where the allocator, the programs and the table of frames say alike that it is; whatever a
-    /// program can reach has a good test; a failed frame is out of use.
+    /// Checks that the allocator, the programs and the table of frames agree about every frame, that every accessible
+    /// frame of a program has a good test, and that no bad frame is in use.
     ///
     /// # Panics
-    /// If that is not so.
+    /// If an invariant is broken.
     pub fn check(&self) {
         let mut used = 0;
         for (frame, entry) in self.frames.iter() {

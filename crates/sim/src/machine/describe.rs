@@ -1,4 +1,4 @@
-//! What a machine is made of.
+//! The description of a machine.
 
 use std::time::Duration;
 
@@ -14,21 +14,21 @@ pub struct Description {
     pub zones: Vec<Zone>,
     /// Its cores.
     pub cpus: u32,
-    /// What things cost.
+    /// Its costs.
     pub costs: Costs,
-    /// How many times as fast as the Pentium D of [Rahman16, tab. 2] a program runs.
+    /// The speed of programs, relative to the Pentium D of [Rahman16, tab. 2].
     pub speed: f64,
-    /// Bytes a second that a program moves while it does nothing but.
+    /// Bytes per second that a program moves while it only accesses memory.
     pub program_traffic: f64,
     /// Whether programs take and return short-lived pages ([`crate::workload`]).
     pub short_lived: bool,
-    /// How much time passes in a step.
+    /// The length of a step.
     pub quantum: Duration,
     /// Frames that are bad.
     pub faults: Vec<(Frame, Fault)>,
 }
 
-/// How a frame is bad.
+/// The kind of a bad frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fault {
     /// Every test finds it.
@@ -37,24 +37,24 @@ pub enum Fault {
     Intermittent(f64),
 }
 
-/// What the kernel of the machine does for the diagnostic.
+/// The kernel's support for the diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Testing {
-    /// How long a test stays good.
+    /// The lifetime of a test.
     pub lifetime: TestLifetime,
-    /// How testers reach the memory.
+    /// The testers' way to the memory.
     pub access: Access,
-    /// How thoroughly a frame is tested while a program waits for it.
+    /// The fidelity of a test that a program waits for.
     pub on_demand: Fidelity,
-    /// Whether a page that a program returns is expired and put at the end of its list [Rahman16, 5.2.3.2].
+    /// Whether a returned page expires and goes to the end of its list [Rahman16, 5.2.3.2].
     pub recycling: bool,
-    /// Whether each core tests what it needs on demand by itself [Rahman16, 5.2.3.1]; else one tester does it for all.
+    /// Whether each core runs its own tests on demand [Rahman16, 5.2.3.1]; otherwise one tester runs all.
     pub core_local: bool,
-    /// Whether pages in use are renewed before they expire. If not, they grow old [Rahman16, fig. 15].
+    /// Whether pages in use are renewed before they expire. Otherwise they age [Rahman16, fig. 15].
     pub migration: bool,
 }
 
-/// Where memory begins: the first megabyte is the firmware's.
+/// The first frame of memory: firmware uses the first megabyte.
 const FIRST: u64 = 256;
 
 fn zone(node: u32, kind: ZoneKind, first: u64, frames: u64) -> Zone {
@@ -107,7 +107,7 @@ impl Description {
         Self { zones: zones.collect(), cpus, quantum, ..Self::pentium_d() }
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     #[must_use]
     pub fn nodes(&self) -> usize {
         self.zones.iter().map(|zone| self.node_index(zone.node) + 1).max().unwrap_or(0)
@@ -122,7 +122,7 @@ impl Description {
         usize::try_from(node.0).expect("a handful of nodes")
     }
 
-    /// The node of a core: the cores are dealt to the nodes in turn, as Rahman's even and odd ones [Rahman16, 5.3.5].
+    /// The node of a core: cores alternate between the nodes, as the even and odd ones of [Rahman16, 5.3.5].
     #[must_use]
     pub fn node_of_core(&self, core: usize) -> Node {
         Node(u32::try_from(core % self.nodes()).expect("a handful of nodes"))

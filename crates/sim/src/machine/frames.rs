@@ -1,17 +1,17 @@
-//! What is known of each frame.
+//! The state of each frame.
 
 use rampart_memory::{Frame, FrameState, TestLifetime, Tested, Timestamp};
 
 /// One frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// When it was last tested.
+    /// The time of its last test.
     pub tested: Tested,
-    /// Who has it.
+    /// Its holder.
     pub holder: Holder,
 }
 
-/// Who has a frame.
+/// The holder of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// The allocator.
@@ -22,12 +22,12 @@ pub enum Holder {
     Program {
         /// Which program.
         program: u16,
-        /// Where in its list.
+        /// Its place in the program's list.
         slot: u32,
-        /// Whether it cannot reach it.
+        /// Whether the program cannot access it.
         locked: bool,
     },
-    /// Nobody, ever again.
+    /// Nobody, for ever.
     Failed,
 }
 
@@ -72,7 +72,7 @@ impl Frames {
 }
 
 impl Entry {
-    /// Its state in the diagram of [Rahman16, fig. 2]; in a tester's hands it counts as free and untested.
+    /// Its state in the diagram of [Rahman16, fig. 2]; while a tester has it, it counts as free and untested.
     pub fn state(self, lifetime: TestLifetime, now: Timestamp) -> FrameState {
         let fresh = lifetime.is_fresh(self.tested, now);
         match self.holder {
@@ -85,17 +85,17 @@ impl Entry {
     }
 }
 
-/// A frame's number, to index with.
+/// A frame's number as an index.
 pub fn index(frame: Frame) -> usize {
     usize::try_from(frame.number()).expect("a machine that can be simulated")
 }
 
-/// A frame's number as the wheel and the programs keep it.
+/// A frame's number in the short form of the wheel and the programs.
 pub fn short(frame: Frame) -> u32 {
     u32::try_from(frame.number()).expect("a machine of less than 16 TiB")
 }
 
-/// The frame of a kept number.
+/// The frame of a short number.
 pub fn long(number: u32) -> Frame {
     Frame::new(u64::from(number)).expect("32 bits are less than 40")
 }

@@ -1,10 +1,10 @@
-//! Programs that are found in the middle of their run.
+//! Programs that start in the middle of their run.
 //!
-//! **Problem.** One of Rahman's programs runs for minutes or hours, of which it spends the first to fill its memory. A
-//! minute of simulation that begins with a launch shows little else, and of twelve programs all launches at once.
-//! **Idea.** Begin each program at a moment of its run that is as likely as any other, with the memory that it then has
-//! and tests as old as they then are. **Why this way.** A window in the middle of a long run is what a mean over all of
-//! it is made of; launches come in it as often as they do in a day.
+//! **Problem.** A program of [Rahman16] runs for minutes or hours, and spends the first minutes filling its memory. A
+//! minute of simulation that begins with a launch shows little else, and with twelve programs all launches at once.
+//! **Idea.** Start each program at a uniformly random moment of its run, with its memory at that moment and the ages of
+//! its tests. **Why this way.** A mean over a long run consists of windows in its middle; launches occur in them as
+//! often as in a whole day.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use super::frames::short;
 use super::program::{number_of, usize_of};
 use crate::workload::{Program, Rates};
 
-/// Multiples of it, without their whole part, are spread evenly, and so is any stretch of them.
+/// The fractional parts of its multiples are spread evenly, and so is any range of them.
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
 impl Machine {
@@ -27,8 +27,8 @@ impl Machine {
         self.start_midway_with(program.name, rates, core);
     }
 
-    /// Starts a program that asks for this, at a random moment of its run. What it holds has a test as old as it then
-    /// is; nothing of that is in the statistics.
+    /// Starts a program with these demands, at a random moment of its run. Its frames have tests as old as they would
+    /// be then; the statistics do not count them.
     pub fn start_midway_with(&mut self, name: &'static str, rates: Rates, core: u32) {
         self.start_with(name, rates, core);
         let at = self.programs.len() - 1;
@@ -44,7 +44,7 @@ impl Machine {
             self.programs[at].held.push(short(frame));
             self.hold(frame, number_of(at), u32::try_from(slot).expect("a footprint"));
         }
-        // What was drawn from the lists for this nobody asked for.
+        // Nobody asked for the frames that this drew from the lists.
         self.drawn();
     }
 
@@ -65,17 +65,17 @@ impl Machine {
         Tested::at(Timestamp::from_micros(self.now.micros().saturating_sub(ago)))
     }
 
-    /// Without recycling a page that is returned is handed out again until its test expires, so that a page is as
-    /// likely of any age when it is taken, and so is the one that it is renewed with. Of pages that are renewed again
-    /// and again, what is left of a test that may end at any time is the lesser of two such ages.
+    /// Without recycling, a returned page is allocated again until its test expires, so a page has a uniformly
+    /// distributed age when it is taken, and so has the page that it is renewed with. For pages that are renewed again
+    /// and again, the remaining time of a test is the lesser of two such ages.
     fn age_of_reused(&mut self, held: f64, good_for: f64) -> f64 {
         let [one, other] = [(); 2].map(|()| good_for * self.random.random::<f64>());
         if one + held < good_for { one + held } else { one.max(other) }
     }
 }
 
-/// How long ago the page in a slot was taken, in seconds: since it was filled, or for one that is not held long, the
-/// time that its last replacement is past.
+/// The time since the page in a slot was taken, in seconds: since it was filled, or since the last replacement of a
+/// page that is not held long.
 fn held_for(rates: &Rates, progress: f64, slot: usize) -> f64 {
     let since_filled = progress - slot as f64 / rates.filling;
     let replaced = rates.footprint.saturating_sub(rates.long_held) as f64;
@@ -94,8 +94,7 @@ mod tests {
     use super::*;
     use crate::{Access, Description, Testing};
 
-    /// The mean age in seconds of the tests of a program's pages, each of which it holds for a second of a lifetime of
-    /// 20.
+    /// The mean age in seconds of the tests of a program's pages, each held for a second of a lifetime of 20.
     fn mean_age(recycling: bool) -> f64 {
         let testing = Testing {
             lifetime: TestLifetime::new(Duration::from_secs(20), Duration::from_secs(2)).unwrap(),

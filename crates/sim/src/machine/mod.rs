@@ -1,8 +1,7 @@
 //! The simulated machine.
 //!
-//! Drive it so: [`Machine::step`] lets a quantum pass; then hand idle testers work ([`Machine::begin`]), take what they
-//! have finished ([`Machine::finished`]), and use it as a [`FrameSource`](rampart_memory::FrameSource) for everything
-//! else.
+//! To drive it: [`Machine::step`] advances by a quantum; then give idle testers work ([`Machine::begin`]), take their
+//! results ([`Machine::finished`]), and use it as a [`FrameSource`](rampart_memory::FrameSource) for everything else.
 
 mod allocation;
 mod check;
@@ -30,20 +29,20 @@ use self::program::Running;
 use self::tester::SimulatedTester;
 use crate::wheel::Wheel;
 
-/// What happened since the machine began.
+/// Counts since the machine began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Frames given to programs.
     pub allocated: u64,
-    /// Frames tested while a program waited for them, those of migrations among them.
+    /// Frames tested while a program waited for them, including those of migrations.
     pub on_demand: u64,
     /// Frames tested by testers.
     pub concurrent: u64,
     /// Frames moved because their test expired.
     pub migrated: u64,
-    /// Frames tested in place because none was free to move to.
+    /// Frames tested in place because no free frame was left to move to.
     pub in_place: u64,
-    /// Times that a frame was taken from its program until it was tested.
+    /// Times that a frame was locked until it was tested.
     pub locked: u64,
     /// Bad frames found.
     pub failed: u64,
@@ -53,7 +52,7 @@ pub struct Statistics {
     pub relaunched: u64,
 }
 
-/// One second of a run, in frames a second.
+/// One second of a run, in frames per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Second {
     /// Allocated.
@@ -77,40 +76,40 @@ pub struct Machine {
     /// Bad frames that no test has found.
     faults: BTreeMap<Frame, Fault>,
     wheel: Wheel,
-    /// Frames in use that expire soon, the soonest first, and when.
+    /// Frames in use that expire soon, the soonest first, with their times.
     renewing: VecDeque<(Timestamp, u32)>,
-    /// Time that is left to renew in, in seconds; negative while a renewal takes longer than a quantum.
+    /// The time left for renewals, in seconds; negative while a renewal takes longer than a quantum.
     renewal_time: f64,
-    /// What was renewed since it was last asked.
+    /// Renewals since the last call.
     renewed: Renewed,
     programs: Vec<Running>,
     testers: Vec<SimulatedTester>,
     finished: Vec<FinishedTest>,
-    /// What was asked of the lists, by node and order; single frames as programs take them, not as batches come to the
-    /// lists of the CPUs.
+    /// The demand on the lists, by node and order; single frames count when programs take them, not when batches reach
+    /// the lists of the CPUs.
     demand: Vec<[Demand; Order::COUNT]>,
     /// Free frames of each node that had a good test when they were noted, the last noted at the back.
     fresh: Vec<VecDeque<u32>>,
-    /// What the allocator said when a refill was last looked at.
+    /// The allocator's count of refills at the last check.
     refills: u64,
     allocated_from: Vec<[u64; Order::COUNT]>,
     preferred: Vec<rampart_memory::FrameRange>,
     /// Frames in the diagnostic's hands.
     in_testing: u64,
-    /// Tested blocks that the handler looked at since it was last charged for.
+    /// Tested blocks that the handler has looked at since its last charge.
     passed_over: u64,
     statistics: Statistics,
     random: ChaCha8Rng,
     out_of_memory: bool,
     timeline: Vec<Second>,
     second: (u64, Statistics),
-    /// Where frames are noted that are due, so that it is not allocated anew each time.
+    /// Buffer for expiring frames, to avoid an allocation at each use.
     due: Vec<u32>,
 }
 
 impl Machine {
-    /// A machine at rest at the given moment, all memory free and untested. `testing` is what its kernel does for the
-    /// diagnostic; `None` for the kernel as it is.
+    /// An idle machine at the given moment, with all memory free and untested. `testing` is its kernel's support for
+    /// the diagnostic; `None` for a stock kernel.
     #[must_use]
     pub fn new(description: Description, testing: Option<Testing>, seed: u64, now: Timestamp) -> Self {
         let allocator = Buddy::new(&description.zones, description.cpus, Tested::NEVER);
@@ -148,7 +147,7 @@ impl Machine {
         }
     }
 
-    /// What it was made of.
+    /// Its description.
     #[must_use]
     pub const fn description(&self) -> &Description {
         &self.description
@@ -160,13 +159,13 @@ impl Machine {
         self.now
     }
 
-    /// What happened so far.
+    /// The counts so far.
     #[must_use]
     pub const fn statistics(&self) -> Statistics {
         self.statistics
     }
 
-    /// Whether a program asked for memory that there was not. It then stands still.
+    /// Whether a program found no memory. It then stands still.
     #[must_use]
     pub const fn is_out_of_memory(&self) -> bool {
         self.out_of_memory
@@ -178,7 +177,7 @@ impl Machine {
         &self.timeline
     }
 
-    /// The part of all frames, free or used, whose test is good; 0 without testing.
+    /// The share of all frames, free or used, whose test is good; 0 without testing.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a share")]
     pub fn coverage(&self) -> f64 {
@@ -187,7 +186,7 @@ impl Machine {
         good as f64 / self.frames.len() as f64
     }
 
-    /// Lets a quantum pass.
+    /// Advances by a quantum.
     pub fn step(&mut self) {
         let quantum = self.description.quantum;
         self.set_clock(self.now.after(quantum));
@@ -201,8 +200,8 @@ impl Machine {
         self.note_second();
     }
 
-    /// Sets the clock, forward or back. What has expired in use meanwhile is locked before anyone can touch it; where
-    /// the clock goes back, every frame counts as never tested.
+    /// Sets the clock, forward or back. Frames that expired in use meanwhile are locked before any access; if the clock
+    /// goes back, every frame counts as never tested.
     pub fn set_clock(&mut self, now: Timestamp) {
         let back = now < self.now;
         self.now = now;
@@ -212,7 +211,7 @@ impl Machine {
         self.lock_expired();
     }
 
-    /// A handler ran for so long that it held up allocation: somebody waited.
+    /// Charges a handler's time, during which allocation waited.
     pub fn charge(&mut self, seconds: f64) {
         let alive = self.programs.len();
         if alive > 0 {
@@ -221,8 +220,8 @@ impl Machine {
         }
     }
 
-    /// What so many calls of handlers cost that took so many blocks since this was last asked, in seconds: one that
-    /// they passed over takes a miss of the caches.
+    /// The cost in seconds of so many calls of handlers that took so many blocks since the last charge: each skipped
+    /// block is a cache miss.
     #[expect(clippy::cast_precision_loss, reason = "blocks of one call")]
     pub fn handlers_cost(&mut self, calls: u32, blocks: u64) -> f64 {
         let costs = &self.description.costs;
@@ -230,7 +229,7 @@ impl Machine {
         f64::from(calls) * costs.handler.as_secs_f64() + blocks as f64 * costs.handler_block.as_secs_f64() + passed_over
     }
 
-    /// The part of a core that each runnable thread gets.
+    /// The share of a core that each runnable thread gets.
     #[expect(clippy::cast_precision_loss, reason = "threads")]
     fn cpu_share(&self) -> f64 {
         let testers = self.testers.iter().filter(|tester| tester.has_work()).count();
@@ -238,7 +237,7 @@ impl Machine {
         (f64::from(self.description.cpus) / runnable as f64).min(1.0)
     }
 
-    /// How many times as long memory takes on each node.
+    /// The factor of memory's time on each node.
     fn memory_takes(&self) -> Vec<f64> {
         let mut wanted = vec![0.0; self.description.nodes()];
         for program in &self.programs {

@@ -1,4 +1,4 @@
-//! Programs: how they progress, and what they ask for meanwhile.
+//! Programs: their progress and their demand.
 
 use std::collections::VecDeque;
 
@@ -9,13 +9,13 @@ use super::Machine;
 use super::frames::{long, short};
 use crate::workload::{Program, Rates};
 
-/// How long a short-lived page lives, in seconds of its program's time.
+/// The life of a short-lived page, in seconds of its program's time.
 const SHORT_LIFE: f64 = 0.05;
 
-/// A full swing of demand, in seconds of a program's time.
+/// The period of demand, in seconds of a program's time.
 const SWING: f64 = 20.0;
 
-/// A program that runs.
+/// A running program.
 #[derive(Debug)]
 pub struct Running {
     pub name: &'static str,
@@ -25,13 +25,13 @@ pub struct Running {
     /// Work done in this launch and in all, in seconds alone.
     pub progress: f64,
     pub done: f64,
-    /// Time that it must wait before it goes on, in seconds.
+    /// The time to wait before it goes on, in seconds.
     pub debt: f64,
-    /// Its frames: first those that it holds until it ends.
+    /// Its frames, beginning with those that it holds until it ends.
     pub held: Vec<u32>,
     /// Its short-lived frames, the oldest first.
     pub short: VecDeque<u32>,
-    /// Its frames that it cannot reach until they are tested.
+    /// Its locked frames.
     pub locked: Vec<u32>,
     /// Fractions of frames to come.
     replaced: f64,
@@ -41,13 +41,13 @@ pub struct Running {
 }
 
 impl Machine {
-    /// Starts a program on a core; it starts again whenever it ends [Rahman16, 5.3.1].
+    /// Starts a program on a core; it restarts whenever it ends [Rahman16, 5.3.1].
     pub fn start(&mut self, program: &Program, core: u32) {
         let rates = program.rates(self.description.speed, self.description.short_lived);
         self.start_with(program.name, rates, core);
     }
 
-    /// Starts a program that asks for this.
+    /// Starts a program with these demands.
     pub fn start_with(&mut self, name: &'static str, rates: Rates, core: u32) {
         let node = self.description.node_of_core(usize::try_from(core).expect("a core"));
         let phase = SWING * self.random.random::<f64>();
@@ -69,7 +69,7 @@ impl Machine {
         });
     }
 
-    /// Work that each program has done, in seconds alone.
+    /// Each program's work, in seconds alone.
     #[must_use]
     pub fn work_done(&self) -> Vec<f64> {
         self.programs.iter().map(|program| program.done).collect()
@@ -100,7 +100,7 @@ impl Machine {
         self.allocate_for(at, work);
     }
 
-    /// A program ends, gives back what it has, and starts again.
+    /// Ends a program: it returns its memory and starts again.
     fn end_program(&mut self, at: usize) {
         let program = &mut self.programs[at];
         program.progress -= program.rates.seconds;
@@ -114,7 +114,7 @@ impl Machine {
         self.statistics.relaunched += 1;
     }
 
-    /// What a program asks for while it does so much work.
+    /// A program's allocations during so much work.
     fn allocate_for(&mut self, at: usize, work: f64) {
         let program = &mut self.programs[at];
         let rates = program.rates;
@@ -133,7 +133,7 @@ impl Machine {
         self.churn(at, wanted);
     }
 
-    /// A new frame, which the program pays for with its time. Where there is none, it waits for memory.
+    /// A new frame, paid for with the program's time. Without memory, the program waits.
     fn new_frame(&mut self, at: usize) -> Option<Frame> {
         let (core, node) = (self.programs[at].core, self.programs[at].node);
         let Some(given) = self.allocate(core, node) else {
@@ -145,7 +145,7 @@ impl Machine {
         Some(given.frame)
     }
 
-    /// A new frame, at the end of the program's list or in a slot of it.
+    /// A new frame, at the end of the program's list or in one of its slots.
     fn take_frame(&mut self, at: usize, slot: Option<u32>) {
         let Some(frame) = self.new_frame(at) else { return };
         let held = &mut self.programs[at].held;
@@ -162,7 +162,7 @@ impl Machine {
         self.hold(frame, number_of(at), slot);
     }
 
-    /// Gives back one of the frames that are not held long, and takes another.
+    /// Replaces one of the frames that are not held long.
     fn replace_frame(&mut self, at: usize) {
         let program = &self.programs[at];
         let long_held = program.rates.long_held.min(program.held.len() as u64 - 1);
@@ -177,7 +177,7 @@ impl Machine {
         }
     }
 
-    /// There is no memory: while testers have some, a program waits for it; else it has run out.
+    /// There is no memory: while testers have some, a program waits for it; otherwise it has run out.
     fn wait_for_memory(&mut self, at: usize) {
         if self.in_testing == 0 {
             self.out_of_memory = true;
@@ -186,7 +186,7 @@ impl Machine {
         }
     }
 
-    /// Takes short-lived frames, and gives back those whose time has come.
+    /// Takes short-lived frames, and returns expired ones.
     fn churn(&mut self, at: usize, wanted: usize) {
         let core = self.programs[at].core;
         let kept = usize_of(self.programs[at].rates.short_lived * SHORT_LIFE);
@@ -202,14 +202,14 @@ impl Machine {
         }
     }
 
-    /// The frame that a program has in a slot is another one now.
+    /// Replaces the frame in a program's slot.
     pub(super) fn exchange(&mut self, program: u16, slot: u32, new: Frame) {
         self.programs[usize::from(program)].held[slot as usize] = short(new);
         self.hold(new, program, slot);
     }
 }
 
-/// The slot of short-lived frames, which are in no list by slot.
+/// The slot of short-lived frames, which have none of their own.
 pub const SHORT: u32 = u32::MAX;
 
 pub(super) fn number_of(at: usize) -> u16 {
@@ -221,7 +221,7 @@ pub(super) const fn usize_of(frames: f64) -> usize {
     frames as usize
 }
 
-/// Adds to what is owed, and takes the whole ones off it.
+/// Adds to the amount due, and removes and returns its whole part.
 fn whole(owed: &mut f64, more: f64) -> usize {
     *owed += more;
     let frames = owed.floor();

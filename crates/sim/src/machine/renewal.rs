@@ -1,4 +1,4 @@
-//! What keeps age + δ < lifetime for frames in use: migration, tests in place, locks [Rahman16, 4.1.2, 4.1.6].
+//! Keeps age + δ < lifetime for frames in use, by migration, tests in place and locks [Rahman16, 4.1.2, 4.1.6].
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use super::Machine;
 use super::frames::{Entry, Holder, long, short};
 use super::program::SHORT;
 
-/// How long before a frame in use expires it is renewed, if renewals do not pile up.
+/// How long before its expiry a frame in use is renewed, unless renewals pile up.
 const AHEAD: Duration = Duration::from_secs(1);
 
 impl Machine {
-    /// Queues what expires by `until`, the soonest first, and says what was done since this was last called.
+    /// Queues the frames that expire by `until`, the soonest first, and returns the work since the last call.
     pub(super) fn renew_expiring(&mut self, until: Timestamp) -> Renewed {
         let Some(testing) = self.testing.filter(|testing| testing.migration) else { return Renewed::default() };
         let mut due = std::mem::take(&mut self.due);
@@ -35,9 +35,9 @@ impl Machine {
         std::mem::take(&mut self.renewed)
     }
 
-    /// Renews what is queued and about to expire, for as long as a quantum lasts: one thread of the kernel does it,
-    /// beside the programs. What expires later waits: renewed all at once it would take more tested frames than there
-    /// are, and the rest would have to be tested on demand.
+    /// Renews queued frames that are about to expire, for the length of a quantum: one kernel thread does so, beside
+    /// the programs. Later ones wait: renewing all at once would need more tested frames than there are, and the rest
+    /// would have to be tested on demand.
     pub(super) fn run_renewal(&mut self, seconds: f64) {
         self.renewal_time = (self.renewal_time + seconds).min(seconds);
         let soon = self.now.after(AHEAD);
@@ -53,7 +53,7 @@ impl Machine {
         }
     }
 
-    /// Gives a program a frame with a new test for one that expires. Returns what it cost, in seconds.
+    /// Gives a program a frame with a new test for one that expires. Returns the cost in seconds.
     fn renew_one(&mut self, old: Frame, program: u16, slot: u32) -> f64 {
         let (core, node) = (self.programs[usize::from(program)].core, self.programs[usize::from(program)].node);
         let given = if slot == SHORT { None } else { self.allocate(core, node) };
@@ -78,12 +78,12 @@ impl Machine {
     }
 
     fn in_place_cost(&self) -> f64 {
-        // Its content is saved, the frame is marched over, and the content put back.
+        // The content is saved, the frame is tested, and the content is restored.
         self.on_demand_wait() + 2.0 * self.description.costs.migration.as_secs_f64()
     }
 
-    /// Tests a frame that its program cannot reach meanwhile. A bad one stays locked: memory is out, or it would have
-    /// been moved, and its program cannot go on. Returns whether it is good.
+    /// Tests a frame that is locked meanwhile. A bad one stays locked: there is no memory to move to, and its program
+    /// cannot go on. Returns whether it is good.
     fn test_in_place(&mut self, frame: Frame) -> bool {
         let patterns = self.testing.as_ref().map_or(0, |testing| testing.on_demand.patterns());
         if !self.passes(frame, patterns) {
@@ -109,7 +109,7 @@ impl Machine {
         }
     }
 
-    /// Locks whatever has expired in use.
+    /// Locks all frames that expired in use.
     pub(super) fn lock_expired(&mut self) {
         let Some(testing) = self.testing.filter(|testing| testing.migration) else { return };
         let mut due = std::mem::take(&mut self.due);
@@ -142,7 +142,7 @@ impl Machine {
         }
     }
 
-    /// A program goes on: what it touches first is tested in place, as far as its time goes.
+    /// A program goes on: the frames that it touches first are tested in place, within its time.
     pub(super) fn unlock_what_is_touched(&mut self, at: usize, seconds: f64) {
         while self.programs[at].debt < seconds
             && let Some(number) = self.programs[at].locked.pop()
@@ -158,7 +158,7 @@ impl Machine {
         }
     }
 
-    /// Nothing is known of any age.
+    /// Discards all ages.
     pub(super) fn forget_tests(&mut self) {
         if self.testing.is_none() {
             return;

@@ -15,7 +15,7 @@ pub struct Taken {
     held: Held,
 }
 
-/// How the allocator gave a block.
+/// How the allocator returned a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Held {
     /// As one block.
@@ -50,13 +50,13 @@ impl Machine {
     /// Whether every frame of a free block has a good test.
     pub(super) fn is_fresh(&self, block: FrameBlock, mark: Tested, now: Timestamp) -> bool {
         let Some(testing) = &self.testing else { return false };
-        // The mark is that of the oldest frame, or older: a block that was split off another keeps that one's.
+        // The mark is that of the oldest frame, or older: a block that was split off another keeps its mark.
         let fresh = |tested| testing.lifetime.is_fresh(tested, now);
         fresh(mark) || block.frames().all(|frame| fresh(self.frames.get(frame).tested))
     }
 
-    /// Cuts up a larger block without a good test, as allocation does when a list is empty, for parts of the wished
-    /// order.
+    /// Splits a larger block without a good test into parts of the requested order, as allocation does when a list is
+    /// empty.
     fn cut_larger(&mut self, list: FreeList, most: usize, now: Timestamp) -> Vec<Taken> {
         let larger = Order::all().filter(|&order| order > list.order);
         let names = larger.flat_map(|order| self.lists_of(FreeList { order, ..list }));
@@ -84,7 +84,8 @@ impl Machine {
         self.allocator.put(FrameBlock::of(frame), self.frames.get(frame).tested, end);
     }
 
-    /// Free frames of the list's node above the high watermarks: testers never take what programs may need at once.
+    /// Free frames of the list's node above the high watermarks: testers never take memory that programs may need at
+    /// once.
     fn spare(&self, list: FreeList) -> u64 {
         let zones = self.allocator.zones().filter(|(_, zone)| zone.node == list.node);
         zones.map(|(at, _)| self.allocator.free_frames(at).saturating_sub(self.allocator.watermarks(at).high)).sum()
@@ -142,8 +143,7 @@ impl FrameSource for Machine {
         let mut blocks = self.preferred_blocks(list, most);
         let mut passed_over = 0;
         for &name in self.lists_of(list) {
-            // [Rahman16, fig. 7]: from the end, where the old ones are, past all that are tested, until there are
-            // enough.
+            // [Rahman16, fig. 7]: from the end, where the old ones are, past all tested blocks, until there are enough.
             for (block, mark) in self.allocator.blocks(name, End::Back) {
                 if blocks.len() >= most {
                     break;

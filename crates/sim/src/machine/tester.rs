@@ -6,14 +6,14 @@ use rampart_memory::{Fidelity, Frame, Node, Verdict};
 
 use super::{Machine, Taken};
 
-/// A block that a tester is done with.
+/// A block that a tester has finished.
 #[derive(Debug)]
 pub struct FinishedTest {
-    /// Which tester.
+    /// The tester.
     pub tester: usize,
     /// The block.
     pub block: Taken,
-    /// What was found.
+    /// The result.
     pub verdict: Verdict,
 }
 
@@ -31,7 +31,7 @@ struct Job {
     block: Taken,
     fidelity: Fidelity,
     node: Node,
-    /// Time still to be spent on it, alone on local memory.
+    /// The remaining time, alone on local memory.
     left: f64,
 }
 
@@ -60,12 +60,12 @@ impl Machine {
         !tester.starved && tester.queued < self.description.quantum.as_secs_f64()
     }
 
-    /// Keeps a tester from running, or lets it run again.
+    /// Stops a tester, or lets it run again.
     pub fn starve(&mut self, tester: usize, starved: bool) {
         self.testers[tester].starved = starved;
     }
 
-    /// Gives a tester a block to test this thoroughly.
+    /// Gives a tester a block to test at this fidelity.
     pub fn begin(&mut self, tester: usize, block: Taken, fidelity: Fidelity) {
         let testing = self.testing.as_ref().expect("a machine with testing");
         let frames = f64::from(u32::try_from(block.block().count()).expect("at most 1,024"));
@@ -75,7 +75,7 @@ impl Machine {
         self.testers[tester].jobs.push_back(Job { block, fidelity, node, left });
     }
 
-    /// What testers have finished since this was last called.
+    /// Blocks that testers have finished since the last call.
     pub fn finished(&mut self) -> Vec<FinishedTest> {
         std::mem::take(&mut self.finished)
     }
@@ -93,14 +93,14 @@ impl Machine {
         self.interrupt(self.statistics.concurrent - before, share);
     }
 
-    /// So many frames were unmapped: that part of the programs was interrupted which ran.
+    /// So many frames were unmapped, which interrupted the running share of the programs.
     #[expect(clippy::cast_precision_loss, reason = "frames of a quantum")]
     fn interrupt(&mut self, unmapped: u64, share: f64) {
         let lost = unmapped as f64 * self.description.costs.unmapping.as_secs_f64() * share;
         self.programs.iter_mut().for_each(|program| program.debt += lost);
     }
 
-    /// Lets a tester work until it has finished a job or its time is over.
+    /// Runs a tester until it has finished a job or its time is over.
     fn run_tester(&mut self, at: usize, time: &mut f64, memory: &[f64]) -> Option<Job> {
         let tester = &mut self.testers[at];
         let job = tester.jobs.front_mut().filter(|_| !tester.starved)?;

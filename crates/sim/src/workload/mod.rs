@@ -29,22 +29,22 @@ const GIGABYTE: f64 = 262_144.0;
 /// Seconds in which a program fills its footprint, if that is not more than half its time.
 const FILLING: f64 = 120.0;
 
-/// Seconds for which a frame is held that is not held to the end, on average.
+/// Mean seconds for which a frame is held that is not held to the end.
 const HELD: f64 = 120.0;
 
-/// How demanding a program is, by the mixes of [Rahman16, tab. 7] that it is in.
+/// A program's demand, by the mixes of [Rahman16, tab. 7] that it is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Demand {
     /// Only in L mixes, or in the gentler part of M ones.
     Low,
     /// In M mixes.
     Medium,
-    /// In H mixes most of all.
+    /// Mostly in H mixes.
     High,
 }
 
 impl Demand {
-    /// Short-lived frames taken and returned a second, on the server.
+    /// Short-lived frames per second, on the server.
     const fn short_lived(self) -> f64 {
         match self {
             Self::Low => 300.0,
@@ -53,7 +53,7 @@ impl Demand {
         }
     }
 
-    /// How far demand rises and falls around its mean, 0 to 1.
+    /// The swing of demand around its mean, 0 to 1.
     const fn swing(self) -> f64 {
         match self {
             Self::Medium => 0.1,
@@ -62,7 +62,7 @@ impl Demand {
     }
 }
 
-/// How much of a program's time is memory alone.
+/// The share of a program's time that is memory alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Intensity {
     /// Its data fits the caches.
@@ -83,7 +83,7 @@ impl Intensity {
     }
 }
 
-/// One of Rahman's programs.
+/// A program of [Rahman16].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Program {
     /// Its name in [Rahman16, tab. 3].
@@ -94,13 +94,13 @@ pub struct Program {
     pub share: f64,
     /// The part of its footprint that it holds until it ends, 0 to 1.
     pub long_held: f64,
-    /// How demanding it is.
+    /// Its demand.
     pub demand: Demand,
-    /// How much memory slows it.
+    /// Its share of memory time.
     pub intensity: Intensity,
 }
 
-/// What a program asks for, in its own time alone on a machine.
+/// A program's demands, in its own time alone on a machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
     /// Its time, in seconds.
@@ -109,21 +109,21 @@ pub struct Rates {
     pub footprint: u64,
     /// Of those, frames held until it ends.
     pub long_held: u64,
-    /// Frames a second while it fills them.
+    /// Frames per second while it fills them.
     pub filling: f64,
     /// Frames replaced a second.
     pub replaced: f64,
     /// Short-lived frames a second.
     pub short_lived: f64,
-    /// How far these two rise and fall.
+    /// The swing of these two.
     pub swing: f64,
     /// The share of its time that is memory alone.
     pub memory: f64,
 }
 
 impl Program {
-    /// What it asks for on a machine that is `speed` times as fast as the Pentium D, with its short-lived pages or
-    /// without [Rahman16, ch. 4].
+    /// Its demands on a machine that is `speed` times as fast as the Pentium D, with its short-lived pages or without
+    /// [Rahman16, ch. 4].
     #[must_use]
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole frames of a positive number")]
     pub fn rates(&self, speed: f64, short_lived: bool) -> Rates {

@@ -9,10 +9,10 @@ use super::super::scenario::Setup;
 use super::super::{Findings, thesis};
 use super::{on_t620, ours};
 
-/// Seconds that are shown, as many as Rahman shows.
+/// The number of seconds in the table, as in [Rahman16].
 const SHOWN: usize = 30;
 
-/// Seconds after a burst in which the pool is filled again: Rahman's example takes 11 (324 s to 335 s).
+/// Seconds after a burst in which the pool is refilled: the example of [Rahman16] takes 11 (324 s to 335 s).
 const AFTER: usize = 10;
 
 pub fn figure_34(runner: &Runner<'_>) -> Findings {
@@ -34,7 +34,7 @@ pub fn figure_34(runner: &Runner<'_>) -> Findings {
     Findings { tables: vec![instances(&h2.programs(), &each), timeline(seconds, first)], claims, remarks }
 }
 
-/// [Rahman16, fig. 34b]: what was asked for and tested, of the first seed.
+/// [Rahman16, fig. 34b]: demand and tests, of the first seed.
 fn timeline(seconds: &[Second], first: usize) -> Table {
     let rows = seconds.iter().enumerate().skip(first).take(SHOWN).map(|(at, seen)| {
         let rates = [seen.demand, seen.concurrent, seen.concurrent + seen.on_demand];
@@ -56,7 +56,7 @@ fn instances(programs: &[&str], each: &[Option<f64>]) -> Table {
     Table::bars("Slowdown of each program of H2", Measure::Slowdown, "program (core)", ["Adapt"], rows)
 }
 
-/// The first of the seconds to show, and that with the highest demand of those after which there are enough others.
+/// The first second of the table, and the second with the highest demand among those with enough later ones.
 fn around_the_peak(timeline: &[Second]) -> (usize, usize) {
     let looked_at = &timeline[..timeline.len().saturating_sub(AFTER).max(1)];
     let peak = looked_at.iter().enumerate().max_by(|a, b| a.1.demand.total_cmp(&b.1.demand));

@@ -1,4 +1,4 @@
-//! [Rahman16, fig. 24]: how many programs one tester without the optimizations keeps up with.
+//! [Rahman16, fig. 24]: the number of programs that one tester without the optimizations keeps up with.
 
 use rampart_memory::Fidelity;
 
@@ -38,7 +38,7 @@ pub fn figure_24(runner: &Runner<'_>) -> Findings {
     });
     let names = columns.iter().map(|(program, fidelity)| format!("{program} f={fidelity}"));
     let table = Table::lines("Slowdown by COMeT", Measure::Slowdown, "instances", names, rows);
-    // Where a program stood still it never ends.
+    // A program that stood still never ends.
     let of = |count: &str, column: &str| table.ours(count, column).unwrap_or(f64::INFINITY);
     let rises = table.columns.iter().filter(|column| of("12", column) > of("1", column)).count();
     let earlier = programs.iter().filter(|p| of("8", &format!("{p} f=8")) >= of("8", &format!("{p} f=1"))).count();

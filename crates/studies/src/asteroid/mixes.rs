@@ -1,10 +1,9 @@
 //! [Rahman16, tab. 8 and 9] and [Rahman16, fig. 33]: Adaptive beside sixteen fixed configurations, on L1 to H2.
 //!
-//! Which Fix is the best is told in two ways, and both are claims. *Fastest* is the Fix with the least slowdown, the
-//! mean over the seeds, to the last digit. *Best* is what Rahman shades [Rahman16, 5.3.3]: its numbers have two digits,
-//! and of those with the least it takes the most thorough, then the one with the fewest threads. Where Adaptive falls
-//! behind, the claim says by how much the Fix is faster or slower, and with more seeds than one, the standard error of
-//! that.
+//! The best Fix has two definitions, and both are claims. *Fastest* is the Fix with the least slowdown, the mean over
+//! the seeds, to the last digit. *Best* is the one that [Rahman16, 5.3.3] shades: its numbers have two digits, and of
+//! the lowest it takes the most thorough, then the one with the fewest threads. Where Adaptive falls behind, the claim
+//! says by how much the Fix is faster or slower, and with several seeds, the standard error.
 
 use rampart_sim::workload::{MIXES, Mix};
 
@@ -14,11 +13,11 @@ use super::super::scenario::{Scenario, Setup};
 use super::super::{Findings, thesis};
 use super::on_t620;
 
-/// What one workload gave with one configuration.
+/// The results of one workload with one configuration.
 #[derive(Clone)]
 struct Point {
     name: String,
-    /// For each seed.
+    /// One per seed.
     slowdowns: Vec<f64>,
     patterns: f64,
     threads: f64,
@@ -29,12 +28,12 @@ impl Point {
         mean(self.slowdowns.iter().copied()).unwrap_or(f64::NAN)
     }
 
-    /// As Rahman prints it, in hundredths.
+    /// As [Rahman16] prints it, in hundredths.
     fn printed(&self) -> f64 {
         (100.0 * self.slowdown()).round()
     }
 
-    /// How much faster or slower this is than another, by the same seeds.
+    /// How much faster or slower this is than another, with the same seeds.
     fn beside(&self, other: &Self) -> String {
         let differences: Vec<f64> =
             self.slowdowns.iter().zip(&other.slowdowns).map(|(mine, others)| others - mine).collect();
@@ -70,8 +69,8 @@ impl Row {
         self.fixed.iter().min_by(|a, b| a.slowdown().total_cmp(&b.slowdown())).expect("sixteen configurations")
     }
 
-    /// The Fix that Rahman shades: of those with the least slowdown, as it is printed, the one furthest to the right
-    /// and down [Rahman16, 5.3.3].
+    /// The Fix that [Rahman16, 5.3.3] shades: of those with the lowest printed slowdown, the one furthest to the right
+    /// and down.
     fn best(&self) -> &Point {
         let (least, _) = range(self.fixed.iter().map(Point::printed));
         self.fixed.iter().rfind(|point| point.printed() <= least).expect("sixteen configurations")
@@ -201,8 +200,8 @@ fn never_much_worse(rows: &[Row]) -> Claim {
     )
 }
 
-/// On how many of the L and H workloads, whose demand has peaks and valleys [Rahman16, 5.3.4], Adaptive applies as many
-/// patterns as the Fix that `which` picks; of the others, that Fix, and how much faster it is.
+/// The number of L and H workloads, whose demand has peaks and valleys [Rahman16, 5.3.4], on which Adaptive applies as
+/// many patterns as the Fix of `which`; for the others, that Fix, and how much faster it is.
 fn as_thorough(says: &'static str, rows: &[Row], which: fn(&Row) -> &Point) -> Claim {
     let looked_at: Vec<&Row> = rows.iter().filter(|row| row.mix.name.starts_with(['L', 'H'])).collect();
     let (higher, lower): (Vec<&Row>, Vec<&Row>) =
@@ -232,7 +231,7 @@ mod tests {
         Point { name: name.to_owned(), slowdowns: slowdowns.to_vec(), patterns: 8.0, threads: 1.0 }
     }
 
-    /// The shading of Rahman's own tables comes out of the rule that its text gives.
+    /// The rule in the text of [Rahman16] gives the shading of its own tables.
     #[test]
     fn the_best_fix_is_the_one_that_the_thesis_shades() {
         let best = |at: usize| {
@@ -252,7 +251,7 @@ mod tests {
         assert_eq!(point("other", &[1.0]).beside(&point("one", &[1.25])), "faster by 0.2500");
     }
 
-    /// In short: the mix on which demand that was counted too high once made it slower than the best Fix.
+    /// A short form: on this mix, an overestimated demand once made Adaptive slower than the best Fix.
     #[test]
     fn adaptive_is_never_much_slower_than_the_best_fix() {
         let effort = Effort { longest: Duration::from_secs(50), ..Effort::short() };

@@ -1,4 +1,4 @@
-//! [Rahman16, fig. 31]: what the testers' optimizations are worth, one after the other.
+//! [Rahman16, fig. 31]: the gain of each of the testers' optimizations.
 
 use rampart_sim::workload::PAIRS;
 
@@ -9,7 +9,7 @@ use super::super::{Findings, thesis};
 use super::{on_t620, ours};
 use rampart_diagnostic::control::Settings;
 
-/// COMeT on the server, which is Fix1.8 without the optimizations, and then one of them more each time [Rahman16,
+/// COMeT on the server, which is Fix1.8 without the optimizations, then with one more of them each time [Rahman16,
 /// 5.3.2].
 fn one_more_each() -> [(&'static str, Setup); 4] {
     let fix = Setup::fix(1, 8);
@@ -21,7 +21,7 @@ fn one_more_each() -> [(&'static str, Setup); 4] {
     [("COMeT", comet), ("+ cache indirect", cache_indirect), ("+ recycling", recycling), ("+ skip middle", skip_middle)]
 }
 
-/// What a pair gave: a slowdown for each step, `None` where a program stood still.
+/// The results of a pair: a slowdown for each step, `None` where a program stood still.
 struct Pair {
     name: String,
     slowdowns: Vec<Option<f64>>,
@@ -29,8 +29,8 @@ struct Pair {
 }
 
 impl Pair {
-    /// Whether one tester follows it with recycling: few pages, one in twenty, were tested while a program waited for
-    /// them.
+    /// Whether one tester keeps up with it, with recycling: few pages, one in twenty, were tested while a program
+    /// waited.
     fn is_followed(&self) -> bool {
         let with_recycling = &self.runs[2];
         with_recycling.count(|seen| seen.on_demand) * 20 < with_recycling.count(|seen| seen.allocated)
@@ -83,7 +83,7 @@ fn pairs(runner: &Runner<'_>, setups: &[(&str, Setup)]) -> Vec<Pair> {
         .collect()
 }
 
-/// What is said of it [Rahman16, 5.3.2, fig. 31].
+/// The claims of [Rahman16, 5.3.2, fig. 31].
 fn claims_of_the_thesis(average: &[Option<f64>], pairs: &[Pair]) -> Vec<Claim> {
     let steps: Vec<f64> = average.iter().flatten().copied().collect();
     let (least, most) = range(pairs.iter().filter_map(|pair| pair.slowdowns[0]));
@@ -131,7 +131,8 @@ mod tests {
     use super::super::super::Effort;
     use super::*;
 
-    /// In short: where more was owed to the lists of the first node than one tester can test, the second got nothing.
+    /// A short form: once, when the lists of the first node were owed more than one tester can test, the second got
+    /// nothing.
     #[test]
     fn one_tester_serves_both_nodes() {
         let effort = Effort { longest: Duration::from_secs(50), ..Effort::short() };

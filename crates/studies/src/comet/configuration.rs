@@ -9,7 +9,7 @@ use super::super::{Findings, thesis};
 use super::{slowdowns, table};
 use rampart_diagnostic::control::Settings;
 
-/// The programs that most of [Rahman16, 4.2.3] is about, the least demanding first.
+/// The programs of most of [Rahman16, 4.2.3], the least demanding first.
 const SUBSET: [&str; 7] = ["povray", "calculix", "gromacs", "zeusmp", "mcf", "gemsFDTD", "bzip2"];
 
 pub fn window(runner: &Runner<'_>) -> Findings {

@@ -1,4 +1,4 @@
-//! What migration and adaptive rates are worth [Rahman16, 4.2.4, fig. 15 and 16].
+//! The gains of migration and of adaptive rates [Rahman16, 4.2.4, fig. 15 and 16].
 
 use rampart_memory::FreeList;
 
@@ -37,7 +37,7 @@ pub fn figure_15(runner: &Runner<'_>) -> Findings {
     Findings { tables: vec![table], claims, remarks }
 }
 
-/// What is asked of each list in a monitoring period, on average.
+/// The mean demand on each list in a monitoring period.
 type Profile = Vec<(FreeList, f64)>;
 
 fn profile(runs: &Runs) -> Profile {
@@ -45,7 +45,7 @@ fn profile(runs: &Runs) -> Profile {
     lists.map(|(at, &(list, _))| (list, runs.mean(|run| run.asked[at].1))).collect()
 }
 
-/// Of each list the rate that `pick` takes of all profiles'.
+/// For each list, the rate that `pick` takes from all profiles.
 fn across(profiles: &[Profile], pick: fn(f64, f64) -> f64) -> Profile {
     let picked = |at: usize| profiles.iter().map(|profile| profile[at].1).reduce(pick).unwrap_or(0.0);
     profiles[0].iter().enumerate().map(|(at, &(list, _))| (list, picked(at))).collect()

@@ -24,10 +24,10 @@ fn alone(program: &'static str, setup: Setup) -> Scenario {
     Scenario { machine: TestedMachine::PentiumD, programs: vec![program], setup: Some(setup) }
 }
 
-/// A row for each program, a number for each setup.
+/// A row per program, a number per setup.
 type Values = Vec<Vec<Option<f64>>>;
 
-/// Runs each program with each setup, and gives what `measure` makes of it.
+/// Runs each program with each setup, and returns the results of `measure`.
 fn measured(
     runner: &Runner<'_>,
     programs: &[&'static str],
@@ -49,7 +49,7 @@ fn coverages(runner: &Runner<'_>, programs: &[&'static str], setups: &[Setup]) -
     measured(runner, programs, setups, |_, runs| Some(runs.mean(|run| run.coverage)))
 }
 
-/// A table of programs and their average, with Rahman's numbers where `known` has one for a row and a column.
+/// A table of programs and their average, with the published numbers of `known`.
 fn table(
     measure: Measure,
     programs: &[&str],
