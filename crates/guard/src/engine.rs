@@ -1,11 +1,11 @@
-//! What a guard asks of the machine.
+//! The interface between a guard and the machine.
 
 use rampart_codes::{PageData, Pages};
 use rampart_memory::{Frame, Timestamp};
 
 use crate::state::layout::{PageIndex, PageSpan};
 
-/// Why pages stay where they are.
+/// Why pages cannot move.
 #[derive(Clone, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
 pub enum EngineRefusal {
     /// a device or another process uses the memory
@@ -14,18 +14,18 @@ pub enum EngineRefusal {
     Kernel(String),
 }
 
-/// What is known of the frames below some pages.
+/// What is known of the frames below some pages, after a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameHistory {
-    /// They are the same as before.
+    /// The same frames as before.
     Same,
-    /// They are others, of which nothing is known.
+    /// Other frames, untested.
     Untested,
-    /// They are others, which were all tested, the first of them at this time.
+    /// Other frames, all tested, the first of them at this time.
     Tested(Timestamp),
 }
 
-/// What becomes of the first write to pages that the program has.
+/// Whether the first write to unlocked pages is seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writes {
     /// It stops its thread, until [`GuardEngine::allow_writes`].
@@ -35,69 +35,69 @@ pub enum Writes {
 }
 
 /// Two ranges of addresses of the same layout: the *program's*, and the *vault*, which the program does not know. Each
-/// page is in one of them at a time, or nowhere as long as it was never used.
+/// page is in one of them at a time; a page that was never used is in neither.
 ///
 /// The trait is dyn-compatible, so that a process chooses its engine when it starts.
 ///
-/// The guard calls with the lock of the span's block, so that calls for one block never overlap. Both ranges are memory
-/// that hardware may change: nobody holds references to it.
+/// The guard holds the lock of the span's block during each call, so calls for one block never overlap. Hardware may
+/// change both ranges: nobody holds references to them.
 pub trait GuardEngine: Sync {
-    /// Moves pages from the vault to the program's range. Those who wait for them are to be woken by
-    /// [`GuardEngine::wake`], or may be woken at once.
+    /// Unlocks: moves pages from the vault to the program's range. [`GuardEngine::wake`] wakes the threads that wait
+    /// for them; an engine may wake them at once.
     ///
     /// # Errors
-    /// Why they cannot be; they are in the vault then.
+    /// Why they cannot move; they are in the vault then.
     fn open(&self, span: PageSpan) -> Result<(), EngineRefusal>;
 
-    /// As [`GuardEngine::open`], and the first write to these pages stops if the machine can do that. From the moment
-    /// that they are open: a write that went before it would be taken for an error of the memory.
+    /// As [`GuardEngine::open`]; also, the first write to these pages stops, if the machine can do that, from the
+    /// moment that they are unlocked: an earlier write would look like a memory error.
     ///
     /// # Errors
-    /// As of [`GuardEngine::open`].
+    /// As for [`GuardEngine::open`].
     fn open_watched(&self, span: PageSpan) -> Result<Writes, EngineRefusal> {
         self.open(span).map(|()| Writes::GoOn)
     }
 
-    /// As [`GuardEngine::settle`], of a page of which the first write stops: it stays so. `false`: that cannot be, and
+    /// As [`GuardEngine::settle`], for a page whose first write stops: it stays so. `false`: that is impossible, and
     /// nothing was done.
     fn settle_watched(&self, _page: PageIndex) -> bool {
         false
     }
 
-    /// Writes to these pages do not stop any more, and who waits to write goes on.
+    /// Writes to these pages no longer stop, and threads that wait to write go on.
     fn allow_writes(&self, _span: PageSpan) {}
 
-    /// Moves pages from the program's range to the vault. Writes to them stop no more when they are open again.
+    /// Locks: moves pages from the program's range to the vault. Writes to them no longer stop when they are unlocked
+    /// again.
     ///
     /// # Errors
-    /// Why they cannot be; all are in the program's range then.
+    /// Why they cannot move; all are in the program's range then.
     fn close(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal>;
 
-    /// Gives the program a whole block that it never had, zeros on tested frames. Those who wait are woken as of
-    /// [`GuardEngine::open`]. [`FrameHistory::Same`] if there are no such frames, or it has a page of it: then it may
-    /// have others now as well.
+    /// Gives the program a whole block that it never had, zeros on tested frames. Waiting threads are woken as for
+    /// [`GuardEngine::open`]. [`FrameHistory::Same`] if there are no such frames, or if the program has a page of the
+    /// block already: by now it may have other pages too.
     fn supply(&self, _span: PageSpan) -> FrameHistory {
         FrameHistory::Same
     }
 
-    /// Gives the program pages of zeros where it has none. Those who wait are woken as of [`GuardEngine::open`].
+    /// Gives the program zero pages where it has none. Waiting threads are woken as for [`GuardEngine::open`].
     ///
     /// # Errors
-    /// Why they cannot be had.
+    /// Why there are no pages.
     fn fill(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal>;
 
-    /// Copies pages that are in the vault to tested frames, which take their place there. What they were on is never
-    /// the program's again before it was tested too. [`FrameHistory::Same`] if there are no tested frames now, or
-    /// never.
+    /// Copies pages in the vault to tested frames, which replace theirs. The program never gets the old frames again
+    /// before they are tested. [`FrameHistory::Same`] if there are no tested frames.
     ///
     /// # Errors
-    /// Why it cannot be; the pages are on the frames that they were on.
+    /// Why it is impossible; the pages are on their old frames.
     fn renew(&self, _span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
         Ok(FrameHistory::Same)
     }
 
-    /// A thread faulted on a page of a block that the program has already, since somebody else opened it meanwhile, or
-    /// since the program gave the page back to the kernel by itself. Wakes those who wait.
+    /// A thread faulted on a page of a block that the program has already: another thread unlocked it meanwhile, or the
+    /// program gave the page back to the kernel by itself. Wakes the waiting threads.
     ///
     /// # Errors
     /// Why the page cannot be there.
@@ -107,7 +107,7 @@ pub trait GuardEngine: Sync {
         filled
     }
 
-    /// The program does to the mapping of pages, which it has, what a guard cannot follow, from now on.
+    /// From now on the program changes the mapping of these pages, which it has, in ways that a guard cannot follow.
     ///
     /// # Errors
     /// Why it cannot.
@@ -115,27 +115,27 @@ pub trait GuardEngine: Sync {
         Ok(())
     }
 
-    /// Gives the frames of pages back to the kernel, wherever the pages are. The next touch of each is a fault.
+    /// Returns the frames of pages to the kernel, wherever the pages are. The next touch of each is a fault.
     fn discard(&self, span: PageSpan);
 
-    /// Pages that the program has read as zeros from now on; their next touch may be a fault or none.
+    /// Pages of the program that read as zeros from now on; their next touch may be a fault or not.
     fn zero(&self, span: PageSpan) {
         self.discard(span);
     }
 
-    /// Wakes those who wait for pages that are there already.
+    /// Wakes threads that wait for pages that are already there.
     fn wake(&self, span: PageSpan);
 
-    /// How many blocks may be open at once; beyond that the kernel refuses to keep them apart.
+    /// The most blocks that may be unlocked at once; beyond that, the kernel refuses to keep them apart.
     fn most_open(&self) -> usize {
         usize::MAX
     }
 
-    /// Puts a page that is in the vault on another frame, with this content, which is in the memory afterwards and in
-    /// no cache. The frame that it was on is tested; one that fails is nobody's from then on.
+    /// Puts a page in the vault on another frame, with this content, which is then in the memory and in no cache. The
+    /// old frame is tested; a bad one is not used again.
     ///
     /// # Errors
-    /// Why it cannot be; what the page holds then is not known.
+    /// Why it is impossible; the page's content is then unknown.
     fn replace(&self, page: PageIndex, content: &PageData) -> Result<(), EngineRefusal>;
 
     /// Whether the program gave a page in the vault back to the kernel, by a system call that the guard did not see: it
@@ -154,14 +154,14 @@ pub trait GuardEngine: Sync {
         content
     }
 
-    /// Flips a bit, 0 to 32767, of a page in the vault: a memory error that is made up.
+    /// Flips a bit, 0 to 32767, of a page in the vault: an injected error.
     fn flip(&self, page: PageIndex, bit: u32);
 
-    /// Has the hardware give up a page in the vault: an error that is made up. `false`: it cannot be made up here.
+    /// Makes the hardware lose a page in the vault: an injected error. `false`: this is impossible here.
     fn give_up(&self, _page: PageIndex) -> bool {
         false
     }
 
-    /// The frame of a page, where the kernel says.
+    /// The frame of a page, if the kernel shows it.
     fn frame(&self, page: PageIndex) -> Option<Frame>;
 }

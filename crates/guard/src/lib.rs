@@ -1,27 +1,28 @@
-//! The page guard: every page of a program is verified before the program, or the kernel for it, sees a byte of it.
+//! The page guard: it verifies every page of a program before the program, or the kernel on its behalf, reads a byte of
+//! it.
 //!
-//! **Problem.** Memory changes what it holds, and a program that reads it computes on. **Idea.** A page that was not
-//! used of late is *locked*: it is not mapped where the program looks for it, and its codes are stored elsewhere. The
-//! first access faults; the page is verified, corrected if need be, and *unlocked*; some time later it is locked again,
-//! and its codes are made anew if it was written [Fiala15, 4.3]. **Why this way.** What is verified is what is about to
-//! be used, no more; and what changes while nobody looks is found, however long that was.
+//! **Problem.** Memory changes its content, and a program that reads wrong content computes on. **Idea.** A page that
+//! was not used recently is *locked*: it is not mapped where the program expects it, and its codes are stored
+//! elsewhere. The first access faults; the page is verified, corrected if needed, and *unlocked*; later it is locked
+//! again, and gets new codes if it was written [Fiala15, 4.3]. **Why this way.** Only memory that is about to be used
+//! is verified, and a change is found however long ago it happened.
 //!
-//! Rooms, from top to bottom; a room names only those below it.
+//! Rooms, from top to bottom; a room uses only those below it.
 //!
-//! | room | what is in it |
+//! | room | content |
 //! |---|---|
-//! | `page_guard` | what the threads of a guard call |
-//! | `transitions` | how a block goes from state to state: unlock, lock, verify, prepare, replace |
-//! | [`policy`] | which engine guards, how much may be unlocked, what is locked next, what is prepared ahead, how many tested frames are kept |
-//! | [`settings`] | what was asked for |
-//! | [`telemetry`] | what the guard makes known |
-//! | [`engine`] | what a guard asks of the machine |
-//! | [`state`] | the guarded range, and what is known of each block |
+//! | `page_guard` | the entry points for the guard's threads |
+//! | `transitions` | the transitions of a block from state to state: unlock, lock, verify, prepare, replace |
+//! | [`policy`] | which engine guards, how much may be unlocked, what is locked next, what is prefetched, how many tested frames are kept |
+//! | [`settings`] | the user's settings |
+//! | [`telemetry`] | what the guard reports |
+//! | [`engine`] | the interface to the machine |
+//! | [`state`] | the guarded range, and the state of each block |
 //!
-//! What is decided here is decided by what was seen and by `now`; clock, faults and memory are handed in. So the same
-//! guard runs over made-up memory in a test and under a real program.
+//! All decisions depend on observations and on `now`; clock, faults and memory are passed in. So the same guard runs
+//! over fake memory in a test and under a real program.
 //!
-//! Libraries: `displaydoc` and `thiserror` (an error's doc comment is its message), `serde` (what is told).
+//! Libraries: `displaydoc` and `thiserror` (an error's doc comment is its message), `serde` (reports).
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
-//! What the threads of a guard call: [`Guard::fault`], [`Guard::keep`], and what goes over the whole range.
+//! The entry points for the threads of a guard: [`Guard::fault`], [`Guard::keep`], and operations on the whole range.
 //!
-//! The *handler* answers faults, the *keeper* locks what was opened, makes its codes and opens ahead of the program
-//! [Fiala15, 4.4.4 for the second, lst. 4.3 and 4.4]. [`transitions`](crate::transitions)
-//! has the states of a block.
+//! The *fault handler* answers faults. The *maintenance thread* locks what was unlocked, makes its codes, and
+//! prefetches [Fiala15, 4.4.4 for the second, lst. 4.3 and 4.4]. [`transitions`](crate::transitions) has the states of
+//! a block.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,8 +28,8 @@ use crate::transitions::unlock::Why;
 use crate::transitions::{FaultOutcome, Guard};
 
 impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
-    /// A guard over a range of which nothing is used yet. Its callers hand in the present moment. By `clock` it
-    /// measures how long its own work takes.
+    /// A guard over a range that is not used yet. Its callers pass in the present time; `clock` measures the duration
+    /// of the guard's own work.
     #[must_use]
     pub fn new(
         engine: Box<E>,
@@ -64,19 +64,19 @@ impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
         }
     }
 
-    /// What is done about a page that cannot be corrected.
+    /// The action for a page that cannot be corrected.
     #[must_use]
     pub const fn on_error(&self) -> OnError {
         self.knobs.on_error
     }
 
-    /// The machine below.
+    /// The engine.
     pub const fn engine(&self) -> &E {
         &self.engine
     }
 
-    /// Serves a fault of the program that reads or writes a page: afterwards the page is there. `before` the program is
-    /// woken, which may take the CPU from this thread, what is left to do is done.
+    /// Serves a fault of the program that reads or writes a page: afterwards the page is there. `before` runs before
+    /// the program is woken, which may take the CPU from this thread.
     pub fn fault(&self, page: PageIndex, touch: Touch, now: Timestamp, before: impl FnOnce()) -> FaultOutcome {
         let Some(block) = self.layout().block_of(page) else { return FaultOutcome::Elsewhere };
         let began = self.clock.stopwatch();
@@ -86,7 +86,7 @@ impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
         let mut known = self.table.lock(block);
         let comes_round = self.comes_round(block, &known, unit);
         let course = if comes_round { Course::Stride } else { self.ahead().fault(page, now) };
-        // Where it goes on in the block in which it was, that is a course too.
+        // Going on in the same block is an access pattern too.
         let jumped = course == Course::Unknown && !known.goes_on_at(unit);
         let units = self.choose_and_gather(&mut known, block, unit, course);
         // Where the program has the page already, it is woken once that is settled.
@@ -104,20 +104,20 @@ impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
         served
     }
 
-    /// The program goes on after its last fault, since `now`.
+    /// The program has been running again since `now`, after its last fault.
     pub fn goes_on(&self, now: Timestamp) {
         self.ahead().goes_on(now);
     }
 
-    /// Whether the keeper has something to do at once.
+    /// Whether the maintenance thread has work to do at once.
     #[must_use]
     pub fn is_busy(&self, now: Timestamp) -> bool {
         let openings = self.openings();
         openings.is_over() || openings.next(now).is_some_and(|left| left.is_zero()) || !self.wanted().is_empty()
     }
 
-    /// Does one thing that is due: opens something ahead of the program, or locks something. Returns how long nothing
-    /// will be due unless a fault comes; zero if something is.
+    /// Does one task that is due: prefetches something or locks something. Returns the time until the next task unless
+    /// a fault comes; zero if one is due now.
     pub fn keep(&self, now: Timestamp) -> Option<Duration> {
         self.average(now);
         let keeps_up = !self.openings().is_far_over();
@@ -146,14 +146,14 @@ impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
         }
     }
 
-    /// As [`Guard::adopt`], of the blocks of pages that were left to the program for good.
+    /// As [`Guard::adopt`], for the blocks of pages that are excluded from guarding.
     pub fn adopt_left(&self, span: PageSpan) {
         for (block, _) in self.layout().parts(span) {
             self.take_in(block, BlockState::Kept);
         }
     }
 
-    /// A fresh block is the program's already. `false`: it is not fresh.
+    /// Marks an untouched block as the program's. `false`: it is not untouched.
     fn take_in(&self, block: BlockIndex, state: BlockState) -> bool {
         let mut known = self.table.lock(block);
         let is_fresh = known.state == BlockState::Fresh;
@@ -165,7 +165,7 @@ impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
         is_fresh
     }
 
-    /// Flips bits of a locked page: a memory error that is made up. `false` if the page is not locked.
+    /// Flips bits of a locked page: an injected error. `false` if the page is not locked.
     pub fn inject(&self, page: PageIndex, bits: &[u32]) -> bool {
         self.err(page, || {
             bits.iter().for_each(|&bit| self.engine.flip(page, bit));
@@ -173,8 +173,8 @@ impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
         })
     }
 
-    /// Has the hardware give up a locked page, likewise. `false` if it is not locked, or the engine cannot make that
-    /// up.
+    /// Makes the hardware lose a locked page: an injected error. `false` if it is not locked, or if the engine cannot
+    /// do this.
     pub fn inject_loss(&self, page: PageIndex) -> bool {
         self.err(page, || self.engine.give_up(page))
     }
@@ -188,8 +188,8 @@ impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
         erred
     }
 
-    /// Opens all that is locked, as before a fork, and nothing is watched. A block with a page beyond correction stays,
-    /// and is told, if so it was wished.
+    /// Unlocks everything, as before a fork, with nothing watched. With the setting to stop, a block with a page beyond
+    /// correction stays locked, and is reported.
     pub fn open_all(&self, now: Timestamp) -> FaultOutcome {
         let mut served = FaultOutcome::GoesOn;
         for block in self.table.known() {
@@ -202,14 +202,13 @@ impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
         served
     }
 
-    /// Pages up to the last that was ever in use.
+    /// Pages up to the last one that was ever in use.
     #[must_use]
     pub fn used_pages(&self) -> u64 {
         self.reach.load(Ordering::Relaxed) * u64::from(self.layout().block_pages())
     }
 
-    /// Verifies all that is locked without opening it, such as before the program's end. Returns how many pages were
-    /// looked at.
+    /// Verifies all locked pages without unlocking them, as before the program's end. Returns the number of pages.
     pub fn verify_all(&self) -> u64 {
         let mut pages = 0;
         for block in self.table.known() {
@@ -221,7 +220,7 @@ impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
         pages
     }
 
-    /// What was done until now.
+    /// The counts so far.
     #[must_use]
     pub fn sample(&self, now: Timestamp) -> Sample {
         self.average(now);

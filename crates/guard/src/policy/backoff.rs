@@ -1,11 +1,11 @@
-//! How long to wait before something is tried again that the machine refused: each refusal doubles the wait.
+//! The time to wait before a refused request is retried: each refusal doubles it.
 
 use std::time::Duration;
 
-/// A wait doubles so often at most: it is 1024 times the first one then.
+/// The most doublings: the wait is then 1024 times the first one.
 const DOUBLINGS: u32 = 10;
 
-/// The wait after a refusal that came after so many others. `first` is the wait after the first one.
+/// The wait after a refusal that followed `earlier` others. `first` is the wait after the first one.
 pub fn wait_after(first: Duration, earlier: u32) -> Duration {
     first * (1 << earlier.min(DOUBLINGS))
 }

@@ -1,9 +1,8 @@
-//! How a program is guarded: by the engine that was asked for, or the best that works here; and how its frames are
-//! tested.
+//! The engine for a program, requested or the best that works here; and the method of its frame tests.
 //!
 //! **Problem.** Not every kernel lets a guard move pages, and not every processor lets a test bypass its caches.
-//! **Idea.** Whoever starts the program tries the engines and measures the methods, and hands in the results. This file
-//! decides what follows, and what the user reads about it. **Why this way.** A test can play any machine.
+//! **Idea.** The caller tries the engines and measures the methods, and passes in the results. This module decides, and
+//! writes the notice for the user. **Why this way.** A test can imitate any machine.
 
 use rampart_march::execute;
 use rampart_march::execute::honesty::NoneBypasses;
@@ -14,9 +13,9 @@ use crate::state::layout::MOST_PAGES;
 /// The engine that guards the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChosenEngine {
-    /// Its method.
+    /// The engine.
     pub method: EngineKind,
-    /// What the user has to know about it.
+    /// A notice for the user.
     pub notice: Option<String>,
 }
 
@@ -25,7 +24,7 @@ pub struct ChosenEngine {
 pub enum NoEngine {
     /// --engine {method} cannot guard here: {cause}; without --engine, one is chosen that can
     Asked {
-        /// The engine that was asked for.
+        /// The requested engine.
         method: &'static str,
         /// Why it cannot.
         cause: String,
@@ -34,20 +33,20 @@ pub enum NoEngine {
     Any(String),
 }
 
-/// What is lost where pages are locked by permissions.
+/// The loss with an engine that locks by protections.
 const LOST: &str =
     "a system call that the guard does not wrap fails on a locked page, io_uring is refused, and frames are not tested";
 
-/// What is lost where they are those of a file.
+/// The loss with an engine whose pages belong to a file.
 const LOST_SHARED: &str = "a fork copies the memory under guard, io_uring is refused, and frames are not tested";
 
-/// Pages of a unit that can be of the pool of huge pages.
+/// Pages of a unit that can be a huge page of the pool.
 const HUGE: u32 = MOST_PAGES;
 
-/// The unit if none is asked for.
+/// The default unit.
 const USUAL_UNIT_PAGES: u32 = 16;
 
-/// What the user has to know about an engine that was asked for.
+/// The notice for the user about a requested engine.
 fn notice(method: EngineKind) -> Option<String> {
     match method {
         // Known once the unit is: `notice_of_shared`.
@@ -56,8 +55,8 @@ fn notice(method: EngineKind) -> Option<String> {
     }
 }
 
-/// What the user has to know about [`EngineKind::Minor`] with units of so many pages, where the pool has huge pages or
-/// not.
+/// The notice for the user about [`EngineKind::Minor`] with units of so many pages, with or without huge pages in the
+/// pool.
 #[must_use]
 pub fn notice_of_shared(unit_pages: u32, has_huge_pages: bool) -> String {
     let pages = match (unit_pages, has_huge_pages) {
@@ -68,18 +67,18 @@ pub fn notice_of_shared(unit_pages: u32, has_huge_pages: bool) -> String {
     format!("minor, with {pages}: {LOST_SHARED}")
 }
 
-/// Pages of a unit if none is asked for, in blocks of so many: huge pages of the pool are locked whole.
+/// Pages of the default unit, in blocks of so many: huge pages of the pool are locked whole.
 #[must_use]
 pub fn usual_unit_pages(method: EngineKind, block_pages: u32, has_huge_pages: bool) -> u32 {
     let from_pool = method == EngineKind::Minor && has_huge_pages && block_pages == HUGE;
     if from_pool { block_pages } else { USUAL_UNIT_PAGES.min(block_pages) }
 }
 
-/// Chooses the engine. `why_not` tries one and says why it cannot guard, if it cannot; it is asked only about engines
-/// that may be chosen.
+/// Chooses the engine. `why_not` tries one and returns why it cannot guard, if it cannot; it is called only for
+/// candidates.
 ///
 /// # Errors
-/// [`NoEngine::Asked`] if the one that was asked for cannot guard, [`NoEngine::Any`] if none can.
+/// [`NoEngine::Asked`] if the requested one cannot guard, [`NoEngine::Any`] if none can.
 pub fn choose(
     asked: Option<EngineKind>,
     why_not: impl Fn(EngineKind) -> Option<String>,
@@ -102,17 +101,18 @@ pub fn choose(
     }
 }
 
-/// How the frames of the program are tested.
+/// The tests of the program's frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChosenTests {
-    /// How tests reach the DRAM; `None`: frames are not tested.
+    /// The way of tests to the DRAM; `None`: frames are not tested.
     pub method: Option<execute::Method>,
-    /// What the user has to know about it.
+    /// A notice for the user.
     pub notice: Option<String>,
 }
 
-/// Decides how frames are tested, by the method that was found to bypass the caches. `None`: there was no memory to
-/// measure in, so as little is known as in an emulated machine. Where tests would read a cache, frames are not tested.
+/// Decides how frames are tested, by the method that was found to bypass the caches. `None`: there was no memory for
+/// the measurement, so nothing is known, as on an emulated machine. Where tests would read a cache, frames are not
+/// tested.
 ///
 /// # Errors
 /// If tests would read a cache, and were `asked` for.

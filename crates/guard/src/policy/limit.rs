@@ -1,17 +1,17 @@
-//! How much may be unlocked, by what locking costs.
+//! The unlocked limit: how much may be unlocked, by the cost of locking.
 //!
-//! **Problem.** What may be unlocked at once is protection against overhead: Fiala tuned it by hand for each program
-//! [Fiala15, 4.3.1, tab. 4.3 to 4.6], and a program changes: it scatters while it builds, sweeps while it computes, and
-//! needs more than any fixed cap for a while. **Idea.** Ask how much of the last moments the program waited for locked
-//! blocks. If that is beyond the target, and more room would have spared it, the cap grows; while it is well below, the
-//! cap shrinks step by step to the least that was asked for. A program that jumps through its memory finds a page open
-//! with the probability cap / memory, under first in, first out as under any policy that does not know the future (W.
-//! F. King, Analysis of Demand Paging Algorithms, IFIP 1971): each part of more room spares it that part of its waits,
-//! so it gets room early. A sweep that is larger than the cap is spared nothing, and gets none. Who names a target
-//! spends it: the cap is as small as the target allows, with what it costs that the kernel interrupts the program to
-//! take memory away. Who does not wants a program left alone whose need does not change: a growth that undoes a shrink
-//! makes the next shrink wait twice as long. **Why this way.** Waiting is what the user feels, and it can be measured
-//! where it happens; which blocks are hot cannot be seen without paying for it.
+//! **Problem.** The amount of unlocked memory trades protection for speed: [Fiala15, 4.3.1, tab. 4.3 to 4.6] tunes it
+//! by hand for each program, and a program changes: it jumps while it builds its data, sweeps while it computes, and
+//! sometimes needs more than any fixed limit. **Idea.** Measure how much of its recent time the program waited for
+//! locked blocks. If that exceeds the target, and more room would have avoided it, the limit grows; while it is far
+//! below, the limit shrinks step by step to the requested minimum. A program that jumps through its memory finds a page
+//! unlocked with the probability limit / memory, under first in, first out as under any policy that does not know the
+//! future (W. F. King, Analysis of Demand Paging Algorithms, IFIP 1971): more room saves a proportional part of its
+//! waits, so it gets room early. A sweep that is larger than the limit gains nothing from room, and gets none. With a
+//! requested overhead, the limit is as small as that overhead allows, interrupts included. Without one, the limit
+//! settles for a program whose need does not change: a growth that undoes a shrink doubles the wait before the next
+//! shrink. **Why this way.** Users feel the waiting, and it can be measured where it happens; finding the hot blocks
+//! would have a cost of its own.
 
 use std::time::Duration;
 
@@ -19,55 +19,55 @@ use rampart_memory::Timestamp;
 
 use crate::settings::pages::GuardSettings;
 
-/// How often the cap is thought about.
+/// The period of decisions.
 const PERIOD: Duration = Duration::from_millis(20);
 
-/// The overhead that is taken for a program that cannot go on, where no other was asked for.
+/// The overhead above which a program counts as stuck, unless the user requested another.
 const USUAL: f64 = 0.2;
 
-/// A program that jumps gets more room at so low an overhead. Of ranks that wait for each other by polling, each waits
-/// for its own guard only a part of the time: of two, half at most, while both stand still. And what a fault takes
-/// beside its service is more than [`AROUND`] on CPUs that are shared.
+/// A program that jumps gets more room at this low overhead. Of ranks that poll for each other, each waits for its own
+/// guard only part of the time: of two, half at most, while both stand still. And on shared CPUs, a fault takes longer
+/// beside its service than [`AROUND`].
 const JUMPING: f64 = USUAL / 2.0;
 
-/// A program that waits more than it works gets more room, whether it is seen to help or not.
+/// A program that waits more than it works gets more room, even if that does not visibly help.
 const STALLED: f64 = 1.0;
 
-/// What the program waited counts for about so long, in seconds: a burst is no reason to change anything.
+/// The time, in seconds, for which past waits count: a burst is no reason for a change.
 const MEMORY: f64 = 1.0;
 
-/// The cap grows by this part of it each period, and shrinks by a quarter of that.
+/// The limit grows by this part per period, and shrinks by a quarter of that.
 const STEP: usize = 4;
 
-/// What a fault costs beside its service: the message, and two threads that are woken. 7 µs in all for a single page.
+/// The cost of a fault beside its service: the message, and two wakeups. 7 µs in total for a single page.
 const AROUND: Duration = Duration::from_micros(6);
 
-/// Rest after a growth until the next shrink, at first and at most.
+/// The pause after a growth until the next shrink, at first and at most.
 const REST: Duration = Duration::from_millis(200);
 const MOST_REST: Duration = Duration::from_secs(64);
 
-/// So small a part of what the program uses need not be locked: with less, it has no chance to work.
+/// This part of the used memory may always be unlocked: with less, a program could not work.
 const PART: usize = 20;
 
-/// So many blocks may be unlocked, however few are used.
+/// So many blocks may always be unlocked, however few are used.
 const FEWEST_BLOCKS: usize = 4;
 
-/// What a user wants it to cost.
+/// The user's target.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Target {
-    /// The cap is as asked, and grows only for a program that cannot go on with it: which needs somewhat more room than
-    /// it has, or does little but wait.
+    /// The limit is as requested, and grows only for a program that is stuck: one whose working set is somewhat larger,
+    /// or that does little but wait.
     Cap,
-    /// Whatever it takes to keep the overhead below this part of the program's own time.
+    /// The overhead stays below this part of the program's own time.
     Overhead(f64),
 }
 
-/// The program waited for what was locked.
+/// A wait of the program for locked memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultWait {
-    /// For so long.
+    /// Its duration.
     pub time: Duration,
-    /// Whether it jumped there; else it came by a sweep or a stride.
+    /// Whether the program jumped there, and did not come by a sweep or a stride.
     pub jumped: bool,
 }
 
@@ -75,21 +75,21 @@ pub struct FaultWait {
 #[derive(Clone, Debug)]
 pub struct UnlockedLimit {
     target: Target,
-    /// What was asked for, and what of it is asked of a program of this size.
+    /// The requested limit, and the limit for a program of this size.
     asked: usize,
     fewest: usize,
     least: usize,
     now: usize,
-    /// Units that the program uses: there is nothing beyond.
+    /// Units that the program uses: the upper bound.
     used: usize,
-    /// Openings of this period, those of them that twice the room would have spared, those that were jumps, and what
-    /// the program waited for them.
+    /// In this period: units unlocked; those that twice the room would have kept unlocked; those reached by jumps; and
+    /// the time that the program waited for them.
     seen: usize,
     met: usize,
     jumps: usize,
     waited: Duration,
     since: Option<Timestamp>,
-    /// The part of its time that the program waited of late.
+    /// The recent share of its time that the program waited.
     share: f64,
     rest: Duration,
     changed: Timestamp,
@@ -98,7 +98,7 @@ pub struct UnlockedLimit {
 }
 
 impl UnlockedLimit {
-    /// At most `asked` units, or what the target makes of it; of a small heap fewer, but not below `fewest`.
+    /// At most `asked` units, or what the target makes of it; fewer for a small heap, but at least `fewest`.
     #[must_use]
     pub fn new(asked: usize, fewest: usize, target: Target) -> Self {
         assert!(asked >= 1, "a program needs something to work on");
@@ -123,8 +123,8 @@ impl UnlockedLimit {
         }
     }
 
-    /// The cap that the settings ask for, in units. The kernel keeps at most `most_open` openings apart, and each unit
-    /// may be one.
+    /// The limit of the settings, in units. The kernel keeps at most `most_open` mappings apart, and each unit may be
+    /// one.
     #[must_use]
     pub fn asked_for(settings: &GuardSettings, most_open: usize) -> Self {
         let target = settings.overhead.map_or(Target::Cap, |percent| Target::Overhead(f64::from(percent) / 100.0));
@@ -134,7 +134,7 @@ impl UnlockedLimit {
         Self::new(units.min(most_open), FEWEST_BLOCKS * units_of_block, target)
     }
 
-    /// The cap.
+    /// The limit.
     #[must_use]
     pub const fn units(&self) -> usize {
         self.now
@@ -146,14 +146,14 @@ impl UnlockedLimit {
         self.grown
     }
 
-    /// The program uses so many units in all: of few, fewer may be unlocked.
+    /// Sets the number of units that the program uses: for few, fewer may be unlocked.
     pub fn uses(&mut self, units: usize) {
         self.least = (units / PART).max(self.fewest).min(self.asked);
         self.now = self.now.max(self.least);
         self.used = units;
     }
 
-    /// The program waited for what was locked; `met`: it would not have, with twice the cap.
+    /// The program waited for locked memory; `met`: with twice the limit it would not have.
     pub fn opened(&mut self, met: bool, wait: FaultWait) {
         self.seen += 1;
         self.met += usize::from(met);
@@ -161,8 +161,8 @@ impl UnlockedLimit {
         self.waited += wait.time + AROUND;
     }
 
-    /// The program was interrupted for so long: a cost like waiting, where a cost was named. That room is short, only
-    /// waiting says.
+    /// The program was interrupted for so long: with a requested overhead, this is a cost like waiting. Only waiting
+    /// shows that the limit is too low.
     pub fn interrupted(&mut self, time: Duration) {
         match self.target {
             Target::Overhead(_) => self.waited += time,
@@ -170,7 +170,7 @@ impl UnlockedLimit {
         }
     }
 
-    /// Thinks about it, if it is time.
+    /// Decides, if a period has passed.
     pub fn think(&mut self, now: Timestamp) {
         let since = *self.since.get_or_insert(now);
         let past = now.since(since);
@@ -181,7 +181,7 @@ impl UnlockedLimit {
         self.share += (share - self.share) * (1.0 - (-past.as_secs_f64() / MEMORY).exp());
         let overhead = overhead_of(self.share);
         let is_cheap = overhead < USUAL / 2.0 && overhead_of(share) < USUAL / 2.0;
-        // A past that was dear does not make the present so.
+        // An expensive past does not make the present expensive.
         let still = share >= self.share;
         match self.target {
             Target::Cap if still && overhead > USUAL && 2 * self.met > self.seen => self.grow(now),
@@ -208,7 +208,7 @@ impl UnlockedLimit {
         self.changed = now;
     }
 
-    /// The next step may follow at once: only what comes after a growth waits.
+    /// The next step may follow at once: only the first after a growth waits.
     fn shrink(&mut self, now: Timestamp) {
         if self.now == self.least {
             return;
@@ -221,7 +221,7 @@ impl UnlockedLimit {
     }
 }
 
-/// What a program that waits such a part of its time loses, as a part of the rest.
+/// The overhead of a program that waits this share of its time, as a part of the rest.
 fn overhead_of(share: f64) -> f64 {
     share / (1.0 - share).max(1e-9)
 }
@@ -238,7 +238,7 @@ mod tests {
         FaultWait { time, jumped: false }
     }
 
-    /// Periods in each of which the program waits this part of the time for so many openings.
+    /// Periods in each of which the program waits this share of the time, for so many unlocks.
     fn periods(cap: &mut UnlockedLimit, from: u64, count: u64, share: f64, met: bool) -> u64 {
         for period in 0..count {
             cap.think(at(from + 20 * period));
@@ -338,8 +338,8 @@ mod tests {
         assert!(cap.units() > 10_000, "{}", cap.units());
     }
 
-    /// A program that waits the less the more it has: `needs` blocks are what it works on. Returns the part of the time
-    /// that it waited, and the mean cap.
+    /// A program that waits less with more room: its working set has `needs` blocks. Returns the share of the time that
+    /// it waited, and the mean limit.
     fn simulate(cap: &mut UnlockedLimit, needs: f64, periods: u32) -> (f64, f64) {
         let (mut waits, mut blocks) = (0.0, 0.0);
         for period in 0..periods {

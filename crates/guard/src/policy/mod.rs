@@ -1,5 +1,5 @@
-//! Decisions: observations and the time go in, what to do comes out. No policy reads a clock, knows the machine, or
-//! holds a lock.
+//! Policies: observations and the time go in, actions come out. No policy reads a clock, knows the machine, or holds a
+//! lock.
 
 pub mod backoff;
 pub mod engine_choice;

@@ -1,13 +1,12 @@
-//! How much tested memory is kept ready for a program.
+//! The pool target: how much tested memory is kept ready for a program.
 //!
-//! **Problem.** A frame is tested some hundred times slower than it is touched for the first time, so it must be tested
-//! before the program asks; but what lies ready is taken from everybody. **Idea.** The stock is counted in *trays* of a
-//! huge page each. What a program wanted and did not find ready is wanted from then on too, up to the most that is
-//! allowed; when some of it lay there unused for a while, half of that is not wanted any more. **Why this way.** A
-//! program asks for memory in bursts that nothing foretells, so what counts is how deep the last bursts were, which is
-//! all that is remembered. The diagnostic's controller decides for a whole machine, from free lists and guarantees per
-//! list [Rahman16, 5.2]; here is one list, and no guarantee: what is handed out untested is tested later
-//! ([`Guard::renew`](crate::Guard::renew)).
+//! **Problem.** The test of a frame takes some hundred times as long as its first touch, so it must precede the
+//! program's request; but memory in the pool is taken from everybody. **Idea.** The pool consists of *chunks* of a huge
+//! page each. The target grows by every request that found the pool empty, up to the allowed maximum; if some chunks
+//! stay unused for a while, it shrinks by half of them. **Why this way.** A program requests memory in bursts that
+//! nothing predicts, so only the sizes of the last bursts count and are remembered. The diagnostic's controller decides
+//! for a whole machine, with guarantees for each free list [Rahman16, 5.2]; here there is one list, and no guarantee:
+//! untested pages are tested later ([`Guard::renew`](crate::Guard::renew)).
 
 use std::time::Duration;
 
@@ -15,43 +14,43 @@ use rampart_memory::Timestamp;
 
 use crate::state::layout::MOST_PAGES;
 
-/// Pages of a tray.
+/// Pages of a chunk.
 pub const TRAY_PAGES: u64 = MOST_PAGES as u64;
 
-/// How long trays must lie unused before fewer are wanted.
+/// How long chunks must stay unused before the target shrinks.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How many trays are wanted.
+/// The number of chunks to keep ready.
 #[derive(Clone, Debug)]
 pub struct PoolTarget {
     wanted: usize,
     most: usize,
-    /// Pages that were not ready, less whole trays.
+    /// Pages that were requested in vain, less whole chunks.
     missed: u64,
-    /// The fewest that lay ready since `since`.
+    /// The fewest chunks that were ready since `since`.
     lowest: usize,
     since: Timestamp,
 }
 
 impl PoolTarget {
-    /// One tray is wanted, and never more than `most`. With `most` 0, none ever is.
+    /// Starts with a target of one chunk, and never exceeds `most`. With `most` 0, the target is 0.
     #[must_use]
     pub fn new(most: usize, now: Timestamp) -> Self {
         Self { wanted: most.min(1), most, missed: 0, lowest: most, since: now }
     }
 
-    /// How many trays are to lie ready.
+    /// The target: how many chunks to keep ready.
     #[must_use]
     pub const fn wanted(&self) -> usize {
         self.wanted
     }
 
-    /// Something was taken, and so many trays are left.
+    /// A chunk was taken, and so many are left.
     pub fn taken(&mut self, left: usize) {
         self.lowest = self.lowest.min(left);
     }
 
-    /// So many pages were asked for, and were not ready.
+    /// So many pages were requested, and not ready.
     pub fn missed(&mut self, pages: u64) {
         self.lowest = 0;
         self.missed += pages;
@@ -60,7 +59,7 @@ impl PoolTarget {
         self.wanted = self.wanted.saturating_add(trays).min(self.most);
     }
 
-    /// Time goes by, and so many trays lie ready.
+    /// Time has passed, and so many chunks are ready.
     pub fn tick(&mut self, ready: usize, now: Timestamp) {
         if now.since(self.since) < PATIENCE {
             return;
@@ -113,7 +112,7 @@ mod tests {
     }
 
     proptest! {
-        /// A program that takes the same in every burst finds it ready from some burst on, and not much more.
+        /// A program with equal bursts finds enough ready from some burst on, and not much more.
         #[test]
         fn a_steady_program_is_served(burst in 1_usize..60, most in 60_usize..100) {
             let mut stock = PoolTarget::new(most, at(0));

@@ -1,33 +1,33 @@
-//! Frames on which a page was wrong, and which passed a test: when they are tested again, and when they are trusted.
+//! Frames with a page error that passed a test: when they are tested again, and when they are trusted.
 //!
-//! **Problem.** A weak cell is right for a while after it was written: it loses its value slowly, and not at every time
-//! (variable retention time; Liu et al., *An Experimental Study of Data Retention Behavior in Modern DRAM Devices*,
-//! ISCA 2013). A march test of one page is over within a tenth of a millisecond, and finds such a cell good. **Idea.**
-//! A frame rests between a write and the next read, for both values of each cell and for longer each time. It is
-//! trusted once it has passed every test. **Why this way.** The short rests find most bad frames before the program has
-//! ended; the long ones are as long as those of `rampart test` ([`rampart_march::Plan::with_delayed_reads`]). Nobody
-//! waits for the verdict: only the frame does.
+//! **Problem.** A weak cell is right for a while after a write: it loses its value slowly, and not every time (variable
+//! retention time; Liu et al., *An Experimental Study of Data Retention Behavior in Modern DRAM Devices*, ISCA 2013). A
+//! march test of one page takes less than a tenth of a millisecond, and finds such a cell good. **Idea.** A frame rests
+//! between a write and the next read, for both values of each cell and for longer each time. It is trusted once it has
+//! passed every test. **Why this way.** The short rests find most bad frames before the program ends; the long ones are
+//! as long as those of `rampart test` ([`rampart_march::Plan::with_delayed_reads`]). Only the frame waits for the
+//! verdict, and nobody else.
 //!
-//! Only so many frames wait at once. If there are more, the one that has waited longest makes room: it is the best
-//! tested, and what becomes of it is decided without the tests that it lacks.
+//! The number of waiting frames is bounded. If there are more, the one that has waited longest makes room: it is the
+//! best tested, and is judged without the tests that it lacks.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use rampart_memory::Timestamp;
 
-/// How long a frame rests before each of its tests. In two rests of the same length the cells hold 1, and then 0.
+/// The rest of a frame before each of its tests. In two rests of the same length the cells hold 1, and then 0.
 pub const RESTS: [Duration; 4] =
     [Duration::from_millis(10), Duration::from_millis(10), Duration::from_secs(1), Duration::from_secs(1)];
 
-/// So many frames wait at most.
+/// The most waiting frames.
 pub const MOST: usize = 16;
 
 /// Frames that wait for their next test.
 #[derive(Debug)]
 pub struct Probation<T>(VecDeque<Resting<T>>);
 
-/// A frame that rests.
+/// A resting frame.
 #[derive(Debug)]
 struct Resting<T> {
     suspect: T,
@@ -43,21 +43,21 @@ impl<T> Default for Probation<T> {
 }
 
 impl<T> Probation<T> {
-    /// A frame has passed its first test, and rests from now on. Returns the one that makes room for it, if one must.
+    /// Admits a frame that has passed its first test; it rests from now on. Returns the frame that makes room for it,
+    /// if one must.
     pub fn admit(&mut self, suspect: T, now: Timestamp) -> Option<T> {
         let crowded_out = if self.0.len() < MOST { None } else { self.0.pop_front() };
         self.rest(suspect, 0, now);
         crowded_out.map(|resting| resting.suspect)
     }
 
-    /// Takes out a frame that has rested for long enough, and says how many tests after a rest it has passed before.
+    /// Takes out a frame that has rested for long enough, with the number of tests that it has passed after rests.
     pub fn due(&mut self, now: Timestamp) -> Option<(T, usize)> {
         let place = self.0.iter().position(|resting| resting.due <= now)?;
         self.0.remove(place).map(|resting| (resting.suspect, resting.passed))
     }
 
-    /// A frame that was taken out rests again, after so many tests that it passed. Returns it if these were all: it is
-    /// trusted.
+    /// Lets a frame rest again, after so many passed tests. Returns it if these were all: it is trusted.
     pub fn passed(&mut self, suspect: T, passed: usize, now: Timestamp) -> Option<T> {
         if passed >= RESTS.len() {
             return Some(suspect);
@@ -71,7 +71,7 @@ impl<T> Probation<T> {
     }
 }
 
-/// Which value the cells hold while a frame rests that has passed so many tests.
+/// The value of the cells during a rest, after so many passed tests.
 #[must_use]
 pub const fn rests_at_one(passed: usize) -> bool {
     passed.is_multiple_of(2)
@@ -84,15 +84,14 @@ mod tests {
 
     const STEP: Duration = Duration::from_millis(5);
 
-    /// A cell that falls to a value so long after it was written, if it holds the other one.
+    /// A cell that falls to a value so long after a write, if it holds the other value.
     #[derive(Clone, Copy, Debug)]
     struct Weak {
         to: bool,
         after: Duration,
     }
 
-    /// When a frame with this cell is found bad; `None`: it is trusted. Whoever looks after it does so at each of these
-    /// times.
+    /// When a frame with this cell is found bad; `None`: it is trusted. It is checked at each of these times.
     fn found_after(weak: Option<Weak>, looks: &[Timestamp]) -> Option<Duration> {
         let (mut probation, start) = (Probation::default(), Timestamp::default());
         assert_eq!(probation.admit((), start), None);
@@ -140,8 +139,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whenever somebody looks: a cell that loses a value within the longest rest is found, whichever value that
-        /// is.
+        /// A cell that loses a value within the longest rest is found at any times of checks, whichever value that is.
         #[test]
         fn a_cell_that_loses_a_value_within_a_second_is_never_trusted(
             to: bool,
@@ -155,7 +153,7 @@ mod tests {
             prop_assert_ne!(found_after(Some(weak), &looks), None);
         }
 
-        /// No frame is lost: each that was admitted is waiting, was crowded out, or was taken out.
+        /// No frame is lost: each admitted frame waits, made room, or was taken out.
         #[test]
         fn every_frame_has_one_place(steps in proptest::collection::vec((0_u8..2, 0_u64..400_000), 1..300)) {
             let (mut probation, mut now) = (Probation::default(), Timestamp::default());

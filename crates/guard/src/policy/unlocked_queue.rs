@@ -1,13 +1,14 @@
-//! What is unlocked, since when, and what of it is to be locked next.
+//! The queue of unlocked memory: unlocked since when, and what is locked next.
 //!
-//! **Problem.** What is unlocked is not verified; what is locked too soon is unlocked again at once, and a program
-//! whose next step needs more blocks than may be unlocked would never get on. FlipSphere locks everything at an
-//! interval [Fiala15, 4.3.1], which gives back what is hot and keeps what is not. **Idea.** First in, first out, under
-//! a cap, and by age where an interval is wished. What was locked of late is remembered as *ghosts*, as much as the
-//! cap: an opening that meets its ghost would not have been one under twice the cap, which [`UnlockedLimit`] is told.
-//! What the program has left behind is locked before all else, unless it met its ghost: it would push out what is in
-//! use all the time. **Why this way.** A queue costs nothing per access, which cannot be seen anyway; and the ghosts
-//! tell a program that needs more from one that sweeps through memory, to which no cap is large enough.
+//! **Problem.** Unlocked memory is not verified; memory that is locked too soon is unlocked again at once; and a
+//! program whose next step needs more blocks than may be unlocked would never make progress. FlipSphere locks
+//! everything at an interval [Fiala15, 4.3.1], which locks hot memory and keeps cold memory unlocked. **Idea.** First
+//! in, first out, under the unlocked limit, and by age if an interval is set. Recently locked memory is remembered as
+//! *ghosts*, as much as the limit: an unlock that meets its ghost would have been unnecessary under twice the limit,
+//! which [`UnlockedLimit`] learns. Memory that the program has left behind is locked first, unless it met its ghost: it
+//! would displace memory in constant use. **Why this way.** A queue costs nothing per access, and accesses cannot be
+//! seen anyway; the ghosts distinguish a program with a larger working set from one that sweeps through memory, for
+//! which no limit is large enough.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
@@ -19,16 +20,15 @@ use crate::policy::limit::{FaultWait, UnlockedLimit};
 use crate::state::layout::BlockIndex;
 use crate::state::units::Units;
 
-/// What could not be locked is tried again after this: longer than most work of a device takes. After ten seconds at
-/// most.
+/// The delay before a refused lock is retried: longer than most work of a device takes. Ten seconds at most.
 const RETRY: Duration = Duration::from_millis(10);
 
-/// Units of a block that were opened at once, and are to be locked at once.
+/// Units of a block that were unlocked together, and are locked together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnlockedUnits {
     /// The block.
     pub block: BlockIndex,
-    /// Its units, of which no other opening in the queue has any.
+    /// Its units; no other entry of the queue has any of them.
     pub units: Units,
 }
 
@@ -38,7 +38,7 @@ impl UnlockedUnits {
     }
 }
 
-/// One of those in the queue.
+/// An entry of the queue.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     opening: UnlockedUnits,
@@ -46,33 +46,32 @@ struct Entry {
     past: Past,
 }
 
-/// What was known of something when it was opened.
+/// What was known of units when they were unlocked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Past {
-    /// It was locked for long, or for ever.
+    /// They had been locked for long, or always.
     Locked,
-    /// It met its ghost.
+    /// They met their ghost.
     Returned,
 }
 
-/// The queue of what is open.
+/// The queue of unlocked memory.
 #[derive(Clone, Debug)]
 pub struct UnlockedQueue {
     open: VecDeque<Entry>,
-    /// Those that the program has left behind, which are the first to be locked.
+    /// Entries that the program has left behind, which are locked first.
     passed: VecDeque<Entry>,
     /// Units of both.
     units: usize,
     /// Units that were ever in it.
     opened: u64,
-    /// Those that could not be locked, by the time when they are tried again and the order in which they came; they do
-    /// not count.
+    /// Entries that could not be locked, by the time of their retry and their order; they do not count.
     held: BTreeMap<(Timestamp, u64), UnlockedUnits>,
     holds: u64,
-    /// How often in a row each of their blocks could not be.
+    /// How often in a row each of their blocks was refused.
     refusals: HashMap<BlockIndex, u32>,
     ghosts: VecDeque<UnlockedUnits>,
-    /// Units of these, whether they were met or not.
+    /// Units of the ghosts, met or not.
     ghost_units: usize,
     is_ghost: HashMap<BlockIndex, Units>,
     interval: Option<Duration>,
@@ -80,7 +79,7 @@ pub struct UnlockedQueue {
 }
 
 impl UnlockedQueue {
-    /// Nothing is open; it will be what the cap says, and what grows older than the interval is locked.
+    /// An empty queue with this limit; units older than the interval are locked.
     #[must_use]
     pub fn new(cap: UnlockedLimit, interval: Option<Duration>) -> Self {
         Self {
@@ -99,49 +98,49 @@ impl UnlockedQueue {
         }
     }
 
-    /// How many openings are in the queue.
+    /// The number of entries in the queue.
     #[must_use]
     pub fn count(&self) -> usize {
         self.open.len() + self.passed.len()
     }
 
-    /// The cap, in units.
+    /// The unlocked limit, in units.
     #[must_use]
     pub const fn cap(&self) -> usize {
         self.cap.units()
     }
 
-    /// Units that were ever opened.
+    /// Units that were ever unlocked.
     #[must_use]
     pub const fn ever(&self) -> u64 {
         self.opened
     }
 
-    /// Whether more is open than may be.
+    /// Whether more is unlocked than allowed.
     #[must_use]
     pub const fn is_over(&self) -> bool {
         self.units > self.cap()
     }
 
-    /// Whether so much more is open that who locks it cannot keep up.
+    /// Whether so much more is unlocked that the maintenance thread cannot keep up.
     #[must_use]
     pub const fn is_far_over(&self) -> bool {
         self.units > self.cap() + self.cap() / 4
     }
 
-    /// How often the cap grew.
+    /// How often the limit grew.
     #[must_use]
     pub const fn grown(&self) -> u32 {
         self.cap.grown()
     }
 
-    /// The program uses so many units in all.
+    /// Sets the number of units that the program uses.
     pub fn uses(&mut self, units: usize) {
         self.cap.uses(units);
     }
 
-    /// Something was opened because the program wanted it, which waited; not at all for what it never used before. No
-    /// units, if they were in the queue already.
+    /// Units were unlocked because the program needed them, after a wait; without a wait if it never used them before.
+    /// No units, if they were in the queue already.
     pub fn opened(&mut self, opening: UnlockedUnits, now: Timestamp, wait: Option<FaultWait>) {
         let past = self.push(opening, now);
         if let Some(wait) = wait {
@@ -150,12 +149,12 @@ impl UnlockedQueue {
         self.cap.think(now);
     }
 
-    /// The program was interrupted for so long, since something was locked or opened ahead of it.
+    /// The program was interrupted for so long, because something was locked or prefetched.
     pub fn interrupted(&mut self, time: Duration) {
         self.cap.interrupted(time);
     }
 
-    /// Something was opened ahead of the program, which says nothing about the cap.
+    /// Units were prefetched, which says nothing about the limit.
     pub fn opened_ahead(&mut self, opening: UnlockedUnits, now: Timestamp) {
         self.push(opening, now);
     }
@@ -165,7 +164,7 @@ impl UnlockedQueue {
         let is_left = |Entry { opening, past, .. }: &Entry| {
             opening.block == left.block && left.units.has(opening.units) && *past == Past::Locked
         };
-        // What was opened of late is near the end.
+        // Recently unlocked entries are near the end.
         while let Some(place) = self.open.iter().rposition(is_left) {
             self.passed.extend(self.open.remove(place));
         }
@@ -184,13 +183,13 @@ impl UnlockedQueue {
         past
     }
 
-    /// What was due cannot be locked now: it is tried again after a while.
+    /// A due entry cannot be locked now: it is retried later.
     pub fn stays(&mut self, opening: UnlockedUnits, now: Timestamp) {
         self.hold(opening, now.after(RETRY));
     }
 
-    /// As [`UnlockedQueue::stays`], since the machine refuses to lock it: a block that is refused again and again is
-    /// tried less and less often.
+    /// As [`UnlockedQueue::stays`], for a refusal of the machine: a block that is refused again and again is retried
+    /// less and less often.
     pub fn refused(&mut self, opening: UnlockedUnits, now: Timestamp) {
         let refusals = self.refusals.entry(opening.block).or_insert(0);
         let wait = wait_after(RETRY, *refusals);
@@ -198,7 +197,7 @@ impl UnlockedQueue {
         self.hold(opening, now.after(wait));
     }
 
-    /// A block was locked, or is not in use any more.
+    /// A block was locked, or is no longer in use.
     pub fn went(&mut self, block: BlockIndex) {
         self.refusals.remove(&block);
     }
@@ -208,7 +207,7 @@ impl UnlockedQueue {
         self.held.insert((until, self.holds), opening);
     }
 
-    /// What to lock now, if there is anything. It counts as locked from here on.
+    /// The entry to lock now, if any. It counts as locked from here on.
     pub fn due(&mut self, now: Timestamp) -> Option<UnlockedUnits> {
         self.cap.think(now);
         while let Some(entry) = self.held.first_entry().filter(|entry| entry.key().0 <= now) {
@@ -220,7 +219,7 @@ impl UnlockedQueue {
         if self.is_over() || old { self.oldest() } else { None }
     }
 
-    /// What is to be locked first, however little is open. It counts as locked from here on.
+    /// The entry to lock first, however little is unlocked. It counts as locked from here on.
     pub fn oldest(&mut self) -> Option<UnlockedUnits> {
         let Entry { opening, .. } = self.passed.pop_front().or_else(|| self.open.pop_front())?;
         self.units -= opening.count();
@@ -228,7 +227,7 @@ impl UnlockedQueue {
         self.ghosts.push_back(opening);
         self.ghost_units += opening.count();
         while self.ghost_units > self.cap() {
-            // One that was met is no ghost any more, or is one again, farther behind.
+            // A met ghost is no longer one, or becomes one again, further back.
             let forgotten = self.ghosts.pop_front().expect("units are of ghosts");
             self.ghost_units -= forgotten.count();
             self.exorcise(forgotten);
@@ -236,7 +235,7 @@ impl UnlockedQueue {
         Some(opening)
     }
 
-    /// These are ghosts no longer.
+    /// Removes these ghosts.
     fn exorcise(&mut self, opening: UnlockedUnits) {
         if let Some(ghosts) = self.is_ghost.get_mut(&opening.block) {
             *ghosts -= opening.units;
@@ -246,12 +245,12 @@ impl UnlockedQueue {
         }
     }
 
-    /// For how long the oldest has been open.
+    /// The age of the oldest entry.
     fn age(&self, now: Timestamp) -> Option<Duration> {
         [self.passed.front(), self.open.front()].into_iter().flatten().map(|entry| now.since(entry.since)).max()
     }
 
-    /// How long it is until something grows too old or is tried again; `None` if nothing does.
+    /// The time until an entry grows too old or is retried; `None` if none does.
     #[must_use]
     pub fn next(&self, now: Timestamp) -> Option<Duration> {
         let old = self.interval.zip(self.age(now)).map(|(interval, age)| interval.saturating_sub(age));
@@ -277,8 +276,8 @@ mod tests {
         UnlockedUnits { block: BlockIndex(block), units: Units::run(0, 1) }
     }
 
-    /// A program that wants these blocks, one each 100 µs, and waits 90 µs for each that is locked. Returns how often
-    /// it had to, and goes on from `time`.
+    /// A program that uses these blocks, one each 100 µs, and waits 90 µs for each locked one. Returns how often it
+    /// waited, and goes on from `time`.
     fn run(openings: &mut UnlockedQueue, time: &mut u64, wanted: impl IntoIterator<Item = u64>) -> usize {
         run_at(openings, time, wanted, 100, false)
     }
@@ -381,7 +380,7 @@ mod tests {
         assert!(faults < 40_000, "{} blocks, {faults} faults of 96 µs in 6 s and half of that", openings.cap());
     }
 
-    /// Blocks of so many, each as likely as any other at any time.
+    /// Jumps among so many blocks, each equally likely at any time.
     fn jumps(blocks: u64, count: usize, mut seed: u64) -> impl Iterator<Item = u64> {
         std::iter::repeat_with(move || {
             // splitmix64
@@ -393,16 +392,16 @@ mod tests {
         .take(count)
     }
 
-    /// The model: of jumps, the part waits that is not open, 1 - cap / blocks. What the cap is left at must keep that
-    /// below what a program that jumps may lose, a tenth of its own time, whatever it begins with: here one of two
-    /// ranks that wait for each other, and so waits for its guard less than half of the time.
+    /// The model: of jumps, the share 1 - limit / blocks waits. The final limit must keep that below the allowed loss
+    /// of a program that jumps, a tenth of its own time, from any start: here one of two ranks that wait for each
+    /// other, and so waits for its guard less than half of the time.
     #[test]
     fn a_program_that_jumps_gets_as_much_room_as_keeps_its_waits_short() {
         for (seed, blocks) in [(1, 64), (2, 500), (3, 4000)] {
             let (mut openings, mut time) = (with_cap(4), 0);
             let count = 1_000_000;
             let before = run_at(&mut openings, &mut time, jumps(blocks, count, seed), 100, true);
-            // Each is opened, and some again when the cap is tried with less.
+            // Each is unlocked once, and some again when a smaller limit is tried.
             assert!(before < count / 8, "{blocks}: {before}");
             let faults = run_at(&mut openings, &mut time, jumps(blocks, count, seed + 10), 100, true);
             let (missed, modelled) = (faults as f64 / count as f64, 1.0 - openings.cap() as f64 / blocks as f64);

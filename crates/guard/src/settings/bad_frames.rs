@@ -1,9 +1,9 @@
-//! Frames that a guarded program is not to get: what its guard needs of the map of bad frames.
+//! Frames that a guarded program must not get: the guard's extract of the map of bad frames.
 //!
-//! **Problem.** The map is a database that outlives everything; a guard lives in the midst of a program that it knows
-//! nothing of. **Idea.** Who starts the program hands over a list of frames, a number in each line, in a file that is
-//! replaced whole when the map grows. **Why this way.** It is read in a moment, needs no library, and a reader finds
-//! the old list or the new one.
+//! **Problem.** The map is a database that outlives everything; a guard lives inside an unknown program. **Idea.**
+//! `rampart run` hands over a list of frames, a number per line, in a file that is replaced as a whole when the map
+//! grows. **Why this way.** It is read in a moment and needs no library, and a reader finds the old list or the new
+//! one.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,13 +19,13 @@ impl BadFrames {
     /// The file, in the folder of the state of a guarded program.
     pub const FILE: &str = "bad-frames";
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Which of some pages are on such frames, counted from 0; those whose frame is unknown are not.
+    /// The pages on such frames, counted from 0; pages with an unknown frame are not among them.
     #[must_use]
     pub fn among(&self, frames: &[Option<Frame>]) -> Vec<u64> {
         let bad = |frame: &Option<Frame>| frame.is_some_and(|frame| self.0.contains(&frame));
@@ -39,7 +39,7 @@ impl FromIterator<Frame> for BadFrames {
     }
 }
 
-/// As [`BadFrames::from_str`] reads it.
+/// In the form that [`BadFrames::from_str`] reads.
 impl fmt::Display for BadFrames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|frame| writeln!(f, "{frame}"))

@@ -1,4 +1,4 @@
-//! What a user may set about the frames below a guarded heap, and how it travels to the guarded program.
+//! The user's settings for the frames below a guarded heap, and their text form for the guarded program.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,37 +10,37 @@ use rampart_memory::Bytes;
 
 use crate::settings::pages::GuardSettingsError;
 
-/// What is done about a page that is used for the first time when no tested memory lies ready.
+/// The action for a page's first use without tested memory in the pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Untested {
-    /// The program gets what the kernel gives, and that is tested later.
+    /// The program gets an untested frame of the kernel, which is tested later.
     #[default]
     Allow,
     /// The program waits for the test.
     Wait,
 }
 
-/// All knobs about frames.
+/// All settings for frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameSettings {
     /// The march test of each frame.
     pub test: MarchChoice,
-    /// How the test reaches the DRAM on this machine.
+    /// The test's way to the DRAM on this machine.
     pub method: Method,
-    /// What is done when no tested memory lies ready.
+    /// The action without tested memory in the pool.
     pub untested: Untested,
     /// How long a test stays good.
     pub lifetime: Duration,
-    /// At most so much tested memory lies ready.
+    /// The most tested memory in the pool.
     pub spare: Bytes,
 }
 
 impl FrameSettings {
-    /// How long a test of a frame stays good by default: a day (`rampart watch`: 30 minutes).
+    /// The default lifetime of a frame's test: a day (`rampart watch`: 30 minutes).
     pub const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 }
 
-/// As [`FrameSettings::from_str`] reads it. The test comes last, since its notation has commas of its own.
+/// In the form that [`FrameSettings::from_str`] reads. The test comes last, because its notation has commas of its own.
 impl fmt::Display for FrameSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { test, method, untested, lifetime, spare } = self;

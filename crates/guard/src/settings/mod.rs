@@ -1,4 +1,4 @@
-//! What was asked for, and how it travels to the guarded program: as text in its environment, or in a file.
+//! The user's settings, and their way to the guarded program: as text in its environment, or in a file.
 
 pub mod bad_frames;
 pub mod frames;

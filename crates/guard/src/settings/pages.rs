@@ -1,4 +1,4 @@
-//! What a user may set, and how it travels to the guarded program: as text in its environment.
+//! The user's settings for pages, and their text form in the program's environment.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,16 +12,16 @@ use crate::settings::protect::Protect;
 use crate::state::layout::MOST_PAGES;
 use crate::state::units::Units;
 
-/// What is done about a page that cannot be corrected.
+/// The action for a page that cannot be corrected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnError {
     /// The program ends before it sees the page.
     #[default]
     Stop,
-    /// It goes on with what the memory holds.
+    /// The program goes on with the wrong content.
     Continue,
-    /// What touched the page waits until somebody saved what can be saved; then the program ends as with
+    /// The thread that touched the page waits while a command saves what can be saved; then the program ends as with
     /// [`OnError::Stop`].
     Checkpoint,
 }
@@ -32,16 +32,16 @@ impl OnError {
         [("stop", Self::Stop), ("continue", Self::Continue), ("checkpoint-command", Self::Checkpoint)];
 }
 
-/// How pages are taken away from the program, and given back.
+/// How pages are locked and unlocked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EngineKind {
-    /// They move between the program's range and a vault, frames and all (`UFFDIO_MOVE`).
+    /// They move between the program's range and a vault, frames included (`UFFDIO_MOVE`).
     #[default]
     Move,
-    /// They are those of a file, and are taken out of the program's page table and put back (`UFFDIO_CONTINUE`).
+    /// They belong to a file, and leave and enter the program's page table (`UFFDIO_CONTINUE`).
     Minor,
-    /// They stay, and the right to use them is taken away (`mprotect`).
+    /// They stay, and lose their protection bits (`mprotect`).
     Mprotect,
 }
 
@@ -49,7 +49,7 @@ impl EngineKind {
     /// All.
     pub const ALL: [Self; 3] = [Self::Move, Self::Minor, Self::Mprotect];
 
-    /// What a user calls it.
+    /// The user's name for it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -60,34 +60,34 @@ impl EngineKind {
     }
 }
 
-/// All knobs.
+/// All settings for pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GuardSettings {
-    /// How pages are taken away.
+    /// How pages are locked.
     pub method: EngineKind,
     /// The codes of each page.
     pub scheme: Scheme,
-    /// The most that is locked and unlocked at once, in pages: a power of two of at most 512.
+    /// The most pages that are locked and unlocked at once: a power of two of at most 512.
     pub block_pages: u32,
-    /// The least, for a program that uses a block here and there: a power of two of at least a 64th of a block.
+    /// The fewest, for an irregular access pattern: a power of two of at least a 64th of a block.
     pub unit_pages: u32,
-    /// A block is locked again when it has been unlocked for so long; `None`: only when there are too many.
+    /// A block is locked again when it has been unlocked for so long; `None`: only when too many are unlocked.
     pub interval: Option<Duration>,
-    /// At most so much is unlocked, unless the program needs more to go on.
+    /// The unlocked limit, unless the program needs more to go on.
     pub cap: Bytes,
-    /// Blocks opened ahead of a stream, at most; 0 for none.
+    /// The most blocks to prefetch for a stream; 0 for none.
     pub ahead: u32,
-    /// What it may cost, in per cent of the program's own time: the cap is then what keeps it below. `None`: as the cap
-    /// says.
+    /// The target overhead, in per cent of the program's own time, which then determines the limit. `None`: the limit
+    /// is `cap`.
     pub overhead: Option<u32>,
-    /// What is done about a page that cannot be corrected.
+    /// The action for a page that cannot be corrected.
     pub on_error: OnError,
-    /// What is guarded.
+    /// The memory to guard.
     pub protect: Protect,
 }
 
 impl Default for GuardSettings {
-    /// Huge pages, units of 64 KiB, 32 MiB of them unlocked, 4 blocks opened ahead, CRC with P and Q.
+    /// Huge pages, units of 64 KiB, 32 MiB of them unlocked, 4 blocks prefetched, CRC with P and Q.
     fn default() -> Self {
         Self {
             method: EngineKind::Move,
@@ -104,7 +104,7 @@ impl Default for GuardSettings {
     }
 }
 
-/// Why knobs are refused.
+/// Why settings are refused.
 #[derive(Clone, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
 pub enum GuardSettingsError {
     /// a block is a power of two of pages, from 4KiB to 2MiB
@@ -122,10 +122,10 @@ pub enum GuardSettingsError {
 }
 
 impl GuardSettings {
-    /// The same, if they make sense together.
+    /// The same settings, if they are consistent.
     ///
     /// # Errors
-    /// The first thing that does not.
+    /// The first inconsistency.
     pub fn checked(self) -> Result<Self, GuardSettingsError> {
         if !self.block_pages.is_power_of_two() || self.block_pages > MOST_PAGES {
             Err(GuardSettingsError::Block)
@@ -141,13 +141,13 @@ impl GuardSettings {
         }
     }
 
-    /// The cap in blocks.
+    /// The unlocked limit in blocks.
     const fn cap_blocks(&self) -> u64 {
         self.cap.frames() / self.block_pages as u64
     }
 }
 
-/// As [`GuardSettings::from_str`] reads it.
+/// In the form that [`GuardSettings::from_str`] reads.
 impl fmt::Display for GuardSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { method, scheme, block_pages, unit_pages, interval, cap, ahead, overhead, on_error, protect } = self;

@@ -1,17 +1,16 @@
-//! Which memory of a program is guarded.
+//! The memory of a program that is guarded.
 //!
-//! The heap always is, and alone it is the default: what `malloc` gives out is used in ways that the C library's rules
-//! allow, and nothing else knows of its pages. Mappings that a program makes itself, and its static data, are used in
-//! more ways: as stacks of coroutines, as memory that is shared with devices, as what the C library reads on its own.
-//! All these work where pages are moved; where faults are signals some do not. So they are guarded where a user asks
-//! for it.
+//! The heap always is, and alone by default: a program uses memory of `malloc` only as the C library's rules allow, and
+//! nothing else knows of its pages. A program's own mappings and its static data have more uses: as stacks of
+//! coroutines, as memory that is shared with devices, as data that the C library itself reads. All these work where
+//! pages move; where faults are signals, some do not. So they are guarded only on request.
 
 use std::fmt;
 use std::str::FromStr;
 
 use rampart_memory::{Bytes, FRAME_BYTES};
 
-/// What is guarded beside the heap.
+/// Memory that is guarded besides the heap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Protect {
     /// The writable data of the executable: initialised (`.data`) and not (`.bss`).
@@ -20,7 +19,7 @@ pub struct Protect {
     pub mappings: Option<Bytes>,
 }
 
-/// Mappings of at least this are guarded where no size is named: what Python and other allocators ask for at once.
+/// The default minimum size of guarded mappings: what Python and other allocators request at once.
 pub const USUAL_MAPPING: Bytes = Bytes::from_mib(1);
 
 /// the memory to protect is a list such as heap,bss,mmap or heap,mmap=4MiB; the heap is always in it, and mmap is at
@@ -28,7 +27,8 @@ pub const USUAL_MAPPING: Bytes = Bytes::from_mib(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
 pub struct ProtectError;
 
-/// `heap`, `bss` and `mmap` or `mmap=SIZE`, with commas between, in any order, or `+` as [`Protect`] is shown.
+/// `heap`, `bss` and `mmap` or `mmap=SIZE`, with commas between, in any order, or with `+`, as [`Protect`] is
+/// displayed.
 impl FromStr for Protect {
     type Err = ProtectError;
 

@@ -1,7 +1,7 @@
 //! Pages and blocks of the guarded range, by number.
 //!
-//! A *block* is the most that is locked or unlocked at once: some pages that follow each other, a power of two of them,
-//! aligned to their number. A block of 512 is a huge page. A *unit* is the least: a block is cut into equal ones.
+//! A *block* is the most memory that is locked or unlocked at once: adjacent pages, a power of two of them, aligned to
+//! their number. A block of 512 is a huge page. A *unit* is the least: a block consists of equal units.
 
 use std::num::NonZero;
 
@@ -20,12 +20,12 @@ pub struct PageIndex(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockIndex(pub u64);
 
-/// Pages that follow each other.
+/// Adjacent pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageSpan {
     /// The first.
     pub first: PageIndex,
-    /// How many; at least one.
+    /// The number of pages; at least one.
     pub count: NonZero<u64>,
 }
 
@@ -36,26 +36,26 @@ impl PageSpan {
         Self { first: page, count: NonZero::<u64>::MIN }
     }
 
-    /// Where it begins, in bytes from the start of the range.
+    /// Its start, in bytes from the start of the range.
     #[must_use]
     pub const fn offset(self) -> u64 {
         self.first.0 * FRAME_BYTES
     }
 
-    /// The page behind the last.
+    /// The page after the last.
     #[must_use]
     pub const fn end(self) -> PageIndex {
         PageIndex(self.first.0 + self.count.get())
     }
 
-    /// How long it is.
+    /// Its length.
     #[must_use]
     pub const fn bytes(self) -> Bytes {
         Bytes::new(self.count.get() * FRAME_BYTES)
     }
 }
 
-/// How a range is cut into blocks.
+/// The division of a range into blocks and units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     blocks: u64,
@@ -65,9 +65,9 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// A range of so many bytes in blocks of so many pages, of units of so many. `None` unless the pages are powers of
-    /// two, those of a block at most [`MOST_PAGES`] and at most [`Units::MOST`] units, and the range a multiple of the
-    /// block, of at least one and at most 2^48 bytes.
+    /// A range of so many bytes in blocks of so many pages, with units of so many. `None` unless the pages are powers
+    /// of two, those of a block at most [`MOST_PAGES`] and at most [`Units::MOST`] units, and the range a multiple of
+    /// the block, of at least one and at most 2^48 bytes.
     #[must_use]
     pub fn new(range: Bytes, block_pages: u32, unit_pages: u32) -> Option<Self> {
         let good = block_pages.is_power_of_two()
@@ -85,7 +85,7 @@ impl Layout {
         })
     }
 
-    /// How many blocks.
+    /// The number of blocks.
     #[must_use]
     pub const fn blocks(self) -> u64 {
         self.blocks
@@ -116,14 +116,14 @@ impl Layout {
         u32::try_from(in_block >> self.unit_order).expect("a block has few units")
     }
 
-    /// The units that pages of one block are of.
+    /// The units of some pages of one block.
     #[must_use]
     pub fn units_of(self, part: PageSpan) -> Units {
         let (first, last) = (self.unit_of(part.first), self.unit_of(PageIndex(part.first.0 + part.count.get() - 1)));
         Units::run(first, last + 1 - first)
     }
 
-    /// The pages of some units of a block: a span for those that follow each other, ascending.
+    /// The pages of some units of a block: a span per run of adjacent units, ascending.
     pub fn spans(self, block: BlockIndex, units: Units) -> impl Iterator<Item = PageSpan> {
         assert!(self.all_units().has(units), "units of a block");
         let start = self.span(block).first.0;
@@ -133,13 +133,13 @@ impl Layout {
         })
     }
 
-    /// How many pages some units have.
+    /// The number of pages of some units.
     #[must_use]
     pub const fn pages_of(self, units: Units) -> u64 {
         (units.count() as u64) << self.unit_order
     }
 
-    /// How many whole blocks so many units would be.
+    /// The number of whole blocks in so many units.
     #[must_use]
     pub const fn blocks_of(self, units: usize) -> u64 {
         (units as u64) >> (self.order - self.unit_order)
@@ -166,7 +166,7 @@ impl Layout {
         PageSpan { first: PageIndex(block.0 << self.order), count }
     }
 
-    /// The blocks that a span has pages of, each with those pages; none beyond the range.
+    /// The blocks of a span, each with its pages of the span; none beyond the range.
     pub fn parts(self, span: PageSpan) -> impl Iterator<Item = (BlockIndex, PageSpan)> {
         let pages = u64::from(self.block_pages());
         let end = span.first.0.saturating_add(span.count.get()).min(self.blocks * pages);
@@ -207,7 +207,7 @@ impl PageSet {
         self.0[page as usize / 64] >> (page % 64) & 1 == 1
     }
 
-    /// How many.
+    /// The number of pages.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.0.iter().map(|word| word.count_ones()).sum()

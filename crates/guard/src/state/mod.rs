@@ -1,4 +1,4 @@
-//! What is known of the guarded range: how it is cut into blocks, units and pages, and the state of each block.
+//! The guarded range: its division into blocks, units and pages, and the state of each block.
 
 pub mod layout;
 pub mod table;

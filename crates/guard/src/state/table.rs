@@ -1,8 +1,8 @@
-//! What is known of each block.
+//! The state of each block.
 //!
-//! A range may be a terabyte, of which a program uses little: the table is made in pieces, each when its first block is
-//! used. A block's lock is held while anything is done to it, so a fault waits for whoever locks or verifies its block,
-//! and for nobody else.
+//! A range may be a terabyte, of which a program uses little: the table is allocated in pieces, each when its first
+//! block is used. A block's lock is held during each operation on it, so a fault waits only for an operation on its own
+//! block.
 
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
@@ -14,34 +14,33 @@ use crate::state::units::Units;
 /// Blocks of a piece.
 const PIECE: u64 = 4096;
 
-/// What a block is to the program.
+/// The use of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockState {
-    /// It was never used, or not since it was forgotten: it is nowhere.
+    /// Untouched: it was never used, or not since it was forgotten; it is in neither range.
     Fresh,
-    /// It is used; each of its units is open, stale, or locked.
+    /// It is used; each of its units is unlocked, pending, or locked.
     Used,
-    /// The program has it, and for good: it did to the mapping what a guard cannot follow. All of its units are open.
+    /// Excluded: the program changed the mapping in a way that a guard cannot follow. All of its units are unlocked.
     Kept,
 }
 
-/// How much of a block is opened for a program that wants a page of it, where nothing else is known of what it will
-/// want.
+/// How much of a block is unlocked for a fault, where nothing else is known of the access pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grain {
-    /// All: it may be one huge page. Since it has been so the program came back this often, and not as part of a sweep.
+    /// All: it may be one huge page. Since then the program came back this often, outside of sweeps.
     Whole {
         /// How often.
         returns: u8,
     },
-    /// Units, since the program uses it here and there: `run` of them at once, and `next` is the one behind the last of
+    /// Units, because the program uses it irregularly: `run` of them at once; `next` is the one after the last of
     /// these.
     Units {
-        /// The next unit, if the program goes on as it did.
+        /// The next unit, if the program continues.
         next: u32,
-        /// Units that were opened last.
+        /// Units that were unlocked last.
         run: u32,
-        /// How many units of all blocks had been opened then.
+        /// The number of units of all blocks that had been unlocked by then.
         at: u64,
     },
 }
@@ -54,43 +53,42 @@ impl Grain {
 /// One block.
 #[derive(Debug)]
 pub struct GuardBlock {
-    /// What it is to the program.
+    /// Its use.
     pub state: BlockState,
-    /// Units that the program has.
+    /// Unlocked units.
     pub open: Units,
-    /// Units that are in the vault, and whose codes are not made yet.
+    /// Pending units: in the vault, their codes not made yet.
     pub stale: Units,
-    /// Units that are in the vault, and were verified for a program that is about to want them: they are opened without
-    /// it, and count as open until they are, or are let go. Those of a used block that are none of these are locked: in
-    /// the vault, and their codes are right.
+    /// Pre-verified units: in the vault, verified for a program that is about to use them. They count as unlocked until
+    /// they are mapped or discarded. Units of a used block that are in none of these sets are locked: in the vault,
+    /// with right codes.
     pub ready: Units,
-    /// Open units that were not written since they were opened, and whose codes are right: their first write stops.
+    /// Unlocked units that were not written since, and whose codes are right: their first write stops.
     pub watched: Units,
-    /// So often it is opened without being watched, since it was written of late.
+    /// The block is unlocked so often without being watched, because it was written recently.
     pub unwatched: u8,
-    /// How much of it is opened.
+    /// How much of it is unlocked per fault.
     pub grain: Grain,
-    /// System calls that use it just now: it stays open for them.
+    /// System calls that use it now: it stays unlocked for them.
     pub holders: u32,
-    /// The codes of its pages, one after the other; none before they are first made.
+    /// The codes of its pages in sequence; none before they are first made.
     pub codes: Box<[u8]>,
-    /// When its frames were tested; `None`: not all were.
+    /// The time of its frames' tests; `None`: not all are tested.
     pub tested: Option<Timestamp>,
-    /// How often in a row it could not be put on tested frames, and when it was tried last.
+    /// How often in a row its re-placement was refused, and the time of the last attempt.
     pub refused: Option<(u32, Timestamp)>,
-    /// Pages that were reported as beyond correction, and were not written since.
+    /// Pages that were reported as beyond correction, and not written since.
     pub reported: Vec<PageIndex>,
 }
 
 impl GuardBlock {
-    /// Whether the program goes on in this block where it was last.
+    /// Whether the program continues in this block where it was last.
     #[must_use]
     pub const fn goes_on_at(&self, unit: u32) -> bool {
         matches!(self.grain, Grain::Units { next, .. } if next == unit && unit > 0)
     }
 
-    /// Those of the units that were opened last which a program wants that comes to this one; none if it is none of
-    /// them.
+    /// The units of the last unlocked run, if this unit is one of them; otherwise none.
     #[must_use]
     pub fn last_run_from(&self, unit: u32) -> Units {
         match self.grain {
@@ -129,19 +127,19 @@ pub struct BlockTable {
 }
 
 impl BlockTable {
-    /// All blocks are fresh.
+    /// A table of untouched blocks.
     #[must_use]
     pub fn new(layout: Layout) -> Self {
         Self { layout, pieces: (0..layout.blocks().div_ceil(PIECE)).map(|_| OnceLock::new()).collect() }
     }
 
-    /// How the range is cut.
+    /// The division of the range.
     #[must_use]
     pub const fn layout(&self) -> Layout {
         self.layout
     }
 
-    /// A block, for as long as the guard of its lock lives. Panics beyond the last.
+    /// A block, locked for the lifetime of the result. Panics beyond the last.
     pub fn lock(&self, block: BlockIndex) -> MutexGuard<'_, GuardBlock> {
         assert!(block.0 < self.layout.blocks(), "a block of the range");
         let piece = usize::try_from(block.0 / PIECE).expect("pieces have addresses");
@@ -159,13 +157,13 @@ impl BlockTable {
         }
     }
 
-    /// Those of them that are locked.
+    /// The locked ones of them.
     #[must_use]
     pub fn locked(&self, known: &GuardBlock) -> Units {
         self.closed(known) - known.stale - known.ready
     }
 
-    /// Blocks of pieces that are in use, ascending.
+    /// Blocks of pieces in use, ascending.
     pub fn known(&self) -> impl Iterator<Item = BlockIndex> + '_ {
         let pieces = self.pieces.iter().zip(0..).filter(|(piece, _)| piece.get().is_some());
         let blocks = pieces.flat_map(|(_, number)| (number * PIECE..(number + 1) * PIECE).map(BlockIndex));

@@ -2,7 +2,7 @@
 
 use std::ops::{BitAnd, BitOr, BitOrAssign, Sub, SubAssign};
 
-/// A set of units of one block, each by its place in it, 0 to 63.
+/// A set of units of one block, by their places in it, 0 to 63.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Units(u64);
 
@@ -20,25 +20,25 @@ impl Units {
         if count == 0 { Self::NONE } else { Self(u64::MAX >> (Self::MOST - count) << first) }
     }
 
-    /// How many.
+    /// The number of units.
     #[must_use]
     pub const fn count(self) -> u32 {
         self.0.count_ones()
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether all of the others are in it.
+    /// Whether it has all of the others.
     #[must_use]
     pub const fn has(self, others: Self) -> bool {
         others.0 & !self.0 == 0
     }
 
-    /// Those that follow each other, together: the place of the first, and how many; ascending.
+    /// Runs of adjacent units: the place of the first, and the number; ascending.
     pub fn runs(self) -> impl Iterator<Item = (u32, u32)> {
         let mut rest = self;
         std::iter::from_fn(move || {

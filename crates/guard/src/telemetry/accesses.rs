@@ -1,9 +1,9 @@
-//! What was unlocked when: the trace from which a program's accesses are drawn.
+//! The trace of unlocks, which shows a program's accesses.
 //!
-//! **Problem.** A picture of a program's accesses [Fiala15, fig. 4.1, 4.2, 4.6] wants each unlocking, of which there
-//! may be hundreds of thousands a second, from threads that the program waits for. **Idea.** They note two words in a
-//! [`Buffer`] of a fixed size; the keeper takes them out and writes them down. **Why this way.** Who unlocks never
-//! waits for a disk; what finds no room is counted, so a picture says how much of it is missing.
+//! **Problem.** A picture of a program's accesses [Fiala15, fig. 4.1, 4.2, 4.6] needs each unlock, of which there may
+//! be hundreds of thousands per second, from threads that the program waits for. **Idea.** They put two words into a
+//! [`Buffer`] of a fixed size; the maintenance thread empties it and writes the file. **Why this way.** A thread that
+//! unlocks never waits for a disk; records without room are counted, so a picture states how much of it is missing.
 
 use std::sync::Mutex;
 
@@ -11,7 +11,7 @@ use rampart_memory::Timestamp;
 
 use crate::state::layout::{PageIndex, PageSpan};
 
-/// When, and what.
+/// The time, and the access.
 pub const WORDS: usize = 2;
 
 /// Why a block was unlocked.
@@ -21,31 +21,31 @@ pub enum Touch {
     Read,
     /// The program writes it.
     Write,
-    /// The program may want it soon; or it wants all, as before a fork.
+    /// The prefetcher; or everything, as before a fork.
     Ahead,
 }
 
-/// One unlocking.
+/// One unlock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnlockAccess {
     /// When.
     pub at: Timestamp,
     /// The first page that was unlocked.
     pub page: PageIndex,
-    /// How many.
+    /// The number of pages.
     pub pages: u16,
     /// Why.
     pub touch: Touch,
 }
 
 impl UnlockAccess {
-    /// An unlocking of a span, which is at most a block.
+    /// The unlock of a span of at most a block.
     #[must_use]
     pub fn new(at: Timestamp, span: PageSpan, touch: Touch) -> Self {
         Self { at, page: span.first, pages: u16::try_from(span.count.get()).expect("a block is small"), touch }
     }
 
-    /// As it stands in a journal: microseconds since 1970; and the first page times 2^16, plus why (0 a read, 1 a
+    /// In the form of a journal: microseconds since 1970; and the first page times 2^16, plus the reason (0 a read, 1 a
     /// write, 2 ahead) times 2^12, plus the number of pages.
     #[must_use]
     pub fn to_words(self) -> [u64; WORDS] {
@@ -57,7 +57,7 @@ impl UnlockAccess {
         [self.at.micros(), self.page.0 << 16 | touch << 12 | u64::from(self.pages)]
     }
 
-    /// As [`UnlockAccess::to_words`] wrote it; `None` if it is none.
+    /// As [`UnlockAccess::to_words`] wrote it; `None` if the words are no access.
     #[must_use]
     pub fn from_words(mut words: impl Iterator<Item = u64>) -> Option<Self> {
         let (at, what) = (Timestamp::from_micros(words.next()?), words.next()?);
@@ -72,7 +72,7 @@ impl UnlockAccess {
     }
 }
 
-/// Room for a number of accesses, between those who note them and the one who writes them down.
+/// A buffer of accesses, between the threads that record them and the one that writes them.
 #[derive(Debug)]
 pub struct Buffer(Mutex<Held>);
 
@@ -83,13 +83,13 @@ struct Held {
 }
 
 impl Buffer {
-    /// Room for so many, all of it allocated now.
+    /// Room for so many, allocated now.
     #[must_use]
     pub fn new(room: usize) -> Self {
         Self(Mutex::new(Held { accesses: Vec::with_capacity(room), lost: 0 }))
     }
 
-    /// Notes one, or counts it as lost where there is no room.
+    /// Records an access, or counts it as lost without room.
     pub fn note(&self, access: UnlockAccess) {
         let mut held = self.0.lock().expect("no panic");
         if held.accesses.len() < held.accesses.capacity() {
@@ -99,14 +99,15 @@ impl Buffer {
         }
     }
 
-    /// Whether a quarter of the room is taken: time to write it down.
+    /// Whether a quarter of the buffer is in use: time to write it.
     #[must_use]
     pub fn is_filling(&self) -> bool {
         let held = self.0.lock().expect("no panic");
         4 * held.accesses.len() >= held.accesses.capacity()
     }
 
-    /// Swaps those that were noted for `empty`, which becomes the room. Returns how many were lost since the last time.
+    /// Swaps the recorded accesses for `empty`, which becomes the buffer. Returns the number of lost ones since the
+    /// last call.
     pub fn take(&self, empty: &mut Vec<UnlockAccess>) -> u64 {
         assert!(empty.is_empty(), "what was taken before was written down");
         let mut held = self.0.lock().expect("no panic");

@@ -1,4 +1,4 @@
-//! What was done, counted so that another process can look while it goes on and after it ended.
+//! Counters of the guard's work, which another process can read during and after it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,29 +10,29 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 pub enum Counter {
     /// Faults of the program.
     Faults,
-    /// Blocks opened that were never used.
+    /// Blocks unlocked that were never used before.
     FirstUses,
-    /// Blocks opened that were locked and whose codes were not made yet.
+    /// Pending blocks unlocked: locked ones whose codes were not made yet.
     Early,
-    /// Blocks opened before the program wanted them.
+    /// Blocks unlocked by the prefetcher.
     Ahead,
     /// Pages verified.
     Verified,
     /// Pages whose codes were made.
     Encoded,
-    /// Pages locked that were not written since they were opened, and keep their codes.
+    /// Pages locked that were not written while unlocked, and keep their codes.
     Unwritten,
     /// Blocks locked.
     Locked,
-    /// Times that a block could not be locked, since a device or another process uses it.
+    /// Times that a block could not be locked, because a device or another process uses it.
     Pinned,
     /// Pages corrected.
     Corrected,
-    /// Pages whose codes alone were wrong.
+    /// Pages of which only the codes were wrong.
     CodesWrong,
     /// Pages beyond correction.
     Uncorrectable,
-    /// Pages in use, now.
+    /// Pages in use now.
     Pages,
     /// Of these, unlocked ones.
     Open,
@@ -40,55 +40,54 @@ pub enum Counter {
     MostPages,
     /// Sum over time of pages in use, in pages times microseconds.
     PageMicros,
-    /// The same of unlocked ones.
+    /// The same for unlocked pages.
     OpenMicros,
-    /// Nanoseconds that verifying took.
+    /// Nanoseconds spent verifying.
     VerifyNanos,
-    /// Nanoseconds that making codes took.
+    /// Nanoseconds spent making codes.
     EncodeNanos,
-    /// Times that the cap grew.
+    /// Times that the unlocked limit grew.
     Grown,
-    /// Pages with faults that were made up.
+    /// Pages with injected faults.
     Injected,
-    /// Microseconds that the guard has been there.
+    /// Microseconds since the guard's start.
     Micros,
-    /// Nanoseconds in which what the program waited for was done: faults served, and all opened before a fork.
+    /// Nanoseconds of work that the program waited for: faults served, and everything unlocked before a fork.
     ServeNanos,
-    /// Nanoseconds that requests took for which the kernel interrupts the program: blocks locked, and opened ahead of
-    /// it.
+    /// Nanoseconds of requests that make the kernel interrupt the program: blocks locked, and prefetched.
     InterruptNanos,
-    /// Frames tested, each as often as it was.
+    /// Frames tested, each time counted.
     Tested,
-    /// Pages that were first used on frames that had been tested.
+    /// Pages that were first used on tested frames.
     Supplied,
-    /// Pages that were first used on frames that had not.
+    /// Pages that were first used on untested frames.
     Untested,
-    /// Locked pages put on frames that had been tested of late.
+    /// Locked pages moved to tested frames (re-placement).
     Renewed,
     /// Frames that failed a test, and are not used again.
     Retired,
-    /// Frames that were known to be bad, and were kept from the program.
+    /// Known bad frames that were kept from the program.
     Avoided,
-    /// Nanoseconds that testing frames took.
+    /// Nanoseconds spent testing frames.
     TestNanos,
-    /// Pages of mappings that the program made itself, under guard at once, at most.
+    /// The most pages of the program's own mappings under guard at once.
     MostMapped,
     /// Mappings that are large enough to be guarded and cannot be.
     LeftMappings,
     /// Pages of the executable's data under guard.
     Data,
-    /// Pages of the executable's writable data that are not, with those that are so in part.
+    /// Pages of the executable's writable data that are not guarded, including those guarded in part.
     LeftData,
-    /// Children that are not guarded, since they were made without fork(3).
+    /// Children that are not guarded, because they were made without fork(3).
     LeftChildren,
-    /// Pages that were wrong when they were read first, and right when they were read again.
+    /// Pages that were wrong at the first read, and right at the second.
     Transient,
-    /// Times that a locked block could not be put on tested frames.
+    /// Times that the re-placement of a locked block was refused.
     Refused,
 }
 
 impl Counter {
-    /// All, in the order in which they lie in memory.
+    /// All counters, in their order in memory.
     pub const ALL: [Self; COUNTERS] = [
         Self::Faults,
         Self::FirstUses,
@@ -130,7 +129,7 @@ impl Counter {
         Self::Refused,
     ];
 
-    /// What it is called in a report.
+    /// Its name in a report.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -176,10 +175,10 @@ impl Counter {
     }
 }
 
-/// How many there are.
+/// The number of counters.
 pub(crate) const COUNTERS: usize = Counter::Refused as usize + 1;
 
-/// Counters, each written by the guard and read by anybody. All zeros is a good beginning, so fresh memory will do.
+/// Counters, which the guard writes and anybody may read. They start as zeros, so zeroed memory will do.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct GuardCounts([AtomicU64; COUNTERS]);
@@ -193,10 +192,10 @@ impl Default for GuardCounts {
 }
 
 impl GuardCounts {
-    /// How long they are in memory: a machine's words, in the order of [`Counter::ALL`].
+    /// Their length in memory: 64-bit words, in the order of [`Counter::ALL`].
     pub const BYTES: usize = 8 * COUNTERS;
 
-    /// What one says now.
+    /// The present value of one.
     #[must_use]
     pub fn get(&self, counter: Counter) -> u64 {
         self.0[counter as usize].load(Ordering::Relaxed)
@@ -217,12 +216,12 @@ impl GuardCounts {
         self.add(counter, u64::try_from(more.as_nanos()).unwrap_or(u64::MAX));
     }
 
-    /// Takes from one.
+    /// Subtracts from one.
     pub fn subtract(&self, counter: Counter, less: u64) {
         self.0[counter as usize].fetch_sub(less, Ordering::Relaxed);
     }
 
-    /// All of them, each as it is now.
+    /// The present values of all.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         Snapshot(Counter::ALL.map(|counter| self.get(counter)))
@@ -240,7 +239,7 @@ impl Default for Snapshot {
 }
 
 impl Snapshot {
-    /// Counters as they lie in a file that was mapped; `None` if the file is too short.
+    /// Counters in a mapped file; `None` if the file is too short.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (words, _) = bytes.as_chunks::<8>();
@@ -262,26 +261,26 @@ impl Snapshot {
         &self.0
     }
 
-    /// What one said.
+    /// The value of one.
     #[must_use]
     pub const fn get(&self, counter: Counter) -> u64 {
         self.0[counter as usize]
     }
 
-    /// One of them raised to what is known otherwise.
+    /// The same, with one of them raised to a known value.
     #[must_use]
     pub fn at_least(mut self, counter: Counter, known: u64) -> Self {
         self.0[counter as usize] = self.get(counter).max(known);
         self
     }
 
-    /// Those of two processes together.
+    /// The sum for two processes.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         Self(std::array::from_fn(|index| self.0[index].saturating_add(other.0[index])))
     }
 
-    /// The part of the pages in use that was locked on time average, 0 to 1; `None` if none was in use for long enough.
+    /// The locked share of the pages in use, averaged over time, 0 to 1; `None` if none was in use for long enough.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a ratio")]
     pub fn locked_share(&self) -> Option<f64> {
@@ -289,13 +288,12 @@ impl Snapshot {
         (all > 0).then(|| 1.0 - self.get(Counter::OpenMicros) as f64 / all as f64)
     }
 
-    /// What the guard cost, as a part of the time that the program would have taken without: the time in which faults
-    /// were served and the program was interrupted over the rest, as if the whole program waits whenever one of its
-    /// threads does. `None` if there was no time.
+    /// The overhead of the guard, as a part of the time that the program would have taken without it: the time of
+    /// served faults and of interrupts over the rest, as if the whole program waits whenever one of its threads does.
+    /// `None` without any time.
     ///
-    /// It is an estimate: what a fault costs before the guard hears of it and after it was answered is not in it, nor
-    /// what the program loses to the guard's use of caches and memory; a program of many threads, of which others go
-    /// on, loses less.
+    /// This is an estimate. It does not include a fault's time before the guard gets it and after the guard's answer,
+    /// nor the program's loss by the guard's use of caches and memory; a program with other running threads loses less.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a ratio")]
     pub fn overhead(&self) -> Option<f64> {

@@ -1,11 +1,11 @@
-//! What a guard writes down while it works: a file of records that another process reads, also after a `kill -9`.
+//! The guard's journal: a file of records that another process reads, also after a `kill -9`.
 //!
-//! **Problem.** Counts tell what was done in the end and not when; and a picture of a program's accesses [Fiala15, fig.
-//! 4.1, 4.2, 4.6] needs each of them. **Idea.** Records of one size behind a header that says how many there are:
-//! records are written first and counted after, so what is counted is whole. **Why this way.** No step of the writer
-//! waits, allocates or reads back; files of many processes one after the other are such a file again.
+//! **Problem.** Counts show totals and no times; and a picture of a program's accesses [Fiala15, fig. 4.1, 4.2, 4.6]
+//! needs each of them. **Idea.** Records of one size follow a header with their number: a record is written first and
+//! counted after, so counted records are whole. **Why this way.** No step of the writer waits, allocates or reads back;
+//! concatenated files of many processes are such a file again.
 //!
-//! All words are of 64 bits, little-endian. A section is a header and its records; a file is sections of one kind.
+//! All words have 64 bits, little-endian. A section is a header and its records; a file is sections of one kind.
 //!
 //! | word of the header | |
 //! |---|---|
@@ -16,9 +16,9 @@
 //! | 4 | records that follow |
 //! | 5 | records that were lost: there was no room for them |
 //!
-//! Source: none; the format is ours, and docs/run.md has it for others.
+//! Source: none; the format is ours, and docs/run-report.md documents it.
 
-/// Of the format; it grows when a word changes its meaning.
+/// The version of the format; it grows when a word changes its meaning.
 pub const VERSION: u64 = 1;
 
 /// Words of a header.
@@ -27,7 +27,7 @@ const HEADER: usize = 6;
 /// Bytes of a header.
 pub const HEADER_BYTES: usize = 8 * HEADER;
 
-/// What the records of a section are.
+/// The kind of a section's records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, displaydoc::Display)]
 pub enum SectionKind {
     /// samples
@@ -54,21 +54,21 @@ impl SectionKind {
     }
 }
 
-/// What stands before records.
+/// The header of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// What they are.
+    /// The kind of the records.
     pub kind: SectionKind,
-    /// Whose they are, as `getpid(2)` numbers it.
+    /// Their process, as `getpid(2)` numbers it.
     pub process: u32,
-    /// How many follow.
+    /// The number of records that follow.
     pub records: u64,
-    /// How many were lost.
+    /// The number of lost records.
     pub lost: u64,
 }
 
 impl Header {
-    /// As it stands in a file.
+    /// Its form in a file.
     #[must_use]
     pub fn to_bytes(self) -> [u8; HEADER_BYTES] {
         let Self { kind, process, records, lost } = self;
@@ -90,21 +90,21 @@ pub enum JournalError {
     Version,
     /// it is cut off, {missing} bytes are missing: copy it whole
     CutOff {
-        /// How many bytes, at least.
+        /// The number of missing bytes, at least.
         missing: u64,
     },
 }
 
-/// Records of one process, in the order in which they were written.
+/// Records of one process, in the order of their writing.
 #[derive(Clone, Copy, Debug)]
 pub struct Section<'a> {
-    /// What stands before them.
+    /// Their header.
     pub header: Header,
     words: &'a [[u8; 8]],
 }
 
 impl<'a> Section<'a> {
-    /// Each record, as many words as its kind has.
+    /// Each record, with as many words as its kind has.
     pub fn records(self) -> impl ExactSizeIterator<Item = impl Iterator<Item = u64> + 'a> + 'a {
         self.words
             .chunks_exact(self.header.kind.words())
@@ -112,11 +112,11 @@ impl<'a> Section<'a> {
     }
 }
 
-/// The sections of a file, which are all of this kind. Behind the records of the last there may be bytes that are not
-/// counted: those of a process that was killed.
+/// The sections of a file, which are all of this kind. Bytes after the records of the last one may be uncounted: those
+/// of a killed process.
 ///
 /// # Errors
-/// What is not as it should be.
+/// The first defect.
 pub fn sections(file: &[u8], kind: SectionKind) -> Result<Vec<Section<'_>>, JournalError> {
     let mut rest = file;
     let mut sections = Vec::new();
@@ -185,7 +185,7 @@ mod tests {
             };
             let read: Vec<_> = read.iter().map(pairs).collect();
             prop_assert_eq!(&read, &written);
-            // Whole sections in front of the cut are a good file; anything else is refused, in one line.
+            // Whole sections before the cut are a good file; anything else is refused in one line.
             let cut = cut.index(bytes.len());
             match sections(&bytes[..cut], SectionKind::Accesses) {
                 Ok(some) => prop_assert!(some.len() < written.len()),

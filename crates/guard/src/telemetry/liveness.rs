@@ -1,16 +1,16 @@
-//! How a guard knows that somebody reads what it tells.
+//! How a guard knows that `rampart run` reads its reports.
 //!
-//! Who started the program keeps a file locked, in the folder of the state of the guards, and the kernel ends the lock
-//! when it dies. It removes the folder before it ends by itself.
+//! `rampart run` keeps a file locked in the folder of the guards' state, and the kernel releases the lock when it dies.
+//! Before it ends normally, it removes the folder.
 
 /// The file that is locked as long as the server lives.
 pub const ALIVE: &str = "server";
 
-/// The variable of the environment that is set to [`REQUIRED`] if no process is to go on without its server.
+/// The environment variable that is [`REQUIRED`] if no process may go on without its server.
 pub const VARIABLE: &str = "RAMPART_GUARD_SERVER";
 
 /// See [`VARIABLE`].
 pub const REQUIRED: &str = "required";
 
-/// The file in which guards write why the heap of a process is not guarded: the first of them, which says so.
+/// The file in which guards write why the heap of a process is not guarded: the first of them, which prints it.
 pub const UNGUARDED: &str = "said";

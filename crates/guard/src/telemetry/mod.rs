@@ -1,5 +1,4 @@
-//! A guard reports: counts, samples over time, each unlocking, each error that it found; and it checks that somebody
-//! reads them.
+//! The guard reports: counts, samples over time, each unlock, each error; and it checks that `rampart run` reads them.
 
 pub mod accesses;
 pub mod counts;

@@ -1,4 +1,4 @@
-//! Who is told what a guard sees.
+//! The observer of a guard.
 
 use rampart_codes::Outcome;
 use rampart_memory::Frame;
@@ -7,25 +7,24 @@ use crate::engine::EngineRefusal;
 use crate::state::layout::{BlockIndex, PageIndex};
 use crate::telemetry::accesses::UnlockAccess;
 
-/// What memory did to a page, and what was done about it.
+/// An error in a page, and the guard's action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
     /// The page.
     pub page: PageIndex,
-    /// The frame that it was in, where the kernel says.
+    /// Its frame, if the kernel shows it.
     pub frame: Option<Frame>,
-    /// What the codes said. [`Outcome::Intact`]: the page was wrong when it was read first, and right when it was read
-    /// again.
+    /// The verdict of the codes. [`Outcome::Intact`]: the page was wrong at the first read, and right at the second.
     pub outcome: Outcome,
 }
 
-/// Someone who is told.
+/// An observer of the guard.
 pub trait GuardObserver: Sync {
-    /// A page was wrong. Where it is beyond correction, and the program is to stop, this is told before the program
-    /// sees it.
+    /// A page had an error. If it is beyond correction, and the program must stop, this comes before the program sees
+    /// the page.
     fn trouble(&self, trouble: &Trouble);
-    /// A block could not be opened or filled: the program cannot go on.
+    /// A block could not be unlocked or filled: the program cannot go on.
     fn lost(&self, block: BlockIndex, why: &EngineRefusal);
-    /// A block was unlocked. Whoever waits for it waits for this too.
+    /// A block was unlocked. Threads that wait for the block wait for this call too.
     fn unlocked(&self, access: UnlockAccess);
 }

@@ -1,10 +1,10 @@
-//! Counts over time: what a report draws.
+//! Counts over time, for the drawings of a report.
 //!
-//! **Problem.** A program runs for a second or for a year, and a report of either wants a few hundred moments.
-//! **Idea.** Samples are taken at an interval that doubles after each `AT_ONE_PACE` of them. **Why this way.** Half of
-//! that many lie in the newer half of a run, however long it is; nothing is written twice; and the file grows with the
-//! logarithm of the time: below 6 MiB in a year. Integrals over time are among the counters, so means between two
-//! samples are exact, however far apart they are.
+//! **Problem.** A program runs for a second or for a year, and a report on either needs a few hundred points. **Idea.**
+//! Samples are taken at an interval that doubles after each `AT_ONE_PACE` of them. **Why this way.** Half of that many
+//! lie in the newer half of a run of any length; nothing is written twice; and the file grows with the logarithm of the
+//! time: below 6 MiB in a year. Some counters are integrals over time, so means between two samples are exact at any
+//! distance.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use rampart_memory::Timestamp;
 
 use crate::telemetry::counts::{COUNTERS, Snapshot};
 
-/// How long it is from one sample to the next at first; as long as no counter changes it may be longer.
+/// The interval of the first samples; while no counter changes it may be longer.
 const FIRST_PACE: Duration = Duration::from_millis(10);
 
-/// Samples until the pace is halved.
+/// Samples until the rate is halved.
 const AT_ONE_PACE: u32 = 800;
 
 /// The time, and each counter.
@@ -26,12 +26,12 @@ pub const WORDS: usize = 1 + COUNTERS;
 pub struct Sample {
     /// When.
     pub at: Timestamp,
-    /// What they were.
+    /// Their values.
     pub counts: Snapshot,
 }
 
 impl Sample {
-    /// As it stands in a journal: microseconds since 1970, and the counters in their order.
+    /// In the form of a journal: microseconds since 1970, and the counters in order.
     #[must_use]
     pub fn to_words(self) -> [u64; WORDS] {
         let mut words = [self.at.micros(); WORDS];
@@ -39,7 +39,7 @@ impl Sample {
         words
     }
 
-    /// As [`Sample::to_words`] wrote it; `None` if there are too few words.
+    /// As [`Sample::to_words`] wrote it; `None` with too few words.
     #[must_use]
     pub fn from_words(mut words: impl Iterator<Item = u64>) -> Option<Self> {
         let at = Timestamp::from_micros(words.next()?);
@@ -47,7 +47,7 @@ impl Sample {
     }
 }
 
-/// When the next sample is due.
+/// The time of the next sample.
 #[derive(Clone, Copy, Debug)]
 pub struct SamplePace {
     every: Duration,
@@ -93,7 +93,7 @@ mod tests {
         let step = Duration::from_millis(5);
         let second: u64 = (0..200_u32).map(|i| u64::from(pace.is_due(Timestamp::default().after(step * i)))).sum();
         assert_eq!(second, 100, "in the first second");
-        // The clock leaps to where the next sample is due.
+        // The clock leaps to the time of the next sample.
         let (mut pace, mut now, mut taken) = (SamplePace::default(), Timestamp::default(), 0_u64);
         let year = Timestamp::default().after(Duration::from_secs(365 * 86_400));
         while now < year {

@@ -1,9 +1,8 @@
-//! Whole programs by the patterns of their accesses, simulated: what they wait for, and how much of their memory is
-//! locked.
+//! Whole programs by their access patterns, simulated: their waits, and how much of their memory is locked.
 //!
-//! Time is simulated too. The keeper has a CPU of its own, which works on while the program computes; a fault stops the
-//! program until it is served. What moves and codes cost is about what it is on a machine with two CPUs of 2024: so
-//! these tests show what a policy does, and are no measurement.
+//! Time is simulated too. The maintenance thread has its own CPU and works while the program computes; a fault stops
+//! the program until it is served. The costs of moves and codes are about those of a machine with two CPUs of 2024, so
+//! these tests show a policy's effects, and are no measurement.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -24,21 +23,21 @@ use super::fake_clock::FakeClock;
 const BLOCK: u64 = 512;
 const UNIT: u64 = 16;
 
-/// What it takes to serve a fault or to do one thing, and for each page that is verified or encoded, in nanoseconds.
+/// The time to serve a fault or to do one task, and for each verified or encoded page, in nanoseconds.
 const FAULT: u64 = 15_000;
 const STEP: u64 = 20_000;
 const PAGE: u64 = 270;
 
-/// A move of pages, in nanoseconds. Of a fault, the guard can measure only this and the codes: the rest goes by before
-/// it hears of the fault, and after it has answered.
+/// A move of pages, in nanoseconds. Of a fault, the guard can measure only this and the codes: the rest passes before
+/// it gets the fault, and after its answer.
 const MOVE: u64 = 9_000;
 
-/// Memory of zeros, of which it is known where each page is.
+/// Zeroed memory that records where each page is.
 struct Zeros {
     /// Pages that the program has.
     there: Mutex<Vec<bool>>,
     looked_at: Mutex<Vec<PageData>>,
-    /// The guard's, which goes forward by what moves and codes take.
+    /// The guard's clock, which advances by the time of moves and codes.
     clock: &'static FakeClock,
 }
 
@@ -103,16 +102,16 @@ impl GuardObserver for Nobody {
     fn unlocked(&self, _: UnlockAccess) {}
 }
 
-/// What a program cost.
+/// The costs of a program.
 #[derive(Debug, Default)]
 struct Cost {
-    /// Its own time, and what it waited, in nanoseconds.
+    /// Its own time, and its waits, in nanoseconds.
     own: u64,
     waited: u64,
     faults: u64,
     /// Pages verified.
     verified: u64,
-    /// The sums over time of pages locked, and in use.
+    /// The sums over time of locked pages, and of pages in use.
     locked: u64,
     used: u64,
 }
@@ -136,7 +135,7 @@ struct Simulated<'a> {
 }
 
 impl<'a> Simulated<'a> {
-    /// All of so many blocks was used before.
+    /// All of so many blocks has been used before.
     fn new(blocks: u64, knobs: GuardSettings, counts: &'a GuardCounts) -> Self {
         let (pages, clock) = (usize::try_from(blocks * BLOCK).unwrap(), FakeClock::new());
         let engine = Zeros {
@@ -159,12 +158,12 @@ impl<'a> Simulated<'a> {
         Timestamp::from_micros(nanos / 1000)
     }
 
-    /// Pages that were coded until now.
+    /// Pages verified or encoded so far.
     fn coded(&self) -> u64 {
         self.counts.get(Counter::Verified) + self.counts.get(Counter::Encoded)
     }
 
-    /// The keeper does what it has to do until now.
+    /// Runs the maintenance thread up to the present.
     fn keep(&mut self) {
         while self.keeper <= self.now {
             let before = self.coded();
@@ -176,7 +175,7 @@ impl<'a> Simulated<'a> {
         }
     }
 
-    /// Goes to these pages, and computes so many nanoseconds at each.
+    /// Visits these pages, and computes for so many nanoseconds at each.
     fn run(&mut self, pages: impl IntoIterator<Item = (u64, u64)>) -> Cost {
         let sums = |counts: &GuardCounts| {
             [Counter::Faults, Counter::Verified, Counter::PageMicros, Counter::OpenMicros]
@@ -210,13 +209,13 @@ fn knobs(cap_blocks: u64) -> GuardSettings {
     GuardSettings { cap: Bytes::from_mib(2 * cap_blocks), scheme: Scheme::Crc, ..GuardSettings::default() }
 }
 
-/// All of some blocks, at so many nanoseconds a page.
+/// All pages of some blocks, at so many nanoseconds per page.
 fn sweep(blocks: std::ops::Range<u64>, nanos: u64) -> impl Iterator<Item = (u64, u64)> {
     (blocks.start * BLOCK / UNIT..blocks.end * BLOCK / UNIT).map(move |unit| (unit * UNIT, nanos * UNIT))
 }
 
 /// [Fiala15, 4.5]: FT along the slowest dimension, in class B. A plane is a block; 8 lines of a plane are in one unit,
-/// and each line is gone through in 32 pieces.
+/// and each line is visited in 32 pieces.
 fn rounds(units: std::ops::Range<u64>) -> impl Iterator<Item = (u64, u64)> {
     units.flat_map(|unit| (0..8 * 32).flat_map(move |_| (0..256).map(move |block| (block * BLOCK + unit * UNIT, 300))))
 }
@@ -228,10 +227,10 @@ fn a_program_that_comes_round_finds_what_is_next_open() {
     let mut world = Simulated::new(640, knobs(32), &counts);
     world.run(rounds(0..2));
     let seen = world.run(rounds(2..32));
-    // 7680 units are wanted.
+    // 7680 units are used.
     assert!(seen.faults < 7680 / 5 && seen.overhead() < 0.06, "{seen:?}, {:.3}", seen.overhead());
     assert!(seen.locked() > 0.945 && seen.verified < 2 * 7680 * UNIT, "{seen:?}, {:.3}", seen.locked());
-    // So it is again when all was swept meanwhile.
+    // The same after a sweep through everything.
     world.run(sweep(0..256, 800));
     let seen = world.run(rounds(0..32));
     assert!(seen.faults < 8192 / 3 && seen.overhead() < 0.1, "{seen:?}, {:.3}", seen.overhead());
@@ -246,7 +245,7 @@ fn where_two_rounds_do_not_fit_nothing_is_lost_by_preparing_the_next() {
     assert!(seen.overhead() < 1.5, "{seen:?}, {:.3}", seen.overhead());
 }
 
-/// CG [Fiala15, 4.5]: two arrays are swept, one twice as fast as the other, and vectors are in use all the time.
+/// CG [Fiala15, 4.5]: two arrays are swept, one twice as fast as the other, and vectors are in constant use.
 fn products(times: usize) -> impl Iterator<Item = (u64, u64)> {
     /// 5 GB/s.
     const MOMENT: u64 = 800 * UNIT;
@@ -268,14 +267,14 @@ fn a_program_that_sweeps_and_has_a_hot_set_waits_for_neither() {
     let mut world = Simulated::new(304, knobs(15), &counts);
     world.run(products(1));
     let seen = world.run(products(4));
-    // Each block of the arrays is verified once a time, and the hot ones hardly ever.
+    // Each block of the arrays is verified once per iteration, and the hot ones hardly ever.
     let arrays = 4 * 300 * BLOCK;
     assert!((arrays - arrays / 50..arrays + arrays / 20).contains(&seen.verified), "{seen:?} for {arrays}");
     assert!(seen.overhead() < 0.05 && seen.locked() > 0.94, "{:.3} {:.3} {seen:?}", seen.overhead(), seen.locked());
 }
 
-/// 205 us for a block of the program, 316 us for the keeper, and what a fault costs: the two together can do no better
-/// than 268.
+/// The program needs 205 µs for a block, the maintenance thread 316 µs, and a fault has its cost: the two together can
+/// do no better than 268.
 #[test]
 fn a_sweep_that_is_too_fast_for_the_keeper_shares_the_work_with_it() {
     let counts = GuardCounts::default();

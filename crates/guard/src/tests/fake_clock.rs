@@ -1,11 +1,11 @@
-//! A clock that goes forward only when a test, or a fake engine, says so.
+//! A fake clock that advances only when a test, or a fake engine, advances it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rampart_memory::{Clock, Timestamp};
 
-/// Nanoseconds since its start, and by how many each reading of the stopwatch sets it forward.
+/// Nanoseconds since its start, and the advance per reading of the stopwatch.
 #[derive(Debug, Default)]
 pub struct FakeClock {
     nanos: AtomicU64,
@@ -13,17 +13,17 @@ pub struct FakeClock {
 }
 
 impl FakeClock {
-    /// One for the whole test, which stands still.
+    /// One clock for the whole test, standing still.
     pub fn new() -> &'static Self {
         Box::leak(Box::default())
     }
 
-    /// So much time goes by.
+    /// Advances the clock.
     pub fn advance(&self, nanos: u64) {
         self.nanos.fetch_add(nanos, Ordering::Relaxed);
     }
 
-    /// From now on so much time goes by from one reading of the stopwatch to the next.
+    /// From now on, each reading of the stopwatch advances the clock by so much.
     pub fn tick_by(&self, tick: Duration) {
         self.tick.store(u64::try_from(tick.as_nanos()).unwrap(), Ordering::Relaxed);
     }

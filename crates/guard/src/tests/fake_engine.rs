@@ -1,4 +1,4 @@
-//! Memory that is made up: two ranges in tables, a program that reads and writes by page, and errors on demand.
+//! Fake memory: two ranges in tables, a program that reads and writes by page, and errors on demand.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -14,26 +14,26 @@ use crate::state::layout::{PageIndex, PageSpan};
 pub struct FakeEngine {
     program: Mutex<Vec<Option<PageData>>>,
     vault: Mutex<Vec<Option<PageData>>>,
-    /// Pages of the program whose first write stops, and whether that is so of pages that are opened to be read.
+    /// Pages of the program whose first write stops, and whether pages unlocked for reading are watched so.
     watched: Mutex<BTreeSet<u64>>,
     pub watches: bool,
     /// Pages that a device uses.
     pub pinned: Mutex<BTreeSet<u64>>,
-    /// Blocks that may be open at once.
+    /// The most blocks that may be unlocked at once.
     pub most_open: usize,
-    /// When the frames were tested that there are; `None`: there are none.
+    /// The time of the tested frames' test; `None`: there are none.
     pub tested: Mutex<Option<Timestamp>>,
-    /// Whether pages do not move to them.
+    /// Whether pages refuse to move to them.
     pub refuses: Mutex<bool>,
     /// The frame of each page.
     frames: Mutex<Vec<u64>>,
-    /// Frames with a bit that reads as 1 whatever was written, and how often it does so before it heals.
+    /// Frames with a bit that reads as 1 whatever is written, and how often it does so before it heals.
     pub stuck: Mutex<BTreeMap<u64, (usize, u32)>>,
-    /// Frames that pages were put away from, and tested.
+    /// Frames whose pages moved away, and which were tested.
     pub tested_frames: Mutex<Vec<u64>>,
 }
 
-/// Frames that pages are on after their first.
+/// The second frames of pages.
 pub const SECOND_FRAMES: u64 = 0x10_000;
 
 impl FakeEngine {
@@ -53,13 +53,13 @@ impl FakeEngine {
         }
     }
 
-    /// The frame that a page is on now has a stuck bit from now on.
+    /// The page's present frame has a stuck bit from now on.
     pub fn stick(&self, page: u64, bit: usize) {
         let frame = self.frames.lock().unwrap()[at(page)];
         self.stuck.lock().unwrap().insert(frame, (bit, u32::MAX));
     }
 
-    /// What is read of a page that was written with this content: its frame may have a stuck bit.
+    /// The read content of a page that was written with this content: its frame may have a stuck bit.
     fn as_read(&self, page: usize, data: &mut PageData) {
         let frame = self.frames.lock().unwrap()[page];
         let mut stuck = self.stuck.lock().unwrap();
@@ -69,7 +69,7 @@ impl FakeEngine {
         data.lines[line].0[word] |= 1 << (*bit % 64);
     }
 
-    /// What the program finds in a page; `None`: it faults.
+    /// The program's view of a page; `None`: it faults.
     pub fn read(&self, page: u64) -> Option<PageData> {
         let mut data = self.program.lock().unwrap()[at(page)].clone()?;
         self.as_read(at(page), &mut data);
@@ -90,7 +90,7 @@ impl FakeEngine {
         self.watched.lock().unwrap().contains(&page)
     }
 
-    /// A bit of a page that the program has changes, and nobody wrote it.
+    /// Changes a bit of a page that the program has, without a write.
     pub fn decay(&self, page: u64, bit: usize) {
         let mut program = self.program.lock().unwrap();
         program[at(page)].as_mut().expect("the program has it").flip(&PageBits::from_iter([bit]));
@@ -209,7 +209,7 @@ impl GuardEngine for FakeEngine {
         vault[at(page.0)].as_mut().expect("it is in the vault").flip(&PageBits::from_iter([bit as usize]));
     }
 
-    /// What the thread that reads it next finds.
+    /// The next reading thread finds the loss.
     fn give_up(&self, page: PageIndex) -> bool {
         self.vault.lock().unwrap()[at(page.0)] = Some(PageData::ZERO);
         true

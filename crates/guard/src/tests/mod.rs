@@ -1,4 +1,4 @@
-//! The guard over memory that a test makes up.
+//! The guard over a test's fake memory.
 
 mod access_patterns;
 mod fake_clock;
@@ -31,7 +31,7 @@ use crate::transitions::{FaultOutcome, Guard};
 use self::fake_clock::FakeClock;
 use self::fake_engine::FakeEngine;
 
-/// Remembers what it was told.
+/// Records the reports.
 #[derive(Default)]
 struct Told(Mutex<Vec<Trouble>>, Mutex<Vec<UnlockAccess>>);
 
@@ -59,10 +59,10 @@ fn knobs() -> GuardSettings {
     GuardSettings { block_pages: 4, unit_pages: 4, cap: Bytes::new(8 * 4096), ahead: 0, ..GuardSettings::default() }
 }
 
-/// A guard, and a program on it whose accesses fault and are made again.
+/// A guard, and a program on it whose faulting accesses are repeated.
 struct World<'a> {
     guard: Guard<'a, FakeEngine>,
-    /// By which the guard measures; `time` is handed to it.
+    /// The guard's clock; `time` is passed in.
     clock: &'static FakeClock,
     time: u64,
 }
@@ -114,13 +114,13 @@ impl<'a> World<'a> {
         }
     }
 
-    /// The keeper runs until nothing is due.
+    /// Runs the maintenance thread until no task is due.
     fn keep(&mut self) {
         self.time += 10;
         while self.guard.keep(at(self.time)) == Some(Duration::ZERO) {}
     }
 
-    /// All but what the cap allows is locked; then the rest, pushed out by other blocks.
+    /// Locks everything beyond the limit; then the rest, displaced by other blocks.
     fn lock_all_but(&mut self, other: u64) {
         for block in 0..3 {
             self.read((other + 4 * block) % PAGES);
@@ -130,7 +130,7 @@ impl<'a> World<'a> {
 }
 
 proptest! {
-    /// Whatever a program reads and writes, and whenever the keeper runs, it finds what it wrote.
+    /// A program finds what it wrote, whatever it reads and writes and whenever the maintenance thread runs.
     #[test]
     fn a_program_finds_what_it_wrote(
         steps in proptest::collection::vec((0_u64..PAGES / 2, 0_u64..100, proptest::option::weighted(0.1, any::<u64>()), any::<bool>()), 1..500),
@@ -181,7 +181,7 @@ proptest! {
     }
 }
 
-/// Other blocks push it out, in turns, so that it is not still open from the last time.
+/// Other blocks displace it, in turns, so that it is not still unlocked from the last time.
 fn lock_page_5(world: &mut World<'_>, round: u64) {
     world.lock_all_but(20 + 12 * (round % 3));
     assert!(world.guard.engine().is_in_vault(5));
@@ -261,7 +261,7 @@ fn a_page_that_the_hardware_gives_up_is_rebuilt_if_it_had_but_a_line_and_is_beyo
 #[test]
 fn ten_thousand_flips_in_locked_pages_are_all_corrected() {
     let (counts, told) = (GuardCounts::default(), Told::default());
-    // Whatever is open is locked as soon as the keeper looks.
+    // Everything unlocked is locked as soon as the maintenance thread runs.
     let knobs = GuardSettings { interval: Some(Duration::from_micros(1)), cap: Bytes::new(PAGES * 4096), ..knobs() };
     let mut world = World::new(knobs, &counts, &told);
     (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
@@ -296,7 +296,7 @@ fn a_page_beyond_correction_stops_the_program_or_is_told_as_wished() {
         assert_eq!(world.fault(5), served);
         assert_eq!(told.0.lock().unwrap()[0].outcome, Outcome::Uncorrectable);
         assert_eq!(world.guard.engine().read(5).is_none(), served == FaultOutcome::Stop, "it never saw the page");
-        // What can be saved is there.
+        // The saved state is there.
         world.lock_all_but(40);
         assert_eq!(world.guard.open_all(at(world.time)), served);
         assert!(world.guard.engine().read(20).is_some() && world.guard.engine().read(40).is_some());
@@ -383,7 +383,7 @@ fn what_the_program_maps_by_itself_is_never_locked_again() {
     assert_eq!(world.guard.engine().read(5), Some(PageData::from_seed(1)));
 }
 
-/// Who forgot it would take it for zeros, which it is not.
+/// A guard that forgot the page would take it for zeros, which it is not.
 #[test]
 fn what_was_left_to_the_program_is_not_forgotten_but_can_be_taken_back() {
     let (counts, told) = (GuardCounts::default(), Told::default());
@@ -421,7 +421,7 @@ fn a_sweep_finds_its_blocks_open_or_verified_ahead_of_it() {
     assert!(unverified <= 3, "{unverified} pages were verified while it waited");
 }
 
-/// A block of which is known that the program is about to want it.
+/// Pre-verifies a block that the program is about to use.
 fn make_ready(world: &World<'_>, block: u64) {
     world.guard.wanted().later([Want::Verify(BlockPart::Block(BlockIndex(block)))].into_iter());
     while world.guard.keep(at(world.time)) == Some(Duration::ZERO) {}
@@ -477,7 +477,7 @@ fn what_is_beyond_correction_is_never_ready() {
     assert_eq!(world.fault(5), FaultOutcome::Stop);
 }
 
-/// Blocks of eight units; what is beyond two blocks is locked.
+/// Blocks of eight units; everything beyond two blocks is locked.
 fn in_units() -> GuardSettings {
     GuardSettings { block_pages: 8, unit_pages: 1, cap: Bytes::new(16 * 4096), ..knobs() }
 }
@@ -622,7 +622,7 @@ fn a_fault_on_what_was_left_to_the_program_is_said_to_be_its_own() {
     assert_eq!(world.guard.engine().read(5), Some(PageData::from_seed(1)));
 }
 
-/// Rounds until nothing is left to renew; how many blocks were.
+/// Rounds until nothing is left for re-placement; returns the number of blocks.
 fn renew_all(world: &World<'_>, round: &mut ReplacementRound, seconds: u64) -> usize {
     let now = at(seconds * 1_000_000);
     let renewals = std::iter::from_fn(|| match world.guard.renew(round, Duration::from_secs(10), now) {

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Whatever reads a locked page under which a cell is stuck: the program, or the guard ahead of it, before a fork, for
-/// a system call, when it puts the page on tested frames, and at the end.
+/// All readers of a locked page above a stuck cell: the program; or the guard, before the program, before a fork, for a
+/// system call, at a re-placement, and at the end.
 #[test]
 fn a_page_over_a_stuck_cell_goes_to_a_frame_that_holds_it_and_the_program_never_reads_the_cell() {
     type Way = fn(&mut World<'_>);
@@ -39,7 +39,7 @@ fn a_page_over_a_stuck_cell_goes_to_a_frame_that_holds_it_and_the_program_never_
         world.guard.engine().stick(5, 777);
         way.1(&mut world);
         assert!(world.read(5) == PageData::ZERO, "{}, {watches}: it reads the cell", way.0);
-        // A page that was unlocked to be read keeps its codes, and is verified by them the next time.
+        // A page that was unlocked for a read keeps its codes, which verify it the next time.
         if way.0 != "left to the program" {
             lock_page_5(&mut world, 1);
         }
@@ -52,7 +52,7 @@ fn a_page_over_a_stuck_cell_goes_to_a_frame_that_holds_it_and_the_program_never_
     }
 }
 
-/// The frames that a page is put on may err as well: after eight of them the guard gives up.
+/// The page's new frames may be bad too: after eight of them the guard gives up.
 #[test]
 fn a_page_is_put_on_eight_frames_at_most_and_beyond_correction_if_none_holds_it() {
     for (bad, served) in [(7, FaultOutcome::GoesOn), (8, FaultOutcome::Stop)] {
@@ -89,7 +89,7 @@ fn a_page_that_is_wrong_once_and_right_when_it_is_read_again_is_reported_and_lea
     assert_eq!(*world.guard.engine().tested_frames.lock().unwrap(), [0x1005]);
 }
 
-/// Two lines: more than P and Q rebuild. One read in two finds one of them right.
+/// Two lines: more than P and Q rebuild. One of two reads finds one of them right.
 #[test]
 fn a_page_that_does_not_read_the_same_each_time_is_corrected_by_a_read_that_can_be() {
     let (counts, told) = (GuardCounts::default(), Told::default());
@@ -97,7 +97,7 @@ fn a_page_that_does_not_read_the_same_each_time_is_corrected_by_a_read_that_can_
     world.write(5, &PageData::ZERO);
     world.lock_all_but(20);
     assert!(world.guard.inject(PageIndex(5), &[1]));
-    // Once when it is verified, once when it is read to be corrected.
+    // Once at the verification, once at the read for the correction.
     world.guard.engine().stuck.lock().unwrap().insert(0x1005, (777, 2));
     assert!(world.read(5) == PageData::ZERO);
     assert_eq!([Counter::Corrected, Counter::Uncorrectable].map(|counter| counts.get(counter)), [1, 0]);
@@ -123,7 +123,7 @@ fn a_page_beyond_correction_is_reported_once_until_it_is_written() {
     assert_eq!((told.0.lock().unwrap().len(), counts.get(Counter::Uncorrectable)), (2, 2), "another error is told");
 }
 
-/// For a minute, in which it was tried a hundred times a second before.
+/// In a minute, with a hundred attempts per second before.
 #[test]
 fn a_block_that_cannot_be_locked_is_tried_less_and_less_often_and_still_locked_when_it_can() {
     let (counts, told) = (GuardCounts::default(), Told::default());
@@ -132,7 +132,7 @@ fn a_block_that_cannot_be_locked_is_tried_less_and_less_often_and_still_locked_w
     world.guard.engine().pinned.lock().unwrap().insert(1);
     let minute = |world: &mut World<'_>| {
         for step in 0..6000 {
-            // Others are used by turns, so that something is always due.
+            // Others are used in turns, so that a task is always due.
             world.read(8 + 4 * (step % 8));
             world.time += 10_000;
             world.keep();

@@ -1,4 +1,4 @@
-//! Durations: what the guard counts of them, and what they decide.
+//! Durations: their counts, and their effects.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn time_averages_are_of_what_was_open_and_in_use() {
     assert!((share - (1.0 - 8.0 / 64.0)).abs() < 0.01, "two blocks of 16 are open: {share}");
 }
 
-/// The time that faults take decides how much may be unlocked, and only the clock that is handed in measures it.
+/// The time of faults determines the unlocked limit, and only the clock that is passed in measures it.
 #[test]
 fn a_program_whose_faults_take_long_by_the_clock_gets_more_room_and_no_other() {
     for (tick, grows) in [(Duration::from_nanos(100), false), (Duration::from_millis(5), true)] {

@@ -1,4 +1,4 @@
-//! What was done is counted, and how long it took.
+//! Counts of work, and of its time.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use crate::telemetry::counts::Counter;
 
 use super::Guard;
 
-/// Who asked the kernel for longer than this was kept from running meanwhile: it counts as no more.
+/// A longer request was preempted: it counts as no more than this.
 const LONGEST_INTERRUPT: Duration = Duration::from_micros(100);
 
 impl<E: GuardEngine + ?Sized> Guard<'_, E> {
-    /// How long it is since the stopwatch read `began`.
+    /// The time since the stopwatch read `began`.
     pub(crate) fn took(&self, began: Duration) -> Duration {
         self.clock.stopwatch().saturating_sub(began)
     }
@@ -27,14 +27,14 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     }
 
     /// The kernel moved pages while the program ran, since the stopwatch read `began`: it interrupted the program, and
-    /// whoever asked waited for that about as long.
+    /// the caller waited about as long.
     pub(crate) fn interrupted(&self, began: Duration) {
         let time = self.took(began).min(LONGEST_INTERRUPT);
         self.counts.add_time(Counter::InterruptNanos, time);
         self.openings().interrupted(time);
     }
 
-    /// Adds the time since it was last done to the sums that averages are taken from.
+    /// Adds the time since the last call to the sums behind averages.
     pub(crate) fn average(&self, now: Timestamp) {
         let mut last = self.averaged.lock().expect("no panic");
         let micros = u64::try_from(now.since(*last).as_micros()).unwrap_or(0);
@@ -44,7 +44,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         self.counts.add(Counter::OpenMicros, micros.saturating_mul(self.counts.get(Counter::Open)));
     }
 
-    /// A block of which a page is on a frame that was not tested counts as not tested.
+    /// A block with a page on an untested frame counts as untested.
     pub(crate) fn note_frames(&self, known: &mut GuardBlock, frames: FrameHistory) {
         let (counter, tested) = match frames {
             FrameHistory::Same => return,
@@ -57,7 +57,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         known.tested = tested;
     }
 
-    /// A block is in use that was not.
+    /// Counts a block that is newly in use.
     pub(crate) fn count_pages(&self, block: BlockIndex) {
         let more = u64::from(self.layout().block_pages());
         self.reach.fetch_max(block.0 + 1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Units are locked.
+//! Locks units.
 
 use rampart_memory::Timestamp;
 
@@ -10,7 +10,7 @@ use crate::telemetry::counts::Counter;
 use super::Guard;
 
 impl<E: GuardEngine + ?Sized> Guard<'_, E> {
-    /// A keeper that is late must not let more be open than the kernel can keep apart.
+    /// A late maintenance thread must not leave more unlocked than the kernel can keep apart.
     pub(crate) fn make_room(&self, now: Timestamp) {
         while self.openings().count() >= self.most {
             let oldest = self.openings().oldest();
@@ -19,8 +19,8 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         }
     }
 
-    /// Moves what was opened at once to the vault, then makes its codes. In between a fault may take it back. What is
-    /// ready and was not wanted is as locked as it was.
+    /// Moves units that were unlocked together to the vault, then makes their codes. In between, a fault may take them
+    /// back. Unused pre-verified units are as locked as before.
     pub(crate) fn close(&self, opening: UnlockedUnits, now: Timestamp) {
         let UnlockedUnits { block, units } = opening;
         let mut known = self.table.lock(block);

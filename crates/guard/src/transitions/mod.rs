@@ -1,34 +1,34 @@
-//! The state machine over blocks: faults open them, the keeper locks them again.
+//! The state machine of blocks: faults unlock them, the maintenance thread locks them again.
 //!
 //! ```text
-//!            first use                 the keeper: moved to the vault
-//!  fresh ─────────────────► open ─────────────────────────────────────► stale
-//!    ▲                       ▲ ▲                                          │ │
-//!    │ forgotten             │ └──────── a fault: nothing to verify ──────┘ │ codes made of what
-//!    │                       │                                              ▼ was written
-//!    └── any state           └──────── a fault: verified, corrected ───── locked
+//!             first use                  the maintenance thread: moved to the vault
+//!  untouched ───────────► unlocked ───────────────────────────────────────────► pending
+//!    ▲                       ▲ ▲                                                  │ │
+//!    │ forgotten             │ └──────── a fault: nothing to verify ──────────────┘ │ new codes for
+//!    │                       │                                                      ▼ written pages
+//!    └── any state           └──────── a fault: verified, corrected ───────────── locked
 //!
-//!  ready: locked, and verified for a fault that is about to come; let go, it is as locked as before
-//!  kept: open for good
+//!  pre-verified: locked, and verified for an expected fault; if discarded, as locked as before
+//!  excluded: unlocked until the process ends
 //! ```
 //!
-//! Fresh and kept is a block; open, stale, ready and locked are units of one. How many units are opened for a fault is
-//! decided by what the program did before: whole blocks for one that goes through its memory, since they may be huge
-//! pages and cost one move; units for one that is here and there, since what is opened is verified, and counts as
-//! unprotected.
+//! A block is untouched or excluded as a whole; units of a used block are unlocked, pending, pre-verified or locked.
+//! The number of units that a fault unlocks depends on the program's access pattern: whole blocks for a sequential one,
+//! since they may be huge pages and cost one move; units for an irregular one, since unlocked memory must be verified
+//! first, and counts as unprotected.
 //!
 //! | module, from top to bottom | does |
 //! |---|---|
-//! | [`requests`] | what the program does with its memory beside touching it |
-//! | [`replace`] | puts locked pages on tested frames |
+//! | [`requests`] | the program's operations on its memory besides touching it |
+//! | [`replace`] | moves locked pages to tested frames |
 //! | [`prepare`] | verifies or unlocks ahead of the program |
 //! | [`lock`] | locks |
 //! | [`unlock`] | unlocks |
-//! | [`writes`] | watches for the first write to what was unlocked to be read |
+//! | [`writes`] | watches for the first write to memory that was unlocked for a read |
 //! | [`verify`] | makes codes, verifies pages by them, and corrects |
-//! | [`accounting`] | counts what was done, and how long it took |
+//! | [`accounting`] | counts the work and its time |
 //!
-//! Each module names only those below it, and all of them name [`Guard`], which is defined here.
+//! Each module uses only those below it, and all of them use [`Guard`], which is defined here.
 
 mod accounting;
 mod lock;
@@ -56,14 +56,14 @@ use crate::state::table::BlockTable;
 use crate::telemetry::counts::GuardCounts;
 use crate::telemetry::observer::GuardObserver;
 
-/// What became of a fault.
+/// The result of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultOutcome {
     /// The program goes on.
     GoesOn,
-    /// It must not: the page is beyond correction, and so it was wished.
+    /// The program must stop: the page is beyond correction, and the settings say so.
     Stop,
-    /// The program has the page for good: if it faults there again, the fault is its own affair.
+    /// The page is excluded: another fault there is the program's own affair.
     Left,
     /// The fault is not in the guarded range.
     Elsewhere,
@@ -73,10 +73,10 @@ pub enum FaultOutcome {
 pub struct Guard<'a, E: GuardEngine + ?Sized> {
     pub(crate) engine: Box<E>,
     pub(crate) knobs: GuardSettings,
-    /// Openings that the kernel can keep apart.
+    /// The most mappings that the kernel keeps apart.
     pub(crate) most: usize,
     pub(crate) codec: Codec,
-    /// The codes of a page of zeros.
+    /// The codes of a zero page.
     pub(crate) zero_codes: Box<[u8]>,
     pub(crate) table: BlockTable,
     pub(crate) openings: Mutex<UnlockedQueue>,
@@ -84,7 +84,7 @@ pub struct Guard<'a, E: GuardEngine + ?Sized> {
     pub(crate) rounds: Mutex<BlockRounds>,
     pub(crate) wanted: Mutex<PrefetchQueue>,
     pub(crate) averaged: Mutex<Timestamp>,
-    /// Blocks up to the last that was ever in use.
+    /// Blocks up to the last one that was ever in use.
     pub(crate) reach: AtomicU64,
     pub(crate) counts: &'a GuardCounts,
     pub(crate) witness: &'a dyn GuardObserver,
@@ -92,7 +92,7 @@ pub struct Guard<'a, E: GuardEngine + ?Sized> {
 }
 
 impl<E: GuardEngine + ?Sized> Guard<'_, E> {
-    /// How the range is cut.
+    /// The division of the range.
     #[must_use]
     pub const fn layout(&self) -> Layout {
         self.table.layout()

@@ -1,7 +1,7 @@
-//! What is done ahead of the program: units are opened, or verified for the fault that is about to come.
+//! The prefetcher's work: units are unlocked, or pre-verified for an expected fault.
 //!
-//! A unit that was only verified is *ready*. It counts as open, since nobody looks at it any more before the program
-//! does; and if it is let go before that, it is as locked as it was, since its codes are still right.
+//! A pre-verified unit counts as unlocked, because nobody verifies it again before the program reads it; if it is
+//! discarded before that, it is as locked as before, since its codes are still right.
 
 use rampart_memory::Timestamp;
 
@@ -17,13 +17,13 @@ use super::Guard;
 use super::unlock::Why;
 use super::verify::Verified;
 
-/// The part of the cap that is in use in turn, at most, where the next round is prepared beside it: two of them need a
-/// little more than all, and the last ones go as the next come.
+/// The largest share of the limit in rotation for which the next round is prepared: two rounds need a little more than
+/// all of it, and the last units leave as the next ones come.
 const IN_USE: (u64, u64) = (3, 5);
 
 impl<E: GuardEngine + ?Sized> Guard<'_, E> {
-    /// Whether a fault on this unit tells that the program has come to a group of blocks that it goes through in
-    /// rounds. Then the next round of these is wanted.
+    /// Whether a fault on this unit shows that the program has come to a group of blocks that it visits in rounds. Then
+    /// their next round is requested.
     pub(crate) fn comes_round(&self, block: BlockIndex, known: &GuardBlock, unit: u32) -> bool {
         if known.last_run_from(unit).is_empty() {
             return false;
@@ -34,7 +34,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         comes
     }
 
-    /// As [`Guard::choose`]. A block in which the program goes on where it was is gathered with others.
+    /// As [`Guard::choose`]. A block in which the program continues is gathered with others.
     pub(crate) fn choose_and_gather(
         &self,
         known: &mut GuardBlock,
@@ -51,7 +51,8 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         units
     }
 
-    /// What the fault that was just served wanted is open up to `end`: what is wanted next, and what is left behind.
+    /// The memory of the last served fault is unlocked up to `end`: requests the next memory, and notes what is left
+    /// behind.
     pub(crate) fn look_ahead(&self, end: PageIndex) {
         let cap = self.layout().blocks_of(self.openings().cap());
         let (next, passed) = {
@@ -73,7 +74,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         }
     }
 
-    /// What is wrong is told, and found again when the program wants it.
+    /// An error is reported, and found again when the program uses the page.
     pub(crate) fn prepare(&self, want: Want, now: Timestamp) {
         let part = want.part();
         let block = match part {
@@ -106,7 +107,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         }
     }
 
-    /// Whether there are units from `next` on, and room for them beside all that was opened since `at`, which is in
+    /// Whether there are units from `next` on, and room for them beside all that was unlocked since `at`, which is in
     /// use.
     fn has_room_for(&self, next: u32, at: u64) -> bool {
         let openings = self.openings();
@@ -114,7 +115,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         next < self.layout().all_units().count() && since <= openings.cap() as u64 * IN_USE.0 / IN_USE.1
     }
 
-    /// Verifies locked units for a program that is about to want them. What is wrong is told, and found again then.
+    /// Pre-verifies locked units that the program is about to use. An error is reported, and found again then.
     fn make_ready(&self, block: BlockIndex, known: &mut GuardBlock, units: Units, now: Timestamp) {
         let units = units & self.table.locked(known);
         if units.is_empty() || self.verify(block, known, units) != Verified::Right {

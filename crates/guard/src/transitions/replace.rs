@@ -1,11 +1,11 @@
-//! Pages that the program holds for long, put on frames that were tested of late.
+//! Re-placement: pages that the program holds for long move to recently tested frames.
 //!
-//! **Problem.** A test of a frame is good for a while, and a page may lie on its frame for as long as the program runs.
-//! **Idea.** While a block is locked its pages are exchanged: their content goes to frames from the stock, which were
-//! just tested, is verified there against its codes, and the frames that it was on are tested as any other memory: at
-//! leisure, and then they are the stock for the next block. **Why this way.** A test in place holds a block for
-//! milliseconds, in which the program waits if it wants it, and keeps its content in other memory meanwhile; an
-//! exchange holds it for as long as one copy, and what fails a test has no content to lose.
+//! **Problem.** A frame's test is good for a while, and a page may stay on its frame for as long as the program runs.
+//! **Idea.** While a block is locked its pages are exchanged: their content moves to frames of the tested-frame pool
+//! and is verified there against its codes; the old frames are tested like any other memory, without hurry, and join
+//! the pool for the next block. **Why this way.** A test in place holds a block for milliseconds, in which the program
+//! may wait for it, and keeps its content in other memory meanwhile. An exchange holds it for the time of one copy, and
+//! a frame that fails a test has no content to lose.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -21,33 +21,33 @@ use crate::telemetry::counts::Counter;
 use super::Guard;
 use super::verify::Verified;
 
-/// Blocks looked at in one step.
+/// Blocks per step.
 const STEP: u64 = 4096;
 
-/// A block that could not be put on tested frames is tried again after this, and after two minutes at most.
+/// The delay before a refused re-placement is retried; two minutes at most.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// How far a round through all blocks has come.
+/// The progress of a round through all blocks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReplacementRound {
     next: u64,
 }
 
-/// What a step of a round came to.
+/// The result of a step of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replacement {
-    /// A block is on tested frames now.
+    /// The block is on tested frames now.
     Renewed,
-    /// One ought to be, and there are no tested frames.
+    /// A block is due, and there are no tested frames.
     NoFrames,
-    /// None was found that ought to be; the round goes on.
+    /// No block was due; the round goes on.
     Nothing,
     /// The round is over.
     RoundDone,
 }
 
 impl<E: GuardEngine + ?Sized> Guard<'_, E> {
-    /// Goes on with a round, to the next locked block whose frames were not tested within `lifetime`.
+    /// Continues a round, up to the next locked block whose frames were not tested within `lifetime`.
     pub fn renew(&self, round: &mut ReplacementRound, lifetime: Duration, now: Timestamp) -> Replacement {
         for _ in 0..STEP {
             if round.next >= self.reach.load(Ordering::Relaxed) {
@@ -73,11 +73,12 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         Replacement::Nothing
     }
 
-    /// Verified before, so that what memory did is told of the frame that did it; and after, in its new place.
+    /// Verified before, so that an error is reported with its frame; and after, in its new place.
     fn renew_known(&self, block: BlockIndex, known: &mut GuardBlock, now: Timestamp) -> Replacement {
         let all = self.layout().all_units();
         if self.verify(block, known, all) == Verified::Stop {
-            // It was told, and stops the program once it wants the page. Until then it need not be told again.
+            // The error was reported, and stops the program once it uses the page. Until then it need not be reported
+            // again.
             known.tested = Some(now);
             return Replacement::Nothing;
         }

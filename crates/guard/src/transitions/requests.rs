@@ -1,7 +1,7 @@
-//! What the program does with its memory beside touching it: it hands pages to the kernel, gives them back, and changes
-//! their mapping.
+//! The program's operations on its memory besides touching it: it hands pages to the kernel, gives them back, and
+//! changes their mapping.
 //!
-//! A guard is told before, and works on blocks; so what is of parts of blocks opens them first.
+//! A guard learns of them beforehand, and works on blocks; so an operation on part of a block unlocks it first.
 
 use std::num::NonZero;
 
@@ -16,7 +16,7 @@ use crate::telemetry::counts::Counter;
 use super::{FaultOutcome, Guard};
 
 impl<E: GuardEngine + ?Sized> Guard<'_, E> {
-    /// A system call is about to use these pages, and would not wait for a fault: they are opened and stay so until
+    /// A system call is about to use these pages, and would not wait for a fault: they are unlocked and stay so until
     /// [`Guard::release`].
     pub fn hold(&self, span: PageSpan, now: Timestamp) -> FaultOutcome {
         self.make_room(now);
@@ -31,7 +31,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         FaultOutcome::GoesOn
     }
 
-    /// As [`Guard::hold`], where all of them are open already, which any thread can do. `false`: not all are, and
+    /// As [`Guard::hold`], if all of them are already unlocked, which any thread can do. `false`: not all are, and
     /// nothing was done.
     pub fn hold_open(&self, span: PageSpan) -> bool {
         let mut held = 0;
@@ -59,9 +59,8 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         }
     }
 
-    /// The content of whole blocks is not needed any more: they read as zeros from now on. `false` if the span is of
-    /// parts of blocks, and nothing is done then; or if some of them were left to the program for good, which stay as
-    /// they are.
+    /// The content of whole blocks is no longer needed: they read as zeros from now on. `false` if the span has parts
+    /// of blocks, and nothing is done then; or if some of them are excluded, which stay unchanged.
     pub fn forget(&self, span: PageSpan) -> bool {
         let Some(blocks) = self.layout().whole_blocks(span) else { return false };
         let forgotten = |block| {
@@ -75,7 +74,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         blocks.map(forgotten).fold(true, |all, forgotten| all & forgotten)
     }
 
-    /// As [`Guard::forget`], and with blocks that were left to the program: their mapping is as it was before.
+    /// As [`Guard::forget`], also for excluded blocks: their mapping is as it was before.
     pub fn take_back(&self, span: PageSpan) -> bool {
         let Some(blocks) = self.layout().whole_blocks(span) else { return false };
         blocks.for_each(|block| self.discard(block, &mut self.table.lock(block)));
@@ -95,7 +94,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     }
 
     /// The program gives pages back to the kernel by itself: they read as zeros from now on, and the rest of their
-    /// blocks is as it was.
+    /// blocks is unchanged.
     pub fn zero(&self, span: PageSpan, now: Timestamp) -> FaultOutcome {
         for (block, part) in self.layout().parts(span) {
             let mut known = self.table.lock(block);
@@ -111,7 +110,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         FaultOutcome::GoesOn
     }
 
-    /// The program is about to do to these pages' mapping what a guard cannot follow: they are opened, for good.
+    /// The program is about to change these pages' mapping in a way that a guard cannot follow: they are excluded.
     pub fn leave(&self, span: PageSpan, now: Timestamp) -> FaultOutcome {
         let mut blocks: Vec<_> = self.layout().parts(span).map(|(block, _)| (block, self.table.lock(block))).collect();
         for (block, known) in &mut blocks {
@@ -119,7 +118,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
                 return FaultOutcome::Stop;
             }
         }
-        // What was left before is as the program wants it.
+        // Excluded blocks stay as the program has them.
         for run in blocks
             .chunk_by_mut(|(_, one), (_, next)| (one.state == BlockState::Kept) == (next.state == BlockState::Kept))
         {

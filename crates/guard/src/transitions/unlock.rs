@@ -1,4 +1,4 @@
-//! Units are opened: how many for a fault, and what becomes of each.
+//! Unlocks units: how many for a fault, and how.
 
 use std::time::Duration;
 
@@ -17,24 +17,25 @@ use crate::telemetry::counts::Counter;
 use super::verify::Verified;
 use super::{FaultOutcome, Guard};
 
-/// Why units are opened.
+/// Why units are unlocked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Why {
     /// The program waits for this page of them, to read or write it, since the stopwatch read `began`. It may have
     /// jumped there.
     Wanted { page: PageIndex, touch: Touch, began: Duration, jumped: bool },
-    /// It may want them soon.
+    /// It may use them soon.
     Ahead,
 }
 
-/// A block is opened whole until the program came back to it this often by jumps: a hot block stays open anyway.
+/// A block is unlocked as a whole until the program came back to it this often by jumps: a hot block stays unlocked
+/// anyway.
 const RETURNS: u8 = 2;
 
-/// What a program uses in turn may be so small a part of the cap for more of each to be opened.
+/// More of each block is unlocked only if the blocks in rotation take at most this part of the limit.
 const PART: u64 = 6;
 
 impl<E: GuardEngine + ?Sized> Guard<'_, E> {
-    /// The units to open for a program that wants one of them, and got there on a course.
+    /// The units to unlock for a fault on one of them, with this access pattern.
     pub(crate) fn choose(&self, known: &mut GuardBlock, unit: u32, course: Course) -> Units {
         let all = self.layout().all_units();
         let this = Units::run(unit, 1);
@@ -69,7 +70,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
             let openings = self.openings();
             (openings.ever(), openings.cap() as u64)
         };
-        // Who goes on in a block gets twice as much, as long as that much of all that it uses in turn fits.
+        // A program that continues in a block gets twice as much, as long as that much of all blocks in rotation fits.
         let run = match ever - at {
             _ if !known.goes_on_at(unit) => 1,
             between if between <= cap / PART && unit.is_multiple_of(2 * run) => 2 * run,
@@ -81,8 +82,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         Units::run(unit, run)
     }
 
-    /// A huge page that is cut loses the frames of its pages of zeros: the kernel puts its own page of zeros in their
-    /// place.
+    /// A split huge page loses the frames of its zero pages: the kernel replaces them by its own zero page.
     fn note_cut(&self, known: &mut GuardBlock) {
         let mut codes = known.codes.chunks_exact(self.codec.scheme.code_bytes());
         if known.codes.is_empty() || !known.stale.is_empty() || codes.any(|codes| *codes == *self.zero_codes) {
@@ -90,7 +90,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         }
     }
 
-    /// The units to open for pages that are wanted all.
+    /// The units to unlock for pages that are all needed.
     pub(crate) fn around(&self, known: &GuardBlock, part: PageSpan) -> Units {
         match (known.state, known.grain) {
             (BlockState::Used, Grain::Units { .. }) => self.layout().units_of(part),
@@ -98,7 +98,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         }
     }
 
-    /// Opens those units that are not.
+    /// Unlocks those units that are locked.
     pub(crate) fn open(
         &self,
         block: BlockIndex,
@@ -114,7 +114,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         }
     }
 
-    /// Opens units for what no fault would tell: none of them is watched afterwards.
+    /// Unlocks units where no fault would show a write: none of them is watched afterwards.
     pub(crate) fn open_unwatched(
         &self,
         block: BlockIndex,
@@ -192,12 +192,12 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         FaultOutcome::GoesOn
     }
 
-    /// Those who wait for pages of these units go on.
+    /// Wakes threads that wait for pages of these units.
     pub(crate) fn wake(&self, block: BlockIndex, units: Units) {
         self.layout().spans(block, units).for_each(|span| self.engine.wake(span));
     }
 
-    /// Somebody else opened it meanwhile; or the program gave the page back to the kernel by itself.
+    /// Another thread unlocked it meanwhile; or the program gave the page back to the kernel by itself.
     fn open_again(&self, block: BlockIndex, known: &mut GuardBlock, why: Why) -> FaultOutcome {
         let Why::Wanted { page, .. } = why else { return FaultOutcome::GoesOn };
         let unit = Units::run(self.layout().unit_of(page), 1);
@@ -217,7 +217,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         }
     }
 
-    /// What was ready is in the queue already, and counts as open.
+    /// Pre-verified units are in the queue already, and count as unlocked.
     fn note_open(&self, opening: UnlockedUnits, was_ready: Units, was_used: bool, now: Timestamp, why: Why) {
         let new = UnlockedUnits { units: opening.units - was_ready, ..opening };
         self.counts.add(Counter::Open, self.layout().pages_of(new.units));

@@ -1,4 +1,4 @@
-//! Codes are made, and pages are verified by them and put right.
+//! Makes codes, and verifies and corrects pages by them.
 
 use rampart_codes::{Outcome, Page, PageData};
 use std::ops::Range;
@@ -13,25 +13,25 @@ use crate::telemetry::observer::Trouble;
 
 use super::Guard;
 
-/// How often a page is read that is beyond correction.
+/// How often a page beyond correction is read.
 const READS: usize = 3;
 
-/// How many frames a page is put on until one holds it.
+/// The most frames that are tried until one holds a page.
 const FRAMES: usize = 8;
 
-/// What became of pages that were verified.
+/// The result of a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verified {
-    /// All are as their codes say, some since they were put right.
+    /// All pages agree with their codes, some after a correction.
     Right,
     /// Some are beyond correction, and the program goes on with them.
     Wrong,
-    /// Some are, and it must not.
+    /// Some are beyond correction, and the program must stop.
     Stop,
 }
 
 impl<E: GuardEngine + ?Sized> Guard<'_, E> {
-    /// Makes the codes of those units that still lack them.
+    /// Makes the codes of those units that lack them.
     pub(crate) fn encode(&self, block: BlockIndex, units: Units) {
         let mut known = self.table.lock(block);
         let units = units & known.stale;
@@ -54,7 +54,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         self.counts.add_time(Counter::EncodeNanos, self.took(began));
     }
 
-    /// Verifies locked units in the vault and puts right what can be.
+    /// Verifies locked units in the vault and corrects them.
     pub(crate) fn verify(&self, block: BlockIndex, known: &mut GuardBlock, units: Units) -> Verified {
         let mut verified = Verified::Right;
         for span in self.layout().spans(block, units) {
@@ -77,7 +77,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         verified
     }
 
-    /// Where the codes of pages of a block are among the block's.
+    /// The place of the codes of some pages among the block's.
     fn codes_of(&self, block: BlockIndex, span: PageSpan) -> Range<usize> {
         let size = self.codec.scheme.code_bytes();
         let pages = |count: u64| usize::try_from(count).expect("pages of a block") * size;
@@ -85,11 +85,10 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         first..first + pages(span.count.get())
     }
 
-    /// Puts a page right that was read wrong; `false`: it is beyond correction.
+    /// Corrects a page that was read wrong; `false`: it is beyond correction.
     ///
-    /// The frame that the page is on may hold a stuck cell, which shows again as soon as the page leaves the caches. So
-    /// nothing is corrected in place: what is right goes to another frame, also where a second read finds nothing
-    /// wrong.
+    /// The page's frame may have a stuck cell, which shows again as soon as the page leaves the caches. So nothing is
+    /// corrected in place: the right content moves to another frame, even if a second read finds no error.
     fn put_right(&self, block: BlockIndex, known: &mut GuardBlock, page: PageIndex) -> bool {
         let codes = self.codes_of(block, PageSpan::of_page(page));
         if self.engine.was_given_back(page) {
@@ -100,7 +99,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         let frame = self.engine.frame(page);
         if matches!(outcome, Outcome::Intact | Outcome::Corrected(_)) {
             if matches!(known.grain, Grain::Whole { .. }) {
-                // A huge page loses a part. The rest gets tested frames as well, at leisure.
+                // A huge page loses a part. The rest gets tested frames too, without hurry.
                 known.tested = None;
             }
             if !self.put_elsewhere(page, &content) {
@@ -117,14 +116,14 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
                 Counter::Uncorrectable
             }
         };
-        // In this order: the process may end at any moment, and what is counted was told.
+        // In this order: the process may end at any moment, and counted errors have been reported.
         self.witness.trouble(&Trouble { page, frame, outcome });
         self.counts.add(counter, 1);
         counter != Counter::Uncorrectable
     }
 
-    /// What a page's codes say, and the content that is right if they say what that is. A page that does not read the
-    /// same each time may be correctable at the next read.
+    /// The verdict of a page's codes, and the right content if they determine it. A page that reads differently each
+    /// time may be correctable at the next read.
     fn correct(&self, page: PageIndex, codes: &mut [u8]) -> (Outcome, PageData) {
         let mut reads = 0;
         loop {

@@ -1,13 +1,13 @@
-//! What is only read keeps its codes.
+//! Pages that are only read keep their codes.
 //!
-//! **Problem.** A program that goes through a matrix again and again reads it and does not write it; to make its codes
-//! anew each time is as much work as to verify it. But what was written and is not noticed would be taken for an error
-//! of the memory, and "corrected". **Idea.** What the program opens to read is watched: its first write stops, as a
-//! fault does ([`Guard::written`]), and until then the codes stay right. **Why this way.** Only an engine that opens
-//! and stops writes in one step can promise that none went before ([`GuardEngine::open_watched`]). A write to what is
-//! watched costs a fault, so what was written of late is not watched for a while.
+//! **Problem.** A program that goes through a matrix again and again only reads it; making its codes anew each time
+//! costs as much as verifying it. But a write that goes unnoticed would look like a memory error, and would be
+//! "corrected". **Idea.** Memory that is unlocked for a read is watched: its first write stops, as a fault does
+//! ([`Guard::written`]), and until then the codes stay right. **Why this way.** Only an engine that unlocks and stops
+//! writes in one step can guarantee that no write came before ([`GuardEngine::open_watched`]). A write to watched
+//! memory costs a fault, so recently written memory is not watched for a while.
 //!
-//! Source: [Fiala15, 4.3]: codes are made anew for what was written.
+//! Source: [Fiala15, 4.3]: new codes for written pages.
 
 use crate::engine::{EngineRefusal, GuardEngine, Writes};
 use crate::state::layout::{BlockIndex, PageIndex, PageSpan};
@@ -16,25 +16,25 @@ use crate::state::units::Units;
 
 use super::{FaultOutcome, Guard};
 
-/// A block that was written is opened so often without being watched.
+/// A block that was written is unlocked so often without being watched.
 const UNWATCHED: u8 = 8;
 
 impl<E: GuardEngine + ?Sized> Guard<'_, E> {
-    /// A thread waits to write to a page that is watched: it goes on.
+    /// A thread waits to write to a watched page: it goes on.
     pub fn written(&self, page: PageIndex) -> FaultOutcome {
         let Some(block) = self.layout().block_of(page) else { return FaultOutcome::Elsewhere };
         let began = self.clock.stopwatch();
         let mut known = self.table.lock(block);
         known.unwatched = UNWATCHED;
         self.unwatch(block, &mut known, self.layout().all_units());
-        // Somebody else may have written to it first, or it is locked by now: its thread tries again.
+        // Another thread may have written to it first, or it is locked by now: this thread tries again.
         self.engine.allow_writes(PageSpan::of_page(page));
         drop(known);
         self.waited(self.took(began));
         FaultOutcome::GoesOn
     }
 
-    /// Opens units whose codes are right, for a program that may only read them.
+    /// Unlocks units with right codes, for a program that may only read them.
     pub(super) fn open_to_read(&self, known: &mut GuardBlock, span: PageSpan) -> Result<(), EngineRefusal> {
         if self.engine.open_watched(span)? == Writes::Stop {
             known.watched |= self.layout().units_of(span);
@@ -42,7 +42,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         Ok(())
     }
 
-    /// Whether the program may well only read what is opened. It does not if it waits to write.
+    /// Whether the program may only read the units. It does not if it waits to write.
     pub(super) fn may_only_read(&self, known: &mut GuardBlock, writes: bool) -> bool {
         if writes {
             known.unwatched = UNWATCHED;
@@ -52,7 +52,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         watch
     }
 
-    /// Writes to these units, as far as they are watched, go on from here, and their codes are made anew.
+    /// Lets writes to the watched ones of these units go on; their codes are made anew.
     pub(super) fn unwatch(&self, block: BlockIndex, known: &mut GuardBlock, units: Units) {
         let watched = known.watched & units;
         self.layout().spans(block, watched).for_each(|span| self.engine.allow_writes(span));

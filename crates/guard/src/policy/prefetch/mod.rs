@@ -1,7 +1,7 @@
 //! The prefetcher verifies and unlocks ahead of the program.
 //!
-//! [`streams`] predicts from the faults of a program what it uses next. [`rounds`] does so for a program that comes
-//! back to many blocks in turn. [`queue`] keeps the requests that wait. This module has the types that they share.
+//! [`streams`] predicts the next accesses from a program's faults. [`rounds`] does so for a program that returns to
+//! many blocks in turn. [`queue`] keeps the waiting requests. This module has their common types.
 
 pub mod queue;
 pub mod rounds;
@@ -9,31 +9,31 @@ pub mod streams;
 
 use crate::state::layout::{BlockIndex, PageIndex};
 
-/// How a program got to where it is.
+/// The access pattern by which a program reached a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Course {
-    /// It jumped, or it is too early to say.
+    /// A jump, or too early to say.
     Unknown,
-    /// Through all of the memory in between, upwards or downwards.
+    /// Sequential: through all of the memory in between, upwards or downwards.
     Sweep {
         /// Towards greater addresses.
         up: bool,
     },
-    /// By steps, each of which uses only a little.
+    /// Strided: by steps that each use only a little.
     Stride,
 }
 
-/// What to do ahead of the program.
+/// A request of the prefetcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
-    /// Opens it.
+    /// Unlock it.
     Open(BlockPart),
-    /// Verifies it and leaves it closed. The program stops there for a moment, which tells how far it has come.
+    /// Verify it and leave it unmapped. The program's fault there is short, and shows how far it has come.
     Verify(BlockPart),
 }
 
 impl Want {
-    /// What it is about.
+    /// The part that it is about.
     #[must_use]
     pub const fn part(self) -> BlockPart {
         let (Self::Open(part) | Self::Verify(part)) = self;
@@ -41,13 +41,13 @@ impl Want {
     }
 }
 
-/// What of a block.
+/// A part of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockPart {
     /// All of it.
     Block(BlockIndex),
-    /// The unit of this page.
+    /// The unit with this page.
     UnitOf(PageIndex),
-    /// The units behind those that were opened last.
+    /// The units after those that were unlocked last.
     NextOf(BlockIndex),
 }

@@ -1,13 +1,13 @@
-//! What waits to be done ahead of the program.
+//! The prefetch queue.
 
 use std::collections::VecDeque;
 
 use super::Want;
 
-/// What waits for the next moments, at most: a keeper that is so late opens what the program has passed.
+/// The most requests for the next moments: a later maintenance thread would unlock memory that the program has passed.
 const MOST_SOON: usize = 64;
 
-/// What waits for the next round, at most.
+/// The most requests for the next round.
 const MOST_LATER: usize = 4096;
 
 /// Two queues.
@@ -18,22 +18,22 @@ pub struct PrefetchQueue {
 }
 
 impl PrefetchQueue {
-    /// The program may want these in a moment.
+    /// The program may need these in a moment.
     pub fn soon(&mut self, wants: impl Iterator<Item = Want>) {
         push(&mut self.soon, wants, MOST_SOON);
     }
 
-    /// It may want these when it comes back.
+    /// The program may need these when it comes back.
     pub fn later(&mut self, wants: impl Iterator<Item = Want>) {
         push(&mut self.later, wants, MOST_LATER);
     }
 
-    /// What to do before all else.
+    /// The most urgent request.
     pub fn next_soon(&mut self) -> Option<Want> {
         self.soon.pop_front()
     }
 
-    /// What to do when nothing else is to be done.
+    /// A request for idle times.
     pub fn next_later(&mut self) -> Option<Want> {
         self.later.pop_front()
     }

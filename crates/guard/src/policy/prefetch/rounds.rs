@@ -1,13 +1,12 @@
-//! Programs that go through many blocks in turn, some units of each, and come back for the next units.
+//! Programs that visit many blocks in turn, some units of each, and come back for the next units.
 //!
 //! **Problem.** A transposition or a transformation along the slowest dimension of an array goes from plane to plane,
-//! and uses a little of each; then it begins anew, a little farther in each plane. To [`streams`](super::streams) each
-//! round is a stride of its own, which wants all its units at once, while the time of a whole round was left to prepare
-//! them. **Idea.** Blocks of which units are wanted in their order are gathered, some that are wanted one after the
-//! other in a group. Of each of the group the next units are opened for the next round; of the first they are only
-//! verified, so the program's fault there, which is short, tells that the next round has come to this group. **Why this
-//! way.** One fault a group and round is all that it costs, and no more than one round is prepared before the program
-//! gets there, however slow it is.
+//! and uses a little of each; then it begins anew, a little further in each plane. To [`streams`](super::streams) each
+//! round is a stride of its own that needs all its units at once, although a whole round's time was available to
+//! prepare them. **Idea.** Blocks whose units are used in order are gathered, adjacent ones in a group. The next units
+//! of each block of a group are unlocked for the next round; those of its first block are only verified, so the
+//! program's short fault there shows that the next round has come to this group. **Why this way.** It costs only one
+//! fault per group and round, and at most one round is prepared in advance, however slow the program is.
 
 use std::collections::HashMap;
 
@@ -18,22 +17,21 @@ use super::{BlockPart, Want};
 /// Blocks of a group.
 const GROUP: usize = 8;
 
-/// Groups that are kept; beyond that, all are forgotten.
+/// The most groups; beyond that, all are forgotten.
 const GROUPS: usize = 512;
 
-/// Blocks that are gone through in rounds.
+/// Blocks that are visited in rounds.
 #[derive(Clone, Debug, Default)]
 pub struct BlockRounds {
-    /// By the first of each.
+    /// By the first block of each group.
     groups: HashMap<BlockIndex, Vec<BlockIndex>>,
-    /// The first of the group of each.
+    /// The first block of each block's group.
     first: HashMap<BlockIndex, BlockIndex>,
     gathered: Vec<BlockIndex>,
 }
 
 impl BlockRounds {
-    /// The program wanted units of a block that were ready. What to do for the next round, if it comes to a group by
-    /// that.
+    /// The program used pre-verified units of a block. Returns the requests for the next round, if a group begins here.
     pub fn comes_to(&self, block: BlockIndex) -> impl Iterator<Item = Want> + use<> {
         let group = self.groups.get(&block).cloned().unwrap_or_default();
         group.into_iter().map(move |other| {
@@ -41,8 +39,8 @@ impl BlockRounds {
         })
     }
 
-    /// Units of a block were wanted which follow those that were wanted before, and nobody had prepared them. What to
-    /// do for the next round, if that makes a group.
+    /// The program used units of a block after the previous ones, and they were not prepared. Returns the requests for
+    /// the next round, if that completes a group.
     pub fn gather(&mut self, block: BlockIndex) -> impl Iterator<Item = Want> + use<> {
         self.forget(block);
         self.gathered.push(block);
@@ -59,7 +57,7 @@ impl BlockRounds {
         self.comes_to(first)
     }
 
-    /// The group of a block is none any more.
+    /// Dissolves the group of a block.
     pub fn forget(&mut self, block: BlockIndex) {
         self.gathered.retain(|&other| other != block);
         let Some(first) = self.first.get(&block) else { return };
@@ -77,7 +75,7 @@ mod tests {
         blocks.flat_map(|block| rounds.gather(BlockIndex(block))).collect()
     }
 
-    /// The next of each, of which the first is only verified.
+    /// The next units of each block, only verified for the first.
     fn next_of(blocks: std::ops::Range<u64>) -> Vec<Want> {
         let part = |block| BlockPart::NextOf(BlockIndex(block));
         let first = blocks.start;

@@ -1,15 +1,15 @@
-//! What the program will want next, by what it wanted before.
+//! Predicts the program's next accesses from its faults.
 //!
-//! **Problem.** A program that goes through its memory faults on every block, and each time it waits until the block is
-//! verified. FlipSphere unlocks a number of pages ahead, by hand [Fiala15, 4.3.1, fig. 4.3]: too few are slow, too many
-//! are unlocked for nothing. **Idea.** Follow the streams that faults draw ([Fiala15, fig. 4.6] shows two interleaved):
-//! each goes on where the last opening of it ended, or by a stride, and opens ahead as far as it has shown that it goes
-//! on. A stream that leaves a block sooner than memory can be read has used only a little of it: it gets units, one a
-//! step. One that takes its time is a sweep, and gets whole blocks. Each time, the first of what is ahead is only
-//! verified: the program's fault there is short, and comes while there still is some open before it, as on the page
-//! that Linux marks when it reads a file ahead. **Why this way.** A spare core verifies what is about to be used, and
-//! the program then finds it in the shared cache; a program that jumps draws no stream and pays for none. What it does
-//! between faults cannot be seen; how long it takes can.
+//! **Problem.** A program that goes through its memory faults on every block, and waits each time until the block is
+//! verified. FlipSphere unlocks a fixed number of pages ahead, set by hand [Fiala15, 4.3.1, fig. 4.3]: too few are
+//! slow, too many are unlocked for nothing. **Idea.** Follow the streams in the faults ([Fiala15, fig. 4.6] shows two
+//! interleaved ones): each continues where its last unlocked part ended, or by a stride, and is prefetched as far as it
+//! has continued before. A stream that leaves a block sooner than memory can be read has used only a little of it: it
+//! gets units, one per step. A slower one is a sweep, and gets whole blocks. The first prefetched part is only verified
+//! each time: the program's fault there is short, and comes while some unlocked memory still lies ahead, like the page
+//! that Linux marks when it reads a file ahead. **Why this way.** A spare core verifies memory that is about to be
+//! used, and the program finds it in the shared cache; a program that jumps has no stream and pays for none. The guard
+//! does not see accesses between faults, but it sees the time between them.
 
 use rampart_memory::Timestamp;
 
@@ -20,29 +20,29 @@ use super::{BlockPart, Course, Want};
 /// Streams that are followed at once.
 const STREAMS: usize = 8;
 
-/// A fault so many blocks from the last of a stream may be its next.
+/// A fault at most so many blocks from the last of a stream may be its next.
 const REACH: i64 = 16;
 
-/// Pages that no program gets through in a microsecond: 16 GiB/s, more than a core reads from DRAM. A program that
-/// comes back that soon has left pages out; and what it does between two steps, and the two faults themselves, make it
-/// look slower than it is.
+/// Pages that no program passes in a microsecond: 16 GiB/s, more than a core reads from DRAM. A program that faults
+/// again that soon has skipped pages; its work between two steps, and the two faults themselves, make it look slower
+/// than it is.
 const FASTEST: i64 = 4;
 
-/// A stream that was faster than that is a stride for so many steps: a program may be kept from its work for a moment,
-/// but never does it sooner than it can.
+/// A stream that was faster than that counts as a stride for so many steps: a program may be delayed for a moment, but
+/// is never faster than it can be.
 const STRIDES: u8 = 4;
 
-/// Of the blocks that may be open, those ahead of one stream are such a part at most, or one.
+/// One stream has at most this part of the blocks that may be unlocked in prefetched blocks, or one block.
 const PART: i64 = 6;
 
-/// Units opened ahead of a stride for each block that would be opened ahead of a sweep.
+/// Units prefetched for a stride, per block that would be prefetched for a sweep.
 const UNITS_FOR_A_BLOCK: i64 = 4;
 
-/// What faults have drawn.
+/// The streams in the faults.
 #[derive(Clone, Debug)]
 pub struct Prefetcher {
     layout: Layout,
-    /// Blocks opened ahead, at most.
+    /// The most prefetched blocks.
     most: i64,
     streams: [Stream; STREAMS],
     /// The stream of the last fault.
@@ -52,38 +52,38 @@ pub struct Prefetcher {
     faults: u64,
 }
 
-/// Places are in pages from the start of the range.
+/// Positions are in pages from the start of the range.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stream {
     /// Its last fault.
     at: i64,
-    /// Behind what was opened for that.
+    /// The end of the part that was unlocked for it.
     end: i64,
-    /// From one fault to the next; 0 for a stream of one fault.
+    /// The distance between faults; 0 for a stream of one fault.
     step: i64,
-    /// So many steps from `at` on were opened ahead.
+    /// The number of prefetched steps after `at`.
     ahead: i64,
-    /// How often it went on as it had.
+    /// How often it continued as before.
     confirmed: u32,
     sweeps: bool,
-    /// It was too fast for a sweep, so many steps ago at most.
+    /// It was too fast for a sweep, at most so many steps ago.
     strides: u8,
-    /// So many blocks of a sweep were left behind by its last fault.
+    /// The number of blocks that a sweep left behind by its last fault.
     passed: i64,
     /// The number of its last fault; 0 for none.
     used: u64,
-    /// When the program had what it wanted.
+    /// The time when the program got the page.
     left: Timestamp,
 }
 
 impl Prefetcher {
-    /// Opens at most so many blocks ahead of a fault, or some units for each; 0 for none.
+    /// Prefetches at most so many blocks, or some units for each, per fault; 0 for none.
     #[must_use]
     pub fn new(layout: Layout, most: u32) -> Self {
         Self { layout, most: i64::from(most), streams: [Stream::default(); STREAMS], last: 0, waits: false, faults: 0 }
     }
 
-    /// A fault on a page, heard at `now`.
+    /// A fault on a page at `now`; returns the access pattern.
     pub fn fault(&mut self, page: PageIndex, now: Timestamp) -> Course {
         self.faults += 1;
         let at = i64::try_from(page.0).expect("a range has fewer pages");
@@ -98,15 +98,15 @@ impl Prefetcher {
         }
     }
 
-    /// The program goes on after that fault, since `now`; or after another, of which nobody was told here.
+    /// The program has been running since `now`, after that fault or after another one that was not reported here.
     pub fn goes_on(&mut self, now: Timestamp) {
         if std::mem::take(&mut self.waits) {
             self.streams[self.last].left = now;
         }
     }
 
-    /// What that fault wanted is open up to `end`, and so many blocks may be open in all. Returns what to do next, in
-    /// this order.
+    /// The memory of that fault is unlocked up to `end`, and at most `cap` blocks may be unlocked. Returns the next
+    /// requests, in order.
     pub fn served(&mut self, end: PageIndex, cap: u64) -> impl Iterator<Item = Want> + use<> {
         let layout = self.layout;
         let most = self.most.min((i64::try_from(cap).unwrap_or(i64::MAX) / PART).max(1));
@@ -133,7 +133,7 @@ impl Prefetcher {
         })
     }
 
-    /// Whether the program is still before this, as far as its faults tell.
+    /// Whether the program is still before this, judging by its faults.
     #[must_use]
     pub fn is_ahead(&self, page: PageIndex) -> bool {
         let page = i64::try_from(page.0).expect("a range has fewer pages");
@@ -143,7 +143,7 @@ impl Prefetcher {
         })
     }
 
-    /// Blocks that a sweep has left behind, as that fault tells; not the one that it came from.
+    /// Blocks that a sweep has left behind, judging by that fault, without the one that it came from.
     pub fn passed(&self) -> impl Iterator<Item = BlockIndex> + use<> {
         let layout = self.layout;
         let Stream { at, step, passed, .. } = self.streams[self.last];
@@ -153,7 +153,7 @@ impl Prefetcher {
         })
     }
 
-    /// The stream that a fault belongs to, brought up to it.
+    /// The stream of a fault, updated by it.
     fn follow(&mut self, at: i64, now: Timestamp) -> usize {
         let block = i64::from(self.layout.block_pages());
         let unit = i64::from(self.layout.unit_pages());
@@ -185,7 +185,8 @@ impl Prefetcher {
 }
 
 impl Stream {
-    /// How many steps of it lead to a place, if they do. What was opened ahead may not be there yet, or not any more.
+    /// The number of its steps to a position, if it is on the stream. Prefetched memory may not be there yet, or not
+    /// any more.
     fn steps_to(&self, at: i64, block: i64, unit: i64) -> Option<Steps> {
         if self.used == 0 || at == self.at {
             return None;
@@ -212,17 +213,17 @@ impl Stream {
             Steps::Onward => (at - self.at, 0),
             Steps::Of(count) => (self.step, self.ahead - count),
         };
-        // What was opened ahead of another course does not count.
+        // Memory prefetched for another pattern does not count.
         self.ahead = if sweeps == self.sweeps { ahead.max(0) } else { 0 };
         (self.at, self.step, self.sweeps) = (at, step, sweeps);
         self.confirmed = self.confirmed.saturating_add(1);
     }
 }
 
-/// How a stream went on.
+/// How a stream continued.
 #[derive(Clone, Copy, Debug)]
 enum Steps {
-    /// Where its last opening ended.
+    /// At the end of its last unlocked part.
     Onward,
     /// By so many of its steps.
     Of(i64),
@@ -243,8 +244,8 @@ mod tests {
         Layout::new(Bytes::from_mib(2 * 4096), 512, 16).unwrap()
     }
 
-    /// What became of a program: how often it waited for what was not verified, and stopped where that was; how many
-    /// units were opened for it, and of these ahead and never used.
+    /// The results of a program: how often it waited for unverified memory, and how often for pre-verified memory; how
+    /// many units were unlocked, and how many of these prefetched and never used.
     #[derive(Debug)]
     struct Run {
         faults: u64,
@@ -253,8 +254,8 @@ mod tests {
         unused: usize,
     }
 
-    /// Runs a program that goes to these pages, each so many microseconds after the one before. Units are opened as a
-    /// guard does it, at once.
+    /// Runs a program that visits these pages, each so many microseconds after the previous one. Units are unlocked as
+    /// by a guard, at once.
     fn run(wanted: impl IntoIterator<Item = (u64, u64)>, most: u32) -> Run {
         let mut ahead = Prefetcher::new(layout(), most);
         let (mut open, mut ready, mut unused) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
@@ -363,7 +364,7 @@ mod tests {
 
     #[test]
     fn two_streams_that_interleave_are_told_apart() {
-        // [Fiala15, fig. 4.6]: FT's pattern is of several fronts.
+        // [Fiala15, fig. 4.6]: FT's pattern has several fronts.
         let both = swept(0..500).zip(swept(2000..2500)).flat_map(|(one, other)| [one, other]);
         let seen = run(both, 8);
         assert!(seen.faults <= 6 && seen.unused <= 2 * 9 * 32, "{seen:?}");
