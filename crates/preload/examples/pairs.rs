@@ -1,7 +1,7 @@
-//! What `malloc` and `free` cost with this library preloaded, beside other allocators, in one run.
+//! The cost of `malloc` and `free` with this library preloaded, beside other allocators, in one run.
 //!
 //! `cargo run --release -p rampart-preload --example pairs [LIBRARY...]`: starts itself once with glibc's allocator,
-//! once with ours, and once with each shared library named, such as those of jemalloc and mimalloc, three rounds each
+//! once with ours, and once with each named shared library, such as those of jemalloc and mimalloc, three rounds each
 //! in turn; prints the best of each. The unit is nanoseconds for one `malloc` and its `free`, on one thread.
 
 #![allow(unsafe_code, reason = "calls malloc")]
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
-/// What is measured: the size, and how many blocks are alive at once.
+/// The measured cases: a size, and the number of blocks alive at once.
 const CASES: [(usize, usize); 6] = [(16, 1), (64, 1000), (1000, 1), (1000, 1000), (20_000, 100), (1 << 20, 1)];
 
 const ROUNDS: usize = 3;

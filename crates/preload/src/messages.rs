@@ -1,4 +1,4 @@
-//! What this library writes to the program's standard error.
+//! Messages of this library on the program's standard error.
 //!
 //! Threads of the program and those of the guard do not share a table of open files, so each has a way of its own.
 
@@ -11,7 +11,7 @@ pub fn say(text: &str) {
     let _ = rustix::io::write(rustix::stdio::stderr(), text.as_bytes());
 }
 
-/// Writes to the program's standard error as it is now, if there is one. In a thread of the guard.
+/// Writes to the program's present standard error, if there is one. In a thread of the guard.
 pub fn say_from_guard(text: &str) {
     let Ok(program) = pidfd_open(getpid(), PidfdFlags::empty()) else { return };
     if let Ok(stderr) = pidfd_getfd(program.as_fd(), 2, PidfdGetfdFlags::empty()) {

@@ -1,4 +1,4 @@
-//! Functions of the C library behind those that this library puts before them.
+//! The C library's own functions for names that this library overrides.
 
 #![allow(unsafe_code, reason = "looks up functions by their names")]
 
@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// A function that is looked up when it is first called.
+/// A function that is looked up at its first call.
 #[derive(Debug)]
 pub(crate) struct NextSymbol<F> {
     name: &'static CStr,
@@ -23,8 +23,8 @@ impl<F: Copy> NextSymbol<F> {
         Self { name, found: AtomicPtr::new(ptr::null_mut()), function: PhantomData }
     }
 
-    /// Looks the function up, which takes the loader's lock: a thread that faults may hold that, so who serves faults
-    /// must not be the first to ask. Null if there is none.
+    /// Looks the function up, which takes the loader's lock: a faulting thread may hold that, so the fault handler must
+    /// not be the first to ask. Null if there is none.
     pub(crate) fn find(&self) -> *mut c_void {
         let mut found = self.found.load(Ordering::Relaxed);
         if found.is_null() {
@@ -35,8 +35,8 @@ impl<F: Copy> NextSymbol<F> {
         found
     }
 
-    /// The next function of this name, in the order in which the loader searches. Panics where there is none: the
-    /// caller would not have found the name without this library either.
+    /// The next function of this name, in the loader's order of search. Panics without one: the caller would not have
+    /// found the name without this library either.
     pub(crate) fn get(&self) -> F {
         let found = self.find();
         assert!(!found.is_null(), "the C library has {:?}", self.name);

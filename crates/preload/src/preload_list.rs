@@ -1,11 +1,10 @@
-//! Which programs that the program executes are preloaded too: all, unless this library is taken out of the list that
-//! they get.
+//! Whether programs that the program executes are preloaded too: all, unless this library is removed from their list.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// A list as the loader reads it, by colons and spaces, less the entries whose file is named as `library` is.
+/// A list as the loader reads it, with colons and spaces, without the entries whose file is named as `library` is.
 pub(crate) fn without(list: &[u8], library: &Path) -> Vec<u8> {
     let others = list.split(|byte| matches!(byte, b':' | b' ')).filter(|entry| {
         let file = Path::new(OsStr::from_bytes(entry)).file_name();

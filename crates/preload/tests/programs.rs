@@ -1,7 +1,6 @@
-//! Real programs with the library preloaded: their results are those that they have without it, and their heap is in
-//! the range.
+//! Real programs with the library preloaded: their results are the same as without it, and their heap is in the range.
 //!
-//! What is not installed here is skipped, and the output says so.
+//! Missing programs are skipped, and the output says so.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,8 +8,8 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// The library, which cargo builds before its package's tests and beside them. (One level up lies that of the last
-/// `cargo build`.)
+/// The library, which cargo builds before its package's tests and beside them. (One level up is that of the last `cargo
+/// build`.)
 fn library() -> PathBuf {
     let library = std::env::current_exe().unwrap().with_file_name("librampart_preload.so");
     assert!(library.exists(), "cargo built {}", library.display());
@@ -27,7 +26,7 @@ fn installed(program: &str) -> bool {
     there
 }
 
-/// What a report says of one process.
+/// The report of one process.
 #[derive(Debug)]
 struct Line {
     range: u64,
@@ -35,7 +34,7 @@ struct Line {
     outside: u64,
 }
 
-/// A place for the reports of the processes that a test starts.
+/// A folder for the reports of the processes that a test starts.
 struct Place(TempDir);
 
 impl Place {
@@ -47,7 +46,7 @@ impl Place {
         self.0.path().join(name)
     }
 
-    /// The command with the library before it, and its report here.
+    /// The command with the library preloaded, and its report here.
     fn guarded(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         command.env("LD_PRELOAD", library()).env("RAMPART_GUARD_REPORT", self.file("report"));

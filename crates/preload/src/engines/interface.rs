@@ -1,4 +1,4 @@
-//! What is asked of an engine and of the memory that it takes away: one trait each.
+//! The two traits of an engine: for the engine itself, and for its memory.
 
 #![allow(unsafe_code, reason = "a method whose caller promises something")]
 
@@ -20,95 +20,95 @@ use crate::reporting::published::Published;
 
 use super::mailbox::Mailbox;
 
-/// What this library asks of an engine, beside what the guard asks.
+/// This library's requirements of an engine, besides the guard's.
 pub trait ProcessEngine: GuardEngine {
-    /// This thread reads a locked page just now that the hardware gave up: the page reads as zeros from now on, which
-    /// are seen to be wrong unless they are right. Returns which page it was, and its frame where the kernel says;
-    /// `None` if the address is not of a locked page, or if the kernel reads locked pages for this engine, and no
-    /// thread does.
+    /// This thread is reading a locked page that the hardware lost: the page reads as zeros from now on, which the
+    /// codes show to be wrong unless they are right. Returns the page, and its frame if the kernel shows it; `None` if
+    /// the address is in no locked page, or if the kernel reads locked pages for this engine, and no thread does.
     fn replace_lost(&self, _address: usize) -> Option<(PageIndex, Option<Frame>)> {
         None
     }
 }
 
-/// Serves a fault: its page, whether it is read or written, and the thread where that is known.
+/// Serves a fault: its page, whether it is read or written, and the thread if it is known.
 pub type Serve<'a> = &'a dyn Fn(PageIndex, Touch, Option<u32>) -> FaultOutcome;
 
 /// Serves the first write to a page whose writes stop.
 pub type ServeWrite<'a> = &'a dyn Fn(PageIndex) -> FaultOutcome;
 
-/// One range, and how its pages are taken away. It lives as long as the process.
+/// One range, and the way to lock its pages. It lives as long as the process.
 pub trait GuardedMemory: Send + Sync {
-    /// Takes memory that the program has elsewhere for pages of the range, before it is armed. Returns what was taken.
+    /// Replaces pages of the range by memory that the program has elsewhere, before the range is armed. Returns the
+    /// replaced ones.
     ///
     /// # Safety
-    /// As of [`rampart_linux::vault::Vault::show`].
+    /// As for [`rampart_linux::vault::Vault::show`].
     unsafe fn show(&self, windows: &[Window]) -> &[Window];
 
-    /// In a child process, after a fork, where all is open: it is ordinary memory again. Pages that were left to the
-    /// program keep the rights that it gave them.
+    /// In a child process, after a fork, with everything unlocked: it becomes ordinary memory again. Excluded pages
+    /// keep the protection that the program gave them.
     fn prepare_again(&mut self, left: &[VaultSpan]) -> Result<(), Error>;
 
-    /// In a child process where all is open and no guard begins: it is ordinary memory, with room for more.
+    /// In a child process with everything unlocked and without a guard: it is ordinary memory, with room for more.
     fn stay_alone(&self, _left: &[VaultSpan]) -> Result<(), Error> {
-        // What was never used is memory that no userfaultfd knows of in this process.
+        // No userfaultfd in this process knows of memory that was never used.
         Ok(())
     }
 
-    /// Whether the kernel counts what is locked as data of the process: private memory that may be written.
+    /// Whether the kernel counts locked pages as data of the process: private writable memory.
     fn locks_data(&self) -> bool {
         false
     }
 
-    /// After all was opened: what is locked by permissions, or of a file, is ordinary memory, of the first `used` bytes
-    /// even what the program never touched.
+    /// After everything was unlocked: makes memory that is locked by protections, or belongs to a file, ordinary
+    /// memory; of the first `used` bytes, even untouched memory.
     fn let_go(&self, used: Bytes, left: &[VaultSpan]) -> Result<(), Error>;
 
-    /// Once it was let go: gives the program pages that it never had.
+    /// Once it was let go: gives the program untouched pages.
     fn give(&self, _span: VaultSpan) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Opens what the kernel is asked by, in the calling thread's table of files.
+    /// Opens its files for requests to the kernel, in the calling thread's table of files.
     fn open(&self) -> Result<(), Error>;
 
-    /// The content of pages is not needed, before it is armed.
+    /// The content of pages is not needed, before the range is armed.
     fn forget(&self, span: VaultSpan) -> Result<(), Error>;
 
-    /// From now on core dumps have these pages.
+    /// From now on core dumps include these pages.
     fn dump(&self, span: VaultSpan) -> Result<(), Error>;
 
-    /// From now on the first touch of a page is a fault; `used` bytes from the start on are there already.
+    /// From now on the first touch of a page is a fault; `used` bytes from the start are there already.
     fn arm(&self, used: Bytes, left: &[VaultSpan]) -> Result<(), Error>;
 
-    /// Calls `each` for the pages of `used` that were used before it was armed; ascending, and maybe for some that were
-    /// not.
+    /// Calls `each` for the pages of `used` that were used before it was armed; ascending, and possibly for some that
+    /// were not.
     fn each_used(&self, used: VaultSpan, each: &mut dyn FnMut(u64)) -> Result<(), Error>;
 
-    /// Where the range begins.
+    /// The start of the range.
     fn base(&self) -> NonNull<u8>;
 
-    /// How many pages the range has.
+    /// The number of pages of the range.
     fn pages(&self) -> u64;
 
-    /// How long the range is.
+    /// The length of the range.
     fn bytes(&self) -> Bytes {
         Bytes::new(self.pages() * FRAME_BYTES)
     }
 
-    /// The page of the program's range that an address is in.
+    /// The page of the program's range at an address.
     fn find(&self, address: usize) -> Option<u64>;
 
-    /// Where the program knows a page.
+    /// The program's address of a page.
     fn address(&self, page: PageIndex) -> usize;
 
-    /// The pages at these addresses, as far as they are of the program's range.
+    /// The pages at these addresses, as far as they are in the program's range.
     fn pages_at(&self, addresses: Range<usize>) -> Option<VaultSpan> {
         let first = self.find(addresses.start)?;
         VaultSpan::new(first, addresses.len() as u64 / FRAME_BYTES)
     }
 
-    /// Where faults are signals: how a signal handler has them served.
+    /// Where faults are signals: how a signal handler gets them served.
     fn mailbox(&self) -> Option<&Mailbox> {
         None
     }
@@ -118,13 +118,13 @@ pub trait GuardedMemory: Send + Sync {
         true
     }
 
-    /// Whether a locked page is not where the program knows it, for whoever reads its memory without a fault.
+    /// Whether a locked page is not at its address, for readers of the process' memory that cause no fault.
     fn hides_what_is_locked(&self) -> bool {
         true
     }
 
-    /// After all was opened, before a fork: a child gets a copy of everything. Ends with [`GuardedMemory::unsplit`], or
-    /// never where nothing is locked any more. In a thread that has the guard's files.
+    /// After everything was unlocked, before a fork: gives a child a copy of everything. Ends with
+    /// [`GuardedMemory::unsplit`], or never if nothing is locked any more. In a thread that has the guard's files.
     fn split(&self) -> Result<(), Error> {
         Ok(())
     }
@@ -132,8 +132,8 @@ pub trait GuardedMemory: Send + Sync {
     /// In the parent, after the fork.
     fn unsplit(&self) {}
 
-    /// From now on a child that nobody announces finds no page that can be locked, and ends where it touches one; but
-    /// for pages that the program decides about. Nothing is to be done where a locked page ends such a child by itself.
+    /// From now on an unannounced child finds no page that can be locked, and ends where it touches one; except for
+    /// pages whose inheritance the program has set. Does nothing if a locked page ends such a child by itself.
     fn keep_from_children(&self, _odd: &[VaultSpan]) -> Result<(), Error> {
         Ok(())
     }
@@ -143,7 +143,7 @@ pub trait GuardedMemory: Send + Sync {
         Ok(())
     }
 
-    /// Begins [`GuardedMemory::keep_from_children`] again for pages that the program decided about.
+    /// Begins [`GuardedMemory::keep_from_children`] again for pages whose inheritance the program has set.
     fn take_from_children(&self, _span: VaultSpan) -> Result<(), Error> {
         Ok(())
     }
@@ -151,19 +151,19 @@ pub trait GuardedMemory: Send + Sync {
     /// Keeps all of it in RAM, as mlockall(2) does: each page from its first touch on.
     fn mlock(&self) -> Result<(), Error>;
 
-    /// Before all memory of the process is let go.
+    /// Before the program unlocks all its memory (munlockall).
     fn munlock(&self) {}
 
-    /// Where it lies, with all that stands behind it.
+    /// All its addresses, hidden ranges included.
     fn places(&self) -> Vec<Range<usize>>;
 
-    /// Waits for faults and has them served, and first writes to what is watched, until it is to stop.
+    /// Waits for faults and first writes to watched pages, and has them served, until it is to stop.
     ///
     /// # Errors
-    /// Why no more can be served: whoever faults next would wait for ever.
+    /// Why no more can be served: a thread that faults next would wait for ever.
     fn serve(&self, stop: &Stop, serve: Serve<'_>, written: ServeWrite<'_>) -> Result<(), Error>;
 
-    /// Tested frames to put below it, if they are wished for; only what moves can be put elsewhere.
+    /// A pool of tested frames for it, if requested; only an engine that moves pages has one.
     fn pool(
         &'static self,
         _shared: &'static Published,
@@ -172,7 +172,7 @@ pub trait GuardedMemory: Send + Sync {
         Ok(None)
     }
 
-    /// What the guard asks of it.
+    /// The engine for the guard.
     fn engine(
         &'static self,
         pool: Option<&'static TestedFramePool>,
@@ -181,7 +181,7 @@ pub trait GuardedMemory: Send + Sync {
     ) -> Box<dyn ProcessEngine>;
 }
 
-/// Has a fault served that a userfaultfd reports.
+/// Serves a fault that a userfaultfd reports.
 pub fn serve_fault(fault: PageFault, serve: Serve<'_>, written: ServeWrite<'_>) {
     assert_eq!(fault.side, Side::Program, "nobody reads what is not in the vault");
     let touch = if fault.write { Touch::Write } else { Touch::Read };

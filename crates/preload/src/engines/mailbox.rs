@@ -1,9 +1,9 @@
-//! From a signal handler to the thread that serves faults, and back.
+//! Passes faults from a signal handler to the fault handler thread, and back.
 //!
-//! **Problem.** Where a locked page is a SIGSEGV, the fault is noticed in a signal handler, which may not lock,
-//! allocate or verify anything. **Idea.** It writes the page into a slot of a table, wakes the thread that serves
-//! faults, and waits in the slot for the answer; two words and two futexes (futex(2)). **Why this way.** The guard is
-//! the same for signals as for messages of a userfaultfd; and a handler does nothing that POSIX does not let it do.
+//! **Problem.** Where a touch of a locked page is a SIGSEGV, it arrives in a signal handler, which may not lock,
+//! allocate or verify anything. **Idea.** The signal handler writes the page into a slot of a table, wakes the fault
+//! handler thread, and waits in the slot for the answer; two words and two futexes (futex(2)). **Why this way.** The
+//! guard is the same for signals as for messages of a userfaultfd; and a signal handler does only what POSIX allows.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -19,14 +19,14 @@ const TAKEN: u32 = 1;
 const POSTED: u32 = 2;
 const GOES_ON: u32 = 3;
 const LEFT: u32 = 4;
-/// Who asked waits until the process ends.
+/// The asking thread waits until the process ends.
 const HELD: u32 = 5;
 
 /// The slots.
 #[derive(Debug)]
 pub struct Mailbox {
     slots: [Slot; SLOTS],
-    /// Counts what was posted; who serves waits for it to change.
+    /// Counts posted faults; the fault handler waits for it to change.
     posted: AtomicU32,
 }
 
@@ -47,7 +47,7 @@ pub enum FaultAnswer {
 }
 
 impl Mailbox {
-    /// Nobody waits.
+    /// A mailbox without waiting threads.
     pub const fn new() -> Self {
         let slots = [const { Slot { state: AtomicU32::new(FREE), touch: AtomicU64::new(0) } }; SLOTS];
         Self { slots, posted: AtomicU32::new(0) }
@@ -82,7 +82,7 @@ impl Mailbox {
         }
     }
 
-    /// Serves what is posted, or waits for something if nothing is. One thread may do so.
+    /// Serves posted faults, or waits for one. Only one thread may do so.
     pub fn serve(&self, serve: impl Fn(PageIndex, Touch) -> FaultOutcome) {
         let posted = self.posted.load(Ordering::Acquire);
         let mut served = false;
@@ -103,21 +103,21 @@ impl Mailbox {
         }
     }
 
-    /// In a child, nobody of the parent's waits.
+    /// In a child, none of the parent's threads waits.
     pub fn forget_all(&self) {
         self.slots.iter().for_each(|slot| slot.state.store(FREE, Ordering::Relaxed));
     }
 }
 
-/// Returns at once if the word is another; maybe too early otherwise.
+/// Returns at once if the word differs; otherwise it may return too early.
 fn wait(word: &AtomicU32, while_it_is: u32) {
-    // An interruption is as good as a wake: whoever waits looks again.
+    // An interruption is as good as a wake: the waiting thread checks again.
     let _ = futex::wait(word, futex::Flags::PRIVATE, while_it_is, None);
 }
 
-/// Wakes the one who waits for a word to change.
+/// Wakes the thread that waits for a word to change.
 fn wake(word: &AtomicU32) {
-    // Nothing can go wrong with a word that is there; whoever waits looks at the word again in any case.
+    // Nothing can go wrong with a word that exists; the waiting thread checks the word again in any case.
     let _ = futex::wake(word, futex::Flags::PRIVATE, 1);
 }
 

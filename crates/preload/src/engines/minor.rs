@@ -1,4 +1,4 @@
-//! What the guard asks of the machine, by a file that is mapped twice.
+//! The engine `minor`: a file in memory, mapped twice.
 
 #![allow(unsafe_code, reason = "pages of the file are raw memory")]
 
@@ -23,7 +23,7 @@ use crate::frames::suspects::{SuspectHolder, SuspectTester};
 use super::interface::{GuardedMemory, ProcessEngine, Serve, ServeWrite, serve_fault};
 use super::poisoned::Lost;
 
-/// A range whose pages are locked in their frames. What is looked at is the file behind.
+/// A range whose pages are locked in their frames. The guard reads the second mapping.
 pub struct MinorEngine {
     range: &'static SharedRange,
     pagemap: Option<Pagemap>,
@@ -57,7 +57,7 @@ impl GuardEngine for MinorEngine {
 
     fn close(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
         self.range.lock(as_vault(span)).map(|()| FrameHistory::Same).map_err(|error| {
-            // Where some of them are locked, a fault is answered by "they are open already", and finds its page.
+            // If some of them are locked, a fault gets the answer "already unlocked", and finds its page.
             let _ = self.range.unlock(as_vault(span), Wake::Now);
             refused(&error)
         })
@@ -67,7 +67,7 @@ impl GuardEngine for MinorEngine {
         self.range.fill(as_vault(span)).map(|()| FrameHistory::Untested).map_err(|error| refused(&error))
     }
 
-    /// The block was opened meanwhile; or the page was given back, or is in swap.
+    /// The block was unlocked meanwhile; or the page was given back, or is in swap.
     fn settle(&self, page: PageIndex) -> Result<FrameHistory, EngineRefusal> {
         self.range.settle(page.0).map(|()| FrameHistory::Same).map_err(|error| refused(&error))
     }
@@ -84,13 +84,13 @@ impl GuardEngine for MinorEngine {
         self.range.wake(as_vault(span)).expect("who waits in a range of ours is woken");
     }
 
-    /// The frame is tested where it is, since only there can it be written; while it is under suspicion it holds what
-    /// it was wrong with. A page of the pool of huge pages stays, if its frame is good.
+    /// The frame is tested in its place, because only there it can be written; while it is suspect it holds the content
+    /// that it got wrong. A page of the pool of huge pages stays, if its frame is good.
     fn replace(&self, page: PageIndex, content: &PageData) -> Result<(), EngineRefusal> {
         let place = self.range.behind(page.0);
         let frame = self.suspects.frame(place);
-        // SAFETY: the page lies behind, which can be written, and nobody else uses it while the guard holds its block's
-        // lock.
+        // SAFETY: the page is in the second mapping, which is writable, and nobody else uses it while the guard holds
+        // its block's lock.
         let is_bad = unsafe { self.suspects.is_bad(place) };
         // SAFETY: as above.
         unsafe { self.suspects.write(place, content) };
@@ -111,8 +111,8 @@ impl GuardEngine for MinorEngine {
 
     fn with_vault(&self, span: PageSpan, look: &mut dyn FnMut(&mut Pages<'_>)) {
         let count = usize::try_from(span.count.get()).expect("pages of a block");
-        // SAFETY: 1. what lies behind is readable and writable; 2. and 3. the guard holds the block's lock and closed
-        // the pages, so the program has none of them, and nobody else knows of what lies behind.
+        // SAFETY: 1. the second mapping is readable and writable; 2. and 3. the guard holds the block's lock and locked
+        // the pages, so the program has none of them, and nobody else knows of the second mapping.
         look(&mut unsafe { Pages::from_raw(self.range.behind(span.first.0), count) });
     }
 
@@ -125,7 +125,7 @@ impl GuardEngine for MinorEngine {
         }
     }
 
-    /// Of a page that the hardware gave up, the one that it was on.
+    /// For a page that the hardware lost, its old frame.
     fn frame(&self, page: PageIndex) -> Option<Frame> {
         if let Some(frame) = self.lost.take(page.0) {
             return frame;
@@ -144,19 +144,19 @@ impl ProcessEngine for MinorEngine {
     }
 }
 
-/// A range in a file that is mapped twice, where faults are messages.
+/// A range of a file that is mapped twice; faults are messages.
 pub struct SharedMemory(SharedRange);
 
 impl SharedMemory {
-    /// Reserves a range. For now it is ordinary memory.
+    /// Reserves a range. At first it is ordinary memory.
     pub fn prepare(bytes: Bytes, unit_pages: u32) -> Result<Self, Error> {
-        // The pool's pages are locked whole.
+        // Pages of the pool are locked whole.
         let from_pool = unit_pages == MOST_PAGES && has_huge_pages(&Roots::default());
         SharedRange::prepare(bytes, if from_pool { PageKind::HugeTlb } else { PageKind::Base }).map(Self)
     }
 }
 
-/// Pages of the file are kept from children that nobody announces as long as they are of the file.
+/// Pages of the file are kept from unannounced children while they belong to the file.
 impl GuardedMemory for SharedMemory {
     unsafe fn show(&self, windows: &[Window]) -> &[Window] {
         // SAFETY: the caller's promise.
@@ -167,7 +167,8 @@ impl GuardedMemory for SharedMemory {
         self.0.prepare_again()
     }
 
-    /// The maintenance thread has split all, which takes the guard's files: nothing is left to do in this thread.
+    /// The maintenance thread has split everything, which takes the guard's files: nothing is left to do in this
+    /// thread.
     fn let_go(&self, _: Bytes, _: &[vault::VaultSpan]) -> Result<(), Error> {
         self.0.split()
     }

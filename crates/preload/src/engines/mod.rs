@@ -1,10 +1,10 @@
-//! The engines: the memory that a heap stands on under guard, and how its pages are taken away.
+//! The engines: the heap's memory under guard, and the ways to lock its pages.
 //!
-//! **Problem.** There are three ways to take pages away from a program, and which of them a process uses is known only
-//! when it starts. **Idea.** What is asked of each stands in two traits: [`interface::GuardedMemory`] for the range,
-//! which is there from the first allocation on, and [`interface::ProcessEngine`] for the engine that a guard works
-//! with. [`prepare`] alone names the three. **Why this way.** A call through a table of functions costs nanoseconds
-//! where a page fault costs microseconds, and whoever adds an engine touches its own file and [`prepare`].
+//! **Problem.** There are three ways to take pages away from a program, and a process chooses one only when it starts.
+//! **Idea.** Two traits describe them: [`interface::GuardedMemory`] for the range, which exists from the first
+//! allocation on, and [`interface::ProcessEngine`] for the engine that a guard works with. [`prepare`] alone names the
+//! three. **Why this way.** A virtual call costs nanoseconds where a page fault costs microseconds, and a new engine
+//! touches only its own file and [`prepare`].
 
 pub mod interface;
 pub mod mailbox;
@@ -23,9 +23,9 @@ use self::minor::SharedMemory;
 use self::move_pages::MovedMemory;
 use self::mprotect::ProtectedMemory;
 
-/// Reserves a range for the engine that the knobs name. For now it is ordinary memory.
+/// Reserves a range for the engine of the settings. At first it is ordinary memory.
 pub fn prepare(bytes: Bytes, knobs: &GuardSettings) -> Result<Box<dyn GuardedMemory>, Error> {
-    // Huge pages and what is larger are blocks of as many pages as a block may have.
+    // Huge pages and larger ones are blocks of the largest size.
     let kind = if knobs.block_pages == MOST_PAGES { PageKind::Huge } else { PageKind::Base };
     Ok(match knobs.method {
         EngineKind::Move => Box::new(MovedMemory::prepare(bytes, kind)?),

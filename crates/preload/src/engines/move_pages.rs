@@ -1,4 +1,4 @@
-//! What the guard asks of the machine, by a vault.
+//! The engine `move`: pages move to a vault.
 
 #![allow(unsafe_code, reason = "pages of a vault are raw memory")]
 
@@ -25,11 +25,11 @@ use crate::reporting::published::Published;
 use super::interface::{GuardedMemory, ProcessEngine, Serve, ServeWrite, serve_fault};
 use super::poisoned::Lost;
 
-/// How often a page that is busy is tried, and how long it is from one try to the next.
+/// How often a busy page is tried, and the time between two tries.
 const PATIENCE: usize = 1000;
 const MOMENT: Duration = Duration::from_millis(1);
 
-/// A vault, tested frames if they are wished for, and the way to frame numbers where the kernel tells them.
+/// A vault, the tested-frame pool if requested, and access to frame numbers if the kernel shows them.
 pub struct VaultEngine {
     vault: &'static Vault,
     pool: Option<&'static TestedFramePool>,
@@ -50,7 +50,7 @@ impl VaultEngine {
         Self { vault, pool, known, pagemap, lost, suspects }
     }
 
-    /// Takes a page out of the vault, frame and all. It may be busy as of [`VaultEngine::back`].
+    /// Takes a page out of the vault, with its frame. It may be busy, as for [`VaultEngine::back`].
     fn take(&self, page: vault::VaultSpan) -> Result<Block, EngineRefusal> {
         for _ in 0..PATIENCE {
             match self.vault.take(page) {
@@ -64,9 +64,9 @@ impl VaultEngine {
         Err(EngineRefusal::Pinned)
     }
 
-    /// Moves what is in the vault back to the program, after a move that was not whole. A page may be busy for a
-    /// moment, since the kernel compacts memory or somebody looks up its frame: it must not stay, or else the program
-    /// would find zeros.
+    /// Moves pages in the vault back to the program, after an incomplete move. A page may be busy for a moment, because
+    /// the kernel compacts memory or another process looks up its frame: it must not stay, or the program would find
+    /// zeros.
     fn back(&self, span: vault::VaultSpan) -> Result<(), EngineRefusal> {
         for _ in 0..PATIENCE {
             if self.vault.unlock_present(span, Wake::Now, |_, _| {}).map_err(not_moved)?.busy == 0 {
@@ -78,7 +78,7 @@ impl VaultEngine {
         Err(EngineRefusal::Pinned)
     }
 
-    /// As [`Vault::populate`] has it, on frames of the kernel's that are not known to be bad.
+    /// As [`Vault::populate`], on frames that are not known to be bad.
     fn populate(&self, span: vault::VaultSpan) -> Result<(), MoveError> {
         if self.known.is_empty() {
             return self.vault.populate(span);
@@ -86,7 +86,7 @@ impl VaultEngine {
         let kind = if span.is_huge() { self.vault.options().kind } else { PageKind::Base };
         match self.known.claim(span.bytes(), kind) {
             Ok(mut block) => self.vault.give(Side::Program, span, &mut block, 0),
-            // Where the process may map no more, which frames it gets is seen when they are locked.
+            // Where the process may map no more, its frames are checked when they are locked.
             Err(_) => self.vault.populate(span),
         }
     }
@@ -99,8 +99,8 @@ impl VaultEngine {
         })
     }
 
-    /// A page of an open block that the program does not have: that of the vault, if it could not be moved before, or
-    /// else zeros.
+    /// A page of an unlocked block that the program lacks: that of the vault, if it could not be moved before, or else
+    /// zeros.
     fn fill_one(&self, page: PageIndex) -> Result<FrameHistory, EngineRefusal> {
         self.back(one(page))?;
         let filled = match self.populate(one(page)) {
@@ -128,9 +128,9 @@ impl GuardEngine for VaultEngine {
         }
     }
 
-    /// A block is closed whole or not at all. Where pages are missing, since the program gave them back to the kernel
-    /// by itself, it gets zeros; where they are shared since a fork, copies of its own. Frames that are known to be bad
-    /// by now are not better than untested ones.
+    /// A block is locked as a whole or not at all. Where pages are missing, because the program gave them back to the
+    /// kernel by itself, it gets zeros; where they are shared since a fork, copies of its own. Frames that are known to
+    /// be bad by now count as untested.
     fn close(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
         let span = as_vault(span);
         for attempt in 0..2 {
@@ -174,7 +174,8 @@ impl GuardEngine for VaultEngine {
 
     fn discard(&self, span: PageSpan) {
         for side in [Side::Program, Side::Vault] {
-            // What the kernel does not take back stays, as zeros or not at all: a span of our own is never refused.
+            // Pages that the kernel does not take back stay, as zeros or not at all: it never refuses a span of our
+            // own.
             self.vault.discard(side, as_vault(span)).expect("pages of ours are given back");
         }
     }
@@ -201,8 +202,8 @@ impl GuardEngine for VaultEngine {
         let span = as_vault(span);
         let count = usize::try_from(span.pages()).expect("pages of a block");
         let base: NonNull<u8> = self.vault.address(Side::Vault, span.first());
-        // SAFETY: 1. the pages are in the vault, readable and writable, since the guard calls for blocks that it closed
-        // whole;
+        // SAFETY: 1. the pages are in the vault, readable and writable, since the guard calls for blocks that it locked
+        // as a whole;
         // 2. and 3. it holds the block's lock, nobody else knows of the vault, and no device may use a page that moved.
         look(&mut unsafe { Pages::from_raw(base, count) });
     }
@@ -222,7 +223,7 @@ impl GuardEngine for VaultEngine {
         gone.and_then(|()| self.vault.poison(Side::Vault, one(page))).is_ok()
     }
 
-    /// Of a page that the hardware gave up, the one that it was on.
+    /// For a page that the hardware lost, its old frame.
     fn frame(&self, page: PageIndex) -> Option<Frame> {
         if let Some(frame) = self.lost.take(page.0) {
             return frame;
@@ -250,11 +251,11 @@ impl ProcessEngine for VaultEngine {
     }
 }
 
-/// A range with a vault, where faults are messages.
+/// A range with a vault; faults are messages.
 pub struct MovedMemory(Vault);
 
 impl MovedMemory {
-    /// Reserves a range. For now it is ordinary memory.
+    /// Reserves a range. At first it is ordinary memory.
     pub fn prepare(bytes: Bytes, kind: PageKind) -> Result<Self, Error> {
         Vault::prepare(bytes, VaultOptions { kind, tracking: Tracking::Off, least: Reach::Everything }).map(Self)
     }

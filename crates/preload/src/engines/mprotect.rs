@@ -1,4 +1,4 @@
-//! What the guard asks of the machine, by permissions (`mprotect`).
+//! The engine `mprotect`: protections.
 
 #![allow(unsafe_code, reason = "copies of pages are filled by the kernel")]
 
@@ -22,11 +22,11 @@ use crate::frames::suspects::SuspectTester;
 use super::interface::{GuardedMemory, ProcessEngine, Serve, ServeWrite};
 use super::mailbox::Mailbox;
 
-/// A range whose pages are locked where they are. What is looked at is a copy.
+/// A range whose pages are locked in their places. The guard reads copies.
 pub struct ProtectEngine {
     range: &'static Protected,
     pagemap: Option<Pagemap>,
-    /// Room for copies, one for each thread that ever looked at once.
+    /// Room for copies, one for each thread that ever read at the same time.
     room: Mutex<Vec<Vec<PageData>>>,
     suspects: Arc<SuspectTester>,
 }
@@ -42,20 +42,20 @@ impl ProtectEngine {
         frames.first().copied().flatten()
     }
 
-    /// Copies pages. One whose memory is broken so that the hardware says so reads as zeros, which is seen to be wrong.
+    /// Copies pages. A page that the hardware lost reads as zeros, which the codes show to be wrong.
     fn copy(&self, span: vault::VaultSpan, copies: &mut [PageData]) {
         if self.range.read(span, bytes(copies)).is_ok() {
             return;
         }
         for (page, copy) in span.numbers().zip(copies) {
             *copy = PageData::ZERO;
-            // What was read until it failed is as wrong as zeros are.
+            // Content that was read before the failure is as wrong as zeros are.
             let _ = self.range.read(one(PageIndex(page)), bytes(std::slice::from_mut(copy)));
         }
     }
 }
 
-/// Pages as the bytes that they consist of.
+/// Pages as bytes.
 fn bytes(pages: &mut [PageData]) -> &mut [u8] {
     // SAFETY: the pages are `repr(C)`, without padding, of integers, which any bytes are; the slice covers them exactly
     // and borrows them for as long.
@@ -69,18 +69,18 @@ impl GuardEngine for ProtectEngine {
 
     fn close(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
         self.range.lock(as_vault(span)).map(|()| FrameHistory::Same).map_err(|error| {
-            // Where some of them are locked, a fault is answered by "they are open already".
+            // If some of them are locked, a fault gets the answer "already unlocked".
             let _ = self.range.unlock(as_vault(span));
             refused(&error)
         })
     }
 
-    /// Pages that have no frame get one when they are touched.
+    /// Pages without a frame get one at their first touch.
     fn fill(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
         self.open(span).map(|()| FrameHistory::Untested)
     }
 
-    /// The block was opened meanwhile, so it is enough to try again; or the program took the permissions away by
+    /// The block was unlocked meanwhile, so it is enough to try again; or the program removed the protection bits by
     /// itself.
     fn settle(&self, _: PageIndex) -> Result<FrameHistory, EngineRefusal> {
         Ok(FrameHistory::Same)
@@ -88,7 +88,7 @@ impl GuardEngine for ProtectEngine {
 
     fn discard(&self, span: PageSpan) {
         self.zero(span);
-        // If the kernel cannot keep one run more apart, the pages are used again without our knowing, and stay
+        // If the kernel cannot keep one more run apart, the pages are used again without our knowledge, and stay
         // unlocked.
         let _ = self.range.lock(as_vault(span));
     }
@@ -97,10 +97,10 @@ impl GuardEngine for ProtectEngine {
         self.range.discard(as_vault(span)).expect("pages of ours are given back");
     }
 
-    /// Who waits is woken by the answer to its fault.
+    /// The answer to its fault wakes a waiting thread.
     fn wake(&self, _: PageSpan) {}
 
-    /// An open block between locked ones makes two runs more.
+    /// An unlocked block between locked ones adds two runs.
     fn most_open(&self) -> usize {
         self.range.most_runs() / 2
     }
@@ -113,13 +113,13 @@ impl GuardEngine for ProtectEngine {
         Ok(())
     }
 
-    /// A page that the program has given back is not there, or, since it was looked at, the kernel's page of zeros.
+    /// A page that the program has given back is missing, or, since it was read, the kernel's zero page.
     fn was_given_back(&self, page: PageIndex) -> bool {
         let place = self.range.address(page.0);
         let backing = self.pagemap.as_ref().and_then(|pagemap| pagemap.backing(place).ok());
         match backing {
             Some(Backing::Nothing) => true,
-            // A frame that is shared with another process is known as one, or it holds something.
+            // A frame that is shared with another process is known, or the page has content.
             Some(Backing::Shared) => {
                 let known = self.frame_below(page).is_some_and(|frame| numbers::own(frame).is_some());
                 !known && self.read(page) == PageData::ZERO
@@ -144,31 +144,31 @@ impl GuardEngine for ProtectEngine {
         self.range.write(page.0, offset, &[flipped]).expect("memory that is there can be written");
     }
 
-    /// Of a page that the hardware gave up, the one that it was on.
+    /// For a page that the hardware lost, its old frame.
     fn frame(&self, page: PageIndex) -> Option<Frame> {
         let lost = || numbers::frame_of_lost(self.pagemap.as_ref()?, self.range.address(page.0));
         self.frame_below(page).and_then(numbers::own).or_else(lost)
     }
 }
 
-/// The kernel reads what is locked, so no thread of the guard learns that the hardware gave a page up.
+/// The kernel reads locked pages, so no thread of the guard gets a signal when the hardware loses one.
 impl ProcessEngine for ProtectEngine {}
 
-/// A range that is locked by permissions, where faults are signals.
+/// A range that is locked by protections; faults are signals.
 pub struct ProtectedMemory {
     range: Protected,
     mailbox: Mailbox,
 }
 
 impl ProtectedMemory {
-    /// Reserves a range. For now it is ordinary memory.
+    /// Reserves a range. At first it is ordinary memory.
     pub fn prepare(bytes: Bytes, kind: PageKind) -> Result<Self, Error> {
         let range = Protected::prepare(bytes, kind, &Roots::default())?;
         Ok(Self { range, mailbox: Mailbox::new() })
     }
 }
 
-/// A locked page without rights ends a child that nobody announces where it touches one.
+/// A locked page without protection bits ends an unannounced child that touches it.
 impl GuardedMemory for ProtectedMemory {
     unsafe fn show(&self, windows: &[Window]) -> &[Window] {
         // SAFETY: the caller's promise.

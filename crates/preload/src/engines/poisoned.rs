@@ -1,26 +1,26 @@
-//! Locked pages that the hardware gave up.
+//! Locked pages that the hardware lost.
 //!
-//! **Problem.** An error that the memory's own code cannot correct is reported by the hardware: the kernel takes the
-//! frame away for good, and whoever reads the page next gets SIGBUS. Where 95 % of a heap are locked, that is the
-//! guard, as it verifies. **Idea.** The page is put on another frame, of zeros, and the thread goes on reading: the
-//! codes say what the zeros are worth. **Why this way.** A page of which at most a line was not zero is rebuilt even
-//! so; any other is beyond correction, and told and treated like all that are.
+//! **Problem.** The hardware reports an error that the memory's own code cannot correct: the kernel takes the frame
+//! away for good, and the next reader of the page gets SIGBUS. With 95 % of a heap locked, that is usually the guard,
+//! while it verifies. **Idea.** The page moves to another frame, of zeros, and the thread goes on reading: the codes
+//! judge the zeros. **Why this way.** A page with at most one nonzero line is even rebuilt; any other is beyond
+//! correction, and is reported and treated like all such pages.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rampart_memory::Frame;
 
-/// Those that were replaced and not asked about since, and the frames that they were on, where the kernel says.
+/// Pages that were replaced and not asked about since, with their old frames, if the kernel shows them.
 #[derive(Debug, Default)]
 pub struct Lost(Mutex<Vec<(u64, Option<Frame>)>>);
 
 impl Lost {
-    /// A page is on another frame now.
+    /// Records that a page is on another frame now.
     pub fn note(&self, page: u64, frame: Option<Frame>) {
         self.pages().push((page, frame));
     }
 
-    /// The frame of which a page was lost, if it was: what is asked is why its content is wrong, and only once.
+    /// The old frame of a page, if it was lost: it explains why the content is wrong, and is returned once.
     pub fn take(&self, page: u64) -> Option<Option<Frame>> {
         let mut pages = self.pages();
         let place = pages.iter().position(|(lost, _)| *lost == page)?;

@@ -1,4 +1,4 @@
-//! Memory between two uses: tested and ready, waiting for its test, spoilt.
+//! Memory between two uses: tested and ready, waiting for its test, or bad.
 
 use std::collections::VecDeque;
 
@@ -7,52 +7,52 @@ use rampart_guard::stock::TRAY_PAGES;
 use rampart_linux::Block;
 use rampart_memory::{Frame, Timestamp};
 
-/// Memory to be tested.
+/// Memory that waits for its test.
 pub struct Raw {
     pub block: Block,
-    /// What its frames are called, where faults are emulated.
+    /// The names of its frames, if faults are emulated.
     pub names: Vec<u64>,
 }
 
-/// Memory that passed its test and holds zeros; it is used up from its first page on.
+/// Memory that passed its test and holds zeros; its pages are used from the first on.
 pub struct Chunk {
     pub block: Block,
-    /// What its frames are called, where faults are emulated.
+    /// The names of its frames, if faults are emulated.
     pub names: Vec<u64>,
-    /// The first page that was not given away.
+    /// The first page that is still unused.
     pub next: u64,
     /// When its test began.
     pub tested: Timestamp,
-    /// The frames that were tested, where the kernel says.
+    /// The tested frames, if the kernel shows them.
     pub frames: Vec<Option<Frame>>,
 }
 
 impl Chunk {
-    /// What the pages that are used next are called.
+    /// The names of the next pages.
     pub fn next_names(&self) -> &[u64] {
         self.names.get(usize::try_from(self.next).expect("a page of a tray")..).unwrap_or_default()
     }
 
-    /// To be tested again.
+    /// Turns it into memory that waits for its test.
     pub fn raw(self) -> Raw {
         Raw { block: self.block, names: self.names }
     }
 
-    /// Pages left.
+    /// Unused pages.
     pub fn left(&self) -> u64 {
         self.block.pages() - self.next
     }
 }
 
-/// All of it.
+/// All chunks.
 pub struct Chunks {
     pub stock: PoolTarget,
     ready: VecDeque<Chunk>,
     /// Pages in `ready`.
     pages: u64,
-    /// To be tested.
+    /// Memory that waits for its test.
     pub waiting: Vec<Raw>,
-    /// Of no use any more: given back to the kernel by a thread that has the time.
+    /// Useless memory: a thread with time gives it back to the kernel.
     pub empty: Vec<Block>,
     /// Pages on frames that failed. They stay here, so that nobody gets them.
     pub retired: Vec<Block>,
@@ -64,24 +64,24 @@ impl Chunks {
         Self { stock, ready, pages: 0, waiting, empty, retired }
     }
 
-    /// How many trays are ready, one that is begun counted as one.
+    /// The number of ready chunks, a partly used one included.
     pub fn trays(&self) -> usize {
         usize::try_from(self.pages.div_ceil(TRAY_PAGES)).expect("they are in memory")
     }
 
-    /// Whether more is to be made ready.
+    /// Whether more chunks are needed.
     pub fn is_short(&self) -> bool {
         self.trays() < self.stock.wanted()
     }
 
-    /// The tray that is used next, taken off the shelf.
+    /// Takes the next chunk.
     pub fn take(&mut self) -> Option<Chunk> {
         let tray = self.ready.pop_front()?;
         self.pages -= tray.left();
         Some(tray)
     }
 
-    /// Puts a tray back, where it is used next.
+    /// Puts a chunk back, to be used next.
     pub fn put_back(&mut self, tray: Chunk) {
         if tray.left() == 0 {
             self.empty.push(tray.block);
@@ -92,7 +92,7 @@ impl Chunks {
         self.stock.taken(self.trays());
     }
 
-    /// Adds a tray, or gives it back to the kernel if there is enough.
+    /// Adds a chunk, or marks it for return to the kernel if there are enough.
     pub fn add(&mut self, tray: Chunk) {
         if self.is_short() {
             self.pages += tray.left();

@@ -1,10 +1,10 @@
 //! Emulated faults in the frames below a heap.
 //!
-//! **Problem.** A fault that is made up must stay with its frame, through every move, and frame numbers are for root
-//! only. **Idea.** Frames have names of their own, numbers in the order in which they are first tested; the pool says
-//! where a name goes. **Why this way.** The same faults lie in the same places in every run, whoever runs it.
+//! **Problem.** An injected fault must stay with its frame, through every move, and frame numbers are for root only.
+//! **Idea.** Frames have names of their own, numbers in the order of their first tests; the pool records where a name
+//! goes. **Why this way.** The same faults are in the same places in every run, for any user.
 //!
-//! Only tests see these faults: what the program reads and writes goes to the memory itself.
+//! Only tests see these faults: the program's reads and writes go to the memory itself.
 
 use std::collections::HashMap;
 use std::env;
@@ -13,10 +13,10 @@ use rampart_linux::vault::VaultSpan;
 use rampart_memory::fault::{Campaign, InjectionSpec, PlacedFault};
 use rampart_memory::{Frame, LINES_PER_FRAME};
 
-/// Faults at random places lie in the first so many frames that are tested: those of 64 MiB.
+/// Faults at random places are in the first so many tested frames: those of 64 MiB.
 const FRAMES: u64 = 16_384;
 
-/// Faults, and where frames are.
+/// Faults, and the places of frames.
 #[derive(Debug)]
 pub struct InjectedFrames {
     campaign: Campaign,
@@ -26,7 +26,7 @@ pub struct InjectedFrames {
 }
 
 impl InjectedFrames {
-    /// What `RAMPART_GUARD_FAULTS` asks for.
+    /// The faults that `RAMPART_GUARD_FAULTS` requests.
     pub fn from_environment() -> Result<Option<Self>, String> {
         let Ok(text) = env::var("RAMPART_GUARD_FAULTS") else { return Ok(None) };
         let spec: InjectionSpec = text.parse().map_err(|error| format!("RAMPART_GUARD_FAULTS: {error}"))?;
@@ -39,7 +39,7 @@ impl InjectedFrames {
         Ok(Self { campaign, next: 0, homes: HashMap::new() })
     }
 
-    /// What intermittent faults are drawn from.
+    /// The seed of intermittent faults.
     pub fn seed(&self) -> u64 {
         self.campaign.spec().seed()
     }
@@ -56,7 +56,7 @@ impl InjectedFrames {
         self.homes.extend(span.numbers().zip(names.iter().copied()));
     }
 
-    /// The frames of these pages are the pool's again; those that it did not give get names now.
+    /// The frames of these pages are the pool's again; frames that did not come from it get names now.
     pub fn returned(&mut self, span: VaultSpan) -> Vec<u64> {
         span.numbers()
             .map(|page| {

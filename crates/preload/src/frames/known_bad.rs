@@ -1,14 +1,14 @@
-//! Frames that are known to be bad, kept from the program.
+//! Known bad frames, kept from the program.
 //!
-//! **Problem.** A frame that failed, in this process, in another or in a test last week, is memory like any other to a
-//! kernel that was not told, or was booted since. **Idea.** What the kernel gives is compared with the list that is
-//! handed over ([`BadFrames`]) before the program gets it; what is on the list is held for as long as the process
-//! lives, and the kernel is asked again. **Why this way.** Only who holds a frame keeps it from being given out, and
-//! each turn holds one frame more, so it ends.
+//! **Problem.** A frame that failed, in this process, in another or in a test last week, is ordinary memory to a kernel
+//! that did not learn of it, or that has rebooted since. **Idea.** Frames from the kernel are compared with the list of
+//! `rampart run` ([`BadFrames`]) before the program gets them; a listed one is held for as long as the process lives,
+//! and the kernel is asked again. **Why this way.** Only holding a frame keeps the kernel from giving it out, and each
+//! attempt holds one frame more, so this ends.
 //!
-//! Pages that come to such a frame in another way, because the kernel moves them, copies them after a fork, or gave
-//! them before there was a guard, are found when they are locked, and put elsewhere
-//! ([`super::pool::TestedFramePool::renew`]). Where frame numbers are hidden nothing can be compared.
+//! A page may come to such a frame in another way: the kernel moves it, copies it after a fork, or gave it before the
+//! guard began. Such pages are found when they are locked, and moved ([`super::pool::TestedFramePool::renew`]). Where
+//! frame numbers are hidden, nothing can be compared.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -20,7 +20,7 @@ use rampart_guard::{BadFrames, Counter, GuardCounts};
 use rampart_linux::{Block, Error, PageKind, Pagemap, Pinning, Roots};
 use rampart_memory::{Bytes, Frame};
 
-/// The list, and pages on frames of it.
+/// The list, and held pages on its frames.
 pub struct KnownBadPages {
     counts: &'static GuardCounts,
     pagemap: Option<Pagemap>,
@@ -29,7 +29,7 @@ pub struct KnownBadPages {
     kept: Mutex<Vec<Block>>,
 }
 
-/// What was read, and when the file was written.
+/// The list, and the time of its file.
 #[derive(Default)]
 struct List {
     frames: BadFrames,
@@ -37,7 +37,7 @@ struct List {
 }
 
 impl KnownBadPages {
-    /// The list in a folder; none without.
+    /// The list in a folder; an empty one without a folder.
     ///
     /// # Errors
     /// What is wrong with the file.
@@ -55,12 +55,12 @@ impl KnownBadPages {
     /// Reads the list again if it was replaced.
     ///
     /// # Errors
-    /// What is wrong with it; the old one holds on.
+    /// What is wrong with it; the old one stays in force.
     pub fn refresh(&self) -> Result<(), String> {
         let Some(path) = &self.path else { return Ok(()) };
         let written = match fs::metadata(path).and_then(|file| file.modified()) {
             Ok(written) => Some(written),
-            // Where nothing can be compared, nothing is handed over.
+            // Where nothing can be compared, there is no file.
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(format!("{}: {error}", path.display())),
         };
@@ -75,17 +75,17 @@ impl KnownBadPages {
         Ok(())
     }
 
-    /// Whether nothing is to be kept from the program.
+    /// Whether no frame is to be kept from the program.
     pub fn is_empty(&self) -> bool {
         self.pagemap.is_none() || self.list.read().expect("no panic").frames.is_empty()
     }
 
-    /// Which of some pages are on frames of the list.
+    /// The pages on frames of the list.
     pub fn among(&self, frames: &[Option<Frame>]) -> Vec<u64> {
         self.list.read().expect("no panic").frames.among(frames)
     }
 
-    /// Which of some pages are; `frames_of` reads their frames, if they can be compared with anything.
+    /// The same; `frames_of` reads the frames, if there is anything to compare them with.
     pub fn below(&self, frames_of: impl FnOnce(&Pagemap, &mut Vec<Option<Frame>>) -> Result<(), Error>) -> Vec<u64> {
         let list = self.list.read().expect("no panic");
         let Some(pagemap) = self.pagemap.as_ref().filter(|_| !list.frames.is_empty()) else { return Vec::new() };
@@ -93,7 +93,7 @@ impl KnownBadPages {
         frames_of(pagemap, &mut frames).map_or_else(|_| Vec::new(), |()| list.frames.among(&frames))
     }
 
-    /// Memory from the kernel, as [`Block::claim`] has it, none of it on such a frame.
+    /// Memory from the kernel, as of [`Block::claim`], without any such frame.
     ///
     /// # Errors
     /// Those of [`Block::claim`].
@@ -114,7 +114,7 @@ impl KnownBadPages {
 pub fn hold(block: Block, pages: &[u64]) -> Vec<Block> {
     let mut held = block.keep_only(pages).expect("they are pages of the block");
     for page in &mut held {
-        // So that it is not swapped out at least. Where a process may lock no more, it may be.
+        // This at least keeps it from being swapped out, unless the process may lock no more.
         let _ = page.pin_by(Pinning::Locked);
     }
     held

@@ -1,4 +1,4 @@
-//! Frames below a guarded heap: which of them are tested, which are bad, and which are under suspicion.
+//! Frames below a guarded heap: tested ones, bad ones, and suspect ones.
 
 pub mod chunks;
 pub mod injected;

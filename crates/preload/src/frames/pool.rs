@@ -1,18 +1,18 @@
 //! Tested frames below a guarded heap.
 //!
-//! **Problem.** The frame that the kernel gives for a page may be bad, and to test it takes a hundred times as long as
-//! to touch it. **Idea.** Memory is tested ahead of the program ([`PoolTarget`] says how much); a page that is used for
-//! the first time is *moved* there, and a move carries the frame. Pages that the program keeps are put on tested frames
-//! while they are locked, and the frames that they were on are tested then ([`rampart_guard::Replacement`]). A frame
-//! that fails stays on the shelf for as long as the process lives. **Why this way.** All tests are of memory that is
-//! nobody's, so they may destroy what it holds and take their time; COMeT takes frames from the kernel's free lists for
-//! the same reason [Rahman16, 3.3].
+//! **Problem.** The kernel's frame for a page may be bad, and testing it takes a hundred times as long as touching it.
+//! **Idea.** Memory is tested ahead of the program ([`PoolTarget`] sets the amount); a page that is used for the first
+//! time is *moved* there, and a move carries the frame. Pages that the program keeps move to tested frames while they
+//! are locked, and their old frames are tested then ([`rampart_guard::Replacement`]). A bad frame stays in the pool's
+//! hands for as long as the process lives. **Why this way.** All tests are of memory that nobody uses, so they may
+//! destroy its content and take their time; COMeT takes frames from the kernel's free lists for the same reason
+//! [Rahman16, 3.3].
 //!
-//! A test says nothing of a page that the kernel moved to another frame meanwhile. Where frame numbers may be read they
-//! are compared before the test, after it, and when the page is given away; elsewhere that is not known. Nothing is
-//! pinned for its test.
+//! A test says nothing about a page that the kernel moved to another frame meanwhile. Where frame numbers can be read
+//! they are compared before the test, after it, and when the page is given away; elsewhere a move goes unnoticed.
+//! Nothing is pinned for its test.
 //!
-//! No lock here is held for long, nor by a thread that gives way to others: the handler of faults must not wait for it.
+//! No lock here is held for long, nor by a thread that yields to others: the fault handler must not wait for it.
 
 #![allow(unsafe_code, reason = "copies pages between addresses")]
 
@@ -39,11 +39,11 @@ use super::injected::InjectedFrames;
 use super::known_bad::{self, KnownBadPages};
 use super::test::{FrameTest, giving_way};
 
-/// Trays that are made for a page that waits for one, at most: each may fail its test, be moved by the kernel, or be
-/// taken for another page first. So many in a row come from a machine that has no good memory left.
+/// The most chunks that are made for one waiting page: each may fail its test, be moved by the kernel, or be taken for
+/// another page first. So many failures in a row come from a machine without good memory.
 const TURNS: usize = 16;
 
-/// Tested memory, and what makes it.
+/// Tested memory, and the way to make more.
 pub struct TestedFramePool {
     vault: &'static Vault,
     knobs: FrameSettings,
@@ -57,19 +57,19 @@ pub struct TestedFramePool {
     tester: OnceLock<Thread>,
 }
 
-/// What a step of the tester was.
+/// A step of the tester.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TesterStep {
-    /// Memory for the stock.
+    /// It tested memory for the pool.
     Ahead,
-    /// Memory that the program had.
+    /// It tested memory that the program had.
     Returned,
-    /// Nothing was to be done.
+    /// There was nothing to do.
     None,
 }
 
 impl TestedFramePool {
-    /// A pool as `RAMPART_GUARD_FRAMES` has it; `None` without.
+    /// A pool with the settings of `RAMPART_GUARD_FRAMES`; `None` without them.
     pub fn from_environment(
         vault: &'static Vault,
         shared: &'static Published,
@@ -90,7 +90,7 @@ impl TestedFramePool {
     ) -> Self {
         let clock = SteadyClock::default();
         let trays = usize::try_from(knobs.spare.frames() / TRAY_PAGES).unwrap_or(usize::MAX);
-        // Who waits for tested memory gets it by way of the shelf.
+        // A page that waits for tested memory gets it through the pool.
         let most = trays.max(usize::from(knobs.untested == Untested::Wait));
         Self {
             vault,
@@ -106,12 +106,12 @@ impl TestedFramePool {
         }
     }
 
-    /// What was asked for.
+    /// The settings.
     pub const fn knobs(&self) -> &FrameSettings {
         &self.knobs
     }
 
-    /// The thread that is woken when something is to be tested.
+    /// Sets the thread that is woken when something must be tested.
     pub fn set_tester(&self, thread: Thread) {
         self.tester.set(thread).expect("a pool has one tester");
     }
@@ -130,8 +130,8 @@ impl TestedFramePool {
         }
     }
 
-    /// Gives the program pages that it never had, on tested frames. [`FrameHistory::Same`]: there is nothing that fits,
-    /// and no page was given.
+    /// Gives the program untouched pages, on tested frames. [`FrameHistory::Same`]: no memory fits, and no page was
+    /// given.
     pub fn supply(&self, span: VaultSpan) -> FrameHistory {
         let turns = match self.knobs.untested {
             Untested::Wait => TURNS,
@@ -148,7 +148,7 @@ impl TestedFramePool {
         self.give_ready(span).unwrap_or(FrameHistory::Same)
     }
 
-    /// Gives pages from the shelf, if there are any and the program has none there; `None` if nothing is ready.
+    /// Gives ready pages, if there are any and the program has none there; `None` if nothing is ready.
     fn give_ready(&self, span: VaultSpan) -> Option<FrameHistory> {
         let mut shelf = self.shelf();
         let given = loop {
@@ -179,8 +179,8 @@ impl TestedFramePool {
         given
     }
 
-    /// Whether the pages of a tray that are used next are on the frames that were tested, and nobody found these bad
-    /// since; `true` where that is not known.
+    /// Whether the next pages of a chunk are on the tested frames, and nobody found these bad since; `true` if that is
+    /// unknown.
     fn is_still_good(&self, tray: &Chunk, pages: u64) -> bool {
         let mut now = Vec::new();
         self.frames_of(&tray.block, &mut now);
@@ -190,7 +190,7 @@ impl TestedFramePool {
         tray.frames.get(used) == frames && frames.is_none_or(|frames| self.known.among(frames).is_empty())
     }
 
-    /// Frames of a block's pages; none where the kernel does not say.
+    /// Frames of a block's pages; none if the kernel does not show them.
     fn frames_of(&self, block: &Block, frames: &mut Vec<Option<Frame>>) {
         let told = self.pagemap.as_ref().is_some_and(|pagemap| block.frames(pagemap, frames).is_ok());
         if !told {
@@ -198,9 +198,9 @@ impl TestedFramePool {
         }
     }
 
-    /// Copies locked pages to tested frames, which take their place; those that they were on wait for their test.
+    /// Copies locked pages to tested frames, which replace theirs; the old ones wait for their test.
     pub fn renew(&self, span: VaultSpan) -> Result<FrameHistory, EngineRefusal> {
-        // Off the shelf, so that nobody waits for the copy.
+        // Taken out, so that nobody waits for the copy.
         let Some(mut tray) = self.shelf().take() else { return Ok(FrameHistory::Same) };
         if !self.is_still_good(&tray, span.pages()) {
             self.shelf().waiting.push(tray.raw());
@@ -234,7 +234,7 @@ impl TestedFramePool {
         Ok(FrameHistory::Tested(tested))
     }
 
-    /// Copies pages of the vault to the pages of a tray that are used next.
+    /// Copies pages of the vault to the next pages of a chunk.
     fn copy(&self, span: VaultSpan, tray: &Chunk) {
         assert!(span.pages() <= tray.left(), "a tray has whole blocks left");
         let bytes = |pages: u64| usize::try_from(pages * FRAME_BYTES).expect("an offset in memory");
@@ -247,7 +247,7 @@ impl TestedFramePool {
         }
     }
 
-    /// Does one thing that is due. On a thread that nobody waits for.
+    /// Does one due task. On a thread that nobody waits for.
     pub fn work(&self) -> TesterStep {
         let mut shelf = self.shelf();
         let (trays, now) = (shelf.trays(), self.clock.now());
@@ -271,19 +271,19 @@ impl TestedFramePool {
         self.planted.as_ref().map(|planted| use_it(&mut planted.lock().expect("no panic with faults in hand")))
     }
 
-    /// Makes one tray for the stock. `false` if some of it is bad.
+    /// Makes one chunk for the pool. `false` if some of it is bad.
     fn refill(&self, how: impl FnOnce(&mut dyn FnMut())) -> Result<bool, Error> {
         let block = self.known.claim(Bytes::new(TRAY_PAGES * FRAME_BYTES), self.vault.options().kind)?;
         let names = self.with_planted(|planted| planted.name(TRAY_PAGES)).unwrap_or_default();
         Ok(self.test(vec![Raw { block, names }], how))
     }
 
-    /// Tests memory, and puts it where it belongs. Whether all of it is good.
+    /// Tests memory and sorts it. Returns whether all of it is good.
     fn test(&self, raw: Vec<Raw>, how: impl FnOnce(&mut dyn FnMut())) -> bool {
         let (tested, began) = (self.clock.now(), Instant::now());
         let (mut blocks, names): (Vec<_>, Vec<_>) = raw.into_iter().map(|raw| (raw.block, raw.names)).unzip();
         let before: Vec<_> = blocks.iter().map(|block| self.frames_now(block)).collect();
-        // Evidence is read by others, on the calendar's clock.
+        // Others read evidence, so its time is that of the calendar.
         let (mut bad, at) = (BTreeMap::new(), SystemClock.now());
         how(&mut || bad = self.test.run(&mut blocks, at));
         let pages: u64 = blocks.iter().map(Block::pages).sum();
@@ -310,7 +310,7 @@ impl TestedFramePool {
         all_good
     }
 
-    /// Tests those pages of a block once more in which faults are planted.
+    /// Tests the pages of a block with injected faults once more.
     fn emulate(
         &self,
         block: &mut Block,
@@ -335,14 +335,13 @@ impl TestedFramePool {
         frames
     }
 
-    /// Tells which frames failed, holds their pages and those of frames that are known to be bad, and gives the others
-    /// back.
+    /// Reports the frames that failed, holds their pages and those of known bad frames, and gives the others back.
     fn retire(&self, block: Block, frames: &[Option<Frame>], bad: &BTreeMap<u64, Why>) {
         for (&page, why) in bad {
             let frame = usize::try_from(page).ok().and_then(|page| *frames.get(page)?);
             match why {
                 Why::Known => self.counts().add(Counter::Avoided, 1),
-                // In this order: the process may end at any moment, and what is counted was told.
+                // In this order: the process may end at any moment, and counted frames have been reported.
                 Why::Failed(origin, seen) => {
                     self.shared.failed(frame, *origin, seen);
                     self.counts().add(Counter::Retired, 1);
@@ -354,8 +353,7 @@ impl TestedFramePool {
     }
 }
 
-/// The most that may lie ready: a part of what the process may have of addresses, and of what its control group leaves
-/// it.
+/// The most memory that may be ready: a part of the process' address limit, and of the rest of its control group.
 fn room() -> Bytes {
     let addresses = getrlimit(Resource::As).current.map_or(u64::MAX, |limit| limit / 64);
     let group = MemoryState::read(&Roots::default()).ok().and_then(|state| state.cgroup);
@@ -363,22 +361,22 @@ fn room() -> Bytes {
     Bytes::new(addresses.min(group))
 }
 
-/// Why a frame is not to be used.
+/// Why a frame must not be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Why {
-    /// It failed its test, in which this was seen.
+    /// It failed its test, with this evidence.
     Failed(Origin, Box<Evidence>),
-    /// It is on the list of those that did before.
+    /// It is on the list of known bad frames.
     Known,
 }
 
-/// Takes the first pages off a map, up to `end`.
+/// Removes the first pages of a map, up to `end`.
 fn pages_of<V>(map: &mut BTreeMap<u64, V>, end: u64) -> impl Iterator<Item = (u64, V)> {
     let rest = map.split_off(&end);
     std::mem::replace(map, rest).into_iter()
 }
 
-/// Takes memory off a list until they make up a tray.
+/// Removes memory from a list until it makes up a chunk.
 fn some_of(waiting: &mut Vec<Raw>) -> Vec<Raw> {
     let mut pages = 0;
     let enough = waiting.iter().rev().take_while(|raw| {

@@ -1,14 +1,14 @@
-//! Frames on which a page was wrong, and those that take their place.
+//! Suspect frames, on which a page had an error, and the frames that replace them.
 //!
-//! **Problem.** A bit that memory changed once is right again when it is written; a cell that is stuck is not, and what
-//! is written there looks right as long as it is in a cache, or for some milliseconds. **Idea.** A page that was wrong
-//! goes to another frame, which is tested first, and its old frame is tested as soon as it is nobody's: by the march
-//! test of all frames, on the spot, and again after rests ([`rampart_guard::probation`]). **Why this way.** Errors are
-//! rare and a page takes a tenth of a millisecond, so the first verdict costs nothing; for the others only the frame
-//! waits, which the maintenance thread looks after.
+//! **Problem.** A bit that flipped once is right again after a write; a stuck cell is not, and content that is written
+//! there looks right as long as it is in a cache, or for some milliseconds. **Idea.** A page with an error moves to
+//! another frame, which is tested first, and its old frame is tested as soon as nobody uses it: by the march test of
+//! all frames, at once, and again after rests ([`rampart_guard::probation`]). **Why this way.** Errors are rare and a
+//! test of a page takes a tenth of a millisecond, so the first verdict costs nothing; for the others only the frame
+//! waits, which the maintenance thread tests.
 //!
-//! A frame that fails a test is held until the process ends. One that passes all of them did err, but not for good as
-//! far as tests see: it goes back to the kernel the first time, and is held from the second error on. One that cannot
+//! A frame that fails a test is held until the process ends. One that passes all tests did err, but not permanently as
+//! far as tests show: it goes back to the kernel the first time, and is held from the second error on. One that cannot
 //! be tested to the end is held too, and reported as erring. If the process ends before that, its events show which
 //! frames had no verdict.
 
@@ -34,16 +34,16 @@ use super::known_bad::KnownBadPages;
 use super::numbers;
 use super::test::FrameTest;
 
-/// How many frames are tested until one is good.
+/// The most frames that are tested until one is good.
 const FRAMES: usize = 8;
 
-/// So many errors of a frame that passes its test condemn it.
+/// The number of errors that condemn a frame that passes its test.
 const ERRORS: u32 = 2;
 
 /// The test of all frames, if the environment names none.
 const USUAL_TEST: &str = "test=March C-";
 
-/// Whoever holds a frame.
+/// The holder of a frame.
 pub enum SuspectHolder {
     Block(Block),
     Pipe(#[expect(dead_code, reason = "it keeps the frame as long as it lives")] HeldFrame),
@@ -52,15 +52,15 @@ pub enum SuspectHolder {
 /// A frame that passed its first test.
 struct Suspect {
     rests: Rests,
-    /// Where the kernel says.
+    /// Known if the kernel shows it.
     frame: Option<Frame>,
 }
 
 /// How a frame rests until its next test.
 enum Rests {
-    /// It holds what that test wants.
+    /// It holds the content for that test.
     Writable(Block),
-    /// It can be written no more, and holds this.
+    /// It is no longer writable, and holds this content.
     ReadOnly(HeldFrame, Box<PageData>),
 }
 
@@ -73,14 +73,14 @@ impl From<Rests> for SuspectHolder {
     }
 }
 
-/// What tests such frames, and holds those that are bad.
+/// Tests suspect frames, and holds bad ones.
 pub struct SuspectTester {
     test: FrameTest,
     shared: &'static Published,
     known: &'static KnownBadPages,
     pagemap: Option<Pagemap>,
-    /// Frames that passed their test, and how often a page was wrong there. `None`: errors are made up, and say nothing
-    /// of frames.
+    /// Frames that passed their test, and how often a page had an error there. `None`: errors are injected, and say
+    /// nothing about frames.
     erred: Option<Mutex<BTreeMap<Frame, u32>>>,
     probation: Mutex<Probation<Suspect>>,
     clock: SteadyClock,
@@ -88,7 +88,7 @@ pub struct SuspectTester {
 }
 
 impl SuspectTester {
-    /// Tests as the environment says.
+    /// A tester with the test of the environment.
     pub fn from_environment(shared: &'static Published, known: &'static KnownBadPages) -> Result<Arc<Self>, String> {
         let text = env::var("RAMPART_GUARD_FRAMES").unwrap_or_else(|_| USUAL_TEST.to_owned());
         let knobs: FrameSettings = text.parse().map_err(|error| format!("RAMPART_GUARD_FRAMES: {error}"))?;
@@ -118,7 +118,7 @@ impl SuspectTester {
         Err(EngineRefusal::Kernel("no frame holds what is written to it".to_owned()))
     }
 
-    /// A page was wrong that was in this block: its frame is held if it is bad, and tested again else.
+    /// A page with an error was in this block: its frame is held if it is bad, and otherwise tested again.
     pub fn judge(&self, mut block: Block) {
         let frame = self.frame(block.base());
         // SAFETY: as in `fresh`.
@@ -126,14 +126,14 @@ impl SuspectTester {
             self.hold(SuspectHolder::Block(block));
             return;
         }
-        // So that the page stays where it is. Where a process may lock no more, it is seen if it does not.
+        // This keeps the page in its place. Where a process may lock no more, a move is noticed.
         let _ = block.pin_by(Pinning::Locked);
         // SAFETY: as in `fresh`.
         unsafe { self.test.begin_rest(block.base(), rests_at_one(0), SystemClock.now()) };
         self.suspect(Suspect { rests: Rests::Writable(block), frame });
     }
 
-    /// A page was wrong that was in this frame, which passed its test, can be written no more and holds this.
+    /// A page with an error was in this frame, which passed its test, is no longer writable and holds this content.
     pub fn watch_pipe(&self, held: HeldFrame, frame: Option<Frame>, content: &PageData) {
         self.suspect(Suspect { rests: Rests::ReadOnly(held, Box::new(content.clone())), frame });
     }
@@ -142,7 +142,7 @@ impl SuspectTester {
         if self.erred.is_none() {
             return;
         }
-        // Before anybody can end its probation.
+        // Before its probation can end.
         if let Some(frame) = suspect.frame {
             self.shared.suspects(frame, false);
         }
@@ -150,7 +150,7 @@ impl SuspectTester {
         crowded_out.into_iter().for_each(|suspect| self.condemn(suspect));
     }
 
-    /// Tests what has rested for long enough. In the maintenance thread.
+    /// Tests frames that have rested for long enough. In the maintenance thread.
     pub fn look(&self) {
         loop {
             let due = self.probation().due(self.clock.now());
@@ -182,7 +182,7 @@ impl SuspectTester {
         }
     }
 
-    /// Whether a frame that has rested holds what was written to it, and passes its test again. What was seen if not.
+    /// Checks that a frame that has rested kept its content, and passes its test again. Returns the evidence if not.
     /// Begins its next rest.
     fn keeps(&self, suspect: &Suspect, passed: usize) -> Result<Option<Evidence>, ()> {
         let at = SystemClock.now();
@@ -207,7 +207,7 @@ impl SuspectTester {
         }
     }
 
-    /// `false`: the kernel moved the page, and the frame is somebody else's.
+    /// `false`: the kernel moved the page, and the frame belongs to somebody else.
     fn is_where_it_was(&self, suspect: &Suspect) -> bool {
         match &suspect.rests {
             Rests::Writable(block) => suspect.frame.is_none() || self.frame(block.base()) == suspect.frame,
@@ -215,7 +215,7 @@ impl SuspectTester {
         }
     }
 
-    /// Nobody can show that this frame is good.
+    /// Condemns a frame that nobody can show to be good.
     fn condemn(&self, suspect: Suspect) {
         if let Some(frame) = suspect.frame {
             self.shared.erring(frame);
@@ -228,10 +228,10 @@ impl SuspectTester {
         self.probation.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the frame below a page that was wrong is bad. Leaves zeros in the page.
+    /// Whether the frame below a page with an error is bad. Leaves zeros in the page.
     ///
     /// # Safety
-    /// As of [`FrameTest::run_page`].
+    /// As for [`FrameTest::run_page`].
     pub unsafe fn is_bad(&self, page: NonNull<u8>) -> bool {
         let frame = self.frame(page);
         // SAFETY: the caller's promise.
@@ -242,16 +242,16 @@ impl SuspectTester {
     /// Keeps a frame from everybody until the process ends.
     pub fn hold(&self, mut holder: SuspectHolder) {
         if let SuspectHolder::Block(block) = &mut holder {
-            // So that it is not swapped out at least. Where a process may lock no more, it may be.
+            // This at least keeps it from being swapped out, unless the process may lock no more.
             let _ = block.pin_by(Pinning::Locked);
         }
         self.held.lock().unwrap_or_else(PoisonError::into_inner).push(holder);
     }
 
-    /// Writes a page, and has it in the memory and in no cache.
+    /// Writes a page to the memory, so that no cache has it.
     ///
     /// # Safety
-    /// As of [`FrameTest::run_page`].
+    /// As for [`FrameTest::run_page`].
     pub unsafe fn write(&self, page: NonNull<u8>, content: &PageData) {
         // SAFETY: the caller's promise.
         unsafe { self.test.write(page, content) };
@@ -272,7 +272,7 @@ impl SuspectTester {
     }
 
     fn fail(&self, frame: Option<Frame>, seen: &Evidence) {
-        // In this order: the process may end at any moment, and what is counted was reported.
+        // In this order: the process may end at any moment, and counted frames have been reported.
         self.shared.failed(frame, Origin::Real, seen);
         self.shared.counts.add(Counter::Retired, 1);
     }
@@ -291,7 +291,7 @@ impl SuspectTester {
         again
     }
 
-    /// The frame that a page is on, where the kernel says.
+    /// The frame of a page, if the kernel shows it.
     pub fn frame(&self, page: NonNull<u8>) -> Option<Frame> {
         let (pagemap, mut frames) = (self.pagemap.as_ref()?, Vec::new());
         pagemap.frames_of(page, 1, &mut frames).ok()?;
@@ -299,7 +299,7 @@ impl SuspectTester {
     }
 }
 
-/// The first line in which a page is not what it should be after a rest.
+/// The first line with wrong content after a rest.
 fn difference(content: &PageData, found: &[u8; PAGE_BYTES], at: Timestamp) -> Option<Evidence> {
     let found = found.chunks_exact(size_of::<LineData>()).map(|line| {
         let (words, _) = line.as_chunks();
@@ -312,7 +312,7 @@ fn difference(content: &PageData, found: &[u8; PAGE_BYTES], at: Timestamp) -> Op
         line,
         expected,
         found,
-        // There is no second way to what is in a pipe.
+        // There is no second way to read the content of a pipe.
         reread: found,
         test: "{⇕(w0); Del; ⇕(r0)}".to_owned(),
         element: 2,

@@ -1,4 +1,4 @@
-//! A march test of memory that is nobody's just now.
+//! A march test of memory that nobody uses.
 
 #![allow(unsafe_code, reason = "memory under test is reached by its addresses")]
 
@@ -18,14 +18,14 @@ use rampart_memory::fault::{Emulator, PlacedFault};
 use rampart_memory::fault_map::Evidence;
 use rampart_memory::{FRAME_BYTES, LINES_PER_FRAME, PAGE_BYTES, Timestamp};
 
-/// What a page that was tested holds.
+/// The content of a tested page.
 const ZEROS: [u8; PAGE_BYTES] = [0; PAGE_BYTES];
 
-/// How frames are tested.
+/// The tests of frames.
 pub struct FrameTest {
     executor: Executor,
     plan: Plan,
-    /// Whether cells keep 0, and whether they keep 1, while the page rests.
+    /// Whether cells keep 0, and whether they keep 1, during a rest.
     rests: [Pass; 2],
 }
 
@@ -44,7 +44,7 @@ impl FrameTest {
         }
     }
 
-    /// Tests blocks as one region from `at` on, and leaves zeros in them. Returns what was seen first in each page that
+    /// Tests blocks as one region from `at` on, and leaves zeros in them. Returns the first evidence for each page that
     /// failed, counted through all blocks.
     pub fn run(&self, blocks: &mut [Block], at: Timestamp) -> BTreeMap<u64, Evidence> {
         let pages: Vec<NonNull<u8>> = blocks.iter().flat_map(addresses).collect();
@@ -67,7 +67,7 @@ impl FrameTest {
         failed
     }
 
-    /// Tests the page of a block with these faults in its way, and leaves zeros in it. What was seen if it failed.
+    /// Tests the page of a block with these emulated faults, and leaves zeros in it. Returns the evidence if it failed.
     pub fn run_emulated(
         &self,
         block: &mut Block,
@@ -81,10 +81,10 @@ impl FrameTest {
         unsafe { self.run_page(address, Some(&mut Emulator::new(faults, seed)), at) }
     }
 
-    /// Tests one page, and leaves zeros in it. What was seen if it failed.
+    /// Tests one page, and leaves zeros in it. Returns the evidence if it failed.
     ///
     /// # Safety
-    /// As of [`Region::from_raw`], of a page.
+    /// As for [`Region::from_raw`], of a page.
     pub unsafe fn run_page(
         &self,
         address: NonNull<u8>,
@@ -103,20 +103,20 @@ impl FrameTest {
         failed.pop_first().map(|(_, evidence)| evidence)
     }
 
-    /// Writes 0 or 1 to all cells of a page, which is to rest then.
+    /// Writes 0 or 1 to all cells of a page, which then rests.
     ///
     /// # Safety
-    /// As of [`FrameTest::run_page`].
+    /// As for [`FrameTest::run_page`].
     pub unsafe fn begin_rest(&self, address: NonNull<u8>, one: bool, at: Timestamp) {
         // SAFETY: the caller's promise.
         let seen = unsafe { self.run_element(address, one, 0, at) };
         assert_eq!(seen, None, "what is written is not compared");
     }
 
-    /// Reads a page that has rested. What was seen if it failed.
+    /// Reads a page that has rested. Returns the evidence if it failed.
     ///
     /// # Safety
-    /// As of [`FrameTest::run_page`].
+    /// As for [`FrameTest::run_page`].
     pub unsafe fn end_rest(&self, address: NonNull<u8>, one: bool, at: Timestamp) -> Option<Evidence> {
         // SAFETY: the caller's promise.
         unsafe { self.run_element(address, one, 2, at) }
@@ -131,10 +131,10 @@ impl FrameTest {
         failed.pop_first().map(|(_, evidence)| evidence)
     }
 
-    /// Writes a page, and has it in the memory and in no cache.
+    /// Writes a page to the memory, so that no cache has it.
     ///
     /// # Safety
-    /// As of [`FrameTest::run_page`].
+    /// As for [`FrameTest::run_page`].
     pub unsafe fn write(&self, address: NonNull<u8>, content: &PageData) {
         // SAFETY: the caller's promise.
         let region = unsafe {
@@ -145,10 +145,10 @@ impl FrameTest {
     }
 }
 
-/// Does something on a thread that gives way to all others meanwhile. Only meanwhile: a thread that waits for its turn
-/// must hold nothing that others wait for.
+/// Runs work on this thread while it yields to all others. Only meanwhile: a thread that waits for its turn must hold
+/// nothing that others wait for.
 pub fn giving_way(work: &mut dyn FnMut()) {
-    // Where the kernel refuses, the test competes with the program.
+    // If the kernel refuses, the test competes with the program.
     let _ = schedule_as(Scheduling::Idle);
     work();
     let _ = schedule_as(Scheduling::Normal);
@@ -164,11 +164,11 @@ fn addresses(block: &Block) -> impl Iterator<Item = NonNull<u8>> {
     })
 }
 
-/// Pages on which a line was wrong.
+/// Pages with a wrong line.
 struct Failing<'a> {
     pass: &'a Pass,
     at: Timestamp,
-    /// What was seen of each first.
+    /// The first evidence for each.
     failed: &'a mut BTreeMap<u64, Evidence>,
 }
 

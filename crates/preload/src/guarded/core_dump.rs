@@ -1,12 +1,12 @@
-//! Whether the kernel writes a core dump of this process where it ends by a signal (core(5)).
+//! Whether the kernel writes a core dump of this process when a signal ends it (core(5)).
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Resource, getrlimit};
 
-/// Where dumps go: a file, or after `|` a program that reads them.
+/// The destination of dumps: a file, or after `|` a program that reads them.
 const PATTERN: &str = "/proc/sys/kernel/core_pattern";
 
-/// Whether it may: by its limit, which does not count where a program takes dumps. Async-signal-safe.
+/// Whether it may: by its limit, which does not count if a program takes dumps. Async-signal-safe.
 pub fn is_written() -> bool {
     getrlimit(Resource::Core).current != Some(0) || is_piped()
 }

@@ -1,10 +1,9 @@
-//! Whether this process has the memory of one that is guarded, as a copy that nobody announced.
+//! Detects a process that has a copy of a guarded process' memory without an announced fork.
 //!
-//! **Problem.** A program can make a child by a system call that no function of the C library makes for it. The child
-//! has a copy of the guard's notes, none of its threads, and would wait for them. **Idea.** A page that the kernel
-//! wipes in whoever gets a copy of it (`MADV_WIPEONFORK`), and only there: a child that borrows its parent's memory
-//! (vfork(2)) sees what the parent sees. **Why this way.** To look costs one load, so everything that asks for the
-//! guard can look first.
+//! **Problem.** A program can make a child by a system call of its own. The child has a copy of the guard's data, none
+//! of its threads, and would wait for them. **Idea.** The kernel wipes a page (`MADV_WIPEONFORK`) in every process that
+//! gets a copy of it, and only there: a child that borrows its parent's memory (vfork(2)) sees the parent's page. **Why
+//! this way.** A check costs one load, so everything that uses the guard can check first.
 
 #![allow(unsafe_code, reason = "maps a page")]
 
@@ -19,13 +18,13 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 pub struct ProcessMark(AtomicPtr<AtomicU32>);
 
 impl ProcessMark {
-    /// Not set yet.
+    /// A mark that is not set.
     pub const fn new() -> Self {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// From now on, copies of this process' memory are told from it. Without a page, or where the kernel cannot wipe
-    /// it, they are not.
+    /// From now on, copies of this process' memory can be recognised. Without a page, or if the kernel cannot wipe it,
+    /// they cannot.
     pub fn set(&self) {
         if let Some(word) = self.word() {
             word.store(1, Ordering::Relaxed);

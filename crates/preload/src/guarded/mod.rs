@@ -1,12 +1,12 @@
-//! The guard of this process: a heap that stands on memory that can be taken away.
+//! The guard of this process: a heap on memory that can be locked.
 //!
-//! **Problem.** The first allocation comes before a thread can be started, and a page that is taken away needs a thread
-//! that gives it back. **Idea.** The range is there from the start and ordinary memory until the constructor: then it
-//! is armed, what was used by then is adopted, and the three threads of the guard begin. **Why this way.** Nothing
-//! moves when the guard begins, and a process that ends before its constructor has lost nothing.
+//! **Problem.** The first allocation comes before a thread can be started, and a locked page needs a thread that
+//! unlocks it. **Idea.** The range exists from the start and is ordinary memory until the constructor: then it is
+//! armed, memory in use is adopted, and the three threads of the guard begin. **Why this way.** Nothing moves when the
+//! guard begins, and a process that ends before its constructor has lost nothing.
 //!
-//! A *fork* opens everything first: a child has no thread of the guard, and the C library works on the heap in the
-//! child before any handler of ours runs. Then each of the two processes has a guard of its own, the child's begun
+//! Before a *fork*, everything is unlocked: a child has no thread of the guard, and the C library uses the heap in the
+//! child before any handler of ours runs. Then each of the two processes has a guard of its own; the child's begins
 //! anew.
 
 #![allow(unsafe_code, reason = "the memory and the guard live as long as the process, behind pointers")]
@@ -44,27 +44,27 @@ use crate::threads::signal_mask::Signals;
 
 use self::mark::ProcessMark;
 
-/// Memory behind a guard if the environment asks for one, ordinary memory otherwise.
+/// Memory behind a guard if the environment requests one, ordinary memory otherwise.
 #[derive(Debug, Default)]
 pub struct ProcessGuard {
-    /// What the heap stands on; null: ordinary memory. Made once, and then there for as long as the process. In two
-    /// boxes, since an atomic pointer has no room for the table of a trait.
+    /// The heap's memory; null: ordinary memory. Created once, for the life of the process. In two boxes, because an
+    /// atomic pointer has no room for a trait's table.
     memory: AtomicPtr<Box<dyn GuardedMemory>>,
-    /// The guard; null before the constructor. Made anew in each child.
+    /// The guard; null before the constructor. Created anew in each child.
     live: AtomicPtr<LiveGuard>,
-    /// The process that it is of.
+    /// The process of the guard.
     process: AtomicU32,
-    /// Whether nothing is locked any more, and all that is used is ordinary memory; in children too.
+    /// Whether nothing is locked any more, and all used memory is ordinary; in children too.
     is_let_go: AtomicBool,
-    /// Tells a child that has a copy of all this, and no guard.
+    /// Recognises a child that has a copy of all this, and no guard.
     mark: ProcessMark,
-    /// Bytes of static data that are guarded, and that are not.
+    /// Bytes of guarded and of unguarded static data.
     data: AtomicUsize,
     left_data: AtomicUsize,
 }
 
 impl ProcessGuard {
-    /// Nothing yet.
+    /// A guard that has not begun.
     pub const fn new() -> Self {
         Self {
             memory: AtomicPtr::new(ptr::null_mut()),
@@ -77,26 +77,26 @@ impl ProcessGuard {
         }
     }
 
-    /// What can be taken away, if the heap stands on such.
+    /// The memory that can be locked, if the heap is on such.
     fn memory(&self) -> Option<&'static dyn GuardedMemory> {
         // SAFETY: it is null, or came from a box that was leaked; it is changed only by `after_fork_in_child`, when
         // there is no other thread and no reference is in use.
         unsafe { self.memory.load(Ordering::Acquire).as_ref() }.map(Box::as_ref)
     }
 
-    /// The guard of this process, or of the one whose memory it borrows; a copy of a guard is none.
+    /// The guard of this process, or of the one whose memory it borrows; a copy of a guard does not count.
     fn live(&self) -> Option<&'static LiveGuard> {
         // SAFETY: it is null, or came from a reference that lives as long as the process.
         unsafe { self.live.load(Ordering::Acquire).as_ref() }.filter(|_| !self.mark.is_wiped())
     }
 
-    /// Whether an address is of memory that was kept from this process: it was made by a system call that nobody saw,
-    /// and has a copy of the guard's notes without the guard.
+    /// Whether an address is in memory that was kept from this process: an unseen system call made it, so it has a copy
+    /// of the guard's data without the guard.
     pub fn is_missing(&self, address: usize) -> bool {
         self.mark.is_wiped() && !self.live.load(Ordering::Acquire).is_null() && self.owns(address)
     }
 
-    /// Memory that the program has elsewhere, as pages from the one at `inside` the range on.
+    /// Memory that the program has elsewhere, as pages of the range from `inside` on.
     pub fn window(&self, inside: usize, memory: Range<usize>) -> Option<Window> {
         let first = self.memory()?.find(inside)?;
         let span = rampart_linux::vault::VaultSpan::new(first, memory.len() as u64 / FRAME_BYTES)?;
@@ -104,24 +104,24 @@ impl ProcessGuard {
         Some(Window { span, address })
     }
 
-    /// Takes such memory under the guard that is about to begin. Returns how many bytes of it could be.
+    /// Puts such memory under the guard that is about to begin. Returns how many bytes of it could be.
     ///
     /// # Safety
-    /// As of [`rampart_linux::vault::Vault::show`].
+    /// As for [`rampart_linux::vault::Vault::show`].
     pub unsafe fn show(&self, windows: &[Window]) -> usize {
         // SAFETY: the caller's promise.
         let shown = self.memory().map_or(&[][..], |memory| unsafe { memory.show(windows) });
         shown.iter().map(|window| length(window.span.bytes())).sum()
     }
 
-    /// Notes how many bytes of static data are guarded, and how many are not.
+    /// Records how many bytes of static data are guarded, and how many are not.
     pub fn count_data(&self, guarded: usize, left: usize) {
         self.data.store(guarded, Ordering::Relaxed);
         self.left_data.store(left, Ordering::Relaxed);
     }
 
-    /// Begins to guard what the heap has used so far and all that it will, if the environment asks for it. In the
-    /// constructor. What the program has changed already stays `left` to it.
+    /// Begins to guard the heap, its used part and all that follows, if the environment requests it. In the
+    /// constructor. Memory that the program has changed already stays excluded (`left`).
     pub fn begin(&'static self, used: Option<BackingSpan>, left: &[Range<usize>]) {
         let Some(memory) = self.memory() else { return };
         let left = left.iter().filter_map(|left| self.pages(left.start, left.len())).collect();
@@ -148,8 +148,8 @@ impl ProcessGuard {
         Ok(())
     }
 
-    /// All is opened, and children get it, until one of the three functions below is called; but for what was `left` to
-    /// the program, which decides itself what of that they get.
+    /// Unlocks everything, for children too, until one of the three functions below is called; except for excluded
+    /// memory (`left`), whose inheritance the program has set.
     pub fn before_fork(&self, left: &[Range<usize>]) {
         if let Some(live) = self.live() {
             live.open_all(left);
@@ -166,8 +166,8 @@ impl ProcessGuard {
         }
     }
 
-    /// A child goes on without a guard, on ordinary memory: where a guard could not begin, since locks may be held by
-    /// threads that the child does not have.
+    /// A child goes on without a guard, on ordinary memory: a guard could not begin there, because threads that the
+    /// child lacks may hold locks.
     pub fn stay_alone_in_child(&self, left: &[Range<usize>]) {
         self.live.store(ptr::null_mut(), Ordering::Release);
         let Some(memory) = self.memory().filter(|_| !self.is_let_go()) else { return };
@@ -177,21 +177,21 @@ impl ProcessGuard {
         }
     }
 
-    /// Notes a child that is not guarded.
+    /// Counts a child that is not guarded.
     pub fn count_left_child(&self) {
         if let Some(live) = self.live() {
             live.count_left_child();
         }
     }
 
-    /// Pages that the program changed are the guard's again: children that nobody announces do not get them.
+    /// Pages that the program changed are the guard's again: unannounced children do not get them.
     pub fn keep_from_children(&self, address: usize, length: usize) {
         if let (Some(live), Some(span)) = (self.live(), self.pages(address, length)) {
             live.keep_from_children(span);
         }
     }
 
-    /// The child's own guard begins. What was `left` to the program is left again.
+    /// The child's own guard begins. Excluded memory (`left`) stays excluded.
     pub fn after_fork_in_child(&'static self, used: Option<BackingSpan>, left: &[Range<usize>]) {
         if self.live.swap(ptr::null_mut(), Ordering::AcqRel).is_null() || self.is_let_go() {
             return;
@@ -221,7 +221,7 @@ impl ProcessGuard {
         }
     }
 
-    /// The program is about to change the mapping of pages of the heap: they stay with it from now on.
+    /// The program is about to change the mapping of pages of the heap: they are excluded from now on.
     pub fn leave(&self, address: usize, length: usize) {
         if let (Some(live), Some(span)) = (self.live(), self.pages(address, length)) {
             live.leave(span);
@@ -234,14 +234,15 @@ impl ProcessGuard {
         match self.live().filter(|_| !self.is_let_go()) {
             Some(live) => live.take_back(span),
             None => {
-                // Without a guard it is an ordinary mapping, which a refusal leaves as it was.
+                // Without a guard it is an ordinary mapping, which a refusal leaves unchanged.
                 let _ = memory.forget(as_vault(span));
             }
         }
     }
 
-    /// The program is about to limit its data to so many bytes, as setrlimit(2) counts it. Where locked pages do not
-    /// count and all that is used would be more, it is let go, but for what was `left` to the program.
+    /// The program is about to limit its data to so many bytes, as setrlimit(2) counts it. If locked pages do not count
+    /// and all used memory would exceed the limit, everything becomes ordinary memory, except what is excluded already
+    /// (`left`).
     pub fn limit_data(&self, most: u64, used: Option<BackingSpan>, left: &[Range<usize>]) {
         let (Some(live), Some(memory)) = (self.live(), self.memory()) else { return };
         if memory.locks_data() || self.is_borrowed() || self.is_let_go() {
@@ -269,7 +270,7 @@ impl ProcessGuard {
         self.is_let_go.load(Ordering::Acquire)
     }
 
-    /// Whether an address is of guarded memory.
+    /// Whether an address is in guarded memory.
     pub fn owns(&self, address: usize) -> bool {
         self.memory().is_some_and(|memory| memory.find(address).is_some())
     }
@@ -279,20 +280,20 @@ impl ProcessGuard {
         self.live().is_some()
     }
 
-    /// Bytes of a block; of a page where there is no guard.
+    /// Bytes of a block; of a page without a guard.
     pub fn block(&self) -> usize {
         self.live().map_or(PAGE_BYTES, LiveGuard::block)
     }
 
-    /// Keeps all that can be locked in RAM, each page from its first touch on. `false`: this process may not lock so
-    /// much; pages move all the same where other memory is mlocked.
+    /// Keeps all lockable memory in RAM, each page from its first touch on. `false`: this process may not mlock so
+    /// much; pages move all the same if other memory is mlocked.
     pub fn mlock(&self) -> bool {
         // A handler of the program's that touches a locked page would wait for the thread that it interrupted.
         let _signals = Signals::block_all();
         self.memory().is_none_or(|memory| memory.mlock().is_ok())
     }
 
-    /// Before all memory of the process is let go.
+    /// Before the program unlocks all its memory (munlockall).
     pub fn munlock(&self) {
         let _signals = Signals::block_all();
         if let Some(memory) = self.memory() {
@@ -300,27 +301,27 @@ impl ProcessGuard {
         }
     }
 
-    /// Where what can be locked lies, and what stands behind it; nothing if it is ordinary memory.
+    /// The addresses of lockable memory, hidden ranges included; none if it is ordinary memory.
     pub fn places(&self) -> Vec<Range<usize>> {
         self.memory().map(GuardedMemory::places).unwrap_or_default()
     }
 
-    /// Notes how many bytes of mappings are guarded now.
+    /// Records how many bytes of mappings are guarded now.
     pub fn count_mapped(&self, bytes: usize) {
         if let Some(live) = self.live() {
             live.count_mapped(bytes);
         }
     }
 
-    /// Notes a mapping that could not be guarded.
+    /// Counts a mapping that could not be guarded.
     pub fn count_left_mapping(&self) {
         if let Some(live) = self.live() {
             live.count_left_mapping();
         }
     }
 
-    /// What the environment asks to be guarded, if this is to be: of static data whole blocks of so many bytes, and
-    /// mappings of at least so many.
+    /// The memory to guard by the environment, if it guards: static data in whole blocks of so many bytes, and mappings
+    /// of at least so many.
     pub fn protect(&self) -> (Option<usize>, Option<usize>) {
         let knobs = self.memory().and_then(|_| knobs().ok());
         let block = |knobs: &GuardSettings| knobs.block_pages as usize * PAGE_BYTES;
@@ -328,7 +329,7 @@ impl ProcessGuard {
         (data, knobs.and_then(|knobs| knobs.protect.mappings).map(length))
     }
 
-    /// The pages of the heap that lie at these addresses.
+    /// The pages of the heap at these addresses.
     fn pages(&self, address: usize, length: usize) -> Option<rampart_guard::PageSpan> {
         let first = self.memory()?.find(address)?;
         let inside = address % PAGE_BYTES;
@@ -336,22 +337,23 @@ impl ProcessGuard {
         Some(rampart_guard::PageSpan { first: PageIndex(first), count })
     }
 
-    /// Whether faults on the heap are signals, and system calls do not wait for them.
+    /// Whether faults on the heap are signals, for which system calls do not wait.
     pub fn faults_are_signals(&self) -> bool {
         self.memory().is_some_and(|memory| memory.mailbox().is_some())
     }
 
-    /// Whether a device that writes to a page goes unseen, so that it must stay open meanwhile.
+    /// Whether a device's write to a page goes unseen, so that the page must stay unlocked meanwhile.
     pub fn misses_devices(&self) -> bool {
         self.memory().is_some_and(GuardedMemory::misses_devices)
     }
 
-    /// Whether the guard is of another process, whose memory this one borrows until it executes a program (vfork(2)).
+    /// Whether the guard belongs to another process, whose memory this one borrows until it executes a program
+    /// (vfork(2)).
     pub fn is_borrowed(&self) -> bool {
         self.process.load(Ordering::Relaxed) != std::process::id()
     }
 
-    /// Whether this process is of another user than the one who runs the program.
+    /// Whether this process has another user than the one who runs the program.
     pub fn is_of_another_user(&self) -> bool {
         folder::is_of_another()
     }
@@ -363,46 +365,45 @@ impl ProcessGuard {
         }
     }
 
-    /// A signal handler was told of a fault at this address. `None`: it is not one of ours; else the page was served.
-    /// Async-signal-safe.
+    /// Serves a fault at this address for a signal handler. `None`: the address is not guarded; otherwise the page was
+    /// served. Async-signal-safe.
     pub fn fault(&self, address: usize, touch: Touch) -> Option<FaultAnswer> {
         let memory = self.memory()?;
         let (page, mailbox) = (memory.find(address)?, memory.mailbox()?);
         self.live().map(|_| mailbox.ask(PageIndex(page), touch))
     }
 
-    /// Whether the guard's own threads read locked pages where they are, and so learn by a signal that the hardware
-    /// gave one up.
+    /// Whether the guard's own threads read locked pages in their places, and so learn by a signal that the hardware
+    /// lost one.
     pub fn reads_what_may_be_lost(&self) -> bool {
         self.memory().is_some_and(|memory| memory.mailbox().is_none())
     }
 
-    /// Whether locked pages are elsewhere, and a core dump has zeros in their place.
+    /// Whether locked pages are elsewhere, so that a core dump has zeros in their place.
     pub fn hides_what_is_locked(&self) -> bool {
         self.memory().is_some_and(GuardedMemory::hides_what_is_locked)
     }
 
-    /// The process is about to end with a core dump, if one is written: what is locked is unlocked, and stays so.
-    /// Called by signal handlers: a thread that asks the guard for something has all signals blocked meanwhile.
+    /// The process is about to end with a core dump, if one is written: unlocks all locked pages for good. Called by
+    /// signal handlers: a thread that asks the guard for something has all signals blocked meanwhile.
     pub fn unlock_for_dump(&self) {
         if self.hides_what_is_locked() && !is_private() && !self.is_borrowed() && core_dump::is_written() {
             self.live().into_iter().for_each(LiveGuard::unlock_for_dump);
         }
     }
 
-    /// Everything is unlocked, and nothing is locked for some seconds.
+    /// Unlocks everything, and locks nothing for some seconds.
     pub fn unlock_for_a_while(&self) {
         self.live().into_iter().for_each(LiveGuard::unlock_for_a_while);
     }
 
-    /// A thread of the guard reads memory at this address just now that the hardware gave up. `true`: it may go on
-    /// reading.
+    /// A thread of the guard is reading memory at this address that the hardware lost. `true`: it may go on reading.
     pub fn lost(&self, address: usize) -> bool {
         self.live().is_some_and(|live| live.lost(address))
     }
 
-    /// A system call is about to use memory and would not wait for a fault: what of it is guarded is opened and stays
-    /// so until [`ProcessGuard::release`] is told what this returns.
+    /// A system call is about to use memory and would not wait for a fault: the guarded part is unlocked and stays so
+    /// until [`ProcessGuard::release`] gets this result.
     pub fn hold(&self, address: usize, length: usize) -> Option<rampart_guard::PageSpan> {
         let (live, span) = (self.live()?, self.pages(address, length)?);
         live.hold(span);
@@ -416,7 +417,7 @@ impl ProcessGuard {
         }
     }
 
-    /// The process ends: what is locked is verified once more, and the last counts are written.
+    /// The process ends: locked pages are verified once more, and the last counts are written.
     pub fn end(&self) {
         if let Some(live) = self.live() {
             live.end();
@@ -424,25 +425,25 @@ impl ProcessGuard {
     }
 }
 
-/// Where pages of the heap lie.
+/// The addresses of pages of the heap.
 fn addresses(span: BackingSpan) -> Range<usize> {
     let start = span.start.addr().get();
     start..start + length(span.bytes)
 }
 
-/// Says why the heap of a process is not guarded, as the first of a run.
+/// Prints why the heap of a process is not guarded, as the first of a run.
 fn say_once(text: &str) {
     folder::say_once(UNGUARDED, text);
 }
 
-/// Bytes that the kernel counts as data of this process, its stack included; `None` where it does not say.
+/// Bytes that the kernel counts as data of this process, its stack included; `None` if it does not show them.
 fn data_in_use() -> Option<u64> {
     // Pages: all, in memory, shared, code, 0, data (proc(5)).
     let statm = fs::read_to_string("/proc/self/statm").ok()?;
     Some(statm.split(' ').nth(5)?.parse::<u64>().ok()? * FRAME_BYTES)
 }
 
-/// What the environment asks for.
+/// The settings in the environment.
 fn knobs() -> Result<GuardSettings, String> {
     let text = env::var("RAMPART_GUARD").map_err(|error| error.to_string())?;
     text.parse().map_err(|error| format!("RAMPART_GUARD: {error}"))
@@ -468,11 +469,11 @@ impl HeapBacking for ProcessGuard {
         }
     }
 
-    /// So that a program that uses half of the addresses finds room for all that, even where none of it fits into the
+    /// So that a program that uses half of the addresses finds room for all that, even if none of it fits into the
     /// range.
     fn parts(&self) -> u64 {
         match knobs().map(|knobs| knobs.method) {
-            // Something as long stands behind it.
+            // A hidden range of the same length follows.
             Ok(EngineKind::Move | EngineKind::Minor) => 12,
             Ok(EngineKind::Mprotect) => 6,
             Err(_) => Plain.parts(),
@@ -482,7 +483,7 @@ impl HeapBacking for ProcessGuard {
     fn open(&self, span: BackingSpan) -> bool {
         let Some(memory) = self.memory() else { return Plain.open(span) };
         let Some(pages) = memory.pages_at(addresses(span)) else { return true };
-        // What the kernel refuses is missing in a core dump, which is no reason to fail.
+        // Memory that the kernel refuses is missing in a core dump, which is no reason to fail.
         let _ = memory.dump(pages);
         !self.is_let_go() || memory.give(pages).is_ok()
     }
@@ -492,7 +493,7 @@ impl HeapBacking for ProcessGuard {
         let Some(pages) = memory.pages_at(addresses(span)) else { return false };
         match self.live().filter(|_| !self.is_let_go()) {
             Some(live) => live.forget(pages.first(), pages.pages()),
-            // All that is used is the program's.
+            // All used memory is the program's.
             None => memory.forget(pages).is_ok(),
         }
     }

@@ -1,21 +1,21 @@
 //! The program's heap: jemalloc's arenas on one range.
 //!
-//! **Problem.** Every allocation of an unmodified program must be in the range, from the first on, and `malloc` must
-//! cost what it costs without us. **Idea.** Each thread is bound to an arena whose memory comes from the range by its
-//! hooks. `malloc` calls jemalloc and then looks at the *result*: in the range, done. Only what is not goes the slow
-//! way, `Heap::settle`: the heap is not started, the thread is new and not bound yet, the thread is one of the
-//! guard's, or memory is out. **Why this way.** Two comparisons on the fast path, and the promise is checked for each
-//! address that a program gets, whatever the state of a thread was.
+//! **Problem.** Every allocation of an unmodified program must be in the range, from the first on, and `malloc` must be
+//! as fast as without us. **Idea.** Each thread is bound to an arena whose memory comes from the range by its hooks.
+//! `malloc` calls jemalloc and then checks the *result*: in the range, done. Only other results take the slow path,
+//! `Heap::settle`: the heap is not started, the thread is new and not bound yet, the thread is one of the guard's, or
+//! memory is out. **Why this way.** The fast path costs two comparisons, and the guarantee is checked for each address
+//! that a program gets, whatever the state of its thread.
 //!
-//! One case is left: jemalloc serves a thread that is at its very end, in destructors of thread-specific data that run
-//! after jemalloc's own (pthread_key_create(3)), from its first arena whatever is asked. Such memory is outside, and
-//! counted.
+//! One exception is left: jemalloc serves a thread at its very end, in destructors of thread-specific data that run
+//! after jemalloc's own (pthread_key_create(3)), from its first arena in any case. Such memory is outside, and counted.
 //!
 //! The first allocation of a process comes before any constructor, from the loader or from another library's
-//! constructor, when the C library cannot start a thread yet. It reserves the range by system calls only; what needs a
-//! whole C library waits for the constructor. So nothing of the program lies outside the range, however early it came.
+//! constructor, when the C library cannot start a thread yet. It reserves the range by system calls only; work that
+//! needs a complete C library waits for the constructor. So no memory of the program is outside the range, however
+//! early it came.
 //!
-//! What lies outside is freed past the thread's cache, so that it never comes back to a thread that should be inside.
+//! Memory outside is freed past the thread's cache, so that it never comes back to a thread that should be inside.
 
 #![allow(unsafe_code, reason = "hands out raw memory")]
 
@@ -37,52 +37,51 @@ use super::jemalloc::{self, free_uncached, in_arena};
 use super::private::is_private;
 use super::range_size::range_size;
 
-/// The smallest range that a heap is started on, where the process may not have more addresses.
+/// The smallest range for a heap, if the process may not have more addresses.
 pub const LEAST_RANGE: Bytes = Bytes::from_mib(8);
 
-/// What a user is to know once.
+/// A message that the user gets once.
 const FULL: &str = "rampart: the range of the heap is full, since the process may have no more addresses (ulimit -v): what is \
                     allocated from now on is not guarded\n";
 
-/// The most arenas; a number of threads above it share them.
+/// The most arenas; more threads than that share them.
 const MOST_ARENAS: usize = 64;
 
-/// A heap, or what becomes one when it is started. Only its address makes it one: it lives forever and never moves.
+/// A heap, also before it is started. Its address identifies it: it lives forever and never moves.
 pub struct Heap {
     hooked: HookedRange,
     state: AtomicU8,
-    /// Arenas by index, made when a thread needs one; 0: not yet.
+    /// Arenas by index, created when a thread needs one; 0: not yet.
     arenas: [AtomicU32; MOST_ARENAS],
-    /// How many of them threads are spread over.
+    /// The number of arenas in use.
     places: AtomicU32,
     threads: AtomicU32,
     outside: AtomicU64,
-    /// Where allocations outside are.
+    /// The pages of allocations outside.
     pages: JemallocPages,
-    /// Whether what has no room in the range is served outside.
+    /// Whether memory without room in the range is served outside.
     overflows: AtomicBool,
-    /// Where that comes from: not from what the guard has for itself. 0: not made yet.
+    /// The arena for that, which the guard does not use itself. 0: not created yet.
     beside: AtomicU32,
-    /// Whether that was said.
+    /// Whether that was printed.
     is_full: AtomicBool,
 }
 
-/// What a heap has given out. Bytes of live allocations and of the range; see each.
+/// The usage of a heap: bytes of live allocations and of the range; see each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
     /// The range. Zero: the heap was not started, or could not be.
     pub range: Bytes,
-    /// The part of it, from its start on, that was ever used: the most that the heap can have had at once.
+    /// The part of it, from its start, that was ever used: the most that the heap can have had at once.
     pub cut: Bytes,
     /// Live allocations now, rounded up as jemalloc does.
     pub allocated: Bytes,
     /// Allocations of the program that are not in the range: all if the heap could not be started, and those of a
-    /// thread whose jemalloc state is torn down already (see the module). Those of the guard's own threads do not
-    /// count.
+    /// thread whose jemalloc state is gone already (see the module). Those of the guard's own threads do not count.
     pub outside: u64,
 }
 
-/// Bytes of an allocation for which an arena may ask for addresses of its own.
+/// Bytes of an allocation for which an arena may need addresses of its own.
 const LARGE: usize = 1 << 20;
 
 const NEW: u8 = 0;
@@ -107,12 +106,12 @@ impl Heap {
         }
     }
 
-    /// From now on what has no room in the range is served outside: it is smaller than a program may want.
+    /// From now on memory without room in the range is served outside: the range is smaller than a program may need.
     fn overflow(&self) {
         self.overflows.store(true, Ordering::Relaxed);
     }
 
-    /// Memory outside for what has no room in the range, if it is to be served so; null if there is none either.
+    /// Memory outside for an allocation without room in the range, if that is allowed; null if there is none either.
     fn serve_outside(&self, size: usize, flags: c_int) -> *mut c_void {
         if !self.overflows.load(Ordering::Relaxed) {
             return ptr::null_mut();
@@ -126,7 +125,8 @@ impl Heap {
         served
     }
 
-    /// Starts the heap as the environment asks. If it cannot be, says so and goes on outside: the program matters more.
+    /// Starts the heap as the environment requests. If that fails, prints why and goes on outside: the program matters
+    /// more.
     pub(crate) fn begin(&'static self) {
         let started = range_size(self.hooked.ground.parts()).and_then(|size| {
             if size.is_limited {
@@ -141,10 +141,10 @@ impl Heap {
     }
 
     /// Reserves the range: `bytes`, rounded down to [`GRANULE`], or half of it, or half of that, as the process' limits
-    /// allow. Whoever comes second, even by an allocation from within, does nothing.
+    /// allow. A second call, even by an allocation from within, does nothing.
     ///
     /// # Errors
-    /// [`Error::Reserve`] if not even [`LEAST_RANGE`] is to be had; the heap serves memory outside for good then.
+    /// [`Error::Reserve`] if there is no room even for [`LEAST_RANGE`]; the heap then serves memory outside for good.
     pub fn start(&'static self, bytes: Bytes) -> Result<(), Error> {
         if self.state.compare_exchange(NEW, STARTING, Ordering::Acquire, Ordering::Relaxed).is_err() {
             return Ok(());
@@ -199,7 +199,7 @@ impl Heap {
         self.hooked.range.offset_of(pointer.addr()).map(|offset| offset / PAGE_BYTES)
     }
 
-    /// What was given out so far.
+    /// The usage so far.
     #[must_use]
     pub fn usage(&self) -> Usage {
         Usage {
@@ -256,7 +256,7 @@ impl Heap {
         }
     }
 
-    /// `realloc`. As the C library does, it frees what is resized to nothing.
+    /// `realloc`. As the C library does, it frees an allocation that is resized to nothing.
     ///
     /// # Safety
     /// As for `realloc`.
@@ -284,15 +284,14 @@ impl Heap {
             if resized.is_null() || self.owns(resized) {
                 return resized;
             }
-            // A thread that is not bound yet moved it outside.
-            // SAFETY: it is ours now, of at least `size` bytes.
+            // A thread that is not bound yet moved it outside. SAFETY: it is ours now, of at least `size` bytes.
             return unsafe { self.bring_home(resized, size) };
         }
         // SAFETY: the caller's promise.
         unsafe { self.bring_home(pointer, size) }
     }
 
-    /// Moves an allocation that lies outside to where the calling thread's belong, with room for `size` bytes.
+    /// Moves an allocation from outside to the calling thread's arena, with room for `size` bytes.
     ///
     /// # Safety
     /// As for `realloc`; neither is null nor zero.
@@ -329,14 +328,14 @@ impl Heap {
         !pointer.is_null() && !self.owns(pointer) && !self.pages.may_hold(pointer.addr())
     }
 
-    /// Another piece of the range, for what is not an allocation.
+    /// Another piece of the range, for other purposes than allocations.
     #[cfg(not(test))]
     pub(crate) fn cut(&self, size: usize, alignment: usize) -> Option<BackingSpan> {
         self.hooked.cut(size, alignment)
     }
 
     /// Before an allocation of this size: a thread that is not bound yet would get it from the guard's own arena, which
-    /// keeps its addresses when [`Heap::settle`] gives it back. Where addresses are few, a large allocation has no room
+    /// keeps its addresses when [`Heap::settle`] gives it back. With few addresses, a large allocation has no room
     /// twice.
     #[inline]
     fn prepare(&'static self, size: usize) {
@@ -351,13 +350,13 @@ impl Heap {
             self.begin();
         }
         if !is_private() && self.state.load(Ordering::Acquire) == READY {
-            // Without an arena the allocation is settled, or fails, as any other.
+            // Without an arena the allocation is settled, or fails, like any other.
             let _ = self.arena_of_this_thread();
         }
     }
 
-    /// What to do with an allocation that is not in the range, or failed: keep it if it belongs outside, or else make
-    /// it anew from an arena of this heap. Sets `errno` where memory is out.
+    /// Settles an allocation that is not in the range, or failed: keeps it if it belongs outside, otherwise allocates
+    /// anew from an arena of this heap. Sets `errno` without memory.
     #[cold]
     fn settle(&'static self, pointer: *mut c_void, size: usize, flags: c_int) -> *mut c_void {
         let settled = self.settled(pointer, size, flags);
@@ -398,8 +397,7 @@ impl Heap {
         settled
     }
 
-    /// The arena that the calling thread is bound to, now if it was not before. `None` if jemalloc has no memory to
-    /// make one.
+    /// The arena of the calling thread, bound now if it was not before. `None` if jemalloc has no memory to create one.
     fn arena_of_this_thread(&'static self) -> Option<c_uint> {
         let bound = jemalloc::thread_arena()?;
         if bound != jemalloc::OUTSIDE {
@@ -410,13 +408,13 @@ impl Heap {
         jemalloc::set_thread_arena(arena).then_some(arena)
     }
 
-    /// The arena of this place. Two threads may make it at once: one of the two arenas is never used then, which costs
+    /// The arena of this slot. Two threads may create it at once: one of the two arenas is never used then, which costs
     /// a few KiB.
     fn arena(&'static self, place: &AtomicU32) -> Option<c_uint> {
         made_once(place, || jemalloc::create_arena(self.hooked.table()))
     }
 
-    /// An arena of memory outside that is the program's alone.
+    /// An arena of memory outside for the program alone.
     fn arena_beside(&self) -> Option<c_uint> {
         made_once(&self.beside, jemalloc::create_arena_outside)
     }
@@ -432,7 +430,7 @@ fn made_once(place: &AtomicU32, make: impl FnOnce() -> Option<c_uint>) -> Option
     }
 }
 
-/// Arenas for this process: four for each of its CPUs, as jemalloc has it (manual, "opt.narenas").
+/// Arenas for this process: four for each of its CPUs, jemalloc's default (manual, "opt.narenas").
 fn places() -> u32 {
     let cpus = sched_getaffinity(None).map_or(1, |cpus| cpus.count());
     cpus.saturating_mul(4).clamp(1, 64)

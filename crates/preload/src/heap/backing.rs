@@ -1,9 +1,9 @@
-//! What the heap stands on: one range of addresses, and what is done to its pages.
+//! The memory below the heap: one range of addresses, and the operations on its pages.
 //!
-//! **Problem.** The guard wants to know of each page of the heap: where it is, when it is first used, when the program
-//! no longer needs what is in it. **Idea.** The allocator above asks for nothing but three things, [`HeapBacking`]; it
-//! never maps or advises memory of the range itself. **Why this way.** [`Plain`] is ordinary memory: with it the heap
-//! can be proved alone, and what a guard costs can be told from what the allocator costs.
+//! **Problem.** The guard must know of each page of the heap: where it is, when it is first used, when the program no
+//! longer needs its content. **Idea.** The allocator above needs only three operations, [`HeapBacking`]; it never maps
+//! or advises memory of the range itself. **Why this way.** [`Plain`] is ordinary memory: with it the heap can be
+//! tested alone, and the guard's cost can be separated from the allocator's.
 
 #![allow(unsafe_code, reason = "maps memory and changes what is mapped")]
 
@@ -14,10 +14,10 @@ use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anony
 
 use crate::error::Error;
 
-/// The start of a [`HeapBacking`] and every [`BackingSpan`] that is opened on it are multiples of this: a huge page.
+/// The start of a [`HeapBacking`] and every [`BackingSpan`] opened on it are multiples of this: a huge page.
 pub const GRANULE: Bytes = Bytes::from_mib(2);
 
-/// Pages that follow each other.
+/// Adjacent pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackingSpan {
     /// The first byte; a multiple of the page size.
@@ -31,24 +31,24 @@ pub struct BackingSpan {
 /// The calls come from inside `malloc` and `free`, on any thread, with locks of the allocator held: an implementation
 /// must not allocate on the heap, and must not touch its memory.
 pub trait HeapBacking: Sync {
-    /// Sets `bytes` of addresses aside, which start at a multiple of [`GRANULE`]. Called once, and so early that the C
-    /// library may not be ready: system calls only.
+    /// Reserves `bytes` of addresses, from a multiple of [`GRANULE`] on. Called once, and so early that the C library
+    /// may not be ready: system calls only.
     ///
     /// # Errors
-    /// [`Error::Reserve`], and then the heap asks for half of it.
+    /// [`Error::Reserve`], and then the heap requests half of it.
     fn reserve(&self, bytes: Bytes) -> Result<NonNull<u8>, Error>;
 
-    /// Where a process may have so many addresses and no more, a range is at most one part of this many.
+    /// If a process has an address limit, a range is at most one part of this many of it.
     fn parts(&self) -> u64 {
         2
     }
 
-    /// `span` is going to be used. Its content reads as zeros. Each byte is opened once. `false`: it cannot be, and the
-    /// program's `malloc` fails.
+    /// `span` is going to be used. Its content reads as zeros. Each byte is opened once. `false`: this is impossible,
+    /// and the program's `malloc` fails.
     fn open(&self, span: BackingSpan) -> bool;
 
-    /// Nobody needs the content of `span` any more; it reads as zeros from now on. `false`: it was not done, the
-    /// content is as it was.
+    /// The content of `span` is no longer needed; it reads as zeros from now on. `false`: it was not done, the content
+    /// is unchanged.
     fn forget(&self, span: BackingSpan) -> bool;
 }
 
@@ -57,7 +57,7 @@ pub trait HeapBacking: Sync {
 pub struct Plain;
 
 impl HeapBacking for Plain {
-    /// Without access, so that not a byte of it counts against the limit of a machine that does not overcommit.
+    /// Without access, so that no byte of it counts against the limit of a machine that does not overcommit.
     fn reserve(&self, bytes: Bytes) -> Result<NonNull<u8>, Error> {
         let refused = |cause| Error::Reserve { bytes, cause };
         let wanted = length(bytes);

@@ -1,12 +1,12 @@
-//! Where large allocations were made.
+//! The call sites of large allocations.
 //!
-//! **Problem.** A page that memory spoilt means something to a person only by what lies in it. jemalloc answers only
-//! for addresses that it gave out, and to walk a stack at each allocation costs more than the allocation. **Idea.** An
-//! allocation of [`LARGE`] or more has its pages for itself; who called for it is noted once for each of them. **Why
-//! this way.** One word for a page, which is written a moment before the page costs a thousand times as much to be
-//! touched first; smaller ones cost a comparison.
+//! **Problem.** A person understands a page beyond correction only by its content. jemalloc answers only for addresses
+//! that it gave out, and walking a stack at each allocation costs more than the allocation. **Idea.** An allocation of
+//! [`LARGE`] or more has its pages for itself; its caller is recorded once for each of them. **Why this way.** It costs
+//! one word per page, written a moment before the page's first touch, which costs a thousand times as much; smaller
+//! allocations cost a comparison.
 //!
-//! Nothing is taken back: what is known of a page is the last large allocation that lay there.
+//! Records are never removed: the last large allocation of a page is known.
 
 #![allow(unsafe_code, reason = "maps memory for the table")]
 
@@ -15,24 +15,24 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-/// From this size on, in bytes, jemalloc shares no page among allocations (its manual, "size classes": the least of the
-/// large ones).
+/// From this size on, in bytes, jemalloc shares no page among allocations (its manual, "size classes": the smallest of
+/// the large ones).
 pub const LARGE: usize = 16 << 10;
 
 /// Pages of a piece of the table: those of a GiB.
 const PIECE: usize = 1 << 18;
 const PIECE_BYTES: usize = PIECE * size_of::<AtomicUsize>();
 
-/// Pieces of it. A heap beyond 4 TiB has pages of which nothing is known.
+/// The number of pieces. Pages beyond 4 TiB of a heap have no record.
 const PIECES: usize = 4096;
 
-/// Return addresses of those who called for large allocations, by the pages of the heap's range.
+/// Return addresses of callers of large allocations, by the pages of the heap's range.
 pub struct Sites {
-    /// Null until a large allocation lies there.
+    /// Null until a large allocation is there.
     pieces: [AtomicPtr<AtomicUsize>; PIECES],
 }
 
-/// Those of this process.
+/// The call sites of this process.
 pub static SITES: Sites = Sites::new();
 
 impl Sites {
@@ -40,8 +40,7 @@ impl Sites {
         Self { pieces: [const { AtomicPtr::new(ptr::null_mut()) }; PIECES] }
     }
 
-    /// An allocation lies in the pages from `first` to `last`, and its caller goes on at this address; 0: it is
-    /// unknown.
+    /// Records an allocation in the pages from `first` to `last` whose caller goes on at this address; 0: unknown.
     pub fn note(&self, first: usize, last: usize, caller: usize) {
         for page in first..=last {
             if let Some(place) = self.place(page, Self::make) {
@@ -50,12 +49,12 @@ impl Sites {
         }
     }
 
-    /// Where the caller of the last allocation in a page went on.
+    /// The address where the caller of the last allocation in a page went on.
     pub fn of(&self, page: usize) -> Option<usize> {
         self.place(page, |_| None).map(|place| place.load(Ordering::Relaxed)).filter(|&caller| caller != 0)
     }
 
-    /// The word of a page; its piece is made by `make` if it is not there.
+    /// The word of a page; `make` creates its piece if needed.
     fn place<'a>(
         &'a self,
         page: usize,
@@ -68,7 +67,7 @@ impl Sites {
         Some(unsafe { &*ptr::from_ref(words).add(page % PIECE) })
     }
 
-    /// Maps a piece, of which the kernel gives memory as it is written. `None`: there is no room for it.
+    /// Maps a piece, which takes memory as it is written. `None`: there is no room for it.
     fn make(piece: &AtomicPtr<AtomicUsize>) -> Option<&AtomicUsize> {
         let (rights, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);
         // SAFETY: a new mapping where the kernel chooses.

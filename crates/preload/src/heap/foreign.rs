@@ -1,11 +1,11 @@
-//! Allocations that are not ours.
+//! Allocations of other allocators.
 //!
 //! **Problem.** `free`, `realloc` and `malloc_usable_size` are ours for every library of a program, also for memory
-//! that comes from `__libc_malloc`, from a `malloc` that was looked up in the C library, or from a program's own
-//! allocator: jemalloc reads what it never wrote, and the program dies. **Idea.** What is in the range is ours; beyond
-//! it are the few allocations that jemalloc makes outside, whose pages are noted. All others go to who would be asked
-//! without us: the next function of that name. **Why this way.** The common case costs nothing, and jemalloc keeps each
-//! page that it has once had, so notes are never taken back.
+//! from `__libc_malloc`, from a `malloc` that was looked up in the C library, or from a program's own allocator:
+//! jemalloc would read data that it never wrote, and the program would crash. **Idea.** Memory in the range is ours;
+//! beyond it are the few allocations that jemalloc makes outside, whose pages are recorded. All others go to the
+//! allocator that would get them without us: the next function of that name. **Why this way.** The common case costs
+//! nothing, and jemalloc keeps each page that it once had, so records are never removed.
 
 #![allow(unsafe_code, reason = "calls the C library's allocator")]
 
@@ -16,13 +16,13 @@ use rampart_memory::PAGE_BYTES;
 
 use crate::next::NextSymbol;
 
-/// How many pages can be noted: 64 MiB of small allocations at once.
+/// The most recorded pages: 64 MiB of small allocations at once.
 const ROOM: usize = 1 << 14;
 
 /// Pages in which an allocation of jemalloc's outside of the range began. Without locks: allocations are everywhere.
 #[derive(Debug)]
 pub(crate) struct JemallocPages {
-    /// Numbers of pages, each at the first free place from where its hash says; 0: free.
+    /// Page numbers, each in the first free place from its hash on; 0: free.
     noted: [AtomicUsize; ROOM],
     /// There was no room: any page may be one.
     overflowed: AtomicBool,
@@ -33,7 +33,7 @@ impl JemallocPages {
         Self { noted: [const { AtomicUsize::new(0) }; ROOM], overflowed: AtomicBool::new(false) }
     }
 
-    /// An allocation begins here.
+    /// Records an allocation at this address.
     pub(crate) fn note(&self, address: usize) {
         let page = address / PAGE_BYTES;
         for place in self.places(page) {
@@ -52,10 +52,10 @@ impl JemallocPages {
         noted.into_iter().any(|noted| noted == page) || self.overflowed.load(Ordering::Relaxed)
     }
 
-    /// Where a page may stand: a few places, so that a full table is slow for nobody.
+    /// The places of a page: only a few, so that a full table is slow for nobody.
     fn places(&self, page: usize) -> impl Iterator<Item = &AtomicUsize> {
         const TRIES: usize = 64;
-        // Fibonacci hashing: neighbours lie apart.
+        // Fibonacci hashing: neighbours are far apart.
         let first = page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (usize::BITS - ROOM.ilog2());
         (0..TRIES).map(move |step| &self.noted[(first + step) % ROOM])
     }
@@ -71,21 +71,21 @@ static USABLE: NextSymbol<unsafe extern "C" fn(*const c_void) -> usize> =
     unsafe { NextSymbol::named(c"malloc_usable_size") };
 
 /// # Safety
-/// As for `free`, of whoever the next is.
+/// As for the next allocator's `free`.
 pub(crate) unsafe fn free(pointer: *mut c_void) {
     // SAFETY: the caller's promise.
     unsafe { FREE.get()(pointer) };
 }
 
 /// # Safety
-/// As for `realloc`, of whoever the next is.
+/// As for the next allocator's `realloc`.
 pub(crate) unsafe fn resize(pointer: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: the caller's promise.
     unsafe { REALLOC.get()(pointer, size) }
 }
 
 /// # Safety
-/// As for `malloc_usable_size`, of whoever the next is.
+/// As for the next allocator's `malloc_usable_size`.
 pub(crate) unsafe fn usable_size(pointer: *const c_void) -> usize {
     // SAFETY: the caller's promise.
     unsafe { USABLE.get()(pointer) }

@@ -1,10 +1,10 @@
-//! Between jemalloc and the range: where an arena gets its memory, and what it does with memory nobody uses.
+//! jemalloc's hooks for the range: the source of an arena's memory, and the treatment of unused memory.
 //!
 //! An arena asks these hooks, and not the kernel, for every page that a program will see (jemalloc manual,
-//! "arena.\<i\>.extent_hooks"). It gets pieces of the range and never gives one back: an absent `dalloc` makes it
-//! *retain* them and use them again, merged and split as it likes, all parts of one mapping. Pages that went unused for
-//! a while are forgotten through the ground, which alone may do that. Committing and lazy purging are left out: a page
-//! is there or it is forgotten.
+//! "arena.\<i\>.extent_hooks"). It gets pieces of the range and never gives one back: without `dalloc` it *retains*
+//! them and uses them again, merged and split, all parts of one mapping. Pages that were unused for a while are
+//! forgotten through the backing, which alone may do that. Committing and lazy purging are left out: a page is there or
+//! it is forgotten.
 
 #![allow(unsafe_code, reason = "called from C")]
 
@@ -17,8 +17,8 @@ use tikv_jemalloc_sys::extent_hooks_t;
 use super::backing::{BackingSpan, HeapBacking, bytes};
 use super::range::HeapRange;
 
-/// A range on its ground, with the hooks by which arenas get memory of it. Only its address makes it one for them: it
-/// lives forever and never moves.
+/// A range on its backing, with the hooks by which arenas get its memory. Arenas identify it by its address: it lives
+/// forever and never moves.
 #[repr(C)]
 pub(crate) struct HookedRange {
     /// First, because the hooks find the range by the table's address.
@@ -33,7 +33,7 @@ impl HookedRange {
         Self { table: TABLE, ground, range: HeapRange::empty() }
     }
 
-    /// What an arena is made with.
+    /// The table for a new arena.
     pub(crate) const fn table(&'static self) -> &'static extent_hooks_t {
         &self.table
     }

@@ -1,4 +1,4 @@
-//! The few things we ask of jemalloc beside memory, by the names its manual gives them ("MALLCTL NAMESPACE").
+//! The few requests to jemalloc besides memory, under the names of its manual ("MALLCTL NAMESPACE").
 
 #![allow(unsafe_code, reason = "calls C")]
 
@@ -7,14 +7,14 @@ use std::ptr;
 
 use tikv_jemalloc_sys::{self as je, extent_hooks_t};
 
-/// The arena that jemalloc makes for itself. It gets its memory from the kernel: nothing in it is in the range.
+/// The arena that jemalloc creates for itself. It gets its memory from the kernel: none of it is in the range.
 pub(crate) const OUTSIDE: c_uint = 0;
 
 /// Allocation flags for memory outside of the range, without the calling thread's cache.
 pub(crate) const FROM_OUTSIDE: c_int = in_arena(OUTSIDE) | je::MALLOCX_TCACHE_NONE;
 
-/// How jemalloc is set up when it starts. One arena of its own making: the others are ours, with the hooks of a heap.
-/// Large allocations begin with a page: shifted within it, one of a few MiB would take a block more.
+/// jemalloc's settings at its start. It creates one arena itself: the others are ours, with the hooks of a heap. Large
+/// allocations begin at a page boundary: shifted within a page, one of a few MiB would take a block more.
 // SAFETY: jemalloc declares this name, with its prefix, as a weak `const char *` that a program may define; a reference
 // to a C string, or null, is such a pointer.
 #[unsafe(export_name = "_rjem_malloc_conf")]
@@ -30,48 +30,47 @@ pub(crate) const fn in_arena(arena: c_uint) -> c_int {
     je::MALLOCX_ARENA(arena as usize)
 }
 
-/// What an arena is created with; `arena_config_t` of jemalloc 5.3.
+/// The configuration of a new arena; `arena_config_t` of jemalloc 5.3.
 #[repr(C)]
 struct ArenaConfig {
     hooks: *const extent_hooks_t,
     metadata_by_hooks: bool,
 }
 
-/// A new arena that gets its memory by `hooks`. What it notes about that memory lies elsewhere: neither `malloc` nor
-/// `free` touches the memory itself.
+/// A new arena that gets its memory by `hooks`. Its metadata is elsewhere: neither `malloc` nor `free` touches the
+/// memory itself.
 pub(crate) fn create_arena(hooks: &'static extent_hooks_t) -> Option<c_uint> {
     control(c"experimental.arenas_create_ext", Some(ArenaConfig { hooks, metadata_by_hooks: false }))
 }
 
-/// A new arena that gets its memory from the kernel, where addresses are few: it takes little more than it is asked
-/// for.
+/// A new arena that gets its memory from the kernel, for few addresses: it takes little more than requested.
 pub(crate) fn create_arena_outside() -> Option<c_uint> {
     const LITTLE: usize = 2 << 20;
     let made = control::<(), c_uint>(c"arenas.create", None)?;
     let name = CString::new(format!("arena.{made}.retain_grow_limit")).ok()?;
-    // Without it the arena takes more addresses at once, and works as well.
+    // Without this the arena takes more addresses at once, and works as well.
     let _: Option<usize> = control(&name, Some(LITTLE));
     Some(made)
 }
 
-/// The arena that the calling thread allocates from.
+/// The arena of the calling thread.
 pub(crate) fn thread_arena() -> Option<c_uint> {
     control::<(), c_uint>(c"thread.arena", None)
 }
 
-/// From now on the calling thread allocates from this arena; what it has cached of another is given back first.
+/// From now on the calling thread allocates from this arena; it first gives back its cached memory of another.
 pub(crate) fn set_thread_arena(arena: c_uint) -> bool {
     // A thread without a cache, as at its very end, refuses to flush it.
     let _: Option<()> = control::<(), ()>(c"thread.tcache.flush", None);
     control::<c_uint, c_uint>(c"thread.arena", Some(arena)).is_some()
 }
 
-/// Whether the calling thread caches what it frees, and then allocates that first. Says what it was.
+/// Sets whether the calling thread caches freed memory, to allocate that first. Returns the previous setting.
 pub(crate) fn set_thread_cache(on: bool) -> Option<bool> {
     control(c"thread.tcache.enabled", Some(on))
 }
 
-/// Bytes in live allocations: those of all arenas but [`OUTSIDE`].
+/// Bytes in live allocations: those of all arenas except [`OUTSIDE`].
 pub(crate) fn allocated_inside() -> usize {
     let now: Option<u64> = control(c"epoch", Some(1_u64));
     let read = |name| control::<(), usize>(name, None).unwrap_or(0);
@@ -80,7 +79,7 @@ pub(crate) fn allocated_inside() -> usize {
     read(c"stats.allocated").saturating_sub(outside)
 }
 
-/// Forgets at once what is unused in every arena.
+/// Forgets all unused memory of every arena at once.
 pub(crate) fn purge() {
     // 4096 stands for all arenas (MALLCTL_ARENAS_ALL).
     let _: Option<()> = control::<(), ()>(c"arena.4096.purge", None);
@@ -95,8 +94,7 @@ pub(crate) unsafe fn free_uncached(pointer: *mut c_void) {
     unsafe { je::dallocx(pointer, je::MALLOCX_TCACHE_NONE) };
 }
 
-/// Writes `new`, if there is one, under `name`, and says what was read: the old value, or what the call made. `None`:
-/// refused.
+/// Writes `new`, if any, under `name`, and returns the old value, or the call's result. `None`: refused.
 fn control<In, Out: Default>(name: &CStr, new: Option<In>) -> Option<Out> {
     let mut new = new;
     let mut old = Out::default();

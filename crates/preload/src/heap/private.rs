@@ -1,12 +1,12 @@
 //! Memory that is not the program's: the guard's own, outside of the range.
 //!
-//! **Problem.** A thread of the guard that touches a locked page waits for itself, forever. So nothing that it
-//! allocates may be in the range, and neither what the C library allocates on its behalf: the table of its thread-local
-//! variables when it is started, a larger one after `dlopen`. **Idea.** Such a thread is bound to the arena outside and
-//! has no cache, through which memory that it frees could come back to it. Then its `malloc` is right without asking
-//! who calls; only the slow path, which sees an allocation outside, asks this module whether that was meant. **Why this
-//! way.** It costs the program's threads nothing, and needs no thread-local variable of our own, which could not be had
-//! without a call into the dynamic loader.
+//! **Problem.** A thread of the guard that touches a locked page waits for itself, forever. So none of its allocations
+//! may be in the range, including those that the C library makes for it: the table of its thread-local variables when
+//! it starts, a larger one after `dlopen`. **Idea.** Such a thread is bound to the arena outside and has no cache,
+//! through which memory that it frees could come back to it. Then its `malloc` is right without a check of the caller;
+//! only the slow path, for allocations outside, asks this module whether that was intended. **Why this way.** It costs
+//! the program's threads nothing, and needs no thread-local variable of our own, which would need a call into the
+//! dynamic loader.
 
 #![allow(unsafe_code, reason = "a global allocator; calls C")]
 
@@ -21,22 +21,22 @@ use crate::error::Error;
 
 use super::jemalloc;
 
-/// The threads that are private now, by the address of their control block; 0: nobody.
+/// The private threads, by the address of their control block; 0: none.
 static THREADS: [AtomicUsize; 64] = [const { AtomicUsize::new(0) }; 64];
 
-/// While it lives, the thread that made it allocates outside of the range.
+/// While it lives, the thread that created it allocates outside of the range.
 ///
-/// A thread of the guard makes one first and drops it last, or forgets it if it lives as long as the process. Who
-/// *starts* such a thread holds one too, because the C library allocates a new thread's tables in the thread that
-/// starts it. What was allocated in the range before can be freed meanwhile, without being touched.
+/// A thread of the guard creates one first and drops it last, or forgets it if it lives as long as the process. A
+/// thread that *starts* such a thread holds one too, because the C library allocates a new thread's tables in the
+/// thread that starts it. Earlier allocations in the range can be freed meanwhile, without being touched.
 #[derive(Debug)]
 pub struct Outside {
     before: Option<Before>,
-    /// It is about a thread, and must be dropped there.
+    /// It belongs to a thread, and must be dropped there.
     not_send: PhantomData<*const ()>,
 }
 
-/// What a thread did before it was private, and where it is noted as private.
+/// A thread's settings before it was private, and its place in the table.
 #[derive(Debug)]
 struct Before {
     slot: usize,
@@ -45,7 +45,7 @@ struct Before {
 }
 
 impl Outside {
-    /// Makes the calling thread private. If it is already, this does nothing, and so does dropping it.
+    /// Makes the calling thread private. If it already is, this does nothing, and so does dropping it.
     ///
     /// # Errors
     /// [`Error::TooManyPrivate`] if 64 threads are.
@@ -78,7 +78,7 @@ impl Drop for Outside {
 /// Whether the calling thread is private.
 pub(crate) fn is_private() -> bool {
     let this = this_thread();
-    // A thread finds its own note or none: others' notes are never equal to its own, whenever they come and go.
+    // A thread finds its own entry or none: entries of others never equal its own, whenever they come and go.
     THREADS.iter().any(|thread| thread.load(Ordering::Relaxed) == this)
 }
 
@@ -96,7 +96,7 @@ fn this_thread() -> usize {
     usize::try_from(thread).expect("it is an address")
 }
 
-/// The allocator of this library's own Rust code: never in the range, whichever thread calls.
+/// The allocator of this library's own Rust code: never in the range, on any thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Private;
 

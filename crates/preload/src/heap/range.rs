@@ -1,9 +1,9 @@
-//! The range of addresses, and how it is cut.
+//! The range of addresses, and its division.
 //!
-//! **Problem.** Every allocation and every release asks "is this address ours?", and now and then an arena wants more
-//! addresses. **Idea.** Two words that are written once, compared without a lock; and a cursor that only goes up, for
-//! what an arena has it keeps and uses again (see [`crate::heap::hooks`]). **Why this way.** Address space is plenty:
-//! what is wasted is addresses, not memory. What was never cut was never used.
+//! **Problem.** Every allocation and every release asks "is this address ours?", and sometimes an arena needs more
+//! addresses. **Idea.** Two words that are written once, compared without a lock; and a cursor that only rises, because
+//! an arena keeps its memory and uses it again (see [`crate::heap::hooks`]). **Why this way.** Addresses are plentiful:
+//! waste costs addresses, not memory. Everything behind the cursor was never used.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,21 +23,21 @@ impl HeapRange {
         Self { base: AtomicUsize::new(0), length: AtomicUsize::new(0), cut: AtomicUsize::new(0) }
     }
 
-    /// From now on this is the range. Called once.
+    /// Sets the range. Called once.
     pub(crate) fn set(&self, span: BackingSpan) {
         self.base.store(span.start.as_ptr().expose_provenance(), Ordering::Relaxed);
         let before = self.length.swap(length(span.bytes), Ordering::Release);
         assert_eq!(before, 0, "a range is set once");
     }
 
-    /// Whether the address is in the range; never, as long as it is empty.
+    /// Whether the address is in the range; never while it is empty.
     #[inline]
     pub(crate) fn contains(&self, address: usize) -> bool {
         let length = self.length.load(Ordering::Acquire);
         address.wrapping_sub(self.base.load(Ordering::Relaxed)) < length
     }
 
-    /// How far from the start of the range an address in it is.
+    /// The distance of an address from the start of the range.
     #[inline]
     pub(crate) fn offset_of(&self, address: usize) -> Option<usize> {
         self.contains(address).then(|| address - self.base.load(Ordering::Relaxed))
@@ -48,7 +48,7 @@ impl HeapRange {
         self.length.load(Ordering::Acquire)
     }
 
-    /// Bytes that were cut, all in one piece from the start on.
+    /// Bytes in use, all in one piece from the start.
     pub(crate) fn cut_length(&self) -> usize {
         self.cut.load(Ordering::Relaxed)
     }
@@ -60,7 +60,7 @@ impl HeapRange {
         (length > 0).then_some(BackingSpan { start, bytes: bytes(length) })
     }
 
-    /// The next `wanted` bytes, aligned as asked and opened on `ground`; `None` where the range ends.
+    /// The next `wanted` bytes with this alignment, opened on `ground`; `None` at the end of the range.
     pub(crate) fn cut(&self, wanted: usize, alignment: usize, ground: &dyn HeapBacking) -> Option<BackingSpan> {
         let base = self.base.load(Ordering::Relaxed);
         let place = |cut: usize| {
@@ -88,7 +88,7 @@ mod tests {
     use rampart_memory::Bytes;
     use std::sync::Mutex;
 
-    /// Addresses without memory, and what was opened of them.
+    /// Addresses without memory, and the opened ones.
     #[derive(Default)]
     struct Paper(Mutex<Vec<(usize, usize)>>);
 
@@ -130,7 +130,7 @@ mod tests {
     }
 
     proptest! {
-        /// Pieces are aligned, do not overlap, lie in the range, and each byte is opened once and before it is used.
+        /// Pieces are aligned, do not overlap, and are in the range; each byte is opened once and before it is used.
         #[test]
         fn pieces_do_not_overlap(asked in proptest::collection::vec((1_usize..9 << 20, 12_u32..26), 1..40)) {
             let (range, ground) = (range(128), Paper::default());

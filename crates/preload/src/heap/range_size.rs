@@ -1,4 +1,4 @@
-//! How long the range of a heap is.
+//! The length of a heap's range.
 
 use std::env;
 
@@ -7,21 +7,21 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::error::Error;
 
-/// The smallest range that can be asked for.
+/// The smallest range that can be requested.
 pub const SMALLEST_RANGE: Bytes = Bytes::from_mib(64);
 
-/// Addresses, not memory: as many as eight times the memory of a large machine, and 1/128 of those that there are.
+/// Addresses, not memory: eight times the memory of a large machine, and 1/128 of all addresses.
 const USUAL_RANGE: Bytes = Bytes::from_mib(1 << 20);
 
-/// How long the range is to be.
+/// The length of the range.
 pub(crate) struct Size {
     pub(crate) bytes: Bytes,
-    /// Less than was asked for, since the process may have no more addresses.
+    /// Less than requested, because the process may have no more addresses.
     pub(crate) is_limited: bool,
 }
 
-/// What the environment says, or else [`USUAL_RANGE`]; but at most one of so many `parts` of the addresses that the
-/// process may have.
+/// The length in the environment, or else [`USUAL_RANGE`]; but at most one of so many `parts` of the process' address
+/// limit.
 pub(crate) fn range_size(parts: u64) -> Result<Size, Error> {
     let asked = match env::var_os("RAMPART_GUARD_RANGE") {
         Some(text) => text.to_str().and_then(|text| text.parse().ok()).ok_or(Error::RangeSize)?,

@@ -1,8 +1,8 @@
 //! The names that a program calls: the C library's allocation functions, with its rules, on [`HEAP`].
 //!
 //! They are those of ISO C and POSIX and the GNU additions (malloc(3), posix_memalign(3), mallinfo(3)). C++ `new` and
-//! `delete` call them. Each that allocates knows where it was called from (see [`crate::heap::call_sites`]). What glibc
-//! has beside, such as `mallopt`, acts on glibc's heap, which is empty.
+//! `delete` call them. Each allocating function knows its caller (see [`crate::heap::call_sites`]). Other functions of
+//! glibc, such as `mallopt`, act on glibc's heap, which is empty.
 
 #![allow(unsafe_code, reason = "the C interface of an allocator")]
 
@@ -19,8 +19,8 @@ use crate::heap::jemalloc;
 use crate::messages::say;
 use crate::reporting::exit_line;
 
-/// A name that a program calls, and what it enters with one argument more, in these registers: the address that its
-/// caller goes on at. Only the first instruction of a function knows that for certain, so it is written down.
+/// A name that a program calls, which enters the function with one more argument, in these registers: the address where
+/// its caller goes on. Only the first instruction of a function knows it for certain, so it is in assembly.
 macro_rules! entry {
     ($name:ident($($argument:ident: $kind:ty),*) -> $result:ty, $function:ident, $x86_64:literal, $aarch64:literal) => {
         #[cfg(target_arch = "x86_64")]
@@ -54,7 +54,7 @@ entry!(posix_memalign(place: *mut *mut c_void, alignment: usize, size: usize) ->
 entry!(aligned_alloc(alignment: usize, size: usize) -> *mut c_void, memalign_by, "rdx", "x2");
 entry!(memalign(alignment: usize, size: usize) -> *mut c_void, memalign_by, "rdx", "x2");
 
-/// Where a caller goes on that nobody knows.
+/// The address of an unknown caller.
 const UNKNOWN: usize = 0;
 
 unsafe extern "C" fn malloc_by(size: usize, caller: usize) -> *mut c_void {
@@ -76,7 +76,7 @@ unsafe extern "C" fn reallocarray_by(pointer: *mut c_void, count: usize, size: u
     count.checked_mul(size).map_or_else(out_of_memory, |bytes| unsafe { realloc_by(pointer, bytes, caller) })
 }
 
-/// An allocation of so many bytes; if it is a large one, it is noted who called for it.
+/// An allocation of so many bytes; records the caller of a large one.
 fn noted(pointer: *mut c_void, size: usize, caller: usize) -> *mut c_void {
     if size >= LARGE
         && let Some(first) = HEAP.page_of(pointer)
@@ -111,8 +111,8 @@ unsafe extern "C" fn posix_memalign_by(place: *mut *mut c_void, alignment: usize
     if !alignment.is_power_of_two() || alignment < size_of::<usize>() {
         return libc::EINVAL;
     }
-    // POSIX: it says what went wrong by its value and leaves `errno` alone.
-    // SAFETY: it is this thread's own variable, and `place` is the caller's.
+    // POSIX: the result has the error, and `errno` stays unchanged. SAFETY: it is this thread's own variable, and
+    // `place` is the caller's.
     unsafe {
         let errno = libc::__errno_location();
         let before = *errno;
@@ -126,7 +126,7 @@ unsafe extern "C" fn posix_memalign_by(place: *mut *mut c_void, alignment: usize
     0
 }
 
-/// As glibc has it, an alignment that is no power of two is rounded up to one.
+/// As in glibc, an alignment that is no power of two is rounded up to one.
 unsafe extern "C" fn memalign_by(alignment: usize, size: usize, caller: usize) -> *mut c_void {
     let Some(alignment) = alignment.max(1).checked_next_power_of_two() else { return out_of_memory() };
     let pointer = noted(HEAP.allocate_aligned(alignment, size), size, caller);
@@ -163,7 +163,7 @@ extern "C" fn malloc_stats() {
     say(&exit_line::line(&HEAP.usage()));
 }
 
-/// What is known here: bytes from the range (`arena`), in use (`uordblks`), and the rest (`fordblks`).
+/// The known values: bytes of the range (`arena`), in use (`uordblks`), and the rest (`fordblks`).
 #[unsafe(no_mangle)]
 extern "C" fn mallinfo2() -> libc::mallinfo2 {
     let usage = HEAP.usage();
@@ -176,7 +176,7 @@ extern "C" fn mallinfo2() -> libc::mallinfo2 {
     info
 }
 
-/// Whether an address is in the guarded range: 1 or 0. Not of the C library: for programs that want to know.
+/// Whether an address is in the guarded range: 1 or 0. Not in the C library: for programs that want to know.
 #[unsafe(no_mangle)]
 extern "C" fn rampart_guard_owns(pointer: *const c_void) -> c_int {
     c_int::from(HEAP.owns(pointer))

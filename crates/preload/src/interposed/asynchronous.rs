@@ -1,17 +1,17 @@
-//! What the kernel does to memory after the call that asked for it has returned, where that goes unseen.
+//! Asynchronous requests, by which the kernel writes to memory after a call has returned, unseen.
 //!
-//! **Problem.** A device that is handed a page of the program's writes to it when it likes [Fiala15, 4.4.8]. The engine
-//! `move` sees that, since such a page refuses to move; the others lock it, and what the device writes then is taken
-//! for an error and undone. While a call runs its memory is held (`system_calls`); io_uring and Linux' own queues of
-//! requests have none that lasts as long. **Idea.** There the two are refused, as by a kernel that was built without
-//! them: seccomp(2) answers their first call with ENOSYS. **Why this way.** Programs know that answer and go another
-//! way. Their functions cannot be wrapped: the library for io_uring makes its system calls by itself.
+//! **Problem.** A device that has a page of the program's writes to it at any time [Fiala15, 4.4.8]. The engine `move`
+//! notices that, because such a page refuses to move; the others lock it, and the device's write then looks like an
+//! error and is undone. While a call runs its memory is held (`system_calls`); io_uring and Linux' own request queues
+//! have no call that lasts as long. **Idea.** Under these engines the two are refused, as by a kernel that was built
+//! without them: seccomp(2) answers their first call with ENOSYS. **Why this way.** Programs know that answer and use
+//! another interface. Their functions cannot be wrapped: the library for io_uring makes its system calls by itself.
 //!
 //! The filter stays with the programs that this one executes. A user who may not set it for others gives up that these
 //! gain rights, as `sudo` does (`PR_SET_NO_NEW_PRIVS`).
 //!
-//! A process with a filter cannot enter seccomp's strict mode (prctl(2)), and where faults are signals it could not
-//! be served there. A program that asks for it relies on that, so it is stopped with a line.
+//! A process with a filter cannot enter seccomp's strict mode (prctl(2)), and where faults are signals it could not be
+//! served there. A program that asks for it relies on that, so it is stopped with a message.
 //!
 //! POSIX' asynchronous requests are threads of the C library; their buffers are left to the program.
 
@@ -29,18 +29,19 @@ use crate::threads::ending::STOPPED;
 
 use super::mmap;
 
-/// Calls without which none of the two can be used.
+/// The first calls of the two interfaces.
 const REFUSED: [c_long; 2] = [libc::SYS_io_uring_setup, libc::SYS_io_setup];
 
-/// What a filter sees of a system call (struct seccomp_data, linux/seccomp.h): its number, and how the processor was
-/// called.
+/// A filter's view of a system call (struct seccomp_data, linux/seccomp.h): its number, and the processor's calling
+/// mode.
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 
 /// `AUDIT_ARCH_X86_64` or `AUDIT_ARCH_AARCH64` (linux/audit.h): calls of another kind have other numbers.
 const OURS: u32 = if cfg!(target_arch = "x86_64") { 0xc000_003e } else { 0xc000_00b7 };
 
-/// From now on both are refused to all threads of this process and to all that they execute. In the constructor.
+/// From now on both are refused to all threads of this process and to all programs that they execute. In the
+/// constructor.
 pub(crate) fn refuse() {
     let all_refused = REFUSED.iter().all(|&call| !is_there(call));
     if !all_refused && !set_filter() {
@@ -51,7 +52,7 @@ pub(crate) fn refuse() {
     }
 }
 
-/// Whether the kernel knows a call, which it is asked for with nothing: a ring of no entries, a queue at no address.
+/// Whether the kernel knows a call, tried with empty arguments: a ring of no entries, a queue at no address.
 fn is_there(call: c_long) -> bool {
     // SAFETY: both calls refuse such arguments, and write nothing.
     let returned = unsafe { libc::syscall(call, 0_usize, 0_usize) };
@@ -95,7 +96,7 @@ fn filter(code: c_uint, if_so: u8, else_: u8, value: u32) -> sock_filter {
     sock_filter { code: u16::try_from(code).expect("an instruction has 16 bits"), jt: if_so, jf: else_, k: value }
 }
 
-/// The arguments behind the first are variable ones for the C library, which are passed alike.
+/// To the C library, the arguments after the first are variable ones, which are passed alike.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int {
     type Control = unsafe extern "C" fn(c_int, c_ulong, c_ulong, c_ulong, c_ulong) -> c_int;
@@ -115,7 +116,7 @@ unsafe extern "C" fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d:
     unsafe { NEXT.get()(option, a, b, c, d) }
 }
 
-/// A request's buffer stays with the program.
+/// Excludes a request's buffer.
 ///
 /// # Safety
 /// Null, or a request.

@@ -1,4 +1,4 @@
-//! Memory that a system call uses, kept open for as long as that takes.
+//! Memory that a system call uses, kept unlocked for the duration of the call.
 
 #![allow(unsafe_code, reason = "what a program hands to the kernel is read")]
 
@@ -8,17 +8,17 @@ use libc::{iovec, msghdr};
 
 use crate::GROUND;
 
-/// Memory that a call holds; given back when it is done.
+/// Memory that a call holds; released when it is done.
 pub(crate) struct UnlockedForCall {
     spans: [Option<rampart_guard::PageSpan>; Self::INLINE],
     more: Vec<rampart_guard::PageSpan>,
 }
 
 impl UnlockedForCall {
-    /// So many pieces are noted without an allocation, as behoves functions that signal handlers may call.
+    /// So many pieces need no allocation, as functions that signal handlers may call require.
     const INLINE: usize = 10;
 
-    /// Holds these pieces, as far as they are guarded.
+    /// Holds the guarded ones of these pieces.
     ///
     /// # Safety
     /// Each is as the function's caller promises the kernel.
@@ -27,11 +27,11 @@ impl UnlockedForCall {
         unsafe { Self::when(|| GROUND.faults_are_signals(), pieces) }
     }
 
-    /// As [`UnlockedForCall::new`], and only if they are to be held, which is asked only where one of them is guarded:
-    /// the answer may take a system call, which a program's own filter (seccomp(2)) may not allow.
+    /// As [`UnlockedForCall::new`], but only if they must be held, which is asked only if one of them is guarded: the
+    /// answer may take a system call, which a program's own filter (seccomp(2)) may not allow.
     ///
     /// # Safety
-    /// As of [`UnlockedForCall::new`].
+    /// As for [`UnlockedForCall::new`].
     pub(crate) unsafe fn when(is_to_be: impl FnOnce() -> bool, pieces: &[Piece]) -> Self {
         let mut held = Self { spans: [const { None }; Self::INLINE], more: Vec::new() };
         // SAFETY: the caller's promise.
@@ -58,24 +58,24 @@ impl Drop for UnlockedForCall {
     }
 }
 
-/// What the kernel is handed.
+/// Memory that is passed to the kernel.
 #[derive(Clone, Copy)]
 pub(crate) enum Piece {
     /// So many bytes.
     Bytes(*const c_void, usize),
     /// Bytes up to and with a zero; null: none.
     Text(*const c_char),
-    /// Pieces that lie elsewhere.
+    /// Pieces elsewhere.
     Vector(*const iovec, usize),
     /// A message with its parts.
     Message(*const msghdr),
 }
 
 impl Piece {
-    /// Whether any of it is.
+    /// Whether any of it is guarded.
     ///
     /// # Safety
-    /// As of [`Piece::each`].
+    /// As for [`Piece::each`].
     unsafe fn is_guarded(self) -> bool {
         let mut is_guarded = false;
         // SAFETY: the caller's promise.
@@ -84,7 +84,7 @@ impl Piece {
     }
 
     /// # Safety
-    /// As of [`Piece::each`].
+    /// As for [`Piece::each`].
     unsafe fn hold(self, held: &mut UnlockedForCall) {
         // SAFETY: the caller's promise; without a length it is a text.
         unsafe {
@@ -94,8 +94,8 @@ impl Piece {
         }
     }
 
-    /// Calls `each` with all memory that it consists of, but for null, and with the length, which is `None` for a text:
-    /// a vector comes before its pieces are read, and a message before its parts are.
+    /// Calls `each` with all its memory, except null, and with the length, which is `None` for a text: a vector comes
+    /// before its pieces are read, and a message before its parts are.
     ///
     /// # Safety
     /// It is as the kernel expects it.

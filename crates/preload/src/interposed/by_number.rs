@@ -1,18 +1,18 @@
-//! System calls that a program makes by their numbers: syscall(2).
+//! System calls that a program makes by number: syscall(2).
 //!
-//! **Problem.** What makes children and what changes memory is announced to the guard by the functions of the C
-//! library; a program that calls them by their numbers would go past it. **Idea.** `syscall` is ours. Calls about
-//! memory do here what those functions do, calls that make a child with a copy of the memory go to `fork`, and all
-//! others to the kernel. **Why this way.** It costs a call some comparisons. What does the work is shared with the
-//! functions, but they themselves are not called: the memory hooks of Open MPI and UCX overwrite the first instructions
-//! of `munmap` and others by a jump to code that calls `syscall`, which would never end.
+//! **Problem.** The functions of the C library announce new children and changes of memory to the guard; a program that
+//! uses call numbers would bypass them. **Idea.** `syscall` is ours. Calls about memory do here the same as those
+//! functions, calls that make a child with a copy of the memory go to `fork`, and all others to the kernel. **Why this
+//! way.** It costs a call some comparisons. The work is shared with the functions, but they themselves are not called:
+//! the memory hooks of Open MPI and UCX overwrite the first instructions of `munmap` and others by a jump to code that
+//! calls `syscall`, which would never end.
 //!
-//! What a program asks of the kernel by an instruction of its own goes unseen; `docs/run.md` says what happens then.
-//! The events that a userfaultfd can report of it (`UFFD_FEATURE_EVENT_REMOVE` and others; userfaultfd.rst of Linux)
-//! are no way: the message comes before the removal and none after it, so that a page which is locked in between
-//! escapes; until it is read no page of the whole range moves (EAGAIN); and who gives back memory waits for the reader,
-//! the guard's threads and every `free` too. A seccomp(2) filter stays with the programs that are executed, for which
-//! its addresses mean nothing.
+//! Requests by a system call instruction of the program's own go unseen; `docs/run.md` says what happens then. The
+//! events that a userfaultfd can report of it (`UFFD_FEATURE_EVENT_REMOVE` and others; userfaultfd.rst of Linux) do not
+//! help: the message comes before the removal and none after it, so a page that is locked in between escapes; until it
+//! is read no page of the whole range moves (EAGAIN); and a thread that gives back memory waits for the reader,
+//! including the guard's threads and every `free`. A seccomp(2) filter stays with executed programs, for which its
+//! addresses mean nothing.
 
 #![allow(unsafe_code, reason = "the C interface, and system calls")]
 #![cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -34,7 +34,7 @@ fn int(word: c_long) -> c_int {
     c_int::from_le_bytes([a, b, c, d])
 }
 
-/// A system call about memory, or about how much of it there may be.
+/// A system call about memory, or about its limits.
 unsafe extern "C" fn memory(
     number: c_long,
     a: c_long,
@@ -71,9 +71,9 @@ unsafe extern "C" fn memory(
     }
 }
 
-// A child's new stack is for one that does not come back here, and shared memory for one that does on this very stack:
-// neither may find a frame of ours. Of clone3(2), both stand in its structure (linux/sched.h): flags first, the stack
-// in the sixth word of at least eight.
+// A new stack means a child that does not come back here, and shared memory means one that does, on this very stack:
+// neither may find a frame of ours. In clone3(2), both are in its structure (linux/sched.h): flags first, the stack in
+// the sixth word of at least eight.
 
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]

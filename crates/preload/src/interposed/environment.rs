@@ -1,4 +1,4 @@
-//! The environment of this process, and those that it hands to the programs that it executes.
+//! The environment of this process, and those that it passes to the programs that it executes.
 
 #![allow(unsafe_code, reason = "reads and changes the environment")]
 
@@ -20,7 +20,7 @@ pub(crate) fn environment() -> Texts {
     unsafe { environ }.cast()
 }
 
-/// Where a variable stands.
+/// The position of a variable.
 ///
 /// # Safety
 /// Texts up to a null.
@@ -45,7 +45,7 @@ pub(crate) unsafe fn value<'a>(text: *const c_char, start: &[u8]) -> Option<&'a 
     unsafe { CStr::from_ptr(text) }.to_bytes().strip_prefix(start)
 }
 
-/// Takes `library` out of `LD_PRELOAD`, in place: some programs, such as bash, bring a `setenv` of their own that does
+/// Removes `library` from `LD_PRELOAD`, in place: some programs, such as bash, bring a `setenv` of their own that does
 /// not reach the strings from which `main` builds its environment.
 ///
 /// # Safety
@@ -69,11 +69,11 @@ pub(crate) unsafe fn leave_alone(library: &Path) {
     }
 }
 
-/// Takes the name of the folder out of the environment: what there is to say of all programs that this one executes was
-/// said.
+/// Removes the name of the folder from the environment: everything about the programs that this one executes has been
+/// reported.
 ///
 /// # Safety
-/// As of [`leave_alone`].
+/// As for [`leave_alone`].
 pub(crate) unsafe fn tell_nothing() {
     const NAME: &[u8] = b"RAMPART_GUARD_STATE=";
     // SAFETY: by the caller's promise; the text has the name before its final zero.

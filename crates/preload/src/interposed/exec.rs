@@ -1,13 +1,13 @@
-//! Programs that do not bear this library are executed without it.
+//! Programs that cannot have this library are executed without it.
 //!
 //! **Problem.** `LD_PRELOAD` reaches every program that a program executes, and some would not start: the runtimes of
-//! sanitizers refuse to run behind another `malloc`. **Idea.** What is to be executed is looked at
-//! ([`rampart_linux::executable`]), and such a program gets a list without us. **Why this way.** The program that
-//! executes it is preloaded, so it is asked; nothing else sees both the file and its environment.
+//! sanitizers refuse to run behind another `malloc`. **Idea.** The executable is inspected
+//! ([`rampart_linux::executable`]), and such a program gets a list without us. **Why this way.** The executing program
+//! is preloaded, so it can do this; nothing else sees both the file and its environment.
 //!
-//! Programs of musl are told from glibc's by their loaders, which read the list differently: they find no library where
-//! `rampart run` names it. Functions with a variable number of arguments (`execl`) and system calls that a program
-//! makes by itself are not seen.
+//! Programs of musl differ from glibc's by their loaders, which read the list differently: they find no library where
+//! `rampart run` names it. Functions with a variable number of arguments (`execl`) and a program's own system calls are
+//! not seen.
 
 #![allow(unsafe_code, reason = "the C interface")]
 
@@ -24,10 +24,10 @@ use crate::reporting::folder;
 
 use super::environment::{Texts, environment, position, value};
 
-/// What the loader calls this library.
+/// The loader's name of this library.
 static LIBRARY: OnceLock<&'static Path> = OnceLock::new();
 
-/// The constructor knows it.
+/// Set by the constructor.
 pub(crate) fn begin(library: &'static Path) {
     let _ = LIBRARY.set(library);
 }
@@ -50,12 +50,11 @@ impl Environment {
 pub(crate) enum Named {
     /// By its file.
     File,
-    /// By a name that is looked for in the folders of `PATH`, unless it has a slash.
+    /// By a name that is searched in the folders of `PATH`, unless it has a slash.
     Program,
 }
 
-/// The environment that a program is to be executed with instead of `environment`; `None`: with that one. What is said
-/// of it is said once.
+/// The environment for a program instead of `environment`; `None`: that one. Prints the reason once.
 ///
 /// # Safety
 /// As for execve(2).
@@ -69,7 +68,7 @@ pub(crate) unsafe fn fitting(name: *const c_char, named: Named, environment: Tex
         let place = position(environment, b"LD_PRELOAD=")?;
         let list = value(*environment.add(place), b"LD_PRELOAD=")?;
         let own = library.file_name()?.as_bytes();
-        // Nothing is allocated up to where such a program is found: a child made by `_Fork` may not.
+        // Nothing is allocated until such a program is found: a child made by `_Fork` may not.
         if !list.windows(own.len()).any(|part| part == own) {
             return None;
         }

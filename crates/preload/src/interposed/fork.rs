@@ -1,19 +1,19 @@
 //! Children that a program makes without fork(3).
 //!
-//! **Problem.** A child has a copy of what the program has at that moment. What is locked lies elsewhere, and a child
+//! **Problem.** A child has a copy of the program's memory at that moment. Locked pages are elsewhere, and a child
 //! would read zeros there; or wait for threads of the guard that it does not have. The handlers of a fork
-//! ([`before_fork`], [`in_parent`], [`in_child`]) run for fork(3) only. **Idea.** What else makes children with a copy
-//! of the memory is announced here as a fork is: `_Fork`, `clone`, and `syscall` with the numbers of fork, clone and
-//! clone3 (`by_number`). Everything is open when the child is made. **Why this way.** What is left are system calls
-//! that a program makes by an instruction of its own: to those children the memory that can be locked is not there
-//! (`MADV_DONTFORK`), and they end, with a line, where they touch it (`signals::faults`).
+//! ([`before_fork`], [`in_parent`], [`in_child`]) run for fork(3) only. **Idea.** Other ways to make children with a
+//! copy of the memory are announced here like a fork: `_Fork`, `clone`, and `syscall` with the numbers of fork, clone
+//! and clone3 (`by_number`). Everything is unlocked when the child is made. **Why this way.** Only system calls by an
+//! instruction of the program's own are left: their children do not have the lockable memory (`MADV_DONTFORK`), and
+//! end, with a message, where they touch it (`signals::faults`).
 //!
-//! These children go on without a guard, on ordinary memory, and are counted: fork(3) has jemalloc's locks held while
-//! it makes a child, and here another thread may hold one, so that a guard that begins would wait for ever. A program
-//! that they execute is guarded again.
+//! These children go on without a guard, on ordinary memory, and are counted: fork(3) holds jemalloc's locks while it
+//! makes a child, but here another thread may hold one, so a guard that begins would wait for ever. A program that they
+//! execute is guarded again.
 //!
-//! A child that borrows its parent's memory (`CLONE_VM`, as of vfork(2) and posix_spawn(3)) is served as a thread is.
-//! It goes on on its parent's stack, perhaps, so nothing of ours may be on that: such a call passes by without a frame.
+//! A child that borrows its parent's memory (`CLONE_VM`, as of vfork(2) and posix_spawn(3)) is served like a thread. It
+//! may go on on its parent's stack, so nothing of ours may be on that: such a call passes without a frame.
 
 #![allow(unsafe_code, reason = "the C interface, and system calls")]
 
@@ -51,14 +51,14 @@ pub(crate) fn find_all() {
     CLONE.find();
 }
 
-/// jemalloc has handlers of its own for its locks, registered before this one; ours are words.
+/// jemalloc has handlers of its own for its locks, registered before this one; our locks are words.
 pub(crate) extern "C" fn in_child() {
     private::forget_other_threads();
     GROUND.after_fork_in_child(HEAP.used(), &mmap::left_while_forking());
     mmap::after_fork();
 }
 
-/// A child that was made without the handlers of a fork: it goes on without a guard, on ordinary memory.
+/// In a child that was made without the handlers of a fork: it goes on without a guard, on ordinary memory.
 fn in_child_alone() {
     private::forget_other_threads();
     GROUND.stay_alone_in_child(&mmap::left_while_forking());
@@ -75,7 +75,7 @@ pub(crate) extern "C" fn in_parent() {
     mmap::after_fork();
 }
 
-/// Makes a child that has a copy of the memory, if `make` can; the child goes on here too, with 0, or elsewhere.
+/// Makes a child with a copy of the memory, if `make` can; the child goes on here too, with 0, or elsewhere.
 fn announced(make: impl FnOnce() -> c_long) -> c_long {
     if !GROUND.is_live() {
         return make();
@@ -108,7 +108,7 @@ unsafe extern "C" fn _Fork() -> libc::pid_t {
     libc::pid_t::try_from(made).expect("a process has a small number")
 }
 
-/// Where a child of clone(3) begins.
+/// The start of a child of clone(3).
 struct Beginning {
     function: Function,
     argument: *mut c_void,

@@ -1,9 +1,9 @@
 //! System calls by the processor's instruction.
 //!
-//! **Problem.** This library puts a `syscall` before that of the C library (`by_number`), which asks the guard about
-//! memory. What does the work there needs the kernel itself. **Idea.** One instruction, and the result as syscall(2)
-//! returns it. **Why this way.** No function stands between that somebody could put another before, or overwrite as the
-//! memory hooks of MPI libraries do.
+//! **Problem.** This library defines a `syscall` before that of the C library (`by_number`), which tells the guard
+//! about memory. Its implementation needs the kernel itself. **Idea.** One instruction, and the result as syscall(2)
+//! returns it. **Why this way.** No function is in between that somebody could override, or overwrite as the memory
+//! hooks of MPI libraries do.
 
 #![allow(unsafe_code, reason = "system calls")]
 
@@ -17,7 +17,7 @@ pub(crate) fn errno() -> *mut c_int {
     unsafe { libc::__errno_location() }
 }
 
-/// A call fails for this reason.
+/// Fails a call with this error.
 pub(crate) fn fail(why: c_int) -> c_long {
     // SAFETY: this thread's own variable.
     unsafe { *errno() = why };
@@ -47,7 +47,7 @@ pub(crate) unsafe fn ask(number: c_long, [a, b, c, d, e, f]: [usize; 6]) -> c_lo
     unsafe { libc::syscall(number, a, b, c, d, e, f) }
 }
 
-/// What syscall(2) returns where the kernel returns this.
+/// The result of syscall(2) for this result of the kernel.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(crate) extern "C" fn failed(returned: c_long) -> c_long {
     fail(c_int::try_from(-returned).expect("an error has a small number"))

@@ -1,12 +1,12 @@
 //! Limits that a program sets: setrlimit(2), prlimit(2).
 //!
-//! **Problem.** The kernel counts a page without permissions (engine `mprotect`) or of a file (`minor`) not as data. To
-//! unlock the one, or to copy the other for a child, is to ask for data, which `RLIMIT_DATA` may refuse: the program
-//! would be stopped at a page that it has. **Idea.** Before a program sets this limit below what it has with all pages
-//! unlocked, all are ordinary memory for good, and a line says so. **Why this way.** The program goes on as it would
-//! without a guard; what it loses is the guard.
+//! **Problem.** The kernel does not count a page without protection bits (engine `mprotect`) or of a file (`minor`) as
+//! data. Unlocking the former, or copying the latter for a child, requests data, which `RLIMIT_DATA` may refuse: the
+//! program would be stopped at a page that it has. **Idea.** Before a program sets this limit below its size with all
+//! pages unlocked, all become ordinary memory for good, and a line says so. **Why this way.** The program goes on as
+//! without a guard; it loses only the guard.
 //!
-//! A limit that another process sets, or that is set by a system call instruction of the program's own, goes unseen.
+//! A limit that another process sets, or that a system call instruction of the program's own sets, goes unseen.
 
 #![allow(unsafe_code, reason = "the C interface, and system calls")]
 
@@ -24,8 +24,8 @@ use super::mmap::{done, left};
 /// No resource has this number.
 const NO_RESOURCE: usize = u32::MAX as usize;
 
-/// The limit that a program hands over; `None` where it cannot be read. The kernel knows: it refuses a limit of no
-/// resource only once it has read it, and changes nothing.
+/// The limit that a program passes; `None` if it cannot be read. The kernel checks: it refuses a limit of no resource
+/// only after it has read it, and changes nothing.
 ///
 /// # Safety
 /// As for prlimit(2).
@@ -50,7 +50,7 @@ pub(crate) unsafe fn limit(process: pid_t, resource: c_uint, new: *const rlimit,
     if is_of_this && resource == libc::RLIMIT_DATA && !new.is_null() {
         // SAFETY: the caller's promise.
         if let Some(most) = unsafe { read(new) } {
-            // A process whose soft limit is 0 may have as much as its hard limit says (Linux, may_expand_vm).
+            // A process with a soft limit of 0 may have as much as its hard limit allows (Linux, may_expand_vm).
             let most = if most.rlim_cur == 0 { most.rlim_max } else { most.rlim_cur };
             GROUND.limit_data(most, HEAP.used(), &left());
         }
@@ -60,8 +60,7 @@ pub(crate) unsafe fn limit(process: pid_t, resource: c_uint, new: *const rlimit,
     done(unsafe { ask(libc::SYS_prlimit64, arguments) })
 }
 
-// The names for 64 bits forward to the same work, not to the other names: another library may have put its own before
-// those.
+// The names for 64 bits forward to the same work, not to the other names: another library may have overridden those.
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn setrlimit(resource: c_uint, new: *const rlimit) -> c_int {

@@ -1,13 +1,13 @@
 //! Memory that a program locks in RAM: mlock(2), mlockall(2).
 //!
 //! **Problem.** The kernel moves no page between memory that is mlocked and memory that is not, and mlockall(2) touches
-//! every page of every mapping: of the range's addresses there are far more than there is memory. **Idea.** Pages that
-//! a program locks by their addresses are left to it, unlocked for good. When it locks all, what stands behind the heap
-//! is mlocked as the heap is, each page from its first touch on (`MLOCK_ONFAULT`), and every other mapping as it was
-//! asked. **Why this way.** The program's pages stay in RAM as it wished, and under guard.
+//! every page of every mapping: the range has far more addresses than there is memory. **Idea.** Pages that a program
+//! mlocks by their addresses are excluded from guarding. When it mlocks everything, the hidden ranges of the heap are
+//! mlocked like the heap, each page from its first touch on (`MLOCK_ONFAULT`), and every other mapping as requested.
+//! **Why this way.** The program's pages stay in RAM as requested, and under guard.
 //!
-//! Where a process may lock no more than some memory, its heap is not mlocked and that is said; whether it may lock all
-//! is decided as the kernel does, without what stands behind the heap.
+//! If a process may mlock only some memory, its heap is not mlocked, and a line says so; whether it may mlock
+//! everything is decided as the kernel does, without the hidden ranges.
 
 #![allow(unsafe_code, reason = "system calls of the C interface")]
 
@@ -25,7 +25,7 @@ use crate::{GROUND, HEAP};
 use super::kernel::ask;
 use super::mmap::{done, leave};
 
-/// Whether the program has locked all.
+/// Whether the program has mlocked everything.
 static ALL: AtomicBool = AtomicBool::new(false);
 
 const UNLOCKED: &str = "rampart: mlockall: the heap under guard is not locked in RAM, since this process may not lock so much: \
@@ -61,8 +61,8 @@ unsafe extern "C" fn mlock2(address: *const c_void, length: usize, flags: c_uint
     unsafe { lock_by_flags(address, length, flags) }
 }
 
-/// Of pages that were locked by their addresses, they are the program's already; of all others it changes something
-/// once all is locked.
+/// Pages that were mlocked by their addresses are excluded already; for all others it changes something once everything
+/// is mlocked.
 ///
 /// # Safety
 /// As for munlock(2).
@@ -124,8 +124,8 @@ pub(crate) unsafe fn lock_all(flags: c_int) -> c_int {
     if flags & libc::MCL_CURRENT != 0 {
         let on_fault = if on_fault == 0 { 0 } else { libc::MLOCK_ONFAULT as usize };
         for part in mapped().iter().flat_map(|mapping| beside(mapping, &places)) {
-            // As of mlockall(2), what cannot be had in memory, such as pages without rights, is no failure. SAFETY: it
-            // changes neither content nor addresses.
+            // As for mlockall(2), memory that cannot be populated, such as pages without protection bits, is no
+            // failure. SAFETY: it changes neither content nor addresses.
             unsafe { ask(libc::SYS_mlock2, [part.start, part.len(), on_fault, 0, 0, 0]) };
         }
     }
@@ -143,7 +143,7 @@ fn by_kernel(flags: c_int) -> c_int {
     done(unsafe { ask(libc::SYS_mlockall, [flags.cast_unsigned() as usize, 0, 0, 0, 0, 0]) })
 }
 
-/// Whether a process may lock all of its memory, as the kernel decides it, but for what stands behind the heap.
+/// Whether a process may mlock all of its memory, by the kernel's rules, without the hidden ranges.
 fn may_lock_all(places: &[Range<usize>]) -> Result<(), c_int> {
     let privileged = capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::IPC_LOCK));
     let Some(limit) = getrlimit(Resource::Memlock).current.filter(|_| !privileged) else { return Ok(()) };

@@ -1,18 +1,18 @@
-//! What a program does to mappings by itself.
+//! A program's own operations on mappings.
 //!
-//! **Problem.** A program maps memory beside its heap, and does things to pages of its heap that `malloc` gives no
-//! right to: collectors give pages back to the kernel, or take the right to write away. The kernel would do as it is
-//! told to the program's range and know nothing of the vault. **Idea.** These calls come here first. A mapping that can
-//! be guarded is served from the guarded range, if the user asked for that ([`Mappings`]); pages that are given back
-//! are forgotten wherever they are; and what cannot be followed is left with the program, unlocked for good. Then the
-//! kernel is asked as usual. **Why this way.** What a guard cannot follow works as ever, and is counted.
+//! **Problem.** A program maps memory beside its heap, and does things to pages of its heap that `malloc` does not
+//! allow: collectors give pages back to the kernel, or write-protect them. The kernel would change the program's range
+//! and know nothing of the vault. **Idea.** These calls come here first. A mapping that can be guarded is served from
+//! the guarded range, if the user requested that ([`Mappings`]); returned pages are forgotten wherever they are; and
+//! pages whose changes cannot be followed are excluded from guarding. Then the kernel is asked as usual. **Why this
+//! way.** Everything that a guard cannot follow works as without a guard, and is counted.
 //!
-//! Guarded are new mappings that are anonymous, private, for reading and writing, where the program leaves the address
-//! to the kernel. All others are left alone: shared ones and those of files; reserved addresses without rights, and
-//! code; stacks (`MAP_STACK`, `MAP_GROWSDOWN`), which the C library maps without coming here anyway; huge pages of the
-//! pool; locked ones; those at an address that the program names, unless that is of a mapping that is guarded; and what
-//! a program asks of the kernel by an instruction of its own (`by_number`). A guard takes what was left to the program
-//! before it began, by a parent's too, to be left again.
+//! New mappings are guarded if they are anonymous, private, readable and writable, and the program leaves the address
+//! to the kernel. All others are left alone: shared ones and those of files; reserved addresses without protection
+//! bits, and code; stacks (`MAP_STACK`, `MAP_GROWSDOWN`), which the C library maps without coming here anyway; huge
+//! pages of the pool; mlocked ones; those at an address that the program names, unless it is in a guarded mapping; and
+//! mappings by a system call instruction of the program's own (`by_number`). Memory that was excluded before the guard
+//! began, also by a parent, stays excluded.
 
 #![allow(unsafe_code, reason = "system calls of the C interface")]
 
@@ -33,7 +33,7 @@ use super::kernel::ask;
 
 pub(crate) const READ_WRITE: c_int = libc::PROT_READ | libc::PROT_WRITE;
 
-/// What a mapping may be beside anonymous and private, and still be guarded.
+/// Flags that a guarded mapping may have besides anonymous and private.
 const HARMLESS: c_int = libc::MAP_NORESERVE | libc::MAP_POPULATE | libc::MAP_NONBLOCK;
 
 static MAPPINGS: Mutex<Mappings> = Mutex::new(Mappings::new());
@@ -41,8 +41,8 @@ static MAPPINGS: Mutex<Mappings> = Mutex::new(Mappings::new());
 /// Mappings of at least so many bytes are guarded; none before the guard begins.
 static LEAST: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// The lock, while a process forks: a child of which another thread held it would wait for ever. A signal handler that
-/// wants it waits until it is given back.
+/// The lock, while a process forks: a child would wait for ever if another thread held it. A signal handler that needs
+/// it waits until it is released.
 struct Parked(UnsafeCell<Option<(MutexGuard<'static, Mappings>, Signals)>>);
 
 // SAFETY: it is used by who holds the lock that it is about.
@@ -50,7 +50,7 @@ unsafe impl Sync for Parked {}
 
 static PARKED: Parked = Parked(UnsafeCell::new(None));
 
-/// A handler of the program's that mapped memory as well would wait for the thread that it interrupted.
+/// A handler of the program's that also mapped memory would wait for the thread that it interrupted.
 pub(crate) fn with<R>(work: impl FnOnce(&mut Mappings) -> R) -> R {
     let _signals = Signals::block_all();
     work(&mut MAPPINGS.lock().expect("no panic"))
@@ -74,19 +74,19 @@ pub(crate) fn after_fork() {
     drop(unsafe { (*PARKED.0.get()).take() });
 }
 
-/// What is left to the program.
+/// The excluded memory.
 pub(crate) fn left() -> Vec<Range<usize>> {
     with(|mappings| mappings.left().iter().collect())
 }
 
-/// What was left to the program, in the parent and in the child, between [`before_fork`] and [`after_fork`].
+/// The excluded memory, in the parent and in the child, between [`before_fork`] and [`after_fork`].
 pub(crate) fn left_while_forking() -> Vec<Range<usize>> {
     // SAFETY: as of `after_fork`.
     let parked = unsafe { &*PARKED.0.get() };
     parked.iter().flat_map(|(mappings, _)| mappings.left().iter()).collect()
 }
 
-/// The program is about to do to pages what a guard cannot follow: they stay with it.
+/// The program is about to change pages in a way that a guard cannot follow: they are excluded.
 pub(crate) fn leave(address: *const c_void, length: usize) {
     if let Some(pages) = pages(address, length).filter(is_guarded) {
         with(|mappings| {
@@ -96,14 +96,14 @@ pub(crate) fn leave(address: *const c_void, length: usize) {
     }
 }
 
-/// The pages that bytes lie in; `None` where there are none.
+/// The pages of some bytes; `None` if there are none.
 fn pages(address: *const c_void, length: usize) -> Option<Range<usize>> {
     let end = address.addr().checked_add(length)?.checked_next_multiple_of(PAGE_BYTES)?;
     let pages = address.addr() / PAGE_BYTES * PAGE_BYTES..end;
     (length > 0).then_some(pages)
 }
 
-/// As [`pages`], of a call that the kernel refuses where the address is not that of a page.
+/// As [`pages`], for a call that the kernel refuses if the address is not page-aligned.
 pub(crate) fn whole_pages(address: *const c_void, length: usize) -> Option<Range<usize>> {
     pages(address, length).filter(|pages| pages.start == address.addr())
 }
@@ -113,7 +113,7 @@ pub(crate) fn is_guarded(pages: &Range<usize>) -> bool {
     GROUND.owns(pages.start) || GROUND.owns(pages.end - 1)
 }
 
-/// The range, as mappings see it.
+/// The range below the mappings.
 pub(crate) struct InRange;
 
 impl Below for InRange {
@@ -132,7 +132,7 @@ impl Below for InRange {
     }
 
     fn zero(&self, pages: Range<usize>) {
-        // Without a guard, such as in a child that could not begin one, the kernel does it.
+        // Without a guard, as in a child that could not begin one, the kernel does it.
         if !GROUND.zero(pages.start, pages.len()) {
             let advice = libc::MADV_DONTNEED.cast_unsigned() as usize;
             // SAFETY: the pages are of the range, and the program has said that it does not need them.
@@ -163,7 +163,7 @@ pub(crate) fn at(address: usize) -> *mut c_void {
     ptr::with_exposed_provenance_mut(address)
 }
 
-/// A mapping that a program asks for.
+/// A program's request for a mapping.
 #[derive(Clone, Copy)]
 pub(crate) struct MappingRequest {
     pub(crate) address: *mut c_void,
@@ -175,7 +175,7 @@ pub(crate) struct MappingRequest {
 }
 
 impl MappingRequest {
-    /// By the kernel.
+    /// Served by the kernel.
     ///
     /// # Safety
     /// As for mmap(2).
@@ -187,7 +187,7 @@ impl MappingRequest {
         address(unsafe { ask(libc::SYS_mmap, [wanted.addr(), length, rights, flags, file, offset]) })
     }
 
-    /// As a program is to have it.
+    /// Served as the program must have it.
     ///
     /// # Safety
     /// As for mmap(2).
@@ -206,7 +206,7 @@ impl MappingRequest {
         self.flags & libc::MAP_ANONYMOUS != 0
     }
 
-    /// Whether it is memory as the range's is, but for its rights.
+    /// Whether it is memory like the range's, except for its protection.
     fn is_plain(self) -> bool {
         let wanted = self.flags & !(HARMLESS | libc::MAP_FIXED);
         wanted == libc::MAP_PRIVATE | libc::MAP_ANONYMOUS
@@ -234,7 +234,7 @@ impl MappingRequest {
         found.map(|found| at(found.start))
     }
 
-    /// Over pages of the range. Memory of the same kind is guarded as before, unless its rights are others.
+    /// A mapping over pages of the range. Memory of the same kind stays guarded, unless its protection differs.
     ///
     /// # Safety
     /// As for mmap(2).
@@ -290,7 +290,7 @@ unsafe extern "C" fn mmap64(
     unsafe { MappingRequest { address, length, rights, flags, file, offset }.serve() }
 }
 
-/// What the code in this library finds in the place of `mmap` (see `build.rs`): the kernel.
+/// The `mmap` for the code in this library (see `build.rs`): the kernel's.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __wrap_mmap(
     address: *mut c_void,

@@ -1,5 +1,5 @@
-//! Functions of the C library that this library puts before them: each is decoded, the guard is told, and the call goes
-//! on.
+//! Functions of the C library that this library defines before it: each is decoded, the guard learns of it, and the
+//! call goes on.
 
 mod allocation;
 pub mod asynchronous;

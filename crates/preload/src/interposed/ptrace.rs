@@ -1,10 +1,10 @@
-//! A child that asks to be traced, while it borrows the memory of a parent under guard.
+//! A child that asks to be traced while it borrows the memory of a guarded parent.
 //!
 //! **Problem.** A debugger starts its program by vfork(2); the child asks for `PTRACE_TRACEME`, and from then on each
 //! signal stops it for its parent, which waits for it to execute the program. Where a touch of a locked page is a
-//! signal, both would wait for ever. **Idea.** Before it is traced everything is unlocked, and nothing is locked for
-//! a while. **Why this way.** The child executes at once, and then the memory is no longer its own. That goes
-//! unreported, so a time limit ends the pause.
+//! signal, both would wait for ever. **Idea.** Before it is traced everything is unlocked, and nothing is locked for a
+//! while. **Why this way.** The child executes at once, and then the memory is no longer its own. That goes unreported,
+//! so a time limit ends the pause.
 
 #![allow(unsafe_code, reason = "the C interface")]
 

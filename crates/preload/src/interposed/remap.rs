@@ -1,12 +1,12 @@
-//! What a program does to mappings that are there already: it gives them back, in parts, and changes their rights,
-//! their kind and their place.
+//! A program's operations on existing mappings: it gives them back, in parts, and changes their protection, kind and
+//! place.
 //!
-//! Where that is of guarded memory, it is done here as far as a guard can follow ([`crate::interposed::mmap`]), and
-//! left to the kernel otherwise.
+//! For guarded memory, they are done here as far as a guard can follow ([`crate::interposed::mmap`]), and left to the
+//! kernel otherwise.
 //!
-//! Each function of the C library has its work in one of ours, which syscall(2) calls as well
-//! (`crate::interposed::by_number`). That is written out in the function itself: memory hooks of MPI libraries
-//! overwrite its first instructions, and what is shorter has others' behind it.
+//! Each function of the C library has its work in one of ours, which syscall(2) calls too
+//! (`crate::interposed::by_number`). It is inlined into the function itself: memory hooks of MPI libraries overwrite
+//! its first instructions, and a shorter function would lose its successor's.
 
 #![allow(unsafe_code, reason = "system calls of the C interface")]
 
@@ -52,7 +52,7 @@ unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c_int {
     unsafe { unmap(address, length) }
 }
 
-/// Rights that the pages have already change nothing.
+/// Setting the protection that the pages already have changes nothing.
 ///
 /// # Safety
 /// As for mprotect(2).
@@ -91,8 +91,8 @@ unsafe extern "C" fn pkey_mprotect(address: *mut c_void, length: usize, rights: 
     unsafe { change_rights_by_key(address, length, rights, key) }
 }
 
-/// Advice that would cut the range in pieces which the kernel treats differently, and changes nothing that a program
-/// can tell.
+/// Advice that would split the range into pieces which the kernel treats differently, with no effect that a program can
+/// see.
 const HINTS: [c_int; 13] = [
     libc::MADV_NORMAL,
     libc::MADV_RANDOM,
@@ -109,7 +109,7 @@ const HINTS: [c_int; 13] = [
     libc::MADV_COLLAPSE,
 ];
 
-/// Advice after which pages read as zeros. What may be freed later (`MADV_FREE`) is freed at once.
+/// Advice after which pages read as zeros. Memory that may be freed later (`MADV_FREE`) is freed at once.
 const GIVES_BACK: [c_int; 3] = [libc::MADV_DONTNEED, libc::MADV_DONTNEED_LOCKED, libc::MADV_FREE];
 
 /// # Safety
@@ -153,8 +153,7 @@ unsafe fn advise_kernel(address: usize, length: usize, advice: c_int) -> c_int {
     done(unsafe { ask(libc::SYS_madvise, [address, length, advice.cast_unsigned() as usize, 0, 0, 0]) })
 }
 
-/// As the kernel does it, from the first page on: where nothing is mapped it says so in the end, and at any other
-/// refusal it stops.
+/// As in the kernel, from the first page on: an unmapped page is reported in the end, and any other refusal stops it.
 ///
 /// # Safety
 /// As for madvise(2).
@@ -178,7 +177,7 @@ unsafe fn give_back(pages: Range<usize>, advice: c_int) -> c_int {
     outcome
 }
 
-/// Only what is shared or of a file can be removed.
+/// Only shared memory or memory of a file can be removed.
 fn give_back_guarded(pages: Range<usize>, advice: c_int) -> c_int {
     if advice == libc::MADV_REMOVE {
         return done(fail(libc::EINVAL));
@@ -187,10 +186,10 @@ fn give_back_guarded(pages: Range<usize>, advice: c_int) -> c_int {
     0
 }
 
-/// Advice that the kernel takes about other processes as well, since it changes no content.
+/// Advice that the kernel accepts for other processes too, because it changes no content.
 const ABOUT_OTHERS: [c_int; 4] = [libc::MADV_WILLNEED, libc::MADV_COLD, libc::MADV_PAGEOUT, libc::MADV_COLLAPSE];
 
-/// As many pieces as one call may name: `UIO_MAXIOV` (linux/uio.h).
+/// The most pieces of one call: `UIO_MAXIOV` (linux/uio.h).
 const MOST_PIECES: usize = 1024;
 
 /// # Safety
@@ -206,7 +205,7 @@ pub(crate) unsafe fn advise_process(
     let [process, asked] = [process, advice].map(|word| word.cast_unsigned() as usize);
     // SAFETY: the caller's promise.
     let kernel = |count| unsafe { ask(libc::SYS_process_madvise, [process, pieces.addr(), count, asked, flags, 0]) };
-    // Of no memory, the kernel says whether it takes this advice about this process, which must be the caller then.
+    // With no memory, the kernel tells whether it takes this advice for this process, which must be the caller then.
     if ABOUT_OTHERS.contains(&advice) || count > MOST_PIECES || !GROUND.is_live() || kernel(0) != 0 {
         return kernel(count);
     }
@@ -248,7 +247,7 @@ pub(crate) unsafe fn remap(address: *mut c_void, old: usize, new: usize, flags: 
             return moved;
         }
     }
-    // The kernel doubles shared memory where the old length is 0; ordinary memory it does not.
+    // The kernel doubles shared memory if the old length is 0; it refuses for ordinary memory.
     if let Some(pages) = whole_pages(address, old.max(1)).filter(is_guarded) {
         leave(address, old.max(1));
         with(|mappings| mappings.lose(pages));
@@ -276,8 +275,8 @@ unsafe extern "C" fn mremap(
     unsafe { remap(address, old, new, flags, to) }
 }
 
-/// A mapping in the range, with another length: in place, or as a copy elsewhere. `None`: the kernel is to move it,
-/// since the program changed its rights or there is no room.
+/// A mapping in the range, with another length: in place, or as a copy elsewhere. `None`: the kernel must move it,
+/// because the program changed its protection or there is no room.
 ///
 /// # Safety
 /// As for mremap(2).

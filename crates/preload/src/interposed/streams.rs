@@ -1,12 +1,12 @@
-//! What the C library keeps in the heap for itself and hands to the kernel: buffers of streams, of folders and of what
-//! it asks.
+//! Memory that the C library keeps in the heap for itself and passes to the kernel: buffers of streams, folders and
+//! queries.
 //!
 //! Where system calls do not wait for a fault (`system_calls`), those that the C library makes inside itself cannot be
-//! wrapped. So what it allocates for a stream, a folder or a question is kept out of the guarded heap. A stream's
-//! buffer would be allocated when it is first used, by whoever does: it is asked for at once.
+//! wrapped. So its allocations for a stream, a folder or a query are kept out of the guarded heap. A stream's buffer
+//! would be allocated at its first use, by any thread: it is requested at once.
 //!
 //! `posix_spawn`, `system` and `popen` run a child on this process' memory with every signal blocked, where a fault
-//! would be the end: everything is open meanwhile, as for a fork.
+//! would be fatal: everything is unlocked meanwhile, as for a fork.
 
 #![allow(unsafe_code, reason = "the C interface")]
 
@@ -50,7 +50,7 @@ pub(crate) fn bring_outside() {
     }
 }
 
-/// What `make` allocates lies outside of the heap, and the stream has its buffer.
+/// Memory that `make` allocates is outside of the heap, and the stream has its buffer.
 unsafe fn streamed(make: impl FnOnce() -> *mut FILE) -> *mut FILE {
     let outside = GROUND.faults_are_signals().then(Outside::enter);
     let stream = make();
@@ -61,7 +61,7 @@ unsafe fn streamed(make: impl FnOnce() -> *mut FILE) -> *mut FILE {
     stream
 }
 
-/// Everything is open while `work` runs.
+/// Everything is unlocked while `work` runs.
 pub(crate) fn opened<R>(work: impl FnOnce() -> R) -> R {
     let all = GROUND.faults_are_signals();
     if all {
@@ -123,7 +123,7 @@ unsafe extern "C-unwind" fn popen(command: *const c_char, mode: *const c_char) -
     opened(|| unsafe { streamed(|| NEXT.get()(command, mode)) })
 }
 
-/// A buffer of the program's own is left to it.
+/// A buffer of the program's own is excluded.
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn setvbuf(stream: *mut FILE, buffer: *mut c_char, mode: c_int, length: usize) -> c_int {
     if GROUND.faults_are_signals() && !buffer.is_null() {
@@ -170,7 +170,7 @@ unsafe extern "C-unwind" fn pthread_getattr_np(thread: libc::pthread_t, to: *mut
 type Resolve =
     unsafe extern "C-unwind" fn(*const c_char, *const c_char, *const libc::addrinfo, *mut *mut libc::addrinfo) -> c_int;
 
-/// It talks to name servers out of memory that it allocates.
+/// It queries name servers from memory that it allocates.
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn getaddrinfo(
     node: *const c_char,

@@ -1,16 +1,16 @@
 //! System calls on locked pages, where they do not wait for a fault.
 //!
-//! **Problem.** Where pages are locked by permissions, the kernel does not raise a signal when it meets a locked one on
-//! behalf of a system call: the call fails with EFAULT [Fiala15, 4.4.7]. **Idea.** As FlipSphere does, the functions of
-//! the C library that make such calls are wrapped: what they hand to the kernel is opened first. Here it is also
-//! *held*: it stays open until the call is done, however long it waits. **Why this way.** One row for a function says
-//! which of its arguments the kernel reads or writes; nothing else is known of it.
+//! **Problem.** Where protections lock pages, the kernel raises no signal when it meets a locked one in a system call:
+//! the call fails with EFAULT [Fiala15, 4.4.7]. **Idea.** As in FlipSphere, the functions of the C library that make
+//! such calls are wrapped: memory that they pass to the kernel is unlocked first. Here it is also *held*: it stays
+//! unlocked until the call is done, however long it waits. **Why this way.** One row per function says which of its
+//! arguments the kernel reads or writes; nothing else need be known of it.
 //!
-//! What is not in the tables, what the C library calls inside itself, and what a program asks of the kernel by
-//! `syscall(2)` fails where it meets a locked page. What the C library reads and writes for streams and folders is kept
-//! out of the heap instead (`streams`).
+//! Functions that are not in the tables, calls that the C library makes inside itself, and a program's own `syscall(2)`
+//! fail on a locked page. Memory that the C library uses for streams and folders is kept out of the heap instead
+//! (`streams`).
 //!
-//! Where calls wait and devices go unseen, what is handed to a file that bypasses the kernel's cache is held alike.
+//! Where calls wait and devices go unseen, memory for a file that bypasses the kernel's cache is held alike.
 
 #![allow(unsafe_code, reason = "the C interface")]
 
@@ -28,22 +28,22 @@ use super::exec::{Environment, Named, fitting};
 use super::mmap;
 use super::streams::opened;
 
-/// One of something.
+/// One object.
 const fn one<T>(of: *const T) -> Piece {
     Piece::Bytes(of.cast(), size_of::<T>())
 }
 
-/// Bytes, of which there are as many as a length says that is counted by another type.
+/// Bytes, counted by a length of another type.
 fn bytes<T, L: TryInto<usize>>(of: *const T, length: L) -> Piece {
     Piece::Bytes(of.cast(), length.try_into().unwrap_or(0))
 }
 
-/// As many of something.
+/// An array.
 fn array<T, L: TryInto<usize>>(of: *const T, count: L) -> Piece {
     bytes(of, count.try_into().unwrap_or(0).saturating_mul(size_of::<T>()))
 }
 
-/// The whole of an allocation, if it is in the heap; of any other's allocator nothing is known.
+/// The whole of an allocation, if it is in the heap; nothing is known of other allocators.
 ///
 /// # Safety
 /// Null, or an allocation.
@@ -56,14 +56,14 @@ fn vector(of: *const iovec, count: c_int) -> Piece {
     Piece::Vector(of, usize::try_from(count).unwrap_or(0))
 }
 
-/// How much a device is handed: the size that is in the number of the request (asm-generic/ioctl.h), and of old
-/// requests, which have none there, at least as much as of any.
+/// The bytes that a device gets: the size in the number of the request (asm-generic/ioctl.h); for old requests, which
+/// have none there, at least as many as for any.
 fn control_bytes(request: c_ulong) -> usize {
     const OLD: usize = 64;
     usize::try_from(request >> 16 & 0x3fff).map_or(OLD, |size| size.max(OLD))
 }
 
-/// The length that lies at an address; 0 at null.
+/// The length at an address; 0 at null.
 ///
 /// # Safety
 /// Null, or a length.
@@ -72,8 +72,8 @@ unsafe fn length_at(place: *const socklen_t) -> usize {
     unsafe { place.as_ref() }.map_or(0, |length| usize::try_from(*length).unwrap_or(0))
 }
 
-/// Whether memory that is handed to a file is to be held: since the call would not wait for a fault; or since a device
-/// reads and writes it without our seeing that (`O_DIRECT`).
+/// Whether memory for a file must be held: because the call would not wait for a fault; or because a device reads and
+/// writes it unseen (`O_DIRECT`).
 fn is_held(file: c_int) -> bool {
     // SAFETY: the call takes integers, and one that names no file is refused.
     let is_direct =
@@ -81,8 +81,8 @@ fn is_held(file: c_int) -> bool {
     GROUND.faults_are_signals() || GROUND.misses_devices() && without_errno(is_direct)
 }
 
-/// Where the program leaves the memory to the C library, that takes it from the heap and hands it to the kernel: so
-/// it is taken here.
+/// Without a buffer of the program's, the C library takes one from the heap and passes it to the kernel: so it is
+/// allocated here.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn getcwd(to: *mut c_char, length: usize) -> *mut c_char {
     // SAFETY: the signature is that of getcwd(3).
@@ -104,7 +104,7 @@ unsafe extern "C" fn getcwd(to: *mut c_char, length: usize) -> *mut c_char {
     }
 }
 
-/// What a call of ours does to `errno` is not the program's.
+/// The effects of our own calls on `errno` are not the program's.
 fn without_errno<R>(work: impl FnOnce() -> R) -> R {
     // SAFETY: it is this thread's own variable.
     let errno = unsafe { libc::__errno_location() };
@@ -116,12 +116,12 @@ fn without_errno<R>(work: impl FnOnce() -> R) -> R {
     result
 }
 
-/// A table of functions, and when they hold memory: the signature of each, and what the kernel reads and writes for it.
-/// Each holds that, calls the C library's, and returns what that does. A thread may be cancelled in there, which gives
-/// back what it holds.
+/// A table of functions, and when they hold memory: the signature of each, and the memory that the kernel reads and
+/// writes for it. Each holds that, calls the C library's, and returns its result. A thread may be cancelled in there,
+/// which releases the memory.
 macro_rules! wrapped {
     ($table:ident if $when:expr; $($name:ident($($argument:ident: $kind:ty),* $(,)?) -> $returned:ty [$($piece:expr),* $(,)?];)*) => {
-        /// The functions of a table behind ours.
+        /// The C library's functions for a table.
         mod $table {
             #![allow(non_upper_case_globals, reason = "called as the functions are")]
 
@@ -166,9 +166,8 @@ pub(crate) fn find_all() {
     MUTEX_TRYLOCK.find();
 }
 
-// Files, and streams where they bypass their buffers. Arguments that C has as variable ones are passed alike; what ends
-// in `_chk` and `_2` is what programs call that are compiled with _FORTIFY_SOURCE, what begins with `__x` what old ones
-// call.
+// Files, and streams where they bypass their buffers. Variable arguments of C are passed alike; programs that are
+// compiled with _FORTIFY_SOURCE call the names in `_chk` and `_2`, old ones those in `__x`.
 wrapped! {
     transfers if is_held(file);
     read(file: c_int, to: *mut c_void, length: usize) -> isize [bytes(to, length)];
@@ -278,7 +277,7 @@ wrapped! {
     waitpid(child: c_int, status: *mut c_int, options: c_int) -> c_int [one(status)];
 }
 
-// Threads: what waits sleeps on a word of the lock, which the kernel reads.
+// Threads: a waiting thread sleeps on a word of the lock, which the kernel reads.
 wrapped! {
     locks if GROUND.faults_are_signals();
     pthread_cond_wait(condition: *mut libc::pthread_cond_t, mutex: *mut libc::pthread_mutex_t) -> c_int
@@ -303,7 +302,7 @@ static MUTEX_LOCK: NextSymbol<Lock> = unsafe { NextSymbol::named(c"pthread_mutex
 // SAFETY: as above.
 static MUTEX_TRYLOCK: NextSymbol<Lock> = unsafe { NextSymbol::named(c"pthread_mutex_trylock") };
 
-/// A mutex that is free costs what it costs without us.
+/// A free mutex costs as much as without us.
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn pthread_mutex_lock(mutex: *mut libc::pthread_mutex_t) -> c_int {
     // SAFETY: the caller's promise.
@@ -321,7 +320,7 @@ unsafe extern "C-unwind" fn pthread_mutex_lock(mutex: *mut libc::pthread_mutex_t
     }
 }
 
-/// The kernel puts a signal's frame there, whenever one comes: the pages are the program's for good.
+/// The kernel puts a signal's frame there at any time: the pages are excluded.
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn sigaltstack(new: *const stack_t, old: *mut stack_t) -> c_int {
     // SAFETY: the signature is that of sigaltstack(2).
@@ -337,8 +336,8 @@ unsafe extern "C-unwind" fn sigaltstack(new: *const stack_t, old: *mut stack_t) 
     }
 }
 
-/// As [`sigaltstack`]: a fault on a thread's stack has nowhere to put its frame. Where faults are messages too: the
-/// thread's control block lies there, and what the kernel writes to it when the thread ends does not wait for a fault.
+/// As [`sigaltstack`]: a fault on a thread's stack has no room for its frame. Also where faults are messages: the
+/// thread's control block is there, and the kernel's write to it at the thread's end does not wait for a fault.
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn pthread_attr_setstack(
     attributes: *mut libc::pthread_attr_t,
@@ -355,10 +354,10 @@ unsafe extern "C-unwind" fn pthread_attr_setstack(
 
 type Execute = unsafe extern "C-unwind" fn(*const c_char, Arguments, Arguments) -> c_int;
 
-/// How often a child that borrows its memory executes a program that the kernel could not read the arguments of.
+/// How often a child that borrows its memory tries to execute a program whose arguments the kernel could not read.
 const TRIES: usize = 10_000;
 
-/// A program that replaces this one: everything is open meanwhile.
+/// A program that replaces this one: everything is unlocked meanwhile.
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn execve(path: *const c_char, arguments: Arguments, environment: Arguments) -> c_int {
     // SAFETY: the signature is that of execve(2).
@@ -411,11 +410,11 @@ unsafe extern "C-unwind" fn execvp(path: *const c_char, arguments: Arguments) ->
     }
 }
 
-/// A child that borrows its memory would never give back what it held. So it touches its arguments, and again if one of
+/// A child that borrows its memory would never release held memory. So it touches its arguments, and again if one of
 /// them was locked meanwhile.
 ///
 /// # Safety
-/// As for execve(2); no environment stands for the process' own.
+/// As for execve(2); a null environment means the process' own.
 unsafe fn executed(
     path: *const c_char,
     arguments: Arguments,

@@ -1,10 +1,10 @@
-//! What threads of the program touch while every signal is blocked: when they begin, and when they end.
+//! Memory that threads of the program touch while every signal is blocked: at their beginning, and at their end.
 //!
-//! **Problem.** Where a touch of a locked page is a signal, a thread that has it blocked is ended by the kernel, and
-//! the process with it. The C library blocks all in a new thread until it has looked at its locale, and in one that
-//! nobody waits for when it gives its table of thread-local variables back (glibc, nptl/pthread_create.c). **Idea.**
-//! Both are kept out of the heap, as what the C library hands to the kernel is (`streams`). **Why this way.** They
-//! are a few kilobytes, and nothing is to be watched.
+//! **Problem.** Where a touch of a locked page is a signal, the kernel ends a thread that has it blocked, and the
+//! process with it. The C library blocks all signals in a new thread until it has read its locale, and in a detached
+//! one when it frees its table of thread-local variables (glibc, nptl/pthread_create.c). **Idea.** Both are kept out of
+//! the heap, like the memory that the C library passes to the kernel (`streams`). **Why this way.** They are a few
+//! kilobytes, and need no tracking.
 //!
 //! A table that grows after dlopen(3) is in the heap again.
 
@@ -30,7 +30,7 @@ static SETLOCALE: NextSymbol<SetLocale> = unsafe { NextSymbol::named(c"setlocale
 // SAFETY: the signature is that of newlocale(3).
 static NEWLOCALE: NextSymbol<NewLocale> = unsafe { NextSymbol::named(c"newlocale") };
 
-/// What `make` allocates lies outside of the heap.
+/// Memory that `make` allocates is outside of the heap.
 fn outside<R>(make: impl FnOnce() -> R) -> R {
     let _outside = GROUND.faults_are_signals().then(Outside::enter);
     make()
@@ -53,7 +53,7 @@ unsafe extern "C" fn setlocale(category: c_int, name: *const c_char) -> *mut c_c
     outside(|| unsafe { SETLOCALE.get()(category, name) })
 }
 
-/// What it loads, setlocale(3) may use later.
+/// setlocale(3) may use loaded data later.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn newlocale(categories: c_int, name: *const c_char, base: locale_t) -> locale_t {
     // SAFETY: the caller's promise.

@@ -1,7 +1,7 @@
 //! A program that changes its user.
 //!
-//! What a guard tells goes on the map of bad frames with the rights of who runs the program. A process that gives them
-//! up, as servers do before they listen to strangers, stays under guard, but is not believed any more
+//! A guard's reports go on the map of bad frames with the rights of the program's user. A process that gives them up,
+//! as servers do before they listen to strangers, stays under guard, but is no longer believed
 //! (`ProcessGuard::user_changed`).
 
 #![allow(unsafe_code, reason = "the C interface")]
@@ -13,7 +13,7 @@ use libc::uid_t;
 use crate::GROUND;
 use crate::next::NextSymbol;
 
-/// What the C library's function returned, once the guard knows.
+/// The result of the C library's function, once the guard knows.
 fn changed(done: c_int) -> c_int {
     if done == 0 {
         GROUND.user_changed();

@@ -1,7 +1,7 @@
 //! The life of the process: the constructor, a fork, the end.
 //!
-//! The loader runs the constructor after those of the libraries that the program needs, and before `main`: here
-//! everything of the C library works. The first allocation was long before (`Heap::begin`).
+//! The loader runs the constructor after those of the libraries that the program needs, and before `main`: here all of
+//! the C library works. The first allocation was long before (`Heap::begin`).
 
 #![allow(unsafe_code, reason = "the loader calls it; calls the loader")]
 
@@ -95,7 +95,7 @@ fn begin(library: &'static Path) {
     }
 }
 
-/// The last word: one line of JSON, added to the file that RAMPART_GUARD_REPORT names, with one write.
+/// The last report: one line of JSON, added to the file that RAMPART_GUARD_REPORT names, with one write.
 extern "C" fn end() {
     GROUND.end();
     let Some(path) = env::var_os("RAMPART_GUARD_REPORT") else { return };

@@ -1,4 +1,4 @@
-//! The executable's static data comes under the guard that is about to begin.
+//! Puts the executable's static data under the guard that is about to begin.
 
 #![allow(unsafe_code, reason = "replaces the executable's data")]
 
@@ -9,15 +9,15 @@ use crate::regions::static_data::{Executable, choose};
 use crate::threads::signal_mask::Signals;
 use crate::{GROUND, HEAP};
 
-/// Windows begin at the same place in a huge page as what they are of.
+/// A window begins at the same offset in a huge page as its memory.
 const HUGE: usize = 2 << 20;
 
-/// Puts the executable's data under the guard that is about to begin, as far as it can be. In the constructor.
+/// Puts the executable's data under the guard that is about to begin, as far as possible. In the constructor.
 pub(crate) fn bring_in(block: usize) {
     let found = Executable::this();
     let choice = choose(&found.writable, &found.kept, block);
     let all = choice.left + choice.blocks.iter().map(ExactSizeIterator::len).sum::<usize>();
-    // A thread that a library started already may use the data just now.
+    // A thread that a library started already may use the data now.
     let alone = fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1);
     let window = |blocks: &Range<usize>| {
         let (start, end) = (blocks.start / HUGE * HUGE, blocks.end.next_multiple_of(HUGE));

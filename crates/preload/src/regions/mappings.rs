@@ -1,11 +1,11 @@
-//! Where in the range the mappings lie that a program makes itself, if those are guarded too.
+//! The places of a program's own mappings in the range, if those are guarded too.
 //!
-//! **Problem.** A program maps memory, gives parts of it back, maps over others and changes their rights, page by page;
-//! the guard works on blocks. **Idea.** Mappings lie in pieces that are cut from the range as an arena's are. All that
-//! is known of them is which addresses are *free*, and which were *left* to the program as what a guard cannot follow.
-//! What becomes free is given back at once: as whole blocks where no other mapping has a part in them, else as pages
-//! that read as zeros. **Why this way.** With no list of mappings there is nothing that a `munmap` of half of one and a
-//! quarter of the next could disagree with; and what is free is always zeros, which is what a new mapping must be.
+//! **Problem.** A program maps memory, gives parts of it back, maps over others and changes their protection, page by
+//! page; the guard works on blocks. **Idea.** Mappings are in pieces that come from the range like an arena's. Only two
+//! facts are kept: which addresses are *free*, and which are excluded from guarding (`left`). Freed memory is given
+//! back at once: as whole blocks if no other mapping has a part in them, otherwise as pages that read as zeros. **Why
+//! this way.** Without a list of mappings, a `munmap` of half of one and a quarter of the next cannot disagree with it;
+//! and free memory is always zeros, as a new mapping must be.
 
 use std::ops::Range;
 
@@ -13,32 +13,31 @@ use rampart_memory::PAGE_BYTES;
 
 use super::spans::Spans;
 
-/// Pages of 4 KiB.
-/// Larger mappings start at a multiple of this, as the kernel's own do: a huge page.
+/// Pages have 4 KiB. Larger mappings start at a multiple of this, as the kernel's own do: a huge page.
 const HUGE: usize = 2 << 20;
 
-/// What is done to the pages below. The calls come one after the other.
+/// The operations on the pages below. Calls come one after the other.
 pub(crate) trait Below {
     /// The addresses of a block, a power of two; blocks start at its multiples.
     fn block(&self) -> usize;
-    /// More addresses of the range, which nobody has used, from a multiple of [`HUGE`] on.
+    /// More unused addresses of the range, from a multiple of [`HUGE`] on.
     fn cut(&self, length: usize) -> Option<Range<usize>>;
-    /// Whole blocks that nobody uses any more: they read as zeros from now on, and are guarded if they were not.
+    /// Unused whole blocks: they read as zeros from now on, and are guarded if they were not.
     fn take_back(&self, blocks: Range<usize>);
-    /// Pages read as zeros from now on; the rest of their blocks is as it was.
+    /// Pages read as zeros from now on; the rest of their blocks is unchanged.
     fn zero(&self, pages: Range<usize>);
-    /// Pages can be read and written again, and are not locked into memory.
+    /// Pages can be read and written again, and are not mlocked.
     fn restore(&self, pages: Range<usize>);
 }
 
-/// All of them.
+/// All mappings in the range.
 #[derive(Debug, Default)]
 pub(crate) struct Mappings {
-    /// Cut from the range.
+    /// All pieces from the range.
     own: Spans,
-    /// Of these, used by nobody; they read as zeros.
+    /// Of these, the unused ones; they read as zeros.
     free: Spans,
-    /// Anywhere in the range: with rights, or of a kind, that the program chose.
+    /// Excluded memory anywhere in the range: the program chose its protection or its kind.
     left: Spans,
 }
 
@@ -47,17 +46,17 @@ impl Mappings {
         Self { own: Spans::new(), free: Spans::new(), left: Spans::new() }
     }
 
-    /// What was left to the program.
+    /// The excluded memory.
     pub(crate) const fn left(&self) -> &Spans {
         &self.left
     }
 
-    /// Notes that pages are left to the program.
+    /// Excludes pages.
     pub(crate) fn leave(&mut self, pages: Range<usize>) {
         self.left.insert(pages);
     }
 
-    /// How many bytes are mapped.
+    /// The number of mapped bytes.
     pub(crate) fn mapped(&self) -> usize {
         let bytes = |spans: &Spans| spans.iter().map(|span| span.len()).sum::<usize>();
         bytes(&self.own) - bytes(&self.free)
@@ -82,7 +81,7 @@ impl Mappings {
         Some(found)
     }
 
-    /// The pages behind a mapping as well, if they are free.
+    /// Extends a mapping by the pages after it, if they are free.
     pub(crate) fn extend(&mut self, pages: Range<usize>) -> bool {
         let free = self.free.contains(pages.clone());
         if free {
@@ -91,7 +90,7 @@ impl Mappings {
         free
     }
 
-    /// Unmaps what is mapped here of these pages. Returns what is not.
+    /// Unmaps the mapped ones of these pages. Returns the others.
     pub(crate) fn unmap(&mut self, pages: Range<usize>, below: &impl Below) -> Vec<Range<usize>> {
         for own in self.own.parts(pages.clone()) {
             for used in self.free.gaps(own) {
@@ -101,7 +100,7 @@ impl Mappings {
         self.own.gaps(pages)
     }
 
-    /// Pages that are about to be something else, for good.
+    /// Pages that are about to become something else, for good.
     pub(crate) fn lose(&mut self, pages: Range<usize>) {
         self.own.remove(pages.clone());
         self.free.remove(pages.clone());
@@ -142,7 +141,7 @@ mod tests {
     const BLOCK: usize = 4 * PAGE_BYTES;
     const PAGES: usize = 8 * HUGE / PAGE_BYTES;
 
-    /// A word for each page, and whether the program changed its rights.
+    /// A word per page, and whether the program changed its protection.
     struct Paper {
         content: RefCell<Vec<u32>>,
         changed: RefCell<Vec<bool>>,
@@ -188,7 +187,7 @@ mod tests {
     }
 
     proptest! {
-        /// Each mapping that is live is written with a number of its own, and is the only one to have it.
+        /// Each live mapping is filled with a number of its own, and is the only one to have it.
         #[test]
         fn a_mapping_is_zeros_at_first_and_keeps_its_content_whatever_happens_to_others(
             steps in proptest::collection::vec((0_u8..5, 1_usize..700, any::<prop::sample::Index>(), 0_usize..700), 1..60)

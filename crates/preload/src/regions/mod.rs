@@ -1,4 +1,4 @@
-//! Memory of the program beside its heap: mappings, static data, and where all of it lies.
+//! Memory of the program besides its heap: mappings, static data, and the places of all of it.
 
 pub mod mappings;
 pub mod process_map;

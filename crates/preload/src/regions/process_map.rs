@@ -1,4 +1,4 @@
-//! Where the mappings of this process lie, and which of them are beside the guarded ranges.
+//! The places of this process' mappings, and which of them are outside the guarded ranges.
 
 use std::fs;
 use std::ops::Range;
@@ -9,14 +9,14 @@ pub(crate) fn mapped() -> Vec<Range<usize>> {
     maps.lines().filter_map(addresses).collect()
 }
 
-/// The addresses of a line of proc_pid_maps(5), unless they are the kernel's.
+/// The addresses in a line of proc_pid_maps(5), unless they are the kernel's.
 fn addresses(line: &str) -> Option<Range<usize>> {
     let (start, end) = line.split(' ').next()?.split_once('-')?;
     let [start, end] = [start, end].map(|text| usize::from_str_radix(text, 16).ok());
     Some(start?..end?).filter(|range| range.end <= 1 << 63)
 }
 
-/// The parts of a mapping that are in none of some places.
+/// The parts of a mapping outside some places.
 pub(crate) fn beside(mapping: &Range<usize>, places: &[Range<usize>]) -> Vec<Range<usize>> {
     let without = |parts: Vec<Range<usize>>, place: &Range<usize>| {
         let cut = |part: &Range<usize>| [part.start..part.end.min(place.start), part.start.max(place.end)..part.end];

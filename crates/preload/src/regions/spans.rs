@@ -1,7 +1,7 @@
 //! Sets of addresses, as spans that do not touch.
 //!
-//! What a program maps, gives back in parts and maps again is a handful of spans, however many pages that is: a tree of
-//! them by their starts is small and answers everything that is asked of it.
+//! A program's mappings are a handful of spans, whatever the number of pages: a tree of spans by their starts is small
+//! and answers all questions.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -14,12 +14,12 @@ pub(crate) struct Spans {
 }
 
 impl Spans {
-    /// Nothing.
+    /// An empty set.
     pub(crate) const fn new() -> Self {
         Self { ends: BTreeMap::new() }
     }
 
-    /// Adds addresses, of which some may be in it.
+    /// Adds addresses, some of which may already be in it.
     pub(crate) fn insert(&mut self, span: Range<usize>) {
         if span.is_empty() {
             return;
@@ -32,7 +32,7 @@ impl Spans {
         self.ends.insert(start, end);
     }
 
-    /// Takes addresses out, as far as they are in it.
+    /// Removes addresses, as far as they are in it.
     pub(crate) fn remove(&mut self, span: Range<usize>) {
         for part in self.parts(span.clone()) {
             let whole = self.run(part.start).expect("a part is in it");
@@ -45,7 +45,7 @@ impl Spans {
         }
     }
 
-    /// The span that an address is in.
+    /// The span of an address.
     pub(crate) fn run(&self, address: usize) -> Option<Range<usize>> {
         let (&start, &end) = self.ends.range(..=address).next_back()?;
         (address < end).then_some(start..end)
@@ -56,7 +56,7 @@ impl Spans {
         span.is_empty() || self.run(span.start).is_some_and(|run| span.end <= run.end)
     }
 
-    /// Those of these addresses that are in it, ascending.
+    /// The ones of these addresses that are in it, ascending.
     pub(crate) fn parts(&self, span: Range<usize>) -> Vec<Range<usize>> {
         let from = self.run(span.start).map_or(span.start, |run| run.start);
         let runs = self.ends.range(from..span.end.max(from));
@@ -64,7 +64,7 @@ impl Spans {
         parts.filter(|part| !part.is_empty()).collect()
     }
 
-    /// Those that are not, ascending.
+    /// The ones that are not, ascending.
     pub(crate) fn gaps(&self, span: Range<usize>) -> Vec<Range<usize>> {
         let mut rest = Self::new();
         rest.insert(span);

@@ -1,18 +1,18 @@
-//! Which of the executable's static data can be guarded.
+//! The executable's static data that can be guarded.
 //!
-//! **Problem.** Programs in Fortran and old C keep all that they compute with in variables without an allocation, and
-//! some of what lies beside these must never be taken away. **Idea.** The loader says where the executable's writable
-//! segments are; of those, whole blocks are guarded in which nothing lies but the program's own data. **Why this way.**
-//! What a block of 2 MiB leaves over at both ends is little where it matters, and smaller blocks leave less.
+//! **Problem.** Programs in Fortran and old C keep all their data in variables without an allocation, and some memory
+//! beside these must never be locked. **Idea.** The loader knows the executable's writable segments; whole blocks of
+//! those are guarded that hold only the program's own data. **Why this way.** The remainders of a block of 2 MiB at
+//! both ends are small where it matters, and smaller blocks leave less.
 //!
-//! Left out are pages with
-//! - what is read-only once the program runs (`PT_GNU_RELRO`), which has other rights;
-//! - the image of thread-local variables (`PT_TLS`), which the C library reads when a thread of the guard is started;
+//! Pages are left out with
+//! - data that is read-only once the program runs (`PT_GNU_RELRO`), which has another protection;
+//! - the image of thread-local variables (`PT_TLS`), which the C library reads when a thread of the guard starts;
 //! - variables of libraries that the linker put into the executable (copy relocations), such as `environ`, which
 //!   libraries use in every thread, those of the guard included.
 //!
-//! Libraries' own data is not guarded: the C library's, the loader's and this library's must not be, and those of
-//! others are small.
+//! Libraries' own data is not guarded: the C library's, the loader's and this library's must not be, and that of others
+//! is small.
 
 #![cfg_attr(not(test), allow(unsafe_code, reason = "reads what the loader knows of the executable"))]
 
@@ -22,7 +22,7 @@ use rampart_memory::PAGE_BYTES;
 
 use super::spans::Spans;
 
-/// What was found.
+/// The result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StaticDataChoice {
     /// Whole blocks, ascending.
@@ -31,7 +31,7 @@ pub(crate) struct StaticDataChoice {
     pub(crate) left: usize,
 }
 
-/// Blocks in these segments without a byte of what is kept out of it.
+/// Blocks of these segments without a byte of the exceptions (`kept`).
 pub(crate) fn choose(writable: &[Range<usize>], kept: &[Range<usize>], block: usize) -> StaticDataChoice {
     let (mut all, mut own) = (Spans::new(), Spans::new());
     for segment in writable {
@@ -52,7 +52,7 @@ pub(crate) fn choose(writable: &[Range<usize>], kept: &[Range<usize>], block: us
 #[cfg(not(test))]
 pub(crate) use self::executable::Executable;
 
-/// What the loader says of the executable.
+/// The loader's data about the executable.
 #[cfg(not(test))]
 mod executable {
     use std::ffi::{c_int, c_void};
@@ -61,7 +61,7 @@ mod executable {
 
     use libc::{Elf64_Phdr, PF_W, PT_DYNAMIC, PT_GNU_RELRO, PT_LOAD, PT_TLS, dl_phdr_info};
 
-    /// Where the executable's data is.
+    /// The places of the executable's data.
     #[derive(Default)]
     pub(crate) struct Executable {
         pub(crate) writable: Vec<Range<usize>>,
@@ -120,7 +120,7 @@ mod executable {
         }
     }
 
-    /// Of the executable, which comes first.
+    /// Reads the executable's entry, which comes first.
     unsafe extern "C" fn first(info: *mut dl_phdr_info, _: usize, found: *mut c_void) -> c_int {
         // SAFETY: the loader's word, and the place that `Executable::this` handed over.
         unsafe {

@@ -1,8 +1,8 @@
-//! What is said at the end of a process.
+//! The report at the end of a process.
 
 use crate::heap::arenas::Usage;
 
-/// What a heap has given out, as one line of JSON.
+/// The usage of a heap, as one line of JSON.
 pub(crate) fn line(usage: &Usage) -> String {
     let Usage { range, cut, allocated, outside } = usage;
     let (pid, range, cut, allocated) = (std::process::id(), range.get(), cut.get(), allocated.get());

@@ -1,9 +1,9 @@
-//! What touched a page: the thread, and where in the program's code it was. And what the page is: where it was
-//! allocated.
+//! The fault context of a page: the thread that touched it, the place in the program's code, and the page's allocation
+//! site.
 //!
-//! A thread that waits at a page stands still, so the kernel tells where (`/proc/PID/task/TID/syscall`, proc(5)); the
-//! file that is mapped there and the offset in it are what `addr2line -e FILE OFFSET` wants. Names are not looked up
-//! here: the loader's list is behind a lock that the thread may hold.
+//! A thread that waits at a page stands still, so the kernel shows its place (`/proc/PID/task/TID/syscall`, proc(5));
+//! `addr2line -e FILE OFFSET` takes the mapped file and the offset in it. Names are not looked up here: the loader's
+//! list is behind a lock that the thread may hold.
 
 use std::fs;
 
@@ -17,12 +17,12 @@ pub struct FaultContext {
     pub page: PageIndex,
     /// The thread, as `gettid(2)` numbers it.
     pub thread: Option<u32>,
-    /// Where it was, as `FILE+0xOFFSET`.
+    /// Its place in the code, as `FILE+0xOFFSET`.
     pub code: Option<String>,
 }
 
 impl FaultContext {
-    /// What is known of it.
+    /// The context of this thread's fault.
     pub fn by(page: PageIndex, thread: Option<u32>) -> Self {
         let code = thread.and_then(|thread| {
             let at = counter(&fs::read_to_string(format!("/proc/self/task/{thread}/syscall")).ok()?)?;
@@ -32,14 +32,14 @@ impl FaultContext {
     }
 }
 
-/// Where the last large allocation that lay in a page was called for; `None`: there was none, or the code is gone.
+/// The call site of the last large allocation in a page; `None`: there was none, or the code is gone.
 pub fn site(page: PageIndex) -> Option<String> {
     let goes_on = SITES.of(usize::try_from(page.0).ok()?)?;
-    // The call is what ends there.
+    // The call ends there.
     code_at(goes_on as u64 - 1)
 }
 
-/// Where an address is, in the files that are mapped now.
+/// The place of an address in the files that are mapped now.
 fn code_at(address: u64) -> Option<String> {
     place(&fs::read_to_string("/proc/self/maps").ok()?, address)
 }

@@ -1,8 +1,8 @@
-//! The folder of `rampart run`, in which guards write: as far as it is ours.
+//! The folder of `rampart run`, in which guards write, if it is this user's.
 //!
-//! What is written there goes on the map of bad frames, so it is our user's alone, and no other name leads out of it: a
-//! folder that is another user's is none. A process that has given up the rights it was started with has none either;
-//! what its guard finds, it says.
+//! Findings in it go on the map of bad frames, so only this user may write there, and no link leads out of it: another
+//! user's folder does not count. A process that has given up its initial rights has none either; its guard prints its
+//! findings.
 
 use std::env;
 use std::fs;
@@ -19,17 +19,17 @@ use rustix::process::geteuid;
 
 use crate::messages::say;
 
-/// The variable that names it. Empty: what there is to say was said by a process that this one descends from.
+/// The variable that names it. Empty: an ancestor of this process has reported everything.
 pub const VARIABLE: &str = "RAMPART_GUARD_STATE";
 
-/// How often a file is opened that is just being taken away, which takes `rampart run` some microseconds.
+/// How often opening is retried while `rampart run` is removing the file, which takes it some microseconds.
 const TRIES: usize = 1000;
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Ours, and nobody else's.
+/// For this user alone.
 const OURS: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// The folder, if the environment names one and it is ours.
+/// The folder, if the environment names one and it is this user's.
 pub fn folder() -> Option<PathBuf> {
     named().filter(|folder| is_ours(folder))
 }
@@ -50,12 +50,12 @@ fn is_ours(folder: &Path) -> bool {
 }
 
 /// A file of this process, for reading and writing: a new one, or that of the program that this process executed
-/// before. Nothing that somebody else put there is opened.
+/// before. Never a file of another user.
 pub fn created(path: &Path, flags: OFlags) -> Option<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | flags;
     match open(path, OFlags::CREATE | OFlags::EXCL | flags, OURS) {
         Ok(file) => {
-            // A umask may have taken rights from us too.
+            // A umask may have removed our own permissions too.
             fchmod(&file, OURS).ok()?;
             Some(file)
         }
@@ -64,8 +64,8 @@ pub fn created(path: &Path, flags: OFlags) -> Option<OwnedFd> {
     }
 }
 
-/// The same, locked for as long as this process has it open: `rampart run` takes the files of processes that have
-/// ended, and this process may have the number of one of them.
+/// The same, locked for as long as this process has it open: `rampart run` takes the files of ended processes, and this
+/// process may have the number of one of them.
 pub fn locked(path: &Path, flags: OFlags) -> Option<OwnedFd> {
     for _ in 0..TRIES {
         let file = created(path, flags)?;
@@ -89,8 +89,8 @@ fn is_our_file(file: &OwnedFd) -> bool {
     fstat(file).is_ok_and(is_ours)
 }
 
-/// Says it unless another process of the same run has said something of this name: what one may not, the others may not
-/// either.
+/// Prints a message unless another process of the same run has printed one of this name: what one lacks, the others
+/// lack too.
 pub fn say_once(name: &str, text: &str) {
     let was_told = env::var_os(VARIABLE).is_some_and(|folder| folder.is_empty());
     if !was_told && folder().is_none_or(|folder| is_first(&folder.join(name), text)) {
@@ -98,11 +98,11 @@ pub fn say_once(name: &str, text: &str) {
     }
 }
 
-/// Whether nobody was here before. What is said is left for `rampart run`.
+/// Whether this is the first process here. The message is left for `rampart run`.
 fn is_first(path: &Path, text: &str) -> bool {
     match fs::OpenOptions::new().write(true).create_new(true).mode(OURS.as_raw_mode()).open(path) {
         Ok(mut file) => {
-            // The disk may be full; it is said all the same.
+            // The disk may be full; the message is printed all the same.
             let _ = file.write_all(text.as_bytes());
             true
         }

@@ -1,10 +1,10 @@
-//! Who started the program, as a guard of it sees that: there, or gone.
+//! Whether `rampart run` still lives, as a guard sees it.
 //!
-//! **Problem.** What a guard tells is of use only if somebody reads it and keeps it; that somebody may be killed, and a
-//! guard may not wait for an answer to know. **Idea.** A file that is locked while it lives ([`rampart_guard::server`])
-//! is looked at ten times a second. **Why this way.** It is one system call on a file that the guard's threads hold
-//! anyway; the kernel ends the lock, however the owner of it ended; and processes that were forked or executed find the
-//! same file by its name.
+//! **Problem.** A guard's reports are useful only if `rampart run` reads and keeps them; it may be killed, and a guard
+//! may not wait for an answer to know. **Idea.** A file that is locked while it lives ([`rampart_guard::server`]) is
+//! checked ten times per second. **Why this way.** It is one system call on a file that the guard's threads hold
+//! anyway; the kernel releases the lock however its owner ended; and forked or executed processes find the same file by
+//! its name.
 
 use std::env;
 use std::fs::File;
@@ -13,35 +13,35 @@ use std::time::{Duration, Instant};
 
 use rampart_guard::server::{ALIVE, REQUIRED, VARIABLE};
 
-/// How often it is looked at.
+/// The period of checks.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// What is seen of it.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sight {
-    /// It was looked at just now, or was seen to be gone before.
+    /// There was no check now, or it was seen to be gone before.
     Nothing,
     /// It lives.
     Lives,
-    /// It has ended, and removed what guards told: it did all that it wanted.
+    /// It ended, and removed the reports: it did all its work.
     Ended,
-    /// It has died, and what guards tell stays where it is.
+    /// It died, and the reports stay.
     Died,
 }
 
-/// Who keeps what guards tell.
+/// The server that keeps the reports.
 pub struct ServerLiveness {
     /// Locked while it lives. `None`: there was none when this guard began.
     alive: Option<File>,
     pub folder: PathBuf,
-    /// The program is not to go on without.
+    /// The program must not go on without it.
     pub is_required: bool,
     looked: Option<Instant>,
     is_gone: bool,
 }
 
 impl ServerLiveness {
-    /// The one of a folder, as `RAMPART_GUARD_SERVER` has it.
+    /// The server of a folder, as required by `RAMPART_GUARD_SERVER`.
     pub fn from_environment(folder: Option<&Path>) -> Self {
         Self::begin(folder.unwrap_or(Path::new("")), env::var(VARIABLE).is_ok_and(|wish| wish == REQUIRED))
     }
@@ -51,7 +51,8 @@ impl ServerLiveness {
         Self { alive, folder: folder.to_owned(), is_required, looked: None, is_gone: false }
     }
 
-    /// Looks, if it is time to. Its end is seen once, and never if there was none from the start and nobody minds.
+    /// Checks, if it is time. Its end is reported once, and never if there was none from the start and none is
+    /// required.
     pub fn look(&mut self) -> Sight {
         if self.is_gone || self.looked.is_some_and(|looked| looked.elapsed() < GLANCE) {
             return Sight::Nothing;
@@ -71,7 +72,7 @@ impl ServerLiveness {
 mod tests {
     use super::*;
 
-    /// What is seen when it is time to look.
+    /// The result of the next check.
     fn seen(server: &mut ServerLiveness) -> Sight {
         server.looked = None;
         server.look()

@@ -1,4 +1,4 @@
-//! What others are to know of this guard: counts, events and records in a folder, and what they say of a fault.
+//! The guard's reports for others: counts, events and records in a folder, and the context of a fault.
 
 pub mod exit_line;
 pub mod fault_context;

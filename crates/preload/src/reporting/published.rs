@@ -1,7 +1,7 @@
-//! What others see of this guard: counts in a file that is mapped, and what happened as lines of JSON beside it.
+//! The guard's published state: counts in a mapped file, and events as lines of JSON beside it.
 //!
-//! Both are in the folder that `RAMPART_GUARD_STATE` names, called by the process' number, and readable after the
-//! process was killed. Without that folder nobody looks.
+//! Both are in the folder that `RAMPART_GUARD_STATE` names, under the process' number, and readable after the process
+//! was killed. Without that folder nobody reads them.
 
 #![allow(unsafe_code, reason = "maps a file")]
 
@@ -30,25 +30,25 @@ use super::fault_context::{FaultContext, site};
 use super::folder::{self, created, locked};
 use super::recorder;
 
-/// Says where the program knows a page.
+/// Returns the program's address of a page.
 pub type Addresses = Box<dyn Fn(PageIndex) -> usize + Send + Sync>;
 
-/// Where counts and events go.
+/// The destination of counts and events.
 pub struct Published {
     pub counts: &'static GuardCounts,
     events: Option<OwnedFd>,
-    /// What was unlocked and is not written down yet; none where nobody wants to know.
+    /// Unlocks that are not written yet; none if nobody requests them.
     pub accesses: Option<Buffer>,
-    /// Where all this is. Threads of the guard may not ask the environment: programs such as bash bring a `getenv` of
-    /// their own, which looks into the heap.
+    /// The folder. Threads of the guard may not read the environment: programs such as bash bring a `getenv` of their
+    /// own, which reads the heap.
     folder: Option<PathBuf>,
-    /// Who made all this.
+    /// The user who created it.
     user: Uid,
     /// Nobody reads any more.
     alone: AtomicBool,
-    /// Locked while those whom [`Published::stops`] tells that the program is held have something to do.
+    /// Locked while the checkpoint command of [`Published::stops`] runs.
     checkpoint: Option<File>,
-    /// Where the program knows a page.
+    /// The program's address of a page.
     addresses: OnceLock<Addresses>,
 }
 
@@ -57,7 +57,7 @@ impl Published {
     pub fn new() -> Self {
         let folder = folder::folder();
         let pid = std::process::id();
-        // First, since its lock keeps both.
+        // First, because its lock keeps both.
         let events = folder.as_ref().and_then(|folder| locked(&folder.join(format!("{pid}.jsonl")), OFlags::APPEND));
         let shared = folder.as_ref().and_then(|folder| mapped(&folder.join(format!("{pid}.counts"))));
         let counts = shared.unwrap_or_else(|| Box::leak(Box::default()));
@@ -65,7 +65,7 @@ impl Published {
         counts.set(Counter::Pages, 0);
         counts.set(Counter::Open, 0);
         let accesses = recorder::is_wanted("accesses").then(|| Buffer::new(recorder::ACCESSES_AT_ONCE));
-        // Now, since a process may give up the right to open it.
+        // Now, because a process may give up the right to open it.
         let checkpoint = folder.as_ref().and_then(|folder| File::open(folder.join("checkpoint")).ok());
         let alone = AtomicBool::new(false);
         Self { counts, events, accesses, folder, user: geteuid(), alone, checkpoint, addresses: OnceLock::new() }
@@ -80,19 +80,20 @@ impl Published {
         Place { page, address: self.addresses.get().map(|address| address(page)) }
     }
 
-    /// One line, by one write. `false`: nobody reads it, or the disk is full, which is no reason to stop the program.
+    /// Writes one line, by one write. `false`: nobody reads it, or the disk is full, which is no reason to stop the
+    /// program.
     fn tell(&self, line: &str) -> bool {
         let told = |events: &OwnedFd| rustix::io::write(events, line.as_bytes()) == Ok(line.len());
         self.events.as_ref().is_some_and(told) && !self.alone.load(Ordering::Relaxed)
     }
 
-    /// The hardware gave up a page of the program's that was locked.
+    /// The hardware lost a locked page of the program.
     pub fn lost_page(&self, page: PageIndex, frame: Option<Frame>) {
         let frame = frame.map_or_else(String::new, |frame| format!(",\"frame\":{}", frame.number()));
         self.tell(&format!("{{\"event\":\"given_up\",\"at\":{}{}{frame}}}\n", now(), self.place(page)));
     }
 
-    /// A frame failed a test, in which this was seen first.
+    /// A frame failed a test, with this first evidence.
     pub fn failed(&self, frame: Option<Frame>, origin: Origin, seen: &Evidence) {
         let name = match origin {
             Origin::Real => "failed",
@@ -104,20 +105,20 @@ impl Published {
         self.tell(&format!("{{\"event\":\"{name}\",\"at\":{at}{frame},\"bits\":{bits},\"evidence\":{seen}}}\n"));
     }
 
-    /// A page was wrong in this frame once more, though it passed its test, or nobody can show that it is good.
+    /// A page had a second error in this frame, though it passed its test, or nobody can show that it is good.
     pub fn erring(&self, frame: Frame) {
         self.tell(&format!("{{\"event\":\"erring\",\"at\":{},\"frame\":{}}}\n", now(), frame.number()));
     }
 
-    /// A page was wrong in this frame. It has passed a test since, and is tested again until it is `settled`: it passed
-    /// all tests. A frame that fails, or that cannot be trusted for another reason, has an event of its own.
+    /// A page had an error in this frame. It has passed a test since, and is tested again until it is `settled`: it
+    /// passed all tests. A frame that fails, or that cannot be trusted for another reason, has an event of its own.
     pub fn suspects(&self, frame: Frame, settled: bool) {
         let event = if settled { "cleared" } else { "suspect" };
         self.tell(&format!("{{\"event\":\"{event}\",\"at\":{},\"frame\":{}}}\n", now(), frame.number()));
     }
 
-    /// The program does not go on: it wanted a page that is beyond correction. `held`: as soon as somebody saved what
-    /// can be saved.
+    /// The program does not go on: it touched a page that is beyond correction. `held`: it ends as soon as the
+    /// checkpoint command has ended.
     pub fn stops(&self, held: bool, wanted: Option<&FaultContext>) {
         let event = if held { "held" } else { "stopped" };
         let mut line = format!("{{\"event\":\"{event}\",\"at\":{}", now());
@@ -142,28 +143,27 @@ impl Published {
         }
     }
 
-    /// Where all this is.
+    /// The folder of the reports.
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
     }
 
-    /// Who read what is told is gone.
+    /// The reader of the reports is gone.
     pub fn nobody_reads(&self) {
         self.alone.store(true, Ordering::Relaxed);
     }
 
-    /// Whether somebody reads what is told.
+    /// Whether somebody reads the reports.
     pub fn is_read(&self) -> bool {
         self.events.is_some() && !self.alone.load(Ordering::Relaxed)
     }
 
-    /// Whether those whom [`Published::stops`] told that the program is held have done what they wanted, or are gone:
-    /// until then they keep a file locked.
+    /// Whether the checkpoint command has ended, or its runner is gone: until then a file is locked.
     pub fn has_answer(&self) -> bool {
         self.checkpoint.as_ref().is_none_or(|file| file.try_lock_shared().is_ok())
     }
 
-    /// Whether this process has given up the rights that it began with, and cannot take them back.
+    /// Whether this process has given up its initial rights, and cannot take them back.
     pub fn gave_up_rights(&self) -> bool {
         let [mut real, mut effective, mut saved] = [0; 3];
         // SAFETY: three places of ours.
@@ -171,8 +171,7 @@ impl Published {
         known && [real, effective, saved].iter().all(|&user| user != self.user.as_raw())
     }
 
-    /// In a thread of the guard: nothing more is told to those who keep what is told, even by somebody who gets hold of
-    /// the file.
+    /// In a thread of the guard: nothing more is reported, even by somebody who gets hold of the file.
     pub fn tell_no_more(&self) -> rustix::io::Result<()> {
         self.nobody_reads();
         let Some(events) = &self.events else { return Ok(()) };
@@ -192,7 +191,7 @@ fn now() -> u64 {
     SystemClock.now().micros()
 }
 
-/// Text as a string of JSON.
+/// Text as a JSON string.
 fn json(text: &str) -> String {
     let mut quoted = String::from('"');
     for letter in text.chars() {
@@ -223,7 +222,7 @@ fn mapped(path: &Path) -> Option<&'static GuardCounts> {
     memory.ok().map(|memory| unsafe { &*memory.cast::<GuardCounts>() })
 }
 
-/// Evidence as an object of JSON.
+/// Evidence as a JSON object.
 fn evidence(seen: &Evidence) -> String {
     let Evidence { at, line, expected, found, reread, test, element, background } = seen;
     let [expected, found, reread] = [expected, found, reread].map(|data| format!("{:?}", data.0));
@@ -234,13 +233,13 @@ fn evidence(seen: &Evidence) -> String {
     )
 }
 
-/// Which page, and where it begins: in bytes from the start of the range, and where the program knows it.
+/// A page, and its start: in bytes from the start of the range, and as the program's address.
 struct Place {
     page: PageIndex,
     address: Option<usize>,
 }
 
-/// As members of an object of JSON.
+/// As members of a JSON object.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, ",\"page\":{},\"offset\":{}", self.page.0, self.page.0 * FRAME_BYTES)?;
@@ -248,7 +247,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// A trouble as a line of JSON, of a page that was allocated there.
+/// A report as a line of JSON, for a page with this allocation site.
 fn line(at: u64, trouble: &Trouble, place: &Place, site: Option<&str>) -> String {
     let Trouble { frame, outcome, .. } = trouble;
     let (name, bits) = match outcome {

@@ -1,7 +1,7 @@
-//! What the keeper writes down while the program runs: counts over time, and what was unlocked when.
+//! Records that the maintenance thread writes while the program runs: counts over time, and unlocks with their times.
 //!
-//! `RAMPART_GUARD_RECORD` says which, as `samples`, `accesses` or `samples,accesses`; the files are in the folder that
-//! `RAMPART_GUARD_STATE` names, in the form of [`rampart_guard::journal`].
+//! `RAMPART_GUARD_RECORD` selects them, as `samples`, `accesses` or `samples,accesses`; the files are in the folder
+//! that `RAMPART_GUARD_STATE` names, in the form of [`rampart_guard::journal`].
 
 use std::env;
 use std::path::Path;
@@ -16,17 +16,17 @@ use rustix::io::pwrite;
 
 use super::folder::{self, created};
 
-/// Unlockings that are noted until the keeper writes them down, at most: at the rate of the fastest faults, some tens
-/// of milliseconds.
+/// The most unlocks between two writes of the maintenance thread: at the rate of the fastest faults, some tens of
+/// milliseconds.
 pub const ACCESSES_AT_ONCE: usize = 1 << 14;
 
-/// Unlockings that are written down for a process, at most: 64 MiB.
+/// The most unlocks that are written for a process: 64 MiB.
 const MOST_ACCESSES: u64 = 1 << 22;
 
-/// Samples that are written down, at most: more than in a thousand years.
+/// The most samples that are written: more than in a thousand years.
 const MOST_SAMPLES: u64 = 1 << 17;
 
-/// Whether the environment asks for this.
+/// Whether the environment requests this.
 pub fn is_wanted(what: &str) -> bool {
     let all = env::var("RAMPART_GUARD_RECORD").unwrap_or_default();
     folder::folder().is_some() && all.split(',').any(|wanted| wanted == what)
@@ -42,7 +42,7 @@ pub struct JournalRecorder {
 }
 
 impl JournalRecorder {
-    /// Those that the environment asks for. Each program that a process executes has its own.
+    /// The journals that the environment requests. Each program that a process executes has its own.
     pub fn from_environment(now: Timestamp) -> Self {
         let folder = folder::folder();
         let journal = |what, kind, most| {
@@ -60,7 +60,7 @@ impl JournalRecorder {
         }
     }
 
-    /// Writes down what is due.
+    /// Writes what is due.
     pub fn step(&mut self, now: Timestamp, sample: impl FnOnce() -> Sample, accesses: Option<&Buffer>) {
         if self.pace.is_due(now) {
             self.write(sample, accesses);
@@ -69,7 +69,7 @@ impl JournalRecorder {
         }
     }
 
-    /// Writes down all that there is.
+    /// Writes everything.
     pub fn write(&mut self, sample: impl FnOnce() -> Sample, accesses: Option<&Buffer>) {
         if let Some(samples) = &mut self.samples {
             samples.append(&[sample().to_words()], 0);
@@ -104,7 +104,7 @@ impl Journal {
         Some(journal)
     }
 
-    /// The records first and their number after: what is counted is there, whenever the process ends. Where there is no
+    /// Writes the records first and their number after: counted records are there, whenever the process ends. Without
     /// room, they count as lost: a full disk is no reason to stop the program.
     fn append<const N: usize>(&mut self, records: &[[u64; N]], lost: u64) {
         let header = &mut self.header;

@@ -1,4 +1,4 @@
-//! How the threads of the guard are started.
+//! The start of the guard's threads.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicU32};
@@ -31,31 +31,31 @@ use super::request_slot::RequestSlot;
 use super::signal_mask::Signals;
 use super::unregistered::Uncounted;
 
-/// What was used of a range before there was a guard.
+/// Memory of a range that was used before the guard began.
 #[derive(Clone, Debug, Default)]
 pub struct Used {
-    /// So much from its start on.
+    /// So many bytes from its start.
     pub bytes: Bytes,
-    /// Pages that were left to the program for good.
+    /// Excluded pages.
     pub left: Vec<PageSpan>,
 }
 
 impl LiveGuard {
-    /// Adopts what was used of the range, and starts the threads.
+    /// Adopts used memory of the range, and starts the threads.
     pub fn begin(
         memory: &'static dyn GuardedMemory,
         layout: Layout,
         knobs: GuardSettings,
         used: Used,
     ) -> Result<&'static Self, String> {
-        // The C library allocates what belongs to a new thread in the thread that starts it.
+        // The C library allocates a new thread's data in the thread that starts it.
         let outside = Outside::enter().map_err(|error| error.to_string())?;
         let signals = Signals::block_all();
         let (answer, answers) = channel();
         let handler = spawn("rampart-handler", move || {
             let begun = Self::begin_here(memory, layout, knobs, &used);
             let live = begun.as_ref().ok().copied();
-            // Who started it waits for it.
+            // The starting thread waits for it.
             answer.send(begun).expect("somebody waits");
             if let Some(live) = live {
                 live.handle()
@@ -68,7 +68,7 @@ impl LiveGuard {
         begun
     }
 
-    /// In the thread that is to be the handler: the files are its own, and the keeper's.
+    /// In the thread that becomes the fault handler: the files are its own, and the maintenance thread's.
     fn begin_here(
         memory: &'static dyn GuardedMemory,
         layout: Layout,
@@ -103,10 +103,10 @@ impl LiveGuard {
             held: AtomicBool::new(false),
             wanted: Mutex::new(None),
         }));
-        // Not in the keeper's thread: a program may bring a `getenv` of its own, which looks into the heap.
+        // Not in the maintenance thread: a program may bring a `getenv` of its own, which reads the heap.
         let (errors, server) = (ErrorInjector::from_environment(), ServerLiveness::from_environment(shared.folder()));
         let program = ProgramThreads::of_this_process(if pool.is_some() { 3 } else { 2 });
-        // A new thread allocates before it can say that it is the guard's; only then may memory be taken away.
+        // A new thread allocates before it can mark itself as the guard's; only then may memory be locked.
         let (ready, readiness) = channel();
         let keeper = spawn("rampart-keeper", move || {
             Beside::is_keeper(&live.keeper_id);
@@ -130,7 +130,7 @@ impl LiveGuard {
         Ok(live)
     }
 
-    /// Blocks of which a page was used before there was a guard.
+    /// Blocks with a page that was used before the guard began.
     fn adopt(&self, used: &Used) -> Result<(), String> {
         used.left.iter().for_each(|span| self.guard.adopt_left(*span));
         let Some(pages) = vault::VaultSpan::new(0, used.bytes.frames()) else { return Ok(()) };
@@ -146,14 +146,14 @@ impl LiveGuard {
     }
 }
 
-/// Where the process may have so many addresses and no more, the guard takes its own before the program has the last:
-/// for the codes of a range, a thirty-second of it, and for what it works with.
+/// If the process has an address limit, the guard takes its own addresses before the program has the last: for the
+/// codes of a range, a thirty-second of it, and for its work.
 fn keep_room(range: Bytes) {
     if let Some(limit) = getrlimit(Resource::As).current {
         let room = usize::try_from((range.get() + limit) / 32).unwrap_or(0).min(64 << 20);
         let mut kept = Vec::<u8>::new();
-        // What was allocated once stays in the guard's arena. Without it the guard may be out of memory before the
-        // program is.
+        // Memory that was allocated once stays in the guard's arena. Otherwise the guard may be out of memory before
+        // the program is.
         let _ = kept.try_reserve_exact(room);
         std::hint::black_box(kept.as_ptr());
     }
@@ -165,7 +165,7 @@ fn spawn(name: &'static str, work: impl FnOnce() + Send + 'static) -> Result<Thr
         // As long as the process.
         std::mem::forget(Outside::enter().expect("the guard has few threads"));
         let _uncounted = Uncounted::enter();
-        // It reads locked pages, and is told so of one that the hardware gave up.
+        // It reads locked pages, and a signal tells it when the hardware lost one.
         Signals::take(libc::SIGBUS);
         if let Err(why) = panic::catch_unwind(AssertUnwindSafe(work)) {
             ending::failed(name, why.as_ref());

@@ -1,4 +1,4 @@
-//! How a guarded process ends: by itself, or since the program must not see a page.
+//! The ends of a guarded process: its own, or because the program must not see a page.
 
 #![allow(unsafe_code, reason = "ends the process by a call of the C library")]
 
@@ -14,10 +14,10 @@ use crate::reporting::fault_context::FaultContext;
 
 use super::live::{LiveGuard, NAP};
 
-/// The exit code of a process that is stopped: a page is beyond correction, or the guard cannot go on.
+/// The exit code of a stopped process: a page is beyond correction, or the guard cannot go on.
 pub const STOPPED: i32 = 86;
 
-/// A thread of the guard panicked, outside of what it holds: ends the process.
+/// A thread of the guard panicked: ends the process.
 pub(super) fn failed(thread: &str, why: &(dyn Any + Send)) -> ! {
     let text = why.downcast_ref::<&str>().copied().or_else(|| why.downcast_ref::<String>().map(String::as_str));
     let why = text.unwrap_or("it does not say why");
@@ -27,8 +27,8 @@ pub(super) fn failed(thread: &str, why: &(dyn Any + Send)) -> ! {
 }
 
 impl LiveGuard {
-    /// The end of a program that wanted a page beyond correction and is to be saved first: all that is good is opened,
-    /// and nothing is locked, until that is done.
+    /// The end of a program that touched a page beyond correction, with a checkpoint first: all good pages are
+    /// unlocked, and nothing is locked, until that is done.
     pub(super) fn wait_for_checkpoint(&self) -> ! {
         self.guard.open_all(self.clock.now());
         self.shared.stops(true, self.wanted.lock().expect("no panic").as_ref());
@@ -44,8 +44,8 @@ impl LiveGuard {
         self.recorder().write(|| sample, self.shared.accesses.as_ref());
     }
 
-    /// The program must not see a page that a thread of it wants: ends the process, at once or by the keeper as soon as
-    /// what can be saved was. In the latter case other pages are served meanwhile.
+    /// The program must not see a page that its thread touched: ends the process, at once or by the maintenance thread
+    /// after the checkpoint. In the latter case other pages are served meanwhile.
     pub(super) fn stop(&self, wanted: Option<FaultContext>) {
         let is_first = {
             let mut first = self.wanted.lock().expect("no panic");
@@ -64,7 +64,7 @@ impl LiveGuard {
         }
     }
 
-    /// The guard cannot serve the program any more, which would wait for ever: ends the process, and says why.
+    /// The guard cannot serve the program any more, which would wait for ever: ends the process with the reason.
     pub(super) fn cannot_go_on(&self, why: &str) -> ! {
         self.shared.cannot_go_on(why);
         self.exit()
@@ -75,7 +75,7 @@ impl LiveGuard {
         self.exit()
     }
 
-    /// Ends the process, of which what was done so far is written down.
+    /// Ends the process, with its counts written.
     pub(super) fn exit(&self) -> ! {
         self.write_down();
         // SAFETY: it ends the process and runs nothing of the program's.

@@ -1,4 +1,4 @@
-//! The fault handler: the thread that answers faults, and first writes to what is watched.
+//! The fault handler: the thread that answers faults, and first writes to watched pages.
 
 use std::cell::RefCell;
 

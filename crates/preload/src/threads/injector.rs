@@ -1,19 +1,19 @@
-//! Memory that is made to err: at a rate, from a seed, bits of locked pages flip, or the hardware gives such pages up.
+//! Injected memory errors: at a rate, from a seed, bits of locked pages flip, or the hardware loses such pages.
 //!
-//! `RAMPART_GUARD_INJECT=flip,every=1000,seed=3`, in microseconds, has a bit flip each millisecond; `poison` instead of
-//! `flip` has a page given up.
+//! `RAMPART_GUARD_INJECT=flip,every=1000,seed=3`, in microseconds, flips a bit each millisecond; `poison` instead of
+//! `flip` loses a page.
 
 use std::env;
 use std::time::{Duration, Instant};
 
 use rampart_guard::{Guard, GuardEngine, PageIndex};
 
-/// Errors in one step of the keeper, at most.
+/// The most errors in one step of the maintenance thread.
 const MOST_ERRORS: u128 = 64;
 
-/// What errs, and when.
+/// The errors, and their times.
 pub struct ErrorInjector {
-    /// Whole pages are given up; else bits flip.
+    /// Whether whole pages are lost; otherwise bits flip.
     poison: bool,
     every: Duration,
     last: Instant,
@@ -21,7 +21,7 @@ pub struct ErrorInjector {
 }
 
 impl ErrorInjector {
-    /// As `RAMPART_GUARD_INJECT` has it, if it is set.
+    /// The injector of `RAMPART_GUARD_INJECT`, if it is set.
     pub fn from_environment() -> Option<Self> {
         let text = env::var("RAMPART_GUARD_INJECT").ok()?;
         let of = |name: &str| text.split(',').find_map(|part| part.strip_prefix(name)?.strip_prefix('=')?.parse().ok());
@@ -38,7 +38,7 @@ impl ErrorInjector {
         mixed ^ mixed >> 31
     }
 
-    /// Those that are due, but for what the keeper has no time for.
+    /// Injects the errors that are due, as far as the maintenance thread has time.
     pub fn err(&mut self, guard: &Guard<'_, impl GuardEngine + ?Sized>) {
         let due = self.last.elapsed().as_nanos() / self.every.as_nanos();
         if due == 0 {
@@ -46,7 +46,7 @@ impl ErrorInjector {
         }
         self.last = Instant::now();
         for _ in 0..due.min(MOST_ERRORS) {
-            // What would err in what is open does not.
+            // An error in unlocked memory is left out.
             let page = PageIndex(self.random() % guard.used_pages().max(1));
             if self.poison {
                 guard.inject_loss(page);

@@ -1,11 +1,11 @@
-//! A program whose threads have all ended, each for itself.
+//! A program whose threads have all ended, each by itself.
 //!
-//! **Problem.** exit(2) as a system call ends one thread, and a process ends with its last one; the guard's never
-//! end. The C library's count is taken care of ([`super::unregistered`]), but a program need not ask the C library: in
-//! seccomp's strict mode it may call nothing else, and what it may not call ends its thread alone. **Idea.** The
-//! keeper looks ten times a second whether the first thread has ended, and only then whether the program has others.
-//! **Why this way.** That costs one read of a file that is open anyway; and the kernel tells how the process would
-//! have ended, which is how its first thread did (proc_pid_stat(5), `exit_code`).
+//! **Problem.** exit(2) as a system call ends one thread, and a process ends with its last one; the guard's never end.
+//! The C library's count is adjusted ([`super::unregistered`]), but a program may not use the C library: in seccomp's
+//! strict mode it may make no other call, and a forbidden call ends its thread alone. **Idea.** The maintenance thread
+//! checks ten times per second whether the first thread has ended, and only then whether the program has others. **Why
+//! this way.** That costs one read of a file that is open anyway; and the kernel shows how the process would have
+//! ended, which is how its first thread did (proc_pid_stat(5), `exit_code`).
 
 #![allow(unsafe_code, reason = "ends the process as the kernel would have")]
 
@@ -17,10 +17,10 @@ use rustix::io::pread;
 
 use super::signal_mask::Signals;
 
-/// How often it is looked.
+/// The period of checks.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// How a first thread ended, as wait(2) has it.
+/// The exit status of a first thread, as in wait(2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status(i32);
 
@@ -29,7 +29,7 @@ pub struct ProgramThreads {
     /// Of the first thread and of all, opened at the start: a program may enter a root without `/proc`.
     first: Option<OwnedFd>,
     all: Option<OwnedFd>,
-    /// How many threads the guard has.
+    /// The number of the guard's threads.
     guards: usize,
     looked: Instant,
 }
@@ -43,7 +43,7 @@ impl ProgramThreads {
         Self { first, all, guards, looked: Instant::now() }
     }
 
-    /// How it ended, if it is time to look and it has.
+    /// Its exit status, if it is time to check and it has ended.
     pub fn look(&mut self) -> Option<Status> {
         if self.looked.elapsed() < GLANCE {
             return None;
@@ -55,7 +55,7 @@ impl ProgramThreads {
         (self.threads()? <= self.guards + 1).then_some(status)
     }
 
-    /// How many threads there are, with a first one that has ended and waits for the others.
+    /// The number of threads, including an ended first one that waits for the others.
     fn threads(&self) -> Option<usize> {
         let entries = Dir::read_from(self.all.as_ref()?).ok()?;
         let is_thread = |name: &std::ffi::CStr| name.to_bytes().iter().all(u8::is_ascii_digit);
@@ -63,7 +63,7 @@ impl ProgramThreads {
     }
 }
 
-/// How the thread of this line of proc_pid_stat(5) ended, if it has. Its name may hold anything.
+/// The exit status of the thread in this line of proc_pid_stat(5), if it has ended. Its name may hold anything.
 fn ended(line: &str) -> Option<Status> {
     let (_, rest) = line.rsplit_once(')')?;
     let mut words = rest.split_ascii_whitespace();
@@ -72,7 +72,7 @@ fn ended(line: &str) -> Option<Status> {
 }
 
 impl Status {
-    /// Ends the process so.
+    /// Ends the process with this status.
     pub fn end(self) -> ! {
         let signal = self.0 & 0x7f;
         if signal != 0 {

@@ -1,4 +1,4 @@
-//! A guard that works: what its threads share.
+//! A working guard: the state that its threads share.
 
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -20,10 +20,10 @@ use crate::reporting::recorder::JournalRecorder;
 
 use super::request_slot::RequestSlot;
 
-/// How long the keeper sleeps if nothing is due; then it adds up averages.
+/// The sleep of the maintenance thread if nothing is due; then it adds up averages.
 pub(super) const NAP: Duration = Duration::from_millis(50);
 
-/// A guard that works.
+/// A working guard.
 pub struct LiveGuard {
     pub(super) guard: Guard<'static, dyn ProcessEngine>,
     pub(super) shared: &'static Published,
@@ -38,11 +38,11 @@ pub struct LiveGuard {
     pub(super) desk: RequestSlot,
     /// While it is not 0, nothing is locked.
     pub(super) paused: AtomicU32,
-    /// And until then.
+    /// Nor before this time.
     pub(super) rests_until: Mutex<Option<Instant>>,
-    /// The program wanted a page beyond correction, and waits until it is saved.
+    /// The program touched a page beyond correction, and waits for the checkpoint.
     pub(super) held: AtomicBool,
-    /// The page, where that is known.
+    /// The page, if it is known.
     pub(super) wanted: Mutex<Option<FaultContext>>,
 }
 

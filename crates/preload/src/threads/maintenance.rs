@@ -1,7 +1,7 @@
-//! The maintenance thread: what is done beside the answers to faults.
+//! The maintenance thread: all work besides answers to faults.
 //!
-//! It locks what is due and makes its codes, does what the program's threads ask ([`super::requests`]), tests suspect
-//! frames again, and looks after who started the program and whether the program has ended.
+//! It locks memory that is due and makes its codes, serves requests of the program's threads ([`super::requests`]),
+//! tests suspect frames again, and checks whether `rampart run` lives and whether the program has ended.
 
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -16,7 +16,7 @@ use super::last_thread::ProgramThreads;
 use super::live::{LiveGuard, NAP};
 
 impl LiveGuard {
-    /// Does what it is asked, and locks what is due, until the process ends.
+    /// Serves requests, and locks memory that is due, until the process ends.
     pub(super) fn keep(
         &self,
         mut errors: Option<ErrorInjector>,
@@ -45,9 +45,9 @@ impl LiveGuard {
         self.wait_for_checkpoint();
     }
 
-    /// In the keeper's thread: does what the server has for its guards, or what is to be done without it.
+    /// In the maintenance thread: reads the server's news for its guards, or acts on its absence.
     fn look_at(&self, server: &mut ServerLiveness) {
-        // Asked of the kernel only where something is said: the keeper is here at each of its steps.
+        // Asks the kernel only when something is printed: the maintenance thread is here at each of its steps.
         let process = std::process::id;
         match server.look() {
             Sight::Nothing => {}
@@ -81,7 +81,7 @@ impl LiveGuard {
         }
     }
 
-    /// In the keeper's thread: ends the process where no thread of the program is left.
+    /// In the maintenance thread: ends the process if no thread of the program is left.
     fn look_at_program(&self, program: &mut ProgramThreads) {
         if let Some(status) = program.look() {
             self.guard.verify_all();

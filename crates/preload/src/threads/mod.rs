@@ -1,9 +1,9 @@
 //! The threads of the guard: the fault handler, the maintenance thread, and the tester of frames.
 //!
-//! All keep out of the heap ([`Outside`](crate::heap::private::Outside)) and take no signals but that a page was lost:
-//! a handler of the program's would run on them, touch the heap, and wait for itself. They have a table of open files
-//! of their own ([`descriptors`]), so what the program's threads want of the guard, they ask of the maintenance thread
-//! ([`requests`]). How they end the process stands in [`ending`].
+//! All keep out of the heap ([`Outside`](crate::heap::private::Outside)) and take no signals except that a page was
+//! lost: a handler of the program's would run on them, touch the heap, and wait for itself. They have a table of open
+//! files of their own ([`descriptors`]), so the program's threads ask the maintenance thread for requests to the guard
+//! ([`requests`]). [`ending`] has the ways to end the process.
 
 pub mod beginning;
 mod descriptors;

@@ -1,10 +1,11 @@
-//! Where the guard's threads run: the handler beside the thread that waits for it, the keeper elsewhere.
+//! The CPUs of the guard's threads: the fault handler beside the thread that waits for it, the maintenance thread
+//! elsewhere.
 //!
-//! **Problem.** A fault is served while its thread waits, and a handler that sleeps on another CPU has to be woken
+//! **Problem.** A fault is served while its thread waits. A fault handler that sleeps on another CPU must be woken
 //! there, and the program back here: two interrupts between CPUs for a service of some microseconds. **Idea.** The
-//! handler follows the thread that faults to its CPU, which is idle just then. **Why this way.** The kernel spreads
-//! threads that wake each other, since it cannot know that they never run at once. A look at where a thread runs costs
-//! as much as a fault, so it is only taken now and then.
+//! fault handler follows the faulting thread to its CPU, which is idle then. **Why this way.** The kernel spreads
+//! threads that wake each other, because it cannot know that they never run at once. Looking up a thread's CPU costs as
+//! much as a fault, so it is done at intervals only.
 
 use std::fs;
 use std::sync::OnceLock;
@@ -12,12 +13,12 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, Pid, gettid, sched_getaffinity, sched_setaffinity};
 
-/// So long the faulting thread is taken to stay where it was.
+/// For so long, the faulting thread is assumed to stay on its CPU.
 const TRUST: Duration = Duration::from_millis(5);
 
-/// Who is moved where.
+/// The placement of threads.
 pub struct Beside {
-    /// Where this process may run; `None` if there is no choice.
+    /// The process' CPUs; `None` if there is no choice.
     allowed: Option<CpuSet>,
     keeper: &'static OnceLock<Pid>,
     looked: Option<Instant>,
@@ -25,18 +26,18 @@ pub struct Beside {
 }
 
 impl Beside {
-    /// In the handler's thread, which has not moved yet.
+    /// In the fault handler's thread, which has not moved yet.
     pub fn new(keeper: &'static OnceLock<Pid>) -> Self {
         let allowed = sched_getaffinity(None).ok().filter(|set| set.count() > 1);
         Self { allowed, keeper, looked: None, at: None }
     }
 
-    /// In the keeper's thread: it says who it is.
+    /// In the maintenance thread: registers it.
     pub fn is_keeper(keeper: &OnceLock<Pid>) {
         let _ = keeper.set(gettid());
     }
 
-    /// In the handler's thread: it just served this one. What the kernel refuses stays as it was.
+    /// In the fault handler's thread, after it served this thread. A refusal of the kernel changes nothing.
     pub fn served(&mut self, thread: u32) {
         let Some(allowed) = self.allowed else { return };
         if self.looked.is_some_and(|looked| looked.elapsed() < TRUST) {
@@ -58,7 +59,7 @@ impl Beside {
     }
 }
 
-/// The CPU that a thread of this process ran on last.
+/// The last CPU of a thread of this process.
 fn cpu_of(thread: u32) -> Option<usize> {
     processor(&fs::read_to_string(format!("/proc/self/task/{thread}/stat")).ok()?)
 }

@@ -1,48 +1,50 @@
-//! Where the program's threads ask the keeper for something, one at a time, and wait until it is done.
+//! A slot for requests of the program's threads to the maintenance thread, one at a time; the asking thread waits until
+//! the request is done.
 //!
-//! Nothing is allocated: what a thread of the program allocates lies in the heap, which the keeper must not touch.
+//! Nothing is allocated: an allocation of a thread of the program is in the heap, which the maintenance thread must not
+//! touch.
 
 use std::sync::{Condvar, Mutex};
 
 use rampart_guard::PageSpan;
 
-/// What is asked for.
+/// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnlockRequest {
-    /// Open everything, and lock nothing until it is told otherwise.
+    /// Unlock everything, and lock nothing until further notice.
     OpenAll,
-    /// Open everything for good: the process ends with a core dump.
+    /// Unlock everything for good: the process ends with a core dump.
     OpenForDump,
-    /// Open everything for good, and go on.
+    /// Unlock everything for good, and go on.
     OpenForGood,
-    /// Open everything, and lock nothing for a while.
+    /// Unlock everything, and lock nothing for a while.
     OpenForAWhile,
     /// These pages read as zeros from now on.
     Zero(PageSpan),
-    /// These stay open for good.
+    /// Exclude these pages.
     Leave(PageSpan),
-    /// These stay open until they are released.
+    /// These stay unlocked until they are released.
     Hold(PageSpan),
     /// End the process, for this reason.
     End(&'static str),
-    /// Verify what is locked.
+    /// Verify all locked pages.
     VerifyAll,
-    /// Tell nothing more to those who keep what is told.
+    /// Stop all reports.
     TellNoMore,
 }
 
-/// The desk.
+/// The slot.
 #[derive(Debug, Default)]
 pub struct RequestSlot {
-    /// Held by who asks.
+    /// Held by the asking thread.
     turn: Mutex<()>,
-    /// What is not done yet.
+    /// The pending request.
     asked: Mutex<Option<UnlockRequest>>,
     done: Condvar,
 }
 
 impl RequestSlot {
-    /// Asks, calls `wake` so that the keeper looks, and waits.
+    /// Posts a request, calls `wake` so that the maintenance thread looks, and waits.
     pub fn ask(&self, request: UnlockRequest, wake: impl FnOnce()) {
         let _turn = self.turn.lock().expect("no panic");
         *self.asked.lock().expect("no panic") = Some(request);
@@ -51,7 +53,7 @@ impl RequestSlot {
         drop(self.done.wait_while(asked, |asked| asked.is_some()).expect("no panic"));
     }
 
-    /// In the keeper's thread: does what is asked for, if anything is.
+    /// In the maintenance thread: serves the pending request, if any.
     pub fn serve(&self, grant: impl FnOnce(UnlockRequest)) {
         // Nobody else changes it while somebody waits.
         let asked = *self.asked.lock().expect("no panic");

@@ -1,6 +1,7 @@
-//! What the program's threads want of the guard.
+//! Requests of the program's threads to the guard.
 //!
-//! What needs an open file, they ask of the keeper and wait ([`super::request_slot`]); the rest they do themselves.
+//! Those that need an open file go to the maintenance thread, and the thread waits ([`super::request_slot`]); the
+//! threads do the rest themselves.
 
 use std::num::NonZero;
 use std::ops::Range;
@@ -18,14 +19,14 @@ use super::live::LiveGuard;
 use super::request_slot::UnlockRequest;
 use super::signal_mask::Signals;
 
-/// Why a process ends rather than that a child of it might read zeros.
+/// Why a process ends: otherwise its child might read zeros.
 const KEPT: &str = "the memory under guard cannot be kept from children";
 
 /// How long nothing is locked for a child that is about to execute a program.
 const WHILE: Duration = Duration::from_secs(5);
 
 impl LiveGuard {
-    /// In the keeper's thread, which has the files that this may want.
+    /// In the maintenance thread, which has the necessary files.
     pub(super) fn grant(&self, request: UnlockRequest) {
         let now = self.clock.now();
         let served = match request {
@@ -38,7 +39,7 @@ impl LiveGuard {
                 let began = Instant::now();
                 let served = self.guard.open_all(now);
                 if let Err(why) = self.memory.split() {
-                    // A child that had the same memory as its parent would change it.
+                    // A child with the same memory as its parent would change it.
                     say_from_guard(&format!(
                         "rampart: no copy of the memory under guard can be made for a child: {why}\n"
                     ));
@@ -47,7 +48,7 @@ impl LiveGuard {
                 self.guard.waited(began.elapsed());
                 served
             }
-            // A page beyond correction stays locked, and does not keep the process from ending as it does.
+            // A page beyond correction stays locked, and does not change how the process ends.
             UnlockRequest::OpenForDump => {
                 self.paused.fetch_add(1, Ordering::AcqRel);
                 self.guard.open_all(now);
@@ -56,8 +57,8 @@ impl LiveGuard {
             UnlockRequest::OpenForGood => {
                 self.paused.fetch_add(1, Ordering::AcqRel);
                 let served = self.guard.open_all(now);
-                // Here, since it takes the guard's files. If it fails, `GuardedMemory::let_go` fails too, and the
-                // reason is printed there.
+                // Here, because it takes the guard's files. If it fails, `GuardedMemory::let_go` fails too, and prints
+                // the reason.
                 let _ = self.memory.split();
                 served
             }
@@ -72,7 +73,7 @@ impl LiveGuard {
                 say_from_guard(&format!("rampart: {why}, since the kernel refuses: the program is stopped\n"));
                 self.exit()
             }
-            // The process ends: from here on nothing is locked, and no memory is made to err that nobody would look at.
+            // The process ends: from here on nothing is locked, and no error is injected that nobody would see.
             UnlockRequest::VerifyAll => {
                 self.paused.fetch_add(1, Ordering::AcqRel);
                 self.guard.verify_all();
@@ -86,22 +87,22 @@ impl LiveGuard {
         }
     }
 
-    /// In a thread of the program's: returns once the keeper has done it.
+    /// In a thread of the program: returns once the maintenance thread has done it.
     fn ask(&self, request: UnlockRequest) {
-        // A handler of the program's that asked as well would wait for the thread that it interrupted.
+        // A handler of the program's that also asked would wait for the thread that it interrupted.
         let _signals = Signals::block_all();
         self.desk.ask(request, || self.unpark_keeper());
     }
 
-    /// In a thread of the guard that reads what is locked, and holds no lock but that of a block: the page there was
-    /// given up by the hardware.
+    /// In a thread of the guard that reads locked pages, and holds no lock but that of a block: the hardware lost the
+    /// page there.
     pub fn lost(&self, address: usize) -> bool {
         let Some((page, frame)) = self.guard.engine().replace_lost(address) else { return false };
         self.shared.lost_page(page, frame);
         true
     }
 
-    /// Opens everything, so that a child can be forked, and locks nothing until [`LiveGuard::go_on`].
+    /// Unlocks everything, so that a child can be forked, and locks nothing until [`LiveGuard::go_on`].
     pub fn open_all(&self, left: &[Range<usize>]) {
         self.ask(UnlockRequest::OpenAll);
         if self.memory.give_to_children(&self.pages_at(left)).is_err() {
@@ -109,31 +110,31 @@ impl LiveGuard {
         }
     }
 
-    /// Opens everything that is good before a core dump is written, and locks nothing more.
+    /// Unlocks all good pages before a core dump is written, and locks nothing more.
     pub fn unlock_for_dump(&self) {
         self.ask(UnlockRequest::OpenForDump);
     }
 
-    /// Opens everything, and locks nothing more.
+    /// Unlocks everything, and locks nothing more.
     pub fn unlock_for_good(&self) {
         self.ask(UnlockRequest::OpenForGood);
     }
 
-    /// Opens everything for a child that is about to execute a program, and locks nothing until it will have.
+    /// Unlocks everything for a child that is about to execute a program, and locks nothing until then.
     pub fn unlock_for_a_while(&self) {
         self.ask(UnlockRequest::OpenForAWhile);
     }
 
-    /// In the keeper's thread: whether nothing is to be locked now.
+    /// In the maintenance thread: whether nothing may be locked now.
     pub(super) fn rests(&self) -> bool {
         let mut until = self.rests_until.lock().expect("no panic");
         *until = until.filter(|until| *until > Instant::now());
         until.is_some() || self.paused.load(Ordering::Acquire) > 0
     }
 
-    /// Ends what [`LiveGuard::open_all`] began.
+    /// Ends [`LiveGuard::open_all`].
     pub fn go_on(&self, left: &[Range<usize>]) {
-        // Before anything is locked: a child that nobody announces must not read zeros.
+        // Before anything is locked: an unannounced child must not read zeros.
         if self.memory.keep_from_children(&self.pages_at(left)).is_err() {
             self.ask(UnlockRequest::End(KEPT));
         }
@@ -152,7 +153,7 @@ impl LiveGuard {
         }
     }
 
-    /// A child is not guarded.
+    /// Counts a child that is not guarded.
     pub fn count_left_child(&self) {
         self.shared.counts.add(Counter::LeftChildren, 1);
     }
@@ -165,7 +166,7 @@ impl LiveGuard {
         self.guard.forget(PageSpan { first: PageIndex(first), count })
     }
 
-    /// Whole blocks are the guard's again, with nothing in them.
+    /// Whole blocks are the guard's again, with no content.
     pub fn take_back(&self, span: PageSpan) {
         let _signals = Signals::block_all();
         assert!(self.guard.take_back(span), "whole blocks");
@@ -176,13 +177,13 @@ impl LiveGuard {
         usize::try_from(self.guard.layout().block_bytes().get()).expect("a block has addresses")
     }
 
-    /// So many bytes of mappings are guarded.
+    /// Records the guarded bytes of mappings.
     pub fn count_mapped(&self, bytes: usize) {
         let (counts, pages) = (self.shared.counts, bytes as u64 / FRAME_BYTES);
         counts.set(Counter::MostMapped, pages.max(counts.get(Counter::MostMapped)));
     }
 
-    /// So many bytes of static data are guarded, and so many are not.
+    /// Records the guarded and the unguarded bytes of static data.
     pub fn count_data(&self, guarded: usize, left: usize) {
         let pages = |bytes: usize| bytes as u64 / FRAME_BYTES;
         self.shared.counts.set(Counter::Data, pages(guarded));
@@ -220,8 +221,8 @@ impl LiveGuard {
         self.ask(UnlockRequest::Leave(span));
     }
 
-    /// The program has changed its user. What is told by a process without the rights that it began with is not to be
-    /// believed: whoever leads it astray has no others.
+    /// The program has changed its user. Reports of a process without its initial rights are not believed: an attacker
+    /// has no others.
     pub fn user_changed(&self) {
         if self.shared.is_read() && self.shared.gave_up_rights() {
             self.ask(UnlockRequest::TellNoMore);
@@ -242,7 +243,7 @@ impl LiveGuard {
         }
     }
 
-    /// The end of the process: what is locked is verified once more, and nothing is locked any more.
+    /// The end of the process: locked pages are verified once more, and nothing is locked any more.
     pub fn end(&self) {
         self.ask(UnlockRequest::VerifyAll);
     }

@@ -1,4 +1,4 @@
-//! Which signals reach a thread.
+//! The signals that reach a thread.
 
 #![allow(unsafe_code, reason = "calls of the C library")]
 
@@ -18,7 +18,7 @@ impl Signals {
         }
     }
 
-    /// One of them reaches this thread from now on.
+    /// Lets one signal reach this thread from now on.
     pub fn take(signal: c_int) {
         // SAFETY: a set of signals is plain data, and both calls are given a place for it.
         unsafe {

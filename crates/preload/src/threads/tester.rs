@@ -1,7 +1,7 @@
 //! The third thread of the guard, which nobody waits for: it tests frames.
 //!
-//! Memory for the stock is tested as soon as it is short, since the program is about to want it. Pages are renewed at
-//! leisure: after each block the thread rests for as long as leaves the program nine tenths of the memory's bandwidth.
+//! Memory for the pool is tested as soon as it is short, because the program is about to need it. Re-placement is not
+//! urgent: after each block the thread rests long enough to leave the program nine tenths of the memory's bandwidth.
 
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -14,7 +14,7 @@ use crate::frames::pool::{TestedFramePool, TesterStep};
 
 use super::live::{LiveGuard, NAP};
 
-/// How many times as long as it worked the tester rests.
+/// The tester's rest, as a multiple of its work.
 const REST: u32 = 9;
 
 impl LiveGuard {

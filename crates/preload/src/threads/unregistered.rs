@@ -2,16 +2,16 @@
 //!
 //! **Problem.** A process whose `main` has called `pthread_exit`, or that was forked by a thread other than the first,
 //! ends with its last thread: glibc counts threads, and the last one calls `exit` (pthread_exit(3)). The guard's
-//! threads never end, so such a process would not either. **Idea.** They are taken out of that count,
-//! `__nptl_nthreads`, which glibc exports for debuggers. **Why this way.** The last thread of the program then does
-//! what it does without a guard, as itself: its files are open, and its handlers of `atexit` run where they should. A C
-//! library that does not export the count is left as it is.
+//! threads never end, so such a process would not either. **Idea.** They are removed from that count,
+//! `__nptl_nthreads`, which glibc exports for debuggers. **Why this way.** The last thread of the program then ends the
+//! process as without a guard, itself: its files are open, and its handlers of `atexit` run where they should. A C
+//! library that does not export the count is left alone.
 
 #![allow(unsafe_code, reason = "a variable of the C library")]
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// While it lives, the thread that made it is not counted.
+/// While it lives, the thread that created it is not counted.
 pub struct Uncounted(Option<&'static AtomicU32>);
 
 impl Uncounted {

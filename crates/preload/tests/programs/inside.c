@@ -1,4 +1,4 @@
-/* Where each kind of allocation lies, asked of the library itself; prints what is not where it should be. */
+/* Asks the library for the place of each kind of allocation; prints misplaced ones. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <malloc.h>
@@ -28,7 +28,7 @@ __attribute__((constructor)) static void early(void) {
 
 static void late(void) { inside("in an exit handler", malloc(10)); }
 
-/* Runs after the allocator's own destructor: what is allocated here is allowed to be outside. Says how much was. */
+/* Runs after the allocator's own destructor: allocations here may be outside. Prints their number. */
 static pthread_key_t key;
 static int late_and_outside;
 static void destructor(void *rounds) {

@@ -1,4 +1,4 @@
-/* What malloc(3), posix_memalign(3) and POSIX fork(2) promise, printed; the same on every right allocator. */
+/* The guarantees of malloc(3), posix_memalign(3) and POSIX fork(2), printed; the same on every correct allocator. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <malloc.h>
@@ -64,7 +64,7 @@ static uint64_t next(uint64_t *state) {
     return *state;
 }
 
-/* A random life of 500 blocks, each of whose bytes says which block it is of. */
+/* Random operations on 500 blocks, with the block's number in each byte. */
 static void *life(void *seed) {
     uint64_t state = (uintptr_t)seed * 0x9e3779b97f4a7c15u, sum = 0;
     unsigned char *blocks[500] = {0};

@@ -24,7 +24,7 @@ fn vault(kind: PageKind, mib: u64) -> Option<&'static Vault> {
     }
 }
 
-/// These frames, as they are handed over; the folder may go.
+/// The file of these frames; the folder may go afterwards.
 fn known_frames<const N: usize>(shared: &'static Published, frames: [Frame; N]) -> &'static KnownBadPages {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join(BadFrames::FILE), BadFrames::from_iter(frames).to_string()).unwrap();
@@ -51,7 +51,7 @@ fn word(vault: &Vault, page: u64) -> *mut u64 {
     vault.address(Side::Vault, page).cast().as_ptr()
 }
 
-/// Frames of pages in the vault; empty where the kernel does not say.
+/// Frames of pages in the vault; empty if the kernel does not show them.
 fn frames(vault: &Vault, pool: &TestedFramePool, span: VaultSpan) -> BTreeSet<Frame> {
     let mut frames = Vec::new();
     vault.frames(Side::Vault, span, pool.pagemap.as_ref().unwrap(), &mut frames).unwrap();
@@ -79,7 +79,7 @@ fn a_page_that_is_new_brings_zeros_on_frames_that_were_tested() {
     }
 }
 
-/// Two in three of the trays that are made first have a bad frame.
+/// Two in three of the first chunks have a bad frame.
 #[test]
 fn a_page_that_waits_is_given_no_untested_frame_when_trays_fail() {
     let Some(vault) = vault(PageKind::Huge, 32) else { return };
@@ -90,7 +90,7 @@ fn a_page_that_waits_is_given_no_untested_frame_when_trays_fail() {
     assert!(pool.counts().get(Counter::Retired) > 4);
 }
 
-/// Who puts other pages on tested frames has the tray in hand meanwhile.
+/// A re-placement has the chunk in hand meanwhile.
 #[test]
 fn a_page_that_waits_is_given_no_untested_frame_when_others_take_the_trays() {
     let Some(vault) = vault(PageKind::Base, 64) else { return };
@@ -102,7 +102,7 @@ fn a_page_that_waits_is_given_no_untested_frame_when_others_take_the_trays() {
     thread::scope(|scope| {
         let taking = scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
-                // Another test may have forked, which has its pages shared for a moment.
+                // Another test may have forked, so that its pages are shared for a moment.
                 let _ = pool.renew(kept);
                 pool.shelf().waiting.clear();
             }
@@ -119,7 +119,7 @@ fn a_page_that_waits_is_given_no_untested_frame_when_others_take_the_trays() {
 fn a_frame_that_fails_below_a_page_is_retired_and_the_page_keeps_its_content() {
     for (kind, pages) in [(PageKind::Base, 16), (PageKind::Huge, 512)] {
         let Some(vault) = vault(kind, 16) else { return };
-        // Of 16,384 frames that are tested first, one in eight is bad.
+        // Of the first 16,384 tested frames, one in eight is bad.
         let pool = pool(vault, Some("stuck-at:2048,seed=5"));
         let all = span(0, 2048);
         vault.populate(all).unwrap();
@@ -128,7 +128,7 @@ fn a_frame_that_fails_below_a_page_is_retired_and_the_page_keeps_its_content() {
         all.numbers().for_each(|page| unsafe { word(vault, page).write(page + 1) });
         let mut renewed = 0;
         for first in all.numbers().step_by(usize::try_from(pages).unwrap()) {
-            // Nearly every huge page of the first 32 has a bad frame, and is no stock.
+            // Nearly every huge page of the first 32 has a bad frame, and is of no use.
             let done = (0..50).any(|_| {
                 work(&pool);
                 match pool.renew(span(first, pages)) {
@@ -170,12 +170,12 @@ fn a_frame_that_is_known_to_be_bad_is_never_used() {
         return;
     };
     let pool = TestedFramePool { known: known_frames(pool.shared, [bad]), ..pool };
-    // Of memory that the program had.
+    // Memory that the program had.
     assert!(!pool.test(vec![Raw { block, names: Vec::new() }], |work| work()));
     assert_eq!([Counter::Avoided, Counter::Retired].map(|counter| pool.counts().get(counter)), [1, 0]);
     let held: Vec<_> = pool.shelf().retired.iter().flat_map(|page| pool.frames_now(page)).collect();
     assert_eq!(held, [Some(bad)]);
-    // Of what the kernel gives: as soon as nobody holds it, it is given out again, and in the end to the pool.
+    // Memory from the kernel: a frame that nobody holds is given out again, in the end to the pool.
     pool.shelf().retired.clear();
     for _ in 0..100 {
         let block = pool.known.claim(Bytes::from_mib(2), PageKind::Base).unwrap();

@@ -1,4 +1,4 @@
-//! The heap against a model, and where its memory is.
+//! The heap against a model, and the place of its memory.
 
 use std::collections::BTreeSet;
 use std::sync::Barrier;
@@ -22,7 +22,7 @@ fn on_a_new_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| scope.spawn(work).join().unwrap())
 }
 
-/// What a program does with its heap.
+/// The operations of a program on its heap.
 #[derive(Clone, Debug)]
 enum Step {
     Allocate(usize),
@@ -46,7 +46,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A live block, all of whose bytes are `filling`.
+/// A live block whose bytes are all `filling`.
 #[derive(Debug)]
 struct Block {
     start: *mut c_void,
@@ -300,7 +300,7 @@ fn allocating_and_freeing_touch_no_page_of_the_range() {
     assert_eq!(resident_pages(heap), 1, "a page that is touched is seen");
 }
 
-/// How many pages of the range are in memory.
+/// The number of pages of the range that are in memory.
 fn resident_pages(heap: &Heap) -> usize {
     let span = heap.range().unwrap();
     let length = crate::heap::backing::length(heap.usage().cut);

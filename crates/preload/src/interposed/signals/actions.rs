@@ -1,4 +1,4 @@
-//! Actions and masks of signals, and the C library's functions for them behind ours.
+//! Actions and masks of signals, and the C library's functions for them.
 
 use std::ffi::c_int;
 use std::mem;

@@ -1,4 +1,4 @@
-//! A signal whose handler is ours, and what the program wants done about it.
+//! A signal with our handler, and the program's action for it.
 
 use std::ffi::{c_int, c_void};
 use std::mem::{self, MaybeUninit};
@@ -11,7 +11,7 @@ use crate::GROUND;
 
 use super::actions::{PTHREAD_SIGMASK, SIGACTION, plain, without_faults};
 
-/// What the kernel calls.
+/// A handler that the kernel calls.
 pub type Handler = extern "C-unwind" fn(c_int, *mut siginfo_t, *mut c_void);
 
 /// One signal.
@@ -19,7 +19,7 @@ pub struct Caught {
     signal: c_int,
     /// Whether the handler is ours.
     ours: AtomicBool,
-    /// What the program has set.
+    /// The program's action.
     programs: Noted,
 }
 
@@ -29,12 +29,12 @@ impl Caught {
         Self { signal, ours: AtomicBool::new(false), programs: Noted::new() }
     }
 
-    /// From now on it comes to this handler first.
+    /// From now on this handler gets the signal first.
     pub fn install(&self, handler: Handler) {
         let mut action: Action = plain();
         action.sa_sigaction = handler as *const () as usize;
-        // On the stack that the program sets for signals, if it does: so the overflow of a stack still reaches its
-        // handler. Other signals may come meanwhile, and their handlers touch locked pages too.
+        // On the program's signal stack, if it has one: so the overflow of a stack still reaches its handler. Other
+        // signals may come meanwhile, and their handlers touch locked pages too.
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER | libc::SA_RESTART;
         let mut before = plain();
         // SAFETY: both are places of ours; the handler is a function that lives as long as the process.
@@ -50,17 +50,17 @@ impl Caught {
         signal == self.signal && self.ours.load(Ordering::Acquire)
     }
 
-    /// What the program has set.
+    /// The program's action.
     pub fn programs(&self) -> Action {
         self.programs.load()
     }
 
-    /// Notes what the program sets.
+    /// Records the program's action.
     pub fn set_programs(&self, action: &Action) {
         self.programs.store(action);
     }
 
-    /// What is blocked while a handler of the program's runs.
+    /// The mask while a handler of the program's runs.
     fn mask_of(&self, action: &Action) -> sigset_t {
         let mut mask = action.sa_mask;
         if action.sa_flags & libc::SA_NODEFER == 0 {
@@ -70,11 +70,10 @@ impl Caught {
         mask
     }
 
-    /// Does what the program wants done about it, in a handler of the program's with SIGSEGV unblocked if that
-    /// `wants_faults`.
+    /// Performs the program's action, in its handler with SIGSEGV unblocked if `wants_faults`.
     ///
     /// # Safety
-    /// The arguments are those of a signal handler that runs now.
+    /// The arguments are those of a signal handler that is running now.
     pub unsafe fn hand_on(&self, info: *mut siginfo_t, context: *mut c_void, wants_faults: bool) {
         let (signal, action) = (self.signal, self.programs());
         // SAFETY: the kernel's, by the caller's promise.
@@ -117,8 +116,8 @@ impl Caught {
 const WORDS: usize = size_of::<Action>() / 8;
 const _: () = assert!(size_of::<Action>().is_multiple_of(8) && align_of::<Action>() <= 8);
 
-/// Actions that are kept, the last of which counts: a signal handler reads it while another thread, or the very code
-/// that it interrupts, writes the next.
+/// Recorded actions, the last of which counts: a signal handler reads it while another thread, or the very code that it
+/// interrupts, writes the next.
 struct Noted {
     kept: [[AtomicU64; WORDS]; Self::KEPT],
     written: AtomicUsize,

@@ -1,15 +1,15 @@
-//! Signals that end a process with a core dump: what is locked is unlocked before.
+//! Signals that end a process with a core dump: locked pages are unlocked before.
 //!
-//! **Problem.** Under the engines that keep locked pages elsewhere a core dump has zeros in their place, and whoever
-//! reads it cannot tell: the kernel ends the guard's threads before it writes the dump. **Idea.** Where a program
-//! leaves such a signal to its default action, the handler is ours. It has everything unlocked and sends the signal
-//! once more, with the default action. **Why this way.** There is no state: the default action and our handler stand
-//! for each other, and what the program sets or asks for is translated on its way.
+//! **Problem.** Under the engines that keep locked pages elsewhere a core dump has zeros in their place, and its reader
+//! cannot tell: the kernel ends the guard's threads before it writes the dump. **Idea.** If a program leaves such a
+//! signal to its default action, the handler is ours. It unlocks everything and sends the signal once more, with the
+//! default action. **Why this way.** There is no state: the default action and our handler stand for each other, and
+//! the program's settings and queries are translated.
 //!
-//! SIGSEGV and SIGBUS are caught anyway (`caught`). A stack without room for a signal frame, and a program
-//! that sets its actions without the C library, have a dump with zeros.
+//! SIGSEGV and SIGBUS are caught anyway (`caught`). A stack without room for a signal frame, and a program that sets
+//! its actions without the C library, get a dump with zeros.
 //!
-//! Source: signal(7) for the signals whose default is a core dump, core(5) for when there is one.
+//! Source: signal(7) for the signals whose default is a core dump, core(5) for the conditions of one.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
@@ -23,12 +23,12 @@ use crate::GROUND;
 
 use super::actions::{SIGACTION, plain};
 
-/// Those that nobody else here catches.
+/// Those that no other module here catches.
 const DUMPING: [c_int; 8] = [SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGFPE, SIGSYS, SIGXCPU, SIGXFSZ];
 
 static ARE_CAUGHT: AtomicBool = AtomicBool::new(false);
 
-/// From now on they are ours where the program leaves them to their default. One that whoever started the program
+/// From now on they are ours where the program leaves them to their default. A signal that the program's starter
 /// ignores stays ignored.
 pub(crate) fn install() {
     ARE_CAUGHT.store(true, Ordering::Release);
@@ -49,12 +49,12 @@ pub(super) fn is_caught(signal: c_int) -> bool {
     ARE_CAUGHT.load(Ordering::Acquire) && DUMPING.contains(&signal)
 }
 
-/// The action for the kernel, if the program sets this one.
+/// The kernel's action, if the program sets this one.
 pub(super) fn for_kernel(signal: c_int, action: Action) -> Action {
     if action.sa_sigaction == SIG_DFL && is_caught(signal) { ours() } else { action }
 }
 
-/// The action that the program sees, if the kernel has this one.
+/// The program's view of the kernel's action.
 pub(super) fn for_program(action: Action) -> Action {
     if action.sa_sigaction == handler() { plain() } else { action }
 }
@@ -65,7 +65,7 @@ fn handler() -> usize {
 }
 
 /// The signal is blocked while its handler runs, so the one that is sent again comes when it returns: with the
-/// registers of where the program was.
+/// program's registers.
 fn ours() -> Action {
     let mut action = plain();
     action.sa_sigaction = handler();

@@ -1,4 +1,4 @@
-//! SIGSEGV: where pages are locked by permissions, a touch of one.
+//! SIGSEGV: where protections lock pages, a touch of a locked one.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,10 +16,10 @@ use super::caught::Caught;
 
 pub(super) static CAUGHT: Caught = Caught::new(SIGSEGV);
 
-/// Faults on pages that were left to the program, by thread: the second at one address is the program's.
+/// Faults on excluded pages, by thread: the second at one address is the program's.
 static LEFT: [(AtomicUsize, AtomicUsize); 64] = [const { (AtomicUsize::new(0), AtomicUsize::new(0)) }; 64];
 
-/// The last words of a child that is not to read zeros.
+/// The last message of a child that must not read zeros.
 const MISSING: &str = "rampart: a child that was made by a system call of the program's own has no heap: it ends; the C library's fork, \
                        _Fork, clone and syscall make children that have one\n";
 
@@ -32,7 +32,7 @@ pub(crate) fn install() {
     }
 }
 
-/// Whether masks are to leave SIGSEGV out.
+/// Whether masks must leave SIGSEGV out.
 pub(super) fn wants_faults() -> bool {
     GROUND.faults_are_signals() && CAUGHT.is_ours(SIGSEGV)
 }
@@ -63,10 +63,10 @@ extern "C-unwind" fn on_fault(_: c_int, info: *mut siginfo_t, context: *mut c_vo
     unsafe { *errno = before };
 }
 
-/// Whether the fault that a handler is called for is of a write, as far as the processor tells.
+/// Whether the handler's fault is a write, as far as the processor tells.
 ///
 /// # Safety
-/// The context is one that the kernel hands to a handler.
+/// The context is one that the kernel passes to a handler.
 unsafe fn touch(context: *const c_void) -> Touch {
     #[cfg(target_arch = "x86_64")]
     let writes = {
@@ -76,7 +76,7 @@ unsafe fn touch(context: *const c_void) -> Touch {
         // SAFETY: the caller's promise.
         unsafe { (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs[error] & WRITE != 0 }
     };
-    // Elsewhere the kernel does not say so in one word: it counts as a read.
+    // Elsewhere the kernel has no single word for it: it counts as a read.
     #[cfg(not(target_arch = "x86_64"))]
     let writes = {
         let _ = context;
@@ -85,7 +85,7 @@ unsafe fn touch(context: *const c_void) -> Touch {
     if writes { Touch::Write } else { Touch::Read }
 }
 
-/// Whether this thread's last fault on a page that was left was here too. Then it was tried again, and failed again.
+/// Whether this thread's last fault on an excluded page was here too. Then it was tried again, and failed again.
 fn is_second(address: usize) -> bool {
     let thread =
         usize::try_from(rustix::thread::gettid().as_raw_nonzero().get()).expect("a thread's number is positive");

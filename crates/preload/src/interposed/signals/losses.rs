@@ -1,6 +1,6 @@
-//! SIGBUS: the hardware gave up a page that is locked, and the guard reads it.
+//! SIGBUS: the hardware lost a locked page, and the guard reads it.
 //!
-//! Threads of the guard take no other signal. One that was sent to the process and came to such a thread is the
+//! Threads of the guard take no other signal. One that was sent to the process and reached such a thread is the
 //! program's, and goes to its first thread: a handler of the program's on a thread of the guard would wait for itself.
 
 use std::ffi::{c_int, c_void};

@@ -1,23 +1,23 @@
-//! Signals that the guard needs, beside the program's own use of them.
+//! Signals that the guard needs, besides the program's own use of them.
 //!
-//! **Problem.** Where pages are locked by permissions, a touch of one is a SIGSEGV; where the hardware gives up a page
-//! that is locked, the guard that reads it gets SIGBUS. A process has but one handler for each. **Idea.** The handlers
-//! are ours. What is the guard's is served; any other goes on to what the program has set by `sigaction` or `signal`,
-//! which come here first and note it. **Why this way.** The program finds its handler set and called as if it were
-//! alone: with its mask, its flags, its context, and the right to jump out.
+//! **Problem.** Where protections lock pages, a touch of one is a SIGSEGV; where the hardware loses a locked page, the
+//! guard that reads it gets SIGBUS. A process has but one handler for each. **Idea.** The handlers are ours. The
+//! guard's signals are served; any other goes on to the program's action from `sigaction` or `signal`, which come here
+//! first and record it. **Why this way.** The program finds its handler set and called as if it were alone: with its
+//! mask, its flags, its context, and the right to jump out.
 //!
-//! Where a touch is no signal, SIGSEGV is caught for one line only: it ends a child that was made unseen and has no
+//! Where a touch is no signal, SIGSEGV is caught for one message only: it ends a child that was made unseen and has no
 //! heap (`fork`).
 //!
-//! A thread that has SIGSEGV blocked is ended by the kernel at its first such fault. So the calls that set masks leave
-//! SIGSEGV out, and what they report lacks it.
+//! The kernel ends a thread that has SIGSEGV blocked at its first such fault. So the calls that set masks leave SIGSEGV
+//! out, and their results lack it.
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`actions`] | what the C library has for actions and masks |
-//! | [`mod@caught`] | a signal that is caught, and what the program wants done about it |
+//! | [`actions`] | the C library's functions for actions and masks |
+//! | [`mod@caught`] | a caught signal, and the program's action for it |
 //! | [`faults`] | SIGSEGV: a touch of a locked page |
-//! | [`losses`] | SIGBUS: a page that the hardware gave up |
+//! | [`losses`] | SIGBUS: a page that the hardware lost |
 //! | [`dumps`] | other signals that end a process with a core dump |
 
 #![allow(unsafe_code, reason = "signal handlers and the C interface")]
@@ -50,12 +50,12 @@ static SIGPROCMASK: NextSymbol<SetMask> = unsafe { NextSymbol::named(c"sigprocma
 // SAFETY: as above.
 static SIGSUSPEND: NextSymbol<Suspend> = unsafe { NextSymbol::named(c"sigsuspend") };
 
-/// The one of a signal, if it is caught.
+/// The caught signal of this number, if it is caught.
 fn caught(signal: c_int) -> Option<&'static Caught> {
     [&faults::CAUGHT, &losses::CAUGHT].into_iter().find(|caught| caught.is_ours(signal))
 }
 
-/// A set that a program hands over, as it is good for us; `None` where it hands none.
+/// A program's set, adapted for us; `None` without one.
 ///
 /// # Safety
 /// Null, or a set.
@@ -93,7 +93,7 @@ unsafe extern "C" fn sigaction(signal: c_int, new: *const Action, old: *mut Acti
     done
 }
 
-/// As glibc has it: what was interrupted is begun again.
+/// As in glibc: an interrupted call is restarted.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn signal(signal: c_int, handler: usize) -> usize {
     if handler == SIG_ERR || caught(signal).is_none() && !dumps::is_caught(signal) {
