@@ -9,18 +9,18 @@ use rampart_memory::fault::TooManyFaults;
 pub enum Error {
     /// --memory {wanted} is more than the {claimable} that can be tested now: ask for less, or stop programs first
     TooMuchMemory {
-        /// What was asked for.
+        /// The requested memory.
         wanted: Bytes,
-        /// What could be claimed.
+        /// The claimable memory.
         claimable: Bytes,
     },
     /// no free memory can be tested beside the reserve that programs need: stop programs first
     NothingFree,
     /// --threads {wanted} is more than the {allowed} CPUs that this process may use: ask for fewer
     TooManyThreads {
-        /// What was asked for.
+        /// The requested number.
         wanted: usize,
-        /// How many there are.
+        /// The available number.
         allowed: usize,
     },
     /// memory cannot be tested here, since reads come from a cache ({0}; 5 % are allowed): try when the machine is
@@ -28,9 +28,9 @@ pub enum Error {
     NoneBypasses(NoneBypasses),
     /// --method {method} reads a cache here ({seen}; 5 % are allowed): leave --method out
     MethodReadsCache {
-        /// As the option has it.
+        /// The option's value.
         method: &'static str,
-        /// What was measured.
+        /// The measurement.
         seen: NoneBypasses,
     },
     /// --inject: {0}

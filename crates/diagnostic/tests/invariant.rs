@@ -1,8 +1,8 @@
 //! The bound: whatever the programs, the faults, the policy, the clock and the testers do, no frame that a program can
-//! reach has a test older than its lifetime less δ, and no frame found bad is handed out again [Rahman16, 3.2.1].
+//! access has a test older than its lifetime less δ, and no bad frame is handed out again [Rahman16, 3.2.1].
 //!
-//! 60 seeds of ten minutes run with the tests; 1,000 seeds of a simulated day each by
-//! `RAMPART_DAYS=1000 cargo test --release -p rampart-diagnostic --test invariant`.
+//! 60 seeds of ten minutes run with the tests; `RAMPART_DAYS=1000 cargo test --release -p rampart-diagnostic --test
+//! invariant` runs 1,000 seeds of a simulated day each.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,7 @@ use rand_chacha::ChaCha8Rng;
 
 const START: Timestamp = Timestamp::from_micros(1 << 50);
 
-/// What a run is made of, all from its seed.
+/// The parts of a run, all from its seed.
 struct World {
     diagnostic: Diagnostic<Machine>,
     testers: usize,
@@ -115,7 +115,7 @@ impl World {
         Self { diagnostic, testers, name, random }
     }
 
-    /// What goes wrong now and then: the clock jumps, a tester gets no CPU, a region errs.
+    /// Occasional disturbances: the clock jumps, a tester gets no CPU, a region errs.
     fn upset(&mut self) {
         let machine = self.diagnostic.source_mut();
         match self.random.random_range(0..4_000_u32) {
@@ -149,7 +149,7 @@ impl World {
         }
     }
 
-    /// On-demand tests of allocation are the demand counters' untested blocks, or more where a batch was drawn with
+    /// On-demand tests of allocation are the demand counters' untested blocks, or more where a batch was taken with
     /// them.
     fn on_demand_is_counted(&self, seed: u64) {
         let source = self.diagnostic.source();
@@ -162,13 +162,12 @@ impl World {
     }
 }
 
-/// Runs a seed for so many steps of 250 ms, and looks at every frame each `every` steps.
+/// Runs a seed for so many steps of 250 ms, and checks every frame each `every` steps.
 fn run(seed: u64, steps: u32, every: u32) -> u64 {
     let mut world = World::new(seed);
     for step in 0..steps {
         world.step();
-        // Whatever expires is locked before anyone goes on: so it is enough to look at some moments, but at every
-        // frame.
+        // Expired frames are locked before anyone goes on: so it is enough to check at some moments, but every frame.
         if step % every == 0 {
             world.diagnostic.source().check();
         }

@@ -1,12 +1,12 @@
-//! The alarm condition: demand that rose too fast for the epoch to end first ([Rahman16, 5.2.4.3], *emergency
+//! The alarm condition: demand that rises too fast to wait for the end of the epoch ([Rahman16, 5.2.4.3], *emergency
 //! override*).
 
 use std::time::Duration;
 
-/// Watches demand from one reading to the next.
+/// Compares demand with its previous reading.
 ///
-/// Rahman raises it when demand has grown fourfold since the last reading. One frame after none is such a growth too,
-/// so here demand must also be more than the configuration in force can test in the time.
+/// [Rahman16] raises the alarm when demand has grown fourfold since the last reading. One frame after none is such a
+/// growth too, so here demand must also exceed what the present configuration can test in the time.
 #[derive(Clone, Debug)]
 pub struct Alarm {
     factor: f64,
@@ -14,13 +14,13 @@ pub struct Alarm {
 }
 
 impl Alarm {
-    /// An alarm that is raised by growth by `factor`, which is more than 1.
+    /// An alarm for growth by `factor`, which is more than 1.
     #[must_use]
     pub const fn new(factor: f64) -> Self {
         Self { factor, before: 0 }
     }
 
-    /// Whether `frames` asked for in `period` are cause for alarm, when `rate` frames a second can be tested.
+    /// Whether a demand of `frames` in `period` is cause for alarm, when `rate` frames per second can be tested.
     #[expect(clippy::cast_precision_loss, reason = "counts of one reading are far below 2^52")]
     pub fn raised(&mut self, frames: u64, period: Duration, rate: f64) -> bool {
         let grown = frames as f64 >= self.factor * self.before as f64;

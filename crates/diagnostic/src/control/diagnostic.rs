@@ -1,7 +1,8 @@
-//! The whole: timers, monitor, policy, dispatcher and guarantee over one source of frames [Rahman16, fig. 26 and 29].
+//! The whole controller: timers, monitor, policy, dispatcher and guarantee over one source of frames [Rahman16, fig. 26
+//! and 29].
 //!
-//! Call [`Diagnostic::tick`] as often as its timers want, [`Diagnostic::next`] when a tester is idle, and
-//! [`Diagnostic::finish`] when it is done. Who calls, and how time passes, is none of its concern.
+//! Call [`Diagnostic::tick`] as often as its timers require, [`Diagnostic::next`] when a tester is idle, and
+//! [`Diagnostic::finish`] when it is done. The callers, and the passage of time, do not matter to it.
 
 use rampart_memory::{Fidelity, FrameRange, FrameSource, Node, Renewed, TestConfig, Timestamp, Verdict};
 use serde::Serialize;
@@ -12,16 +13,16 @@ use super::policy::{Bandwidth, Policy, Seen, fastest};
 use super::replenish::Replenish;
 use super::{Alarm, Guarantee, Settings};
 
-/// What was done since the start.
+/// Counts since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// Frames that testers tested ahead of allocation, good or bad.
+    /// Frames that testers tested before their allocation, good or bad.
     pub tested: u64,
     /// Blocks taken from free lists.
     pub taken: u64,
     /// Times that demand was read.
     pub readings: u64,
-    /// Frames whose test was not run to its end.
+    /// Frames whose test did not run to its end.
     pub not_tested: u64,
     /// Frames found bad by testers.
     pub failed: u64,
@@ -31,21 +32,20 @@ pub struct Counts {
     pub epochs: u64,
     /// Times that the clock went back.
     pub clock_went_back: u64,
-    /// What the guarantee timer did.
+    /// The work of the guarantee timer.
     pub renewed: Renewed,
 }
 
-/// A block for a tester, and how thoroughly to test it.
+/// A block for a tester, and the fidelity of its test.
 #[derive(Debug)]
 pub struct Work<B> {
     /// The block.
     pub block: B,
-    /// How thoroughly.
+    /// The fidelity.
     pub fidelity: Fidelity,
 }
 
-/// How much of its last demand an epoch remembers ([Rahman16, 5.3.1] decays monitored demand, and does not say how
-/// fast).
+/// The weight of the last demand in an epoch ([Rahman16, 5.3.1] decays monitored demand, and does not say how fast).
 const DECAY: f64 = 0.75;
 
 /// The diagnostic over one source.
@@ -62,9 +62,9 @@ pub struct Diagnostic<S: FrameSource> {
     bandwidth: Bandwidth,
     erring: Vec<FrameRange>,
     config: TestConfig,
-    /// Whether enough free frames were tested when it was last looked.
+    /// Whether enough free frames were tested at the last check.
     enough: bool,
-    /// Frames allocated in the epoch so far, and the decayed rate in frames a second.
+    /// Frames allocated in the epoch so far, and the decayed rate in frames per second.
     asked: u64,
     demand: f64,
     latest: Timestamp,
@@ -73,14 +73,14 @@ pub struct Diagnostic<S: FrameSource> {
     counts: Counts,
 }
 
-/// The rule of one list, and the blocks that it wanted and did not get yet.
+/// The rule of one list, and the blocks that it still lacks.
 struct Refill {
     rule: Box<dyn Replenish + Send>,
     owed: u64,
 }
 
 impl<S: FrameSource> Diagnostic<S> {
-    /// A diagnostic that begins now, with testers on these nodes; `rule` makes the rule that refills a list.
+    /// A diagnostic that begins now, with testers on these nodes; `rule` creates the rule that refills a list.
     pub fn new(
         source: S,
         settings: Settings,
@@ -117,27 +117,27 @@ impl<S: FrameSource> Diagnostic<S> {
         diagnostic
     }
 
-    /// Where the frames come from.
+    /// The source of frames.
     pub const fn source(&self) -> &S {
         &self.source
     }
 
-    /// Where the frames come from, to be changed.
+    /// The source of frames, mutable.
     pub const fn source_mut(&mut self) -> &mut S {
         &mut self.source
     }
 
-    /// The configuration in force.
+    /// The present configuration.
     pub const fn config(&self) -> TestConfig {
         self.config
     }
 
-    /// Demand as the policy last saw it, in frames a second, before α.
+    /// The demand that the policy last saw, in frames per second, before α.
     pub const fn demand(&self) -> f64 {
         self.demand
     }
 
-    /// What was done so far.
+    /// The counts so far.
     pub const fn counts(&self) -> Counts {
         self.counts
     }
@@ -147,12 +147,12 @@ impl<S: FrameSource> Diagnostic<S> {
         self.dispatcher.waiting()
     }
 
-    /// Says what one thread was found to test, for decisions from now on.
+    /// Sets the measured bandwidth of one thread, for decisions from now on.
     pub const fn measured(&mut self, bandwidth: Bandwidth) {
         self.bandwidth = bandwidth;
     }
 
-    /// Says around which frames the hardware corrects more errors than is allowed; none ends it.
+    /// Sets the frames around which the hardware corrects more errors than allowed; an empty list ends that.
     pub fn erring(&mut self, frames: Vec<FrameRange>) {
         if frames != self.erring {
             self.source.prefer(&frames);
@@ -161,7 +161,7 @@ impl<S: FrameSource> Diagnostic<S> {
         }
     }
 
-    /// Takes other settings and another policy from now on; demand and blocks under test are kept.
+    /// Uses other settings and another policy from now on; demand and blocks under test are kept.
     pub fn reconfigure(&mut self, settings: Settings, policy: Box<dyn Policy + Send>) {
         self.alarm = Alarm::new(settings.alarm);
         self.guarantee = Guarantee::new(settings.lifetime, self.latest);
@@ -170,7 +170,7 @@ impl<S: FrameSource> Diagnostic<S> {
         self.decide();
     }
 
-    /// Does what the timers want at `now`.
+    /// Runs the timers that are due at `now`.
     pub fn tick(&mut self, now: Timestamp) {
         if now < self.latest {
             self.counts.clock_went_back += 1;
@@ -198,7 +198,7 @@ impl<S: FrameSource> Diagnostic<S> {
         }
     }
 
-    /// When [`Self::tick`] wants to be called next.
+    /// The next time at which [`Self::tick`] must be called.
     pub fn due(&self) -> Timestamp {
         self.reading_due.min(self.guarantee.due())
     }
@@ -209,7 +209,7 @@ impl<S: FrameSource> Diagnostic<S> {
         Some(Work { block, fidelity: self.config.fidelity })
     }
 
-    /// A tester is done with a block.
+    /// Takes a finished block from a tester.
     pub fn finish(&mut self, block: S::Block, verdict: Verdict, now: Timestamp) {
         let (_, frames) = self.source.shape(&block);
         match &verdict {
@@ -255,7 +255,7 @@ impl<S: FrameSource> Diagnostic<S> {
         }
     }
 
-    /// The lists, each time those of another node first: where more is owed than can be tested, the first get it.
+    /// The lists, each time those of another node first: if more is owed than can be tested, the first ones get it.
     fn in_turn(&self) -> impl Iterator<Item = usize> + use<S> {
         let node = |at: usize| self.readings[at].list.node;
         let begins: Vec<usize> = (0..self.readings.len()).filter(|&at| at == 0 || node(at) != node(at - 1)).collect();
@@ -264,7 +264,7 @@ impl<S: FrameSource> Diagnostic<S> {
         (first..self.readings.len()).chain(0..first)
     }
 
-    /// Takes the blocks that the rules want, as far as the testers can test them in an epoch: what waits in a queue is
+    /// Takes the blocks that the rules require, as far as the testers can test them in an epoch: waiting blocks are
     /// lost to the allocator and tested no sooner.
     fn refill(&mut self, now: Timestamp) {
         if self.config.threads == 0 {
@@ -290,7 +290,7 @@ impl<S: FrameSource> Diagnostic<S> {
             let room = self.dispatcher.room(reading.list.node, self.config.threads, capacity.max(1));
             let wanted = refill.owed.min(room.div_ceil(reading.list.order.frames()));
             let blocks = self.source.take(reading.list, wanted, now);
-            // A list that has no more untested blocks owes none.
+            // A list without untested blocks owes none.
             self.counts.taken += blocks.len() as u64;
             refill.owed = if (blocks.len() as u64) < wanted { 0 } else { refill.owed - wanted };
             for block in blocks {

@@ -1,13 +1,13 @@
 //! The test dispatcher: which tester gets a block [Rahman16, 5.2.2].
 //!
-//! A block goes to a tester on its own node, since remote memory is slower to test [Rahman16, fig. 32], and there to
+//! A block goes to a tester on its own node, because remote memory is slower to test [Rahman16, fig. 32], and there to
 //! the one whose queue has the fewest frames. Blocks are not split: they go back to the allocator whole.
 
 use std::collections::VecDeque;
 
 use rampart_memory::Node;
 
-/// A tester, by its number: 0 first.
+/// A tester, by its number from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tester(pub usize);
 
@@ -47,7 +47,7 @@ impl<B> Dispatcher<B> {
     }
 
     /// Frames that may still be queued for a node, if `each` of the first `threads` testers may have so many waiting.
-    /// Each node has room of its own, so that the demand of one does not keep the testers of another from work.
+    /// Each node has room of its own, so that the demand of one does not leave the testers of another without work.
     #[must_use]
     pub fn room(&self, node: Node, threads: u32, each: u64) -> u64 {
         let active = usize::try_from(threads).unwrap_or(usize::MAX).clamp(1, self.queues.len());
@@ -71,7 +71,7 @@ impl<B> Dispatcher<B> {
         self.queues.iter().map(|queue| queue.frames).sum()
     }
 
-    /// All blocks that wait, taken out of the queues.
+    /// All waiting blocks, removed from the queues.
     pub fn drain(&mut self) -> Vec<B> {
         let mut blocks = Vec::new();
         for queue in &mut self.queues {

@@ -1,8 +1,8 @@
-//! The guarantee timer: every δ, what expires before the next time is renewed [Rahman16, 4.1.2, fig. 6].
+//! The guarantee timer: every δ, frames that expire before the next time are renewed [Rahman16, 4.1.2, fig. 6].
 
 use rampart_memory::{FrameSource, Renewed, TestLifetime, Timestamp};
 
-/// When frames in use were last looked after.
+/// The time of the last renewal.
 #[derive(Clone, Debug)]
 pub struct Guarantee {
     lifetime: TestLifetime,
@@ -16,16 +16,16 @@ impl Guarantee {
         Self { lifetime, due: now }
     }
 
-    /// When it is due next.
+    /// The next time at which it is due.
     #[must_use]
     pub const fn due(&self) -> Timestamp {
         self.due
     }
 
-    /// Renews what expires before the timer is due again, if it is due now.
+    /// If it is due, renews frames that expire before it is due again.
     ///
-    /// A source locks by itself what expires before it is called: a timer that comes late costs a program time, and
-    /// never the bound.
+    /// A source itself locks frames that expire before the call: a late timer costs a program time, and never breaks
+    /// the bound.
     pub fn tick(&mut self, source: &mut impl FrameSource, now: Timestamp) -> Option<Renewed> {
         if now < self.due {
             return None;
@@ -34,7 +34,7 @@ impl Guarantee {
         Some(source.renew(now, self.due))
     }
 
-    /// Is due at once: the clock went back, and nothing is known of any age.
+    /// Makes it due at once: the clock went back, and no age is known.
     pub const fn hurry(&mut self, now: Timestamp) {
         self.due = now;
     }

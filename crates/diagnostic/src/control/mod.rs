@@ -1,12 +1,11 @@
-//! The test controller: what is tested next, how thoroughly, by how many [Rahman16, 5.2].
+//! The test controller: what is tested next, at what fidelity, by how many threads [Rahman16, 5.2].
 //!
-//! **Problem.** Programs take frames faster or slower from one moment to the next; testing must stay ahead of them, and
-//! take no more of the machine than that needs. **Idea.** Sense, decide, configure: the [`monitor`] reads counters, a
-//! [`replenish`] rule says how many blocks of each list to test, a [`policy`] says how thoroughly and by how many, the
-//! [`dispatch`]er hands the blocks to testers, and the [guarantee timer](Guarantee) renews what is about to expire.
-//! **Why this way.** Each is a pure function of what was seen and of the time, so a year runs in a second from one
-//! seed, and the same code runs on a machine. [`Diagnostic`] joins them over any
-//! [`FrameSource`](rampart_memory::FrameSource).
+//! **Problem.** Programs take frames at changing rates; testing must stay ahead of them, and take no more of the
+//! machine than that needs. **Idea.** Sense, decide, configure: the [`monitor`] reads counters, a [`replenish`] rule
+//! decides how many blocks of each list to test, a [`policy`] decides fidelity and threads, the [`dispatch`]er hands
+//! the blocks to testers, and the [guarantee timer](Guarantee) renews frames that are about to expire. **Why this
+//! way.** Each part is a pure function of observations and of the time, so a year runs in a second from one seed, and
+//! the same code runs on a machine. [`Diagnostic`] joins them over any [`FrameSource`](rampart_memory::FrameSource).
 
 mod alarm;
 mod diagnostic;
@@ -31,7 +30,7 @@ pub use guarantee::Guarantee;
 pub use policy::{Policy, PolicyName};
 pub use settings::{Limits, Settings};
 
-/// Why settings make no sense.
+/// Why settings are inconsistent.
 #[derive(Clone, Debug, PartialEq, displaydoc::Display, thiserror::Error)]
 pub enum Error {
     /// alpha is {0}: give a factor of 1 or more
@@ -40,9 +39,9 @@ pub enum Error {
     Alarm(f64),
     /// min-fidelity {min} is above max-fidelity {max}: exchange them
     Fidelities {
-        /// The least allowed.
+        /// The lowest.
         min: Fidelity,
-        /// The most allowed.
+        /// The highest.
         max: Fidelity,
     },
     /// fidelity-step is 0: give 1 or more
@@ -52,9 +51,9 @@ pub enum Error {
     /// emergency-fidelity {fidelity} or emergency-cores {threads} is more or less than the limits allow: change it or
     /// them
     Emergency {
-        /// How thoroughly.
+        /// The fidelity.
         fidelity: Fidelity,
-        /// By how many.
+        /// The number of threads.
         threads: u32,
     },
     /// the epoch {epoch:?} is shorter than the monitoring period {monitoring:?}, or that is 0: lengthen the one or

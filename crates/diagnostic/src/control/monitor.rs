@@ -1,30 +1,29 @@
-//! The monitor: what was asked of each free list since it was last read ([Rahman16, 5.2.4.2 and A.1.3], *Event
-//! Reader*).
+//! The monitor: the demand on each free list since the last reading ([Rahman16, 5.2.4.2 and A.1.3], *Event Reader*).
 
 use rampart_memory::{Demand, FrameSource, FreeList};
 
-/// What came between two readings of one list.
+/// The change between two readings of one list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// The list.
     pub list: FreeList,
-    /// What was asked of it since the reading before, in blocks.
+    /// The demand since the previous reading, in blocks.
     pub since: Demand,
 }
 
 impl Reading {
-    /// Frames that programs took: what is asked of the list of single frames.
+    /// Frames that programs took: the demand on the list of single frames.
     ///
-    /// Blocks that leave larger lists are cut up for this one. They tell which list runs dry, and are no more demand: a
-    /// block of order 10 that is used up frame by frame would count more than six times, as 1,024 frames of its own
-    /// list and 512 of each list from order 9 down to 1.
+    /// Blocks that leave larger lists are split for this one. They show which list runs dry, and are no additional
+    /// demand: a block of order 10 that is used up frame by frame would count more than six times, as 1,024 frames of
+    /// its own list and 512 of each list from order 9 down to 1.
     #[must_use]
     pub const fn frames(&self) -> u64 {
         if self.list.order.number() == 0 { self.since.allocated() } else { 0 }
     }
 }
 
-/// Reads counters and remembers what they were.
+/// Reads counters and remembers them.
 #[derive(Clone, Debug)]
 pub struct Monitor {
     known: Vec<(FreeList, Demand)>,
@@ -41,7 +40,7 @@ impl Monitor {
         self.known.iter().map(|&(list, _)| list)
     }
 
-    /// What came since the reading before, for each list.
+    /// The change since the previous reading, for each list.
     pub fn read(&mut self, source: &impl FrameSource, readings: &mut Vec<Reading>) {
         readings.clear();
         for (list, before) in &mut self.known {

@@ -1,4 +1,4 @@
-//! Every knob of [Rahman16, tab. 1 and 6], in one place, checked once.
+//! All parameters of [Rahman16, tab. 1 and 6], in one place, checked once.
 
 use std::time::Duration;
 
@@ -7,37 +7,37 @@ use serde::{Deserialize, Serialize};
 
 use super::Error;
 
-/// What an administrator settles [Rahman16, tab. 1 and 6].
+/// The administrator's settings [Rahman16, tab. 1 and 6].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// The vulnerability window, and the time kept in hand.
+    /// The vulnerability window, and the time in reserve.
     pub lifetime: TestLifetime,
-    /// How often demand is read and blocks are taken: the monitoring timer, *replenish-δ*.
+    /// The period of readings of demand and of taking blocks: the monitoring timer, *replenish-δ*.
     pub monitoring: Duration,
-    /// How often the policy decides: the policy timer, a test epoch.
+    /// The period of the policy's decisions: the policy timer, a test epoch.
     pub epoch: Duration,
     /// Tests are provided for so many times the demand; at least 1.
     pub alpha: f64,
-    /// Demand that grew by this factor between two readings raises the alarm; more than 1.
+    /// Growth of demand by this factor between two readings raises the alarm; more than 1.
     pub alarm: f64,
-    /// What an alarm puts in force until the epoch ends, *e_testconfig*; the fastest that the limits allow if none is
-    /// given.
+    /// The configuration during an alarm, until the epoch ends, *e_testconfig*; by default the fastest that the limits
+    /// allow.
     #[serde(default)]
     pub emergency: Option<TestConfig>,
-    /// With so many free frames tested no more are tested ahead; as many as the rule of a list wants if none is given.
-    /// *There are enough tested pages* in state E [Rahman16, 4.1.5] is such a bound, of which Rahman tells no number.
+    /// With so many free frames tested, no more are tested in advance; by default as many as the rule of a list
+    /// requires. *There are enough tested pages* in state E [Rahman16, 4.1.5] is such a bound, without a number.
     #[serde(default)]
     pub enough: Option<u64>,
-    /// What a policy may choose from.
+    /// The limits of a policy's choice.
     pub limits: Limits,
-    /// Whether blocks of orders 3 to 8 are left to what splits off the larger ones [Rahman16, 5.2.3.3].
+    /// Whether blocks of orders 3 to 8 are left to the splitting of larger ones [Rahman16, 5.2.3.3].
     pub skip_middle: bool,
     /// Whether a block goes to a tester on its own node [Rahman16, 5.2.2].
     pub node_local: bool,
 }
 
-/// What a policy may choose from.
+/// The limits of a policy's choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
@@ -45,15 +45,15 @@ pub struct Limits {
     pub min_fidelity: Fidelity,
     /// MAX-FIDELITY.
     pub max_fidelity: Fidelity,
-    /// How far apart the fidelities are that are tried; 1 in [Rahman16, fig. 30], 4 (8 patterns) in Rahman's
-    /// measurements [Rahman16, 5.3.1].
+    /// The distance of the fidelities that are tried; 1 in [Rahman16, fig. 30], 4 (8 patterns) in the measurements of
+    /// [Rahman16, 5.3.1].
     pub fidelity_step: u32,
     /// MAX-CORES; at least 1.
     pub max_cores: u32,
 }
 
 impl Settings {
-    /// The values that Rahman measured with [Rahman16, tab. 1 and 6].
+    /// The values of the measurements of [Rahman16, tab. 1 and 6].
     #[must_use]
     pub fn thesis() -> Self {
         let lifetime = TestLifetime::new(Duration::from_secs(180), Duration::from_secs(10));
@@ -72,10 +72,10 @@ impl Settings {
         }
     }
 
-    /// The same settings, if they make sense together.
+    /// The same settings, if they are consistent.
     ///
     /// # Errors
-    /// The first thing that does not.
+    /// The first inconsistency.
     pub fn checked(self) -> Result<Self, Error> {
         let Limits { min_fidelity, max_fidelity, fidelity_step, max_cores } = self.limits;
         let wrong = if !(self.alpha >= 1.0 && self.alpha.is_finite()) {
@@ -99,7 +99,7 @@ impl Settings {
         wrong.map_or(Ok(self), Err)
     }
 
-    /// What an alarm puts in force.
+    /// The configuration during an alarm.
     #[must_use]
     pub fn emergency(self) -> TestConfig {
         self.emergency.unwrap_or_else(|| fastest(self.limits))
@@ -107,7 +107,7 @@ impl Settings {
 }
 
 impl Limits {
-    /// Whether a policy may choose this.
+    /// Whether the limits allow this.
     fn allow(self, config: TestConfig) -> bool {
         (self.min_fidelity..=self.max_fidelity).contains(&config.fidelity)
             && (1..=self.max_cores).contains(&config.threads)
@@ -123,8 +123,7 @@ impl Limits {
     }
 }
 
-/// The configuration that tests the most: MIN-FIDELITY on MAX-CORES, for emergencies ([Rahman16, tab. 6],
-/// *e_testconfig*).
+/// The fastest configuration: MIN-FIDELITY on MAX-CORES, for emergencies ([Rahman16, tab. 6], *e_testconfig*).
 #[must_use]
 pub const fn fastest(limits: Limits) -> TestConfig {
     TestConfig { fidelity: limits.min_fidelity, threads: limits.max_cores }

@@ -1,4 +1,4 @@
-//! What every source of frames must keep under every policy: one suite, run over each.
+//! The invariants of every source of frames under every policy: one suite, run over each source.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::{Diagnostic, PolicyName, Settings};
 
 /// A source in a world that goes on beside it.
 pub trait World: FrameSource {
-    /// Lets the world go on until `now`.
+    /// Advances the world to `now`.
     fn pass(&mut self, now: Timestamp);
 
     /// The frames of a block.
@@ -20,7 +20,7 @@ pub trait World: FrameSource {
 }
 
 /// Runs `world` under a policy for 10 simulated minutes at a lifetime of 60 s, in the middle of which the clock goes
-/// back, and checks after each step what must hold; at the end, that everything was given back and counted once.
+/// back, and checks the invariants after each step; at the end, that everything was given back and counted once.
 pub fn keeps_its_promises<W: World>(world: W, bench: &mut impl TestBench<W::Block>, name: PolicyName) -> Diagnostic<W> {
     let settings = settings();
     let start = Timestamp::from_micros(1 << 50);
@@ -54,7 +54,7 @@ pub fn keeps_its_promises<W: World>(world: W, bench: &mut impl TestBench<W::Bloc
     diagnostic
 }
 
-/// Rahman's settings, with a lifetime of a minute and a monitoring timer of 100 ms.
+/// The settings of [Rahman16], with a lifetime of a minute and a monitoring timer of 100 ms.
 pub fn settings() -> Settings {
     let lifetime = rampart_memory::TestLifetime::new(Duration::from_secs(60), Duration::from_secs(5)).unwrap();
     Settings { lifetime, monitoring: Duration::from_millis(100), ..Settings::thesis() }
@@ -74,7 +74,7 @@ impl Seen {
         bench: &mut impl TestBench<W::Block>,
         now: Timestamp,
     ) {
-        // At most what the bandwidth of the suite tests in a step, at the least fidelity.
+        // At most the bandwidth of the suite in a step, at the lowest fidelity.
         let mut frames = 2_000;
         while frames > 0
             && let Some(mut work) = diagnostic.next(Tester(0))

@@ -1,4 +1,5 @@
-//! The thread that claims memory for the pool, when nothing else wants to run: the kernel clears what it hands out.
+//! The thread that claims memory for the pool, when no other thread needs its CPU: the kernel clears memory that it
+//! hands out.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use rampart_memory::{Bytes, Node};
 use super::shared::Shared;
 use super::tester::{rest, yield_to_programs};
 
-/// How often it is looked whether watching ends.
+/// The period of checks whether watching ends.
 const GLANCE: Duration = Duration::from_millis(100);
 
 /// The other ends of [`crate::sources::free_memory::Claims`].
@@ -18,7 +19,7 @@ pub struct ClaimQueue {
     pub answers: Sender<Result<Block, Error>>,
 }
 
-/// Claims what is asked for until watching ends.
+/// Serves claims until watching ends.
 pub fn work(shared: &Shared<'_>, desk: &ClaimQueue) {
     yield_to_programs();
     while !shared.halted() {
@@ -39,12 +40,12 @@ pub fn work(shared: &Shared<'_>, desk: &ClaimQueue) {
     }
 }
 
-/// A page comes from the node of the CPU that touches it first (the default policy, set_mempolicy(2)): with more than
-/// one node the thread is bound to a CPU of the node, and stays there.
+/// A page comes from the node of the CPU that touches it first (the default policy, set_mempolicy(2)): with several
+/// nodes the thread is bound to a CPU of the node, and stays there.
 fn claim(shared: &Shared<'_>, node: Node, bytes: Bytes) -> Result<Block, Error> {
     let topology = shared.machine.topology();
     if topology.nodes.len() > 1 {
-        // From another node its memory is as good, and slower to test.
+        // Memory of another node is as good, and slower to test.
         let _elsewhere = cpu::bind_to_any(&topology.cpus_near(node));
     }
     Block::claim(bytes, PageKind::Huge)

@@ -12,19 +12,19 @@ use rampart_store::rasdaemon::{self, Rasdaemon};
 use super::shared::Shared;
 use super::{DaemonEvent, DaemonSettings};
 
-/// How often the feed is asked.
+/// The period of polls of the feed.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// Where reports come from.
+/// The source of reports.
 enum Feed {
-    /// The kernel, or a file that grows.
+    /// The kernel, or a growing file.
     Linux(ErrorFeed),
-    /// What rasdaemon has written down.
+    /// rasdaemon's database.
     Rasdaemon(Rasdaemon),
 }
 
 impl Feed {
-    /// The file that was named: a database of rasdaemon's if it is one, else lines of JSON.
+    /// The named file: a database of rasdaemon's if it is one, else lines of JSON.
     fn named(path: &Path, now: Timestamp) -> Result<Self, String> {
         let mut first = [0; 15];
         let is_database = File::open(path)
@@ -36,7 +36,7 @@ impl Feed {
         ErrorFeed::of_file(path).map(Self::Linux).map_err(|error| error.to_string())
     }
 
-    /// The kernel if it sees errors, else rasdaemon if it has a database: both tell of the same errors.
+    /// The kernel if it sees errors, else rasdaemon if it has a database: both report the same errors.
     fn found(shared: &Shared<'_>, now: Timestamp) -> Result<Self, String> {
         let absence = match ErrorFeed::of_kernel(shared.machine.roots()) {
             Ok(feed) => return Ok(Self::Linux(feed)),
@@ -58,21 +58,21 @@ impl Feed {
     }
 }
 
-/// A feed and what it told of late.
+/// A feed and its recent reports.
 pub struct ErrorWatch {
-    /// `None` where nobody reports memory errors, and no file was named.
+    /// `None` without any reports of memory errors, and without a named file.
     feed: Option<Feed>,
     tally: ErrorTally,
     threshold: u64,
     window: Duration,
     asked: Timestamp,
     reports: u64,
-    /// The feed could not be read when it was asked last.
+    /// The feed could not be read at the last poll.
     in_trouble: bool,
 }
 
 impl ErrorWatch {
-    /// Listens to the file that was named, or to the kernel, or to rasdaemon.
+    /// Opens the named file, or the kernel's feed, or rasdaemon's.
     pub fn listen(shared: &Shared<'_>, knobs: DaemonSettings) -> Self {
         let now = shared.clock.now();
         let feed = match &shared.request.errors {
@@ -92,7 +92,7 @@ impl ErrorWatch {
         }
     }
 
-    /// Takes another threshold and window; another window begins to count anew.
+    /// Uses another threshold and window; another window starts counting anew.
     pub fn change(&mut self, knobs: DaemonSettings) {
         self.threshold = knobs.error_threshold;
         if self.window != knobs.error_window {
@@ -106,7 +106,7 @@ impl ErrorWatch {
         self.reports
     }
 
-    /// Asks the feed, if it is time; returns the frames that are over the threshold.
+    /// Polls the feed, if it is time; returns the frames over the threshold.
     pub fn look(&mut self, shared: &Shared<'_>, now: Timestamp) -> Option<Vec<FrameRange>> {
         let feed = self.feed.as_mut()?;
         if now.since(self.asked) < EVERY {

@@ -1,4 +1,4 @@
-//! What happens while the machine is watched, for programs: one JSON object for each event (`docs/events.md`).
+//! Events while the machine is watched, for programs: one JSON object for each event (`docs/events.md`).
 
 use rampart_memory::fault_map::Retirement;
 use rampart_memory::{Bytes, Frame, TestConfig, Timestamp};
@@ -10,7 +10,7 @@ use crate::testing::verdict::Verdict;
 /// Name and version of the events' schema.
 pub const SCHEMA: &str = "rampart.event/1";
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum DaemonEvent {
@@ -23,7 +23,7 @@ pub enum DaemonEvent {
     },
     /// A sweep through free memory began.
     SweepBegan,
-    /// A sweep has ended; all that it claimed is given back.
+    /// A sweep has ended; all its claimed memory is given back.
     SweepEnded {
         /// How long it took.
         seconds: f64,
@@ -32,19 +32,19 @@ pub enum DaemonEvent {
         /// Frames that were ever reached.
         reached: u64,
     },
-    /// The policy decided otherwise.
+    /// The policy changed its decision.
     ConfigChanged {
         /// Fidelity and threads from now on.
         config: TestConfig,
         /// Frames a second that should be tested, before α.
         demand: f64,
     },
-    /// Demand rose too fast for the epoch to end first: as many threads and as little fidelity as is allowed, until it
-    /// does.
+    /// Demand rose too fast to wait for the end of the epoch: until then, the most threads and the lowest fidelity that
+    /// are allowed.
     Alarm,
-    /// Programs wanted memory that was claimed; they got it.
+    /// Programs needed claimed memory; they got it.
     Pressure {
-        /// How much, since the last such event. At most one is told a second.
+        /// How much, since the last such event. At most one is reported per second.
         bytes: Bytes,
     },
     /// A frame was found bad; it is in the store.
@@ -56,38 +56,38 @@ pub enum DaemonEvent {
     Retired {
         /// The frame.
         frame: Frame,
-        /// What it said.
+        /// Its answer.
         retirement: Retirement,
     },
-    /// The hardware reported memory errors, the kernel or a file passed them on.
+    /// Memory errors of the hardware, as the kernel or a file reported them.
     MemoryErrors {
         /// How many reports.
         reports: u64,
-        /// Reports that their source lost, or that could not be understood.
+        /// Reports that their source lost, or that could not be parsed.
         lost: u64,
         /// Frames and regions that are over the threshold now.
         erring: u64,
     },
     /// The configuration was read again.
     Reloaded,
-    /// The configuration was read again and is not good; the old one stays.
+    /// The configuration was read again and is wrong; the old one stays.
     ReloadRefused {
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
     /// Watching has ended; all memory is given back.
     Stopped {
-        /// What became of it.
+        /// The verdict.
         verdict: Verdict,
     },
 }
 
-/// An event and its moment: a line of the log.
+/// An event with its time: a line of the log.
 #[derive(Clone, Debug, Serialize)]
 pub struct Told<'a> {
     /// [`SCHEMA`].
     pub schema: &'static str,
-    /// When, in microseconds since 1970.
+    /// The time, in microseconds since 1970.
     pub at: Timestamp,
     /// What.
     #[serde(flatten)]

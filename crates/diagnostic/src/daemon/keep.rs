@@ -1,4 +1,4 @@
-//! What is kept from one run to the next, and how a run is summed up.
+//! State that is kept from one run to the next, and the summary of a run.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use crate::testing::verdict::Verdict;
 
 /// The ages that an earlier run kept.
 ///
-/// They hold by the machine's clock, over a restart of the machine too: what a test says of a cell does not depend on
-/// what runs. What lies in the future is not taken over: the clock was wrong then, or is now.
+/// They are on the machine's clock, and hold over a restart of the machine: a test is about cells, not about what runs.
+/// Times in the future are dropped: the clock was wrong then, or is now.
 pub fn known_ages(store: &Store, now: Timestamp, observer: &dyn Observer) -> Ages {
     let kept = store.ages().unwrap_or_else(|error| {
         observer.warned(&format!("{error}; no frame counts as tested"));
@@ -46,7 +46,7 @@ pub fn rows(ages: &Ages, bound: TestLifetime) -> Vec<Age> {
     ages.runs(grain).into_iter().map(|(frames, tested)| Age { frames, tested }).collect()
 }
 
-/// How watching went, written down in the store too.
+/// The summary of a run, also recorded in the store.
 pub fn summarize(shared: &Shared<'_>, state: DaemonState) -> WatchSummary {
     let bad_frames = lock(&shared.published.findings).bad_frames();
     let incomplete = shortfall(&state);

@@ -1,12 +1,12 @@
-//! Testing for as long as the machine runs: `rampart watch`.
+//! Tests for as long as the machine runs: `rampart watch`.
 //!
-//! **Problem.** A test says nothing about next week; so each frame that can be reached is to be tested again and again,
-//! by nobody's leave and to nobody's harm. **Idea.** The controller of [`crate::control`] over the free memory of
-//! [`crate::sources::free_memory`]: this thread calls its timers, gives back what programs want, and tells what
-//! happens; testers, bound to their node, run only when no program wants their CPU, and rest for a part of the time.
-//! **Why this way.** All decisions are those that the simulation runs; here are threads, clocks, the store and Linux.
+//! **Problem.** A test says nothing about next week; so each frame within reach must be tested again and again, without
+//! a request and without harm. **Idea.** The controller of [`crate::control`] runs over the free memory of
+//! [`crate::sources::free_memory`]. This thread calls its timers, gives memory back to programs, and reports events;
+//! testers, bound to their node, run only when no program needs their CPU, and rest for a part of the time. **Why this
+//! way.** All decisions are those of the simulation; this module has only threads, clocks, the store and Linux.
 //!
-//! Nothing found is told before it is in the store; no bad frame is given back [Rahman16, fig. 2].
+//! Each finding is in the store before it is reported; no bad frame is given back [Rahman16, fig. 2].
 
 mod claimer;
 mod errors;
@@ -79,14 +79,14 @@ impl Share {
     }
 }
 
-/// What may be changed while the machine is watched.
+/// Settings that can be changed while the machine is watched.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DaemonSettings {
     /// The controller's.
     pub settings: Settings,
     /// The policy.
     pub policy: PolicyName,
-    /// How much of its time each tester tests.
+    /// The part of its time that each tester tests.
     pub shares: Shares,
     /// A frame or a region of 2 MiB with more errors than this in [`DaemonSettings::error_window`] is tested first.
     pub error_threshold: u64,
@@ -94,33 +94,33 @@ pub struct DaemonSettings {
     pub error_window: Duration,
 }
 
-/// What to watch with, and how.
+/// The request.
 #[derive(Clone, Debug)]
 pub struct WatchRequest {
     /// The march test.
     pub march: MarchTest,
-    /// Visiting orders, at least one.
+    /// Address sequences, at least one.
     pub orders: Vec<Order>,
-    /// How long a `Del` element waits.
+    /// The wait of a `Del` element.
     pub delay: Duration,
-    /// How long what was written rests before it is read once more; zero: no such read.
+    /// The rest before the delayed read; zero: no such read.
     pub retention: Duration,
-    /// How writes reach the DRAM; `None`: the faster of those that are honest here.
+    /// How writes reach the DRAM; `None`: the faster of those that bypass the caches here.
     pub method: Option<Method>,
-    /// What may be changed later.
+    /// The settings that can be changed later.
     pub knobs: DaemonSettings,
     /// Stop after this time.
     pub duration: Option<Duration>,
     /// Emulated faults.
     pub inject: Option<InjectionSpec>,
-    /// What random backgrounds are drawn from.
+    /// The seed of random backgrounds.
     pub seed: u64,
-    /// A file of memory errors, lines of JSON or a database of rasdaemon's, in place of those that the kernel reports.
+    /// A file of memory errors, lines of JSON or a database of rasdaemon's, instead of the kernel's reports.
     pub errors: Option<PathBuf>,
 }
 
 impl WatchRequest {
-    /// What is done to a step at a fidelity.
+    /// The plan for a step at a fidelity.
     fn plan(&self, fidelity: Fidelity) -> Plan {
         let plan = Plan::new(self.march.clone(), fidelity, &self.orders, self.seed);
         if self.retention > Duration::ZERO { plan.with_delayed_reads() } else { plan }
@@ -138,23 +138,23 @@ impl WatchRequest {
     }
 }
 
-/// Someone who is told what happens, and may change the knobs.
+/// The observer of the daemon, which may also change the settings.
 pub trait Observer: TestObserver {
     /// Something happened.
     fn happened(&self, at: Timestamp, event: &DaemonEvent);
-    /// How things are; called once a second.
+    /// The present state; called once per second.
     fn state(&self, state: &DaemonState);
-    /// Other knobs from now on, if somebody asked for them; called often. MAX-CORES is at most the machine's CPUs.
+    /// New settings, if there are any; called often. MAX-CORES is at most the machine's CPUs.
     fn reload(&self) -> Option<DaemonSettings>;
 }
 
-/// How often programs' wants are looked at; see [`crate::once`].
+/// The period of checks for programs' needs; see [`crate::once`].
 const TICK: Duration = Duration::from_millis(20);
 
 /// Watches until `stop` is set, or the time is up.
 ///
 /// # Errors
-/// If watching cannot begin: no memory is free, more CPUs are asked for than there are, no room for the emulated
+/// If watching cannot begin: no memory is free, more CPUs are requested than there are, no room for the emulated
 /// faults.
 pub fn run(
     request: &WatchRequest,
@@ -181,7 +181,7 @@ pub fn run(
     Ok(watched.watch(Box::new(pool), claimer, store, known, stop))
 }
 
-/// Everything that watching is over, but for the source of frames.
+/// The parts of a run, except the source of frames.
 struct Watched<'a> {
     request: &'a WatchRequest,
     machine: &'a Machine,
@@ -191,8 +191,8 @@ struct Watched<'a> {
 }
 
 impl Watched<'_> {
-    /// Watches over a source until `stop` is set, or the time is up. `background` is what the source does in a thread
-    /// of its own.
+    /// Watches over a source until `stop` is set, or the time is up. `background` is the source's work in a thread of
+    /// its own.
     fn watch(
         &self,
         source: Box<dyn DaemonSource + Send + '_>,
@@ -218,7 +218,7 @@ impl Watched<'_> {
             let mut waiting = prepared.testers.iter().enumerate();
             let mut at_work = 0;
             while !stop.load(Ordering::Relaxed) && !watcher.time_is_up() {
-                // Testers beyond MAX-CORES are not started before it is raised; those that are above it have no work.
+                // Testers beyond MAX-CORES do not start before it is raised; those above it have no work.
                 let more = watcher.max_cores().saturating_sub(at_work);
                 for (number, (_, near)) in waiting.by_ref().take(more) {
                     scope.spawn(move || tester::work(shared, Tester(number), near));

@@ -1,9 +1,9 @@
-//! How much of their time testers test.
+//! The share of their time in which testers test.
 //!
-//! **Problem.** Testers run only where no program wants to, and still cost programs something: caches and memory are
-//! everybody's. **Idea.** Hurry while nobody works; when somebody does, take the small share that is settled for that,
-//! or as much more as the lifetime needs. **Why this way.** The lifetime is a promise, so it comes first; all that is
-//! beyond it is worth as much an hour later, when the machine may be idle.
+//! **Problem.** Testers run only where no program wants to, and still cost programs something, because caches and
+//! memory are shared. **Idea.** Hurry on an idle machine; beside programs, take the small configured share, or as much
+//! more as the lifetime needs. **Why this way.** The lifetime is a guarantee, so it comes first; everything beyond it
+//! is worth as much an hour later, when the machine may be idle.
 
 use std::time::Duration;
 
@@ -11,34 +11,34 @@ use rampart_memory::Timestamp;
 
 use super::Share;
 
-/// How often it is looked whether programs run; many of the kernel's ticks.
+/// The period of checks whether programs run; many of the kernel's ticks.
 pub const LOOK: Duration = Duration::from_millis(200);
 
-/// Programs that together use less of the machine's CPU time are nobody: a machine's own housekeeping.
+/// Programs that together use less of the machine's CPU time do not count: a machine's own housekeeping.
 const QUIET: f64 = 0.05;
 
-/// Nobody works if nobody did for so many looks: a program that waits for a moment comes back.
+/// The machine is idle after so many idle checks: a program that waits for a moment comes back.
 const QUIET_LOOKS: u32 = 5;
 
-/// What an administrator settles.
+/// The administrator's settings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shares {
-    /// The most, always.
+    /// The maximum.
     pub most: Share,
-    /// The most while programs run, unless the lifetime needs more.
+    /// The maximum while programs run, unless the lifetime needs more.
     pub beside_programs: Share,
 }
 
-/// How urgent tests are.
+/// The urgency of tests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Urgency {
-    /// Such a part of its time each tester must test, or frames come due untested; 0 or more.
+    /// Each tester must test for this part of its time, or frames come due untested; 0 or more.
     Needs(f64),
     /// Frames have come due untested.
     Overdue,
 }
 
-/// What was seen of the programs beside us.
+/// Observations of programs beside the testers.
 #[derive(Clone, Copy, Debug)]
 pub struct DaemonPace {
     looked: Timestamp,
@@ -47,18 +47,18 @@ pub struct DaemonPace {
 }
 
 impl DaemonPace {
-    /// Begins; `busy` is the time that CPUs ran programs so far, as for [`DaemonPace::look`]. Programs are taken to run
-    /// until it is seen that they do not.
+    /// Begins; `busy` is the time that CPUs ran programs so far, as for [`DaemonPace::look`]. Programs are assumed to
+    /// run until a check shows otherwise.
     pub const fn new(now: Timestamp, busy: Duration) -> Self {
         Self { looked: now, busy, quiet: 0 }
     }
 
-    /// Whether it is time to look.
+    /// Whether it is time for a check.
     pub fn is_due(&self, now: Timestamp) -> bool {
         now.since(self.looked) >= LOOK
     }
 
-    /// Looks at the time that `cpus` CPUs ran programs so far.
+    /// Checks the time that `cpus` CPUs ran programs so far.
     pub fn look(&mut self, now: Timestamp, busy: Duration, cpus: u32) {
         let time = now.since(self.looked).as_secs_f64() * f64::from(cpus.max(1));
         let part = busy.saturating_sub(self.busy).as_secs_f64() / time.max(1e-9);
@@ -66,7 +66,7 @@ impl DaemonPace {
         (self.looked, self.busy) = (now, busy);
     }
 
-    /// The share that each tester has from now on.
+    /// The share of each tester from now on.
     pub fn share(&self, shares: Shares, urgency: Urgency) -> Share {
         match urgency {
             Urgency::Needs(part) if self.quiet < QUIET_LOOKS => {
@@ -89,7 +89,7 @@ mod tests {
         Timestamp::from_micros(1000 * millis)
     }
 
-    /// Looks every 200 ms while programs use such a part of two CPUs' time; returns the share then.
+    /// Checks every 200 ms while programs use this part of two CPUs' time; returns the share then.
     fn after(looks: u64, part: f64, urgency: Urgency) -> f64 {
         let mut pace = DaemonPace::new(at(0), Duration::from_secs(1));
         for look in 1..=looks {

@@ -1,4 +1,4 @@
-//! What is settled before the first frame is tested: where, by whom, with which loops, how fast.
+//! Decisions before the first frame is tested: where, by whom, with which loops, how fast.
 
 use std::time::Duration;
 
@@ -18,14 +18,14 @@ use crate::machine::Machine;
 use crate::machine::reserve::{MemoryReserve, SMALLEST_CLAIM};
 use crate::testing::prepare::{choose_cpus, lines, settle_method};
 
-/// The largest step: the kernel clears it in some 40 ms, and as long nobody looks what programs want.
+/// The largest step: the kernel clears it in about 40 ms, during which programs' needs are not checked.
 const LARGEST_STEP: Bytes = Bytes::from_mib(32);
 
-/// All that is settled.
+/// The decisions.
 pub struct Prepared {
     pub claimable: Bytes,
     pub step: Bytes,
-    /// The nodes of as many testers as there are CPUs, and where each may run: MAX-CORES may be raised later.
+    /// The nodes of as many testers as there are CPUs, and the CPUs of each: MAX-CORES may be raised later.
     pub testers: Vec<(Node, Vec<Cpu>)>,
     pub engine: Engine,
     pub settings: March,
@@ -76,7 +76,8 @@ impl Prepared {
         )
     }
 
-    /// A line on it, if all testers at the least fidelity cannot test what is free once a lifetime [Rahman16, 3.2.2].
+    /// A message, if all testers at the lowest fidelity cannot test the free memory once per lifetime [Rahman16,
+    /// 3.2.2].
     pub fn shortage(&self, request: &WatchRequest) -> Option<String> {
         let Settings { lifetime, alpha, limits, .. } = request.knobs.settings;
         let least = f64::from(limits.min_fidelity.backgrounds());
@@ -94,7 +95,7 @@ impl Prepared {
         })
     }
 
-    /// What one tester that never rests can do, before it was seen to: the limit of its memory.
+    /// The bandwidth of one tester that never rests, before it is measured: the limit of its memory.
     #[expect(clippy::cast_precision_loss, reason = "counts of operations")]
     pub fn bandwidth(&self, request: &WatchRequest) -> Bandwidth {
         let plan = request.plan(Fidelity::MIN);

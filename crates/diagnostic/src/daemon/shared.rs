@@ -1,4 +1,4 @@
-//! What the testers and the watching thread share.
+//! State that the testers and the watching thread share.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,29 +20,29 @@ use crate::testing::bad_frame::BadFrame;
 use crate::testing::publishing::{Publisher, lock};
 use crate::testing::record::TestRecorder;
 
-/// How much one more block tells of a tester's speed.
+/// The weight of one more block in a tester's speed.
 const WEIGHT: f64 = 0.2;
 
-/// What testers add up.
+/// The testers' sums.
 #[derive(Debug, Default)]
 pub struct Sums {
     /// Frames tested, each time counted.
     pub frames: u64,
     /// Reads and writes, in bytes.
     pub traffic: u64,
-    /// Time in which testers marched, added up.
+    /// The testers' time in march tests.
     pub busy: Duration,
     /// Frames whose page moved while it was tested.
     pub moved: u64,
-    /// Tested frames that were not read once more after a rest, since programs wanted them back or watching ended.
+    /// Tested frames without a delayed read, because programs needed them or watching ended.
     pub not_read_late: u64,
-    /// Emulated faults promised and not found.
+    /// Emulated faults that were guaranteed and not found.
     pub missed: Vec<String>,
-    /// How blocks were pinned; of different ways, the weakest.
+    /// How blocks were pinned; of several ways, the weakest.
     pub pinning: Option<Pinning>,
 }
 
-/// Everything that is shared.
+/// The shared state.
 pub struct Shared<'a> {
     pub request: &'a WatchRequest,
     pub machine: &'a Machine,
@@ -52,7 +52,7 @@ pub struct Shared<'a> {
     pub diagnostic: Mutex<Diagnostic<Box<dyn DaemonSource + Send + 'a>>>,
     pub published: Publisher<'a>,
     pub sums: Mutex<Sums>,
-    /// Frames a second at fidelity 1, by one tester that never rests.
+    /// Frames per second at fidelity 1, by one tester that never rests.
     speed: Mutex<f64>,
     share_per_mille: AtomicU64,
     halt: AtomicBool,
@@ -92,7 +92,7 @@ impl<'a> Shared<'a> {
         lock(&self.diagnostic).next(tester)
     }
 
-    /// The number of the next region of the usual size, 0 first: for emulated faults at random places.
+    /// The number of the next region of the usual size, from 0: for emulated faults at random places.
     pub fn next_region(&self) -> u64 {
         self.regions.fetch_add(1, Ordering::Relaxed)
     }
@@ -103,20 +103,20 @@ impl<'a> Shared<'a> {
         self.share_per_mille.load(Ordering::Relaxed) as f64 / 1000.0
     }
 
-    /// Settles that part; policies count on what testers do in it.
+    /// Sets that part; policies count on the testers' bandwidth with it.
     pub fn set_share(&self, share: Share) {
         if self.share_per_mille.swap(share.per_mille(), Ordering::Relaxed) != share.per_mille() {
             self.tell_bandwidth(*lock(&self.speed));
         }
     }
 
-    /// How long a thread rests after so much work.
+    /// The length of a thread's rest after so much work.
     pub fn rest_after(&self, worked: Duration) -> Duration {
         let share = self.share();
         worked.mul_f64((1.0 - share) / share)
     }
 
-    /// Such a part of its time each of `testers` must test to test so many frames a second at a fidelity.
+    /// The part of its time that each of `testers` must test, to test so many frames per second at a fidelity.
     pub fn share_needed(&self, rate: f64, fidelity: Fidelity, testers: u32) -> f64 {
         rate * f64::from(fidelity.backgrounds()) / (*lock(&self.speed) * f64::from(testers)).max(1e-9)
     }
@@ -133,12 +133,12 @@ impl<'a> Shared<'a> {
         self.wanted_back.store(wanted, Ordering::Relaxed);
     }
 
-    /// Whether a tester must give its block back, now. Says so to one tester.
+    /// Whether a tester must give its block back now. Tells so one tester.
     pub fn takes_back(&self) -> bool {
         self.wanted_back.load(Ordering::Relaxed) && self.wanted_back.swap(false, Ordering::Relaxed)
     }
 
-    /// Notes how long a tester worked on a block.
+    /// Records the time of a tester's work on a block.
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
     pub fn took(&self, bytes: Bytes, fidelity: Fidelity, worked: Duration) {
         let frames = (bytes.get() / FRAME_BYTES) as f64 * f64::from(fidelity.backgrounds());

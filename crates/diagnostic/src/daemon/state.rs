@@ -1,4 +1,4 @@
-//! How the machine is watched at one moment: what `rampart status`, the progress line and the metrics show.
+//! The state of the daemon at one moment: for `rampart status`, the progress line and the metrics.
 
 use rampart_memory::{Bytes, TestConfig, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -10,16 +10,16 @@ use crate::testing::verdict::Verdict;
 /// Name and version of the state's schema.
 pub const SCHEMA: &str = "rampart.watch/1";
 
-/// What the daemon says of itself, once a second.
+/// The daemon's state, once per second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DaemonState {
     /// [`SCHEMA`].
     pub schema: String,
-    /// The process that watches.
+    /// The daemon's process.
     pub pid: u32,
-    /// When it began.
+    /// Its start.
     pub started: Timestamp,
-    /// The moment of which this tells.
+    /// The time of this state.
     pub at: Timestamp,
     /// Whether a sweep through free memory is under way.
     pub sweeping: bool,
@@ -29,23 +29,23 @@ pub struct DaemonState {
     pub lifetime_seconds: f64,
     /// The policy.
     pub policy: PolicyName,
-    /// Frames, by what is known of them.
+    /// Frames, by their tests.
     pub frames: FrameCounts,
-    /// Age of the oldest test that is good, in seconds; `None` if none is.
+    /// Age of the oldest good test, in seconds; `None` without one.
     pub oldest_seconds: Option<f64>,
-    /// Memory that is claimed now.
+    /// Claimed memory.
     pub claimed: Bytes,
-    /// Frames a second that should be tested, before α.
+    /// Frames per second that should be tested, before α.
     pub demand: f64,
-    /// Fidelity and threads now.
+    /// The present fidelity and threads.
     pub config: TestConfig,
     /// Frames tested in all, each time counted.
     pub tested: u64,
-    /// Frames tested in a second, of late.
+    /// Recent test rate, in frames per second.
     pub test_rate: f64,
-    /// What testing takes from the machine, of late.
+    /// The recent cost of testing.
     pub cost: TestingCost,
-    /// Times that programs wanted memory back.
+    /// Times that programs needed memory back.
     pub pressure: u64,
     /// Times that the alarm was raised.
     pub alarms: u64,
@@ -53,46 +53,45 @@ pub struct DaemonState {
     pub errors: u64,
     /// Bad frames found since the start, real ones.
     pub bad_frames: u64,
-    /// Frames found that were only made to look bad.
+    /// Frames that failed only by emulated faults.
     pub emulated_frames: u64,
-    /// Memory that the tool itself uses beyond what it claims.
+    /// Memory of the tool itself, beyond claimed memory.
     pub own: Option<Bytes>,
 }
 
-/// Frames by what is known of them.
+/// Frames by their tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrameCounts {
-    /// All of the machine.
+    /// All frames of the machine.
     pub total: u64,
-    /// Ever seen free, by number; 0 without the privilege to read frame numbers.
+    /// Frames that were ever free, by number; 0 without the privilege to read frame numbers.
     pub reached: u64,
-    /// Of these, with a good test.
+    /// Of these, frames with a good test.
     pub fresh: u64,
 }
 
-/// What testing takes from the machine: bounds on the slowdown of programs, not a measurement of it.
+/// The cost of testing for the machine: bounds on the slowdown of programs, not a measurement of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TestingCost {
-    /// Time in which testers marched, over the time of all CPUs, 0 to 1. A tester runs when no program wants its CPU.
+    /// Time in march tests, over the time of all CPUs, 0 to 1. A tester runs when no program needs its CPU.
     pub cpu: f64,
-    /// Bytes that testers read and wrote in a second.
+    /// Bytes per second that testers read and wrote.
     pub memory_traffic: f64,
-    /// How many times as long a program takes at most that does nothing but wait for memory: if memory served no more
-    /// than the bytes that one CPU reads in a second alone, which was measured at the start. Most programs lose far
-    /// less.
+    /// The highest slowdown of a program that does nothing but wait for memory: if memory served no more than the bytes
+    /// that one CPU alone reads per second, as measured at the start. Most programs lose far less.
     pub slowdown: f64,
 }
 
-/// How watching ended.
+/// The summary of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct WatchSummary {
     /// [`SCHEMA`].
     pub schema: &'static str,
     /// Version of Rampart.
     pub version: &'static str,
-    /// The outcome.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Why it says little, if so.
+    /// Why it is limited, if so.
     pub incomplete: Option<String>,
     /// Bad frames and pages found, real and emulated.
     pub bad_frames: Vec<BadFrame>,
@@ -100,14 +99,14 @@ pub struct WatchSummary {
     pub state: DaemonState,
     /// Frames whose page moved while it was tested.
     pub moved: u64,
-    /// Tested frames that programs wanted back before their delayed read, each time counted.
+    /// Tested frames that programs needed before their delayed read, each time counted.
     pub delayed_reads_skipped: u64,
-    /// Emulated faults that the test promises to find and did not, in steps that were tested to the end.
+    /// Emulated faults that the test guarantees and missed, in steps that were tested to the end.
     pub missed: Vec<String>,
     /// How frames were held in place.
     pub pinning: Option<String>,
     /// Facts that could not be written to the store.
     pub facts_not_stored: usize,
-    /// How long it was watched, in seconds.
+    /// The length of the run, in seconds.
     pub seconds: f64,
 }

@@ -1,4 +1,4 @@
-//! One tester: a thread of a node that marches over steps when nothing else wants to run.
+//! One tester: a thread of a node that tests steps when no other thread needs its CPU.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::ControlFlow;
@@ -23,18 +23,18 @@ use crate::testing::mismatch::Scene;
 use crate::testing::prepare::lines;
 use crate::testing::publishing::lock;
 
-/// How long a tester without work waits before it asks again.
+/// The wait of a tester without work before it asks again.
 const IDLE: Duration = Duration::from_millis(10);
 
-/// A tester rests each time that it has worked for so long.
+/// A tester rests each time after so much work.
 const SHIFT: Duration = Duration::from_millis(5);
 
-/// How long a rest goes on before the tester looks whether its memory is wanted.
+/// The period of checks during a rest whether the tester's memory is needed.
 const GLANCE: Duration = Duration::from_millis(10);
 
 /// Tests steps until watching ends. While a step rests, others are tested.
 pub fn work(shared: &Shared<'_>, number: Tester, near: &[Cpu]) {
-    // A tester that may not be bound tests all the same.
+    // A tester that cannot be bound tests all the same.
     let _unbound = cpu::bind_to_any(near);
     yield_to_programs();
     let mut resting: VecDeque<(Instant, Job)> = VecDeque::new();
@@ -56,14 +56,15 @@ pub fn work(shared: &Shared<'_>, number: Tester, near: &[Cpu]) {
     resting.into_iter().for_each(|(_, job)| job.finish(shared));
 }
 
-/// From now on the thread runs when nothing else wants to; if the kernel does not allow that, all the same.
+/// From now on the thread runs only when no other thread needs its CPU; if the kernel does not allow that, it runs all
+/// the same.
 pub fn yield_to_programs() {
     if cpu::schedule_as(cpu::Scheduling::Idle).is_err() {
         let _unslowed = cpu::be_nice(cpu::Niceness::MOST);
     }
 }
 
-/// Does nothing for so long, unless it is `wanted` before.
+/// Rests for so long, unless `wanted` before.
 pub fn rest(time: Duration, wanted: impl Fn() -> bool) -> ControlFlow<()> {
     let end = Instant::now() + time;
     loop {
@@ -84,24 +85,24 @@ enum Ended {
     Stopped,
 }
 
-/// What comes after a stage.
+/// The next action after a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Rests,
     Ends,
 }
 
-/// A step and how far its test is.
+/// A step and the progress of its test.
 struct Job {
     step: Step<Block>,
     plan: Plan,
-    /// The frames of its pages when the test began, as far as they stayed.
+    /// The frames of its pages at the beginning of the test, if they stayed.
     frames: Vec<Option<Frame>>,
     planted: InjectedFaults,
     emulator: Option<Emulator>,
     bad_pages: BTreeSet<u64>,
     pinning: rampart_linux::Pinning,
-    /// The stage of the plan that comes next.
+    /// The next stage of the plan.
     stage: usize,
     worked: Duration,
 }
@@ -118,16 +119,16 @@ impl Job {
         Self { step, plan, frames, planted, emulator, bad_pages, pinning, stage: 0, worked }
     }
 
-    /// Whether the march tests are whole.
+    /// Whether the march tests are complete.
     fn is_tested(&self) -> bool {
         self.stage > self.plan.tested_after()
     }
 
-    /// Runs the stage that comes next.
+    /// Runs the next stage.
     fn test(&mut self, shared: &Shared<'_>) -> Stage {
         self.pinning = self.pinning.min(self.step.region.pin().pinning);
         let now = self.frames_now(shared);
-        // What moved while the step rested says nothing of a frame.
+        // Pages that moved while the step rested say nothing about a frame.
         let stayed = stayed(&self.frames, &now);
         if march(shared, self, &stayed) == Ended::Stopped {
             return Stage::Ends;
@@ -149,7 +150,7 @@ impl Job {
         now
     }
 
-    /// Gives the step back to the pool with what was found.
+    /// Gives the step back to the pool with its result.
     fn finish(mut self, shared: &Shared<'_>) {
         let after = self.frames_now(shared);
         self.step.region.unpin();
@@ -191,8 +192,8 @@ fn sum_up(
     }
 }
 
-/// What the pool is told. Bad frames are retired first; those that the kernel does not take, and emulated ones, the
-/// pool keeps. A step that was not tested to its end and has bad frames counts as failed, none of its other frames as
+/// The verdict for the pool. Bad frames are retired first; the pool keeps those that the kernel refuses, and emulated
+/// ones. A step that was not tested to its end and has bad frames counts as failed, with none of its other frames
 /// tested.
 fn verdict(
     shared: &Shared<'_>,
@@ -221,7 +222,7 @@ fn verdict(
     Verdict::Failed(failed)
 }
 
-/// Has the kernel take a really bad frame out of use; says whether it did.
+/// Lets the kernel retire a really bad frame; returns whether it did.
 fn retire(shared: &Shared<'_>, step: &mut Step<Block>, frame: Frame, page: u64) -> bool {
     if !lock(&shared.published.findings).awaits_retirement(frame) {
         return false;
@@ -236,7 +237,7 @@ fn retire(shared: &Shared<'_>, step: &mut Step<Block>, frame: Frame, page: u64) 
     offline
 }
 
-/// Marches over a step, part by part of the stage that comes next. Notes the pages on which there were mismatches.
+/// Runs the next stage over a step, part by part. Records the pages with mismatches.
 fn march(shared: &Shared<'_>, job: &mut Job, frames: &[Option<Frame>]) -> Ended {
     let Job { step, plan, planted, emulator, bad_pages, .. } = job;
     let address = step.region.base().as_ptr().addr() as u64;
@@ -258,8 +259,8 @@ fn march(shared: &Shared<'_>, job: &mut Job, frames: &[Option<Frame>]) -> Ended 
     Ended::Whole
 }
 
-/// Faults of named frames wherever those come up; those at random places once, in the first steps of the usual size:
-/// what is found of them is kept out of use from then on.
+/// Injects faults of named frames wherever those come up, and those at random places once, in the first steps of the
+/// usual size: their findings stay out of use from then on.
 fn plant(shared: &Shared<'_>, bytes: Bytes, frames: &[Option<Frame>]) -> InjectedFaults {
     let Some(campaign) = &shared.prepared.campaign else { return InjectedFaults::default() };
     let mut faults = campaign.in_frames(frames);
@@ -277,7 +278,7 @@ struct Shift<'a, 'b> {
 }
 
 impl Shift<'_, '_> {
-    /// Adds the time since the last rest to what testers worked, and returns it.
+    /// Adds the time since the last rest to the testers' work, and returns it.
     fn count(&mut self) -> Duration {
         let worked = self.began.elapsed();
         lock(&self.shared.sums).busy += worked;

@@ -1,4 +1,4 @@
-//! The daemon over a source of a few steps that a test made: no pool, no sweep.
+//! The daemon over a test's source of a few steps: no pool, no sweep.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -16,7 +16,7 @@ use crate::sources::free_memory::{Ages, News, Step};
 use crate::testing::bad_frame::BadFrame;
 use crate::testing::observer::TestProgress;
 
-/// Steps that wait to be tested, and what was said of each.
+/// Steps that wait for a test, and the verdicts.
 struct FewSteps<'a> {
     waiting: VecDeque<Step<Block>>,
     verdicts: &'a Mutex<Vec<Verdict>>,
@@ -32,7 +32,7 @@ impl FrameSource for FewSteps<'_> {
         vec![FreeList { node: Node(0), order: BlockOrder::ZERO }]
     }
 
-    /// Programs ask for more each time.
+    /// The demand grows each time.
     fn demand(&self, _: FreeList) -> Demand {
         Demand { allocated_untested: self.asked.fetch_add(10_000, Ordering::Relaxed), ..Demand::default() }
     }

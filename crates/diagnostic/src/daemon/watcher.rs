@@ -1,5 +1,4 @@
-//! What the watching thread does every few milliseconds: programs first, then the controller, then whoever is to be
-//! told.
+//! The watching thread's work every few milliseconds: programs first, then the controller, then the observer.
 
 use std::time::{Duration, Instant};
 
@@ -13,10 +12,10 @@ use super::{DaemonEvent, DaemonSettings, DaemonState, FrameCounts, STATE_SCHEMA,
 use crate::sources::free_memory::News;
 use crate::testing::publishing::lock;
 
-/// How often the state is told.
+/// The period of state reports.
 const TELL: Duration = Duration::from_secs(1);
 
-/// What this thread remembers from one tick to the next.
+/// The thread's state between ticks.
 pub struct DaemonLoop<'a, 'b> {
     shared: &'a Shared<'b>,
     began: Timestamp,
@@ -30,7 +29,7 @@ pub struct DaemonLoop<'a, 'b> {
     peak_own: Bytes,
 }
 
-/// What was told last, from which rates are taken.
+/// The last report, for rates.
 struct Last {
     at: Instant,
     frames: u64,
@@ -72,7 +71,7 @@ impl<'a, 'b> DaemonLoop<'a, 'b> {
         self.shared.request.duration.is_some_and(|limit| passed >= limit)
     }
 
-    /// How many testers may be needed.
+    /// The most testers that may be needed.
     pub fn max_cores(&self) -> usize {
         usize::try_from(self.knobs.settings.limits.max_cores).unwrap_or(usize::MAX)
     }
@@ -95,7 +94,7 @@ impl<'a, 'b> DaemonLoop<'a, 'b> {
         }
     }
 
-    /// How much testers may do from now on. Where the kernel does not say what programs do, they are taken to run.
+    /// Sets the testers' share from now on. Without the kernel's counts, programs are assumed to run.
     fn keep_pace(&mut self, now: Timestamp) {
         if !self.pace.is_due(now) {
             return;
@@ -115,7 +114,7 @@ impl<'a, 'b> DaemonLoop<'a, 'b> {
         self.shared.set_share(self.pace.share(self.knobs.shares, urgency));
     }
 
-    /// Programs first: held steps, then waiting ones, then those that wait for a tester, then those under test.
+    /// Programs first: held steps go back, then waiting ones, then those that wait for a tester, then those under test.
     fn relieve(&self, now: Timestamp) {
         let mut diagnostic = lock(&self.shared.diagnostic);
         diagnostic.source_mut().relieve();
@@ -137,7 +136,7 @@ impl<'a, 'b> DaemonLoop<'a, 'b> {
         self.shared.happened(&DaemonEvent::Reloaded);
     }
 
-    /// Passes on what the pool and the controller did.
+    /// Reports the news of the pool and the controller.
     fn hear(&mut self) {
         let mut diagnostic = lock(&self.shared.diagnostic);
         let news = diagnostic.source_mut().take_news();
@@ -183,7 +182,7 @@ impl<'a, 'b> DaemonLoop<'a, 'b> {
         self.told.state = Some(state);
     }
 
-    /// Frames tested in a second since this was last asked, and what that took.
+    /// Frames tested per second since the last call, and the cost.
     #[expect(clippy::cast_precision_loss, reason = "rates")]
     fn rates(&mut self) -> (f64, TestingCost) {
         let elapsed = self.told.at.elapsed().as_secs_f64().max(1e-3);

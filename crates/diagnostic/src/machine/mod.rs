@@ -1,4 +1,4 @@
-//! The machine that is tested: all that the diagnostic asks of Linux, in its own words.
+//! The machine under test: the diagnostic's interface to Linux.
 
 pub mod reserve;
 
@@ -18,7 +18,7 @@ use self::reserve::Outlook;
 
 /// This machine, and its clock.
 pub struct Machine {
-    /// What time it is.
+    /// The machine's clock.
     pub clock: Box<dyn Clock + Sync>,
     roots: Roots,
     topology: Topology,
@@ -47,7 +47,7 @@ impl Machine {
         }
     }
 
-    /// Where its files are.
+    /// The roots of its files.
     #[must_use]
     pub const fn roots(&self) -> &Roots {
         &self.roots
@@ -68,7 +68,7 @@ impl Machine {
     /// Its memory at this moment.
     ///
     /// # Errors
-    /// If the kernel does not tell.
+    /// If the kernel does not show it.
     pub fn outlook(&self) -> Result<Outlook, LinuxError> {
         let state = MemoryState::read(&self.roots)?;
         Ok(Outlook {
@@ -79,7 +79,7 @@ impl Machine {
         })
     }
 
-    /// The frames of a block's pages, `None` for those that are unknown.
+    /// The frames of a block's pages, `None` for unknown ones.
     pub fn frames(&self, block: &Block, frames: &mut Vec<Option<Frame>>) {
         let known = self.pagemap.as_ref().is_some_and(|pagemap| block.frames(pagemap, frames).is_ok());
         if !known {
@@ -88,40 +88,40 @@ impl Machine {
         }
     }
 
-    /// Memory that this process has in frames, where the kernel says.
+    /// This process' memory in frames, if the kernel shows it.
     #[must_use]
     pub fn resident(&self) -> Option<Bytes> {
         cpu::resident(&self.roots).ok()
     }
 
-    /// Time in which its CPUs ran other programs, added up since some moment in the past; `None` where the kernel does
-    /// not say.
+    /// Time in which its CPUs ran other programs, added up since some moment in the past; `None` if the kernel does not
+    /// show it.
     #[must_use]
     pub fn others_busy(&self) -> Option<Duration> {
         cpu::busy(&self.roots).ok().map(|all| all.saturating_sub(cpu::own()))
     }
 
-    /// Whether a frame is one of zeros that the kernel shows to all programs. Where its flags cannot be read, it is
-    /// taken for none.
+    /// Whether a frame is one of zeros that the kernel shows to all programs. Without readable flags, it counts as
+    /// none.
     #[must_use]
     pub fn is_zero_page(&self, frame: Frame) -> bool {
         let flags = FlagTable::open(&self.roots).and_then(|table| table.of(frame));
         flags.ok().flatten().is_some_and(FrameFlags::is_zero_page)
     }
 
-    /// What the kernel does with frames now.
+    /// The kernel's present use of frames.
     #[must_use]
     pub fn frame_uses(&self) -> FrameUses {
         FrameUses::read(&self.roots)
     }
 
-    /// Has the kernel move what is in a frame and never use it again, if it can.
+    /// Lets the kernel move a frame's content and never use the frame again, if it can.
     #[must_use]
     pub fn retire(&self, frame: Frame) -> Retirement {
         retirement(self.retirer.retire(frame, Way::Soft))
     }
 
-    /// The same for the frame of a page of an own, unpinned block: by the page where there is no file to ask by.
+    /// The same for the frame of a page of an own, unpinned block: by the page if there is no file for it.
     #[must_use]
     pub fn retire_own(&self, frame: Frame, block: &mut Block, page: u64) -> Retirement {
         let by_number = self.retirer.retire(frame, Way::Soft);
@@ -133,7 +133,7 @@ impl Machine {
         }
     }
 
-    /// The kernel's counts of memory errors, now.
+    /// The kernel's present counts of memory errors.
     #[must_use]
     pub fn errors(&self) -> ErrorCounts {
         ErrorCounts::read(&self.roots)
@@ -157,7 +157,7 @@ impl Machine {
         }
     }
 
-    /// Counts the frames that `counted` says, by what they are used for; `None` where their flags cannot be read.
+    /// Counts the frames that `counted` selects, by their use; `None` if their flags cannot be read.
     #[must_use]
     pub fn census(&self, counted: impl Fn(Frame) -> bool) -> Option<Vec<(FrameClass, u64)>> {
         let table = FlagTable::open(&self.roots).ok()?;
@@ -179,7 +179,7 @@ fn retirement(outcome: RetireOutcome) -> Retirement {
     }
 }
 
-/// What the kernel counted while the test ran.
+/// The kernel's counts during the test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KernelErrors {
@@ -190,6 +190,6 @@ pub enum KernelErrors {
         /// Detected, uncorrected.
         uncorrected: u64,
     },
-    /// The kernel keeps no counts here.
+    /// The kernel has no counts here.
     Absent(String),
 }

@@ -1,20 +1,19 @@
 //! How much memory a test may take, and when it must give some back.
 //!
-//! **Problem.** A test wants all free memory; the programs beside it want it too, at any moment, and must never notice.
-//! **Idea.** Keep a reserve that only the programs may use. While more than the reserve is free, the test may claim;
-//! when the programs have eaten half of the reserve, or wait for memory at all, the test gives back until the reserve
-//! is whole. **Why this way.** Between the two marks nothing happens, so the test does not chase every allocation; and
-//! because it gives back long before the kernel's own watermarks, neither reclaim nor the OOM killer ever starts on its
-//! account.
+//! **Problem.** A test uses all free memory; programs need memory too, at any moment, and must never notice the test.
+//! **Idea.** Keep a reserve that only programs may use. While more than the reserve is free, the test may claim; when
+//! programs have used half of the reserve, or wait for memory at all, the test gives back until the reserve is whole.
+//! **Why this way.** Between the two marks nothing happens, so the test does not react to every allocation; and because
+//! it gives back long before the kernel's own watermarks, it causes neither reclaim nor the OOM killer.
 
 use std::time::Duration;
 
 use rampart_memory::Bytes;
 
-/// The least that is worth claiming: one huge page.
+/// The smallest useful claim: one huge page.
 pub const SMALLEST_CLAIM: Bytes = Bytes::from_mib(2);
 
-/// What the machine's memory looks like at one moment.
+/// The machine's memory at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outlook {
     /// All memory that the kernel manages.
@@ -23,22 +22,22 @@ pub struct Outlook {
     pub free: Bytes,
     /// Below this the kernel starts to reclaim.
     pub high_watermark: Bytes,
-    /// Time, since boot, in which some task waited for memory. `None` where the kernel does not say.
+    /// Time, since boot, in which some task waited for memory. `None` if the kernel does not show it.
     pub stalled: Option<Duration>,
 }
 
-/// What the test may do now.
+/// The test's permission at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
     /// Take up to so much more.
     Claim(Bytes),
-    /// Take nothing, keep what there is.
+    /// Take nothing, keep the claimed memory.
     Keep,
     /// Give back at least so much.
     GiveBack(Bytes),
 }
 
-/// The policy: a reserve, and what was last seen of the tasks' waiting.
+/// The policy: a reserve, and the last known waiting time of tasks.
 #[derive(Clone, Debug)]
 pub struct MemoryReserve {
     reserve: Bytes,
@@ -47,7 +46,7 @@ pub struct MemoryReserve {
 
 impl MemoryReserve {
     /// A reserve of 1/32 of the memory, between 32 MiB and 1 GiB, above the kernel's high watermark; but at most half
-    /// of what is free, so that a small machine is tested too.
+    /// of the free memory, so that a small machine is tested too.
     #[must_use]
     pub fn new(seen: &Outlook) -> Self {
         let share = (seen.total.get() / 32).clamp(Bytes::from_mib(32).get(), Bytes::from_mib(1024).get());
@@ -55,7 +54,7 @@ impl MemoryReserve {
         Self { reserve: Bytes::new(reserve), stalled: seen.stalled }
     }
 
-    /// What is never claimed.
+    /// Memory that is never claimed.
     #[must_use]
     pub const fn reserve(&self) -> Bytes {
         self.reserve
@@ -67,16 +66,16 @@ impl MemoryReserve {
         seen.free.saturating_sub(self.reserve).round_down(SMALLEST_CLAIM)
     }
 
-    /// How much more may be claimed of what was claimable at the start. What the test itself uses, page tables and
-    /// buffers, comes out of the reserve, of which it may take a quarter: else it could never test all of its request.
-    /// The programs have a half of the reserve before the test gives back, as ever.
+    /// How much more may be claimed of the memory that was claimable at the start. The test's own memory, page tables
+    /// and buffers, comes out of the reserve, of which it may take a quarter: otherwise it could never test all of its
+    /// request. Programs still have half of the reserve before the test gives back.
     #[must_use]
     pub fn still_claimable(&self, seen: &Outlook) -> Bytes {
         let reserve = self.reserve.get() - self.reserve.get() / 4;
         seen.free.saturating_sub(Bytes::new(reserve)).round_down(SMALLEST_CLAIM)
     }
 
-    /// What to do, seeing this.
+    /// The advice for this observation.
     pub fn advise(&mut self, seen: &Outlook) -> Advice {
         let waited = match (self.stalled, seen.stalled) {
             (Some(before), Some(now)) => now.saturating_sub(before),
@@ -147,8 +146,8 @@ mod tests {
     }
 
     proptest! {
-        /// A program that allocates at random beside the test: what the test holds plus what the program holds never
-        /// exceeds the memory, the test always returns to the reserve, and it never holds memory that is missing.
+        /// A program allocates at random beside the test: the memory of both never exceeds the machine's, the test
+        /// always returns to the reserve, and it never holds memory that is missing.
         #[test]
         fn the_program_beside_it_always_finds_its_memory(demands in proptest::collection::vec(0_u64..400, 1..200)) {
             let total = 512_u64;
@@ -156,7 +155,7 @@ mod tests {
             let mut polite = MemoryReserve::new(&outlook(total, total - 60));
             for demand in demands {
                 let free = |held: u64| total.saturating_sub(60 + demand + held);
-                // What is missing beyond all of the free memory cannot be seen: it takes some rounds to give it back.
+                // A need beyond all of the free memory cannot be seen: giving it back takes some rounds.
                 for _ in 0..32 {
                     match polite.advise(&outlook(total, free(held))) {
                         Advice::Claim(more) => held += more.get() >> 20,

@@ -1,9 +1,9 @@
 //! How much of the request was tested, and why not all, if so.
 //!
-//! **Problem.** A test of a small part of the memory that finds nothing looks like a test that finds nothing. **Idea.**
-//! Every test has a request: what the person named, or what could be claimed when it began. What was tested is measured
-//! against it. **Why this way.** Where nothing was named, a hundredth may be missing: programs come and go, and what
-//! the test itself uses is not known beforehand. What a person names is tested whole.
+//! **Problem.** A test of a small part of the memory that finds nothing looks like a test of everything that finds
+//! nothing. **Idea.** Every test has a request: the named memory, or the claimable memory at its beginning. The tested
+//! memory is compared with it. **Why this way.** Without a named amount, a hundredth may be missing: programs come and
+//! go, and the test's own memory is not known in advance. A named amount is tested completely.
 
 use rampart_memory::Bytes;
 use serde::Serialize;
@@ -11,24 +11,24 @@ use serde::Serialize;
 use crate::once::Stopped;
 use crate::once::schedule::Goal;
 
-/// Of a request that nobody named, so much must be tested, in percent.
+/// The least part of an unnamed request that must be tested, in per cent.
 const ENOUGH_PERCENT: u64 = 99;
 
-/// How much was tested, of what.
+/// The tested part of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Extent {
     /// Different frames tested whole at least once.
     pub tested: Bytes,
-    /// What was to be tested.
+    /// The requested memory.
     pub request: Bytes,
-    /// Whether the request was named (`--memory`); else it is what could be claimed when the test began.
+    /// Whether the request was named (`--memory`); otherwise it is the claimable memory at the beginning of the test.
     pub named: bool,
     /// All memory that the kernel manages here.
     pub machine: Bytes,
 }
 
 impl Extent {
-    /// What was tested of a goal.
+    /// The tested part of a goal.
     #[must_use]
     pub const fn new(tested: Bytes, goal: Goal, machine: Bytes) -> Self {
         Self { tested, request: goal.bytes(), named: matches!(goal, Goal::Exactly(_)), machine }
@@ -53,17 +53,17 @@ impl Extent {
     }
 }
 
-/// In percent, rounded down to a tenth: what is not all is never shown as 100.
+/// In per cent, rounded down to a tenth: an incomplete share never shows as 100.
 fn percent(part: Bytes, whole: Bytes) -> String {
     let tenths = u128::from(part.get()) * 1000 / u128::from(whole.get().max(1));
     let tenths = tenths.min(1000);
     if tenths.is_multiple_of(10) { format!("{}", tenths / 10) } else { format!("{}.{}", tenths / 10, tenths % 10) }
 }
 
-/// What kept parts of the request from being tested.
+/// Why parts of the request were not tested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// Frames that the kernel moved while they were under test, each time that they were tried.
+    /// Frames that the kernel moved while they were under test, each attempt counted.
     pub moved: u64,
     /// Frames whose numbers could be read before their test or after it, and not both.
     pub unreadable: u64,

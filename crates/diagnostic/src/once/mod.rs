@@ -1,12 +1,11 @@
-//! One test of this machine's free memory, beside its work: `rampart test`.
+//! One test of this machine's free memory while programs run: `rampart test`.
 //!
-//! **Problem.** Claim what is free, keep each frame in place while it is tested, lose nothing that is found, disturb
-//! nobody, and say at the end what was and was not tested. **Idea.** Testers, one thread a CPU, take blocks from a
-//! [`crate::once::schedule::BlockSchedule`] and march over them; this thread watches the machine's memory every few
-//! milliseconds, gives blocks back when programs want them, and shows progress. **Why this way.** All that is decided
-//! is decided by [`crate::machine::reserve`] and [`crate::once::schedule`], which are pure; here is only what must
-//! happen: claim, pin, look up frames, march, keep, retire, give back ([Rahman16, fig. 2]: untested free → tested free
-//! or failed).
+//! **Problem.** Claim free memory, keep each frame in place while it is tested, lose no finding, disturb no program,
+//! and report at the end what was tested and what was not. **Idea.** Testers, one thread per CPU, take blocks from a
+//! [`crate::once::schedule::BlockSchedule`] and test them; this thread checks the machine's memory every few
+//! milliseconds, gives blocks back when programs need them, and shows progress. **Why this way.** All decisions are in
+//! [`crate::machine::reserve`] and [`crate::once::schedule`], which are pure; this module only acts: claim, pin, look
+//! up frames, test, keep, retire, give back ([Rahman16, fig. 2]: untested free → tested free or failed).
 
 pub mod extent;
 mod prepare;
@@ -41,34 +40,34 @@ use crate::testing::record::TestRecorder;
 
 pub use self::shared::Stopped;
 
-/// What to test, and how.
+/// The request.
 #[derive(Clone, Debug)]
 pub struct TestRequest {
-    /// How much memory; `None`: all that is free, but for a reserve.
+    /// The amount of memory; `None`: all free memory except a reserve.
     pub memory: Option<Bytes>,
     /// The name of the march test, if it has one.
     pub name: Option<String>,
     /// The march test.
     pub march: MarchTest,
-    /// Half the number of patterns.
+    /// Half the number of data patterns.
     pub fidelity: Fidelity,
-    /// Visiting orders, at least one.
+    /// Address sequences, at least one.
     pub orders: Vec<Order>,
     /// CPUs that test; `None`: half of those that this process may use.
     pub threads: Option<NonZero<usize>>,
-    /// Repeat until so much time has passed.
+    /// Repeat until this time has passed.
     pub duration: Option<Duration>,
-    /// Repeat this often; `None`: once, or as often as `duration` allows.
+    /// The number of passes; `None`: one, or as many as `duration` allows.
     pub passes: Option<NonZero<u32>>,
-    /// How long a `Del` element waits.
+    /// The wait of a `Del` element.
     pub delay: Duration,
-    /// How long what was written rests before it is read once more; zero: no such read.
+    /// The rest before the delayed read; zero: no such read.
     pub retention: Duration,
-    /// How writes reach the DRAM; `None`: the faster of those that are honest here.
+    /// How writes reach the DRAM; `None`: the faster of those that bypass the caches here.
     pub method: Option<Method>,
     /// Emulated faults.
     pub inject: Option<InjectionSpec>,
-    /// What random backgrounds are drawn from.
+    /// The seed of random backgrounds.
     pub seed: u64,
 }
 
@@ -85,14 +84,14 @@ impl TestRequest {
     }
 }
 
-/// How often the machine's memory is looked at. Programs can take at most the reserve between two looks unnoticed; the
-/// reserve is 32 MiB at the least, and a core dirties about 1 GB/s.
+/// The period of checks of the machine's memory. Between two checks, programs can use at most the reserve unnoticed;
+/// the reserve is at least 32 MiB, and a core dirties about 1 GB/s.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Runs a test to its end, or until `stop` is set. What is found is in the store before anything else happens to it.
+/// Runs a test to its end, or until `stop` is set. Each finding is in the store before anything else happens to it.
 ///
 /// # Errors
-/// If the test cannot begin: more memory or CPUs asked for than there are, no room for the emulated faults.
+/// If the test cannot begin: more memory or CPUs requested than there are, no room for the emulated faults.
 pub fn run(
     request: &TestRequest,
     machine: &Machine,
@@ -120,7 +119,7 @@ pub fn run(
     Ok(summary::summarize(&shared, started, machine.errors_since(&errors)))
 }
 
-/// What this thread does every few milliseconds: stop in time, give back what others want, show progress.
+/// This thread's work every few milliseconds: stop in time, give memory back, show progress.
 fn tick(shared: &Shared<'_>, stop: &AtomicBool) {
     if stop.load(Ordering::Relaxed) {
         shared.stop(Stopped::Asked);

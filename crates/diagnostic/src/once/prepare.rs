@@ -1,4 +1,4 @@
-//! What is settled before the first frame is tested: how much, by whom, with which loops.
+//! Decisions before the first frame is tested: how much, by whom, with which loops.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ use crate::machine::reserve::{MemoryReserve, Outlook, SMALLEST_CLAIM};
 use crate::once::schedule::Goal;
 use crate::testing::prepare::{choose_cpus, lines, settle_method};
 
-/// The largest block: large enough for the widest window that both orders together make harmless, small enough to be
+/// The largest block: large enough for the widest reorder window that both address sequences cover, small enough to be
 /// given back at once.
 const LARGEST_BLOCK: Bytes = Bytes::from_mib(64);
 
-/// All that is settled.
+/// The decisions.
 pub struct Prepared {
     pub outlook: Outlook,
     pub politeness: MemoryReserve,
@@ -53,7 +53,7 @@ impl Prepared {
         Ok(Self { outlook, politeness, goal, block, cpus, engine, settings, honesty, campaign })
     }
 
-    /// The plan of one pass, 1 first: each pass of a repeated test draws other random backgrounds.
+    /// The plan of one pass, from 1: each pass of a repeated test has other random backgrounds.
     pub fn plan(&self, request: &TestRequest, pass: u32) -> Plan {
         let seed = request.seed.wrapping_add(u64::from(pass - 1));
         let plan = Plan::new(request.march.clone(), request.fidelity, &request.orders, seed);
@@ -89,7 +89,7 @@ fn choose_goal(wanted: Option<Bytes>, claimable: Bytes) -> Result<Goal, Error> {
     }
 }
 
-/// Blocks of 64 MiB, or smaller where each tester would not get two.
+/// Blocks of 64 MiB, or smaller if each tester would not get two.
 fn choose_block(scope: Bytes, testers: usize) -> Bytes {
     let share = scope.get() / (2 * testers as u64);
     let block = Bytes::new(share).min(LARGEST_BLOCK).round_down(SMALLEST_CLAIM);

@@ -1,10 +1,9 @@
-//! What a test says when it ends.
+//! The report of a test.
 //!
-//! **Problem.** A verdict that can be misread is worse than none. **Idea.** One enum decides it, from counts;
-//! everything else in the report explains it. `PASS` means that everything that was asked for was tested and nothing
-//! was found. **Why this way.** The text and the JSON are two views of this one value, so they cannot disagree. The
-//! JSON keys are documented in `docs/report-schema.md`; [`SCHEMA`] changes when one of them changes its meaning or
-//! goes.
+//! **Problem.** A verdict that can be misread is worse than none. **Idea.** One enum holds it, computed from counts;
+//! everything else in the report explains it. `PASS` means that the whole request was tested and nothing was found.
+//! **Why this way.** The text and the JSON are two views of this one value, so they cannot disagree.
+//! `docs/report-schema.md` documents the JSON keys; [`SCHEMA`] changes when a key changes its meaning or goes away.
 
 use rampart_memory::{Bytes, Timestamp};
 use serde::Serialize;
@@ -24,13 +23,13 @@ pub struct Report {
     pub schema: &'static str,
     /// Version of Rampart.
     pub version: &'static str,
-    /// The outcome.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Why the test is incomplete, if it is (also beside bad frames).
+    /// Why the test is incomplete, if it is (also with bad frames).
     pub incomplete: Option<String>,
     /// Bad frames and pages found, real and emulated.
     pub bad_frames: Vec<BadFrame>,
-    /// How much was tested, of what.
+    /// The tested part of the request.
     pub extent: Extent,
     /// Different frames (pages, where frame numbers are unknown) that were tested whole at least once.
     pub frames_tested: u64,
@@ -38,23 +37,23 @@ pub struct Report {
     pub frames_known: bool,
     /// Frames that were not tested, by reason.
     pub not_tested: Vec<NotTested>,
-    /// The read of what had rested; `None` where `--retention 0s` left it out.
+    /// The delayed read; `None` with `--retention 0s`.
     pub delayed_read: Option<DelayedRead>,
-    /// Memory tested, each pass counted, per second of testing, all testers together.
+    /// Memory tested per second of testing by all testers, each pass counted.
     pub bytes_per_second: f64,
-    /// `bytes_per_second` over what this machine's write and read limits, measured in the same run on the same number
-    /// of CPUs, would allow for the operations of this test one after another. Above 1 where reads and writes overlap.
-    /// `None` if nothing was measured.
+    /// `bytes_per_second` over the rate that this machine's write and read limits, measured in the same run on the same
+    /// number of CPUs, would allow for the operations of this test one after another. Above 1 where reads and writes
+    /// overlap. `None` without a measurement.
     pub fraction_of_limit: Option<f64>,
     /// The measured limits.
     pub limit: Option<Limits>,
     /// What ran.
     pub test: TestRan,
-    /// What that test finds.
+    /// The coverage of that test.
     pub coverage: Vec<Coverage>,
     /// The kernel's counts of memory errors during the test.
     pub kernel_errors: KernelErrors,
-    /// Emulated faults, where `--inject` asked for some.
+    /// Emulated faults, with `--inject`.
     pub emulation: Option<Emulation>,
     /// Facts that could not be written to the store yet; 0 unless the disk is full or gone.
     pub facts_not_stored: usize,
@@ -62,7 +61,7 @@ pub struct Report {
     pub started: Timestamp,
     /// How long it took, claiming included, in seconds.
     pub seconds: f64,
-    /// The most memory that the tool itself used beyond what it tested, in bytes.
+    /// The most memory that the tool itself used besides tested memory, in bytes.
     pub own_bytes: Option<Bytes>,
 }
 
@@ -71,16 +70,16 @@ pub struct Report {
 pub struct NotTested {
     /// The reason.
     pub why: String,
-    /// How many.
+    /// The number of frames.
     pub frames: u64,
 }
 
-/// The read after a rest with which a test ends, for cells that lose their value slowly.
+/// The delayed read at the end of a test, for cells that lose their value slowly.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct DelayedRead {
-    /// How long what was written rested at the least.
+    /// The minimum rest.
     pub delay_seconds: f64,
-    /// Tested frames that programs wanted back before, or that had not rested when the test was stopped.
+    /// Tested frames that programs needed before it, or that had not rested when the test was stopped.
     pub frames_skipped: u64,
 }
 
@@ -104,7 +103,7 @@ pub struct TestRan {
     pub notation: String,
     /// Half the number of patterns.
     pub fidelity: u32,
-    /// Visiting orders.
+    /// Address sequences.
     pub orders: Vec<String>,
     /// Operations on each line in one pass.
     pub operations_per_line: u64,
@@ -114,9 +113,9 @@ pub struct TestRan {
     pub threads: usize,
     /// Instruction set of the loops.
     pub engine: String,
-    /// How writes reach the DRAM.
+    /// The method by which writes reach the DRAM.
     pub method: String,
-    /// Visits within which one order alone may blur which of two lines came first.
+    /// Visits within which one address sequence alone may reorder two lines.
     pub window_lines: u64,
     /// Pairs of cells are tested inside blocks of this size, not across.
     pub block: Bytes,
@@ -131,28 +130,28 @@ pub struct TestRan {
 pub struct Coverage {
     /// The field's short name for the kind.
     pub fault: String,
-    /// What it is.
+    /// Its meaning.
     pub meaning: &'static str,
     /// `between-lines`: the cells concerned are in different lines; `within-line`: in one.
     pub scope: &'static str,
-    /// In percent.
+    /// In per cent.
     pub percent: f64,
-    /// A condition on it, or what would find more.
+    /// A condition on it, or a test that would find more.
     pub note: Option<&'static str>,
 }
 
-/// What became of the faults that were planted.
+/// The results for injected faults.
 #[derive(Clone, Debug, Serialize)]
 pub struct Emulation {
-    /// The notation that asked for them.
+    /// The notation of the faults.
     pub spec: String,
-    /// Planted in blocks that were tested to the end.
+    /// Injected in blocks that were tested to the end.
     pub planted: usize,
-    /// Of these, how many the test promises to find, whatever the memory held.
+    /// Of these, how many the test guarantees to find, whatever the content of the memory.
     pub promised: usize,
-    /// Of the planted, how many were found.
+    /// Of the injected faults, how many were found.
     pub found: usize,
-    /// Promised and not found: an error of Rampart. Empty unless something is wrong.
+    /// Guaranteed and not found: an error of Rampart. Empty unless something is wrong.
     pub missed: Vec<String>,
 }
 

@@ -1,12 +1,12 @@
-//! Which block is tested next, by whom, and when a pass is over.
+//! The block schedule: which block is tested next, by whom, and when a pass is over.
 //!
 //! **Problem.** Several testers share one supply of blocks; memory comes and goes while they work; each frame should be
-//! tested once a pass. **Idea.** A tested block is *held*, not given back, until the test ends: the kernel hands out
-//! last what was freed last, so a block given back would come straight back and be tested twice. Under pressure the
-//! held blocks go first: their work is done. What was claimed and lost before it was tested is owed again: until the
-//! request is tested, or for a while nothing can be had. Between two stages of its test a block *rests*, and its tester
-//! goes on with others. **Why this way.** The ledger is data and pure decisions, generic over what a block is, so a
-//! test of the policy needs no memory at all.
+//! tested once per pass. **Idea.** A tested block is *held*, not given back, until the test ends: the kernel hands out
+//! the most recently freed memory first, so a block that is given back would return at once and be tested twice. Under
+//! pressure the held blocks go first: their work is done. Memory that was lost before its test is owed again, until the
+//! request is tested, or until nothing can be had for a while. Between two stages of its test a block *rests*, and its
+//! tester works on others. **Why this way.** The schedule is data and pure decisions, generic over the type of a block,
+//! so a test of the policy needs no memory at all.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -15,17 +15,17 @@ use rampart_memory::Bytes;
 
 use crate::machine::reserve::{Advice, SMALLEST_CLAIM};
 
-/// How much is to be tested: the request.
+/// The requested amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
-    /// What could be claimed when the test started. Where memory is short a block may be smaller than the others.
+    /// The claimable memory at the start of the test. Where memory is short a block may be smaller than the others.
     Free(Bytes),
-    /// What the person named, in blocks of one size.
+    /// The named amount, in blocks of one size.
     Exactly(Bytes),
 }
 
 impl Goal {
-    /// How much.
+    /// The amount.
     #[must_use]
     pub const fn bytes(self) -> Bytes {
         match self {
@@ -39,7 +39,7 @@ impl Goal {
 pub enum Lack {
     /// It did not come free.
     NeverFree,
-    /// Programs wanted it back before it was tested.
+    /// Programs needed it back before it was tested.
     GivenBack,
     /// The kernel refused it.
     Refused,
@@ -57,30 +57,30 @@ struct Owed {
 #[derive(Debug)]
 struct Resting<B> {
     until: Duration,
-    /// Whether its march tests are whole, so that it may be given back.
+    /// Whether its march tests are complete, so that it may be given back.
     tested: bool,
     block: B,
 }
 
-/// What a tester does next.
+/// A tester's next action.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Next<B> {
     /// Claim a new block of this size, the `index`th of the test, and test it.
     Claim {
-        /// 0 first; each index is given out once.
+        /// From 0; each index is given out once.
         index: u64,
         /// A multiple of [`SMALLEST_CLAIM`].
         bytes: Bytes,
     },
     /// Test this block once more.
     Again(B),
-    /// Nothing just now.
+    /// Nothing at the moment.
     Wait,
     /// The test is over.
     Finished,
 }
 
-/// Blocks, passes, and what is still to be done.
+/// Blocks, passes, and the remaining work.
 #[derive(Debug)]
 pub struct BlockSchedule<B> {
     goal: Goal,
@@ -89,7 +89,7 @@ pub struct BlockSchedule<B> {
     granted: Bytes,
     mapped: Bytes,
     owed: VecDeque<Owed>,
-    /// The next index of a block that no part of the request was cut for at the start.
+    /// The next index of a block that is not a part of the original request.
     next_index: u64,
     claiming: Bytes,
     testing: usize,
@@ -97,14 +97,14 @@ pub struct BlockSchedule<B> {
     resting: VecDeque<Resting<B>>,
     held: VecDeque<B>,
     supply_ended: bool,
-    /// When the kernel may be asked again after a refusal.
+    /// The earliest time for a request to the kernel after a refusal.
     not_before: Duration,
     last_progress: Duration,
     stopped: bool,
 }
 
 impl<B> BlockSchedule<B> {
-    /// How long to wait for memory that was promised and then taken by programs.
+    /// How long to wait for promised memory that programs have taken.
     pub const PATIENCE: Duration = Duration::from_secs(10);
 
     /// How long the kernel is left alone after it refused a claim.
@@ -139,19 +139,19 @@ impl<B> BlockSchedule<B> {
         }
     }
 
-    /// The pass under way, 1 first.
+    /// The present pass, from 1.
     #[must_use]
     pub const fn pass(&self) -> u32 {
         self.pass
     }
 
-    /// Passes asked for, if their number was.
+    /// The number of passes, if it was requested.
     #[must_use]
     pub const fn passes(&self) -> Option<u32> {
         self.passes
     }
 
-    /// Memory claimed so far, without what was lost before it was tested.
+    /// Memory claimed so far, without memory that was lost before it was tested.
     #[must_use]
     pub const fn granted(&self) -> Bytes {
         self.granted
@@ -163,7 +163,7 @@ impl<B> BlockSchedule<B> {
         self.mapped
     }
 
-    /// What a tester does next, at `now` since the start, given what the machine's memory allows.
+    /// A tester's next action, at `now` since the start, with the advice on the machine's memory.
     pub fn next(&mut self, advice: Advice, now: Duration) -> Next<B> {
         if self.stopped {
             return Next::Finished;
@@ -204,7 +204,7 @@ impl<B> BlockSchedule<B> {
             self.testing += 1;
             return Some(Next::Claim { index: part.index, bytes: part.bytes });
         }
-        // Later passes take what they find.
+        // Later passes use the memory that there is.
         let patient = self.pass == 1 && now.saturating_sub(self.last_progress) < Self::PATIENCE;
         if patient || self.claiming > Bytes::ZERO || (self.pass == 1 && self.testing > 0) {
             return Some(Next::Wait);
@@ -213,9 +213,9 @@ impl<B> BlockSchedule<B> {
         None
     }
 
-    /// A part of the request that can be had. Block `index` always covers the same part, so emulated faults that were
-    /// planted there are planted. Where the request is not exact, what does not fit is cut, once no other claim is on
-    /// its way: until then the memory looks shorter than it is.
+    /// A part of the request that can be had. Block `index` always covers the same part, so its emulated faults are the
+    /// same. Where the request is not exact, a part that does not fit is cut, once no other claim is under way: until
+    /// then the memory looks smaller than it is.
     fn claim(&mut self, allowed: Bytes) -> Option<Owed> {
         if let Some(place) = self.owed.iter().position(|part| part.bytes <= allowed) {
             return self.owed.remove(place);
@@ -242,12 +242,12 @@ impl<B> BlockSchedule<B> {
         Next::Again(block)
     }
 
-    /// A claim of `bytes` is mapped: the machine's free memory shows it from now on.
+    /// A claim of `bytes` is mapped: it is no longer part of the machine's free memory.
     pub fn claimed(&mut self, bytes: Bytes) {
         self.claiming = self.claiming.saturating_sub(bytes);
     }
 
-    /// A claim came to nothing: the kernel refused. It is asked again after a while.
+    /// The kernel refused a claim. It is asked again after a while.
     pub fn refused(&mut self, index: u64, bytes: Bytes, now: Duration) {
         self.claimed(bytes);
         self.testing -= 1;
@@ -256,7 +256,7 @@ impl<B> BlockSchedule<B> {
         self.owe(index, bytes, Lack::Refused);
     }
 
-    /// A block was given back before it was tested: its part of the request is still to be tested.
+    /// A block was given back before it was tested: its part of the request remains to be tested.
     pub fn lost(&mut self, index: u64, bytes: Bytes) {
         self.owe(index, bytes, Lack::GivenBack);
     }
@@ -266,34 +266,34 @@ impl<B> BlockSchedule<B> {
         self.owed.push_back(Owed { index, bytes, why });
     }
 
-    /// A block was tested to its end, or its test was stopped; it is kept.
+    /// A block was tested to its end, or its test was stopped; it is held.
     pub fn hold(&mut self, block: B, now: Duration) {
         self.testing -= 1;
         self.last_progress = now;
         self.held.push_back(block);
     }
 
-    /// A block is to be tested once more in this pass.
+    /// A block must be tested once more in this pass.
     pub fn again(&mut self, block: B) {
         self.testing -= 1;
         self.untested.push_back(block);
     }
 
-    /// A block rests until then; `tested` says whether its march tests are whole.
+    /// A block rests until then; `tested` says whether its march tests are complete.
     pub fn rest(&mut self, block: B, tested: bool, now: Duration, until: Duration) {
         self.testing -= 1;
         self.last_progress = now;
         self.resting.push_back(Resting { until, tested, block });
     }
 
-    /// A block of `bytes` is given back by its tester, in the middle of its test.
+    /// Its tester gives a block of `bytes` back, in the middle of its test.
     pub fn dropped(&mut self, bytes: Bytes) {
         self.testing -= 1;
         self.mapped = self.mapped.saturating_sub(bytes);
     }
 
-    /// Blocks to give back, of at least `bytes` in all if so many are not under test: tested ones first. `size` says
-    /// how large a block is.
+    /// Blocks to give back, of at least `bytes` in all if enough are not under test: tested ones first. `size` returns
+    /// the size of a block.
     pub fn give_back(&mut self, bytes: Bytes, size: impl Fn(&B) -> Bytes) -> Vec<B> {
         let mut given = Vec::new();
         let mut sum = 0;
@@ -336,7 +336,7 @@ impl<B> BlockSchedule<B> {
         Bytes::new(self.owed.iter().filter(|part| part.why == why).map(|part| part.bytes.get()).sum())
     }
 
-    /// No more is begun.
+    /// Nothing more is begun.
     pub fn stop(&mut self) {
         self.stopped = true;
     }

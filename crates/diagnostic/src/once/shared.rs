@@ -1,4 +1,4 @@
-//! What the testers and the watching thread share.
+//! State that the testers and the watching thread share.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,33 +24,33 @@ use crate::testing::seen::Seen;
 /// A claimed block that is not under test.
 #[derive(Debug)]
 pub struct HeldBlock {
-    /// The `index`th of the test.
+    /// Its index in the test.
     pub index: u64,
     pub block: Block,
     /// Its emulated faults.
     pub planted: InjectedFaults,
-    /// What emulates them, from the first stage of a pass to the last.
+    /// Their emulator, from the first stage of a pass to the last.
     pub emulator: Option<Emulator>,
-    /// Its pages whose frames are bad and could not be retired.
+    /// Its pages on bad frames that could not be retired.
     pub bad: Vec<u64>,
-    /// The frames of its pages when the pass began; `None` also for those that were retired since.
+    /// The frames of its pages at the beginning of the pass; `None` also for those that were retired since.
     pub frames: Vec<Option<Frame>>,
     /// Its pages whose frames were retired since the pass began.
     pub retired: BTreeSet<u64>,
-    /// The stage of its plan that comes next.
+    /// The next stage of its plan.
     pub stage: usize,
-    /// How often its test began anew because frames were moved.
+    /// How often its test was restarted because frames moved.
     pub retries: u32,
-    /// Whether it was tested whole.
+    /// Whether it was tested completely.
     pub tested: bool,
-    /// Whether what was written to it was read once more after a rest.
+    /// Whether it had its delayed read.
     pub read_late: bool,
-    /// Its tested pages whose frames are unknown.
+    /// Its tested pages with unknown frames.
     pub unknown: u64,
 }
 
 impl HeldBlock {
-    /// A block that was claimed just now.
+    /// A newly claimed block.
     pub fn new(index: u64, block: Block) -> Self {
         Self {
             index,
@@ -68,55 +68,55 @@ impl HeldBlock {
         }
     }
 
-    /// The frame of each page that stayed where it was, `None` for the others, if `now` are the frames of its pages.
+    /// The frame of each page that stayed in place, `None` for the others, if `now` are the present frames.
     pub fn stayed(&self, now: &[Option<Frame>]) -> Vec<Option<Frame>> {
         stayed(&self.frames, now)
     }
 }
 
-/// Why no more is begun.
+/// Why nothing more is begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// The person asked for it.
+    /// The user stopped it.
     Asked,
     /// `--for` is over.
     TimeUp,
 }
 
-/// What testers add up.
+/// The testers' sums.
 #[derive(Debug, Default)]
 pub struct Sums {
-    /// Frames tested whole at least once.
+    /// Frames tested completely at least once.
     pub frames: Seen,
-    /// Tested pages whose frames are unknown, in blocks that we hold now.
+    /// Tested pages with unknown frames, in presently held blocks.
     pub unknown_held: u64,
-    /// The most of these at one moment: pages that are held together are in different frames.
+    /// The highest number of these at one moment: pages that are held together are on different frames.
     pub unknown_pages: u64,
-    /// Frames whose page moved while it was tested, each time that it was tried.
+    /// Frames whose page moved during its test, each attempt counted.
     pub moved: u64,
     /// Frames whose number could be read before their test or after it, and not both.
     pub unreadable: u64,
-    /// Pages of tested blocks that were not read once more after a rest.
+    /// Pages of tested blocks without a delayed read.
     pub not_read_late: u64,
     /// Frames of the map that came up and could not be retired.
     pub known_bad: u64,
     /// Bytes tested, each pass counted.
     pub bytes: u64,
-    /// Time that testers spent testing, added up.
+    /// The testers' time.
     pub busy: Duration,
     /// Each tester's limit.
     pub limits: Vec<Limit>,
-    /// What became of emulated faults, block by block.
+    /// The results for emulated faults, by block.
     pub tallies: BTreeMap<u64, InjectedTally>,
-    /// How blocks were pinned; of different ways, the weakest.
+    /// How blocks were pinned; of several ways, the weakest.
     pub pinning: Option<Pinning>,
     /// Bad frames still held because they could not be retired.
     pub kept: Vec<Block>,
-    /// The pass under way, and the bytes tested whole in it.
+    /// The present pass, and the bytes tested completely in it.
     pub in_pass: (u32, u64),
 }
 
-/// Everything that is shared.
+/// The shared state.
 pub struct Shared<'a> {
     pub request: &'a TestRequest,
     pub machine: &'a Machine,
@@ -177,16 +177,16 @@ impl<'a> Shared<'a> {
         self.start.elapsed()
     }
 
-    /// What a tester does next.
+    /// A tester's next action.
     pub fn next(&self) -> Next<HeldBlock> {
-        // A tester that waits for a block to have rested asks often, and need not look at the memory.
+        // A tester that waits for a resting block asks often, and need not check the memory.
         let outlook = if self.ledger().owes() { self.machine.outlook().ok() } else { None };
         let claimable = outlook.map_or(Bytes::ZERO, |seen| lock(&self.politeness).still_claimable(&seen));
         let advice = if claimable > Bytes::ZERO { Advice::Claim(claimable) } else { Advice::Keep };
         self.ledger().next(advice, self.elapsed())
     }
 
-    /// What the machine's memory calls for. Where it cannot be read, nothing.
+    /// The advice on the machine's memory; to keep everything if it cannot be read.
     pub fn advise(&self) -> Advice {
         self.machine.outlook().map_or(Advice::Keep, |seen| lock(&self.politeness).advise(&seen))
     }
@@ -201,7 +201,7 @@ impl<'a> Shared<'a> {
         self.published.publish_if_due(|bad| self.witness.bad_frame(&bad));
     }
 
-    /// Gives back `bytes`, from what is not under test, or if that is not enough from what is.
+    /// Gives back `bytes`, of blocks that are not under test, and if necessary of others.
     pub fn give_back(&self, bytes: Bytes) {
         let blocks = self.ledger().give_back(bytes, |held| held.block.bytes());
         let given: u64 = blocks.iter().map(|held| held.block.bytes().get()).sum();
@@ -209,7 +209,7 @@ impl<'a> Shared<'a> {
         self.wanted_back.store(given < bytes.get(), Ordering::Relaxed);
     }
 
-    /// Gives a block back before the test ends, and notes what that leaves undone.
+    /// Gives a block back before the test ends, and records the undone work.
     pub fn give_away(&self, held: HeldBlock) {
         if held.tested {
             self.leave(&held);
@@ -219,7 +219,7 @@ impl<'a> Shared<'a> {
         self.let_go(held);
     }
 
-    /// Notes what is left undone of a tested block.
+    /// Records the undone work of a tested block.
     pub fn leave(&self, held: &HeldBlock) {
         let mut sums = lock(&self.sums);
         sums.unknown_held -= held.unknown;
@@ -228,7 +228,7 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// Gives a block back, but for the pages whose frames are bad: whoever holds those keeps them from everybody else.
+    /// Gives a block back, except for pages on bad frames: holding those keeps them from everybody else.
     pub fn let_go(&self, held: HeldBlock) {
         if held.bad.is_empty() {
             return;
@@ -239,14 +239,14 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// Says once that the kernel refuses memory; how much is missing at the end is in the report.
+    /// Warns once that the kernel refuses memory; the report has the missing amount.
     pub fn warn_of_refusal(&self, error: &rampart_linux::Error) {
         if !self.refusal_told.swap(true, Ordering::Relaxed) {
             self.witness.warned(&error.to_string());
         }
     }
 
-    /// Whether a tester must give its block back, now. Says so to one tester.
+    /// Whether a tester must give its block back now. Tells so one tester.
     pub fn takes_back(&self) -> bool {
         self.wanted_back.load(Ordering::Relaxed) && self.wanted_back.swap(false, Ordering::Relaxed)
     }
@@ -268,7 +268,7 @@ impl<'a> Shared<'a> {
         *lock(&self.stopped)
     }
 
-    /// Notes the most memory that this process used beyond what it claimed.
+    /// Records the most memory that this process used besides claimed memory.
     pub fn sample_own_memory(&self) {
         let claimed = self.ledger().mapped();
         if let Some(resident) = self.machine.resident() {
@@ -304,19 +304,19 @@ impl<'a> Shared<'a> {
 }
 
 impl Sums {
-    /// How many frames were tested; pages, where frames are unknown.
+    /// The number of tested frames; pages, where frames are unknown.
     pub fn tested(&self) -> u64 {
         self.frames.len() + self.unknown_pages
     }
 
-    /// Memory tested per second of testing, all testers together.
+    /// Memory tested per second of testing, by all testers.
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
     pub fn rate(&self, testers: usize) -> f64 {
         let busy = self.busy.as_secs_f64();
         if busy > 0.0 { self.bytes as f64 / busy * testers as f64 } else { 0.0 }
     }
 
-    /// Adds a block that was tested to its end, and stayed so.
+    /// Adds a block that was tested to its end, and stayed in place.
     pub fn add_tested(&mut self, pass: u32, seen: &Compared) {
         seen.same.iter().for_each(|&frame| self.frames.insert(frame));
         self.moved += seen.moved;
@@ -330,21 +330,21 @@ impl Sums {
     }
 }
 
-/// What became of the frames of a block while it was tested.
+/// The frames of a block before and after its test, compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Compared {
-    /// Those that stayed.
+    /// Frames that stayed.
     pub same: Vec<Frame>,
-    /// How many pages have frames that nobody knows.
+    /// Pages with unknown frames.
     pub unknown: u64,
-    /// How many are in another frame now.
+    /// Pages that are on another frame now.
     pub moved: u64,
-    /// Of how many the frame was known before or after, and not both.
+    /// Pages whose frame was known before or after, and not both.
     pub unreadable: u64,
 }
 
 impl Compared {
-    /// Compares the frames of a block's pages before and after, but for the pages in `without`.
+    /// Compares the frames of a block's pages before and after, except for the pages in `without`.
     pub fn new(before: &[Option<Frame>], after: &[Option<Frame>], without: &BTreeSet<u64>) -> Self {
         let mut seen = Self::default();
         for (page, pair) in (0..).zip(before.iter().zip(after)) {
@@ -363,7 +363,7 @@ impl Compared {
         self.same.len() as u64 + self.unknown + self.moved + self.unreadable
     }
 
-    /// Whether another test of the block could reach more frames.
+    /// Whether another test of the block could not reach more frames.
     pub const fn is_whole(&self) -> bool {
         self.moved == 0 && self.unreadable == 0
     }

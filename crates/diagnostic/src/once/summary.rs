@@ -1,4 +1,4 @@
-//! The report, from what the testers added up.
+//! The report, from the testers' sums.
 
 use rampart_march::{Aim, Plan, plan_coverage};
 
@@ -18,10 +18,10 @@ use crate::testing::injected::InjectedTally;
 use crate::testing::prepare::lines;
 use crate::testing::publishing::lock;
 
-/// The report of a test that has ended, written down in the store too.
+/// The report of an ended test, also recorded in the store.
 pub fn summarize(shared: &Shared<'_>, started: Timestamp, kernel_errors: KernelErrors) -> Report {
     shared.publish();
-    // They are given back when the report is made.
+    // They are given back when the report is complete.
     let blocks = shared.ledger().take_all();
     blocks.iter().filter(|held| !held.read_late).for_each(|held| shared.leave(held));
     let sums = lock(&shared.sums);
@@ -120,14 +120,14 @@ fn not_tested(shared: &Shared<'_>, sums: &Sums, losses: &Losses) -> Vec<NotTeste
     list
 }
 
-/// Skipped delayed reads make no test incomplete: each march test was whole, and the kind of fault that they find alone
-/// is named in the coverage.
+/// Skipped delayed reads do not make a test incomplete: each march test was complete, and the coverage names the kind
+/// of fault that only delayed reads find.
 fn delayed_read(shared: &Shared<'_>, plan: &Plan, sums: &Sums) -> Option<DelayedRead> {
     let delay_seconds = shared.request.retention.as_secs_f64();
     (plan.rests() > 0).then_some(DelayedRead { delay_seconds, frames_skipped: sums.not_read_late })
 }
 
-/// What the testing CPUs together can do. Each measured its own while the others were at work too.
+/// The bandwidth of the testing CPUs together. Each was measured while the others were at work too.
 #[expect(clippy::cast_precision_loss, reason = "rates")]
 fn limits(sums: &Sums, reads: usize, writes: usize) -> Option<Limits> {
     if sums.limits.is_empty() {

@@ -1,4 +1,4 @@
-//! One tester: a thread on a CPU of its own that claims, pins, marches, and holds.
+//! One tester: a thread on a CPU of its own that claims, pins, tests, and holds.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -21,15 +21,15 @@ use crate::testing::mismatch::Scene;
 use crate::testing::prepare::lines;
 use crate::testing::publishing::lock;
 
-/// How long a tester without work waits before it asks again.
+/// The wait of a tester without work before it asks again.
 const IDLE: Duration = Duration::from_millis(5);
 
-/// How often a block of which the kernel moved frames is tested anew.
+/// How often a block is tested again because the kernel moved its frames.
 const RETRIES: u32 = 3;
 
 /// Tests blocks until there are no more.
 pub fn work(shared: &Shared<'_>, on: Cpu) {
-    // A tester that may not be bound or slowed down tests all the same.
+    // A tester that cannot be bound or slowed down tests all the same.
     let _unbound = cpu::bind(on);
     let _unslowed = cpu::be_nice(cpu::Niceness::MOST);
     let mut measured = false;
@@ -67,7 +67,7 @@ fn claim(shared: &Shared<'_>, index: u64, bytes: Bytes) -> Option<HeldBlock> {
     }
 }
 
-/// Tests one block until it rests or is done; then it is held, unless programs want it back.
+/// Tests one block until it rests or is done; then it is held, unless programs need it.
 fn test(shared: &Shared<'_>, mut held: HeldBlock) {
     let pinning = held.block.pin().pinning;
     let mut now = Vec::new();
@@ -77,7 +77,7 @@ fn test(shared: &Shared<'_>, mut held: HeldBlock) {
     if held.stage == 0 {
         begin(shared, &mut held, &now);
     }
-    // What moved while the block rested says nothing of a frame.
+    // Pages that moved while the block rested say nothing about a frame.
     let frames = held.stayed(&now);
     let ended = march(shared, &mut held, &frames, &plan);
     shared.machine.frames(&held.block, &mut now);
@@ -101,7 +101,7 @@ fn test(shared: &Shared<'_>, mut held: HeldBlock) {
 }
 
 /// Retires frames of the map that came up in a block: their pages are ours now, and can be moved. A frame that the
-/// kernel does not retire even so is held until the test ends, whatever the test sees in it.
+/// kernel still does not retire is held until the test ends, whatever the test finds.
 fn hold_known(shared: &Shared<'_>, held: &mut HeldBlock) {
     if shared.known_bad.is_empty() {
         return;
@@ -117,7 +117,7 @@ fn hold_known(shared: &Shared<'_>, held: &mut HeldBlock) {
     }
 }
 
-/// A pass over a block begins, in these frames.
+/// Begins a pass over a block on these frames.
 fn begin(shared: &Shared<'_>, held: &mut HeldBlock, now: &[Option<Frame>]) {
     held.frames.clear();
     held.frames.extend_from_slice(now);
@@ -129,15 +129,15 @@ fn begin(shared: &Shared<'_>, held: &mut HeldBlock, now: &[Option<Frame>]) {
         (!held.planted.is_empty()).then(|| Emulator::new(held.planted.faults().to_vec(), shared.request.seed));
 }
 
-/// Notes that the march tests of a block are whole; says whether they are, or have to be done again because the kernel
-/// moved frames: those that the pages are in now were not tested.
+/// Records that the march tests of a block are complete. Returns whether they are, or must be repeated because the
+/// kernel moved frames: the pages' new frames were not tested.
 fn count(shared: &Shared<'_>, held: &mut HeldBlock, now: &[Option<Frame>], pass: u32) -> bool {
     let mut seen = Compared::new(&held.frames, now, &held.retired);
     if !held.tested && !seen.is_whole() && held.retries < RETRIES {
         return false;
     }
     if held.tested {
-        // It is known what was reached: what moves in a later pass takes nothing away.
+        // The reached frames are known: a move in a later pass takes nothing away.
         (seen.moved, seen.unreadable, seen.unknown) = (0, 0, 0);
     }
     let known_bad = seen.same.extract_if(.., |frame| shared.known_bad.contains(frame)).count() as u64;
@@ -169,7 +169,7 @@ fn go_on(shared: &Shared<'_>, mut held: HeldBlock, plan: &Plan) {
     shared.ledger().hold(held, now);
 }
 
-/// The faults of a block. One that is smaller than its part of the test has those that lie inside of it.
+/// The faults of a block. A block that is smaller than its part of the test has those inside of it.
 fn plant(shared: &Shared<'_>, index: u64, block: &Block, frames: &[Option<Frame>]) -> InjectedFaults {
     let Some(campaign) = &shared.prepared.campaign else { return InjectedFaults::default() };
     let mut faults = campaign.in_region(index);
@@ -185,7 +185,7 @@ enum Ended {
     WantedBack,
 }
 
-/// Marches over a block, part by part of the stage that comes next.
+/// Runs the next stage over a block, part by part.
 fn march(shared: &Shared<'_>, held: &mut HeldBlock, frames: &[Option<Frame>], plan: &Plan) -> Ended {
     let address = held.block.base().as_ptr().addr() as u64;
     let executor = Executor { engine: shared.prepared.engine, settings: shared.prepared.settings };
@@ -210,8 +210,8 @@ fn tally(shared: &Shared<'_>, plan: &Plan, held: &HeldBlock) -> InjectedTally {
     held.planted.tally(|fault| promises(plan, fault, lines, &shared.prepared.settings))
 }
 
-/// Retires the bad frames of a block that is unpinned: the kernel moves our page elsewhere. A frame that it will not
-/// retire stays ours until the test ends.
+/// Retires the bad frames of an unpinned block: the kernel moves our page elsewhere. A frame that it refuses to retire
+/// stays ours until the test ends.
 fn retire(shared: &Shared<'_>, held: &mut HeldBlock, frames: &[Option<Frame>]) {
     for (page, &frame) in (0..).zip(frames) {
         let Some(frame) = frame.filter(|&frame| lock(&shared.published.findings).awaits_retirement(frame)) else {
@@ -224,7 +224,7 @@ fn retire(shared: &Shared<'_>, held: &mut HeldBlock, frames: &[Option<Frame>]) {
                 held.bad.push(page);
             }
         } else {
-            // It was tested enough: it failed. The page is in another frame now, in the middle of its test.
+            // It was tested enough: it failed. The page is on another frame now, in the middle of its test.
             lock(&shared.sums).frames.insert(frame);
             held.retired.insert(page);
             if let Some(known) = held.frames.get_mut(usize::try_from(page).expect("a page of a block")) {
@@ -240,7 +240,7 @@ struct TesterWatch<'a, 'b> {
     scene: Scene<'a>,
     /// Pages whose bad frames were retired while the block rested.
     retired: &'a BTreeSet<u64>,
-    /// Time spent in delays, which is no testing.
+    /// Time of delays, without testing.
     paused: Duration,
     ended: Ended,
 }
@@ -260,8 +260,7 @@ impl TesterWatch<'_, '_> {
 
 impl Watch for TesterWatch<'_, '_> {
     fn mismatch(&mut self, seen: &Mismatch) {
-        // The kernel copied what the bad frame held, wrong bits too: they say nothing of the frame that the page is in
-        // now.
+        // The kernel copied the bad frame's content, wrong bits included: they say nothing about the page's new frame.
         if self.retired.contains(&seen.line.page()) {
             return;
         }

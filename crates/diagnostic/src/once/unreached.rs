@@ -1,8 +1,7 @@
-//! Which frames a test did not reach, and why.
+//! The frames that a test did not reach, by reason.
 //!
-//! Nothing is skipped silently (rule 3 of the design): every frame of the machine is either among those tested or in
-//! one of these counts. What a frame is used for changes while it is counted, so the counts are a picture of the moment
-//! at which the test ended.
+//! Nothing is skipped silently (rule 3 of the design): every frame of the machine is either tested or in one of these
+//! counts. A frame's use may change while it is counted, so the counts describe the end of the test.
 
 use rampart_linux::FrameClass;
 use rampart_memory::Bytes;

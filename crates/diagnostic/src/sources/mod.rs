@@ -1,4 +1,4 @@
-//! Where frames come from.
+//! Sources of frames.
 //!
 //! A new source for the daemon implements [`DaemonSource`] in a file here, and `daemon::run` constructs it; nothing
 //! else changes.
@@ -10,12 +10,12 @@ use rampart_memory::{Bytes, FrameSource, TestLifetime, Timestamp};
 
 use self::free_memory::{Ages, News, Step};
 
-/// A source of frames that the daemon can run over: what it asks besides what the controller asks ([`FrameSource`]).
+/// A source of frames for the daemon: its requirements besides those of the controller ([`FrameSource`]).
 pub trait DaemonSource: FrameSource<Block = Step<Block>> {
-    /// When each frame that was ever reached was last tested.
+    /// The time of the last test of each frame that was ever reached.
     fn ages(&self) -> &Ages;
 
-    /// Memory that is claimed: held, waiting, in testers' hands, and on its way.
+    /// Claimed memory: held, waiting, in testers' hands, and on its way.
     fn claimed(&self) -> Bytes;
 
     /// How many frames a second should be tested, before the controller's alpha; 0 between two sweeps.
@@ -24,21 +24,21 @@ pub trait DaemonSource: FrameSource<Block = Step<Block>> {
     /// Whether frames came due before they were tested.
     fn is_overdue(&self, now: Timestamp) -> bool;
 
-    /// Memory that programs want back and that only testers can give.
+    /// Memory that programs need back and that only testers can give.
     fn missing(&self) -> Bytes;
 
     /// Whether a sweep is under way.
     fn is_sweeping(&self) -> bool;
 
-    /// Returns what happened since the last call.
+    /// Returns the events since the last call.
     fn take_news(&mut self) -> Vec<News>;
 
     /// Uses another lifetime from now on.
     fn rebound(&mut self, bound: TestLifetime, now: Timestamp);
 
-    /// Gives memory back that programs want. To be called every few milliseconds.
+    /// Gives memory back that programs need. To be called every few milliseconds.
     fn relieve(&mut self);
 
-    /// Gives back all that testers do not have.
+    /// Gives back everything outside of testers' hands.
     fn let_go(&mut self);
 }

@@ -1,4 +1,4 @@
-//! A bad frame, as reports and events show it.
+//! A bad frame, in the form of reports and events.
 
 use rampart_memory::fault_map::{Cause, Evidence, FailedFrame, Origin, Retirement};
 use rampart_memory::{Frame, LineBit, LineBits, Timestamp};
@@ -7,27 +7,27 @@ use serde::Serialize;
 /// A bad frame, or a bad page whose frame is unknown.
 #[derive(Clone, Debug, Serialize)]
 pub struct BadFrame {
-    /// Whether the frame failed or was only made to look so.
+    /// Whether the frame is really bad, or a fault was emulated.
     pub origin: Origin,
     /// The frame; `None` where frame numbers are unknown.
     pub frame: Option<Frame>,
     /// Physical address of the frame's first byte.
     pub address: Option<u64>,
-    /// Where the frame is unknown: the address of the page in the process that tested it.
+    /// For an unknown frame: the address of the page in the process that tested it.
     pub page: Option<u64>,
     /// The lines that failed, 0 to 63.
     pub lines: Vec<u32>,
-    /// The bits that were seen wrong in the evidence kept, 0 to 511 in their line.
+    /// The wrong bits in the kept evidence, 0 to 511 in their line.
     pub bits: Vec<u16>,
-    /// Who condemned it.
+    /// The first cause.
     pub cause: Cause,
-    /// How many mismatches were read.
+    /// The number of mismatches.
     pub mismatches: u64,
-    /// When it first failed, in this test or one before.
+    /// The first failure, in this test or an earlier one.
     pub first_seen: Timestamp,
-    /// When it last failed.
+    /// The last failure.
     pub last_seen: Timestamp,
-    /// What became of it.
+    /// The result of its retirement.
     pub retirement: Retirement,
     /// The first mismatches in full.
     pub evidence: Vec<Evidence>,
@@ -54,7 +54,7 @@ impl BadFrame {
         }
     }
 
-    /// A page whose frame is unknown, kept in a map by the page's number.
+    /// A page with an unknown frame, kept in a map by the page's number.
     #[must_use]
     pub fn of_page(origin: Origin, failed: &FailedFrame) -> Self {
         let known = Self::of_frame(origin, failed);

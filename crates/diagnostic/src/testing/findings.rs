@@ -1,10 +1,10 @@
-//! What a test found, kept before anything else happens to it.
+//! The findings of a test, kept before anything else happens to them.
 //!
 //! **Problem.** A bad frame that was reported and then forgotten, because the tester was killed or the disk was full,
 //! will be used again. A durable write takes milliseconds, and a bad row can bring a thousand frames at once. **Idea.**
-//! Testers only note what they see; a few times in a second all new frames are written together, and only then does
-//! anyone hear of them. **Why this way.** What was told is on the disk, whatever comes after; and testing goes on while
-//! it is written.
+//! Testers only record their findings; a few times per second all new frames are written together, and only then
+//! reported. **Why this way.** A reported frame is on the disk, whatever happens next; and testing goes on during the
+//! write.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use rampart_memory::fault_map::{Evidence, FailedFrame, FaultMap, Origin, Retirem
 
 use crate::testing::bad_frame::BadFrame;
 
-/// Where a mismatch was.
+/// The place of a mismatch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MismatchLocation {
     /// In this frame.
@@ -31,12 +31,12 @@ pub struct Findings {
     unkept: BTreeSet<(Origin, Frame)>,
 }
 
-/// What is to be written, and then told.
+/// Facts to write, and bad frames to report afterwards.
 #[derive(Debug, Default)]
 pub struct News {
-    /// Frames that are new, or of which more is known than was written.
+    /// Frames that are new, or with new facts since the last write.
     pub facts: Vec<(Origin, FailedFrame)>,
-    /// Those that nobody has heard of.
+    /// Frames that are not reported yet.
     pub untold: Vec<BadFrame>,
 }
 
@@ -58,7 +58,7 @@ impl Default for Findings {
 }
 
 impl Findings {
-    /// Notes a mismatch.
+    /// Records a mismatch.
     pub fn record(&mut self, origin: Origin, place: MismatchLocation, evidence: Evidence) {
         let (map, key) = match place {
             MismatchLocation::Frame(frame) => {
@@ -73,12 +73,12 @@ impl Findings {
         map.record(key, evidence);
     }
 
-    /// Whether there are frames that nobody has heard of.
+    /// Whether there are unreported frames.
     pub const fn has_untold(&self) -> bool {
         !self.untold.is_empty()
     }
 
-    /// Takes what is to be written and told.
+    /// Takes the facts to write and the frames to report.
     pub fn take_news(&mut self) -> News {
         let unkept = std::mem::take(&mut self.unkept).into_iter();
         let facts = unkept.filter_map(|(origin, frame)| Some((origin, self.frames[index(origin)].get(frame)?.clone())));
@@ -90,19 +90,19 @@ impl Findings {
         News { untold: untold.collect(), facts }
     }
 
-    /// Notes what became of a real bad frame.
+    /// Records the result of a real bad frame's retirement.
     pub fn retired(&mut self, frame: Frame, retirement: Retirement) {
         if self.frames[index(Origin::Real)].set_retirement(frame, retirement).is_some() {
             self.unkept.insert((Origin::Real, frame));
         }
     }
 
-    /// Whether a frame was found to be bad, really bad, and nothing became of it yet.
+    /// Whether a frame is really bad, and its retirement has not been tried.
     pub fn awaits_retirement(&self, frame: Frame) -> bool {
         self.frames[index(Origin::Real)].get(frame).is_some_and(|failed| failed.retirement == Retirement::Pending)
     }
 
-    /// How many bad frames there are.
+    /// The number of bad frames.
     pub fn count(&self) -> usize {
         self.frames.iter().chain(&self.pages).map(FaultMap::len).sum()
     }

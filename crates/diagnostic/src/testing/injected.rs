@@ -1,7 +1,7 @@
-//! Emulated faults in one block: what was planted, what the test promises to find of it, what was found.
+//! Emulated faults in one block: which were injected, guaranteed by the test, and found.
 //!
-//! The faults of a block are the same in every pass. A wrong bit that a planted fault explains is emulated; any other
-//! wrong bit is real, even in a line with a planted fault: emulation never hides an error of the memory itself.
+//! The faults of a block are the same in every pass. A wrong bit that an injected fault explains is emulated; any other
+//! wrong bit is real, even in a line with an injected fault: emulation never hides an error of the memory itself.
 
 use std::collections::HashMap;
 
@@ -9,25 +9,25 @@ use rampart_memory::fault::PlacedFault;
 use rampart_memory::fault_map::Origin;
 use rampart_memory::{LineBits, RegionLine};
 
-/// One block's planted faults.
+/// One block's injected faults.
 #[derive(Debug, Default)]
 pub struct InjectedFaults {
     faults: Vec<PlacedFault>,
     found: Vec<bool>,
-    /// For each line that faults can make wrong: which faults, and which of its bits.
+    /// For each line that faults can make wrong: the faults, and the affected bits.
     victims: HashMap<RegionLine, Vec<(usize, LineBits)>>,
 }
 
-/// What became of the planted faults of the blocks tested to their end.
+/// The results for the injected faults of completely tested blocks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InjectedTally {
-    /// Planted.
+    /// Injected.
     pub planted: usize,
-    /// Of these, promised by the test.
+    /// Of these, guaranteed by the test.
     pub promised: usize,
-    /// Of the planted, found.
+    /// Of the injected ones, found.
     pub found: usize,
-    /// Promised and not found.
+    /// Guaranteed and not found.
     pub missed: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ impl InjectedFaults {
         Self { found: vec![false; faults.len()], faults, victims }
     }
 
-    /// Whether there is none.
+    /// Whether there are no faults.
     pub fn is_empty(&self) -> bool {
         self.faults.is_empty()
     }
@@ -53,7 +53,7 @@ impl InjectedFaults {
         &self.faults
     }
 
-    /// Notes wrong bits in a line; says whether planted faults explain them all.
+    /// Records wrong bits in a line; returns whether injected faults explain them all.
     pub fn saw(&mut self, line: RegionLine, wrong: &LineBits) -> Origin {
         let mut explained = LineBits::default();
         for (number, bits) in self.victims.get(&line).into_iter().flatten() {
@@ -65,7 +65,7 @@ impl InjectedFaults {
         if wrong.minus(&explained).is_empty() { Origin::Emulated } else { Origin::Real }
     }
 
-    /// What became of them, the block tested to the end.
+    /// The results, for a completely tested block.
     pub fn tally(&self, promised: impl Fn(&PlacedFault) -> bool) -> InjectedTally {
         let mut tally = InjectedTally { planted: self.faults.len(), ..InjectedTally::default() };
         for (fault, &found) in self.faults.iter().zip(&self.found) {

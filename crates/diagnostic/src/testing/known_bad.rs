@@ -1,8 +1,8 @@
-//! Frames that are on the map already when testing begins.
+//! Frames that are on the map when testing begins.
 //!
-//! **Problem.** A kernel forgets at each boot what it retired. A test that claims such a frame, while its fault sleeps,
-//! sees a good one and hands it back to programs. **Idea.** All that is on the map and in use is retired before the
-//! first claim. **Why not left out only.** What no test claims, a program still gets.
+//! **Problem.** A kernel forgets its retired frames at each boot. A test that claims such a frame while its fault is
+//! dormant sees a good one and hands it back to programs. **Idea.** All frames of the map that are in use are retired
+//! before the first claim. **Why retire.** Merely not claiming a frame leaves it to programs.
 
 use std::collections::BTreeSet;
 
@@ -13,17 +13,17 @@ use rampart_store::Store;
 use crate::machine::Machine;
 use crate::testing::observer::TestObserver;
 
-/// What became of them.
+/// The results.
 #[derive(Debug, Default)]
 pub struct KnownBadFrames {
-    /// Those that were in use, and what the kernel said.
+    /// Frames that were in use, and the kernel's answers.
     pub tried: Vec<(Frame, Retirement)>,
-    /// Of these, those that still are: never to be given back as good.
+    /// Of these, frames that are still in use: never given back as good.
     pub in_use: BTreeSet<Frame>,
 }
 
-/// Takes all real frames of the map out of use, where they are not. Says in one line how many there are, in one more if
-/// some remain in use.
+/// Retires all real frames of the map that are in use. Prints a line with their number, and one more if some remain in
+/// use.
 pub fn retire(machine: &Machine, store: &mut Store, witness: &dyn TestObserver) -> KnownBadFrames {
     let map = match store.failures(Origin::Real) {
         Ok(map) => map,

@@ -1,4 +1,4 @@
-//! From a mismatch in a block to a finding: which frame, real or emulated, and the evidence.
+//! Turns a mismatch in a block into a finding: its frame, real or emulated, and the evidence.
 
 use std::sync::Mutex;
 
@@ -10,7 +10,7 @@ use rampart_memory::{FRAME_BYTES, Frame, Timestamp};
 use crate::testing::findings::{Findings, MismatchLocation};
 use crate::testing::injected::InjectedFaults;
 
-/// A block under test, as far as it matters for what is found there.
+/// The facts about a block under test that a finding needs.
 pub struct Scene<'a> {
     /// The frame of each page.
     pub frames: &'a [Option<Frame>],
@@ -18,12 +18,12 @@ pub struct Scene<'a> {
     pub address: u64,
     /// Its emulated faults.
     pub planted: &'a mut InjectedFaults,
-    /// What is being run.
+    /// The present pass.
     pub step: &'a Pass,
 }
 
 impl Scene<'_> {
-    /// Notes a mismatch; returns its page of the block.
+    /// Records a mismatch; returns its page of the block.
     pub fn note(&mut self, seen: &Mismatch, at: Timestamp, findings: &Mutex<Findings>) -> u64 {
         let evidence = Evidence {
             at,

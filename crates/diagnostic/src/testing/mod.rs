@@ -1,4 +1,4 @@
-//! What `rampart test` and `rampart watch` share.
+//! The common parts of `rampart test` and `rampart watch`.
 
 pub mod bad_frame;
 pub mod findings;

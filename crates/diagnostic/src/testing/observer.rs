@@ -1,4 +1,4 @@
-//! Who is informed while memory is tested.
+//! The observer of a test.
 
 use std::time::Duration;
 
@@ -6,20 +6,20 @@ use rampart_memory::Bytes;
 
 use super::bad_frame::BadFrame;
 
-/// How far a test is.
+/// The progress of a test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TestProgress {
-    /// The pass under way, 1 first.
+    /// The present pass, from 1.
     pub pass: u32,
-    /// Passes asked for, if their number was.
+    /// The number of passes, if it was requested.
     pub passes: Option<u32>,
     /// Memory tested in this pass.
     pub done_in_pass: Bytes,
-    /// Memory that this pass will test, as far as is known.
+    /// Memory that this pass will test, as far as known.
     pub total_in_pass: Bytes,
-    /// Since the start.
+    /// The time since the start.
     pub elapsed: Duration,
-    /// When the test will be stopped, since the start.
+    /// The planned end of the test, since the start.
     pub deadline: Option<Duration>,
     /// Memory tested per second of testing.
     pub bytes_per_second: f64,
@@ -28,7 +28,7 @@ pub struct TestProgress {
 }
 
 impl TestProgress {
-    /// How long the rest of the passes will take at the present rate, if that can be told.
+    /// The estimated remaining time of all passes at the present rate, if it is known.
     #[must_use]
     pub fn remaining(&self) -> Option<Duration> {
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
@@ -41,14 +41,14 @@ impl TestProgress {
     }
 }
 
-/// Someone who watches a test.
+/// The observer of a test.
 pub trait TestObserver: Sync {
-    /// Something worth a line.
+    /// A message.
     fn said(&self, text: &str);
-    /// Something that a person must hear of: it limits what this test is worth.
+    /// A warning: it limits the value of this test.
     fn warned(&self, text: &str);
-    /// A frame was found bad; it is kept already.
+    /// A bad frame was found; it is in the store.
     fn bad_frame(&self, bad: &BadFrame);
-    /// How far the test is; called often.
+    /// The progress of the test; called often.
     fn progress(&self, seen: &TestProgress);
 }

@@ -1,5 +1,4 @@
-//! What is settled before the first frame is tested, whoever tests: by which CPUs, and by a method that reaches the
-//! DRAM.
+//! Decisions before the first frame is tested, for any test: its CPUs, and a method that reaches the DRAM.
 
 use std::num::NonZero;
 
@@ -10,7 +9,7 @@ use rampart_memory::{Bytes, LINE_BYTES};
 
 use crate::error::Error;
 
-/// A line on it, if it is not known whether reads come from the DRAM.
+/// A warning, if it is unknown whether reads come from the DRAM.
 pub const fn warning(honesty: &Honesty) -> Option<&'static str> {
     match honesty.verdict {
         // A method that reads a cache was refused before.
@@ -19,7 +18,7 @@ pub const fn warning(honesty: &Honesty) -> Option<&'static str> {
     }
 }
 
-/// Lines of so much memory.
+/// Lines in so much memory.
 pub const fn lines(bytes: Bytes) -> u64 {
     bytes.get() / LINE_BYTES
 }
@@ -35,7 +34,7 @@ pub fn choose_cpus(wanted: Option<NonZero<usize>>, allowed: &[Cpu]) -> Result<Ve
     Ok(allowed[..count].to_vec())
 }
 
-/// The method asked for, or the fastest honest one, tried on a block that is given back at once.
+/// The requested method, or the fastest one that bypasses the caches, tried on a block that is given back at once.
 pub fn settle_method(wanted: Option<Method>, engine: Engine, bytes: Bytes) -> Result<Honesty, Error> {
     let mut block = Block::claim(bytes, PageKind::Huge)?;
     let mut region = Region::from(&mut block);

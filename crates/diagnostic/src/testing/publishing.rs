@@ -1,8 +1,8 @@
-//! Findings on their way to the store and to the observer.
+//! Writes findings to the store and reports them to the observer.
 //!
 //! **Problem.** A bad frame that was reported and then forgotten by a crash would be used again. **Idea.** Facts are
-//! written first and reported afterwards; the recorder is locked before the findings, so that what is taken first is
-//! written first. **Why this way.** One owner of this order, for `rampart test` and `rampart watch`.
+//! written first and reported afterwards; the recorder is locked before the findings, so that findings are written in
+//! order. **Why this way.** One owner of this order, for `rampart test` and `rampart watch`.
 
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use super::bad_frame::BadFrame;
 use super::findings::Findings;
 use super::record::TestRecorder;
 
-/// How often the counts of frames that are known to be bad already are written.
+/// The period of writes of the counts of frames that are known to be bad already.
 const COUNTS_WRITTEN_EVERY: Duration = Duration::from_secs(5);
 
 /// A poisoned lock means that a tester panicked: a bug of ours, and the scope will panic too.
@@ -19,16 +19,16 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("no tester panicked")
 }
 
-/// What was found, and the recorder that keeps it.
+/// The findings, and the recorder that keeps them.
 pub struct Publisher<'a> {
     pub findings: Mutex<Findings>,
     pub recorder: Mutex<TestRecorder<'a>>,
-    /// When facts were last written.
+    /// The time of the last write.
     written: Mutex<Instant>,
 }
 
 impl<'a> Publisher<'a> {
-    /// Without findings.
+    /// A publisher without findings.
     pub fn new(recorder: TestRecorder<'a>) -> Self {
         Self { findings: Mutex::default(), recorder: Mutex::new(recorder), written: Mutex::new(Instant::now()) }
     }

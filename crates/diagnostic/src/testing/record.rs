@@ -1,7 +1,7 @@
-//! The store, as a test writes to it while it runs.
+//! The store during a test.
 //!
 //! A store that cannot take a fact (its disk is full, or gone) does not end the test: the fact stays in memory, is
-//! tried again every second, and is counted in the report. It is said once, when it begins.
+//! retried every second, and is counted in the report. A message says so once.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use rampart_store::{Age, Keeper, Kept, Store, TestEnd, TestStart};
 
 use crate::testing::observer::TestObserver;
 
-/// How often what is pending is tried again.
+/// The period of retries for pending facts.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Keeps a test's facts in the store.
@@ -24,7 +24,7 @@ pub struct TestRecorder<'a> {
 }
 
 impl<'a> TestRecorder<'a> {
-    /// Writes down that the test begins.
+    /// Records that the test begins.
     pub fn begin(store: Store, start: TestStart, clock: &'a (dyn Clock + Sync), witness: &'a dyn TestObserver) -> Self {
         let (keeper, kept) = Keeper::begin(store, start);
         let mut recorder = Self { keeper, clock, witness, in_trouble: false, tried: Instant::now() };
@@ -44,20 +44,20 @@ impl<'a> TestRecorder<'a> {
         self.in_trouble = matches!(kept, Kept::Pending(_));
     }
 
-    /// Keeps what this test saw of some frames; durable when it returns, or pending and tried again later.
+    /// Keeps what this test saw of some frames; durable when it returns, or pending and retried later.
     pub fn keep(&mut self, facts: &[(Origin, FailedFrame)]) {
         let facts = facts.iter().map(|(origin, failed)| (*origin, failed));
         let kept = self.keeper.keep_all(facts, self.clock.now());
         self.note(&kept);
     }
 
-    /// Keeps when frames were last tested. What cannot be written is forgotten: it is learnt anew.
+    /// Keeps the times of frames' last tests. Times that cannot be written are dropped: later tests replace them.
     pub fn keep_ages(&mut self, ages: &[Age]) {
         let kept = self.keeper.keep_ages(ages, self.clock.now());
         self.note(&kept);
     }
 
-    /// Tries again, now and then, to keep what is pending.
+    /// Retries pending facts, if it is time.
     pub fn retry(&mut self) {
         if self.keeper.pending() > 0 && self.tried.elapsed() >= RETRY {
             self.tried = Instant::now();
@@ -66,7 +66,7 @@ impl<'a> TestRecorder<'a> {
         }
     }
 
-    /// Keeps how the test ended. Returns how many facts could not be kept.
+    /// Keeps the result of the test. Returns how many facts could not be kept.
     pub fn finish(&mut self, end: TestEnd) -> usize {
         let kept = self.keeper.finish(end);
         self.note(&kept);

@@ -27,7 +27,7 @@ impl Seen {
         word.is_some_and(|word| word >> (frame.number() % 64) & 1 == 1)
     }
 
-    /// How many different frames there are.
+    /// The number of frames in the set.
     pub const fn len(&self) -> u64 {
         self.count
     }

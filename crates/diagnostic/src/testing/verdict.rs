@@ -1,21 +1,21 @@
-//! The outcome of a test in a word, decided from counts in one place.
+//! The verdict of a test, computed from counts in one place.
 
 use serde::Serialize;
 
-/// The outcome in a word.
+/// The verdict in a word.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// All that was asked for was tested; nothing was found.
+    /// The whole request was tested; nothing was found.
     Pass,
     /// Bad frames were found.
     Fail,
-    /// Nothing was found, but not all that was asked for was tested.
+    /// Nothing was found, but not the whole request was tested.
     Incomplete,
 }
 
 impl Verdict {
-    /// The verdict, from what was found and what, if anything, kept the test from its end.
+    /// The verdict, from the findings and the reason, if any, why the test is incomplete.
     #[must_use]
     pub const fn of(bad_frames: usize, shortfall: Option<&String>) -> Self {
         match (bad_frames, shortfall) {
@@ -25,7 +25,7 @@ impl Verdict {
         }
     }
 
-    /// 0 pass, 1 bad frames found, 2 could not test what was asked for.
+    /// 0 pass, 1 bad frames found, 2 could not test the request.
     #[must_use]
     pub const fn exit_code(&self) -> u8 {
         match self {

@@ -1,11 +1,11 @@
-//! Adaptive, core-preserving: the fewest threads, and with them the highest fidelity, that keep up
-//! [Rahman16, 5.2.4.5, fig. 30].
+//! Adaptive, core-preserving: the fewest threads, and with them the highest fidelity, that keep up [Rahman16, 5.2.4.5,
+//! fig. 30].
 
 use rampart_memory::TestConfig;
 
 use super::{Policy, Seen, fastest};
 
-/// Threads are few first, then fidelity is high.
+/// Prefers few threads, then a high fidelity.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Adaptive;
 

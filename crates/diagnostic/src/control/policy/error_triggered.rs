@@ -1,13 +1,14 @@
-//! Error-triggered: where the hardware corrects more errors than is allowed, test first and hardest. Rahman leaves it
-//! to future work [Rahman16, 6.2].
+//! Error-triggered: where the hardware corrects more errors than allowed, test first and at the highest fidelity.
+//! [Rahman16, 6.2] leaves it to future work.
 
 use rampart_memory::TestConfig;
 
 use super::{Policy, Seen};
 
-/// Another policy while nothing errs; MAX-FIDELITY while something does.
+/// Another policy while no frames err; MAX-FIDELITY while some do.
 ///
-/// Which frames are tested first is no matter of configuration: [`super::super::Diagnostic::erring`] tells the source.
+/// The configuration does not determine which frames are tested first: [`super::super::Diagnostic::erring`] passes that
+/// to the source.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ErrorTriggered<P>(pub P);
 

@@ -1,11 +1,11 @@
-//! Fidelity-preserving: the highest fidelity, and for it the fewest threads, that keep up. Rahman leaves it to future
-//! work [Rahman16, 6.2].
+//! Fidelity-preserving: the highest fidelity, and for it the fewest threads, that keep up. [Rahman16, 6.2] leaves it to
+//! future work.
 
 use rampart_memory::TestConfig;
 
 use super::{Policy, Seen, fastest};
 
-/// Fidelity is high first, then threads are few.
+/// Prefers a high fidelity, then few threads.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FidelityPreserving;
 

@@ -1,8 +1,8 @@
-//! How to test until the next decision: fidelity and threads [Rahman16, 5.2.4.3 to 5.2.4.5].
+//! The configuration of tests until the next decision: fidelity and threads [Rahman16, 5.2.4.3 to 5.2.4.5].
 //!
-//! **Problem.** Thorough tests by few threads are slow, fast ones are shallow or take cores. **Idea.** Each policy is a
-//! pure function from the rate that is asked for to a [`TestConfig`] within the administrator's limits. **Why this
-//! way.** A policy knows nothing of allocators, lists or threads, so a new one is one small file.
+//! **Problem.** Tests at a high fidelity by few threads are slow; fast ones have a low fidelity or take cores.
+//! **Idea.** Each policy is a pure function from the requested rate to a [`TestConfig`] within the administrator's
+//! limits. **Why this way.** A policy knows nothing of allocators, lists or threads, so a new one is one small file.
 
 mod adaptive;
 mod error_triggered;
@@ -22,20 +22,20 @@ pub use fixed::Fixed;
 use super::settings::Limits;
 pub use super::settings::fastest;
 
-/// What a policy sees.
+/// The input of a policy.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
-    /// Frames a second that are to be tested: demand, scaled by α.
+    /// Frames per second to test: demand, scaled by α.
     pub request: f64,
-    /// What one thread can test, by fidelity.
+    /// The bandwidth of one thread, by fidelity.
     pub bandwidth: Bandwidth,
-    /// What may be chosen from.
+    /// The limits of the choice.
     pub limits: Limits,
-    /// Frames around which the hardware corrected more errors than is allowed.
+    /// Frames around which the hardware corrected more errors than allowed.
     pub erring: &'a [FrameRange],
 }
 
-/// What one thread can test (CALC-BANDWIDTH, [Rahman16, fig. 30]).
+/// The bandwidth of one thread (CALC-BANDWIDTH, [Rahman16, fig. 30]).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bandwidth {
     /// Frames a second at fidelity 1: MAX-TEST-BW, measured on the machine.
@@ -43,20 +43,20 @@ pub struct Bandwidth {
 }
 
 impl Bandwidth {
-    /// Frames a second that one thread tests: the time grows with the number of patterns.
+    /// Frames per second that one thread tests: the time grows with the number of patterns.
     #[must_use]
     pub fn of(self, fidelity: Fidelity) -> f64 {
         self.at_fidelity_1 / f64::from(fidelity.backgrounds())
     }
 
-    /// Frames a second that a configuration tests.
+    /// Frames per second that a configuration tests.
     #[must_use]
     pub fn of_config(self, config: TestConfig) -> f64 {
         f64::from(config.threads) * self.of(config.fidelity)
     }
 }
 
-/// Decides how to test.
+/// Decides the configuration of tests.
 pub trait Policy {
     /// The configuration for the next epoch.
     fn decide(&mut self, seen: &Seen<'_>) -> TestConfig;
@@ -66,26 +66,26 @@ pub trait Policy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PolicyName {
-    /// No test ahead of allocation [Rahman16, 3.2].
+    /// No test before allocation [Rahman16, 3.2].
     OnDemand,
-    /// COMeT: one thread, the least fidelity, a rate for each list [Rahman16, 4.1.5].
+    /// COMeT: one thread, the lowest fidelity, a rate for each list [Rahman16, 4.1.5].
     Comet,
-    /// What the administrator settled: MAX-CORES and MIN-FIDELITY.
+    /// The administrator's configuration: MAX-CORES and MIN-FIDELITY.
     Fixed,
     /// The fewest threads, then the highest fidelity, that keep up [Rahman16, fig. 30].
     Adaptive,
     /// The highest fidelity, then the fewest threads, that keep up [Rahman16, 6.2].
     FidelityPreserving,
-    /// Adaptive, and hardest where the hardware corrects errors [Rahman16, 6.2].
+    /// Adaptive, and at the highest fidelity where the hardware corrects errors [Rahman16, 6.2].
     ErrorTriggered,
 }
 
 impl PolicyName {
-    /// All, the baselines first.
+    /// All policies, the baselines first.
     pub const ALL: [Self; 6] =
         [Self::OnDemand, Self::Comet, Self::Fixed, Self::Adaptive, Self::FidelityPreserving, Self::ErrorTriggered];
 
-    /// As it is written on the command line.
+    /// Its name on the command line.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -177,7 +177,7 @@ mod tests {
             prop_assert_eq!((chosen.fidelity.backgrounds(), chosen.threads), figure_30(request, bandwidth, limits));
         }
 
-        /// Whatever a policy chooses keeps up, or nothing allowed does.
+        /// A policy's choice keeps up, or no allowed one does.
         #[test]
         fn what_is_chosen_keeps_up_and_obeys_the_limits(
             request in 0.0_f64..1e6, bandwidth in 1.0_f64..1e6, min in 1_u32..8, spread in 0_u32..32,
@@ -192,7 +192,7 @@ mod tests {
             prop_assert!((1..=cores).contains(&chosen.threads));
         }
 
-        /// Core-preserving takes no more threads than fidelity-preserving, and that no less fidelity.
+        /// Core-preserving takes no more threads than fidelity-preserving, and that no lower fidelity.
         #[test]
         fn each_preserves_what_it_says(request in 0.0_f64..1e6, bandwidth in 1.0_f64..1e6, cores in 1_u32..8) {
             let limits = limits(1, 31, 1, cores);

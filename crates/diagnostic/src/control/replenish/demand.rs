@@ -1,4 +1,4 @@
-//! Asteroid's rule: what was asked for just now, scaled, and never less than half of what is usual.
+//! Asteroid's rule: the present demand, scaled, and never less than half of the usual demand.
 
 use rampart_memory::Demand;
 
@@ -13,7 +13,7 @@ pub struct FromDemand {
 }
 
 /// The weight of the newest reading in the moving average, which so decays to a third in 40 readings: an epoch of 1 s
-/// at Rahman's 25 ms. He says that it decays gradually, and not how fast.
+/// at the 25 ms of [Rahman16], which says that it decays gradually, and not how fast.
 const WEIGHT: f64 = 1.0 / 40.0;
 
 impl FromDemand {

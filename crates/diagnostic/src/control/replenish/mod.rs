@@ -10,11 +10,11 @@ pub use rate_machine::{RateMachine, RateState};
 
 /// A rule for one free list.
 pub trait Replenish {
-    /// Blocks to test now, after `since` was asked of the list in one monitoring period.
+    /// Blocks to test now, after the demand `since` of one monitoring period.
     fn blocks(&mut self, since: Demand) -> u64;
 }
 
-/// Nothing ahead of allocation: the on-demand strategy, rate 0 [Rahman16, 3.2, tab. 1].
+/// Nothing before allocation: the on-demand strategy, rate 0 [Rahman16, 3.2, tab. 1].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nothing;
 
@@ -24,7 +24,8 @@ impl Replenish for Nothing {
     }
 }
 
-/// The same number of blocks in each period, whatever is asked: *Min*, *Max* and *Application* of [Rahman16, fig. 16].
+/// The same number of blocks in each period, whatever the demand: *Min*, *Max* and *Application* of [Rahman16, fig.
+/// 16].
 #[derive(Clone, Copy, Debug)]
 pub struct Steady {
     rate: f64,
@@ -32,7 +33,7 @@ pub struct Steady {
 }
 
 impl Steady {
-    /// So many blocks a period; a fraction comes to a block after some periods.
+    /// So many blocks per period; a fraction adds up to a block after some periods.
     #[must_use]
     pub const fn new(rate: f64) -> Self {
         Self { rate, owed: 0.0 }
@@ -45,7 +46,7 @@ impl Replenish for Steady {
     }
 }
 
-/// Adds to what is owed, and takes the whole blocks off it.
+/// Adds to the amount due, and removes and returns its whole blocks.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "blocks of one period, not negative")]
 fn whole(owed: &mut f64, more: f64) -> u64 {
     *owed += more;

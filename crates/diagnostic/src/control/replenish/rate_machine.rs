@@ -6,18 +6,18 @@ use rampart_memory::Demand;
 
 use super::Replenish;
 
-/// What the rate of a list does.
+/// The change of a list's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RateState {
-    /// A: it is the least.
+    /// A: it is the lowest.
     Least,
     /// B: it doubles.
     Doubling,
     /// C: it stays.
     Steady,
-    /// D: it halves, down to the least.
+    /// D: it halves, down to the lowest.
     Halving,
-    /// E: it is nothing; there are tested blocks enough, and nobody asks.
+    /// E: it is zero; there are enough tested blocks, and no demand.
     Resting,
 }
 
@@ -32,8 +32,9 @@ pub struct RateMachine {
 }
 
 impl RateMachine {
-    /// A list that starts in state A at the least rate, in whole blocks a period as in [Rahman16, fig. 10]. From
-    /// `threshold` blocks a period on demand is high; no rate passes `most`, the blocks that can be tested in a period.
+    /// A list that starts in state A at the lowest rate, in whole blocks per period as in [Rahman16, fig. 10]. From
+    /// `threshold` blocks per period on demand is high; no rate exceeds `most`, the blocks that can be tested in a
+    /// period.
     #[must_use]
     pub fn new(least: u64, most: u64, threshold: u64) -> Self {
         assert!(0 < least && least <= most && threshold > 0, "a rate that can grow, and a threshold to pass");
@@ -49,8 +50,8 @@ impl RateMachine {
     /// The next state after `a` blocks allocated, `u` of them untested, with the threshold `th`.
     ///
     /// The text of [Rahman16, 4.1.5] in order of precedence: an untested block or four times the threshold doubles; the
-    /// threshold is passed upwards from A and E to B, from B to C and from D to C; none at all leads to A from D, and
-    /// else to E. In A and E the text writes a ≤ th where it says that pressure increases; taken as a ≥ th.
+    /// threshold is passed upwards from A and E to B, from B to C and from D to C; no allocation leads to A from D, and
+    /// else to E. In A and E the text has a ≤ th where it says that pressure increases; this code uses a ≥ th.
     fn next(self, a: u64, u: u64) -> RateState {
         use RateState::{Doubling, Halving, Least, Resting, Steady};
         let th = self.threshold;

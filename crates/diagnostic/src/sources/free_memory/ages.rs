@@ -1,10 +1,10 @@
-//! When each frame was last tested: 4 bytes a frame, 1 MiB for each GiB of memory.
+//! The time of each frame's last test: 4 bytes per frame, 1 MiB per GiB of memory.
 //!
-//! **Problem.** A moment takes 8 bytes, a machine has hundreds of millions of frames, and what watches must stay small.
+//! **Problem.** A time takes 8 bytes, a machine has hundreds of millions of frames, and the daemon must stay small.
 //! **Idea.** Count tenths of a second from a base far back, rounded down: a test counts as up to 100 ms older than it
-//! is, never younger. Frames of 128 MiB share a chunk that is made when the first of them is seen. Beside it, how many
-//! frames there are of each tick, so that nobody scans the table to learn how old the oldest is: the frames of a block
-//! are tested at once, so there are as many ticks as blocks.
+//! is, never younger. Frames of 128 MiB share a chunk that is allocated when the first of them is seen. A second table
+//! has the number of frames of each tick, so that finding the oldest test needs no scan: the frames of a block are
+//! tested at once, so there are as many ticks as blocks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,14 +17,14 @@ const TICK: u64 = 100_000;
 /// Frames in a chunk: 128 MiB.
 const FRAMES: usize = 1 << 15;
 
-/// How far back a test counts at all: more than the longest lifetime that can be asked for.
+/// The oldest age that counts: more than the longest possible lifetime.
 const BACK: Duration = Duration::from_secs(400 * 86_400);
 
 const UNSEEN: u32 = 0;
 const NEVER: u32 = 1;
 const FIRST: u32 = 2;
 
-/// Frames that were seen, and when they were tested.
+/// Frames that were seen, with the times of their tests.
 #[derive(Debug)]
 pub struct Ages {
     base: u64,
@@ -33,14 +33,14 @@ pub struct Ages {
 }
 
 impl Ages {
-    /// No frame was seen yet. Tests of more than 400 days before `now` count as none.
+    /// A table without frames. Tests of more than 400 days before `now` count as none.
     #[must_use]
     pub fn new(now: Timestamp) -> Self {
         let back = u64::try_from(BACK.as_micros()).expect("some days");
         Self { base: now.micros().saturating_sub(back), chunks: Vec::new(), counts: BTreeMap::new() }
     }
 
-    /// When a frame was tested; `None` if it was never seen.
+    /// The time of a frame's test; `None` if the frame was never seen.
     #[must_use]
     pub fn get(&self, frame: Frame) -> Option<Tested> {
         let (chunk, place) = split(frame);
@@ -48,7 +48,7 @@ impl Ages {
         (tick != UNSEEN).then(|| self.moment(tick))
     }
 
-    /// Notes when a frame was tested; from now on it was seen.
+    /// Records the time of a frame's test; the frame counts as seen from now on.
     pub fn set(&mut self, frame: Frame, tested: Tested) {
         let tick = self.tick(tested);
         let (chunk, place) = split(frame);
@@ -91,19 +91,19 @@ impl Ages {
         self.counts_of(|tested| bound.is_fresh(tested, now))
     }
 
-    /// Frames that were tested once at least.
+    /// Frames with at least one test.
     #[must_use]
     pub fn tested(&self) -> u64 {
         self.counts_of(|tested| tested != Tested::NEVER)
     }
 
-    /// The oldest test that is good.
+    /// The oldest good test.
     #[must_use]
     pub fn oldest_fresh(&self, bound: TestLifetime, now: Timestamp) -> Option<Tested> {
         self.counts.keys().map(|&tick| self.moment(tick)).find(|&tested| bound.is_fresh(tested, now))
     }
 
-    /// Runs of frames tested at about the same time, ascending: moments are rounded down to `grain`.
+    /// Runs of frames tested at about the same time, ascending: times are rounded down to `grain`.
     pub fn runs(&self, grain: Duration) -> Vec<(FrameRange, Timestamp)> {
         let grain = u64::try_from(grain.as_micros()).unwrap_or(u64::MAX).max(1);
         let mut runs: Vec<(FrameRange, Timestamp)> = Vec::new();
@@ -140,7 +140,7 @@ impl Ages {
         }
     }
 
-    /// Rounded down; what is later than can be told counts as the latest that can.
+    /// Rounded down; a time beyond the range counts as the latest in it.
     fn tick(&self, tested: Tested) -> u32 {
         match tested.moment().and_then(|moment| moment.micros().checked_sub(self.base)) {
             None => NEVER,

@@ -1,4 +1,4 @@
-//! A kernel that is made up: frames by number, last freed first out, and programs that come and go.
+//! A fake kernel: frames by number, the last freed one first out, and programs that come and go.
 
 use std::collections::BTreeSet;
 
@@ -14,11 +14,11 @@ pub struct FakeKernel {
     /// The last is handed out first.
     free: Vec<Frame>,
     program: Vec<Frame>,
-    /// Pages that the pool said it keeps.
+    /// Pages that the pool keeps.
     pub kept: BTreeSet<Frame>,
     /// Refuses every claim.
     pub refuses: bool,
-    /// Answers each claim only when it is asked again.
+    /// Answers each claim only at the next call.
     slow: bool,
     delays: bool,
     pending: Option<(Node, Bytes)>,
@@ -39,7 +39,7 @@ impl FakeKernel {
         }
     }
 
-    /// As this machine's kernel, which takes its time to clear what is claimed.
+    /// Like this machine's kernel, which takes its time to clear claimed memory.
     pub fn slow(total: Bytes) -> Self {
         Self { slow: true, delays: true, ..Self::new(total) }
     }
@@ -48,7 +48,7 @@ impl FakeKernel {
         Bytes::new(self.free.len() as u64 * FRAME_BYTES)
     }
 
-    /// The program allocates as much as there is, at most so much.
+    /// The program allocates as much as there is, up to this amount.
     pub fn allocate(&mut self, bytes: Bytes) {
         let count = usize::try_from(bytes.frames()).unwrap().min(self.free.len());
         let taken = self.free.split_off(self.free.len() - count);
@@ -56,7 +56,7 @@ impl FakeKernel {
         self.program.extend(taken);
     }
 
-    /// The program frees so much, what it took first first.
+    /// The program frees so much, in the order of allocation.
     pub fn deallocate(&mut self, bytes: Bytes) {
         let count = usize::try_from(bytes.frames()).unwrap().min(self.program.len());
         self.free.extend(self.program.drain(..count));

@@ -1,4 +1,4 @@
-//! Who gives the pool its memory: this machine's kernel, or a made-up one.
+//! The pool's source of memory: this machine's kernel, or a fake one.
 
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 
@@ -8,69 +8,68 @@ use rampart_memory::{Bytes, Frame, Node};
 use crate::machine::Machine;
 use crate::machine::reserve::Outlook;
 
-/// What a kernel has for whoever claims.
+/// A kernel's answer to a claim.
 #[derive(Debug)]
 pub enum Claim<R> {
-    /// Nothing, and nothing was asked for.
+    /// Nothing, and nothing was requested.
     Nothing,
-    /// What was asked for is on its way.
+    /// The requested memory is on its way.
     Pending,
-    /// Memory that was asked for, on this node.
+    /// The requested memory, on this node.
     Ready(Node, R),
-    /// What was asked for is not to be had.
+    /// The requested memory cannot be had.
     Refused,
 }
 
-/// What the pool asks of a kernel.
+/// The pool's interface to a kernel.
 pub trait Kernel {
     /// Claimed memory.
     type Region;
 
-    /// The nodes that have memory, each with its part of all, 0 to 1.
+    /// The nodes with memory, each with its share, 0 to 1.
     fn nodes(&self) -> Vec<(Node, f64)>;
 
     /// The machine's memory at this moment.
     fn outlook(&self) -> Outlook;
 
-    /// Asks for memory, of this node if it can be had there, unless an earlier claim is unanswered; returns what there
-    /// is.
+    /// Requests memory, of this node if possible, unless an earlier claim is unanswered; returns the answer so far.
     fn claim(&mut self, wanted: Option<(Node, Bytes)>) -> Claim<Self::Region>;
 
-    /// What was asked for and has not come.
+    /// Requested memory that has not come.
     fn pending(&self) -> Bytes;
 
-    /// How much a region is.
+    /// The size of a region.
     fn bytes(&self, region: &Self::Region) -> Bytes;
 
-    /// Replaces what `frames` holds by the frame of each page of a region, `None` where it is not known.
+    /// Sets `frames` to the frame of each page of a region, `None` for unknown ones.
     fn frames(&self, region: &Self::Region, frames: &mut Vec<Option<Frame>>);
 
-    /// Gives a region back, but for these of its pages, which nobody is given again as long as this process runs.
+    /// Gives a region back, except for these of its pages, which nobody gets again as long as this process runs.
     fn release(&mut self, region: Self::Region, keep: &[u64]);
 }
 
-/// The kernel of this machine. Memory is claimed by another thread ([`Claims`]): the kernel clears it first, at the
-/// cost of whoever asks, and that takes longer than programs may wait for what we hold.
+/// The kernel of this machine. Another thread claims memory ([`Claims`]): the kernel first clears it, at the cost of
+/// the claiming thread, and that takes longer than programs may wait for our memory.
 pub struct ThisMachine<'a> {
     machine: &'a Machine,
     claims: Claims,
     pending: Option<(Node, Bytes)>,
-    /// Pages in bad frames.
+    /// Pages on bad frames.
     kept: Vec<Block>,
     complain: &'a (dyn Fn(&str) + Sync),
 }
 
-/// The two ends of the talk with whoever claims.
+/// The pool's ends of the channels to the claiming thread.
 #[derive(Debug)]
 pub struct Claims {
-    /// What is wanted.
+    /// Requests.
     pub ask: Sender<(Node, Bytes)>,
-    /// For each of these an answer.
+    /// An answer for each of these.
     pub answers: Receiver<Result<Block, Error>>,
 }
 
 impl<'a> ThisMachine<'a> {
-    /// `complain` is told what the kernel refuses.
+    /// `complain` gets the kernel's refusals.
     #[must_use]
     pub const fn new(machine: &'a Machine, claims: Claims, complain: &'a (dyn Fn(&str) + Sync)) -> Self {
         Self { machine, claims, pending: None, kept: Vec::new(), complain }
@@ -88,7 +87,7 @@ impl Kernel for ThisMachine<'_> {
         if shares.is_empty() { vec![(Node(0), 1.0)] } else { shares }
     }
 
-    /// Where the kernel does not tell, nothing is free.
+    /// If the kernel does not show it, nothing is free.
     fn outlook(&self) -> Outlook {
         let nothing = Outlook { total: Bytes::ZERO, free: Bytes::ZERO, high_watermark: Bytes::ZERO, stalled: None };
         self.machine.outlook().unwrap_or(nothing)
@@ -126,7 +125,7 @@ impl Kernel for ThisMachine<'_> {
         self.machine.frames(region, frames);
     }
 
-    /// What is kept is pinned as well as can be, so that its frames stay ours.
+    /// Kept pages are pinned as well as possible, so that their frames stay ours.
     fn release(&mut self, mut region: Block, keep: &[u64]) {
         if keep.is_empty() {
             return;

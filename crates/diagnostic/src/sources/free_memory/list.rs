@@ -1,24 +1,24 @@
-//! The free memory of one node, as the controller sees it: demand that accrues while a sweep is under way, and what may
-//! be handed out for it.
+//! The free memory of one node, as the controller sees it: the demand that accrues during a sweep, and the frames that
+//! may be handed out for it.
 
 use rampart_memory::{Demand, Node, Timestamp};
 
 /// One node's.
 #[derive(Clone, Debug)]
 pub struct NodeList {
-    /// Whose memory it is.
+    /// The node.
     pub node: Node,
-    /// Its part of the memory, 0 to 1.
+    /// Its share of the memory, 0 to 1.
     share: f64,
-    /// What was asked of it so far, in frames.
+    /// The demand so far, in frames.
     pub demand: Demand,
-    /// Frames a second, while a sweep is under way.
+    /// Frames per second, during a sweep.
     rate: f64,
-    /// What is not a whole frame yet.
+    /// The fraction of a frame.
     accrued: f64,
-    /// When it was last asked.
+    /// The time of the last update.
     since: Timestamp,
-    /// Frames that may be handed out; less than nothing after a step that was larger than what was asked for.
+    /// Frames that may be handed out; negative after a step that was larger than the demand.
     pub credit: i64,
 }
 
@@ -28,18 +28,18 @@ impl NodeList {
         Self { node, share, demand: Demand::default(), rate: 0.0, accrued: 0.0, since: now, credit: 0 }
     }
 
-    /// A sweep begins that should test so many frames a second, over all nodes.
+    /// Begins a sweep that should test so many frames per second, over all nodes.
     pub fn begin(&mut self, rate: f64, now: Timestamp) {
         self.rate = rate * self.share;
         self.since = now;
     }
 
-    /// Frames a second that should be tested; 0 unless a sweep is under way.
+    /// Frames per second that should be tested; 0 outside of sweeps.
     pub const fn rate(&self) -> f64 {
         self.rate
     }
 
-    /// Counts what came due since it was last asked.
+    /// Counts the demand since the last update.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "frames, not negative")]
     pub fn accrue(&mut self, late: bool, now: Timestamp) {
         self.accrued += self.rate * now.since(self.since).as_secs_f64();
@@ -50,7 +50,7 @@ impl NodeList {
         *counter += whole as u64;
     }
 
-    /// The sweep has ended: nothing more is asked for.
+    /// Ends the sweep: there is no more demand.
     pub const fn end(&mut self) {
         self.rate = 0.0;
     }

@@ -1,24 +1,24 @@
-//! This machine's free memory as a source of frames: each that can be reached is tested once a lifetime.
+//! This machine's free memory as a source of frames: each frame within reach is tested once per lifetime.
 //!
-//! **Problem.** A stock kernel lets nobody at its free lists; an ordinary program can only ask for memory, is given
-//! what the kernel likes, and takes it from other programs. **Idea.** Claim free memory in steps, politely; look which
-//! frames each step is in; test those whose test grows old; hold the rest, since what is given back would come straight
-//! back; and let everything go when no new frame is to be had ([`Sweep`]). The age of each frame is known by its number
-//! ([`Ages`]), so nothing is learnt twice. **Why this way.** No privilege but to read frame numbers, no module, no hook
-//! in the allocator.
+//! **Problem.** A stock kernel gives no access to its free lists. An ordinary program can only request memory, gets the
+//! kernel's choice, and takes it from other programs. **Idea.** Claim free memory in steps, within the memory reserve;
+//! look up the frames of each step; test those whose test grows old; hold the rest, because memory that is given back
+//! would return at once; and release everything when no new frame comes ([`Sweep`]). The age of each frame is known by
+//! its number ([`Ages`]), so nothing is tested twice. **Why this way.** It needs no privilege except reading frame
+//! numbers, no module, and no hook in the allocator.
 //!
-//! Rahman's words, as far as the pool has them [Rahman16, 3.2 and A.1]:
+//! The terms of [Rahman16, 3.2 and A.1] in the pool:
 //!
-//! | Rahman | pool |
+//! | [Rahman16] | pool |
 //! |---|---|
 //! | free list | the free memory of a node, counted in frames |
 //! | untested-free, tested-free | a claimed frame whose test has grown old, or has not |
-//! | tested-used | a frame in a program's hands; it came free from the last sweep, hence tested |
-//! | allocation demand | frames of the sweep under way, spread evenly over the time that it should take; as *tested* while no frame has come due untested, else as *untested* |
+//! | tested-used | a frame in a program's hands; it came free from the last sweep, so it is tested |
+//! | allocation demand | frames of the present sweep, spread evenly over its intended time; as *tested* while no frame has come due untested, otherwise as *untested* |
 //! | returned fresh, returned expired | frames of steps that were tested to the end, or were not |
-//! | migration of what is about to expire | none: what a program holds for longer than a lifetime is out of reach, and counted as such |
+//! | migration of frames that are about to expire | none: memory that a program holds for longer than a lifetime is out of reach, and counted so |
 //!
-//! Without the privilege to read frame numbers the pool tests all that it can claim once a lifetime, and knows no
+//! Without the privilege to read frame numbers the pool tests all claimable memory once per lifetime, and knows no
 //! frame.
 
 mod ages;
@@ -47,14 +47,14 @@ pub use sweep::Sweep;
 use list::NodeList;
 use stock::{HeldStep, HeldSteps};
 
-/// What the pool did since it was last asked.
+/// The pool's actions since the last call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News {
     /// A sweep began.
     SweepBegan,
     /// A sweep has ended, after this time.
     SweepEnded(Duration),
-    /// Programs needed so much of what was claimed.
+    /// Programs needed so much of the claimed memory.
     Pressure(Bytes),
 }
 
@@ -73,7 +73,7 @@ pub struct FreeMemoryPool<K: Kernel> {
     bad: BTreeSet<Frame>,
     /// In testers' hands or queues.
     out: Bytes,
-    /// What programs want back and is under test.
+    /// Memory that programs need back and that is under test.
     missing: Bytes,
     /// The kernel refused a claim: no more in this sweep.
     refused: bool,
@@ -81,7 +81,7 @@ pub struct FreeMemoryPool<K: Kernel> {
 }
 
 impl<K: Kernel> FreeMemoryPool<K> {
-    /// A pool of what is free, in steps of at most `step`, with what is known of the frames' ages and of bad ones.
+    /// A pool of free memory, in steps of at most `step`, with the known ages of frames and the bad ones.
     pub fn new(
         kernel: K,
         step: Bytes,
@@ -110,17 +110,17 @@ impl<K: Kernel> FreeMemoryPool<K> {
         }
     }
 
-    /// What is known of the frames' ages.
+    /// The known ages of frames.
     pub const fn ages(&self) -> &Ages {
         &self.ages
     }
 
-    /// Memory that is claimed: held, waiting, in testers' hands, and on its way.
+    /// Claimed memory: held, waiting, in testers' hands, and on its way.
     pub fn claimed(&self) -> Bytes {
         Bytes::new(self.stock.bytes().get() + self.out.get() + self.kernel.pending().get())
     }
 
-    /// How many frames a second the sweep under way should test, before α; 0 if none is.
+    /// Frames per second that the present sweep should test, before α; 0 without a sweep.
     pub fn rate(&self) -> f64 {
         if self.is_sweeping() { self.lists.iter().map(NodeList::rate).sum() } else { 0.0 }
     }
@@ -130,7 +130,7 @@ impl<K: Kernel> FreeMemoryPool<K> {
         self.sweep.is_overdue(now)
     }
 
-    /// What programs want back and only testers can give.
+    /// Memory that programs need back and only testers can give.
     pub const fn missing(&self) -> Bytes {
         self.missing
     }
@@ -140,19 +140,19 @@ impl<K: Kernel> FreeMemoryPool<K> {
         self.sweep.is_under_way()
     }
 
-    /// What happened since this was last asked.
+    /// The events since the last call.
     pub fn take_news(&mut self) -> Vec<News> {
         std::mem::take(&mut self.news)
     }
 
-    /// Takes another lifetime from now on.
+    /// Uses another lifetime from now on.
     pub fn rebound(&mut self, bound: TestLifetime, now: Timestamp) {
         self.bound = bound;
         self.sweep.rebound(bound, now);
     }
 
-    /// Looks whether programs want memory, and gives it back: what is held first, then what waits. What that leaves
-    /// [`Self::missing`], testers must give. To be called every few milliseconds.
+    /// Checks whether programs need memory, and gives it back: held steps first, then waiting ones. Testers must give
+    /// the rest, [`Self::missing`]. To be called every few milliseconds.
     pub fn relieve(&mut self) {
         self.missing = Bytes::ZERO;
         if self.claimed() == Bytes::ZERO {
@@ -176,7 +176,7 @@ impl<K: Kernel> FreeMemoryPool<K> {
         }
     }
 
-    /// Gives back all that testers do not have, and what has come since.
+    /// Gives back everything outside of testers' hands, and memory that has come since.
     pub fn let_go(&mut self) {
         if let Claim::Ready(_, region) = self.kernel.claim(None) {
             self.kernel.release(region, &[]);
@@ -192,7 +192,7 @@ impl<K: Kernel> FreeMemoryPool<K> {
         bytes
     }
 
-    /// Begins a sweep, claims a step for it, or ends it, as the time and the machine's memory have it.
+    /// Begins a sweep, claims a step for it, or ends it, by the time and the machine's memory.
     fn advance(&mut self, node: Node, now: Timestamp) {
         if self.sweep.begin(now) {
             self.begin(now);
@@ -218,7 +218,7 @@ impl<K: Kernel> FreeMemoryPool<K> {
         self.refused = false;
         self.news.push(News::SweepBegan);
         let outlook = self.kernel.outlook();
-        // What tasks waited for while nothing was claimed was not waited for on our account.
+        // Tasks that waited while nothing was claimed did not wait because of us.
         let _baseline = self.politeness.advise(&outlook);
         let rate = self.sweep.rate(self.politeness.claimable(&outlook).frames());
         self.lists.iter_mut().for_each(|list| list.begin(rate, now));
@@ -235,7 +235,7 @@ impl<K: Kernel> FreeMemoryPool<K> {
         self.lists.iter_mut().for_each(NodeList::end);
     }
 
-    /// Looks at claimed memory: whether it is to be tested.
+    /// Inspects claimed memory: whether it must be tested.
     fn receive(&mut self, node: Node, region: K::Region) {
         let bytes = self.kernel.bytes(&region);
         let mut frames = Vec::new();
@@ -279,7 +279,7 @@ impl<K: Kernel> FreeMemoryPool<K> {
         self.lists.iter_mut().find(|list| list.node == node)
     }
 
-    /// Notes what a test of a step showed. Whoever has a bad frame keeps it.
+    /// Records the result of a step's test. The holder of a bad frame keeps it.
     fn note(&mut self, step: &mut Step<K::Region>, failed: &[Frame], now: Timestamp) {
         self.bad.extend(failed);
         let mut kept = Vec::new();
@@ -294,7 +294,7 @@ impl<K: Kernel> FreeMemoryPool<K> {
     }
 }
 
-/// What the frames of a step have in common.
+/// Facts about the frames of a step.
 struct Looked {
     oldest: Tested,
     due: bool,

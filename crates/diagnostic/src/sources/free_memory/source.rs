@@ -1,4 +1,4 @@
-//! The pool as a source of frames: what the controller asks of it, and what testers give back.
+//! The pool as a source of frames: requests of the controller, and results of testers.
 
 use rampart_linux::Block;
 use rampart_memory::{
@@ -15,16 +15,16 @@ use crate::sources::DaemonSource;
 pub struct Step<R> {
     /// The memory.
     pub region: R,
-    /// The frame of each page, as far as it is known. Whoever tests the step leaves here the frames that were tested
-    /// whole; those that the kernel took out of use become `None`.
+    /// The frame of each page, if it is known. The tester of the step leaves the completely tested frames here; those
+    /// that the kernel retired become `None`.
     pub frames: Vec<Option<Frame>>,
     pub(super) node: Node,
-    /// Pages in frames that are bad: the pool never gives them back.
+    /// Pages on bad frames: the pool never gives them back.
     pub(super) bad: Vec<u64>,
 }
 
 impl<R> Step<R> {
-    /// A step of a node, nothing of which is known to be bad.
+    /// A step of a node, without known bad frames.
     pub const fn new(region: R, frames: Vec<Option<Frame>>, node: Node) -> Self {
         Self { region, frames, node, bad: Vec::new() }
     }
@@ -90,12 +90,12 @@ impl<K: Kernel> FrameSource for FreeMemoryPool<K> {
         self.lists.iter().find(|known| known.node == list.node).map_or_else(Demand::default, |known| known.demand)
     }
 
-    /// Those that were free when the pool tested them: which of them programs have taken since, it cannot know.
+    /// Frames that were free when the pool tested them: it cannot know which of them programs have taken since.
     fn tested_free(&self, now: Timestamp) -> u64 {
         self.ages.fresh(self.bound, now)
     }
 
-    /// Hands out whole steps: the last may be larger than what was asked for, and later calls hand out less for it.
+    /// Hands out whole steps: the last may be larger than the demand, and later calls hand out less for it.
     fn take(&mut self, list: FreeList, most: u64, now: Timestamp) -> Vec<Self::Block> {
         self.advance(list.node, now);
         let late = self.sweep.is_late(now);
@@ -117,7 +117,7 @@ impl<K: Kernel> FrameSource for FreeMemoryPool<K> {
         steps
     }
 
-    /// The sweep ends before its time.
+    /// The sweep ends early.
     fn rest(&mut self, now: Timestamp) {
         if self.sweep.is_under_way() && self.out == Bytes::ZERO {
             self.sweep.miss();
@@ -151,7 +151,7 @@ impl<K: Kernel> FrameSource for FreeMemoryPool<K> {
             }
             self.release(held);
         } else if !held.bad.is_empty() {
-            // At once: until it is, the kernel may move what is in a bad frame, and hand the frame out.
+            // At once: until then, the kernel may move the content of a bad frame, and hand the frame out.
             self.release(held);
         } else if tested || !self.sweep.is_under_way() {
             self.stock.hold(held);
@@ -160,7 +160,7 @@ impl<K: Kernel> FrameSource for FreeMemoryPool<K> {
         }
     }
 
-    /// Nothing that the pool has is in use.
+    /// None of the pool's memory is in use.
     fn renew(&mut self, _now: Timestamp, _until: Timestamp) -> Renewed {
         Renewed::default()
     }

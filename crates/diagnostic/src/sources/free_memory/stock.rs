@@ -8,11 +8,11 @@ pub struct HeldStep<R> {
     pub region: R,
     pub bytes: Bytes,
     pub node: Node,
-    /// Pages in frames that are bad.
+    /// Pages on bad frames.
     pub bad: Vec<u64>,
 }
 
-/// All of them.
+/// All steps.
 #[derive(Debug)]
 pub struct HeldSteps<R> {
     work: Vec<Work<R>>,
@@ -34,7 +34,7 @@ impl<R> Default for HeldSteps<R> {
 }
 
 impl<R> HeldSteps<R> {
-    /// What they come to.
+    /// Their size.
     pub const fn bytes(&self) -> Bytes {
         self.bytes
     }
@@ -50,23 +50,23 @@ impl<R> HeldSteps<R> {
         self.held.push(held);
     }
 
-    /// Keeps a step that is to be tested: `oldest` says when the first of its frames was.
+    /// Keeps a step that must be tested: `oldest` is the time of its oldest frame's test.
     pub fn add_work(&mut self, held: HeldStep<R>, preferred: bool, oldest: Tested) {
         self.bytes = Bytes::new(self.bytes.get() + held.bytes.get());
         self.work.push(Work { held, preferred, oldest });
     }
 
-    /// The step of a node that is to be tested next: what is preferred, then what was tested longest ago.
+    /// The next step of a node to test: a preferred one, then the one with the oldest test.
     pub fn work(&mut self, node: Node) -> Option<HeldStep<R>> {
         let of_node = self.work.iter().enumerate().filter(|(_, work)| work.held.node == node);
         let (next, _) = of_node.min_by_key(|(_, work)| (!work.preferred, work.oldest))?;
-        // In order, so that of equals the one claimed first is next.
+        // In order, so that of equal ones the one claimed first is next.
         let held = self.work.remove(next).held;
         self.bytes = self.bytes.saturating_sub(held.bytes);
         Some(held)
     }
 
-    /// A step to give back, held ones first, and whether it was still to be tested.
+    /// A step to give back, held ones first, and whether it still had to be tested.
     pub fn give_up(&mut self) -> Option<(HeldStep<R>, bool)> {
         let (held, untested) = match self.held.pop() {
             Some(held) => (held, false),

@@ -1,27 +1,28 @@
-//! When free memory is gone through, and which of its frames are tested then.
+//! Sweeps: when all free memory is visited, and which of its frames are tested then.
 //!
-//! **Problem.** The kernel says which free frames it hands out, not we; so to reach all of them, all must be held at
-//! once, and what is held is lost to programs. **Idea.** *Sweep*: claim step after step, test those with frames whose
-//! test grows old, hold the others; when nothing more can be had, give all back, and rest until the oldest of the
-//! frames seen would come due before the next sweep could reach it. **Why this way.** A sweep as fast as possible
-//! disturbs; one as slow as possible holds memory for ever. It aims at half of the time that its bound allows, shared
-//! by α (see [`Sweep::rate`]).
+//! **Problem.** The kernel chooses the free frames that it hands out; so reaching all of them requires holding all at
+//! once, and held memory is lost to programs. **Idea.** *Sweep*: claim step after step, test those with frames whose
+//! test grows old, hold the others; when no more can be had, give all back, and rest until the oldest of the seen
+//! frames would come due before the next sweep could reach it. **Why this way.** A sweep at full speed disturbs
+//! programs; a very slow one holds memory for ever. A sweep aims at half of the time that its bound allows, shared by α
+//! (see [`Sweep::rate`]).
 //!
 //! With window = lifetime - δ: a frame is *due* in a sweep if its test is older than a quarter of the window when the
-//! sweep begins, so none is tested twice for nothing. What a sweep left alone or tested bounds when the next begins.
+//! sweep begins, so none is tested twice for nothing. The untested and the tested frames of a sweep bound the beginning
+//! of the next.
 
 use std::time::Duration;
 
 use rampart_memory::{TestLifetime, Tested, Timestamp};
 
-/// Resting or sweeping, and what the sweep has seen.
+/// Resting or sweeping, and the observations of the sweep.
 #[derive(Clone, Debug)]
 pub struct Sweep {
     bound: TestLifetime,
     phase: Phase,
-    /// When the first frame of those that the last sweep saw comes due; `None` before the first has ended.
+    /// The time when the first frame of the last sweep comes due; `None` before the first has ended.
     deadline: Option<Timestamp>,
-    /// How long a sweep takes.
+    /// The duration of a sweep.
     takes: Duration,
 }
 
@@ -50,7 +51,7 @@ impl Sweep {
         matches!(self.phase, Phase::Sweeping { .. })
     }
 
-    /// Takes another bound from now on. A rest that was too long for it ends.
+    /// Uses another bound from now on. A rest that is too long for it ends.
     pub fn rebound(&mut self, bound: TestLifetime, now: Timestamp) {
         self.bound = bound;
         self.hurry(now);
@@ -63,7 +64,7 @@ impl Sweep {
         }
     }
 
-    /// Begins a sweep if it is time for one; says whether it did.
+    /// Begins a sweep if it is time for one; returns whether it did.
     pub fn begin(&mut self, now: Timestamp) -> bool {
         let Phase::Resting { until } = self.phase else { return false };
         if now < until {
@@ -74,7 +75,7 @@ impl Sweep {
         true
     }
 
-    /// Sees a frame, and says whether it is to be tested in this sweep.
+    /// Records a frame, and returns whether it must be tested in this sweep.
     pub fn sees(&mut self, tested: Tested, preferred: bool) -> bool {
         let Phase::Sweeping { began, earliest, .. } = &mut self.phase else { return false };
         let expiry = self.bound.expiry(tested);
@@ -86,14 +87,14 @@ impl Sweep {
         due
     }
 
-    /// Frames that were due are given back untested.
+    /// Due frames are given back untested.
     pub const fn miss(&mut self) {
         if let Phase::Sweeping { missed, .. } = &mut self.phase {
             *missed = true;
         }
     }
 
-    /// All that could be reached is tested. Returns how long it took.
+    /// Everything within reach is tested. Returns the duration.
     ///
     /// The next sweep begins a sweep's time, and a quarter of it, before the first frame comes due; soon, if some were
     /// missed.
@@ -109,13 +110,13 @@ impl Sweep {
         Some(took)
     }
 
-    /// Whether there are frames whose test is not good: they came due before they were tested, or never were.
+    /// Whether there are frames without a good test: they came due before they were tested, or never were tested.
     #[must_use]
     pub fn is_late(&self, now: Timestamp) -> bool {
         self.deadline.is_none_or(|deadline| now >= deadline)
     }
 
-    /// Whether frames came due before they were tested; in the first sweep, whether it takes longer than it may.
+    /// Whether frames came due before they were tested; in the first sweep, whether it takes longer than allowed.
     #[must_use]
     pub fn is_overdue(&self, now: Timestamp) -> bool {
         match (self.deadline, self.phase) {
@@ -125,8 +126,8 @@ impl Sweep {
         }
     }
 
-    /// How many of `frames` a sweep should test in a second, before α: all of them in half of the window. With Rahman's
-    /// α of 2, in a quarter.
+    /// How many of `frames` a sweep should test per second, before α: all of them in half of the window. With the α of
+    /// 2 of [Rahman16], in a quarter.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
     pub fn rate(&self, frames: u64) -> f64 {

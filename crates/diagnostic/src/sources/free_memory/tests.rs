@@ -1,4 +1,4 @@
-//! The pool over a made-up kernel, in simulated time.
+//! The pool over a fake kernel, in simulated time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -51,7 +51,7 @@ fn sweep(pool: &mut FreeMemoryPool<FakeKernel>, bad: &BTreeSet<Frame>, now: Time
     tested
 }
 
-/// Finds the frames that are bad.
+/// Finds the bad frames.
 struct Bench(BTreeSet<Frame>);
 
 impl TestBench<Step<Vec<Frame>>> for Bench {
@@ -147,7 +147,7 @@ fn every_frame_in_reach_is_tested_again_before_its_lifetime_is_over_and_not_much
     assert!(average > 720, "three quarters of the window at least: {average} s");
 }
 
-/// What a monitoring timer asks for: a step at most.
+/// A monitoring timer's request: a step at most.
 fn sweep_one_call(pool: &mut FreeMemoryPool<FakeKernel>, now: Timestamp) -> Vec<Frame> {
     let mut tested = Vec::new();
     let list = pool.lists()[0];
@@ -209,7 +209,7 @@ fn under_pressure_what_is_held_goes_at_once_and_testers_are_asked_for_the_rest()
     (0..200).for_each(|_| assert!(pool.take(list, 0, at(0)).is_empty()));
     let step = under_test.pop().unwrap();
     assert!(pool.claimed() > MIB(200));
-    // A program takes all of the reserve, again and again, until it has all there is.
+    // A program takes all of the reserve, again and again, until it has everything.
     while pool.claimed() > MIB(4) {
         pool.kernel.allocate(MIB(32));
         pool.relieve();
