@@ -1,17 +1,17 @@
-//! What a machine lacks, said so that its user can act.
+//! Features that a machine lacks, reported so that the user can act.
 
 use std::io;
 use std::path::Path;
 
 use serde::Serialize;
 
-/// Why something is not possible here, and what to do about it; one line each.
+/// Why something is impossible here, and what to do about it; one line each.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, displaydoc::Display)]
 #[displaydoc("{reason}; {remedy}")]
 pub struct Absence {
-    /// What is missing.
+    /// The missing feature.
     pub reason: String,
-    /// What would bring it.
+    /// How to get it.
     pub remedy: String,
 }
 
@@ -20,8 +20,8 @@ impl Absence {
         Self { reason: reason.into(), remedy: remedy.into() }
     }
 
-    /// The absence that a failed `open`, `read` or `write` of a kernel file means. `kernel` is what a kernel without
-    /// that file lacks, such as `CONFIG_PSI`.
+    /// The absence behind a failed `open`, `read` or `write` of a kernel file. `kernel` is the option that a kernel
+    /// without that file lacks, such as `CONFIG_PSI`.
     pub(crate) fn of_file(path: &Path, cause: &io::Error, kernel: &str) -> Self {
         let path = path.display();
         match cause.kind() {

@@ -9,7 +9,7 @@ use rampart_memory::fault_map::export::{BootTable, Entry, Firmware, Purpose};
 use crate::Roots;
 use crate::roots::{numbered, text};
 
-/// The table, or what counts as one where the kernel does not show it.
+/// The table, or a substitute if the kernel does not show it.
 #[must_use]
 pub fn boot_table(roots: &Roots) -> BootTable {
     let firmware = if roots.sys("firmware/efi").exists() { Firmware::Efi } else { Firmware::Bios };

@@ -1,10 +1,10 @@
-//! Which programs do not bear a preloaded library that brings the C library's `malloc`.
+//! Programs that cannot have a preloaded library with the C library's `malloc`.
 //!
-//! **Problem.** A library of glibc's is none for the loader of musl, and the runtimes of sanitizers refuse to start
-//! behind another `malloc`: such programs would not run at all. Others ignore the library, so that their user believes
-//! them guarded. **Idea.** The file says which it is, before it is executed: its interpreter (`PT_INTERP`), the
+//! **Problem.** The loader of musl cannot load a library of glibc's, and the runtimes of sanitizers refuse to start
+//! behind another `malloc`: such programs would not run at all. Others ignore the library, so that their user wrongly
+//! believes them guarded. **Idea.** The file shows its kind before it is executed: its interpreter (`PT_INTERP`), the
 //! libraries that it needs (`DT_NEEDED`) and the names that it defines (elf(5)). **Why this way.** Nothing is executed
-//! to find out. And nothing is allocated: who asks may be a child that borrows its parent's memory (vfork(2)).
+//! to find out. And nothing is allocated: the caller may be a child that borrows its parent's memory (vfork(2)).
 
 use std::ffi::CStr;
 
@@ -28,15 +28,15 @@ pub enum LeftAlone {
 }
 
 impl LeftAlone {
-    /// Whether the program does not run with the library, or complains of it.
+    /// Whether the program does not run with the library, or complains about it.
     #[must_use]
     pub fn is_harmed(self) -> bool {
         matches!(self, Self::Sanitizer(_) | Self::Architecture)
     }
 }
 
-/// Sanitizers that replace `malloc` or want all addresses, with the libraries that they come in and the names that they
-/// define where they are linked statically.
+/// Sanitizers that replace `malloc` or need all addresses, with their libraries and the names that they define when
+/// linked statically.
 const SANITIZERS: [(&str, &[u8], &[u8]); 5] = [
     ("address", b"libasan.so", b"\0__asan_init\0"),
     ("thread", b"libtsan.so", b"\0__tsan_init\0"),
@@ -45,13 +45,13 @@ const SANITIZERS: [(&str, &[u8], &[u8]); 5] = [
     ("memory", b"libmsan.so", b"\0__msan_init\0"),
 ];
 
-/// How deep scripts may name scripts as their interpreters, as in the kernel.
+/// The nesting of scripts as interpreters of scripts, as in the kernel.
 const DEPTH: usize = 4;
 
-/// As long as the kernel reads the first line of a script, and longer than any name here.
+/// The length that the kernel reads of the first line of a script; longer than any name here.
 const LINE: usize = 256;
 
-/// The longest path, with the zero at its end.
+/// The longest path, with its final zero.
 pub const PATH_BYTES: usize = libc::PATH_MAX as usize;
 
 /// The file that execvp(3) would execute by this name: the first in the folders of `PATH` that can be executed. An
@@ -70,7 +70,7 @@ pub fn search<'a>(name: &CStr, folders: &[u8], found: &'a mut [u8; PATH_BYTES]) 
     CStr::from_bytes_with_nul(&found[..length]).ok()
 }
 
-/// Writes the parts one after the other; how many bytes they are, if they fit.
+/// Joins the parts; returns the length, if they fit.
 fn joined(path: &mut [u8; PATH_BYTES], parts: &[&[u8]]) -> Option<usize> {
     let mut length = 0;
     for byte in parts.iter().copied().flatten() {
@@ -108,7 +108,7 @@ fn open(path: &CStr) -> Option<OwnedFd> {
     (fs::FileType::from_raw_mode(fs::fstat(&file).ok()?.st_mode) == fs::FileType::RegularFile).then_some(file)
 }
 
-/// The file that a script's first line names, with a zero behind it.
+/// The file that a script's first line names, with a final zero.
 fn interpreter(line: &[u8]) -> Option<[u8; LINE]> {
     let line = line.trim_ascii_start();
     let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
@@ -117,12 +117,12 @@ fn interpreter(line: &[u8]) -> Option<[u8; LINE]> {
     (end < LINE).then_some(name)
 }
 
-/// What a loader needs to know of a file.
+/// The facts about a file that its loader needs.
 #[derive(Default)]
 struct Image {
     interpreter: Option<Part>,
     dynamic: Option<Part>,
-    /// What of the file is mapped, and where.
+    /// The mapped parts of the file, with their addresses.
     mapped: [(u64, Part); 16],
 }
 
@@ -163,7 +163,7 @@ fn of_image(file: &OwnedFd) -> Option<LeftAlone> {
     if contains(&name, b"ld-musl") { Some(LeftAlone::Musl) } else { image.sanitizer(file).map(LeftAlone::Sanitizer) }
 }
 
-/// Whether the kernel gives a program other rights than ours, so that its loader heeds no environment.
+/// Whether the kernel gives a program other rights than ours, so that its loader ignores the environment.
 fn gets_rights(file: &Stat) -> bool {
     let mode = Mode::from_raw_mode(file.st_mode);
     mode.contains(Mode::SUID) && file.st_uid != rustix::process::geteuid().as_raw()
@@ -213,7 +213,7 @@ impl Image {
         entries.map(|entry| (number(&entry, 0, 8), number(&entry, 8, 8))).take_while(|&(tag, _)| tag != END)
     }
 
-    /// Where in the file an address is.
+    /// The file offset of an address.
     fn offset(&self, address: u64) -> Option<u64> {
         let inside = |(start, part): &(u64, Part)| {
             address.checked_sub(*start).filter(|&inside| inside < part.bytes).map(|inside| part.offset + inside)
@@ -222,9 +222,9 @@ impl Image {
     }
 }
 
-/// The sanitizer whose name stands among the names of a file.
+/// The sanitizer whose name is among the names of a file.
 fn defined(file: &OwnedFd, names: Part) -> Option<&'static str> {
-    /// Longer than any of the names, so that none is cut in two.
+    /// Longer than any of the names, so that none is split.
     const OVERLAP: u64 = 32;
     let mut window = [0; 4096];
     let mut at = 0;
@@ -243,7 +243,7 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
     text.windows(part.len()).any(|window| window == part)
 }
 
-/// Bytes of a file; `None` if it ends before.
+/// Bytes of a file; `None` beyond its end.
 fn read<const BYTES: usize>(file: &OwnedFd, at: u64) -> Option<[u8; BYTES]> {
     let mut bytes = [0; BYTES];
     (pread(file, &mut bytes, at) == Ok(BYTES)).then_some(bytes)

@@ -1,7 +1,7 @@
-//! What every frame of the machine is used for: `/proc/kpageflags`.
+//! The use of every frame of the machine: `/proc/kpageflags`.
 //!
-//! **Problem.** A test of free memory leaves frames out, and its report must say how many and why. **Idea.** The kernel
-//! shows 64 flags for each frame; [`FrameFlags::class`] makes one word of them, and a [`Census`] counts the words.
+//! **Problem.** A test of free memory leaves frames out, and its report must count them by reason. **Idea.** The kernel
+//! shows 64 flags for each frame; [`FrameFlags::class`] turns them into a class, and a [`Census`] counts the classes.
 //! **Why this way.** The file is read in chunks, so a census of any machine needs 512 KiB.
 //!
 //! Source: Linux, Documentation/admin-guide/mm/pagemap.rst and include/uapi/linux/kernel-page-flags.h.
@@ -54,14 +54,14 @@ impl FrameFlags {
         self.has(Self::POISONED)
     }
 
-    /// Whether it is a frame of zeros that the kernel shows to all who have none of their own (`KPF_ZERO_PAGE`), of 4
-    /// KiB or a part of the huge one.
+    /// Whether it is a frame of zeros that the kernel shows to all processes (`KPF_ZERO_PAGE`), of 4 KiB or a part of
+    /// the huge one.
     #[must_use]
     pub const fn is_zero_page(self) -> bool {
         self.has(Self::ZERO_PAGE)
     }
 
-    /// What the frame is used for. Of several flags the one that most hinders a test decides.
+    /// The use of the frame. Of several flags, the one that most hinders a test decides.
     #[must_use]
     pub const fn class(self) -> FrameClass {
         let by_weight = [
@@ -89,7 +89,7 @@ impl FrameFlags {
     }
 }
 
-/// What a frame is used for.
+/// The use of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, displaydoc::Display)]
 #[serde(rename_all = "snake_case")]
 pub enum FrameClass {
@@ -134,7 +134,7 @@ impl FrameClass {
     ];
 }
 
-/// How many frames of each class the machine has.
+/// The number of frames of each class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Census {
     counts: [u64; FrameClass::ALL.len()],
@@ -193,7 +193,7 @@ impl FlagTable {
         Ok((read == ENTRY_BYTES).then(|| FrameFlags(u64::from_ne_bytes(entry))))
     }
 
-    /// Counts all frames of the machine, while they go on changing.
+    /// Counts all frames of the machine, while they change.
     ///
     /// # Errors
     /// [`Error::Read`] if the kernel does not answer.
@@ -203,7 +203,7 @@ impl FlagTable {
         Ok(census)
     }
 
-    /// Shows `see` the flags of every frame, ascending.
+    /// Passes the flags of every frame to `see`, ascending.
     ///
     /// # Errors
     /// [`Error::Read`] if the kernel does not answer.
@@ -222,7 +222,7 @@ impl FlagTable {
         }
     }
 
-    /// Reads entries from frame `number` on; how many bytes, 0 at the end.
+    /// Reads entries from frame `number` on; returns the number of bytes, 0 at the end.
     fn read(&self, buffer: &mut [u8], number: u64) -> Result<usize, Error> {
         let offset = number * ENTRY_BYTES as u64;
         self.file.read_at(buffer, offset).map_err(|cause| Error::Read { path: self.path.clone(), cause })

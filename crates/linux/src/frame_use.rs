@@ -1,9 +1,9 @@
 //! Whether the kernel may hand out a frame at this moment.
 //!
-//! **Problem.** What the store says of a bad frame was so when it was written: since then the machine may have booted
-//! again, with the frame in use or left out. **Idea.** The kernel shows what is so now: its mark on a retired frame
-//! (`/proc/kpageflags`), and which addresses it took for memory at boot (`/proc/iomem`). **Why both.** A frame that
-//! `memmap=` reserved bears no mark, and a retired one stays "System RAM".
+//! **Problem.** The store's record of a bad frame was right when it was written: since then the machine may have booted
+//! again, with the frame in use or left out. **Idea.** The kernel shows the present state: its mark on a retired frame
+//! (`/proc/kpageflags`), and the addresses that it took for memory at boot (`/proc/iomem`). **Why both.** A frame that
+//! `memmap=` reserved has no mark, and a retired one stays "System RAM".
 //!
 //! Source: Linux, Documentation/admin-guide/mm/pagemap.rst and kernel/resource.c.
 
@@ -13,7 +13,7 @@ use rampart_memory::fault_map::FrameUse;
 use crate::frame_flags::FlagTable;
 use crate::{FrameClass, Roots, roots};
 
-/// Says it of one frame after another.
+/// Answers for one frame after another.
 #[derive(Debug)]
 pub struct FrameUses {
     flags: Option<FlagTable>,
@@ -21,14 +21,14 @@ pub struct FrameUses {
 }
 
 impl FrameUses {
-    /// Looks at what the kernel shows now; what this user may not read stays unknown.
+    /// Reads the kernel's present state; parts that this user may not read stay unknown.
     #[must_use]
     pub fn read(roots: &Roots) -> Self {
         let memory = roots::text(&roots.proc("iomem")).ok().and_then(|text| Iomem::parse(&text));
         Self { flags: FlagTable::open(roots).ok(), memory }
     }
 
-    /// What the kernel does with a frame.
+    /// The kernel's present use of a frame.
     #[must_use]
     pub fn of(&self, frame: Frame) -> FrameUse {
         let class = self.flags.as_ref().and_then(|table| match table.of(frame) {
@@ -48,14 +48,14 @@ impl FrameUses {
     }
 }
 
-/// Where a frame lies.
+/// The location of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// In memory that the kernel uses.
     Memory,
-    /// Between such memory, or named as something else.
+    /// Between such memory, or with another name.
     Reserved,
-    /// Above all of it, and named as nothing.
+    /// Above all of it, and without a name.
     Beyond,
 }
 
@@ -70,7 +70,7 @@ impl Iomem {
     /// `None` where the addresses are hidden: without privilege all of them read as 0.
     fn parse(text: &str) -> Option<Self> {
         let mut iomem = Self { memory: Vec::new(), reserved: Vec::new() };
-        // What is indented lies inside the range before.
+        // Indented lines are inside the previous range.
         for line in text.lines().filter(|line| !line.starts_with(' ')) {
             let (range, name) = line.split_once(" : ")?;
             let (first, last) = range.split_once('-')?;
@@ -89,7 +89,7 @@ impl Iomem {
         let (first, last) = (frame.address(), frame.address() + 4095);
         let meets = |ranges: &[(u64, u64)]| ranges.iter().any(|range| range.0 <= last && first <= range.1);
         let end = self.memory.iter().map(|range| range.1).max().unwrap_or_default();
-        // The kernel uses whole frames only, so it reserves one of which a part is something else.
+        // The kernel uses whole frames only, so it reserves a frame that is partly something else.
         if meets(&self.reserved) {
             Place::Reserved
         } else if meets(&self.memory) {

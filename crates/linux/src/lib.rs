@@ -1,34 +1,34 @@
-//! All that Rampart asks of Linux: memory to test, the frames it is in, how much others need it, and an end to bad
+//! Rampart's interface to Linux: memory to test, its frames, other programs' need of memory, and the retirement of bad
 //! frames.
 //!
-//! **Problem.** What an ordinary program may know of its memory, and do with it, depends on kernel, privilege and
-//! sandbox, and none of that must decide whether a test runs. **Idea.** This crate alone makes system calls and reads
-//! `/proc` and `/sys`. It measures, claims, pins and retires; whatever a machine lacks is an [`Absence`], a reason and
-//! a remedy, and not a failure. **Why this way.** No policy is here, so every decision above runs in a simulation too;
-//! and every file is read below [`Roots`] that are handed in, so every machine can be made up in a test.
+//! **Problem.** An ordinary program's knowledge of its memory, and its power over it, depend on kernel, privilege and
+//! sandbox, and none of these must decide whether a test runs. **Idea.** This crate alone makes system calls and reads
+//! `/proc` and `/sys`. It measures, claims, pins and retires; a feature that a machine lacks is an [`Absence`], a
+//! reason and a remedy, and not a failure. **Why this way.** No policy is here, so every decision above runs in a
+//! simulation too; and every file is read below [`Roots`] that are passed in, so a test can fake any machine.
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`capabilities`] | what is possible here and what is not, and why |
+//! | [`capabilities`] | which features exist here, and why others do not |
 //! | [`topology`] | nodes, their CPUs and memory |
 //! | [`memory_state`] | free memory, watermarks, pressure, the container's limit |
 //! | [`block`] | claimed memory: populated, pinned, given back |
-//! | [`pagemap`], [`frame_flags`] | which frame a page is in; what each frame is used for |
+//! | [`pagemap`], [`frame_flags`] | the frame of a page; the use of each frame |
 //! | `frame_use` | whether a frame may be handed out now ([`FrameUses`]) |
 //! | `boot_table` | the table of memory of the last boot |
-//! | [`retire`] | taking a frame out of use |
-//! | [`errors`] | errors that the hardware reported, and those that it makes on request |
+//! | [`retire`] | retiring a frame |
+//! | [`errors`] | errors that the hardware reported, and those that it injects on request |
 //! | [`userfaultfd`] | page faults that this program resolves itself |
 //! | [`own_memory`] | a limit for this process, and one line where its memory ends |
-//! | [`vault`] | memory of a program that is absent until it is asked for |
+//! | [`vault`] | memory of a program that is absent until it is touched |
 //! | [`shared`] | the same by a file that is mapped twice |
 //! | [`SharedWords`] | words of a file that other processes write meanwhile |
-//! | [`protect`] | the same by permissions alone, where pages cannot be moved |
-//! | `program` | where the program finds the pages of each: in one range, and through a [`Window`] elsewhere |
-//! | [`cpu`] | where threads run, how they give way, the clock, what takes their CPU from them |
+//! | [`protect`] | the same by protections alone, where pages cannot be moved |
+//! | `program` | the program's addresses of the pages of each: in one range, and through a [`Window`] elsewhere |
+//! | [`cpu`] | where threads run, how they yield, the clock, detours |
 //!
 //! `unsafe` is where memory is mapped, registered and moved (below [`block`], [`userfaultfd`], [`vault`], [`shared`],
-//! `shared_words`, `program` and [`protect`]), in the allocator of [`own_memory`], in what [`process`] does between
+//! `shared_words`, `program` and [`protect`]), in the allocator of [`own_memory`], in the code of [`process`] between
 //! fork and exec, and in one system call and one instruction below [`cpu`].
 //!
 //! Works from Linux 5.10 on, with 4 KiB pages.
@@ -87,7 +87,7 @@ pub use topology::Topology;
 use page::check_page_size;
 use rampart_memory::PAGE_BYTES;
 
-/// Whether this process has root's rights over files, which decides where its own are kept.
+/// Whether this process has root's rights over files, which decides the place of its own.
 #[must_use]
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()

@@ -1,4 +1,4 @@
-//! Memory that a program has locked in RAM (mlock(2)), where ours is beside or below it.
+//! Memory that a program has locked in RAM (mlock(2)), beside or below our memory.
 
 #![expect(unsafe_code, reason = "system calls about memory")]
 
@@ -7,19 +7,20 @@ use rustix::mm::{self, MlockFlags};
 
 use crate::userfaultfd::Area;
 
-/// Whether memory is mlocked: pages move only between memory that is and memory that is, or between memory that is not.
+/// Whether memory is mlocked: pages move only between two mlocked places, or between two others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mlocked {
     /// None is.
     No,
-    /// Ours is; other memory of the process may be or not.
+    /// Ours is; other memory of the process may be.
     Yes,
     /// Ours is not; other memory of the process may be.
     OthersMayBe,
 }
 
 impl Mlocked {
-    /// Makes memory that pages move to or from like ours. What the kernel refuses here it refuses again when they move.
+    /// Makes the source or destination of moved pages match our memory. A refusal of the kernel here is repeated when
+    /// they move.
     ///
     /// # Safety
     /// The area is of memory of this process.
@@ -53,7 +54,7 @@ pub(crate) unsafe fn munlock(area: Area) -> Result<()> {
     unsafe { mm::munlock(area.start.as_ptr().cast(), area.bytes) }
 }
 
-/// Gives frames back of memory that is mlocked, where MADV_DONTNEED is refused (Linux 5.18).
+/// Gives frames of mlocked memory back, where MADV_DONTNEED is refused (Linux 5.18).
 ///
 /// # Safety
 /// As for MADV_DONTNEED.

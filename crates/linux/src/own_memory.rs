@@ -1,8 +1,8 @@
 //! The end of this process's own memory: a limit, and one line where it is reached.
 //!
-//! **Problem.** Rust aborts where memory runs out, and Linux kills where it was promised too often. Neither says what
-//! to do, and the second may hit another program. **Idea.** A process that reads what strangers wrote gives itself a
-//! limit, and an allocator that ends it with one line and exit code 2.
+//! **Problem.** Rust aborts without memory, and Linux kills when it has promised too much. Neither says what to do, and
+//! the second may hit another program. **Idea.** A process that reads foreign input gives itself a limit, and an
+//! allocator that ends it with one line and exit code 2.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::Write as _;
@@ -13,17 +13,17 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::Error;
 
-/// The system's allocator. Where it has no memory left, the process ends.
+/// The system's allocator. Without memory, the process ends.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OneLineAtTheEnd;
 
 const LINE: &[u8] = b"rampart: out of memory: ask for less, or free some\n";
 
-/// Says so once, and ends the process. Nothing here allocates.
+/// Prints the line once, and ends the process. Nothing here allocates.
 fn end() -> ! {
     static SAID: AtomicBool = AtomicBool::new(false);
     if SAID.swap(true, Ordering::Relaxed) {
-        // Another thread says it, and ends this one too.
+        // Another thread prints it, and ends this one too.
         loop {
             std::thread::yield_now();
         }
@@ -63,14 +63,13 @@ unsafe impl GlobalAlloc for OneLineAtTheEnd {
     }
 }
 
-/// How long the first thread's stack may become, in bytes; `None`: as long as there is room.
+/// The maximum of the first thread's stack, in bytes; `None`: as long as there is room.
 #[must_use]
 pub fn stack_limit() -> Option<u64> {
     getrlimit(Resource::Stack).current
 }
 
-/// From now on this process, and the children that it starts, may have so much memory that nobody else can use, and no
-/// more.
+/// From now on this process, and the children that it starts, may have so much private memory, and no more.
 ///
 /// # Errors
 /// If the kernel refuses the limit.

@@ -1,9 +1,9 @@
-//! Which frames hold this process' pages: `/proc/self/pagemap`.
+//! The frames of this process' pages: `/proc/self/pagemap`.
 //!
-//! **Problem.** A verdict about memory must name frames, and programs only see pages. **Idea.** The kernel shows, for
-//! each page of a process, a 64-bit entry with its frame number, to those with `CAP_SYS_ADMIN`; to others the number
-//! reads as 0. **Why this way.** Frame numbers are read before and after a test: a page whose frame changed was not
-//! tested, and that costs one read of 8 bytes a page.
+//! **Problem.** A verdict about memory must name frames, and programs only see pages. **Idea.** For each page of a
+//! process, the kernel shows a 64-bit entry with its frame number, to processes with `CAP_SYS_ADMIN`; to others the
+//! number reads as 0. **Why this way.** Frame numbers are read before and after a test: a page whose frame changed was
+//! not tested, and that costs one read of 8 bytes per page.
 //!
 //! Source: Linux, Documentation/admin-guide/mm/pagemap.rst.
 
@@ -28,26 +28,25 @@ pub(crate) const PRESENT: u64 = 1 << 63;
 /// Bits 0 to 54 of an entry: the frame number, if the page has one and the reader may know it.
 const NUMBER: u64 = (1 << 55) - 1;
 
-/// Bit 62 of an entry: the page table has something else than a frame there.
+/// Bit 62 of an entry: the page table has an entry there that is no frame.
 pub(crate) const SWAPPED: u64 = 1 << 62;
 
-/// Bit 56 of an entry: the frame is this page's alone. The kernel's shared frame of zeros is nobody's, and has no such
-/// mark.
+/// Bit 56 of an entry: the frame belongs to this page alone. The kernel's shared frame of zeros has no such mark.
 const EXCLUSIVE: u64 = 1 << 56;
 
-/// Bits 0 to 4 of such an entry are what it is; the frame number of a page that the hardware gave up follows.
+/// Bits 0 to 4 of such an entry are its type; the frame number of a page that the hardware lost follows.
 const TYPE_BITS: u32 = 5;
 
-/// What a page of private memory is on.
+/// The backing of a private page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backing {
-    /// It was never used, or given back.
+    /// None: it was never used, or given back.
     Nothing,
     /// A frame of its own.
     Own,
-    /// A frame that others have too: the kernel's frame of zeros, or that of a process that was forked.
+    /// A shared frame: the kernel's frame of zeros, or that of a forked process.
     Shared,
-    /// A place in swap, or what the hardware gave up.
+    /// A place in swap, or a page that the hardware lost.
     Elsewhere,
 }
 
@@ -72,8 +71,8 @@ impl Pagemap {
         }
     }
 
-    /// Replaces what `frames` holds by the frames of `pages` pages from `base`: `None` where a page has no frame, or
-    /// where this process may not know it.
+    /// Sets `frames` to the frames of `pages` pages from `base`: `None` for a page without a frame, or with one that
+    /// this process may not know.
     ///
     /// # Errors
     /// [`Error::Read`] if the kernel does not answer; `frames` is empty then.
@@ -97,10 +96,10 @@ impl Pagemap {
     }
 
     /// The frame of the page at `address`, if the hardware reported it lost and the kernel took it away for that: then
-    /// the page has none any more, and the next to read it gets SIGBUS. `None` too where this process may not know it.
+    /// the page has none any more, and its next reader gets SIGBUS. Also `None` if this process may not know it.
     ///
-    /// The entry has the number where others have their place in swap, so it counts only if the kernel says of that
-    /// frame that it is poisoned.
+    /// The entry has the number where others have their place in swap, so it counts only if the kernel marks that frame
+    /// as poisoned.
     ///
     /// # Errors
     /// [`Error::Read`] if the kernel does not answer.
@@ -113,7 +112,7 @@ impl Pagemap {
         Ok(flags.of(frame)?.filter(|flags| flags.is_poisoned()).map(|_| frame))
     }
 
-    /// What the page at `address` is on, which needs no privilege.
+    /// The backing of the page at `address`, which needs no privilege.
     ///
     /// # Errors
     /// [`Error::Read`] if the kernel does not answer.
@@ -135,7 +134,7 @@ impl Pagemap {
     }
 }
 
-/// The frame that an entry names. Number 0 means that the reader may not know it: no program ever gets frame 0.
+/// The frame of an entry. Number 0 means that the reader may not know it: no program ever gets frame 0.
 fn frame_of(entry: u64) -> Option<Frame> {
     let number = entry & NUMBER;
     if entry & PRESENT == 0 || number == 0 { None } else { Frame::new(number) }
@@ -147,7 +146,7 @@ mod tests {
     use proptest::prelude::*;
     use std::fs;
 
-    /// The page map of a made-up process whose pages from `first` on have these entries. The file is sparse.
+    /// The page map of a fake process whose pages from `first` on have these entries. The file is sparse.
     fn process(first: u64, entries: &[u64]) -> (tempfile::TempDir, Pagemap) {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("self")).unwrap();

@@ -1,9 +1,8 @@
-//! Other processes: their ends, waited for without looking again and again, and the signals that end, stop and continue
-//! them.
+//! Other processes: waiting for their end without polling, and the signals that end, stop and continue them.
 //!
-//! **Problem.** A process's number may be another's once it has ended, and whoever asks each few milliseconds whether
-//! it still runs takes CPU time from it. **Idea.** A file descriptor that stands for the process (pidfd_open(2)). **Why
-//! this way.** It never means another process, it can be waited for with a limit, and it need not be a child's.
+//! **Problem.** A process's number may be another's once it has ended, and checking every few milliseconds whether it
+//! still runs takes CPU time from it. **Idea.** A file descriptor that stands for the process (pidfd_open(2)). **Why
+//! this way.** It never means another process, it can be waited for with a limit, and the process need not be a child.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
@@ -16,12 +15,12 @@ use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_si
 
 use crate::Error;
 
-/// A process, for as long as we speak of it.
+/// A process.
 #[derive(Debug)]
 pub struct Process(OwnedFd);
 
 impl Process {
-    /// The process of this number. A child that has ended is found until it was waited for.
+    /// The process of this number. An ended child is found until it was waited for.
     ///
     /// # Errors
     /// [`Error::Process`] if there is none, or this process may open no more files.
@@ -31,15 +30,15 @@ impl Process {
         found.map(Self).map_err(|cause| Error::Process { number, cause: cause.into() })
     }
 
-    /// Whether it has ended; waits for that until so much time has passed or this thread was interrupted by a signal.
+    /// Whether it has ended; waits for that until so much time has passed or a signal interrupts this thread.
     #[must_use]
     pub fn has_ended(&self, at_most: Duration) -> bool {
         let limit = Timespec::try_from(at_most).ok();
         poll(&mut [PollFd::new(&self.0, PollFlags::IN)], limit.as_ref()).is_ok_and(|ready| ready > 0)
     }
 
-    /// Sends it the signal of this number, if the number has a name. As with the other signals, one that has ended
-    /// already, or is another user's, does not mind.
+    /// Sends it the signal of this number, if the number has a name. As for the other signals, an ended process, or
+    /// another user's, is ignored.
     pub fn pass_on(&self, number: i32) {
         if let Some(signal) = Signal::from_named_raw(number) {
             self.signal(signal);
@@ -67,7 +66,7 @@ impl Process {
 }
 
 /// Whether the process of this number has released its memory: it is gone, or only its exit code is left. A process
-/// that cannot be asked about counts as alive.
+/// that cannot be examined counts as alive.
 #[must_use]
 pub fn has_ended(number: u32) -> bool {
     // EINVAL and ENOENT: a thread of another process has the number by now.
@@ -82,14 +81,14 @@ pub fn has_ended(number: u32) -> bool {
     }
 }
 
-/// Whether this process may open so many files more, which it finds out by opening them for a moment.
+/// Whether this process may open so many more files, tried by opening them for a moment.
 #[must_use]
 pub fn may_open(files: usize) -> bool {
     let opened: Result<Vec<OwnedFd>, Errno> = (0..files).map(|_| pidfd_open(getpid(), PidfdFlags::empty())).collect();
     !matches!(opened, Err(Errno::MFILE))
 }
 
-/// The program that this command starts ignores a signal from its beginning on, whatever this process does with it.
+/// The program of this command ignores a signal from its beginning on, whatever this process does with it.
 #[allow(unsafe_code, reason = "what is done between fork and exec may be harmful")]
 pub fn ignore_in_program(command: &mut Command, signal: i32) {
     // SAFETY: signal(2) may be called between fork and exec (signal-safety(7)), and nothing else is.

@@ -1,10 +1,10 @@
-//! The addresses at which a program knows the pages of a guarded range.
+//! The program's addresses of the pages of a guarded range.
 //!
-//! **Problem.** A guard numbers pages from the start of one range, and some memory of a program cannot lie there: the
-//! static data of an executable is where its code looks for it. **Idea.** A [`Window`]: some pages of the range have
-//! other addresses, those of memory that the program has already. What lies there is replaced by anonymous memory with
-//! the same content, which can be taken away and given back as the range's own can. **Why this way.** Whoever guards
-//! goes by numbers and sees no difference; only what turns a number into an address, and back, knows of windows.
+//! **Problem.** A guard numbers pages from the start of one range, and some memory of a program cannot be there: the
+//! static data of an executable is where its code expects it. **Idea.** A [`Window`]: some pages of the range have
+//! other addresses, those of memory that the program has already. That memory is replaced by anonymous memory with the
+//! same content, which can be locked and unlocked like the range's own. **Why this way.** A guard uses numbers and sees
+//! no difference; only the conversions between numbers and addresses know of windows.
 
 #![expect(unsafe_code, reason = "memory of a program is replaced")]
 
@@ -27,7 +27,7 @@ use crate::userfaultfd::Area;
 pub struct Window {
     /// Their numbers in the range.
     pub span: VaultSpan,
-    /// Where the first of them is; a multiple of a page.
+    /// The address of the first of them; a multiple of a page.
     pub address: NonNull<u8>,
 }
 
@@ -40,11 +40,11 @@ impl Window {
     }
 }
 
-/// Puts private anonymous memory with this content in the place of what lies there.
+/// Replaces memory by private anonymous memory with this content.
 ///
 /// # Safety
-/// The area is of whole pages, and what lies there may be replaced; nobody writes to it meanwhile. The content can be
-/// read, and is as long. Nobody has a reference to either.
+/// The area is of whole pages, and its memory may be replaced; nobody writes to it meanwhile. The content can be read,
+/// and is as long. Nobody has a reference to either.
 pub(crate) unsafe fn replace(area: Area, content: NonNull<u8>, advice: Advice) -> Result<()> {
     let rights = ProtFlags::READ | ProtFlags::WRITE;
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
@@ -81,15 +81,15 @@ impl ProgramRange {
         Self { mapping, windows: OnceLock::new() }
     }
 
-    /// Replaces memory of the program's, window by window, and knows it by the numbers of the windows' pages from then
-    /// on. Returns those that could be.
+    /// Replaces memory of the program's, window by window, which has the numbers of the windows' pages from then on.
+    /// Returns the windows that could be replaced.
     ///
     /// # Safety
     /// Each window's addresses are of private memory that can be read and written, is in no other window or range, and
-    /// that nobody uses meanwhile. Afterwards it is used by raw pointers only, or by those whom its faults stop.
+    /// that nobody uses meanwhile. Afterwards it is used by raw pointers only, or by threads that its faults stop.
     ///
     /// # Panics
-    /// For pages that the range has not, that two windows share, or if it was done.
+    /// For pages outside the range, for overlapping windows, or at a second call.
     pub(crate) unsafe fn show(&self, wanted: &[Window], advice: Advice) -> &[Window] {
         let in_range = |window: &Window| bytes(window.span.end()) <= self.mapping.bytes();
         assert!(wanted.iter().all(in_range), "a window is on pages of the range");
@@ -114,8 +114,8 @@ impl ProgramRange {
         self.mapping.bytes()
     }
 
-    /// Where pages are that lie in one piece: all in one window or all in none. Panics for others, and for pages that
-    /// the range has not.
+    /// The addresses of pages in one piece: all in one window or all in none. Panics for others, and for pages outside
+    /// the range.
     pub(crate) fn area(&self, span: VaultSpan) -> Area {
         let covers = |window: &&Window| span.first() < window.span.end() && window.span.first() < span.end();
         let Some(window) = self.windows().iter().find(covers) else {
@@ -142,7 +142,7 @@ impl ProgramRange {
         })
     }
 
-    /// The page that an address is in.
+    /// The page of an address.
     pub(crate) fn find(&self, address: usize) -> Option<u64> {
         let in_area = |area: Area, first: u64| {
             let offset = address.checked_sub(area.start.addr().get()).filter(|offset| *offset < area.bytes)?;
@@ -169,7 +169,7 @@ impl ProgramRange {
         self.windows().iter().map(|window| window.area()).chain([self.mapping.area()])
     }
 
-    /// Where it lies, with its windows.
+    /// Its addresses, with its windows.
     pub(crate) fn places(&self) -> Vec<Range<usize>> {
         self.areas().map(Area::addresses).collect()
     }
@@ -179,7 +179,7 @@ impl ProgramRange {
         self.pieces(span).try_for_each(|piece| self.advise(piece, Advice::LinuxDoDump))
     }
 
-    /// Tells the kernel something about pages that lie in one piece.
+    /// Gives the kernel advice about pages in one piece.
     pub(crate) fn advise(&self, span: VaultSpan, advice: Advice) -> Result<()> {
         let area = self.area(span);
         // SAFETY: the area is of our own mapping or of a window, which are reached by raw pointers or by those whom

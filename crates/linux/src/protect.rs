@@ -1,14 +1,14 @@
-//! Memory that stays where it is and may not be used until it is asked for: `mprotect`.
+//! Memory that stays in its place and is inaccessible until it is unlocked: `mprotect`.
 //!
-//! **Problem.** A page guard wants to work where the kernel moves no pages: before Linux 6.8, in a container without
-//! userfaultfd, as an ordinary user. **Idea.** A locked page keeps its place and loses its permissions, so that a touch
-//! is a SIGSEGV; we look at it and mend it through `/proc/self/mem`, which asks for no permissions. **Why this way.**
-//! It is FlipSphere's way [Fiala15, 4.3.1], but for the look: FlipSphere allows the faulting page to be read first and
-//! then verifies it, when other threads may read it as well. What is looked at here nobody else can see, and what is
-//! verified is a copy, made by the same loads from the same frames.
+//! **Problem.** A page guard must also work where the kernel moves no pages: before Linux 6.8, in a container without
+//! userfaultfd, as an ordinary user. **Idea.** A locked page keeps its place and loses its protection bits, so that a
+//! touch is a SIGSEGV; the guard reads and corrects it through `/proc/self/mem`, which ignores protections. **Why this
+//! way.** It is FlipSphere's way [Fiala15, 4.3.1], except for the read: FlipSphere first makes the faulting page
+//! readable and then verifies it, when other threads may read it too. Here nobody else can see the page, and a copy is
+//! verified, made by the same loads from the same frames.
 //!
-//! What is lost against a [vault](crate::vault): a system call that is given a locked page fails with EFAULT, and a
-//! device that writes to one goes unseen. And the kernel keeps one record for each run of pages with equal permissions,
+//! Two things are lost compared with a [vault](crate::vault): a system call on a locked page fails with EFAULT, and a
+//! device that writes to one goes unseen. And the kernel keeps one record for each run of pages with equal protection,
 //! up to `vm.max_map_count` of them; see [`Protected::most_runs`].
 
 #![expect(unsafe_code, reason = "permissions of memory that is ours are changed")]
@@ -31,21 +31,21 @@ use crate::span::VaultSpan;
 use crate::userfaultfd::Area;
 use crate::{Block, Error, PAGE_BYTES, PageKind, Pagemap, Roots, check_page_size};
 
-/// Runs of pages that are kept for a program that makes as many mappings as it may.
+/// Runs of pages in reserve for a program that makes as many mappings as it may.
 const RESERVED: usize = 512;
 
-/// What a kernel has if it does not say.
+/// The kernel's default, if it does not show its limit.
 const USUAL_MAPS: u64 = 65_530;
 
-/// A program's range, of which parts can be locked; unmapped on drop. Operations on one page go one after the other.
+/// A program's range, parts of which can be locked; unmapped on drop. Operations on one page must be sequential.
 #[derive(Debug)]
 pub struct Protected {
     program: ProgramRange,
-    /// Which pages the kernel is to take for it.
+    /// The kind of its pages.
     advice: Advice,
     /// This process' memory, since [`Protected::open`].
     memory: OnceLock<OwnedFd>,
-    /// Runs of pages that the kernel keeps apart for nothing: given up where it would refuse to keep one more apart.
+    /// Runs of pages that the kernel keeps apart in reserve: released when it would refuse to keep one more apart.
     reserve: Mutex<Option<Mapping>>,
     most_runs: usize,
 }
@@ -55,11 +55,11 @@ pub struct Protected {
 unsafe impl Sync for Protected {}
 
 impl Protected {
-    /// Reserves `bytes`, a multiple of a page, at a multiple of 2 MiB. For now it is ordinary memory, and no file is
+    /// Reserves `bytes`, a multiple of a page, at a multiple of 2 MiB. At first it is ordinary memory, and no file is
     /// open.
     ///
     /// # Errors
-    /// [`Error::BlockSize`] for a size that cannot be, [`Error::Claim`] if there are not so many addresses.
+    /// [`Error::BlockSize`] for an invalid size, [`Error::Claim`] if there are not so many addresses.
     pub fn prepare(bytes: Bytes, kind: PageKind, roots: &Roots) -> Result<Self, Error> {
         check_page_size()?;
         let granule = Bytes::new(FRAME_BYTES);
@@ -80,13 +80,13 @@ impl Protected {
         })
     }
 
-    /// Opens what locked pages are looked at by, in the calling thread's table of files.
+    /// Opens the file for reading locked pages, in the calling thread's table of files.
     ///
     /// # Errors
-    /// [`Error::Read`] where a process may not look at its own memory by `/proc/self/mem`.
+    /// [`Error::Read`] if a process may not read its own memory by `/proc/self/mem`.
     ///
     /// # Panics
-    /// If it was done.
+    /// At a second call.
     pub fn open(&self, roots: &Roots) -> Result<(), Error> {
         let path = roots.proc("self/mem");
         let opened = rustix::fs::open(&path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
@@ -99,21 +99,21 @@ impl Protected {
         self.memory.get().expect("a range is opened before it is looked at")
     }
 
-    /// Takes over in a child process, after a fork, where it is ordinary memory again, but for spans that keep the
-    /// rights that they have. The parent's file is not closed here: its number may be that of another by now, if the
-    /// thread that opened it had a table of its own.
+    /// Takes over in a child process, after a fork, where it is ordinary memory again, except for spans that keep their
+    /// protection. The parent's file is not closed here: its number may be that of another by now, if the thread that
+    /// opened it had a table of its own.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
     pub fn prepare_again(&mut self, kept: &[VaultSpan]) -> Result<(), Error> {
         std::mem::forget(self.memory.take());
-        // Another thread may have held it, which the child does not have; the parent's is here too.
+        // Another thread may have held it, which the child lacks; the parent's is here too.
         let reserve = self.reserve.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         self.reserve = Mutex::new(reserve);
         self.unlock_first(self.pages(), kept)
     }
 
-    /// Gives the first pages to the program, but for spans that keep the rights that they have.
+    /// Unlocks the first pages, except for spans that keep their protection.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
@@ -122,7 +122,7 @@ impl Protected {
         first.around(kept).filter(|(_, is_kept)| !is_kept).try_for_each(|(part, _)| self.unlock(part))
     }
 
-    /// The first byte; good as long as the range lives.
+    /// The first byte; valid as long as the range lives.
     #[must_use]
     pub fn base(&self) -> NonNull<u8> {
         self.program.base()
@@ -136,7 +136,7 @@ impl Protected {
         self.program.mlock().map_err(guarded("lock into RAM"))
     }
 
-    /// From now on core dumps have these pages of the program, locked or not. What was never used is in none: the
+    /// From now on core dumps include these pages of the program, locked or not. Untouched memory is left out: the
     /// kernel would look at each page of it.
     ///
     /// # Errors
@@ -145,7 +145,7 @@ impl Protected {
         self.program.dump(span).map_err(guarded("dump"))
     }
 
-    /// Where its memory lies.
+    /// The addresses of its memory.
     #[must_use]
     pub fn places(&self) -> Vec<Range<usize>> {
         self.program.places()
@@ -157,42 +157,42 @@ impl Protected {
         self.program.bytes() as u64 / FRAME_BYTES
     }
 
-    /// So many runs of pages may differ from their neighbours before the kernel refuses to tell more apart, at least.
+    /// The guaranteed number of runs of pages with their own protection before the kernel refuses to keep more apart.
     #[must_use]
     pub fn most_runs(&self) -> usize {
         self.most_runs
     }
 
-    /// The first byte of a page, where the program knows it.
+    /// The first byte of a page, at the program's address.
     ///
     /// # Panics
-    /// If the range has no such page.
+    /// Outside the range.
     #[must_use]
     pub fn address(&self, page: u64) -> NonNull<u8> {
         self.program.area(VaultSpan::page(page).expect("a page of this range")).start
     }
 
-    /// The page that an address is in.
+    /// The page of an address.
     #[must_use]
     pub fn find(&self, address: usize) -> Option<u64> {
         self.program.find(address)
     }
 
-    /// Replaces memory that the program has elsewhere by pages of its range, before anything is locked. Returns those
-    /// of the windows that could be opened.
+    /// Replaces memory that the program has elsewhere by pages of its range, before anything is locked. Returns the
+    /// windows that could be replaced.
     ///
     /// # Safety
     /// Each window's addresses are of private memory that can be read and written, is in no other window or range, and
-    /// that nobody uses meanwhile. Afterwards it is used by raw pointers only, or by those whom its faults stop.
+    /// that nobody uses meanwhile. Afterwards it is used by raw pointers only, or by threads that its faults stop.
     ///
     /// # Panics
-    /// For pages that the range has not, that two windows share, or if it was done.
+    /// For pages outside the range, for overlapping windows, or at a second call.
     pub unsafe fn show(&self, wanted: &[Window]) -> &[Window] {
         // SAFETY: the caller's promise.
         unsafe { self.program.show(wanted, self.advice) }
     }
 
-    /// Takes pages away: whoever touches one gets SIGSEGV, a system call EFAULT. Their content stays.
+    /// Locks pages: a touch is a SIGSEGV, in a system call EFAULT. Their content stays.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses, as for more runs of pages than it keeps; nothing is done then.
@@ -200,10 +200,10 @@ impl Protected {
         self.permit(span, MprotectFlags::empty()).map_err(guarded("take the permissions of"))
     }
 
-    /// Gives pages to the program.
+    /// Unlocks pages.
     ///
     /// # Errors
-    /// As of [`Protected::lock`].
+    /// As for [`Protected::lock`].
     pub fn unlock(&self, span: VaultSpan) -> Result<(), Error> {
         let unlock = || self.permit(span, MprotectFlags::READ | MprotectFlags::WRITE);
         unlock()
@@ -227,11 +227,11 @@ impl Protected {
         self.program.advise(span, Advice::LinuxDontNeed).map_err(guarded("discard"))
     }
 
-    /// Copies pages, locked or not, to `to`, which is as long. By system calls alone, as is [`Protected::write`]:
-    /// whoever serves faults waits for nobody, and so not for the locks of a C library either.
+    /// Copies pages, locked or not, to `to`, which is as long. By system calls alone, like [`Protected::write`]: a
+    /// thread that serves faults waits for nobody, including the locks of a C library.
     ///
     /// # Errors
-    /// What the kernel says, such as EIO for a page whose memory the hardware reported to be broken.
+    /// The kernel's, such as EIO for a page that the hardware lost.
     pub fn read(&self, span: VaultSpan, to: &mut [u8]) -> io::Result<()> {
         let Area { start, bytes } = self.program.area(span);
         assert_eq!(to.len(), bytes, "room for the pages");
@@ -250,7 +250,7 @@ impl Protected {
     /// Writes bytes to a page, locked or not, from `offset` on.
     ///
     /// # Errors
-    /// As of [`Protected::read`].
+    /// As for [`Protected::read`].
     pub fn write(&self, page: u64, offset: usize, from: &[u8]) -> io::Result<()> {
         assert!(offset + from.len() <= PAGE_BYTES, "bytes of one page");
         let Area { start, .. } = self.program.area(VaultSpan::page(page).expect("a page of this range"));
@@ -266,8 +266,8 @@ impl Protected {
         Ok(())
     }
 
-    /// Puts the page of a block, frame and content, in the place of a locked page, and locks it. Returns what was there
-    /// as a block of its own (Linux 5.7). The kernel keeps a record more for each page that came so.
+    /// Puts the page of a block, frame and content, in the place of a locked page, and locks it. Returns the old page
+    /// as a block of its own (Linux 5.7). The kernel keeps one more record for each such page.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses; the page may have no frame then, and gets one at its next use.
@@ -282,11 +282,11 @@ impl Protected {
         Ok(Block::of(old, PageKind::Base))
     }
 
-    /// One locked page for another.
+    /// Exchanges two locked pages.
     fn exchange_mappings(&self, area: Area, fresh: Mapping) -> rustix::io::Result<Mapping> {
         fresh.show()?;
         let (old, new) = (area.start.as_ptr().cast(), fresh.base().as_ptr().cast());
-        // The kernel looks at the address that is named for it, which rustix leaves out where none is.
+        // The kernel reads the given address, which rustix leaves out if there is none.
         let place = Mapping::inaccessible(PAGE_BYTES)?;
         let out = place.base().as_ptr().cast();
         // SAFETY: the page is our own mapping's or a window's, and nobody can touch it while it is locked; the block's
@@ -297,15 +297,15 @@ impl Protected {
             let moves = MremapFlags::MAYMOVE | MremapFlags::DONTUNMAP;
             mremap_fixed(old, PAGE_BYTES, PAGE_BYTES, moves, out)?;
             if let Err(errno) = mremap_fixed(new, PAGE_BYTES, PAGE_BYTES, MremapFlags::MAYMOVE, old) {
-                // Where that fails as well, the page has no frame, and what it held is left where it is.
+                // If that fails as well, the page has no frame, and its content stays where it is.
                 let back = mremap_fixed(out, PAGE_BYTES, PAGE_BYTES, MremapFlags::MAYMOVE, old);
-                // Its addresses are nobody's then.
+                // Its addresses are unused then.
                 if back.is_ok() {
                     std::mem::forget(place);
                 }
                 return Err(errno);
             }
-            // Its addresses are nobody's, or somebody else's, by now.
+            // Its addresses are unused, or somebody else's, by now.
             std::mem::forget(fresh);
             mprotect(out, PAGE_BYTES, MprotectFlags::READ | MprotectFlags::WRITE)?;
             place.hide().map(|()| place)
@@ -330,7 +330,7 @@ impl Protected {
     }
 }
 
-/// As many runs as [`RESERVED`], each of a page; none where the kernel does not keep so many apart already.
+/// As many runs as [`RESERVED`], each of a page; `None` if the kernel already refuses so many.
 fn reserve() -> Option<Mapping> {
     let mapping = Mapping::inaccessible(RESERVED * PAGE_BYTES).ok()?;
     for page in (0..RESERVED).step_by(2) {
@@ -400,7 +400,7 @@ mod tests {
         let mut copy = vec![0; 3 * PAGE_BYTES];
         range.read(span(2, 3), &mut copy).unwrap();
         assert_eq!([copy[0], copy[PAGE_BYTES], copy[2 * PAGE_BYTES]], [3, 77, 5]);
-        // It is locked as it was.
+        // It is locked as before.
         let zero = File::open("/dev/zero").unwrap();
         // SAFETY: the byte is the range's own, if the kernel writes there at all.
         assert_eq!(unsafe { libc::pread(zero.as_raw_fd(), byte(3).cast(), 1, 0) }, -1);

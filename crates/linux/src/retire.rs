@@ -1,9 +1,9 @@
 //! Retirement: asking the kernel never to use a frame again.
 //!
 //! **Problem.** A bad frame that is merely given back is the next one that the kernel hands out. **Idea.** Linux can
-//! take a frame out of use: *soft*, which moves its content elsewhere first and harms nobody, and *hard*, which drops
-//! the content and kills programs that touch it, as if the hardware had reported an error. **Why this way.** The kernel
-//! has said yes before and kept the frame, so its own mark is read back where it can be read.
+//! retire a frame: *soft*, which moves its content elsewhere first and harms nobody, and *hard*, which drops the
+//! content and kills programs that touch it, as if the hardware had reported an error. **Why this way.** Kernels have
+//! reported success and kept the frame, so the kernel's own mark is read back where it can be read.
 //!
 //! Source: Linux, Documentation/ABI/testing/sysfs-memory-page-offline and mm/memory-failure.c.
 
@@ -19,15 +19,15 @@ use crate::frame_flags::FlagTable;
 use crate::pagemap::Pagemap;
 use crate::{Absence, Block, Roots};
 
-/// What a kernel that can retire frames is built with.
+/// The options of a kernel that can retire frames.
 pub(crate) const KERNEL: &str = "CONFIG_MEMORY_FAILURE and CONFIG_MEMORY_HOTPLUG";
 
-/// How a frame is taken out of use.
+/// The way of retirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub enum Way {
     /// Its content is moved elsewhere first. Nobody is harmed; a frame that cannot be moved is refused.
     Soft,
-    /// Its content is lost. A program that touches it again is killed by `SIGBUS`: let go of blocks that hold it first.
+    /// Its content is lost. `SIGBUS` kills a program that touches it again: release blocks that hold it first.
     Hard,
 }
 
@@ -41,21 +41,21 @@ impl Way {
     }
 }
 
-/// What came of an attempt.
+/// The result of an attempt to retire a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RetireOutcome {
-    /// The kernel took the frame out of use.
+    /// The kernel retired the frame.
     Retired(RetireEvidence),
-    /// It did not; hold the frame instead ([`Block::keep_only`]).
+    /// The kernel refused; hold the frame instead ([`Block::keep_only`]).
     Refused(RetireRefusal),
 }
 
-/// How it is known that a frame is retired.
+/// The evidence of a retirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum RetireEvidence {
     /// The frame bears the kernel's mark `KPF_HWPOISON`.
     Marked,
-    /// The kernel said so; its mark cannot be read here.
+    /// The kernel reported success; its mark cannot be read here.
     Said,
 }
 
@@ -80,7 +80,7 @@ pub struct Retirer {
 }
 
 impl Retirer {
-    /// Looks for what this machine has; what it lacks, each attempt says.
+    /// Checks the features of this machine; each attempt reports missing ones.
     #[must_use]
     pub fn new(roots: &Roots) -> Self {
         Self { roots: roots.clone(), flags: FlagTable::open(roots).ok() }
@@ -88,9 +88,8 @@ impl Retirer {
 
     /// Retires a frame by its number, whoever uses it.
     ///
-    /// For a frame of an own block: unpin it first, since a pinned page cannot be moved, and give it back only
-    /// afterwards, since old kernels (seen on 5.10) refuse a frame that was freed a moment ago and is kept at hand for
-    /// one CPU.
+    /// For a frame of an own block: unpin it first, because a pinned page cannot be moved, and give it back only
+    /// afterwards, because old kernels (seen on 5.10) refuse a frame that was just freed and is on a CPU's list.
     #[must_use]
     pub fn retire(&self, frame: Frame, way: Way) -> RetireOutcome {
         let path = way.file(&self.roots);
@@ -105,8 +104,8 @@ impl Retirer {
         self.judge(frame, written)
     }
 
-    /// Retires a frame softly by the page of an own, unpinned block that is in it: for kernels that can retire but have
-    /// no file to ask them by. The page is in another frame afterwards.
+    /// Softly retires the frame of a page of an own, unpinned block: for kernels that can retire but have no file for
+    /// it. The page is on another frame afterwards.
     #[must_use]
     pub fn retire_own(&self, frame: Frame, block: &mut Block, page: u64, pagemap: &Pagemap) -> RetireOutcome {
         let advised = match block.frame_of(page, pagemap) {
@@ -116,7 +115,7 @@ impl Retirer {
         self.judge(frame, advised)
     }
 
-    /// Whether the kernel marks the frame as retired; `None` where its mark cannot be read.
+    /// Whether the kernel marks the frame as retired; `None` if its mark cannot be read.
     #[must_use]
     pub fn is_marked(&self, frame: Frame) -> Option<bool> {
         let flags = self.flags.as_ref()?.of(frame).ok()??;
@@ -125,7 +124,7 @@ impl Retirer {
 
     fn judge(&self, frame: Frame, asked: Result<(), RetireRefusal>) -> RetireOutcome {
         match (asked, self.is_marked(frame)) {
-            // A frame that was retired before is refused by some kernels and is what was wanted.
+            // Some kernels refuse a frame that is already retired, which is fine.
             (_, Some(true)) => RetireOutcome::Retired(RetireEvidence::Marked),
             (Ok(()), None) => RetireOutcome::Retired(RetireEvidence::Said),
             (Ok(()), Some(false)) => RetireOutcome::Refused(RetireRefusal::NotMarked),
@@ -142,7 +141,7 @@ mod tests {
     const FRAME: u64 = 3;
     const POISONED: u64 = 1 << 19;
 
-    /// A machine whose kernel takes frames out of use; `flags` are those of frame 3.
+    /// A machine whose kernel retires frames; `flags` are those of frame 3.
     fn machine(flags: Option<u64>) -> (tempfile::TempDir, Roots) {
         let folder = tempfile::tempdir().unwrap();
         let roots = Roots::new(folder.path(), folder.path());

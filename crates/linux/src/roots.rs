@@ -1,7 +1,7 @@
-//! Where the kernel's files are.
+//! The roots of the kernel's files.
 //!
-//! Everything that this crate reads, it reads below two folders that are handed in: `/proc` and `/sys` on a machine, a
-//! made-up tree in a test, so that a machine with every feature, or with none, can be tested anywhere.
+//! This crate reads all files below two folders that are passed in: `/proc` and `/sys` on a machine, a fake tree in a
+//! test, so that a machine with every feature, or with none, can be tested anywhere.
 
 use std::fs;
 use std::io;
@@ -43,8 +43,7 @@ impl Roots {
     }
 }
 
-/// The whole text of one of the kernel's files; what is not UTF-8 in it (a firmware's DIMM label may be anything) is
-/// replaced.
+/// The whole text of one of the kernel's files, with invalid UTF-8 replaced (a firmware's DIMM label may be anything).
 pub(crate) fn text(path: &Path) -> io::Result<String> {
     fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -54,12 +53,12 @@ pub(crate) fn require(path: &Path) -> Result<String, Error> {
     text(path).map_err(|cause| Error::Read { path: path.to_owned(), cause })
 }
 
-/// The number in a file that holds nothing else, or `None` if it cannot be read or is none.
+/// The number in a file that holds nothing else; `None` if it cannot be read or is no number.
 pub(crate) fn number(path: &Path) -> Option<u64> {
     text(path).ok()?.trim().parse().ok()
 }
 
-/// The folders in `folder` called `prefix` and a number, by ascending number; none if it cannot be read.
+/// The folders in `folder` named `prefix` and a number, by ascending number; none if it cannot be read.
 pub(crate) fn numbered(folder: &Path, prefix: &str) -> Vec<(u32, PathBuf)> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let mut found: Vec<_> = entries

@@ -2,8 +2,8 @@
 //!
 //! **Problem.** A program that disturbs another's memory must neither tear a word that the other writes nor undo a
 //! write that it did not see. **Idea.** The file is mapped shared, and every access is one atomic operation on one
-//! 64-bit word. **Why this way.** Bits change by read-modify-write instructions of the processor, which are atomic with
-//! the plain stores of the other process; no reference to the memory leaves this module.
+//! 64-bit word. **Why this way.** The processor's read-modify-write instructions change bits atomically with the plain
+//! stores of the other process; no reference to the memory leaves this module.
 
 #![expect(unsafe_code, reason = "mapping memory and accessing it by address is what this module is for")]
 
@@ -48,20 +48,20 @@ impl SharedWords {
         })
     }
 
-    /// How many words.
+    /// The number of words.
     #[must_use]
     pub const fn count(&self) -> usize {
         self.words
     }
 
-    /// What a word holds. Panics outside of the file, as all that follow.
+    /// The content of a word. Panics outside of the file, like all functions below.
     #[must_use]
     #[inline]
     pub fn load(&self, word: usize) -> u64 {
         self.word(word).load(Ordering::Relaxed)
     }
 
-    /// Makes a word hold `value`.
+    /// Sets a word to `value`.
     #[inline]
     pub fn store(&self, word: usize, value: u64) {
         self.word(word).store(value, Ordering::Relaxed);

@@ -15,7 +15,7 @@ const END: u64 = 1 << 35;
 
 const _: () = assert!(HUGE_PAGES == 512 && END * FRAME_BYTES == 1 << 47);
 
-/// One or more pages of 4 KiB side by side, numbered from the first of the range that they are in.
+/// Adjacent pages of 4 KiB, at least one, numbered from the first of their range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VaultSpan {
     first: u64,
@@ -23,7 +23,7 @@ pub struct VaultSpan {
 }
 
 impl VaultSpan {
-    /// `pages` pages from number `first` on; `None` if that is none, or more than any range has.
+    /// `pages` pages from number `first` on; `None` for an empty span, or one beyond any range.
     #[must_use]
     pub const fn new(first: u64, pages: u64) -> Option<Self> {
         match first.checked_add(pages) {
@@ -44,25 +44,25 @@ impl VaultSpan {
         self.first
     }
 
-    /// How many pages.
+    /// The number of pages.
     #[must_use]
     pub const fn pages(self) -> u64 {
         self.pages
     }
 
-    /// The page behind the last.
+    /// The page after the last.
     #[must_use]
     pub const fn end(self) -> u64 {
         self.first + self.pages
     }
 
-    /// Where the first page begins, counted from the range's first byte.
+    /// The offset of the first page from the range's first byte.
     #[must_use]
     pub const fn offset(self) -> Bytes {
         Bytes::new(self.first * FRAME_BYTES)
     }
 
-    /// How long it is.
+    /// Its length.
     #[must_use]
     pub const fn bytes(self) -> Bytes {
         Bytes::new(self.pages * FRAME_BYTES)
@@ -80,21 +80,21 @@ impl VaultSpan {
         self.first.is_multiple_of(HUGE_PAGES) && self.pages.is_multiple_of(HUGE_PAGES)
     }
 
-    /// The part before page `at` and the part from it on, where there is one.
+    /// The parts before and from page `at` on, if they are not empty.
     #[must_use]
     pub fn split(self, at: u64) -> (Option<Self>, Option<Self>) {
         let at = at.clamp(self.first, self.end());
         (Self::new(self.first, at - self.first), Self::new(at, self.end() - at))
     }
 
-    /// Of a walk that comes to `found`: what it passes before, if anything. The rest goes on behind.
+    /// In a walk that comes to `found`: the skipped part before it, if any. The rest continues after it.
     pub(crate) fn come_to(rest: &mut Option<Self>, found: Self) -> Option<Self> {
         let (before, from) = rest.map_or((None, None), |rest| rest.split(found.first));
         *rest = from.and_then(|from| from.split(found.end()).1);
         before
     }
 
-    /// Its pages in order, in parts that are of one of the `odd` spans, which ascend, or of none; and whether they are
+    /// Its pages in order, in parts that are in one of the `odd` spans, which ascend, or in none; and whether they are
     /// odd.
     pub(crate) fn around(self, odd: &[Self]) -> impl Iterator<Item = (Self, bool)> {
         let (mut odd, mut rest) = (odd.iter().peekable(), Some(self));
@@ -112,7 +112,7 @@ impl VaultSpan {
         })
     }
 
-    /// Pieces that lie in one huge page's place each, in order.
+    /// Pieces that are each in one huge page's place, in order.
     pub fn by_huge_page(self) -> impl Iterator<Item = Self> {
         let mut rest = Some(self);
         std::iter::from_fn(move || {

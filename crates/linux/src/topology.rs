@@ -2,7 +2,7 @@
 //!
 //! **Problem.** A test is fastest from a CPU of the memory's own node, and may run only where this process may.
 //! **Idea.** Read the nodes from sysfs and the allowed CPUs from the kernel, and show both. **Why this way.** A kernel
-//! without NUMA is one node with everything, so that nobody above has to ask.
+//! without NUMA is one node with everything, so no higher layer need ask.
 
 use rampart_memory::{Bytes, Node};
 use rustix::thread::{CpuSet, sched_getaffinity};
@@ -12,22 +12,21 @@ use crate::memory_state::meminfo::kib_of;
 use crate::roots::{numbered, text};
 use crate::{Cpu, Roots};
 
-/// CPUs above this number are taken for garbage: the largest machines have thousands (`CONFIG_NR_CPUS` is at most
-/// 8192).
+/// CPUs above this number count as garbage: the largest machines have thousands (`CONFIG_NR_CPUS` is at most 8192).
 const MAX_CPU: u32 = (1 << 16) - 1;
 
-/// What the machine consists of.
+/// The parts of the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Topology {
     /// The nodes, ascending; at least one.
     pub nodes: Vec<NodeResources>,
     /// The CPUs on which this process may run, ascending.
     pub allowed: Vec<Cpu>,
-    /// What the CPU's maker calls it; `None` if the kernel does not say.
+    /// The manufacturer's name of the CPU; `None` if the kernel does not show it.
     pub model: Option<String>,
 }
 
-/// What a node has.
+/// The resources of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NodeResources {
     /// The kernel's number.
@@ -36,12 +35,12 @@ pub struct NodeResources {
     pub cpus: Vec<Cpu>,
     /// Its memory; zero if it has only CPUs.
     pub total: Bytes,
-    /// What of it nobody uses.
+    /// The unused part of it.
     pub free: Bytes,
 }
 
 impl Topology {
-    /// Reads it. What the kernel does not say is empty, zero or `None`.
+    /// Reads it. Parts that the kernel does not show are empty, zero or `None`.
     #[must_use]
     pub fn read(roots: &Roots) -> Self {
         let allowed = allowed(roots);
@@ -90,7 +89,7 @@ fn allowed(roots: &Roots) -> Vec<Cpu> {
     }
 }
 
-/// Reads a list such as `0-3,8,10-11`, ascending; `None` if it is none.
+/// Reads a list such as `0-3,8,10-11`, ascending; `None` if it is malformed.
 #[must_use]
 pub fn parse_cpus(text: &str) -> Option<Vec<Cpu>> {
     let mut cpus = Vec::new();

@@ -1,9 +1,9 @@
-//! Owned anonymous memory: the calls that take it from the kernel and give it back.
+//! Owned anonymous memory: the calls that get it from the kernel and give it back.
 //!
 //! **Problem.** Memory under test may change at any moment by itself, so no reference or slice to it may exist.
 //! **Idea.** A [`Mapping`] owns a range of addresses and only ever hands out its first address as a raw pointer. **Why
-//! this way.** With no references anywhere, every advice that the kernel takes on the range is sound, whatever it does
-//! to the content.
+//! this way.** Without any references, every advice that the kernel takes on the range is sound, whatever it does to
+//! the content.
 
 #![expect(unsafe_code, reason = "mapping memory is what this module is for")]
 
@@ -17,10 +17,11 @@ use crate::PAGE_BYTES;
 use crate::mlocking::discard_mlocked;
 use crate::userfaultfd::Area;
 
-/// Bytes in a huge page: what one entry of a second-level page table maps, on x86-64 and on aarch64 with 4 KiB pages.
+/// Bytes in a huge page: the memory that one entry of a second-level page table maps, on x86-64 and on aarch64 with 4
+/// KiB pages.
 pub(crate) const HUGE_BYTES: usize = 2 << 20;
 
-/// How much one call populates, so that a claim under way stops soon after memory runs short.
+/// Bytes that one call populates, so that a claim stops soon after memory runs short.
 const POPULATE_BYTES: usize = 64 << 20;
 
 const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
@@ -43,9 +44,9 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// As [`Mapping::anonymous`], of addresses that may be far more than there is memory; copied to children. Core
-    /// dumps leave it out until a part is used (`MADV_DODUMP`): the kernel looks at each page of what it dumps, and a
-    /// TiB has 2^28 of them.
+    /// As [`Mapping::anonymous`], for addresses that may far exceed the memory; copied to children. Core dumps leave it
+    /// out until a part is used (`MADV_DODUMP`): the kernel looks at each page that it dumps, and a TiB has 2^28 of
+    /// them.
     pub(crate) fn reserved(bytes: usize) -> Result<Self> {
         let mapping = Self::aligned(bytes, MapFlags::PRIVATE | MapFlags::NORESERVE)?;
         mapping.advise(0..bytes, Advice::LinuxDontDump)?;
@@ -105,7 +106,7 @@ impl Mapping {
         unsafe { self.base.add(offset) }
     }
 
-    /// Tells the kernel something about a part of the mapping, given in bytes.
+    /// Gives the kernel advice about a part of the mapping, in bytes.
     pub(crate) fn advise(&self, part: Range<usize>, advice: Advice) -> Result<()> {
         assert!(part.start <= part.end && part.end <= self.bytes, "advice is about the mapping's own bytes");
         let area = Area { start: self.at(part.start), bytes: part.end - part.start };
@@ -119,7 +120,7 @@ impl Mapping {
         }
     }
 
-    /// All of it.
+    /// The whole mapping.
     pub(crate) fn area(&self) -> Area {
         Area { start: self.base, bytes: self.bytes }
     }
@@ -187,8 +188,8 @@ impl Drop for Mapping {
         // whose users promise that the mapping outlives their accesses.
         let unmapped = unsafe { mm::munmap(self.base.as_ptr().cast(), self.bytes) };
         if unmapped.is_err() {
-            // The kernel would have to cut a mapping in two and may hold no more of them. The addresses are lost then,
-            // the memory is not. If that fails as well, there is nothing left to try.
+            // The kernel would have to split a mapping and may hold no more of them. The addresses are lost then, the
+            // memory is not. If that fails as well, there is nothing left to try.
             let _ = self.unlock();
             let _ = self.advise(0..self.bytes, Advice::LinuxDontNeed);
         }
@@ -201,7 +202,7 @@ mod tests {
 
     const PAGES: usize = 700;
 
-    /// How many pages have a frame.
+    /// The number of pages with a frame.
     fn present(mapping: &Mapping) -> usize {
         let mut pages = vec![0_u8; mapping.bytes / PAGE_BYTES];
         // SAFETY: the range is the mapping's own, and there is a byte of `pages` for each of its pages.

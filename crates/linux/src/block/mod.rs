@@ -1,10 +1,10 @@
 //! Blocks: memory claimed for a test.
 //!
-//! **Problem.** To test memory, it must be ours alone, all of it present, and stay in its frames until the verdict; and
-//! taking it must never hurt the programs beside us. **Idea.** A [`Block`] is a range of anonymous memory that is
-//! wholly populated or not there at all, that can be pinned ([`Block::pin`]) and given back in three ways: lazily
-//! ([`Block::offer`]), page by page ([`Block::discard`]), or by drop. **Why this way.** A claim in blocks can stop
-//! between two of them; how many to take, and when to give back, is decided above.
+//! **Problem.** Memory under test must be ours alone, all of it present, and stay in its frames until the verdict; and
+//! claiming it must never hurt other programs. **Idea.** A [`Block`] is a range of anonymous memory that is completely
+//! populated or absent, that can be pinned ([`Block::pin`]) and given back in three ways: lazily ([`Block::offer`]),
+//! page by page ([`Block::discard`]), or by drop. **Why this way.** A claim in blocks can stop between two of them;
+//! higher layers decide how many to take, and when to give them back.
 
 pub(crate) mod mapping;
 mod page_kind;
@@ -26,10 +26,10 @@ pub use self::pinning::{PinRefusal, PinReport, Pinning};
 use crate::pagemap::Pagemap;
 use crate::{Error, PAGE_BYTES, check_page_size};
 
-/// Memory of this process that is wholly present, at an address that is a multiple of 2 MiB.
+/// Completely present memory of this process, at a multiple of 2 MiB.
 ///
-/// It is reached only through the raw pointer [`Block::base`], since memory under test may change by itself. It is not
-/// copied to child processes, not written to core dumps, and given back to the kernel on drop.
+/// It is accessed only through the raw pointer [`Block::base`], because memory under test may change by itself. It is
+/// not copied to child processes, not written to core dumps, and given back to the kernel on drop.
 #[derive(Debug)]
 pub struct Block {
     // Dropped in this order: pages are unpinned before they are unmapped.
@@ -59,12 +59,12 @@ impl Block {
         Ok(Self::of(mapping, kind))
     }
 
-    /// A block of memory that is wholly present.
+    /// A block of completely present memory.
     pub(crate) const fn of(mapping: Mapping, kind: PageKind) -> Self {
         Self { pin: Pin::None, mapping, kind }
     }
 
-    /// What an unpinned block owns; `None` if it is pinned, and then it is given back.
+    /// The mapping of an unpinned block; `None` if it is pinned, and then it is given back.
     pub(crate) fn into_mapping(self) -> Option<Mapping> {
         let Self { pin, mapping, .. } = self;
         (pin.pinning() == Pinning::None).then_some(mapping)
@@ -73,31 +73,31 @@ impl Block {
     /// The first byte.
     ///
     /// Memory under test must be read and written by volatile or assembly accesses only, and no reference to it may
-    /// exist. The pointer is good as long as the block lives.
+    /// exist. The pointer is valid as long as the block lives.
     #[must_use]
     pub fn base(&self) -> NonNull<u8> {
         self.mapping.base()
     }
 
-    /// How many bytes.
+    /// The number of bytes.
     #[must_use]
     pub fn bytes(&self) -> Bytes {
         Bytes::new(self.mapping.bytes() as u64)
     }
 
-    /// How many pages of 4 KiB.
+    /// The number of pages of 4 KiB.
     #[must_use]
     pub fn pages(&self) -> u64 {
         self.bytes().frames()
     }
 
-    /// What it was claimed with.
+    /// The kind of its pages.
     #[must_use]
     pub fn kind(&self) -> PageKind {
         self.kind
     }
 
-    /// Replaces what `frames` holds by the frame of each page, `None` where it is not known.
+    /// Sets `frames` to the frame of each page, `None` for unknown ones.
     ///
     /// A pin may itself move pages, out of memory that must stay movable: read frames after [`Block::pin`].
     ///
@@ -107,7 +107,7 @@ impl Block {
         pagemap.frames_of(self.base(), self.pages(), frames)
     }
 
-    /// Pins the pages by the best means that is to be had here; a better pin than before, or the same.
+    /// Pins the pages by the best available means; a better pin than before, or the same.
     pub fn pin(&mut self) -> PinReport {
         let mut refusals = Vec::new();
         for wanted in [Pinning::Registered, Pinning::HugeTlb, Pinning::Locked] {
@@ -123,7 +123,7 @@ impl Block {
         PinReport { pinning: self.pinning(), refusals }
     }
 
-    /// Pins the pages by one means, in place of the one that they are pinned by.
+    /// Pins the pages by one means, in place of the present one.
     ///
     /// # Errors
     /// Why the kernel refused; they are pinned as before then.
@@ -136,17 +136,17 @@ impl Block {
         Ok(())
     }
 
-    /// What holds the pages in their frames now.
+    /// The present pin.
     #[must_use]
     pub fn pinning(&self) -> Pinning {
         self.pin.pinning()
     }
 
-    /// Lets go of the pin; the pages stay ours, and the kernel may move them.
+    /// Unpins the pages; they stay ours, and the kernel may move them.
     pub fn unpin(&mut self) {
         if matches!(std::mem::take(&mut self.pin), Pin::Locked) {
-            // Refused only to a process that is out of mappings; the pages stay locked then, and giving them back says
-            // so.
+            // Refused only to a process that is out of mappings; the pages stay locked then, and giving them back
+            // reports it.
             let _ = self.mapping.unlock();
         }
     }
@@ -181,7 +181,7 @@ impl Block {
         self.mapping.advise(bytes, advice).map_err(|errno| Error::GiveBack { cause: errno.into() })
     }
 
-    /// The frame of one page; `None` where it is not known.
+    /// The frame of one page; `None` if it is unknown.
     ///
     /// # Errors
     /// [`Error::PageOutside`] beyond the block, [`Error::Read`] if the kernel does not answer.
@@ -197,13 +197,13 @@ impl Block {
         self.mapping.advise(start..start + PAGE_BYTES, Advice::LinuxSoftOffline)
     }
 
-    /// Gives back all but some pages, which are held on as blocks of their own, in the order of their addresses and
-    /// pinned as well as this one was.
+    /// Gives back all but some pages, which are kept as blocks of their own, in the order of their addresses and pinned
+    /// as well as this one was.
     ///
-    /// For a bad frame that the kernel will not retire: whoever holds it keeps it from everybody else. The kernel goes
-    /// on holding the rest of a transparent huge page as long as a part of it is pinned, and pages of the huge-page
-    /// pool are kept whole. The pages stay pinned all the time, unless that takes more locked memory than this process
-    /// may have; read their frames again.
+    /// For a bad frame that the kernel refuses to retire: holding it keeps it from everybody else. The kernel keeps the
+    /// rest of a transparent huge page as long as a part of it is pinned, and pages of the huge-page pool are kept
+    /// whole. The pages stay pinned all the time, unless that takes more locked memory than this process may have; read
+    /// their frames again.
     ///
     /// # Errors
     /// [`Error::PageOutside`] beyond the block; the whole block was given back then.
@@ -236,7 +236,7 @@ impl Block {
         Ok(kept)
     }
 
-    /// Where a page begins, in bytes; the block's end for the page after its last.
+    /// The start of a page, in bytes; the block's end for the page after its last.
     fn offset(&self, page: u64) -> Result<usize, Error> {
         let pages = self.pages();
         let outside = Error::PageOutside { page, pages };
@@ -260,8 +260,8 @@ fn installed() -> Bytes {
     Bytes::new(info.totalram.saturating_mul(u64::from(info.mem_unit)))
 }
 
-/// Whether this process may retire frames of its own pages: asked of a page that no access is allowed to, so that the
-/// kernel checks all but finds nothing to retire.
+/// Whether this process may retire frames of its own pages: tried on an inaccessible page, so that the kernel makes all
+/// checks but finds nothing to retire.
 pub(crate) fn may_soft_offline() -> rustix::io::Result<()> {
     let nothing = Mapping::inaccessible(PAGE_BYTES)?;
     match nothing.advise(0..PAGE_BYTES, Advice::LinuxSoftOffline) {

@@ -1,15 +1,15 @@
-//! Kinds of pages that a block can have.
+//! The kinds of pages of a block.
 
 use rampart_memory::{Bytes, FRAME_BYTES};
 
 use super::mapping::HUGE_BYTES;
 
-/// What a block is mapped with.
+/// The kind of pages of a mapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PageKind {
     /// Pages of 4 KiB.
     Base,
-    /// Transparent huge pages of 2 MiB where the kernel has them to give, pages of 4 KiB elsewhere.
+    /// Transparent huge pages of 2 MiB where the kernel has some, pages of 4 KiB elsewhere.
     #[default]
     Huge,
     /// Pages of 2 MiB from the pool that the administrator reserved (`vm.nr_hugepages`), or none.
@@ -17,7 +17,7 @@ pub enum PageKind {
 }
 
 impl PageKind {
-    /// What the size of a block must be a multiple of.
+    /// The granularity of a block's size.
     #[must_use]
     pub const fn granule(self) -> Bytes {
         match self {

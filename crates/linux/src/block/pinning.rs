@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 use serde::Serialize;
 
-/// What holds the pages of a block in their frames, from nothing to the best.
+/// The means that keeps the pages of a block in their frames, from none to the best.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, displaydoc::Display)]
 pub enum Pinning {
     /// not pinned: pages may move and be swapped out
@@ -25,7 +25,7 @@ impl Pinning {
     }
 }
 
-/// Why a kind of pin was not had.
+/// Why a kind of pin was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
 pub enum PinRefusal {
     /// no io_uring: {0}
@@ -39,7 +39,7 @@ pub enum PinRefusal {
 }
 
 impl PinRefusal {
-    /// What to do about it, in one line.
+    /// The remedy, in one line.
     #[must_use]
     pub fn remedy(self) -> &'static str {
         match self {
@@ -51,11 +51,11 @@ impl PinRefusal {
     }
 }
 
-/// What [`super::Block::pin`] obtained, and why nothing better.
+/// The result of [`super::Block::pin`], and why it is not better.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PinReport {
-    /// What holds the pages now.
+    /// The present pin.
     pub pinning: Pinning,
-    /// What was tried first and refused, best first; empty if the best was had.
+    /// Better pins that were tried first and refused, best first; empty if the best was obtained.
     pub refusals: Vec<PinRefusal>,
 }

@@ -35,8 +35,8 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        // Closing the ring unpins too, but only some time later, in a worker of the kernel; memory that is given back
-        // under pressure is wanted now.
+        // Closing the ring unpins too, but only later, in a worker of the kernel; memory that is given back under
+        // pressure is needed now.
         let _ = self.0.submitter().unregister_buffers();
     }
 }

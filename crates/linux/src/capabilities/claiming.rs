@@ -1,4 +1,4 @@
-//! Probes of what a test of free memory uses.
+//! Probes of the features that a test of free memory uses.
 
 use std::fs::OpenOptions;
 use std::path::Path;
@@ -78,13 +78,13 @@ pub(super) fn huge_page_pool(roots: &Roots) -> Result<String, Absence> {
     }
 }
 
-/// Registers a page with an `io_uring`, and says how much this process may pin.
+/// Registers a page with an `io_uring`, and reports how much this process may pin.
 pub(super) fn pinning(_: &Roots) -> Result<String, Absence> {
     one_page()?.pin_by(Pinning::Registered).map_err(of_refusal)?;
     Ok(format!("by buffers registered with io_uring, {}", lock_limit()))
 }
 
-/// Locks a page, and says how much this process may lock.
+/// Locks a page, and reports how much this process may lock.
 pub(super) fn memory_locking(_: &Roots) -> Result<String, Absence> {
     one_page()?.pin_by(Pinning::Locked).map_err(of_refusal)?;
     Ok(lock_limit())
@@ -98,7 +98,7 @@ fn lock_limit() -> String {
     }
 }
 
-/// Whether the kernel may be told to keep more memory free while a test runs.
+/// Whether the kernel can be told to keep more memory free while a test runs.
 pub(super) fn free_reserve(roots: &Roots) -> Result<String, Absence> {
     let path = roots.proc("sys/vm/min_free_kbytes");
     writable(&path, "sysctl")?;

@@ -1,10 +1,10 @@
-//! Machines for the tests of the probes.
+//! Fake machines for the tests of the probes.
 
 use std::fs;
 
 use crate::Roots;
 
-/// A made-up machine whose `/proc` and `/sys` are one folder.
+/// A fake machine whose `/proc` and `/sys` are one folder.
 pub(super) fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, Roots) {
     let folder = tempfile::tempdir().unwrap();
     for (name, content) in files {

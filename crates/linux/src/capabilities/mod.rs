@@ -1,10 +1,10 @@
-//! What this machine can do for Rampart, and why not the rest.
+//! The features of this machine that Rampart uses, and why others are missing.
 //!
-//! **Problem.** The same program runs as root on a server, as anybody on a laptop and in a container with half of
-//! `/proc`; what it finds missing must be said before a test and not after. **Idea.** Each [`Feature`] is probed by
+//! **Problem.** The same program runs as root on a server, as an ordinary user on a laptop and in a container with half
+//! of `/proc`; missing features must be reported before a test and not after. **Idea.** Each [`Feature`] is probed by
 //! using it: an own page is looked up, a buffer is registered, a file is opened for writing. **Why this way.**
-//! Versions, user numbers and configuration files lie about what a sandbox allows; the kernel's answer to the call
-//! itself does not.
+//! Versions, user numbers and configuration files are wrong about a sandbox's rules; the kernel's answer to the call
+//! itself is right.
 
 mod claiming;
 pub mod guarding;
@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::{Absence, Roots};
 
-/// Something that Rampart uses where it is to be had.
+/// A feature that Rampart uses where it exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, displaydoc::Display)]
 #[serde(rename_all = "snake_case")]
 pub enum Feature {
@@ -54,7 +54,7 @@ pub enum Feature {
     PageGuard,
 }
 
-/// A feature and whether it is to be had here.
+/// A feature and whether it is available here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Capability {
     /// Which.
@@ -64,27 +64,27 @@ pub struct Capability {
     pub state: CapabilityState,
 }
 
-/// Whether a feature is to be had.
+/// Whether a feature is available.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
 pub enum CapabilityState {
     /// It was just used, or would be.
     Available {
-        /// How much of it, or by what means; one line.
+        /// Its amount or its means; one line.
         detail: String,
     },
-    /// It is not.
+    /// It is absent.
     Absent(Absence),
 }
 
 impl Capability {
-    /// Whether the feature is to be had.
+    /// Whether the feature is available.
     #[must_use]
     pub fn is_available(&self) -> bool {
         matches!(self.state, CapabilityState::Available { .. })
     }
 
-    /// Why not; `None` if it is.
+    /// Why it is absent; `None` if it is available.
     #[must_use]
     pub fn absence(&self) -> Option<&Absence> {
         match &self.state {
@@ -94,7 +94,7 @@ impl Capability {
     }
 }
 
-/// Probes one feature: what there is of it in one line, or why there is none.
+/// Probes one feature: its amount in one line, or why it is absent.
 type Probe = fn(&Roots) -> Result<String, Absence>;
 
 const PROBES: [(Feature, Probe); 16] = [

@@ -1,4 +1,4 @@
-//! Probes of what happens to bad memory: retirement, counters, and errors on purpose.
+//! Probes of the features for bad memory: retirement, counters, and errors on purpose.
 
 use rampart_memory::Bytes;
 use rustix::io::Errno;
@@ -53,7 +53,7 @@ pub(super) fn error_injection(roots: &Roots) -> Result<String, Absence> {
     types_made(roots).map(|types| format!("error types: {} (EINJ)", types.lines().count()))
 }
 
-/// The tracepoint is there without a driver that ever uses it.
+/// The tracepoint exists even without a driver that uses it.
 pub(super) fn error_events(roots: &Roots) -> Result<String, Absence> {
     controllers(roots)?;
     probe_events(roots).map(|()| "with their addresses, by ras:mc_event".to_owned())

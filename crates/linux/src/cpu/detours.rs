@@ -1,11 +1,11 @@
-//! Detours of a CPU, seen from a program that does nothing but look at the clock.
+//! Detours of a CPU, as a program sees them that only reads the clock.
 //!
-//! **Problem.** What takes a CPU from its program (interrupts, the kernel, firmware that no kernel sees) says so
-//! nowhere. **Idea.** A thread bound to the CPU reads the time-stamp counter all the time; where two readings are
-//! further apart than a threshold, somebody else ran in between. **Why this way.** It is the field's benchmark
-//! *selfish* [Ferreira21, III-B], and it sees firmware too.
+//! **Problem.** Interrupts, the kernel, and firmware that no kernel sees take a CPU from its program without any
+//! record. **Idea.** A thread bound to the CPU reads the time-stamp counter continuously; if two readings differ by
+//! more than a threshold, something else ran in between. **Why this way.** It is the field's benchmark *selfish*
+//! [Ferreira21, III-B], and it sees firmware too.
 //!
-//! What is recorded goes to memory that is there already, so that recording is not seen as a detour.
+//! Records go to memory that is already present, so that recording does not look like a detour.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -13,30 +13,30 @@ use std::time::Duration;
 use super::{Cpu, Tsc, bind};
 use crate::Error;
 
-/// A stretch of time that was taken.
+/// A detour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuDetour {
-    /// When it began, in the counter's time.
+    /// Its start, in the counter's time.
     pub start: Duration,
-    /// How long it was.
+    /// Its length.
     pub length: Duration,
 }
 
-/// What was seen of one CPU.
+/// The detours of one CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watched {
-    /// For how long.
+    /// The time of the measurement.
     pub length: Duration,
     /// The detours, in order.
     pub detours: Vec<CpuDetour>,
-    /// How many more came when there was no room left for them.
+    /// Further detours without room in the list.
     pub beyond: u64,
-    /// What those took.
+    /// Their total length.
     pub beyond_took: Duration,
 }
 
-/// Watches a CPU from the calling thread for so long, or until `stop` is set; of the detours that are longer than the
-/// threshold, `most` are kept.
+/// Watches a CPU from the calling thread for so long, or until `stop` is set; at most `most` of the detours above the
+/// threshold are kept.
 ///
 /// # Errors
 /// [`Error::Bind`] if this thread may not run on that CPU.
@@ -59,7 +59,7 @@ pub fn watch(
     Ok(readings.watched(first, tsc))
 }
 
-/// Readings of the counter, one after the other, in ticks.
+/// Successive readings of the counter, in ticks.
 struct Readings {
     last: u64,
     threshold: u64,
@@ -72,7 +72,7 @@ struct Readings {
 
 impl Readings {
     fn new(threshold: u64, most: usize) -> Self {
-        // Written once, so that the kernel has given its frames before anything is measured.
+        // Written once, so that the kernel has given its frames before the measurement.
         let mut detours = vec![(u64::MAX, u64::MAX); most];
         detours.clear();
         Self { last: 0, threshold, detours, most, beyond: 0, beyond_took: 0 }

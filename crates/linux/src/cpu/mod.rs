@@ -1,8 +1,8 @@
-//! This process on the machine's CPUs: where its threads run, how they give way, and what time it is.
+//! This process on the machine's CPUs: where its threads run, how they yield, and the time.
 //!
-//! **Problem.** A tester must stay on the CPU whose node holds its memory, and must not be felt by the programs beside
-//! it. **Idea.** Each thread says for itself where it runs and to whom it yields. **Why this way.** Neither needs
-//! privilege as long as it only gives up something.
+//! **Problem.** A tester must stay on the CPU whose node holds its memory, and programs must not feel it. **Idea.**
+//! Each thread sets its own CPU and its own priority. **Why this way.** Neither needs privilege as long as it only
+//! gives something up.
 
 pub mod detours;
 mod scheduling;
@@ -36,7 +36,7 @@ pub fn bind(cpu: Cpu) -> Result<(), Error> {
 /// Binds the calling thread to some CPUs, among which the kernel chooses.
 ///
 /// # Errors
-/// [`Error::Bind`] if the machine has one of them not, or this process may run on none.
+/// [`Error::Bind`] if the machine lacks one of them, or this process may run on none.
 pub fn bind_to_any(cpus: &[Cpu]) -> Result<(), Error> {
     let refused = |cpu, errno: Errno| Error::Bind { cpu, cause: errno.into() };
     let mut set = CpuSet::new();
@@ -49,13 +49,13 @@ pub fn bind_to_any(cpus: &[Cpu]) -> Result<(), Error> {
     sched_setaffinity(None, &set).map_err(|errno| refused(cpus.first().copied().unwrap_or(Cpu(0)), errno))
 }
 
-/// How much a thread gives way to others: 0 is usual, 19 the most.
+/// How much a thread yields to others: 0 is usual, 19 the most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Niceness(u8);
 
 impl Niceness {
-    /// Gives way to everybody.
+    /// Yields to all others.
     pub const MOST: Self = Self(19);
 
     /// A niceness, or `None` above 19.
@@ -89,8 +89,8 @@ impl Clock for SystemClock {
     }
 }
 
-/// The machine's clock as it was when this was made, carried on by the time since boot: nobody sets it back or forward,
-/// and a suspended machine's time counts.
+/// The machine's clock at its creation, continued by the time since boot: nobody can set it, and the time of a
+/// suspended machine counts.
 #[derive(Clone, Copy, Debug)]
 pub struct SteadyClock {
     began: Timestamp,
@@ -120,10 +120,10 @@ fn since_boot(clock: ClockId) -> Duration {
     Duration::try_from(time).expect("the time since boot is not negative")
 }
 
-/// Memory that this process has in frames now, blocks under test included.
+/// This process' memory in frames, blocks under test included.
 ///
 /// # Errors
-/// [`Error::Read`] or [`Error::Malformed`] if `/proc/self/statm` does not tell.
+/// [`Error::Read`] or [`Error::Malformed`] if `/proc/self/statm` does not show it.
 pub fn resident(roots: &Roots) -> Result<Bytes, Error> {
     let path = roots.proc("self/statm");
     parse_statm(&require(&path)?).ok_or(Error::Malformed { path, expected: "the pages of a process" })

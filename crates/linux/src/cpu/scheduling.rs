@@ -9,11 +9,11 @@ use crate::Error;
 /// The kernel's classes for threads that nobody waits for (sched(7)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scheduling {
-    /// As every program.
+    /// Like every program.
     Normal,
     /// Never preempts a thread that just woke up (`SCHED_BATCH`).
     Batch,
-    /// Runs when hardly anything else wants to (`SCHED_IDLE`).
+    /// Runs when hardly any other thread needs the CPU (`SCHED_IDLE`).
     Idle,
 }
 

@@ -1,4 +1,4 @@
-//! Time on CPUs: of everybody, and of this process.
+//! CPU time: of all processes, and of this one.
 
 use std::time::Duration;
 
@@ -8,18 +8,18 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::roots::require;
 use crate::{Error, Roots};
 
-/// Time since boot in which CPUs ran anything, this process included, added up over all CPUs; in steps of a tick, 10 ms
-/// as a rule.
+/// Time since boot in which CPUs ran anything, this process included, added up over all CPUs; in steps of a tick,
+/// usually 10 ms.
 ///
 /// # Errors
-/// [`Error::Read`] or [`Error::Malformed`] if `/proc/stat` does not tell.
+/// [`Error::Read`] or [`Error::Malformed`] if `/proc/stat` does not show it.
 pub fn busy(roots: &Roots) -> Result<Duration, Error> {
     let path = roots.proc("stat");
     parse_stat(&require(&path)?, clock_ticks_per_second())
         .ok_or(Error::Malformed { path, expected: "the time of all CPUs" })
 }
 
-/// Time that this process' threads, those that ended included, had on CPUs.
+/// CPU time of this process' threads, including ended ones.
 #[must_use]
 pub fn own() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);

@@ -8,7 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::Absence;
 
-/// How long its rate is measured: what reading two clocks one after the other leaves open is a millionth of it.
+/// The time of the rate's measurement: the uncertainty of reading two clocks in sequence is a millionth of it.
 const MEASURED_FOR: Duration = Duration::from_millis(100);
 
 /// The counter, with its rate.
@@ -20,7 +20,7 @@ pub struct Tsc {
 }
 
 impl Tsc {
-    /// Where the rate comes from.
+    /// The source of the rate.
     pub const SOURCE: &str = "measured for 100 ms against the kernel's raw monotonic clock";
 
     /// Measures its rate.
@@ -45,21 +45,21 @@ impl Tsc {
         self.ticks_per_second
     }
 
-    /// So many ticks take so long.
+    /// The duration of so many ticks.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "2^53 ticks are weeks")]
     pub fn duration(&self, ticks: u64) -> Duration {
         Duration::from_secs_f64(ticks as f64 / self.ticks_per_second)
     }
 
-    /// How many ticks that is.
+    /// The ticks in a duration.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of a float saturates")]
     pub fn ticks(&self, duration: Duration) -> u64 {
         (duration.as_secs_f64() * self.ticks_per_second) as u64
     }
 
-    /// Time since the start, of a value of the counter.
+    /// The time since the start of a counter value.
     #[must_use]
     pub fn since_start(&self, value: u64) -> Duration {
         self.duration(value.saturating_sub(self.origin))
@@ -71,7 +71,7 @@ impl Tsc {
         self.since_start(Self::read())
     }
 
-    /// The counter now.
+    /// The present counter value.
     #[cfg(target_arch = "x86_64")]
     #[inline]
     pub(super) fn read() -> u64 {
@@ -80,7 +80,7 @@ impl Tsc {
         unsafe { std::arch::x86_64::_rdtsc() }
     }
 
-    /// Never asked for: [`Self::measured`] says that there is none.
+    /// Never called: [`Self::measured`] reports that there is none.
     #[cfg(not(target_arch = "x86_64"))]
     pub(super) fn read() -> u64 {
         0

@@ -1,9 +1,9 @@
 //! Errors as the growth of the kernel's counters.
 //!
-//! **Problem.** A counter tells how many errors there were since its driver was loaded, and neither when nor at which
-//! address. **Idea.** Compare with what it was when last asked. **Why each DIMM's counter and that of no DIMM, and not
-//! the controller's own.** Counters are read one after the other while errors come; each of these stands for itself, so
-//! none is told twice.
+//! **Problem.** A counter shows how many errors there were since its driver was loaded, but neither when nor at which
+//! address. **Idea.** Compare it with its previous value. **Why each DIMM's counter and that of no DIMM, and not the
+//! controller's own.** Counters are read one after the other while errors come; each of these is independent, so no
+//! error is reported twice.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use rampart_memory::{ErrorBatch, MemoryError, Place, Severity, Timestamp};
 use super::counts::{Controller, ErrorCount, controllers};
 use crate::{Absence, Roots};
 
-/// A counter: the controller's number, and which of its DIMMs; `None` for errors of no known DIMM.
+/// A counter: the controller's number, and the index of the DIMM; `None` for errors of no known DIMM.
 type Key = (u32, Option<usize>);
 
-/// What the kernel's counters grew by.
+/// The growth of the kernel's counters.
 #[derive(Debug)]
 pub struct CounterFeed {
     roots: Roots,
@@ -23,7 +23,7 @@ pub struct CounterFeed {
 }
 
 impl CounterFeed {
-    /// Remembers all counts as they are now.
+    /// Remembers all present counts.
     ///
     /// # Errors
     /// Why nobody counts.
@@ -32,8 +32,8 @@ impl CounterFeed {
         Ok(Self { roots: roots.clone(), before })
     }
 
-    /// What was counted since. A counter that is lower than it was began anew, and all that it shows is new; so is all
-    /// that a driver shows that was loaded since. One that was unloaded tells nothing.
+    /// The errors since then. A counter that is lower than before was reset, and its whole value is new; so is that of
+    /// a driver that was loaded since. A driver that was unloaded reports nothing.
     pub fn poll(&mut self, now: Timestamp) -> ErrorBatch {
         let found = controllers(&self.roots).unwrap_or_default();
         let mut batch = ErrorBatch::default();

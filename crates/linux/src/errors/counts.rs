@@ -1,6 +1,6 @@
 //! The kernel's counts of memory errors (EDAC) at one moment, to compare before and after a test.
 //!
-//! Sysfs needs no daemon and no privilege; what the driver knows of the DIMM is in its label.
+//! Sysfs needs no daemon and no privilege; the label has the driver's knowledge of the DIMM.
 //!
 //! The counts of DIMMs (or ranks) are read and those of `csrow*` are not: an error is counted once for the controller
 //! and once either for a DIMM or for none, and the rows of chips show the counts of the DIMMs again
@@ -40,7 +40,7 @@ pub struct ErrorCount {
 pub struct Controller {
     /// The kernel's number.
     pub number: u32,
-    /// The driver's name for it; empty if it gives none.
+    /// The driver's name for it; empty without one.
     pub name: String,
     /// All errors, those of no known DIMM included.
     pub errors: ErrorCount,
@@ -50,17 +50,17 @@ pub struct Controller {
     pub dimms: Vec<DimmCounts>,
 }
 
-/// A DIMM, or a rank where the controller tells no more.
+/// A DIMM, or a rank if the controller does not distinguish DIMMs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DimmCounts {
-    /// What the board calls it, such as `CPU_SrcID#0_MC#0_Chan#0_DIMM#0`.
+    /// The board's label, such as `CPU_SrcID#0_MC#0_Chan#0_DIMM#0`.
     pub label: String,
     /// Its errors.
     pub errors: ErrorCount,
 }
 
 impl ErrorCounts {
-    /// Reads all counts; what the machine lacks is part of the answer.
+    /// Reads all counts; missing features are part of the answer.
     #[must_use]
     pub fn read(roots: &Roots) -> Self {
         let meminfo = text(&roots.proc("meminfo")).ok().and_then(|text| MemInfo::parse(&text));

@@ -1,11 +1,11 @@
 //! Errors as the kernel's trace events `ras:mc_event`, each with its address.
 //!
-//! **Problem.** Only the tracepoint knows which frame an error was in, and a trace has one reader: who empties the
-//! kernel's main one takes the events from rasdaemon and from the person who debugs. **Idea.** A trace instance of our
-//! own, in which nothing but this event is switched on, with small buffers; it goes when we go. **Why text and not the
-//! raw buffers.** The text has been the same since the event exists; errors are rare, so the cost of parsing is none.
+//! **Problem.** Only the tracepoint knows the frame of an error, and a trace has one reader: emptying the kernel's main
+//! one takes the events from rasdaemon and from a person who debugs. **Idea.** A trace instance of our own, with only
+//! this event switched on and with small buffers; it is removed at our end. **Why text and not the raw buffers.** The
+//! text has been the same since the event exists; errors are rare, so parsing costs nothing.
 //!
-//! A process that is killed leaves its instance behind: the next one removes those of processes that are gone.
+//! A killed process leaves its instance behind: the next one removes those of processes that are gone.
 //!
 //! Source: Linux, Documentation/trace/ftrace.rst, "Instances"; Documentation/admin-guide/RAS/main.rst.
 
@@ -20,19 +20,19 @@ use super::lines::TailedLines;
 use super::trace_line::TraceLine;
 use crate::{Absence, Error, Roots};
 
-/// What a kernel that shows the event has.
+/// The options of a kernel that shows the event.
 const KERNEL: &str = "CONFIG_RAS and CONFIG_FTRACE, and mount tracefs on /sys/kernel/tracing";
 
 /// Switches the event on and off; in each instance.
 const SWITCH: &str = "events/ras/mc_event/enable";
 
-/// Of each CPU, in KiB: room for a few hundred events between two polls.
+/// Per CPU, in KiB: room for a few hundred events between two polls.
 const BUFFER: &str = "64";
 
-/// Starts the names of our instances; the process' number follows.
+/// The prefix of our instances' names; the process' number follows.
 const PREFIX: &str = "rampart-";
 
-/// The errors that the kernel traces, from when it was opened until it is dropped.
+/// The errors that the kernel traces, from its opening until it is dropped.
 #[derive(Debug)]
 pub struct EventFeed {
     // Dropped before the instance: one that is being read cannot be removed.
@@ -48,7 +48,7 @@ struct Instance(PathBuf);
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // There is nobody to tell; the next process that opens a feed tries again.
+        // Nobody can be informed; the next process that opens a feed tries again.
         let _ = fs::remove_dir(&self.0);
     }
 }
@@ -77,7 +77,7 @@ impl EventFeed {
         Ok(Self { pipe, path, lines: TailedLines::default(), _instance: instance })
     }
 
-    /// The errors since it was last asked, at most 4 MiB of their text, each as if reported `now`.
+    /// The errors since the last poll, at most 4 MiB of their text, each as if reported `now`.
     ///
     /// # Errors
     /// [`Error::Read`] if the trace cannot be read.
@@ -86,13 +86,13 @@ impl EventFeed {
         let read = self.lines.read(&self.pipe, |line| take(line, now, &mut batch));
         match read {
             Err(cause) if batch == ErrorBatch::default() => Err(Error::Read { path: self.path.clone(), cause }),
-            // What was read before an error is told first; the error comes again.
+            // Errors that were read before a failure are returned first; the failure comes again.
             _ => Ok(batch),
         }
     }
 }
 
-/// Whether the event is there and may be switched on; changes nothing.
+/// Whether the event exists and may be switched on; changes nothing.
 pub(crate) fn probe(roots: &Roots) -> Result<(), Absence> {
     let switch = roots.sys("kernel/tracing").join(SWITCH);
     let opened = OpenOptions::new().write(true).open(&switch);

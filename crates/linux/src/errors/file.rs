@@ -1,17 +1,17 @@
 //! Errors from a file that another program writes: a JSON object on each line.
 //!
-//! **Problem.** Errors are seen by more than the kernel: firmware, a management controller, a test of ours. **Idea.**
-//! Whoever sees one puts a line at the end of a file, in the words of [`MemoryError`]:
+//! **Problem.** Not only the kernel sees errors: so do firmware, a management controller, a test of ours. **Idea.** A
+//! program that sees one appends a line to a file, in the form of [`MemoryError`]:
 //!
 //! ```json
 //! {"at": 1714557600000000, "severity": "corrected", "count": 1, "frame": 1193046}
 //! ```
 //!
-//! **Why a file.** It needs no protocol and no server, it keeps what was written while nobody read, and `tail -f` shows
-//! it.
+//! **Why a file.** It needs no protocol and no server, it keeps lines that were written while nobody read, and `tail
+//! -f` shows it.
 //!
-//! The file may be cut off and written anew, or renamed and replaced, as logrotate(8) does. Of one that is cut off,
-//! only what was read before is known; one that grew beyond its old length before it was read again looks as if it had
+//! The file may be truncated and rewritten, or renamed and replaced, as logrotate(8) does. Of a truncated file, only
+//! lines that were read before are known; one that grew beyond its old length before the next poll looks as if it had
 //! only grown.
 
 use std::fs::{self, File, OpenOptions};
@@ -25,7 +25,7 @@ use rustix::fs::OFlags;
 use super::lines::{ReadProgress, TailedLines};
 use crate::Error;
 
-/// What is read of a file from its start on, as it grows.
+/// A file that is read from its start on, as it grows.
 #[derive(Debug)]
 pub struct FileFeed {
     path: PathBuf,
@@ -34,7 +34,7 @@ pub struct FileFeed {
 }
 
 impl FileFeed {
-    /// Opens the file; what is in it already comes with the first [`FileFeed::poll`].
+    /// Opens the file; its present content comes with the first [`FileFeed::poll`].
     ///
     /// # Errors
     /// [`Error::Read`] if it cannot be opened.
@@ -43,8 +43,7 @@ impl FileFeed {
         Ok(Self { path: path.to_owned(), file, lines: TailedLines::default() })
     }
 
-    /// The errors of all lines that were finished since it was last asked, at most 4 MiB of them. Empty lines are
-    /// passed over.
+    /// The errors of all complete lines since the last poll, at most 4 MiB of them. Empty lines are skipped.
     ///
     /// # Errors
     /// [`Error::Read`] if the file cannot be read; nothing is lost by that.
@@ -52,7 +51,7 @@ impl FileFeed {
         let mut batch = ErrorBatch::default();
         match self.read(&mut batch) {
             Ok(()) => Ok(batch),
-            // What was read is told first; the error comes again.
+            // Errors that were read are returned first; the failure comes again.
             Err(_) if batch != ErrorBatch::default() => Ok(batch),
             Err(cause) => Err(Error::Read { path: self.path.clone(), cause }),
         }
@@ -63,7 +62,7 @@ impl FileFeed {
             self.lines.finish(|line| take(line, batch));
             self.file.rewind()?;
         }
-        // Looked for first: once it is there, nothing more is written to the old file.
+        // Checked first: once it exists, nothing more is written to the old file.
         let successor = self.successor()?;
         let progress = self.lines.read(&self.file, |line| take(line, batch))?;
         if let (Some(successor), ReadProgress::AtTheEnd) = (successor, progress) {
@@ -74,7 +73,7 @@ impl FileFeed {
         Ok(())
     }
 
-    /// The file that bears the name now, if it is another one.
+    /// The file that has the name now, if it is another one.
     fn successor(&self) -> io::Result<Option<File>> {
         let identity = |data: fs::Metadata| (data.dev(), data.ino());
         match open(&self.path) {
@@ -92,7 +91,7 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)
 }
 
-/// The error on a line; `None` if there is none.
+/// The error on a line; `None` without one.
 #[must_use]
 pub fn parse_line(line: &str) -> Option<MemoryError> {
     serde_json::from_str(line).ok()
@@ -133,7 +132,7 @@ mod tests {
             OpenOptions::new().append(true).create(true).open(&self.path).unwrap().write_all(text.as_bytes()).unwrap();
         }
 
-        /// The counts of the errors that came, and how many lines were none.
+        /// The counts of the returned errors, and the number of other lines.
         fn poll(&mut self) -> (Vec<u32>, u64) {
             let batch = self.feed.poll().unwrap();
             (batch.errors.iter().map(|error| error.count).collect(), batch.unreadable)

@@ -1,32 +1,33 @@
-//! Lines out of a file that grows, with a bound on everything: what one line takes, and what is read at once.
+//! Lines of a growing file, with a bound on the length of a line and of a read.
 
 use std::fs::File;
 use std::io::{self, Read};
 
-/// Bytes of the longest line; a longer one is none of ours.
+/// Bytes of the longest line; a longer one cannot be ours.
 const LONGEST: usize = 1 << 16;
 
 /// Bytes read at once, at most: thousands of errors.
 const AT_ONCE: usize = 1 << 22;
 
-/// The end of the file as far as it is no whole line yet.
+/// The end of the file, if it is no complete line yet.
 #[derive(Debug, Default)]
 pub(super) struct TailedLines {
     partial: Vec<u8>,
     too_long: bool,
 }
 
-/// Whether all was read that there was.
+/// Whether everything was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReadProgress {
     /// All.
     AtTheEnd,
-    /// As much as is read at once.
+    /// The bound of a read was reached.
     MoreToCome,
 }
 
 impl TailedLines {
-    /// Hands on each whole line that can be read without waiting, without its end; `None` for one that is too long.
+    /// Passes on each complete line that can be read without waiting, without its end; `None` for a line that is too
+    /// long.
     pub(super) fn read(&mut self, mut file: &File, mut line: impl FnMut(Option<&str>)) -> io::Result<ReadProgress> {
         let mut buffer = vec![0; 1 << 16];
         let mut read = 0;
@@ -45,7 +46,7 @@ impl TailedLines {
         Ok(ReadProgress::MoreToCome)
     }
 
-    /// Hands on what is there of a line whose end will not come.
+    /// Passes on the part of a line whose end will not come.
     pub(super) fn finish(&mut self, mut line: impl FnMut(Option<&str>)) {
         if self.too_long || !self.partial.is_empty() {
             self.end_line(&mut line);

@@ -1,9 +1,9 @@
-//! Corrected errors that the firmware makes when it is asked to.
+//! Corrected errors that the firmware injects on request (EINJ).
 //!
-//! **Problem.** What a corrected error takes from a machine's CPUs is seen only when one comes, which is once in
-//! months. **Idea.** Firmware with an error injection table (ACPI's EINJ) makes one in the memory that it is told of.
-//! **Why this way.** It goes the way of a real one: the controller corrects it, the firmware or the kernel logs it. It
-//! is made in a page of this process, so that what goes wrong hits nobody else.
+//! **Problem.** The cost of a corrected error shows only when one comes, once in months. **Idea.** Firmware with an
+//! error injection table (ACPI's EINJ) makes one at a given address. **Why this way.** It takes the path of a real one:
+//! the controller corrects it, the firmware or the kernel logs it. It is injected into a page of this process, so that
+//! it affects nobody else.
 //!
 //! Source: Linux, Documentation/firmware-guide/acpi/apei/einj.rst; [Ferreira21, III-A and IV-B].
 
@@ -18,22 +18,22 @@ use crate::{Absence, Block, Error, PageKind, Pagemap, Roots};
 /// The type of a corrected memory error (ACPI 6.5, table 18.30).
 const CORRECTED: u64 = 0x8;
 
-/// That the address and its mask are meant, and no CPU (`SET_ERROR_TYPE_WITH_ADDRESS`, ACPI 6.5, table 18.31).
+/// The flag that the address and its mask are valid, and no CPU (`SET_ERROR_TYPE_WITH_ADDRESS`, ACPI 6.5, table 18.31).
 const AT_ADDRESS: u64 = 0x2;
 
-/// Where they are asked for, below `/sys`.
+/// The kernel's interface for them, below `/sys`.
 const FOLDER: &str = "kernel/debug/apei/einj";
 
-/// A machine that can be asked for them lacks nothing of this.
+/// The requirements of the interface.
 const KERNEL: &str = "CONFIG_ACPI_APEI_EINJ, on firmware with EINJ, with the module einj and debugfs mounted";
 
-/// The file that lists what errors can be made, one a line.
+/// The file that lists the errors that can be injected, one per line.
 pub(crate) fn types(roots: &Roots) -> Result<String, Absence> {
     let path = roots.sys(FOLDER).join("available_error_type");
     text(&path).map_err(|cause| Absence::of_file(&path, &cause, KERNEL))
 }
 
-/// Makes corrected errors in a page of its own.
+/// Injects corrected errors into a page of its own.
 #[derive(Debug)]
 pub struct EinjInjector {
     folder: PathBuf,
@@ -42,10 +42,10 @@ pub struct EinjInjector {
 }
 
 impl EinjInjector {
-    /// Finds out whether errors can be made, and makes nothing yet.
+    /// Checks whether errors can be injected, and injects nothing yet.
     ///
     /// # Errors
-    /// Why none can be made here.
+    /// Why none can be injected here.
     pub fn open(roots: &Roots) -> Result<Self, Absence> {
         let types = types(roots)?;
         if !types
@@ -59,7 +59,7 @@ impl EinjInjector {
             ));
         }
         let mut block = Block::claim(Bytes::new(FRAME_BYTES), PageKind::Base).map_err(absence)?;
-        // How well does not matter: its frame is asked for anew each time.
+        // A weak pin is enough: the frame is looked up anew each time.
         let _held = block.pin();
         let pagemap = Pagemap::open(roots).map_err(absence)?;
         let maker = Self { folder: roots.sys(FOLDER), pagemap, block };
@@ -67,7 +67,7 @@ impl EinjInjector {
         Ok(maker)
     }
 
-    /// Tells the firmware what to make, which by itself makes nothing.
+    /// Passes the error's parameters to the firmware, which injects nothing yet.
     ///
     /// # Errors
     /// [`Error::Make`] if the kernel or the firmware refuses.
@@ -80,7 +80,7 @@ impl EinjInjector {
         self.write("notrigger", 0)
     }
 
-    /// Has the firmware make what it was told of last.
+    /// Makes the firmware inject the last prepared error.
     ///
     /// # Errors
     /// [`Error::Make`] if the kernel or the firmware refuses.
@@ -88,7 +88,7 @@ impl EinjInjector {
         self.write("error_inject", 1)
     }
 
-    /// Where errors are made, as the hardware counts.
+    /// The physical address of the errors.
     fn address(&self) -> Result<u64, Error> {
         let frame = self.block.frame_of(0, &self.pagemap)?;
         frame.map(Frame::address).ok_or_else(|| {
@@ -120,7 +120,7 @@ fn hexadecimal(word: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// A firmware that makes these; what processes are is the machine's own affair.
+    /// A fake firmware with these types; processes are the machine's own affair.
     fn firmware(types: &str) -> (tempfile::TempDir, Roots) {
         let folder = tempfile::tempdir().unwrap();
         let einj = folder.path().join(FOLDER);

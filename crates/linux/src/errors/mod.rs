@@ -1,11 +1,10 @@
 //! Memory errors that the hardware reported to the kernel.
 //!
-//! **Problem.** ECC corrects errors before a test can see them: memory that fails is reported by its controller, or not
-//! at all. Which frame it was, only some interfaces tell, and not every machine has them. **Idea.** An [`ErrorFeed`] is
-//! one source of [`MemoryError`](rampart_memory::MemoryError)s that is asked from time to time: the kernel's trace
-//! events, which know the address; its counters, which know the DIMM at best; or a file that another program writes.
-//! **Why one at a time.** The kernel shows the same error in each of its interfaces: who listens to two of them counts
-//! it twice.
+//! **Problem.** ECC corrects errors before a test can see them: the controller reports failing memory, or nobody does.
+//! Only some interfaces show the frame, and not every machine has them. **Idea.** An [`ErrorFeed`] is one source of
+//! [`MemoryError`](rampart_memory::MemoryError)s that is polled: the kernel's trace events, which know the address; its
+//! counters, which know the DIMM at best; or a file that another program writes. **Why one at a time.** The kernel
+//! shows the same error in each of its interfaces, so a listener to two of them would count it twice.
 
 mod counters;
 mod counts;
@@ -51,7 +50,7 @@ impl ErrorFeed {
         EventFeed::open(roots).map(Self::Events).or_else(|_| CounterFeed::open(roots).map(Self::Counters))
     }
 
-    /// The errors in a file, one on each line, and those that are put at its end later.
+    /// The errors in a file, one on each line, and those that are appended later.
     ///
     /// # Errors
     /// [`Error::Read`] if it cannot be opened.
@@ -59,10 +58,10 @@ impl ErrorFeed {
         FileFeed::open(path).map(Self::File)
     }
 
-    /// What came since it was last asked; never waits. `now` is the moment of errors whose source does not tell it.
+    /// The errors since the last poll; never waits. `now` is the time of errors whose source has none.
     ///
     /// # Errors
-    /// [`Error::Read`] if the source cannot be read just now; it may be asked again.
+    /// [`Error::Read`] if the source cannot be read now; it may be polled again.
     pub fn poll(&mut self, now: Timestamp) -> Result<ErrorBatch, Error> {
         match self {
             Self::Events(feed) => feed.poll(now),

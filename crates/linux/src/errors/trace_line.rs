@@ -10,24 +10,24 @@
 
 use rampart_memory::{Bytes, McEvent, MemoryError, Severity, Timestamp};
 
-/// What a line tells.
+/// The meaning of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TraceLine {
     /// A memory error.
     Error(MemoryError),
     /// So many events were lost before they were read, at least.
     Lost(u64),
-    /// A memory error that is not understood.
+    /// A memory error that cannot be parsed.
     Unreadable,
     /// Nothing that matters here.
     Other,
 }
 
 impl TraceLine {
-    /// What the line tells; an error is taken to have been reported at `at`.
+    /// The meaning of the line; an error counts as reported at `at`.
     #[must_use]
     pub fn parse(line: &str, at: Timestamp) -> Self {
-        // The last one: the name of the interrupted program, which anybody may choose, stands before it.
+        // The last one: the name of the interrupted program, which anybody may choose, precedes it.
         let Some((_, event)) = line.rsplit_once(": mc_event: ") else { return lost(line) };
         if event.split(' ').nth(1) == Some("Info") {
             return Self::Other;
@@ -46,7 +46,7 @@ fn parse_event(event: &str, at: Timestamp) -> Option<McEvent> {
     let (what, whereabouts) = event.split_once(" (mc:")?;
     let (count, what) = what.split_once(' ')?;
     let (severity, what) = what.split_once(" error")?;
-    // The last one: messages of drivers say "on" too, such as "Uncorrectable Data ECC on Replay".
+    // The last one: messages of drivers contain "on" too, such as "Uncorrectable Data ECC on Replay".
     let (_message, label) = what.rsplit_once(" on ")?;
 
     let mut fields = whereabouts.split([' ', ')']);
@@ -64,7 +64,7 @@ fn parse_event(event: &str, at: Timestamp) -> Option<McEvent> {
         controller,
         layers,
         address,
-        // Printed as 1 << bits in 32 bits: from 2 GiB on, it is no power of two any more.
+        // Printed as 1 << bits in 32 bits: from 2 GiB on, it is no longer a power of two.
         grain: u64::try_from(grain).ok().filter(|grain| grain.is_power_of_two()).map(Bytes::new),
         syndrome,
     })
@@ -150,7 +150,7 @@ mod tests {
             message in "( [a-z]{1,9}){0,3}",
             detail in "( [a-z:()]{1,20})?",
         ) {
-            // A driver's message may say " on ", so what is called so cannot be told from one.
+            // A driver's message may contain " on ", so a label with it is ambiguous.
             prop_assume!(!label.starts_with("on "));
             let [top, middle, lower] = layers;
             let plural = if count > 1 { "s" } else { "" };

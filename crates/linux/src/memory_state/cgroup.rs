@@ -2,8 +2,8 @@
 //!
 //! **Problem.** In a container, `/proc/meminfo` shows the machine, but the kernel kills at the container's limit.
 //! **Idea.** Of this process' group and all groups above it, find the one that leaves the least. **Why this way.**
-//! Limits nest, and any of them may be the one that binds. A container often sees its own group as the root of the
-//! tree, or a path that only its host has: folders that do not exist are passed over, and the root is always looked at.
+//! Limits nest, and any of them may be the binding one. A container often sees its own group as the root of the tree,
+//! or a path that only its host has: missing folders are skipped, and the root is always read.
 //!
 //! Source: Linux, Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst.
 
@@ -20,14 +20,14 @@ use crate::roots::{number, text};
 pub struct CgroupMemory {
     /// The most that the group may use.
     pub limit: Bytes,
-    /// What it uses, cached files included.
+    /// Its usage, cached files included.
     pub usage: Bytes,
-    /// Part of the usage: cached files not used lately, which the kernel drops before the limit hurts.
+    /// Part of the usage: recently unused cached files, which the kernel drops before the limit hurts.
     pub inactive_files: Bytes,
 }
 
 impl CgroupMemory {
-    /// What the group may still take before programs in it suffer.
+    /// Memory that the group may still take before programs in it suffer.
     #[must_use]
     pub fn headroom(&self) -> Bytes {
         self.limit.saturating_sub(self.usage.saturating_sub(self.inactive_files))
@@ -51,7 +51,7 @@ enum Version {
 }
 
 impl Version {
-    /// Which interface rules this process' memory, and its group's path, from the text of `/proc/self/cgroup`: lines
+    /// The interface that rules this process' memory, and its group's path, from the text of `/proc/self/cgroup`: lines
     /// `number:controllers:path`, where version 2 is number 0 without controllers (cgroups(7)).
     fn of_process(text: &str) -> Option<(Self, PathBuf)> {
         let mut v2 = None;
@@ -68,7 +68,7 @@ impl Version {
         v2
     }
 
-    /// Where the tree is mounted, below `/sys`.
+    /// The mount point of the tree, below `/sys`.
     fn root(self) -> &'static str {
         match self {
             Self::V1 => "fs/cgroup/memory",
@@ -94,7 +94,8 @@ impl Version {
     }
 }
 
-/// The folders of a group and of all above it, up to and with `root`. A path that leaves the tree counts as the root.
+/// The folders of a group and of all above it, up to and including `root`. A path that leaves the tree counts as the
+/// root.
 fn ancestors(root: &Path, path: &Path) -> impl Iterator<Item = PathBuf> {
     let names = path.components().filter(|part| !matches!(part, Component::RootDir | Component::CurDir));
     let inside = path.components().all(|part| !matches!(part, Component::ParentDir));

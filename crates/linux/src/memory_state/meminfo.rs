@@ -3,16 +3,16 @@
 use rampart_memory::Bytes;
 use serde::Serialize;
 
-/// What the kernel says of the machine's memory (proc_meminfo(5)).
+/// The kernel's data on the machine's memory (proc_meminfo(5)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MemInfo {
-    /// All that the kernel manages.
+    /// All memory that the kernel manages.
     pub total: Bytes,
-    /// What nobody uses.
+    /// Unused memory.
     pub free: Bytes,
-    /// What programs could get without swapping; [`MemInfo::free`] on kernels that do not say.
+    /// Memory that programs could get without swapping; [`MemInfo::free`] on kernels that do not show it.
     pub available: Bytes,
-    /// What the kernel retired for hardware errors; `None` on kernels that do not retire.
+    /// Memory that the kernel retired for hardware errors; `None` on kernels that do not retire.
     pub hardware_corrupted: Option<Bytes>,
 }
 

@@ -1,10 +1,10 @@
-//! How much memory there is to take, and how badly others want it.
+//! How much memory there is to take, and how much other programs need it.
 //!
 //! **Problem.** A test that takes the last free memory gets a program killed, perhaps itself. **Idea.** One
-//! [`MemoryState`] holds all that changes from one moment to the next: free and available memory, the time that
-//! programs lose to reclaim, and the limit of the container that this may be; [`KernelWatermarks`], at which the kernel
-//! begins to reclaim, stay as they are. **Why this way.** The parsers are functions from text to values and the
-//! decision is made above, so politeness can be tested without a machine.
+//! [`MemoryState`] holds everything that changes from one moment to the next: free and available memory, the time that
+//! programs lose to reclaim, and the limit of a container; [`KernelWatermarks`], at which the kernel begins to reclaim,
+//! are constant. **Why this way.** The parsers are functions from text to values and the decision is made above, so the
+//! memory reserve can be tested without a machine.
 
 mod cgroup;
 pub(crate) mod meminfo;
@@ -28,15 +28,15 @@ pub struct MemoryState {
     pub machine: MemInfo,
     /// Time lost to a lack of memory; `None` on a kernel without PSI or with it switched off.
     pub pressure: Option<Pressure>,
-    /// The control group that binds; `None` if none has a limit.
+    /// The binding control group; `None` if none has a limit.
     pub cgroup: Option<CgroupMemory>,
 }
 
 impl MemoryState {
-    /// Reads it all. What else than `/proc/meminfo` is missing is `None`.
+    /// Reads everything. Missing parts other than `/proc/meminfo` are `None`.
     ///
     /// # Errors
-    /// [`Error::Read`] or [`Error::Malformed`] if `/proc/meminfo` does not tell.
+    /// [`Error::Read`] or [`Error::Malformed`] if `/proc/meminfo` does not show them.
     pub fn read(roots: &Roots) -> Result<Self, Error> {
         let path = roots.proc("meminfo");
         let machine =
@@ -55,13 +55,13 @@ impl MemoryState {
         self.cgroup.map_or(self.machine.total, |group| group.limit.min(self.machine.total))
     }
 
-    /// What this process could take that nobody uses.
+    /// Unused memory that this process could take.
     #[must_use]
     pub fn free(&self) -> Bytes {
         self.within_group(self.machine.free)
     }
 
-    /// What this process could take without swapping; some of it holds cached files now.
+    /// Memory that this process could take without swapping; some of it holds cached files now.
     #[must_use]
     pub fn available(&self) -> Bytes {
         self.within_group(self.machine.available)

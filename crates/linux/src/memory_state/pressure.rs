@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-/// How long tasks stood still for memory.
+/// Time in which tasks waited for memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Stall {
     /// Share of the last ten seconds, in percent, 0 to 100.
@@ -15,17 +15,17 @@ pub struct Stall {
     pub total: Duration,
 }
 
-/// The machine's lack of memory as its programs feel it.
+/// The machine's lack of memory as programs feel it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Pressure {
-    /// Time in which at least one task stood still.
+    /// Time in which at least one task waited.
     pub some: Stall,
-    /// Time in which all tasks did.
+    /// Time in which all tasks waited.
     pub full: Stall,
 }
 
 impl Pressure {
-    /// Reads the text of `/proc/pressure/memory`; `None` if it is none.
+    /// Reads the text of `/proc/pressure/memory`; `None` if it is malformed.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Some(Self { some: stall(text, "some")?, full: stall(text, "full")? })

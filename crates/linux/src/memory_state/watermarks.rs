@@ -1,4 +1,4 @@
-//! `/proc/zoneinfo`: how little free memory the kernel bears.
+//! `/proc/zoneinfo`: the kernel's thresholds for free memory.
 
 use rampart_memory::{Bytes, FRAME_BYTES};
 use serde::Serialize;
@@ -18,13 +18,13 @@ pub struct KernelWatermarks {
 }
 
 impl KernelWatermarks {
-    /// This machine's; `None` where it does not say.
+    /// This machine's; `None` if it does not show them.
     #[must_use]
     pub fn read(roots: &Roots) -> Option<Self> {
         Self::parse(&text(&roots.proc("zoneinfo")).ok()?)
     }
 
-    /// Reads the text of `/proc/zoneinfo`; `None` if it names no watermark, or one that is no number.
+    /// Reads the text of `/proc/zoneinfo`; `None` without a watermark, or with one that is no number.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Some(Self { min: sum(text, "min")?, low: sum(text, "low")?, high: sum(text, "high")? })

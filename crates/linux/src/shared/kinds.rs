@@ -1,7 +1,7 @@
-//! Pages change their kind: ordinary ones become the file's, the file's ordinary ones.
+//! Transitions of pages: ordinary ones become the file's, and the file's become ordinary ones.
 //!
-//! Threads of the program use the pages meanwhile. None may write to a page between the moment that it is copied and
-//! the moment that its copy takes its place; and whoever comes too early waits, and tries again.
+//! Threads of the program use the pages meanwhile. None may write to a page between its copy and the moment that its
+//! copy replaces it; a thread that comes too early waits, and tries again.
 
 use std::ptr;
 
@@ -15,17 +15,17 @@ use crate::program::replace;
 use crate::span::VaultSpan;
 use crate::userfaultfd::{Modes, Wake};
 
-/// Pages that are made ordinary at once: 64 MiB, twice which is in memory meanwhile. Each time adds a mapping to those
+/// Pages that become ordinary at once: 64 MiB, which are in memory twice meanwhile. Each time adds a mapping to those
 /// that the kernel allows.
 const AT_ONCE: u64 = 1 << 14;
 
 impl SharedRange {
-    /// Ordinary pages, in one piece, become the file's, and are in the program's page table afterwards or not. Those
-    /// who wait are not woken.
+    /// Ordinary pages, in one piece, become the file's; afterwards they may be in the program's page table or not.
+    /// Waiting threads are not woken.
     pub(super) fn join(&self, span: VaultSpan) -> Result<()> {
         let area = self.program.area(span);
         let files = self.files();
-        // Who touches a page that is not there waits from here on, and who writes to one that is.
+        // From here on a thread that touches an absent page waits, and so does one that writes to a present page.
         self.register(area, Modes::MISSING.union(Modes::WRITE_PROTECT))?;
         let joined = self.copy_to_file(span).and_then(|()| {
             // SAFETY: the pages are our range's or a window's; what they hold was copied, and nobody wrote to one
@@ -33,7 +33,7 @@ impl SharedRange {
             unsafe { map_for_us_alone(area, &files.memory, span.offset().get()) }
         });
         if let Err(errno) = joined {
-            // Whoever waits to write goes on; there is nothing to do about a failure of this as well.
+            // Threads that wait to write go on; if this fails too, nothing can be done.
             let _ = files.userfaultfd.allow_writes(area, Wake::Now);
             self.punch(span);
             return Err(errno);
@@ -45,7 +45,7 @@ impl SharedRange {
     fn copy_to_file(&self, span: VaultSpan) -> Result<()> {
         self.files().userfaultfd.protect(self.program.area(span))?;
         if self.is_huge() {
-            // Else a touch of what lies behind would be a signal where the pool is empty.
+            // Otherwise a touch of the second mapping would be a signal where the pool is empty.
             self.populate(span)?;
         }
         self.each_present(span, |run| {
@@ -64,8 +64,8 @@ impl SharedRange {
         })
     }
 
-    /// Makes pages ordinary for good. They are the program's then, and all of them are there; those in one piece are
-    /// one mapping of the kernel's, as mremap(2) wants.
+    /// Makes pages ordinary for good. They are the program's then, and all of them are present; those in one piece are
+    /// one mapping of the kernel's, as mremap(2) requires.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses, as without memory; some of the pages may be ordinary then.
@@ -76,15 +76,15 @@ impl SharedRange {
 
     fn leave_piece(&self, piece: VaultSpan) -> Result<()> {
         let ordinary = self.of_file.runs(piece).filter(|(_, is_of_file)| !is_of_file);
-        // What cannot be the file's, as where the pool of huge pages is empty, stays ordinary, and a mapping of its
+        // A page that cannot be the file's, as with an empty pool of huge pages, stays ordinary, and a mapping of its
         // own.
         ordinary.map(|(run, _)| run).all(|run| self.join(run).is_ok());
         let of_file = self.of_file.runs(piece).filter(|(_, is_of_file)| *is_of_file);
         of_file.map(|(run, _)| run).try_for_each(|run| self.make_ordinary(run))
     }
 
-    /// Pages of the file without content, in one piece, become ordinary. Whoever touches one meanwhile finds zeros, as
-    /// it ought to.
+    /// Pages of the file without content, in one piece, become ordinary. A thread that touches one meanwhile finds
+    /// zeros, as it should.
     pub(super) fn abandon(&self, span: VaultSpan) -> Result<()> {
         let area = self.program.area(span);
         self.punch(span);
@@ -95,10 +95,10 @@ impl SharedRange {
         self.register(area, Modes::MISSING)
     }
 
-    /// Makes all pages ordinary, and keeps them so until [`SharedRange::unsplit`]: what a fork needs.
+    /// Makes all pages ordinary, and keeps them so until [`SharedRange::unsplit`]: a fork needs this.
     ///
     /// # Errors
-    /// As of [`SharedRange::leave`].
+    /// As for [`SharedRange::leave`].
     pub fn split(&self) -> std::result::Result<(), Error> {
         let mut split = self.split.write().expect("no panic");
         *split = true;
@@ -119,17 +119,17 @@ impl SharedRange {
         *self.split.write().expect("no panic") = false;
     }
 
-    /// Pages of the file, in one piece, become ordinary, and those go on who wait for them.
+    /// Pages of the file, in one piece, become ordinary, and threads that wait for them go on.
     fn make_ordinary(&self, span: VaultSpan) -> Result<()> {
         let area = self.program.area(span);
-        // Who touches one waits from here on.
+        // From here on a thread that touches one waits.
         self.take(span)?;
         // SAFETY: the pages are our range's or a window's, and nobody has one of them just now; the source is ours
         // alone, and as long.
         unsafe { replace(area, self.behind(span.first()), Advice::LinuxNoHugepage) }?;
         self.of_file.set(span, false);
         self.punch(span);
-        // What is given back some day, and touched again, is to be noticed.
+        // A page that is given back later, and touched again, must be noticed.
         self.register(area, Modes::MISSING)?;
         self.files().userfaultfd.wake(area)
     }

@@ -10,7 +10,7 @@ use crate::Error;
 use crate::span::VaultSpan;
 use crate::userfaultfd::{PageFilter, Wake};
 
-/// What becomes of the first write to a page that is given.
+/// Whether the first write to an unlocked page stops.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Writes {
     /// It stops.
@@ -20,10 +20,10 @@ enum Writes {
 }
 
 impl SharedRange {
-    /// Takes pages from the program: the next touch of each is a fault. What is ordinary becomes the file's.
+    /// Locks pages: the next touch of each is a fault. Ordinary ones become the file's.
     ///
     /// # Errors
-    /// [`Error::Guarded`] if the kernel refuses, as without memory for the file, or if all is
+    /// [`Error::Guarded`] if the kernel refuses, as without memory for the file, or if everything is
     /// [split](SharedRange::split). Some of the pages may be locked then.
     pub fn lock(&self, span: VaultSpan) -> std::result::Result<(), Error> {
         let split = self.is_split();
@@ -44,7 +44,7 @@ impl SharedRange {
         Ok(())
     }
 
-    /// Gives locked pages to the program. A page that it has already stays.
+    /// Unlocks pages. A page that the program has already stays.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses, as without memory for a page that was given back meanwhile.
@@ -57,13 +57,13 @@ impl SharedRange {
         Ok(())
     }
 
-    /// As [`SharedRange::unlock`], and the first write to each page sends a
+    /// As [`SharedRange::unlock`]; also, the first write to each page sends a
     /// [`FaultCause::Protected`](crate::userfaultfd::FaultCause::Protected), and its thread waits until
-    /// [`SharedRange::allow_writes`]. `false`: writes go unseen, since the kernel cannot do it, or some of the pages
-    /// are ordinary, or the program had one already. Those who wait for them go on after [`SharedRange::wake`].
+    /// [`SharedRange::allow_writes`]. `false`: writes go unseen, because the kernel cannot do it, or some of the pages
+    /// are ordinary, or the program had one already. Threads that wait for them go on after [`SharedRange::wake`].
     ///
     /// # Errors
-    /// As of [`SharedRange::unlock`].
+    /// As for [`SharedRange::unlock`].
     pub fn unlock_watched(&self, span: VaultSpan) -> std::result::Result<bool, Error> {
         let split = self.is_split();
         let gives_watched = &self.files().gives_watched;
@@ -72,7 +72,7 @@ impl SharedRange {
             match given {
                 Ok(()) => return Ok(true),
                 Err(Errno::INVAL) => gives_watched.store(false, Ordering::Release),
-                // Where it was not given whole, it is given page by page below.
+                // If it could not be given as a whole, it is given page by page below.
                 Err(_) => {}
             }
         }
@@ -81,17 +81,16 @@ impl SharedRange {
         self.allow_writes(span).map(|()| false)
     }
 
-    /// As [`SharedRange::settle`], of a page that was unlocked watched: it stays so.
+    /// As [`SharedRange::settle`], for a page that was unlocked watched: it stays so.
     ///
     /// # Errors
-    /// As of [`SharedRange::settle`].
+    /// As for [`SharedRange::settle`].
     pub fn settle_watched(&self, page: u64) -> std::result::Result<(), Error> {
         let _split = self.is_split();
         self.map(self.entry(page), Writes::Stop, Wake::Now).map_err(guarded("give a page of"))
     }
 
-    /// Writes to these pages are the program's own affair again, and those go on who wait to write. Of a huge page, to
-    /// all of it.
+    /// Ends the watch of these pages: threads that wait to write go on. For a huge page, all of it.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
@@ -109,7 +108,7 @@ impl SharedRange {
         Ok(())
     }
 
-    /// Gives the program pages of zeros that it never touched. Those who wait for them go on after
+    /// Gives the program zero pages that it never touched. Threads that wait for them go on after
     /// [`SharedRange::wake`].
     ///
     /// # Errors
@@ -119,7 +118,7 @@ impl SharedRange {
         if !*split && self.bring(span).is_ok() {
             return Ok(());
         }
-        // Used while nobody looked, or the process forks, or the pool of huge pages is empty.
+        // Used meanwhile, or the process forks, or the pool of huge pages is empty.
         for (run, is_of_file) in self.runs(span) {
             let given = if is_of_file { self.abandon(run) } else { Ok(()) };
             given
@@ -129,7 +128,7 @@ impl SharedRange {
         Ok(())
     }
 
-    /// Makes pages the file's, of which the program has none, and gives them to it.
+    /// Makes absent pages the file's, and gives them to the program.
     fn bring(&self, span: VaultSpan) -> Result<()> {
         self.populate(span)?;
         for (run, is_of_file) in self.runs(span) {
@@ -147,8 +146,8 @@ impl SharedRange {
         Ok(())
     }
 
-    /// A thread faulted on a page that the program is to have: gives it, or zeros where there is nothing, and lets
-    /// those go on who wait.
+    /// A thread faulted on a page that the program should have: gives it, or zeros if there is nothing, and wakes
+    /// waiting threads.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses, as without memory.
@@ -160,20 +159,20 @@ impl SharedRange {
         self.zero(page).map_err(guarded("give a page of"))
     }
 
-    /// Gives zeros where an ordinary page is not, and lets those go on who wait for it.
+    /// Gives zeros for an absent ordinary page, and wakes threads that wait for it.
     fn zero(&self, page: u64) -> Result<()> {
         let area = self.program.area(VaultSpan::page(page).expect("a page of this range"));
         // SAFETY: the page is our range's or a window's, which are reached by raw pointers or by those whom faults
         // stop.
         match unsafe { self.files().userfaultfd.zero_pages(area, Wake::Now) } {
-            // It is there already, or the kernel serves its faults, since other memory of the program's lies there by
+            // It is present already, or the kernel serves its faults, because other memory of the program's is there by
             // now.
             Err(Errno::EXIST | Errno::NOENT | Errno::INVAL) => self.files().userfaultfd.wake(area),
             other => other,
         }
     }
 
-    /// Lets those who wait in the program's range try again.
+    /// Wakes threads that wait in the program's range.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
@@ -184,8 +183,8 @@ impl SharedRange {
             .map_err(guarded("wake threads at"))
     }
 
-    /// Gives the frames of pages back to the kernel, locked or not. They read as zeros from now on. Needs none of the
-    /// open files, so any thread may ask for it.
+    /// Returns the frames of pages to the kernel, locked or not. They read as zeros from now on. Needs none of the open
+    /// files, so any thread may call it.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
@@ -201,8 +200,7 @@ impl SharedRange {
         Ok(())
     }
 
-    /// The hardware gave up a page of the file that is locked: it gets another frame, of zeros. Of a huge page, all of
-    /// it does.
+    /// The hardware lost a locked page of the file: it gets another frame, of zeros. For a huge page, all of it does.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses, as without memory.
@@ -214,13 +212,12 @@ impl SharedRange {
         gone.and_then(|()| self.populate(entry)).map_err(guarded("replace a lost page of"))
     }
 
-    /// Takes pages of the file out of the program's page table.
+    /// Removes pages of the file from the program's page table.
     pub(super) fn take(&self, span: VaultSpan) -> Result<()> {
         self.program.advise(span, Advice::LinuxDontNeed)
     }
 
-    /// Takes pages out of the file; where the kernel does not, as from memory that is locked, they are written with
-    /// zeros.
+    /// Removes pages from the file; if the kernel refuses, as for mlocked memory, they are written with zeros.
     pub(super) fn punch(&self, span: VaultSpan) {
         let start = usize::try_from(span.offset().get()).expect("an offset in memory");
         let bytes = usize::try_from(span.bytes().get()).expect("pages in memory");
@@ -232,7 +229,7 @@ impl SharedRange {
         }
     }
 
-    /// Puts pages of the file into the program's page table, none of which is there.
+    /// Puts pages of the file into the program's page table, none of which is present.
     fn give(&self, span: VaultSpan, writes: Writes, wake: Wake) -> Result<()> {
         let protected = writes == Writes::Stop;
         // SAFETY: the pages are our range's or a window's, which are reached by raw pointers or by those whom faults
@@ -240,12 +237,12 @@ impl SharedRange {
         unsafe { self.files().userfaultfd.map_file_pages(self.program.area(span), protected, wake) }
     }
 
-    /// As [`SharedRange::give`], but that some may be there, and some may not be in the file.
+    /// As [`SharedRange::give`], but some may be present, and some may not be in the file.
     fn map(&self, span: VaultSpan, writes: Writes, wake: Wake) -> Result<()> {
         let mapped = |span| self.give(span, writes, wake);
         match mapped(span) {
             Ok(()) => return Ok(()),
-            // A page is there already, or one is not in the file.
+            // A page is present already, or one is not in the file.
             Err(Errno::EXIST | Errno::FAULT) => {}
             Err(errno) => return Err(errno),
         }
@@ -267,14 +264,14 @@ impl SharedRange {
         Ok(())
     }
 
-    /// Has the file have pages, of zeros where it has none.
+    /// Populates pages of the file, with zeros where it has none.
     pub(super) fn populate(&self, span: VaultSpan) -> Result<()> {
         let start = usize::try_from(span.offset().get()).expect("an offset in memory");
         let bytes = usize::try_from(span.bytes().get()).expect("pages in memory");
         self.behind.advise(start..start + bytes, Advice::LinuxPopulateWrite)
     }
 
-    /// A span in pieces that lie in one piece each, of one kind each.
+    /// A span in pieces of one kind each, each in one piece of memory.
     pub(super) fn runs(&self, span: VaultSpan) -> impl Iterator<Item = (VaultSpan, bool)> {
         self.program.pieces(span).flat_map(|piece| self.of_file.runs(piece))
     }

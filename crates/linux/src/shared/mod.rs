@@ -1,36 +1,35 @@
-//! Memory of which the program's view can be emptied and filled again: a file in memory that is mapped twice.
+//! Memory whose mapping in the program can be emptied and refilled: a file in memory that is mapped twice.
 //!
-//! **Problem.** A move between two ranges ([`crate::vault`]) changes two page tables, and each time all CPUs that run
-//! threads of the program are told; and kernels before Linux 6.8 cannot move at all. **Idea.** The pages are those of a
-//! file in memory (memfd_create(2)), which the program has mapped and, *behind* it, so have we. To lock a page is to
-//! take it out of the program's page table: it stays in the file, and the next touch is a *minor fault*, a message to
-//! us (`UFFDIO_REGISTER_MODE_MINOR`, Linux 5.14). To unlock it is to put it back (`UFFDIO_CONTINUE`). **Why this way.**
-//! Nothing is copied, what is locked is looked at in its own frame, system calls wait for a fault as threads do, and to
-//! unlock needs no word to other CPUs. Pages may be of the pool of huge pages, where 2 MiB are one entry.
+//! **Problem.** A move between two ranges ([`crate::vault`]) changes two page tables, and interrupts all CPUs that run
+//! threads of the program each time; and kernels before Linux 6.8 cannot move at all. **Idea.** The pages belong to a
+//! file in memory (memfd_create(2)), which the program has mapped and, *behind* it, so have we. Locking a page removes
+//! it from the program's page table: it stays in the file, and the next touch is a *minor fault*, a message to us
+//! (`UFFDIO_REGISTER_MODE_MINOR`, Linux 5.14). Unlocking puts it back (`UFFDIO_CONTINUE`). **Why this way.** Nothing is
+//! copied, the guard reads locked pages in their own frames, system calls wait for a fault as threads do, and unlocking
+//! interrupts no other CPU. Pages may come from the pool of huge pages, where 2 MiB are one entry.
 //!
-//! A file is shared with children, and a program counts on the kernel for much that it does not do with files. So a
-//! page is in one of two kinds of memory: *of the file*, which can be locked, or *ordinary*, private and anonymous as
-//! the program believes it to be.
+//! A file is shared with children, and lacks much of the kernel's behaviour for anonymous memory that a program relies
+//! on. So a page is in one of two kinds of memory: *of the file*, which can be locked, or *ordinary*, private and
+//! anonymous as the program believes it to be.
 //!
-//! - All is ordinary at first. What was never touched becomes the file's at its first fault ([`SharedRange::fill`]),
-//!   what was used before when it is first locked: writers are stopped by write protection, the content is copied to
-//!   the file, and the file takes the place.
-//! - [`SharedRange::leave`] makes it ordinary again, for good: it can be locked into memory, be moved and have other
-//!   rights.
-//! - Before a fork all becomes ordinary ([`SharedRange::split`]), so that the child has what children have: a copy,
-//!   made when one of the two writes. Each has a file of its own afterwards. This costs the parent two copies of what
-//!   is used, and is why programs that fork often want another engine.
+//! - Everything is ordinary at first. An untouched page becomes the file's at its first fault ([`SharedRange::fill`]),
+//!   a used one when it is first locked: write protection stops writers, the content is copied to the file, and the
+//!   file takes the place.
+//! - [`SharedRange::leave`] makes a page ordinary again, for good: it can be mlocked, moved and protected.
+//! - Before a fork everything becomes ordinary ([`SharedRange::split`]), so that the child has what children have: a
+//!   copy, made when one of the two writes. Each has a file of its own afterwards. This costs the parent two copies of
+//!   its used memory, which is why programs that fork often need another engine.
 //!
-//! A page of the file can be given so that its first write stops ([`SharedRange::unlock_watched`]): then it is known to
-//! be as it was until that message comes.
+//! A page of the file can be unlocked so that its first write stops ([`SharedRange::unlock_watched`]): until that
+//! message it is known to be unchanged.
 //!
-//! A child of a fork that was not announced finds no page of the file, and ends if it touches one.
+//! A child of an unannounced fork finds no page of the file, and ends if it touches one.
 //!
-//! What is lost against a vault: a device that writes to a page goes unseen. Who lends pages to a device holds them
-//! open meanwhile.
+//! Compared with a vault, a device that writes to a page goes unseen. The caller keeps pages unlocked while a device
+//! uses them.
 //!
-//! All memory is reached by raw pointers, so everything here is safe to call; operations on one page go one after the
-//! other, but for [`SharedRange::discard`], which any thread may ask for.
+//! All memory is accessed by raw pointers, so everything here is safe to call; operations on one page must be
+//! sequential, except for [`SharedRange::discard`], which any thread may call.
 //!
 //! Source: Linux, Documentation/admin-guide/mm/userfaultfd.rst and hugetlbpage.rst.
 
@@ -67,24 +66,24 @@ use self::which::PageSet;
 #[derive(Debug)]
 pub struct SharedRange {
     program: ProgramRange,
-    /// The same pages, where nobody else looks.
+    /// The same pages, where nobody else reads.
     behind: Mapping,
     kind: PageKind,
     /// Pages that are the file's.
     of_file: PageSet,
     files: OnceLock<Files>,
-    /// Whether everything is ordinary and stays so, as while the process forks.
+    /// Whether everything is ordinary and stays so, as during a fork.
     split: RwLock<bool>,
 }
 
-/// What the kernel is asked by: open files of the thread that opened the range, and of those that share its table of
+/// The files for requests to the kernel: open in the thread that opened the range, and in those that share its table of
 /// files.
 #[derive(Debug)]
 struct Files {
     userfaultfd: Userfaultfd,
     /// Whether writes to pages of the file can be stopped (Linux 5.19).
     stops_writes: bool,
-    /// Whether they can be from the moment on that a page is given (Linux 6.4), as far as is known.
+    /// Whether they can be from the moment that a page is given (Linux 6.4), as far as known.
     gives_watched: AtomicBool,
     scan: PageScan,
     memory: OwnedFd,
@@ -94,7 +93,7 @@ struct Files {
 // `&self` offers are system calls, which the kernel orders, and copies between pages that nobody can touch meanwhile.
 unsafe impl Sync for SharedRange {}
 
-/// Whether the administrator lets a process have pages of the pool of huge pages.
+/// Whether the administrator allows a process pages of the pool of huge pages.
 #[must_use]
 pub fn has_huge_pages(roots: &Roots) -> bool {
     let path = |name: &str| roots.sys(format!("kernel/mm/hugepages/hugepages-2048kB/{name}"));
@@ -102,11 +101,11 @@ pub fn has_huge_pages(roots: &Roots) -> bool {
 }
 
 impl SharedRange {
-    /// Reserves `bytes`, a multiple of a page and for [`PageKind::HugeTlb`] of 2 MiB, at a multiple of 2 MiB. For now
+    /// Reserves `bytes`, a multiple of a page and for [`PageKind::HugeTlb`] of 2 MiB, at a multiple of 2 MiB. At first
     /// it is ordinary memory, and no file is open.
     ///
     /// # Errors
-    /// [`Error::BlockSize`] for a size that cannot be, [`Error::Claim`] if there are not so many addresses.
+    /// [`Error::BlockSize`] for an invalid size, [`Error::Claim`] if there are not so many addresses.
     pub fn prepare(bytes: Bytes, kind: PageKind) -> Result<Self, Error> {
         check_page_size()?;
         let granule = kind.granule();
@@ -122,9 +121,9 @@ impl SharedRange {
         })
     }
 
-    /// Takes over in a child process, after a fork before which all was [split](SharedRange::split): it is ordinary
-    /// memory. The parent's files are not closed here: their numbers may be those of other files by now, if the thread
-    /// that opened them had a table of its own.
+    /// Takes over in a child process, after a fork before which everything was [split](SharedRange::split): it is
+    /// ordinary memory. The parent's files are not closed here: their numbers may be those of other files by now, if
+    /// the thread that opened them had a table of its own.
     ///
     /// # Errors
     /// [`Error::Claim`] if there are not so many addresses.
@@ -134,20 +133,20 @@ impl SharedRange {
         // A child does not get the parent's, whose addresses may be others' by now.
         std::mem::forget(std::mem::replace(&mut self.behind, behind));
         self.of_file = PageSet::none(self.pages());
-        // Another thread may have held it, which the child does not have.
+        // Another thread may have held it, which the child lacks.
         self.split = RwLock::new(false);
         Ok(())
     }
 
-    /// Makes the file, and opens what the kernel is asked by: the calling thread and those that share its table of open
-    /// files can lock pages then. Without pages in the pool of huge pages, the file is of pages of 4 KiB.
+    /// Creates the file, and opens the files for requests: then the calling thread and those that share its table of
+    /// open files can lock pages. Without pages in the pool of huge pages, the file has pages of 4 KiB.
     ///
     /// # Errors
     /// [`Error::Absent`] if this kernel or this user cannot do it, [`Error::Read`] without `/proc`, [`Error::Guarded`]
     /// if there can be no such file.
     ///
     /// # Panics
-    /// If it was done.
+    /// At a second call.
     pub fn open(&self, roots: &Roots) -> Result<(), Error> {
         let features = Features::MINOR_SHARED
             .union(Features::WRITE_PROTECT)
@@ -171,7 +170,7 @@ impl SharedRange {
         Ok(())
     }
 
-    /// From now on the first touch of a page that is not there is a fault to be served. Pages of the program that are
+    /// From now on the first touch of an absent page is a fault that must be served. Pages of the program that are
     /// `odd` may be other memory by now, such as that of a file: then their faults are the kernel's. They ascend.
     ///
     /// # Errors
@@ -180,7 +179,7 @@ impl SharedRange {
         for (part, is_odd) in self.span().around(odd) {
             for piece in self.program.pieces(part) {
                 match self.register(self.program.area(piece), Modes::MISSING) {
-                    // What is refused is the program's own affair.
+                    // A refusal there is the program's own affair.
                     Err(errno) if !is_odd => return Err(guarded("take over the page faults of")(errno)),
                     _ => {}
                 }
@@ -195,11 +194,11 @@ impl SharedRange {
         unsafe { self.files().userfaultfd.register(area, modes) }
     }
 
-    /// Replaces memory that the program has elsewhere by pages of its range, before anything is armed. Returns those of
-    /// the windows that could be opened.
+    /// Replaces memory that the program has elsewhere by pages of its range, before anything is armed. Returns the
+    /// windows that could be replaced.
     ///
     /// # Safety
-    /// As of [`Vault::show`](crate::vault::Vault::show).
+    /// As for [`Vault::show`](crate::vault::Vault::show).
     pub unsafe fn show(&self, wanted: &[Window]) -> &[Window] {
         // SAFETY: the caller's promise.
         unsafe { self.program.show(wanted, Advice::LinuxNoHugepage) }
@@ -209,13 +208,13 @@ impl SharedRange {
         self.files.get().expect("a range is opened before its pages are locked")
     }
 
-    /// What pages of the file are registered for.
+    /// The modes in which pages of the file are registered.
     fn of_file_modes(&self) -> Modes {
         let modes = Modes::MISSING.union(Modes::MINOR);
         if self.files().stops_writes { modes.union(Modes::WRITE_PROTECT) } else { modes }
     }
 
-    /// While this lives, all stays of the kind that it is of; unless whoever has it changes it.
+    /// While this lives, every page keeps its kind, unless its holder changes it.
     fn is_split(&self) -> RwLockReadGuard<'_, bool> {
         self.split.read().expect("no panic")
     }
@@ -226,31 +225,31 @@ impl SharedRange {
         self.kind == PageKind::HugeTlb
     }
 
-    /// The pages that one entry of the page table of a file maps with this one.
+    /// The pages in the same entry of the page table of a file as this one.
     fn entry(&self, page: u64) -> VaultSpan {
         let (first, count) = if self.is_huge() { (page / HUGE_PAGES * HUGE_PAGES, HUGE_PAGES) } else { (page, 1) };
         VaultSpan::new(first, count).expect("pages of this range")
     }
 
-    /// The pages that entries of the page table of a file map with these.
+    /// The pages in the same entries of the page table of a file as these.
     fn entries(&self, span: VaultSpan) -> VaultSpan {
         let (first, end) = (self.entry(span.first()).first(), self.entry(span.end() - 1).end());
         VaultSpan::new(first, end - first).expect("pages of this range")
     }
 
-    /// Keeps all pages in RAM from their first touch on, those that are locked too. What is mapped anew later is as
-    /// other new memory of the process is.
+    /// Keeps all pages in RAM from their first touch on, locked ones too. Memory that is mapped later is treated as
+    /// other new memory of the process.
     ///
     /// # Errors
-    /// [`Error::Guarded`] if the process may not lock so much.
+    /// [`Error::Guarded`] if the process may not mlock so much.
     pub fn mlock(&self) -> Result<(), Error> {
         // SAFETY: what lies behind is our own.
         let behind = || unsafe { mlocking::mlock(self.behind.area()) };
         self.program.mlock().and_then(|()| behind()).map_err(guarded("lock into RAM"))
     }
 
-    /// From now on core dumps have these pages of the program, as far as they are unlocked. What was never used is in
-    /// none: the kernel would look at each page of it.
+    /// From now on core dumps include these pages of the program, as far as they are unlocked. Untouched memory is left
+    /// out: the kernel would look at each page of it.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
@@ -258,7 +257,7 @@ impl SharedRange {
         self.program.dump(span).map_err(guarded("dump"))
     }
 
-    /// Where all of its memory lies.
+    /// The addresses of all of its memory.
     #[must_use]
     pub fn places(&self) -> Vec<Range<usize>> {
         let mut places = self.program.places();
@@ -277,16 +276,16 @@ impl SharedRange {
         VaultSpan::new(0, self.pages()).expect("a range has pages, and no more than there are addresses")
     }
 
-    /// The first byte of the program's range; good as long as the range lives.
+    /// The first byte of the program's range; valid as long as the range lives.
     #[must_use]
     pub fn base(&self) -> NonNull<u8> {
         self.program.base()
     }
 
-    /// The first byte of a page, where the program knows it.
+    /// The first byte of a page, at the program's address.
     ///
     /// # Panics
-    /// If the range has no such page.
+    /// Outside the range.
     #[must_use]
     pub fn address(&self, page: u64) -> NonNull<u8> {
         self.program.area(VaultSpan::page(page).expect("a page of this range")).start
@@ -295,19 +294,19 @@ impl SharedRange {
     /// The first byte of a page in the file, which can be read and written while the page is locked.
     ///
     /// # Panics
-    /// As of [`SharedRange::address`].
+    /// As for [`SharedRange::address`].
     #[must_use]
     pub fn behind(&self, page: u64) -> NonNull<u8> {
         self.behind.at(usize::try_from(page * FRAME_BYTES).expect("an offset in memory"))
     }
 
-    /// The page that an address is in.
+    /// The page of an address.
     #[must_use]
     pub fn find(&self, address: usize) -> Option<u64> {
         self.program.find(address)
     }
 
-    /// The page that an address behind the range is of.
+    /// The page of an address in the second mapping.
     #[must_use]
     pub fn find_behind(&self, address: usize) -> Option<u64> {
         let offset =
@@ -315,7 +314,7 @@ impl SharedRange {
         Some(offset as u64 / FRAME_BYTES)
     }
 
-    /// Calls `each` for the runs of pages that the program has, by ascending page, before anything is locked.
+    /// Calls `each` for the runs of present pages, ascending, before anything is locked.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
@@ -327,7 +326,7 @@ impl SharedRange {
         .map_err(guarded("look up pages of"))
     }
 
-    /// Waits for messages and reads them, or returns that it is told to stop.
+    /// Waits for messages and reads them, or returns that it must stop.
     ///
     /// # Errors
     /// [`Error::Messages`] if the kernel is out of memory.
@@ -339,7 +338,7 @@ impl SharedRange {
         Ok(waited)
     }
 
-    /// The faults among messages, in order; of other messages a range gets none.
+    /// The faults among messages, in order; a range gets no other messages.
     pub fn faults<'a>(&'a self, messages: &'a Messages) -> impl Iterator<Item = PageFault> + 'a {
         messages.iter().filter_map(|message| {
             let UffdMessage::Fault(fault) = message else { return None };
@@ -349,7 +348,7 @@ impl SharedRange {
         })
     }
 
-    /// The frame of a page of the file; `None` if it is not known.
+    /// The frame of a page of the file; `None` if it is unknown.
     ///
     /// # Errors
     /// [`Error::Read`] if the kernel does not answer.
@@ -362,10 +361,10 @@ impl SharedRange {
     }
 }
 
-/// Maps a file in memory where something else is mapped.
+/// Maps a file in memory over existing memory.
 ///
 /// # Safety
-/// What is there is ours, and its content is not needed.
+/// The existing memory is ours, and its content is not needed.
 unsafe fn map_over(area: Area, memory: &OwnedFd, offset: u64) -> rustix::io::Result<()> {
     let rights = ProtFlags::READ | ProtFlags::WRITE;
     let flags = MapFlags::SHARED | MapFlags::NORESERVE | MapFlags::FIXED;
@@ -373,24 +372,24 @@ unsafe fn map_over(area: Area, memory: &OwnedFd, offset: u64) -> rustix::io::Res
     unsafe { mm::mmap(area.start.as_ptr().cast(), area.bytes, rights, flags, memory, offset) }.map(drop)
 }
 
-/// As [`map_over`], and children that are made from now on find nothing there: they would share the file, and write to
+/// As [`map_over`]; children that are made from now on find nothing there: they would share the file, and write to
 /// their parent's memory. Those of an announced fork come after [`SharedRange::split`].
 ///
 /// # Safety
-/// As of [`map_over`].
+/// As for [`map_over`].
 unsafe fn map_for_us_alone(area: Area, memory: &OwnedFd, offset: u64) -> rustix::io::Result<()> {
     // SAFETY: the caller's promise.
     unsafe {
         map_over(area, memory, offset)?;
-        // A mapping of its own, which is not cut for this: the kernel has no reason to refuse.
+        // A mapping of its own, which is not split for this: the kernel has no reason to refuse.
         mm::madvise(area.start.as_ptr().cast(), area.bytes, Advice::LinuxDontFork)
     }
 }
 
-/// Maps private memory of zeros where something else is mapped.
+/// Maps private zeroed memory over existing memory.
 ///
 /// # Safety
-/// As of [`map_over`].
+/// As for [`map_over`].
 unsafe fn map_zeros_over(area: Area) -> rustix::io::Result<()> {
     let rights = ProtFlags::READ | ProtFlags::WRITE;
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
@@ -406,7 +405,7 @@ fn reserved(bytes: usize) -> Result<Mapping, Error> {
     Ok(mapping)
 }
 
-/// A range that neither a child nor a core dump wants.
+/// A range that is left out of children and core dumps.
 fn hidden(bytes: usize) -> Result<Mapping, Error> {
     let mapping = reserved(bytes)?;
     mapping.hide().map_err(guarded("hide what lies behind"))?;

@@ -1,9 +1,9 @@
-//! A locked page of the file is put on another frame.
+//! Moves a locked page of the file to another frame.
 //!
-//! **Problem.** A page is put on another frame by taking it out of the file, and then its frame is the next one that
-//! the kernel hands out, to the same page as likely as not. **Idea.** Somebody else refers to the frame first: a pipe,
-//! to which vmsplice(2) lends pages without a copy. **Why this way.** It needs no right, no mapping and no table of
-//! ours; and the kernel lets the frame go when the process ends.
+//! **Problem.** A page moves to another frame when it leaves the file, but then its old frame is the next one that the
+//! kernel hands out, probably to the same page. **Idea.** Something else refers to the frame first: a pipe, to which
+//! vmsplice(2) lends pages without a copy. **Why this way.** It needs no privilege, no mapping and no table of ours;
+//! and the kernel releases the frame when the process ends.
 
 #![expect(unsafe_code, reason = "system calls")]
 
@@ -15,7 +15,7 @@ use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, tee};
 use super::{SharedRange, guarded};
 use crate::{Error, PAGE_BYTES};
 
-/// A frame that is nobody's page any more, and that nobody gets as long as this lives.
+/// A frame that has no page any more, and that nobody gets as long as this lives.
 #[derive(Debug)]
 pub struct HeldFrame {
     /// The end of a pipe that is never emptied.
@@ -23,13 +23,13 @@ pub struct HeldFrame {
 }
 
 impl HeldFrame {
-    /// Reads what the frame holds now. It can be written no more.
+    /// Reads the frame's present content. It is no longer writable.
     ///
     /// # Errors
-    /// Of the kernel, as without open files to spare.
+    /// The kernel's, as without open files to spare.
     pub fn read(&self, content: &mut [u8; PAGE_BYTES]) -> Result<()> {
         let (out, into) = pipe_with(PipeFlags::CLOEXEC)?;
-        // Another pipe refers to the frame for a moment: to read from a pipe takes the page out of it.
+        // Another pipe refers to the frame for a moment: reading from a pipe removes the page from it.
         let shared = tee(&self.pipe, &into, PAGE_BYTES, SpliceFlags::NONBLOCK)?;
         let whole = shared == PAGE_BYTES && read(&out, content)? == PAGE_BYTES;
         if whole { Ok(()) } else { Err(Errno::IO) }
@@ -37,7 +37,7 @@ impl HeldFrame {
 }
 
 impl SharedRange {
-    /// Puts a locked page on another frame, of zeros. Not of the pool of huge pages, which are larger.
+    /// Moves a locked page to another frame, of zeros. Not for the pool of huge pages, which are larger.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses, as without memory. The page may have no frame then, and gets one at

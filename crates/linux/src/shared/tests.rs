@@ -1,4 +1,4 @@
-//! Ranges on the kernel that runs here; what it does not allow is skipped, and says so.
+//! Ranges on the running kernel; a test that it does not allow is skipped, with a message.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -16,13 +16,13 @@ mod watched;
 
 const PAGES: u64 = 1024;
 
-/// A range with a handler that gives what is touched, while `work` runs.
+/// A range with a handler that gives touched pages, while `work` runs.
 fn served<R>(kind: PageKind, work: impl FnOnce(&SharedRange) -> R) -> Option<R> {
     served_in_turn(kind, &Mutex::new(()), work)
 }
 
-/// As [`served`], for work that changes pages which others touch meanwhile: what the handler does to a page goes before
-/// or after what is done with `turn`, as the guard orders it by the lock of a block.
+/// As [`served`], for work that changes pages which others touch meanwhile: the handler's action on a page comes before
+/// or after the work under `turn`, as the guard orders it by the lock of a block.
 fn served_in_turn<R>(kind: PageKind, turn: &Mutex<()>, work: impl FnOnce(&SharedRange) -> R) -> Option<R> {
     let settle = |range: &SharedRange, fault: PageFault| {
         let _turn = turn.lock();
@@ -50,7 +50,7 @@ fn served_by<R>(
                 for fault in range.faults(&messages) {
                     if let Err(why) = serve(&range, fault) {
                         eprintln!("{fault:?}: {why}");
-                        // Who waits for the page could never be joined.
+                        // A thread that waits for the page could never be joined.
                         process::abort();
                     }
                 }
@@ -147,8 +147,8 @@ fn what_was_used_before_becomes_the_files_when_it_is_first_locked() {
     assert_eq!([2, 3, 4].map(|page| read(&range, page)), [0, 33, 0]);
 }
 
-/// Writers count in ordinary pages and pages of the file as long as others lock and unlock them and change their kind:
-/// no count is lost.
+/// Writers count in ordinary pages and pages of the file while others lock and unlock them and change their kind: no
+/// count is lost.
 #[test]
 fn no_write_is_lost_while_pages_change_their_kind() {
     let _no_forks = FORKS.read();
@@ -234,7 +234,7 @@ fn pages_that_may_not_be_swapped_are_locked_split_and_given_back_too() {
     });
 }
 
-/// As where the pool of huge pages is empty by then.
+/// As with an empty pool of huge pages by then.
 #[test]
 fn what_was_given_back_may_become_ordinary_memory_of_zeros() {
     let _no_forks = FORKS.read();
@@ -293,7 +293,7 @@ fn a_child_has_a_copy_and_a_file_of_its_own() {
     });
 }
 
-/// Where the pool of huge pages is empty, what cannot be had of it is ordinary memory.
+/// With an empty pool of huge pages, its part is ordinary memory.
 #[test]
 fn huge_pages_of_the_pool_are_locked_as_one_and_where_there_are_none_memory_is_ordinary() {
     let _no_forks = FORKS.read();

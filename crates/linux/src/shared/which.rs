@@ -1,7 +1,7 @@
-//! Which pages of a range are of one of two kinds.
+//! Sets of pages: which pages of a range are of one of two kinds.
 //!
-//! One bit a page, in pieces that are made when a bit in one is set first: a range may be much larger than what is ever
-//! used of it.
+//! One bit per page, in pieces that are allocated when their first bit is set: a range may be much larger than its used
+//! part.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,12 +17,12 @@ type Piece = Box<[AtomicU64; WORDS]>;
 #[derive(Debug)]
 pub(super) struct PageSet {
     pieces: Box<[OnceLock<Piece>]>,
-    /// Behind the last page that was ever in the set.
+    /// The end of the last page that was ever in the set.
     reach: AtomicU64,
 }
 
 impl PageSet {
-    /// None of so many pages.
+    /// An empty set for so many pages.
     pub(super) fn none(pages: u64) -> Self {
         let pieces = pages.div_ceil(64 * WORDS as u64);
         Self { pieces: (0..pieces).map(|_| OnceLock::new()).collect(), reach: AtomicU64::new(0) }
@@ -38,7 +38,7 @@ impl PageSet {
         self.pieces[piece].get().is_some_and(|words| words[word].load(Ordering::Acquire) & bit != 0)
     }
 
-    /// Adds pages, or takes them out. The first may allocate.
+    /// Adds pages, or removes them. Adding may allocate.
     pub(super) fn set(&self, span: VaultSpan, are_in: bool) {
         if are_in {
             self.reach.fetch_max(span.end(), Ordering::AcqRel);

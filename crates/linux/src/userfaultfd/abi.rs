@@ -1,4 +1,4 @@
-//! What the kernel's headers say: requests, their numbers, and the flags in them.
+//! The kernel's interface: requests, their numbers, and the flags in them.
 //!
 //! Source: Linux 6.18, include/uapi/linux/userfaultfd.h and include/uapi/linux/fs.h.
 
@@ -31,7 +31,7 @@ pub(super) const PAGEMAP_SCAN: Opcode = opcode::read_write::<Scan>(b'f', 16);
 /// Flag of `userfaultfd(2)`: faults of user code only.
 pub(super) const USER_MODE_ONLY: u32 = 1;
 
-/// Bit 0 of the mode of each request that resolves faults: do not wake who waits.
+/// Bit 0 of the mode of each request that resolves faults: do not wake waiting threads.
 pub(super) const DONT_WAKE: u64 = 1 << 0;
 /// `UFFDIO_WRITEPROTECT_MODE_WP`.
 pub(super) const PROTECT: u64 = 1 << 0;
@@ -40,9 +40,9 @@ pub(super) const PROTECT_DONT_WAKE: u64 = 1 << 1;
 /// `UFFDIO_CONTINUE_MODE_WP` and `UFFDIO_COPY_MODE_WP`.
 pub(super) const MAP_PROTECTED: u64 = 1 << 1;
 
-/// `PM_SCAN_WP_MATCHING`: write-protect what is found.
+/// `PM_SCAN_WP_MATCHING`: write-protect matching pages.
 pub(super) const SCAN_PROTECT: u64 = 1 << 0;
-/// `PM_SCAN_CHECK_WPASYNC`: fail where writes are not noted asynchronously.
+/// `PM_SCAN_CHECK_WPASYNC`: fail where writes are not recorded asynchronously.
 pub(super) const SCAN_CHECK_ASYNC: u64 = 1 << 1;
 
 #[derive(Clone, Copy, Debug, Default)]

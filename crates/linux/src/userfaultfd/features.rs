@@ -1,4 +1,4 @@
-//! What is asked of the kernel: features of a userfaultfd, and the faults that a range is registered for.
+//! Requests to the kernel at the opening: features of a userfaultfd, and the faults that a range is registered for.
 
 use std::fmt;
 
@@ -40,11 +40,12 @@ impl Features {
     pub const MINOR_SHARED: Self = Self(1 << 10);
     /// Write protection of shared memory and of huge pages of the kernel's pool.
     pub const WRITE_PROTECT_SHARED: Self = Self(1 << 12);
-    /// Pages that are not there can be write-protected too, which leaves a marker that keeps pages from moving there.
+    /// Absent pages can be write-protected too, which leaves a marker that keeps pages from moving there.
     pub const WRITE_PROTECT_HOLES: Self = Self(1 << 13);
     /// Pages can be made to fail every access.
     pub const POISON: Self = Self(1 << 14);
-    /// Writes to write-protected pages are noted by the kernel and go ahead. Brings [`Features::WRITE_PROTECT_HOLES`].
+    /// The kernel records writes to write-protected pages and lets them go ahead. Implies
+    /// [`Features::WRITE_PROTECT_HOLES`].
     pub const WRITE_PROTECT_ASYNC: Self = Self(1 << 15);
     /// Pages can be moved.
     pub const MOVE: Self = Self(1 << 16);
@@ -93,7 +94,7 @@ impl fmt::Display for Features {
 pub struct Modes(u64);
 
 impl Modes {
-    /// Faults on pages that are not there.
+    /// Faults on absent pages.
     pub const MISSING: Self = Self(1 << 0);
     /// Writes to pages that are write-protected.
     pub const WRITE_PROTECT: Self = Self(1 << 1);

@@ -1,13 +1,13 @@
-//! Messages: what the kernel tells the handler of a range.
+//! Messages: the kernel's reports to the handler of a range.
 //!
 //! Source: include/uapi/linux/userfaultfd.h, `struct uffd_msg`.
 
 const MESSAGE_BYTES: usize = 32;
 
-/// Messages that one call reads at most.
+/// The most messages of one read.
 const BATCH: usize = 32;
 
-/// Room for a batch of messages, and the batch that was read last. Lives on the stack; reading allocates nothing.
+/// Room for a batch of messages, and the last batch. Lives on the stack; reading allocates nothing.
 #[derive(Debug)]
 pub struct Messages {
     bytes: [u8; BATCH * MESSAGE_BYTES],
@@ -21,7 +21,7 @@ impl Default for Messages {
 }
 
 impl Messages {
-    /// Where the kernel writes.
+    /// The kernel writes here.
     pub(super) fn room(&mut self) -> &mut [u8] {
         self.count = 0;
         &mut self.bytes
@@ -32,13 +32,13 @@ impl Messages {
         self.count = bytes / MESSAGE_BYTES;
     }
 
-    /// How many were read.
+    /// The number of messages.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether none was read.
+    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
@@ -51,35 +51,35 @@ impl Messages {
     }
 }
 
-/// What happened in a registered range.
+/// An event in a registered range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UffdMessage {
     /// A thread waits at a page.
     Fault(UffdFault),
-    /// Pages went to other addresses ([`super::Features::EVENT_REMAP`]).
+    /// Pages moved to other addresses ([`super::Features::EVENT_REMAP`]).
     Remapped {
-        /// The first address before.
+        /// The old first address.
         from: usize,
-        /// And since.
+        /// The new first address.
         to: usize,
-        /// How many bytes.
+        /// The number of bytes.
         bytes: usize,
     },
     /// Pages were given back to the kernel ([`super::Features::EVENT_REMOVE`]).
     Removed {
         /// The first address.
         start: usize,
-        /// The first behind.
+        /// The address after the last.
         end: usize,
     },
     /// Addresses were given back to the kernel ([`super::Features::EVENT_UNMAP`]).
     Unmapped {
         /// The first address.
         start: usize,
-        /// The first behind.
+        /// The address after the last.
         end: usize,
     },
-    /// An event that this program never asked for.
+    /// An event that this program never requested.
     Unknown(u8),
 }
 
@@ -90,16 +90,16 @@ pub struct UffdFault {
     pub address: usize,
     /// Whether the thread writes.
     pub write: bool,
-    /// What stopped it.
+    /// The cause.
     pub cause: FaultCause,
     /// The thread, as `gettid(2)` numbers it; `None` without [`super::Features::THREAD_ID`].
     pub thread: Option<u32>,
 }
 
-/// What stopped a thread.
+/// Why a thread stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultCause {
-    /// The page is not there.
+    /// The page is absent.
     Missing,
     /// The page is write-protected, and the thread writes.
     Protected,
@@ -144,7 +144,7 @@ fn address(word: u64) -> usize {
 mod tests {
     use super::*;
 
-    /// A message as the kernel writes it.
+    /// A message in the kernel's form.
     fn message(event: u8, words: [u64; 3]) -> UffdMessage {
         let mut messages = Messages::default();
         let room = messages.room();

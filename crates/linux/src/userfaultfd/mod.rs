@@ -1,11 +1,11 @@
 //! Page faults that this program resolves itself: userfaultfd.
 //!
-//! **Problem.** A page that is checked before it is used must be absent until then, and whoever touches it, a thread or
-//! the kernel for one in the middle of a system call, must wait and not fail. **Idea.** The kernel stops a fault in a
-//! registered range, sends a message, and goes on when the page is there: moved from elsewhere in this process, frame
-//! and all (`UFFDIO_MOVE`, Linux 6.8), copied, or mapped from a file. **Why this way.** A signal handler (`mprotect`
-//! and SIGSEGV) never sees the faults of system calls, which fail with EFAULT instead; and a page that a device was
-//! given is moved by nobody: the kernel answers that it is busy, where `mprotect` would say nothing.
+//! **Problem.** A page that is verified before its use must be absent until then, and anything that touches it, a
+//! thread or the kernel in the middle of its system call, must wait and not fail. **Idea.** The kernel stops a fault in
+//! a registered range, sends a message, and goes on when the page is present: moved from elsewhere in this process,
+//! with its frame (`UFFDIO_MOVE`, Linux 6.8), copied, or mapped from a file. **Why this way.** A signal handler
+//! (`mprotect` and SIGSEGV) never sees the faults of system calls, which fail with EFAULT instead; and nobody moves a
+//! page that a device uses: the kernel answers that it is busy, where `mprotect` would say nothing.
 //!
 //! This module is the kernel's interface with types. Its requests change memory that this process uses, so they are
 //! `unsafe`; [`crate::vault`] is the safe owner of two ranges.
@@ -37,7 +37,7 @@ pub use route::{Reach, Route};
 pub use scan::{PageFilter, PageRun, PageRuns, PageScan, PageState};
 pub use stop::Stop;
 
-/// The faults of this process' registered ranges; they are resolved in no way any more once it is dropped.
+/// The faults of this process' registered ranges; once it is dropped, they are no longer resolved.
 ///
 /// It stands for the memory of the process that opened it: a child process needs one of its own.
 #[derive(Debug)]
@@ -50,26 +50,26 @@ pub struct Userfaultfd {
 /// Why a handler stopped waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited {
-    /// There is something to read, unless another handler is faster.
+    /// There are messages, unless another handler is faster.
     Messages,
     /// [`Stop::set`] was called.
     Stopped,
 }
 
 impl Userfaultfd {
-    /// What was asked for.
+    /// The requested features.
     #[must_use]
     pub fn features(&self) -> Features {
         self.features
     }
 
-    /// How it was had, and so whose faults it sees.
+    /// Its way of opening, and so whose faults it sees.
     #[must_use]
     pub fn route(&self) -> Route {
         self.route
     }
 
-    /// Waits until there are messages, or until it is told to stop, which goes first.
+    /// Waits until there are messages, or until it must stop, which has priority.
     ///
     /// # Errors
     /// [`Error::Messages`] if the kernel is out of memory.
@@ -87,8 +87,8 @@ impl Userfaultfd {
         }
     }
 
-    /// As [`Userfaultfd::wait`], where the limit of open files was lowered below two, as sandboxes do: poll(2) refuses
-    /// to look at more files than that, select(2) does not ask.
+    /// As [`Userfaultfd::wait`], with a limit of open files below two, as sandboxes set it: poll(2) refuses more files
+    /// than that, select(2) does not check.
     fn wait_below_limit(&self, stop: &Stop) -> Result<Waited, Error> {
         let files = [self.descriptor.as_raw_fd(), stop.as_fd().as_raw_fd()];
         let refused = |errno: Errno| Error::Messages { cause: errno.into() };
@@ -106,7 +106,7 @@ impl Userfaultfd {
         }
     }
 
-    /// Reads as many messages as there are and fit, and never waits; there may be none.
+    /// Reads as many messages as there are and fit, without waiting; there may be none.
     ///
     /// # Errors
     /// [`Error::Messages`] if the kernel refuses.

@@ -1,4 +1,4 @@
-//! Opening: by which of three ways, and with which features.
+//! Opening: in one of three ways, with some features.
 
 #![expect(unsafe_code, reason = "the kernel is asked for a userfaultfd and its features")]
 
@@ -17,10 +17,10 @@ const DEVICE: &str = "/dev/userfaultfd";
 const CLOSED_AND_NEVER_WAITING: UserfaultfdFlags = UserfaultfdFlags::CLOEXEC.union(UserfaultfdFlags::NONBLOCK);
 
 impl Userfaultfd {
-    /// Opens one with all of some features, by the best way there is to reach at least `least`.
+    /// Opens one with all of some features, in the best way that reaches at least `least`.
     ///
     /// # Errors
-    /// What this kernel lacks, or this user.
+    /// The missing feature of this kernel, or the missing right of this user.
     pub fn open(features: Features, least: Reach) -> std::result::Result<Self, Absence> {
         let (descriptor, route) = descriptor(least).map_err(refused)?;
         match handshake(descriptor.as_fd(), features) {
@@ -34,7 +34,7 @@ impl Userfaultfd {
     }
 }
 
-/// A userfaultfd that waits for its handshake; refusals of the first way are the ones worth telling.
+/// A userfaultfd before its handshake; refusals of the first way are the useful ones.
 fn descriptor(least: Reach) -> Result<(OwnedFd, Route)> {
     let refusal = match open(CLOSED_AND_NEVER_WAITING) {
         Ok(descriptor) => return Ok((descriptor, Route::SystemCall)),
@@ -60,7 +60,7 @@ fn open_device() -> Result<OwnedFd> {
     abi::new_of_device(device.as_fd(), CLOSED_AND_NEVER_WAITING.bits())
 }
 
-/// Asks for features, once for each descriptor; all that this kernel has, on a success.
+/// Requests features, once for each descriptor; returns all that this kernel has.
 fn handshake(descriptor: BorrowedFd<'_>, features: Features) -> Result<Features> {
     let mut api = abi::Api { version: abi::VERSION, features: features.bits(), requests: 0 };
     // SAFETY: the structure is the request's own, and the request touches no other memory.
@@ -82,7 +82,7 @@ fn refused(errno: Errno) -> Absence {
     }
 }
 
-/// Names what was asked for and is not there.
+/// Names a requested feature that is missing.
 fn lacking(asked: Features, least: Reach, errno: Errno) -> Absence {
     let had = descriptor(least).and_then(|(descriptor, _)| handshake(descriptor.as_fd(), Features::NONE));
     match had {

@@ -1,7 +1,6 @@
 //! Requests about ranges: register them, and resolve their faults.
 //!
-//! Every request takes addresses that are multiples of a page. One that fails part of the way through says how far it
-//! came.
+//! Every request takes addresses that are multiples of a page. A request that fails midway reports its progress.
 
 #![expect(unsafe_code, reason = "requests change memory of this process")]
 
@@ -16,8 +15,8 @@ use super::{Modes, Userfaultfd, abi};
 
 /// How often a request is repeated that the kernel asks to repeat and that makes no progress; a few milliseconds.
 ///
-/// It asks so while pages are on their way to another frame, and as long as a message about addresses that change is
-/// not read, which may wait for the very thread that repeats.
+/// It asks so while pages move to another frame, and as long as a message about changed addresses is not read, which
+/// may wait for the very thread that repeats.
 const PATIENCE: u32 = 10_000;
 
 /// A range of addresses of this process.
@@ -25,7 +24,7 @@ const PATIENCE: u32 = 10_000;
 pub struct Area {
     /// The first byte.
     pub start: NonNull<u8>,
-    /// How many.
+    /// The number of bytes.
     pub bytes: usize,
 }
 
@@ -61,9 +60,9 @@ impl Wake {
 /// a move stopped after {moved}: {refusal}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
 pub struct MoveError {
-    /// What was moved before; the next page is the one in question.
+    /// The bytes moved before; the refusal is about the next page.
     pub moved: Bytes,
-    /// Why not further.
+    /// The refusal.
     pub refusal: MoveRefusal,
 }
 
@@ -106,42 +105,42 @@ impl Userfaultfd {
     /// No reference to the range's bytes exists as long as it is registered.
     ///
     /// # Errors
-    /// What the kernel says: EBUSY if the range has another handler, EINVAL if a mode needs a feature that was not
-    /// asked for or memory of another kind, EPERM if the range may not be written.
+    /// The kernel's: EBUSY if the range has another handler, EINVAL if a mode needs a feature that was not requested or
+    /// memory of another kind, EPERM if the range may not be written.
     pub unsafe fn register(&self, area: Area, modes: Modes) -> Result<()> {
         let mut register = abi::Register { range: area.range(), modes: modes.bits(), requests: 0 };
         // SAFETY: the structure is the request's own; the caller vouches for the range.
         unsafe { self.ask(abi::REGISTER, &mut register) }
     }
 
-    /// Ends [`Userfaultfd::register`]; who waits in the range goes on, and finds zeros where no page is.
+    /// Ends [`Userfaultfd::register`]; threads that wait in the range go on, and find zeros for absent pages.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's.
     pub fn unregister(&self, area: Area) -> Result<()> {
         // SAFETY: the structure is the request's own, and pages stay as they are.
         unsafe { self.ask(abi::UNREGISTER, &mut area.range()) }
     }
 
-    /// Lets those who wait in a range try again; a page that is not there yet stops them again.
+    /// Wakes threads that wait in a range; a page that is still absent stops them again.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's.
     pub fn wake(&self, area: Area) -> Result<()> {
         // SAFETY: the structure is the request's own, and pages stay as they are.
         unsafe { self.ask(abi::WAKE, &mut area.range()) }
     }
 
-    /// Moves pages, frames and all, from `from` on to a registered range where none are. Both lie in private anonymous
-    /// memory, and either both or none is locked by `mlock`. What arrives is not write-protected. A huge page moves
-    /// whole if it goes from and to multiples of its size and there are no base pages at the destination, nor were;
-    /// else it is split, and the parts of it that hold zeros only become the kernel's shared page of zeros.
+    /// Moves pages with their frames from `from` on to a registered range without pages. Both are private anonymous
+    /// memory, and either both or none is mlocked. Moved pages are not write-protected. A huge page moves whole if it
+    /// goes from and to multiples of its size and there are no base pages at the destination, nor were; else it is
+    /// split, and its parts that hold only zeros become the kernel's shared zero page.
     ///
     /// # Safety
     /// No reference to the bytes at either place exists.
     ///
     /// # Errors
-    /// How far it came and why not further.
+    /// The progress and the refusal.
     pub unsafe fn move_pages(&self, from: NonNull<u8>, to: Area, wake: Wake) -> std::result::Result<(), MoveError> {
         let mode = wake.flag(abi::DONT_WAKE);
         // SAFETY: by this function's own condition.
@@ -149,13 +148,13 @@ impl Userfaultfd {
         moved.map_err(|(moved, errno)| MoveError { moved: Bytes::new(moved), refusal: errno.into() })
     }
 
-    /// Fills pages that are not there with copies of the bytes from `from` on.
+    /// Fills absent pages with copies of the bytes from `from` on.
     ///
     /// # Safety
     /// The source may be read, and no reference to the destination's bytes exists.
     ///
     /// # Errors
-    /// What the kernel says: EEXIST if a page is there; those before it are filled.
+    /// The kernel's: EEXIST if a page is present; those before it are filled.
     pub unsafe fn copy(&self, from: NonNull<u8>, to: Area, wake: Wake) -> Result<()> {
         let mode = wake.flag(abi::DONT_WAKE);
         // SAFETY: by this function's own condition.
@@ -175,13 +174,13 @@ impl Userfaultfd {
         unsafe { self.transfer(abi::COPY, from, to, mode) }.map_err(|(_, errno)| errno)
     }
 
-    /// Maps the kernel's shared page of zeros where no page is. The first write to it gets a frame without asking.
+    /// Maps the kernel's shared zero page where no page is. The first write to it gets a frame without a message.
     ///
     /// # Safety
     /// No reference to the range's bytes exists.
     ///
     /// # Errors
-    /// What the kernel says: EEXIST if a page is there.
+    /// The kernel's: EEXIST if a page is present.
     pub unsafe fn zero_pages(&self, area: Area, wake: Wake) -> Result<()> {
         // SAFETY: by this function's own condition.
         unsafe { self.fill(abi::ZERO_PAGE, area, wake.flag(abi::DONT_WAKE)) }
@@ -193,27 +192,27 @@ impl Userfaultfd {
     /// No reference to the range's bytes exists.
     ///
     /// # Errors
-    /// What the kernel says: EEXIST if a page is mapped, EFAULT if there is none in the file.
+    /// The kernel's: EEXIST if a page is mapped, EFAULT if there is none in the file.
     pub unsafe fn map_file_pages(&self, area: Area, protected: bool, wake: Wake) -> Result<()> {
         let protect = if protected { abi::MAP_PROTECTED } else { 0 };
         // SAFETY: by this function's own condition.
         unsafe { self.fill(abi::CONTINUE, area, wake.flag(abi::DONT_WAKE) | protect) }
     }
 
-    /// Makes pages that are not there fail: an access gets SIGBUS, a system call EFAULT ([`super::Features::POISON`]).
+    /// Makes absent pages fail: an access gets SIGBUS, a system call EFAULT ([`super::Features::POISON`]).
     ///
     /// # Errors
-    /// What the kernel says: EEXIST if a page is there.
+    /// The kernel's: EEXIST if a page is present.
     pub fn poison(&self, area: Area, wake: Wake) -> Result<()> {
         // SAFETY: no page is changed, and an access that could not be served ends in a signal.
         unsafe { self.fill(abi::POISON, area, wake.flag(abi::DONT_WAKE)) }
     }
 
-    /// Write-protects the pages of a range. Without [`super::Features::WRITE_PROTECT_HOLES`], pages that are not there
-    /// stay as they are.
+    /// Write-protects the pages of a range. Without [`super::Features::WRITE_PROTECT_HOLES`], absent pages stay
+    /// unchanged.
     ///
     /// # Errors
-    /// What the kernel says: ENOENT if the range is not registered for it.
+    /// The kernel's: ENOENT if the range is not registered for it.
     pub fn protect(&self, area: Area) -> Result<()> {
         self.write_protect(area, abi::PROTECT)
     }
@@ -221,7 +220,7 @@ impl Userfaultfd {
     /// Ends [`Userfaultfd::protect`]. A huge page stays whole if all of it is in the range.
     ///
     /// # Errors
-    /// As of [`Userfaultfd::protect`].
+    /// As for [`Userfaultfd::protect`].
     pub fn allow_writes(&self, area: Area, wake: Wake) -> Result<()> {
         self.write_protect(area, wake.flag(abi::PROTECT_DONT_WAKE))
     }
@@ -232,10 +231,10 @@ impl Userfaultfd {
         until_done(|_| (unsafe { self.ask(abi::WRITE_PROTECT, &mut request) }, 0)).map_err(|(_, errno)| errno)
     }
 
-    /// A copy or a move of all of an area; on an error, the bytes that are done too.
+    /// A copy or a move of a whole area; on an error, with the bytes done.
     ///
     /// # Safety
-    /// As of the public function that sends this opcode.
+    /// As for the public function that sends this opcode.
     unsafe fn transfer(&self, opcode: Opcode, from: NonNull<u8>, to: Area, mode: u64) -> Outcome {
         let from = from.addr().get() as u64;
         let abi::UffdRange { start, bytes } = to.range();
@@ -246,10 +245,10 @@ impl Userfaultfd {
         })
     }
 
-    /// As [`Self::transfer`], of requests without a source.
+    /// As [`Self::transfer`], for requests without a source.
     ///
     /// # Safety
-    /// As of the public function that sends this opcode.
+    /// As for the public function that sends this opcode.
     unsafe fn fill(&self, opcode: Opcode, area: Area, mode: u64) -> Result<()> {
         let abi::UffdRange { start, bytes } = area.range();
         let filled = until_done(|done| {
@@ -272,8 +271,8 @@ impl Userfaultfd {
 /// Success, or the bytes done before an error.
 type Outcome = std::result::Result<(), (u64, Errno)>;
 
-/// Repeats a request, told how many bytes are done, until it succeeds, fails or makes no progress for too long. It
-/// returns what the kernel says and how many bytes more are done; less than none is an error's number.
+/// Repeats a request, which gets the number of bytes done, until it succeeds, fails or makes no progress for too long.
+/// It returns the kernel's result and the additional bytes done; a negative number is an error.
 fn until_done(mut request: impl FnMut(u64) -> (Result<()>, i64)) -> Outcome {
     let (mut done, mut idle) = (0, 0);
     loop {
@@ -297,7 +296,7 @@ fn until_done(mut request: impl FnMut(u64) -> (Result<()>, i64)) -> Outcome {
 mod tests {
     use super::*;
 
-    /// What a kernel that answers so makes of a request of 10 bytes, and what was done before each try.
+    /// The result of a request of 10 bytes with these answers of the kernel, and the bytes done before each try.
     fn answered(answers: &[(Result<()>, i64)]) -> (Outcome, Vec<u64>) {
         let (mut tries, mut answers) = (Vec::new(), answers.iter());
         let outcome = until_done(|done| {

@@ -1,15 +1,15 @@
-//! How a userfaultfd was had, and whose faults it lets see.
+//! The way in which a userfaultfd was opened, and whose faults it sees.
 
 /// Whose faults are seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
-    /// Those of this program's own code. A system call that is given a page that is not there fails with EFAULT.
+    /// Those of this program's own code. A system call on an absent page fails with EFAULT.
     UserCode,
     /// Those of this program and of the kernel in its system calls.
     Everything,
 }
 
-/// How a userfaultfd was had.
+/// The way in which a userfaultfd was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, displaydoc::Display)]
 pub enum Route {
     /// every fault, by userfaultfd(2)
@@ -21,7 +21,7 @@ pub enum Route {
 }
 
 impl Route {
-    /// Whose faults it lets see.
+    /// Whose faults it sees.
     #[must_use]
     pub const fn reach(self) -> Reach {
         match self {

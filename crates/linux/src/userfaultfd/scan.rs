@@ -1,10 +1,10 @@
-//! What is known of each page of a range, in runs of equal pages: `PAGEMAP_SCAN` (Linux 6.7).
+//! The state of each page of a range, in runs of equal pages: `PAGEMAP_SCAN` (Linux 6.7).
 //!
-//! **Problem.** Which pages are there, and which were written since they were write-protected, is asked of thousands of
-//! pages and many times a second. **Idea.** One request walks the page table and returns runs, and may write-protect
-//! what it finds in the same walk. **Why this way.** `/proc/self/pagemap` answers with 8 bytes a page and does not know
-//! of userfaultfd's write protection. It is read on older kernels, which lack the request: it does know which pages are
-//! there.
+//! **Problem.** The guard asks for thousands of pages, many times per second, which are present, and which were written
+//! since they were write-protected. **Idea.** One request walks the page table and returns runs, and may write-protect
+//! matching pages in the same walk. **Why this way.** `/proc/self/pagemap` answers with 8 bytes per page and does not
+//! know of userfaultfd's write protection. It is used on older kernels, which lack the request: it does know which
+//! pages are present.
 
 #![expect(unsafe_code, reason = "the kernel is told where to write")]
 
@@ -37,7 +37,7 @@ pub struct PageScan {
     has_request: AtomicBool,
 }
 
-/// Which pages are looked for.
+/// The requested pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageFilter {
     /// Those that are in memory or in swap, and those that are poisoned.
@@ -46,24 +46,24 @@ pub enum PageFilter {
     Written,
 }
 
-/// Pages side by side of which the same is known.
+/// Adjacent pages in the same state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageRun {
     /// The first byte's address.
     pub start: usize,
-    /// How many bytes.
+    /// The number of bytes.
     pub bytes: usize,
-    /// What is known.
+    /// Their state.
     pub state: PageState,
 }
 
-/// What is known of a page that is there. A kernel without the request does not tell: all pages count as written, and
-/// none as zero or huge.
+/// The state of a present page. A kernel without the request does not show it: all pages count as written, and none as
+/// zero or huge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageState {
     /// It was written since it was write-protected, or never was protected.
     pub written: bool,
-    /// It has no frame of its own but the kernel's shared one of zeros.
+    /// Its frame is the kernel's shared zero page.
     pub zero: bool,
     /// It is part of a huge page that one entry of the page table maps.
     pub huge: bool,
@@ -93,20 +93,20 @@ impl PageScan {
         PageRuns { page_table: self, scan, regions: [abi::UffdRegion::default(); BATCH], found: 0, given: 0 }
     }
 
-    /// Write-protects the pages of an area that are there, so that the kernel notes who is written
+    /// Write-protects the present pages of an area, so that the kernel records their writers
     /// ([`super::Features::WRITE_PROTECT_ASYNC`]).
     ///
     /// # Errors
-    /// What the kernel says: EPERM if the area is not registered for it.
+    /// The kernel's: EPERM if the area is not registered for it.
     pub fn protect(&self, area: Area) -> Result<()> {
-        // Takes the runs too, which nobody wants: a request without room for them marks the holes as well.
+        // The runs are requested too, although nobody needs them: a request without room for them marks the holes as
+        // well.
         let mut runs = self.runs(area, PageFilter::Present);
         runs.scan.flags = abi::SCAN_PROTECT | abi::SCAN_CHECK_ASYNC;
         runs.try_for_each(|run| run.map(drop))
     }
 
-    /// The next regions, of which there are 0 at the end of what is asked for; from where on the next are to be asked
-    /// for.
+    /// The next regions, 0 at the end; and the start of the next request.
     fn find(&self, scan: &mut abi::Scan, regions: &mut [abi::UffdRegion; BATCH]) -> Result<(usize, u64)> {
         if self.has_request.load(Ordering::Relaxed) {
             scan.regions = regions.as_mut_ptr().expose_provenance() as u64;
@@ -171,7 +171,7 @@ impl PageFilter {
 #[derive(Debug)]
 pub struct PageRuns<'a> {
     page_table: &'a PageScan,
-    /// What is asked next: from the first page on that was not looked at.
+    /// The next request: from the first unvisited page on.
     scan: abi::Scan,
     regions: [abi::UffdRegion; BATCH],
     found: usize,
@@ -182,7 +182,7 @@ impl PageRuns<'_> {
     fn refill(&mut self) -> Result<()> {
         (self.given, self.found) = (0, 0);
         let found = self.page_table.find(&mut self.scan, &mut self.regions);
-        // On an error there is no telling where the walk would go on.
+        // After an error, the next position is unknown.
         self.scan.start = found.as_ref().map_or(self.scan.end, |(_, next)| *next);
         self.found = found?.0;
         Ok(())
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
     use crate::block::mapping::Mapping;
 
-    /// The addresses of pages that are there, by page.
+    /// The addresses of present pages, by page.
     fn present(scan: &PageScan, area: Area) -> Vec<usize> {
         let runs = scan.runs(area, PageFilter::Present).map(Result::unwrap);
         runs.flat_map(|run| (run.start..run.start + run.bytes).step_by(PAGE_BYTES)).collect()
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_kernel_without_the_request_tells_the_same_pages_and_nothing_of_writes() {
-        // Longer than what is read at once, and with more runs than one answer holds.
+        // Longer than one read, and with more runs than one answer holds.
         let pages = 3 * ENTRIES + 7;
         let memory = Mapping::reserved(pages * PAGE_BYTES).unwrap();
         let area = Area { start: memory.base(), bytes: memory.bytes() };

@@ -1,4 +1,4 @@
-//! A way to tell handlers to stop.
+//! A way to stop handlers.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -6,12 +6,12 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use crate::Error;
 
-/// Ends every [`super::Userfaultfd::wait`] that it was given to, now and later.
+/// Ends every [`super::Userfaultfd::wait`] that has it, now and later.
 #[derive(Debug)]
 pub struct Stop(OwnedFd);
 
 impl Stop {
-    /// One that is not set.
+    /// A new one, not set.
     ///
     /// # Errors
     /// [`Error::Messages`] if this process has too many open files.

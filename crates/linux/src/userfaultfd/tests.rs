@@ -1,4 +1,5 @@
-//! Requests on the kernel that runs here, of memory that no vault has; what it does not allow is skipped, and says so.
+//! Requests on the running kernel, for memory that no vault has; a test that it does not allow is skipped, with a
+//! message.
 
 #![expect(unsafe_code, reason = "memory is registered, and processes are forked")]
 
@@ -24,7 +25,7 @@ fn open(features: Features) -> Option<Userfaultfd> {
     Userfaultfd::open(features, Reach::UserCode).inspect_err(|absence| eprintln!("skipped: {absence}")).ok()
 }
 
-/// What a thread that the kernel does not name causes.
+/// The message for a thread that the kernel does not name.
 fn fault(area: Area, write: bool, cause: FaultCause) -> UffdMessage {
     UffdMessage::Fault(UffdFault { address: area.start.addr().get(), write, cause, thread: None })
 }
@@ -44,7 +45,7 @@ fn write(area: Area, value: u8) {
     unsafe { area.start.write_volatile(value) };
 }
 
-/// Has another thread touch memory, waits for what that makes the kernel tell, and answers it.
+/// Lets another thread touch memory, waits for the kernel's message, and answers it.
 fn answered<T: Send>(
     faults: &Userfaultfd,
     area: Area,
@@ -174,7 +175,7 @@ fn what_a_program_does_with_its_addresses_is_told() {
     });
 }
 
-/// Run in a child process that gives its privileges away: 0 if all is as it should be.
+/// Runs in a child process without privileges: 0 if everything is right.
 fn as_nobody() -> i32 {
     // SAFETY: the calls change who this process is, and no memory.
     let nobody = unsafe {

@@ -1,29 +1,30 @@
-//! Vaults: memory of a program that is absent until it is asked for.
+//! Vaults: memory of a program that is absent until it is touched.
 //!
 //! **Problem.** A page guard takes pages away from a running program, keeps them, and gives them back the moment that
 //! somebody touches them; the program, its system calls and its devices must notice nothing but time, and the page must
 //! stay in the frame that was tested. **Idea.** Two ranges of equal length: the *program's*, which it uses, and the
-//! *vault* behind it, which only we know. A page is in one of the two. [`Vault::lock`] moves pages into the vault,
-//! [`Vault::unlock`] moves them back, and a touch of a page that is not there stops the toucher and sends a message
+//! *vault*, which only we know. A page is in one of the two. [`Vault::lock`] moves pages into the vault,
+//! [`Vault::unlock`] moves them back, and a touch of an absent page stops the toucher and sends a message
 //! ([`crate::userfaultfd`]). **Why this way.** A move changes two page-table entries and copies nothing; a page that a
-//! device may write to refuses to move, so that no write goes unseen; and a fault of a system call waits like another.
+//! device may write to refuses to move, so no write goes unseen; and a fault of a system call waits like another.
 //!
-//! FlipSphere [Fiala15, 4.3.1 and 4.4.1] takes the permissions of a page away by `mprotect` and checks it in a signal
-//! handler, which needs every system call wrapped [Fiala15, 4.4.7] and every device's buffer named [Fiala15, 4.4.8].
+//! FlipSphere [Fiala15, 4.3.1 and 4.4.1] removes the protection bits of a page by `mprotect` and verifies it in a
+//! signal handler, which requires wrapping every system call [Fiala15, 4.4.7] and naming every device's buffer
+//! [Fiala15, 4.4.8].
 //!
-//! All memory is reached by raw pointers, so everything here is safe to call; what must be right is the order:
+//! All memory is accessed by raw pointers, so everything here is safe to call; only the order must be right:
 //!
-//! - Operations on one page go one after the other; those on different pages may go at once, from any thread. Who calls
-//!   keeps a state for each page and changes it before.
-//! - A page that was never touched is in neither range: [`Vault::populate`] or [`Vault::give`] it at its first fault.
-//!   A page of the vault that is not there stops whoever reads it, us included, so read what is known to be there.
-//! - Nothing that handles faults may lie in the program's range: neither its stack nor anything it allocates.
-//!   Nor may the thread control blocks of any thread: the kernel's write at a thread's end gives up where a page is
-//!   absent, and `pthread_join` hangs.
-//! - After a fork the parent must [`Vault::unshare`] what is busy, and the child must [`Vault::reopen`]. A child that
-//!   does not would read zeros in the place of what is locked: [`Vault::keep_from_children`].
-//! - Pages do not move between memory that is mlocked and memory that is not: [`Vault::mlock`] is for all ranges, and
-//!   what pages move to and from is made like them.
+//! - Operations on one page are sequential; those on different pages may run at once, from any thread. The caller keeps
+//!   a state for each page and changes it before.
+//! - An untouched page is in neither range: [`Vault::populate`] or [`Vault::give`] it at its first fault. An absent
+//!   page of the vault stops its reader, us included, so read only pages that are known to be present.
+//! - Nothing that handles faults may be in the program's range: neither its stack nor its allocations. Nor may the
+//!   thread control blocks of any thread: the kernel's write at a thread's end fails on an absent page, and
+//!   `pthread_join` hangs.
+//! - After a fork the parent must [`Vault::unshare`] busy pages, and the child must [`Vault::reopen`]. A child that
+//!   does not would read zeros in the place of locked pages: [`Vault::keep_from_children`].
+//! - Pages do not move between mlocked and other memory: [`Vault::mlock`] is for all ranges, and sources and
+//!   destinations of pages are made alike.
 //!
 //! Faults take no allocation: neither reading messages nor locking, unlocking, populating and giving.
 
@@ -58,16 +59,16 @@ pub use options::{Tracking, VaultOptions};
 pub enum Side {
     /// The range that the program uses.
     Program,
-    /// The range that nobody else knows of.
+    /// The range that only we know.
     Vault,
 }
 
 /// A thread waits at a page of a vault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageFault {
-    /// In which range; a fault in [`Side::Vault`] is a mistake of ours.
+    /// The range; a fault in [`Side::Vault`] is our own bug.
     pub side: Side,
-    /// Which page.
+    /// The page.
     pub page: u64,
     /// Whether the thread writes.
     pub write: bool,
@@ -77,22 +78,22 @@ pub struct PageFault {
     pub thread: Option<u32>,
 }
 
-/// A program's range and the vault behind it; both are unmapped on drop.
+/// A program's range and its vault; both are unmapped on drop.
 #[derive(Debug)]
 pub struct Vault {
     // Dropped in this order: a fault in a range without a handler finds zeros, and does not wait for ever.
     program: ProgramRange,
     vault: Mapping,
-    /// One huge page, not registered, and empty: where the kernel makes huge pages of zeros, one at a time.
+    /// One huge page, not registered, and empty: here the kernel makes huge pages of zeros, one at a time.
     fresh: Mutex<Mapping>,
-    /// What the kernel is asked by, since [`Vault::open`].
+    /// The files for requests to the kernel, since [`Vault::open`].
     files: OnceLock<Files>,
     /// Whether the ranges are mlocked; held while pages move.
     mlocked: RwLock<Mlocked>,
     options: VaultOptions,
 }
 
-/// What the kernel is asked by: open files of the thread that opened the vault, and of those that share its table of
+/// The files for requests to the kernel: open in the thread that opened the vault, and in those that share its table of
 /// files.
 #[derive(Debug)]
 struct Files {
@@ -109,7 +110,7 @@ impl Vault {
     /// first touch of each is a fault that must be served.
     ///
     /// # Errors
-    /// [`Error::Absent`] if this kernel or this user cannot do it, [`Error::BlockSize`] for a size that cannot be,
+    /// [`Error::Absent`] if this kernel or this user cannot do it, [`Error::BlockSize`] for an invalid size,
     /// [`Error::Claim`] if there are not so many addresses, [`Error::Guarded`] if they cannot be registered, and
     /// [`Error::Read`] without `/proc`.
     pub fn reserve(bytes: Bytes, options: VaultOptions, roots: &Roots) -> Result<Self, Error> {
@@ -119,11 +120,11 @@ impl Vault {
         Ok(vault)
     }
 
-    /// As [`Vault::reserve`], but for now both ranges are ordinary memory: nothing can be moved yet, and the first
+    /// As [`Vault::reserve`], but both ranges are ordinary memory at first: nothing can be moved yet, and the first
     /// touch of a page finds zeros. For a process that has no thread yet to serve faults. Opens no file.
     ///
     /// # Errors
-    /// As of [`Vault::reserve`], but for what [`Vault::open`] and [`Vault::arm`] find out.
+    /// As for [`Vault::reserve`], without those of [`Vault::open`] and [`Vault::arm`].
     pub fn prepare(bytes: Bytes, options: VaultOptions) -> Result<Self, Error> {
         check_page_size()?;
         let granule = options.kind.granule();
@@ -140,20 +141,20 @@ impl Vault {
     }
 
     /// Takes over the faults of both ranges in a child process, after a fork and before anything touches the program's
-    /// range. The parent's pages are all here, shared until one of the two writes: a page that is [busy] wants
+    /// range. The parent's pages are all here, shared until one of the two writes: a [busy] page needs
     /// [`Vault::unshare`] before it moves.
     ///
     /// [busy]: crate::userfaultfd::MoveRefusal::Busy
     ///
     /// # Errors
-    /// As of [`Vault::reserve`].
+    /// As for [`Vault::reserve`].
     pub fn reopen(&mut self, roots: &Roots) -> Result<(), Error> {
         self.prepare_again()?;
         self.open(roots)?;
         self.arm()
     }
 
-    /// As [`Vault::reopen`], but for now both ranges are ordinary memory, as of [`Vault::prepare`]. The parent's files
+    /// As [`Vault::reopen`], but both ranges are ordinary memory at first, as of [`Vault::prepare`]. The parent's files
     /// are not closed here: their numbers may be those of other files by now, if the thread that opened the vault had a
     /// table of its own.
     ///
@@ -164,19 +165,19 @@ impl Vault {
         let fresh = Mutex::new(spare(HUGE_BYTES, self.options.kind)?);
         // A child does not get the parent's, whose addresses may be others' by now.
         std::mem::forget(std::mem::replace(&mut self.fresh, fresh));
-        // Nothing of a child is mlocked; and another thread may have held it, which the child does not have.
+        // Nothing of a child is mlocked; and another thread may have held the lock, which the child lacks.
         self.mlocked = RwLock::new(Mlocked::No);
         Ok(())
     }
 
-    /// Opens what the kernel is asked by: the calling thread and those that share its table of open files can move
-    /// pages then.
+    /// Opens the files for requests to the kernel: then the calling thread and those that share its table of open files
+    /// can move pages.
     ///
     /// # Errors
     /// [`Error::Absent`] if this kernel or this user cannot do it, [`Error::Read`] without `/proc`.
     ///
     /// # Panics
-    /// If it was done.
+    /// At a second call.
     pub fn open(&self, roots: &Roots) -> Result<(), Error> {
         let userfaultfd =
             Userfaultfd::open(self.options.tracking.features(), self.options.least).map_err(Error::Absent)?;
@@ -185,7 +186,7 @@ impl Vault {
         Ok(())
     }
 
-    /// From now on faults are to be served. Pages that were touched before are the program's.
+    /// From now on faults must be served. Pages that were touched before are the program's.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the ranges cannot be registered.
@@ -197,11 +198,11 @@ impl Vault {
     /// their faults are the kernel's. They ascend.
     ///
     /// # Errors
-    /// As of [`Vault::arm`].
+    /// As for [`Vault::arm`].
     pub fn arm_around(&self, odd: &[VaultSpan]) -> Result<(), Error> {
         self.register(Side::Vault, self.span())?;
         self.span().around(odd).try_for_each(|(part, is_odd)| match self.register(Side::Program, part) {
-            // What is refused is the program's own affair.
+            // A refusal there is the program's own affair.
             Err(_) if is_odd => Ok(()),
             other => other,
         })
@@ -216,15 +217,15 @@ impl Vault {
         })
     }
 
-    /// Replaces memory that the program has elsewhere by pages of its range, before anything is armed. Returns those of
-    /// the windows that could be opened.
+    /// Replaces memory that the program has elsewhere by pages of its range, before anything is armed. Returns the
+    /// windows that could be replaced.
     ///
     /// # Safety
     /// Each window's addresses are of private memory that can be read and written, is in no other window or range, and
-    /// that nobody uses meanwhile. Afterwards it is used by raw pointers only, or by those whom its faults stop.
+    /// that nobody uses meanwhile. Afterwards it is used by raw pointers only, or by threads that its faults stop.
     ///
     /// # Panics
-    /// For pages that the range has not, that two windows share, or if it was done.
+    /// For pages outside the range, for overlapping windows, or at a second call.
     pub unsafe fn show(&self, wanted: &[Window]) -> &[Window] {
         // SAFETY: the caller's promise.
         unsafe { self.program.show(wanted, pages_advice(self.options.kind)) }
@@ -242,13 +243,13 @@ impl Vault {
         &self.files().scan
     }
 
-    /// How it was made.
+    /// Its options.
     #[must_use]
     pub fn options(&self) -> VaultOptions {
         self.options
     }
 
-    /// By which way faults are had since it was opened, and so whether those of system calls are.
+    /// The way in which faults are received since it was opened, and so whether those of system calls are.
     #[must_use]
     pub fn route(&self) -> Route {
         self.userfaultfd().route()
@@ -266,14 +267,13 @@ impl Vault {
         VaultSpan::new(0, self.pages()).expect("a vault has pages, and no more than there are addresses")
     }
 
-    /// The first byte of the program's range; good as long as the vault lives.
+    /// The first byte of the program's range; valid as long as the vault lives.
     #[must_use]
     pub fn program_base(&self) -> NonNull<u8> {
         self.program.base()
     }
 
-    /// The first byte of the vault; good as long as the vault lives. A read of a page that is not there waits for a
-    /// handler.
+    /// The first byte of the vault; valid as long as the vault lives. A read of an absent page waits for a handler.
     #[must_use]
     pub fn vault_base(&self) -> NonNull<u8> {
         self.vault.base()
@@ -282,13 +282,13 @@ impl Vault {
     /// The first byte of a page.
     ///
     /// # Panics
-    /// If the range has no such page.
+    /// Outside the range.
     #[must_use]
     pub fn address(&self, side: Side, page: u64) -> NonNull<u8> {
         self.area(side, VaultSpan::page(page).expect("a page of this vault")).start
     }
 
-    /// The page that an address is in.
+    /// The page of an address.
     #[must_use]
     pub fn find(&self, address: usize) -> Option<(Side, u64)> {
         let in_vault = || {
@@ -298,7 +298,7 @@ impl Vault {
         self.program.find(address).map(|page| (Side::Program, page)).or_else(in_vault)
     }
 
-    /// Waits for messages and reads them, or returns that it is told to stop. Any number of threads may do so.
+    /// Waits for messages and reads them, or returns that it must stop. Any number of threads may do so.
     ///
     /// # Errors
     /// [`Error::Messages`] if the kernel is out of memory.
@@ -314,15 +314,15 @@ impl Vault {
         }
     }
 
-    /// Reads the messages that are there, maybe none, without waiting.
+    /// Reads the present messages, maybe none, without waiting.
     ///
     /// # Errors
-    /// As of [`Vault::next`].
+    /// As for [`Vault::next`].
     pub fn poll(&self, messages: &mut Messages) -> Result<(), Error> {
         self.userfaultfd().read(messages)
     }
 
-    /// The faults among messages, in order; of other messages a vault gets none.
+    /// The faults among messages, in order; a vault gets no other messages.
     pub fn faults<'a>(&'a self, messages: &'a Messages) -> impl Iterator<Item = PageFault> + 'a {
         messages.iter().filter_map(|message| {
             let UffdMessage::Fault(fault) = message else { return None };
@@ -331,7 +331,7 @@ impl Vault {
         })
     }
 
-    /// Lets those who wait in the program's range try again.
+    /// Wakes threads that wait in the program's range.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
@@ -339,7 +339,7 @@ impl Vault {
         self.userfaultfd().wake(self.area(Side::Program, span)).map_err(guarded("wake threads at"))
     }
 
-    /// Gives the frames of some pages back to the kernel. The pages are as if never touched.
+    /// Returns the frames of some pages to the kernel. The pages are untouched again.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
@@ -347,8 +347,8 @@ impl Vault {
         self.advise(side, span, Advice::LinuxDontNeed).map_err(guarded("discard"))
     }
 
-    /// From now on core dumps have these pages of the program, as far as they are unlocked. What was never used is in
-    /// none: the kernel would look at each page of it.
+    /// From now on core dumps include these pages of the program, as far as they are unlocked. Untouched memory is left
+    /// out: the kernel would look at each page of it.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
@@ -356,19 +356,20 @@ impl Vault {
         self.program.dump(span).map_err(guarded("dump"))
     }
 
-    /// Makes pages that are not there fail for good, as if the hardware had given them up: an access gets SIGBUS, a
-    /// system call EFAULT. For pages whose content is lost. [`Vault::discard`] ends it.
+    /// Makes absent pages fail for good, as if the hardware had lost them: an access gets SIGBUS, a system call EFAULT.
+    /// For pages whose content is lost. [`Vault::discard`] ends it.
     ///
     /// # Errors
-    /// [`Error::Guarded`] if the kernel refuses, as where a page is there.
+    /// [`Error::Guarded`] if the kernel refuses, as for a present page.
     pub fn poison(&self, side: Side, span: VaultSpan) -> Result<(), Error> {
         let area = self.area(side, span);
         self.userfaultfd().poison(area, Wake::Now).map_err(guarded("poison"))
     }
 
-    /// Keeps both ranges from children that are made from now on, but for pages of the program that are `odd`: the
-    /// program decides about these. A child finds no memory there, and ends if it touches it: it never reads zeros in
-    /// the place of what is locked. A fork shares no page then, and nothing needs [`Vault::unshare`]. They ascend.
+    /// Keeps both ranges from children that are made from now on, except for pages of the program that are `odd`: the
+    /// program has set their inheritance. A child finds no memory there, and ends if it touches it: it never reads
+    /// zeros in the place of locked pages. A fork shares no page then, and nothing needs [`Vault::unshare`]. They
+    /// ascend.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
@@ -376,7 +377,7 @@ impl Vault {
         self.tell_of_children(Advice::LinuxDontFork, odd)
     }
 
-    /// Ends [`Vault::keep_from_children`], before a fork that is announced.
+    /// Ends [`Vault::keep_from_children`], before an announced fork.
     ///
     /// # Errors
     /// [`Error::Guarded`] if the kernel refuses.
@@ -392,11 +393,12 @@ impl Vault {
         self.advise_mapped(Side::Program, span, Advice::LinuxDoFork).map_err(guarded("give children"))
     }
 
-    /// Keeps all pages in RAM from their first touch on, on both sides, and so can pages be moved in a program that has
-    /// called mlockall(2). Any thread may ask for it.
+    /// Keeps all pages in RAM from their first touch on, on both sides, so that pages can be moved in a program that
+    /// has called mlockall(2). Any thread may call it.
     ///
     /// # Errors
-    /// [`Error::Guarded`] if the process may not lock so much; then nothing is, and other memory of the process may be.
+    /// [`Error::Guarded`] if the process may not mlock so much; then nothing is mlocked, and other memory of the
+    /// process may be.
     pub fn mlock(&self) -> Result<(), Error> {
         let mut mlocked = self.mlocked.write().unwrap_or_else(PoisonError::into_inner);
         *mlocked = Mlocked::OthersMayBe;
@@ -417,7 +419,7 @@ impl Vault {
         *mlocked = Mlocked::OthersMayBe;
     }
 
-    /// What the kernel refuses here cannot be done without.
+    /// A refusal of the kernel here has no remedy.
     fn munlock_all(&self) {
         let _ = self.program.munlock();
         for area in self.hidden() {
@@ -426,7 +428,7 @@ impl Vault {
         }
     }
 
-    /// What only we know of.
+    /// The ranges that only we know.
     fn hidden(&self) -> [Area; 2] {
         [self.vault.area(), self.fresh().area()]
     }
@@ -435,12 +437,12 @@ impl Vault {
         self.fresh.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// While this lives, what is mlocked stays so, and what is not is not.
+    /// While this lives, memory stays mlocked or not.
     fn mlocked(&self) -> RwLockReadGuard<'_, Mlocked> {
         self.mlocked.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where all of its memory lies.
+    /// The addresses of all of its memory.
     #[must_use]
     pub fn places(&self) -> Vec<Range<usize>> {
         let mut places = self.program.places();
@@ -448,7 +450,7 @@ impl Vault {
         places
     }
 
-    /// Begins [`Vault::keep_from_children`] again for some pages of the program. Where the kernel keeps no more pieces
+    /// Begins [`Vault::keep_from_children`] again for some pages of the program. If the kernel keeps no more pieces
     /// apart, for all.
     ///
     /// # Errors
@@ -461,13 +463,13 @@ impl Vault {
         let ours = || self.span().around(odd).filter(|(_, is_odd)| !is_odd).map(|(part, _)| part);
         ours()
             .try_for_each(|part| self.advise_mapped(Side::Program, part, advice))
-            // The kernel keeps no more pieces apart: then the odd ones are as the others.
+            // The kernel keeps no more pieces apart: then the odd ones are treated as the others.
             .or_else(|_| self.advise_mapped(Side::Program, self.span(), advice))
             .and_then(|()| self.advise_mapped(Side::Vault, self.span(), advice))
             .map_err(guarded("tell what children get of"))
     }
 
-    /// As [`Vault::advise`], of pages some of which the program may have unmapped.
+    /// As [`Vault::advise`], for pages some of which the program may have unmapped.
     fn advise_mapped(&self, side: Side, span: VaultSpan, advice: Advice) -> rustix::io::Result<()> {
         self.pieces(side, span).try_for_each(|piece| match self.advise(side, piece, advice) {
             Err(Errno::NOMEM) => Ok(()), // what is mapped was advised
@@ -485,14 +487,14 @@ impl Vault {
         })
     }
 
-    /// A span in pieces that lie in one piece each.
+    /// A span in pieces that are each in one piece of memory.
     fn pieces(&self, side: Side, span: VaultSpan) -> impl Iterator<Item = VaultSpan> {
         let windows = (side == Side::Program).then(|| self.program.pieces(span));
         let whole = if windows.is_none() { Some(span) } else { None };
         windows.into_iter().flatten().chain(whole)
     }
 
-    /// Replaces what `frames` holds by the frame of each page, `None` where there is none or it is not known.
+    /// Sets `frames` to the frame of each page, `None` without one or for an unknown one.
     ///
     /// # Errors
     /// [`Error::Read`] if the kernel does not answer.
@@ -506,7 +508,7 @@ impl Vault {
         pagemap.frames_of(self.area(side, span).start, span.pages(), frames)
     }
 
-    /// Where pages are.
+    /// The addresses of pages.
     fn area(&self, side: Side, span: VaultSpan) -> Area {
         match side {
             Side::Program => self.program.area(span),
@@ -515,7 +517,7 @@ impl Vault {
     }
 }
 
-/// Where pages of a range are. Panics for pages that it has not.
+/// The addresses of pages of a range. Panics outside the range.
 fn area(mapping: &Mapping, span: VaultSpan) -> Area {
     let [offset, bytes, end] = [span.offset(), span.bytes(), Bytes::new(span.end() * FRAME_BYTES)]
         .map(|count| usize::try_from(count.get()).expect("an offset in memory"));
@@ -535,7 +537,7 @@ fn pages_advice(kind: PageKind) -> Advice {
     if kind == PageKind::Base { Advice::LinuxNoHugepage } else { Advice::LinuxHugepage }
 }
 
-/// A range that never holds anything for long, so neither a child nor a core dump wants it.
+/// A range that never holds anything for long, and is left out of children and core dumps.
 fn spare(bytes: usize, kind: PageKind) -> Result<Mapping, Error> {
     let mapping = ranged(bytes, kind)?;
     mapping.hide().map_err(guarded("hide spare pages of"))?;

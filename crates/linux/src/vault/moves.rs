@@ -1,4 +1,4 @@
-//! Pages on their way: into the vault, out of it, and from where pages come from.
+//! Moves of pages: into the vault, out of it, and from their sources.
 
 #![expect(unsafe_code, reason = "pages are moved between ranges that are ours")]
 
@@ -12,40 +12,39 @@ use super::{HUGE_PAGES, Side, Tracking, Vault, VaultSpan, guarded};
 use crate::userfaultfd::{Area, MoveError, MoveRefusal, PageFilter, PageRun, PageState, Wake};
 use crate::{Block, Error, PAGE_BYTES, PageKind, Pinning};
 
-/// What pages of zeros are copied from.
+/// The source of zero pages.
 #[repr(align(4096))]
 struct Zeros([u8; PAGE_BYTES]);
 
 static ZEROS: Zeros = Zeros([0; PAGE_BYTES]);
 
-/// What became of pages side by side.
+/// The fate of adjacent pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// They are on the other side now.
     Moved {
-        /// Whether they were written since [`Vault::protect_written`], or never were protected, when they were looked
-        /// up just before.
+        /// Whether they were written since [`Vault::protect_written`], or never protected, at the look-up just before.
         written: bool,
     },
-    /// They were on neither side, or are on the other side since long.
+    /// They were on neither side, or have been on the other side for long.
     Hole,
-    /// They stay where they are: pinned for a device, or shared since a fork.
+    /// They stay in their place: pinned for a device, or shared since a fork.
     Busy,
-    /// They are on both sides, which is a mistake of ours; they stay.
+    /// They are on both sides, which is our own bug; they stay.
     Occupied,
     /// They have no content any more, by [`Vault::poison`] or because the hardware reported an error that the kernel
-    /// could not mend; they stay.
+    /// could not correct; they stay.
     Poisoned,
 }
 
-/// How many pages had which [`Fate`].
+/// The number of pages with each [`Fate`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MoveCounts {
     /// Moved, and written.
     pub written: u64,
     /// Moved, and not written.
     pub clean: u64,
-    /// Not there.
+    /// Absent.
     pub holes: u64,
     /// Pinned or shared.
     pub busy: u64,
@@ -76,8 +75,8 @@ impl MoveCounts {
 }
 
 impl Vault {
-    /// Moves those of the pages to the program that are in the vault and can be, and says of each what became of it.
-    /// For spans with holes; one request more than [`Vault::unlock`].
+    /// Moves those of the pages to the program that are in the vault and can move, and reports the fate of each. For
+    /// spans with holes; one request more than [`Vault::unlock`].
     ///
     /// # Errors
     /// [`MoveRefusal::Kernel`] if the kernel refuses altogether.
@@ -90,8 +89,8 @@ impl Vault {
         self.carry(Side::Vault, span, wake, each)
     }
 
-    /// Moves those of the program's pages to the vault that are there and can be, and says of each what became of it,
-    /// by ascending page. What moved is ours alone from the call on.
+    /// Moves those of the program's pages to the vault that are present and can move, and reports the fate of each, by
+    /// ascending page. Moved pages are ours alone from the call on.
     ///
     /// Nobody waits in the vault, so nobody is woken.
     ///
@@ -124,7 +123,7 @@ impl Vault {
         Ok(tally)
     }
 
-    /// Moves pages that are all there, around those that do not want to.
+    /// Moves present pages, around those that refuse.
     fn carry_run(
         &self,
         from: Side,
@@ -149,7 +148,7 @@ impl Vault {
             };
             arrived.into_iter().for_each(|arrived| tell(arrived, Fate::Moved { written: state.written }));
             let Some((refused, refusal)) = refused else { return Ok(()) };
-            // One entry of the page table stands for all of a huge page, and so does one refusal.
+            // One entry of the page table stands for a whole huge page, and so does one refusal.
             let next = if state.huge { (refused.first() / HUGE_PAGES + 1) * HUGE_PAGES } else { refused.first() + 1 };
             let (refused, behind) = refused.split(next);
             let fate = match refusal {
@@ -165,9 +164,9 @@ impl Vault {
         Ok(())
     }
 
-    /// Gives pages of zeros, with the kernel's frames, to the program where it has none and never touched any. Those
-    /// who wait for them go on after [`Vault::wake`]. Huge pages where `span` holds whole ones, the vault is of
-    /// [`PageKind::Huge`], and the kernel has them to give.
+    /// Gives zero pages, with the kernel's frames, to the program where it never touched any. Threads that wait for
+    /// them go on after [`Vault::wake`]. Huge pages where `span` has whole ones, the vault is of [`PageKind::Huge`],
+    /// and the kernel has some.
     ///
     /// # Errors
     /// [`MoveRefusal::Occupied`] at a page that the program has, [`MoveRefusal::Kernel`] if the kernel is out of
@@ -185,7 +184,7 @@ impl Vault {
         Ok(())
     }
 
-    /// Has the kernel make a huge page where no faults are ours, and moves it.
+    /// Lets the kernel make a huge page where no faults are ours, and moves it.
     fn populate_huge(&self, span: VaultSpan) -> Result<(), MoveError> {
         let (_mlocked, fresh) = (self.mlocked(), self.fresh());
         let whole = 0..fresh.bytes();
@@ -194,7 +193,7 @@ impl Vault {
         // SAFETY: both ranges are our own, and are reached by raw pointers only.
         let moved = unsafe { self.userfaultfd().move_pages(fresh.base(), to, Wake::Later) };
         if moved.is_err() {
-            // What did not move must not wait here with its memory; a failure of this as well leaves zeros, no more.
+            // A page that did not move must not wait here with its memory; a failure of this too leaves only zeros.
             let _ = fresh.advise(whole, Advice::LinuxDontNeed);
         }
         moved
@@ -212,16 +211,15 @@ impl Vault {
         Ok(())
     }
 
-    /// Gives pages of a block, frames and content, to one side, where there must be none. Those who wait for them go on
-    /// after [`Vault::wake`]. The block's pages are as after [`Block::discard`].
+    /// Gives pages of a block, with their frames, to one side without pages. Threads that wait for them go on after
+    /// [`Vault::wake`]. The block's pages are as after [`Block::discard`].
     ///
     /// A huge page moves whole only where `span` and the pages of the block are whole ones; parts of one would lose the
-    /// frames of what holds zeros, and are refused. So blocks that pages of 4 KiB are given from are of
-    /// [`PageKind::Base`].
+    /// frames of zero pages, and are refused. So blocks for pages of 4 KiB are of [`PageKind::Base`].
     ///
     /// # Errors
-    /// How far it came, and why not further: [`MoveRefusal::Busy`] from a block that is pinned,
-    /// [`MoveRefusal::Splits`] for a part of a huge page, [`MoveRefusal::Occupied`] where a page is.
+    /// The progress and the refusal: [`MoveRefusal::Busy`] from a pinned block, [`MoveRefusal::Splits`] for a part of a
+    /// huge page, [`MoveRefusal::Occupied`] where a page is.
     ///
     /// # Panics
     /// If the block has not as many pages from `page` on.
@@ -247,8 +245,8 @@ impl Vault {
     }
 
     /// Makes pages that are shared with a child process ours alone, so that they move again: the kernel copies those
-    /// that are still shared to other frames, which were not tested. Without need it changes nothing, but the pages
-    /// count as written.
+    /// that are still shared to other frames, which were not tested. For other pages it changes nothing, but they count
+    /// as written.
     ///
     /// Every page is shared after a fork, and a child that ends or runs another program does not change that: a move is
     /// refused until the page is written to.
@@ -259,7 +257,7 @@ impl Vault {
         if side == Side::Program && self.options.tracking == Tracking::Stopping {
             self.allow_writes(span)?; // what follows is a write, and would wait for us
         }
-        // By runs, since to populate a page that is not there is a fault that waits for us as well.
+        // By runs, because populating an absent page is a fault that waits for us too.
         for run in self.scan().runs(self.area(side, span), PageFilter::Present) {
             let run = run.map_err(guarded("look up pages of"))?;
             self.advise(side, self.span_of(side, run), Advice::LinuxPopulateWrite).map_err(guarded("unshare"))?;
@@ -276,12 +274,12 @@ impl Vault {
     }
 }
 
-/// What the kernel refuses before anything moved.
+/// A refusal of the kernel before anything moved.
 pub(super) fn kernel(errno: Errno) -> MoveError {
     MoveError { moved: Bytes::ZERO, refusal: MoveRefusal::Kernel(errno) }
 }
 
-/// How far a span came of which a piece came so far, after all that is before it.
+/// The progress in a span, from that in a piece of it.
 pub(super) fn behind(span: VaultSpan, piece: VaultSpan) -> impl FnOnce(MoveError) -> MoveError {
     let done = (piece.first() - span.first()) * FRAME_BYTES;
     move |MoveError { moved, refusal }| MoveError { moved: Bytes::new(done + moved.get()), refusal }

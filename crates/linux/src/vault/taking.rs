@@ -1,9 +1,9 @@
 //! Pages out of a vault, into blocks of their own.
 //!
-//! **Problem.** What lies in a vault is to lie in other frames, and what becomes of its own is not the kernel's
-//! business yet: they are to be tested first. A page is moved only to where faults are ours, and a [`Block`] is
-//! ordinary memory. **Idea.** The faults of a new block are ours for as long as the move takes. **Why this way.** What
-//! arrives is a block like any other: it can be tested, pinned, kept, and given to a vault again by [`Vault::give`].
+//! **Problem.** Pages of a vault are to move to other frames, and their own frames must not go back to the kernel yet:
+//! they are to be tested first. A page can be moved only to where faults are ours, and a [`Block`] is ordinary memory.
+//! **Idea.** The faults of a new block are ours for the time of the move. **Why this way.** The result is an ordinary
+//! block: it can be tested, pinned, kept, and given to a vault again by [`Vault::give`].
 
 #![expect(unsafe_code, reason = "pages are moved between ranges that are ours")]
 
@@ -17,11 +17,12 @@ use crate::userfaultfd::{Area, Modes, MoveError, MoveRefusal, Wake};
 use crate::{Block, PageKind};
 
 impl Vault {
-    /// Moves pages, frames and content, out of the vault, where all of them must be, into a block of their own. A huge
-    /// page stays one if `span` does not cut it. For a thread that may wait: it maps memory.
+    /// Moves pages, with their frames, out of the vault, where all of them must be, into a block of their own. A huge
+    /// page stays one if `span` does not split it. For a thread that may wait: it maps memory.
     ///
     /// # Errors
-    /// Why they cannot be moved; all are in the vault then. [`MoveRefusal::Busy`] for one that is shared since a fork.
+    /// Why they cannot be moved; all are in the vault then. [`MoveRefusal::Busy`] for a page that is shared since a
+    /// fork.
     pub fn take(&self, span: VaultSpan) -> Result<Block, MoveError> {
         let from = self.area(Side::Vault, span);
         let mapping = Mapping::anonymous(from.bytes).map_err(kernel)?;

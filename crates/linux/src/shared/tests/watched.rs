@@ -3,7 +3,7 @@
 use super::*;
 use crate::userfaultfd::FaultCause;
 
-/// What a handler saw of first writes.
+/// A handler's record of first writes.
 #[derive(Default)]
 struct Seen(Mutex<Vec<u64>>);
 
@@ -21,7 +21,7 @@ impl Seen {
     }
 }
 
-/// Of pages that are filled and locked, the first so many are unlocked watched. `false`: it cannot be tested here.
+/// Of filled and locked pages, the first so many are unlocked watched. `false`: it cannot be tested here.
 fn watch(range: &SharedRange, pages: u64) -> bool {
     let filled = pages.max(16);
     fill_with(range, filled, 9);
@@ -37,7 +37,7 @@ fn watch(range: &SharedRange, pages: u64) -> bool {
     watches
 }
 
-/// Does work on a range of which so many pages are watched, with a handler that tells first writes.
+/// Runs work on a range with so many watched pages, with a handler that records first writes.
 fn watched(kind: PageKind, pages: u64, work: impl FnOnce(&SharedRange, &Seen)) {
     let _no_forks = FORKS.read();
     let seen = Seen::default();
@@ -62,14 +62,14 @@ fn the_first_write_to_a_page_that_is_watched_stops_and_reads_do_not() {
         // SAFETY: the page is the range's.
         let got = unsafe { libc::pread(zero.as_raw_fd(), range.address(5).as_ptr().cast(), 8, 0) };
         assert_eq!((got, read(range, 5), seen.take()), (8, 0, vec![5]), "{}", io::Error::last_os_error());
-        // A page that the program has stays watched, whoever is told so.
+        // A present page stays watched, whoever learns that.
         range.settle_watched(6).unwrap();
         write(range, 6, 1);
         assert_eq!(seen.take(), [6]);
     });
 }
 
-/// A message tells of 4 KiB or of the first, and writes to a part of an entry cannot be allowed.
+/// A message covers 4 KiB or the first of them, and writes to a part of an entry cannot be allowed.
 #[test]
 fn the_first_write_to_a_huge_page_that_is_watched_stops_and_those_to_the_rest_of_it_go_on() {
     watched(PageKind::HugeTlb, HUGE_PAGES, |range, seen| {
@@ -105,8 +105,8 @@ fn what_was_watched_and_locked_is_watched_no_more() {
     });
 }
 
-/// Between the moment that a page is unlocked watched and the moment that it is locked again, nobody changes it unless
-/// there was a message.
+/// Between the moment that a page is unlocked watched and the moment that it is locked again, nobody changes it without
+/// a message.
 #[test]
 fn no_write_goes_by_unseen_while_others_write_all_the_while() {
     let _no_forks = FORKS.read();

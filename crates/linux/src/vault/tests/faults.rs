@@ -157,7 +157,7 @@ fn an_address_belongs_to_one_page_of_one_side() {
     assert_eq!(served.missing.load(Ordering::Relaxed), 0);
 }
 
-/// Has the kernel write to a page.
+/// Lets the kernel write to a page.
 pub(super) fn read_zeros_into(vault: &Vault, page: u64) {
     let zeros = std::fs::File::open("/dev/zero").unwrap();
     // SAFETY: the page is in the vault's range, which is written to by raw pointers only.

@@ -1,4 +1,4 @@
-//! What a fork leaves, in the parent and in the child.
+//! The state after a fork, in the parent and in the child.
 
 #![expect(unsafe_code, reason = "processes are forked")]
 
@@ -18,11 +18,11 @@ fn half_locked(tracking: Tracking) -> Option<Vault> {
     Some(vault)
 }
 
-/// A child that is there until it is dropped.
+/// A child that lives until it is dropped.
 struct Child(libc::pid_t);
 
 impl Child {
-    /// Forks; the child does `work`, and says whether it went well, or waits to be killed.
+    /// Forks; the child does `work`, and reports whether it succeeded, or waits to be killed.
     fn fork(work: Option<&mut dyn FnMut() -> bool>) -> Self {
         // SAFETY: the child calls `work`, which takes no lock that another thread can hold now but the allocator's,
         // which the C library sees to, and never returns from here.
@@ -139,7 +139,7 @@ fn pages_that_are_kept_from_children_stay_movable() {
     assert_eq!(vault.unlock(vault.span(), Wake::Now).unwrap_err().refusal, MoveRefusal::Busy);
 }
 
-/// Whether a child that touches the first byte of a page of the program's gets SIGSEGV.
+/// Whether a child gets SIGSEGV at the first byte of a page of the program's.
 fn is_gone_in_a_child(vault: &Vault, page: u64) -> bool {
     let mut touch = || read(vault, Side::Program, page, 1) == page + 1;
     let child = Child::fork(Some(&mut touch));

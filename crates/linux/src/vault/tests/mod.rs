@@ -1,4 +1,4 @@
-//! Vaults on the kernel that runs here; what it does not allow is skipped, and says so.
+//! Vaults on the running kernel; a test that it does not allow is skipped, with a message.
 
 mod faults;
 mod fork;

@@ -13,7 +13,7 @@ const PAGES: u64 = 2 * HUGE_PAGES;
 
 const CASES: u32 = 20;
 
-/// What the property does; the cases together do 10,000 of it.
+/// Steps of the property; all cases together make 10,000.
 const STEPS: usize = 500;
 
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ enum Step {
     Populate(u64),
 }
 
-/// One page, one huge page's place, or anything.
+/// One page, one huge page's place, or any span.
 fn spans() -> impl Strategy<Value = VaultSpan> {
     prop_oneof![
         (0..PAGES).prop_map(page),
@@ -45,7 +45,7 @@ fn steps() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The naive twin: all content, and where each page is.
+/// The reference model: all content, and the place of each page.
 struct Model {
     words: Vec<u64>,
     places: Vec<Option<Side>>,
@@ -66,7 +66,7 @@ impl Model {
         &mut self.words[first..first + WORDS]
     }
 
-    /// Moves what is there, and says whether each page was.
+    /// Moves present pages, and returns whether each page was present.
     fn carry(&mut self, span: VaultSpan, from: Side, to: Side) -> Vec<bool> {
         let mut step = |page| {
             let place = self.place(page);
@@ -87,7 +87,7 @@ impl Model {
         }
     }
 
-    /// Does one step here and there.
+    /// Performs one step on both.
     fn step(&mut self, vault: &Vault, step: Step) {
         match step {
             Step::Lock(span) => {
@@ -123,7 +123,7 @@ impl Model {
     }
 }
 
-/// What was told of each page, in order.
+/// The reported fate of each page, in order.
 fn fates(call: impl FnOnce(&mut dyn FnMut(VaultSpan, Fate)) -> MoveCounts) -> (Vec<(u64, Fate)>, MoveCounts) {
     let mut fates = Vec::new();
     let tally = call(&mut |span, fate| fates.extend(span.numbers().map(|page| (page, fate))));
@@ -243,7 +243,7 @@ fn what_a_cut_leaves_without_a_frame_gets_one_when_it_is_unlocked() {
     if !is_huge {
         return; // the kernel had no huge page to give
     }
-    // The first page of a huge page cuts it, and goes as it is.
+    // The first page of a huge page splits it, and moves as it is.
     for part in [span(0, 16), span(16, 16), span(64, 448), span(32, 32)] {
         vault.unlock(part, Wake::Now).unwrap();
     }

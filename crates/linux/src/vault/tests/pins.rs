@@ -9,7 +9,7 @@ use super::world::{fill, page, read, span, vault, write};
 use crate::PageKind;
 use crate::userfaultfd::Wake;
 
-/// Pins pages of the program's, as a program does for reads that a device writes itself; or a printed reason.
+/// Pins pages of the program's, as a program does for reads that a device writes itself; otherwise prints the reason.
 fn pinned(vault: &Vault, spans: &[VaultSpan]) -> Option<IoUring> {
     let buffer = |span: &VaultSpan| libc::iovec {
         iov_base: vault.address(Side::Program, span.first()).as_ptr().cast(),
