@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rampart_memory::Bytes;
 use rampart_scale::detour::{CorrectedErrors, Nodes};
-use rampart_scale::goal::{binary, text};
+use rampart_scale::goal;
 use rampart_scale::operation::Rank;
 use rampart_scale::project::Projection;
 use rampart_scale::trace::file::memory_of_runs;
-use rampart_scale::{GoalGraph, LogGops, ParallelRuns, Schedule, memory, slowdown};
+use rampart_scale::{LogGops, ParallelRuns, Schedule, memory, slowdown};
 
 use super::arguments::QuestionArguments;
 use super::program::threads;
@@ -46,7 +46,7 @@ pub fn of_goal(
 ) -> Result<ProjectionView, Error> {
     let bytes = read(path, memory::of_goal_file, "use a shorter one")?;
     let length = bytes.len() as u64;
-    let goal = goal(&bytes).map_err(|why| Error::Schedule { path: path.to_owned(), why })?;
+    let goal = goal::read(&bytes).map_err(|error| Error::Schedule { path: path.to_owned(), why: error.to_string() })?;
     drop(bytes);
     let runs = memory_of_runs(goal.ranks(), at_once(question));
     fits(path, runs, "use fewer ranks")?;
@@ -93,12 +93,4 @@ pub fn ask<S: Schedule + Sync>(
         dimm: None,
         traced: None,
     })
-}
-
-fn goal(bytes: &[u8]) -> Result<GoalGraph, String> {
-    if bytes.starts_with(b"RAMPGOAL") {
-        return binary::read(bytes).map_err(|error| error.to_string());
-    }
-    let goal = std::str::from_utf8(bytes).map_err(|_| "it is neither text nor a schedule of Rampart".to_owned())?;
-    text::read(goal).map_err(|error| error.to_string())
 }
