@@ -12,7 +12,7 @@ use rampart_store::rasdaemon::DEFAULT_PATH;
 use serde_json::json;
 
 use crate::error::Error;
-use crate::inputs::dimm::{self, History};
+use crate::inputs::dimm::{self, DimmHistory};
 use crate::output::text;
 
 /// Options of `rampart errors`.
@@ -76,7 +76,7 @@ pub fn run(arguments: &ErrorsArguments) -> Result<u8, Error> {
 struct Recorded {
     path: PathBuf,
     /// By label.
-    dimms: BTreeMap<String, History>,
+    dimms: BTreeMap<String, DimmHistory>,
 }
 
 /// The database that was named, or rasdaemon's own if there is one.
@@ -100,8 +100,8 @@ fn of_controller(text: &mut String, controller: &Controller) {
     }
 }
 
-fn of_dimm(text: &mut String, label: &str, history: &History) {
-    let History { corrected, uncorrected, seconds, mtbce_seconds, mtbce_interval: (least, most) } = history;
+fn of_dimm(text: &mut String, label: &str, history: &DimmHistory) {
+    let DimmHistory { corrected, uncorrected, seconds, mtbce_seconds, mtbce_interval: (least, most) } = history;
     let label = if label.is_empty() { "no known DIMM" } else { label };
     let _ = write!(
         text,
@@ -111,8 +111,13 @@ fn of_dimm(text: &mut String, label: &str, history: &History) {
         seconds / 86_400.0
     );
     if let Some(mean) = mtbce_seconds {
-        let most = most.map_or_else(|| "any".to_owned(), text::long);
-        let _ = write!(text, "; one corrected every {} ({} to {most}, 95 %)", text::long(*mean), text::long(*least));
+        let most = most.map_or_else(|| "any".to_owned(), text::duration);
+        let _ = write!(
+            text,
+            "; one corrected every {} ({} to {most}, 95 %)",
+            text::duration(*mean),
+            text::duration(*least)
+        );
     }
     text.push('\n');
 }

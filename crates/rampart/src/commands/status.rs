@@ -79,12 +79,12 @@ pub fn run(json: bool, path: Option<PathBuf>) -> Result<u8, Error> {
 /// What the daemon says of itself; says so if it ended without a word.
 fn live(store: &rampart_store::Store) -> Option<Box<WatchState>> {
     match daemon::beside(store.path()) {
-        DaemonLiveness::Watching(state) => Some(state),
+        DaemonLiveness::Running(state) => Some(state),
         DaemonLiveness::Stale(pid) => {
             eprintln!("rampart: process {pid} watched and ended without a word: start `rampart watch` again");
             None
         }
-        DaemonLiveness::Nobody => None,
+        DaemonLiveness::NotRunning => None,
     }
 }
 

@@ -22,7 +22,7 @@ use self::arguments::NoiseArguments;
 use self::errors::{ErrorInjection, Made};
 use self::show::Measured;
 use crate::error::Error;
-use crate::output::progress::Steps;
+use crate::output::progress::StepProgress;
 use crate::output::text;
 use crate::parsing::time;
 use crate::process::signals;
@@ -107,10 +107,10 @@ fn watch(
 }
 
 fn follow(duration: Duration, ended: &dyn Fn() -> bool) {
-    let (steps, begun) = (Steps::new(), Instant::now());
+    let (steps, begun) = (StepProgress::new(), Instant::now());
     let seconds = |time: Duration| usize::try_from(time.as_secs()).unwrap_or(usize::MAX);
     while !ended() {
-        steps.at(seconds(begun.elapsed().min(duration)), seconds(duration).max(1));
+        steps.set(seconds(begun.elapsed().min(duration)), seconds(duration).max(1));
         thread::sleep(Duration::from_secs(1).min(duration));
     }
     steps.end();

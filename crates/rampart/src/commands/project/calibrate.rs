@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::arguments::CalibrateArguments;
 use crate::error::Error;
-use crate::inputs::network::Parameters;
+use crate::inputs::network::NetworkParameters;
 use crate::output::text;
 
 /// The most that a launcher and its ranks say of a measurement: some ten times what they do.
@@ -85,7 +85,7 @@ fn said(launcher: &mut Command) -> io::Result<Said> {
 
 /// As `--network` reads it.
 fn written(found: &Calibration) -> String {
-    let parameters = Parameters {
+    let parameters = NetworkParameters {
         latency_ns: found.latency.mean,
         overhead_ns: found.overhead.mean,
         gap_ns: found.gap.mean,

@@ -33,7 +33,7 @@ use self::show::ProjectionView;
 use crate::error::Error;
 use crate::inputs::files;
 use crate::inputs::{dimm, network};
-use crate::output::progress::Steps;
+use crate::output::progress::StepProgress;
 use crate::output::text;
 use crate::parsing::RAREST_SECONDS;
 use crate::process::signals;
@@ -86,7 +86,7 @@ fn ask(question: &QuestionArguments) -> Result<(), Error> {
 fn recorded(path: &Path) -> Result<(Time, ErrorCost), Error> {
     let refused = |why: String| Error::Record { path: path.to_owned(), why };
     let length = files::length(path).map_err(refused)?;
-    files::fits(rampart_scale::memory::of_noise_file(length), "record for a shorter time").map_err(refused)?;
+    files::check_memory(rampart_scale::memory::of_noise_file(length), "record for a shorter time").map_err(refused)?;
     let text = files::read_text(path, Bytes::new(length)).map_err(refused)?;
     Noise::read_csv(&text).and_then(|noise| noise.as_errors()).map_err(|error| refused(error.to_string()))
 }
@@ -100,11 +100,11 @@ fn of_workload(
     let workload = Workload::named(&question.workload)?;
     let program = program(&workload, question.extrapolated, nodes)?;
     let stop = signals::stop_flag()?;
-    let (steps, done) = (Steps::taking(memory(&program, threads())), AtomicU64::new(0));
+    let (steps, done) = (StepProgress::with_memory(memory(&program, threads())), AtomicU64::new(0));
     let all = question.seeds * 2 + SEARCH.0 * GUESSES;
     let told = |runs| {
         let done = done.fetch_add(runs, Ordering::Relaxed) + runs;
-        steps.at(usize::try_from(done.min(all)).unwrap_or(0), usize::try_from(all).unwrap_or(0));
+        steps.set(usize::try_from(done.min(all)).unwrap_or(0), usize::try_from(all).unwrap_or(0));
     };
     let workshop = ParallelRuns { threads: threads(), stop: &stop, done: &told };
     let prepared = PreparedProgram::new(&program, network)?;

@@ -16,20 +16,20 @@ use super::program::threads;
 use super::show::ProjectionView;
 use crate::error::Error;
 use crate::inputs::files;
-use crate::output::progress::Steps;
+use crate::output::progress::StepProgress;
 use crate::process::signals;
 
 /// What a file holds, if there is memory for it: `needed` for so many bytes. Else `remedy` is told.
 pub fn read(path: &Path, needed: impl FnOnce(u64) -> Bytes, remedy: &str) -> Result<Vec<u8>, Error> {
     let refused = |why: String| Error::Schedule { path: path.to_owned(), why };
     let length = files::length(path).map_err(refused)?;
-    files::fits(needed(length), remedy).map_err(refused)?;
+    files::check_memory(needed(length), remedy).map_err(refused)?;
     files::read(path, Bytes::new(length)).map_err(refused)
 }
 
 /// Refuses a program that takes more memory than there is, before it is run.
 pub fn fits(path: &Path, needed: Bytes, remedy: &str) -> Result<(), Error> {
-    files::fits(needed, remedy).map_err(|why| Error::Schedule { path: path.to_owned(), why })
+    files::check_memory(needed, remedy).map_err(|why| Error::Schedule { path: path.to_owned(), why })
 }
 
 /// Runs that are made at once.
@@ -67,13 +67,13 @@ pub fn ask<S: Schedule + Sync>(
     if let Nodes::One(rank) = &mut errors.nodes {
         *rank = Rank(nodes / 2);
     }
-    let (steps, done) = (Steps::taking(memory), AtomicU64::new(0));
+    let (steps, done) = (StepProgress::with_memory(memory), AtomicU64::new(0));
     // One is without errors.
     let all = usize::try_from(question.seeds + 1).unwrap_or(usize::MAX);
-    steps.at(0, all);
+    steps.set(0, all);
     let told = |runs| {
         let done = done.fetch_add(runs, Ordering::Relaxed) + runs;
-        steps.at(usize::try_from(done).unwrap_or(all), all);
+        steps.set(usize::try_from(done).unwrap_or(all), all);
     };
     let workshop = ParallelRuns { threads: threads(), stop, done: &told };
     let slowdown = slowdown(schedule, network, &errors, question.seeds, &workshop)?;

@@ -10,8 +10,8 @@ use rampart_scale::time::Time;
 use serde_json::{Value, json};
 
 use super::compared::Traced;
-use crate::inputs::dimm::History;
-use crate::output::text::{count, long, percent};
+use crate::inputs::dimm::DimmHistory;
+use crate::output::text::{count, duration, percent};
 
 /// All that is shown of one question.
 pub struct ProjectionView {
@@ -34,7 +34,7 @@ pub struct ProjectionView {
     /// The most frequent errors that the program bears.
     pub bearable: Option<Bearable>,
     /// The DIMM that they are of.
-    pub dimm: Option<(String, History)>,
+    pub dimm: Option<(String, DimmHistory)>,
     /// The trace that it is of.
     pub traced: Option<Traced>,
 }
@@ -118,8 +118,8 @@ impl ProjectionView {
             if history.is_rare() {
                 let _ = writeln!(text, "            they are rarer than can be simulated: so rare cost less than this");
             }
-            let most = history.mtbce_interval.1.map_or_else(|| "any".to_owned(), long);
-            let least = long(history.mtbce_interval.0);
+            let most = history.mtbce_interval.1.map_or_else(|| "any".to_owned(), duration);
+            let least = duration(history.mtbce_interval.0);
             let _ = writeln!(
                 text,
                 "            of {label}: {} in {:.1} days, so one every {least} to {most} (95 %)",

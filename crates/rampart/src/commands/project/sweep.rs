@@ -17,7 +17,7 @@ use super::chart;
 use super::program::{program, threads};
 use crate::error::Error;
 use crate::output::html;
-use crate::output::progress::Steps;
+use crate::output::progress::StepProgress;
 use crate::output::text;
 use crate::output::text::percent;
 use crate::process::signals;
@@ -56,7 +56,7 @@ impl Drawn {
         let workshop = ParallelRuns { threads: threads(), stop: &stop, done: &|_| {} };
         let mut groups: Vec<Group> = settings.into_iter().map(|setting| Group { setting, bars: Vec::new() }).collect();
         let workloads = asked(&arguments.workload)?;
-        let (steps, mut done, all) = (Steps::new(), 0, groups.len() * workloads.len());
+        let (steps, mut done, all) = (StepProgress::new(), 0, groups.len() * workloads.len());
         // A program is worked out once for each number of nodes.
         for workload in workloads {
             let mut prepared: Option<(u32, PreparedProgram)> = None;
@@ -77,7 +77,7 @@ impl Drawn {
                 group.bars.push(Bar { workload: workload.name, nodes: ready.nodes(), cost });
                 prepared = Some((nodes, ready));
                 done += 1;
-                steps.at(done, all);
+                steps.set(done, all);
             }
         }
         steps.end();

@@ -24,8 +24,8 @@ fn read(path: &Path, nodes: Option<u32>, network: &LogGops, runs: usize, stop: &
     let needed = |length| file::memory(length, nodes.unwrap_or(1), runs);
     let told = |why: String| Error::Schedule { path: path.to_owned(), why };
     let refused = |error: rampart_scale::Error| told(error.to_string());
-    files::length(path).and_then(|length| files::fits(needed(length), REMEDY)).map_err(told)?;
-    if !file::is_begun(&files::begin(path, file::MAGIC.len()).map_err(told)?) {
+    files::length(path).and_then(|length| files::check_memory(needed(length), REMEDY)).map_err(told)?;
+    if !file::is_begun(&files::read_start(path, file::MAGIC.len()).map_err(told)?) {
         return Err(refused(rampart_scale::Error::NoTrace { at: 0 }));
     }
     let bytes = schedule::read(path, needed, REMEDY)?;

@@ -151,12 +151,12 @@ fn over_time(body: &mut String, timeline: &Timeline) {
             ],
         ),
     ];
-    for (title, measure, most, lines) in drawings {
+    for (title, measure, max, lines) in drawings {
         if !title.is_empty() {
             let _ = writeln!(body, "<h2>{title}</h2>");
         }
         let names: Vec<_> = lines.iter().map(|(name, _)| *name).collect();
-        figure(body, &names, &Chart { measure, seconds, most, lines }.svg(), "");
+        figure(body, &names, &Chart { measure, seconds, max, lines }.svg(), "");
     }
 }
 

@@ -10,7 +10,7 @@ use rampart_studies::{Effort, Experiment};
 
 use self::arguments::SimulateArguments;
 use crate::error::Error;
-use crate::output::progress::Steps;
+use crate::output::progress::StepProgress;
 use crate::output::text;
 
 /// Lists the experiments, or runs one.
@@ -21,8 +21,8 @@ pub fn run(arguments: &SimulateArguments) -> Result<u8, Error> {
     };
     let experiment = rampart_studies::find(name).ok_or_else(|| Error::NoSuchExperiment(name.to_owned()))?;
     let effort = Effort { seed: arguments.seed, seeds: arguments.seeds, longest: arguments.longest };
-    let steps = Steps::new();
-    let outcome = experiment.run(&effort, &|done, all| steps.at(done, all));
+    let steps = StepProgress::new();
+    let outcome = experiment.run(&effort, &|done, all| steps.set(done, all));
     steps.end();
     // The numbers first: they are not lost where the drawing cannot be written.
     if arguments.json {

@@ -14,7 +14,7 @@ use self::arguments::WatchArguments;
 use self::metrics::Metrics;
 use self::observer::Face;
 use crate::error::Error;
-use crate::inputs::daemon::{self, DaemonLiveness, LiveFile};
+use crate::inputs::daemon::{self, DaemonLiveness, StateFile};
 use crate::inputs::store;
 use crate::output::{daemon as daemon_text, text};
 use crate::process::signals::{reload_flag, stop_flag};
@@ -26,10 +26,10 @@ pub fn run(arguments: &WatchArguments, path: Option<PathBuf>) -> Result<u8, Erro
     let knobs = config::knobs(arguments, cpus)?;
     let store = store::open(path, machine.clock.now())?;
     let place = daemon::path(store.path());
-    if let DaemonLiveness::Watching(other) = daemon::beside(store.path()) {
+    if let DaemonLiveness::Running(other) = daemon::beside(store.path()) {
         return Err(Error::Watched(other.pid));
     }
-    let live = LiveFile::create(&place).map_err(|error| Error::State(place, error))?;
+    let live = StateFile::create(&place).map_err(|error| Error::State(place, error))?;
     let metrics = match arguments.metrics {
         Some(address) => Some(Metrics::serve(address).map_err(|error| Error::Metrics(address, error))?),
         None => None,

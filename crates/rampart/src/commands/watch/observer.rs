@@ -15,7 +15,7 @@ use rampart_memory::{Clock, Timestamp};
 use super::arguments::WatchArguments;
 use super::config;
 use super::metrics::Metrics;
-use crate::inputs::daemon::LiveFile;
+use crate::inputs::daemon::StateFile;
 use crate::output::daemon as daemon_text;
 
 /// The daemon's face while it runs.
@@ -26,7 +26,7 @@ pub struct Face<'a> {
     bar: ProgressBar,
     /// `None` without `--events`.
     events: Option<Mutex<Log>>,
-    live: LiveFile,
+    live: StateFile,
     metrics: Option<Metrics>,
     in_trouble: AtomicBool,
 }
@@ -46,7 +46,7 @@ impl<'a> Face<'a> {
         arguments: &'a WatchArguments,
         cpus: u32,
         reload: Arc<AtomicBool>,
-        live: LiveFile,
+        live: StateFile,
         metrics: Option<Metrics>,
     ) -> io::Result<Self> {
         let bar = ProgressBar::new_spinner();
