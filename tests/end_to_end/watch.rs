@@ -218,8 +218,8 @@ fn a_daemon_that_was_killed_is_called_stale_and_another_takes_its_place() {
     child.kill().unwrap();
     child.wait().unwrap();
     let said = rampart.run(&["status"]);
-    assert!(said.err.contains("ended without a word"), "{said:?}");
-    assert!(said.out.contains("watching    nobody"), "{said:?}");
+    assert!(said.err.contains("ended unexpectedly"), "{said:?}");
+    assert!(said.out.contains("watching    no daemon runs"), "{said:?}");
     let next = rampart.run(&["watch", "--for", "1s", "--json"]);
     assert_eq!(next.json()["state"]["claimed"], 0, "{next:?}");
 }

@@ -1,4 +1,4 @@
-//! `rampart simulate`: one of Rahman's experiments on the simulated machine.
+//! `rampart simulate`: repeats an experiment of [Rahman16] on the simulated machine.
 
 pub mod arguments;
 mod plot;
@@ -24,7 +24,7 @@ pub fn run(arguments: &SimulateArguments) -> Result<u8, Error> {
     let steps = StepProgress::new();
     let outcome = experiment.run(&effort, &|done, all| steps.set(done, all));
     steps.end();
-    // The numbers first: they are not lost where the drawing cannot be written.
+    // The figures are printed first, so that they are not lost if the drawing cannot be written.
     if arguments.json {
         text::print_json(&outcome)?;
     } else {
