@@ -75,7 +75,7 @@ fn a_machine_that_makes_no_errors_says_what_it_lacks() {
     }
     let said = rampart.run(&["noise", "--for", "2s", "--errors-every", "1s"]);
     assert_eq!((said.code, said.err.lines().count(), said.out.as_str()), (Some(2), 1, ""), "{said:?}");
-    assert!(said.err.contains("no error can be made here") && said.err.contains("; "), "{said:?}");
+    assert!(said.err.contains("no error can be injected here") && said.err.contains("; "), "{said:?}");
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn what_cannot_be_measured_is_refused_in_one_line() {
         (&["noise", "--dry-run"], "--errors-every"),
         (&["noise", "--cores", "1-0"], "such as 0-3,8"),
         (&["noise", "--cores", "8191"], "CPU 8191"),
-        (&["noise", "--for", "0s"], "no time at all"),
+        (&["noise", "--for", "0s"], "the time is 0"),
         (&["project", "--detours", "/nowhere"], "/nowhere"),
         (&["project", "--detours", nothing.to_str().unwrap()], "line 1"),
     ];

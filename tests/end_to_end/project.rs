@@ -132,7 +132,7 @@ fn only_dimms_that_have_a_rate_are_named_to_be_asked_about() {
         assert_eq!((said.code, said.err.lines().count(), said.out.as_str()), (Some(2), 1, ""), "{said:?}");
         assert!(said.err.contains(why), "{said:?}");
     };
-    refused("DIMM_A1", "holds none of any DIMM");
+    refused("DIMM_A1", "has no corrected errors of any DIMM");
     let row = "INSERT INTO mc_event VALUES (NULL, ?1, 1, ?2, 'read error', ?3, 0, 1, 0, -1, 0, 3, 0, '')";
     rasdaemon.execute(row, ("2024-05-01 10:00:00 +0000", "Corrected", "DIMM_A1")).unwrap();
     rasdaemon.execute(row, ("2024-05-02 10:00:00 +0000", "Uncorrected", "DIMM_B2")).unwrap();

@@ -70,7 +70,7 @@ fn restore_works_on_a_read_only_store_and_says_that_nothing_is_recorded() {
     let rampart = with_a_frame();
     let Some(said) = run_read_only(&rampart, "map restore", true) else { return };
     assert!(
-        said.err.contains("what becomes of the frames cannot be recorded") && said.err.lines().count() == 1,
+        said.err.contains("the results cannot be recorded on the map") && said.err.lines().count() == 1,
         "{said:?}"
     );
     assert!(said.out.contains("frame 0xffffffff00"), "{said:?}");

@@ -1,4 +1,4 @@
-//! What can be typed after `rampart`, and what is refused before anything is touched.
+//! The command line of `rampart`. Bad arguments are refused before anything is touched.
 
 use std::path::PathBuf;
 

@@ -1,9 +1,9 @@
-//! What can keep a command from doing what was asked.
+//! The errors of commands.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a command could not do what was asked. Each message is one line and says what to do.
+/// Why a command could not do its work. Each message is one line and says what to do.
 #[derive(Debug, displaydoc::Display, thiserror::Error)]
 pub enum Error {
     /// standard output was closed
@@ -29,50 +29,50 @@ pub enum Error {
     RangesOfMemmap,
     /// detours cannot be measured here: {0}
     NoCounter(rampart_linux::Absence),
-    /// no error can be made here: {0}
+    /// no error can be injected here: {0}
     NoErrors(rampart_linux::Absence),
-    /// no error would be made: --errors-every must be less than --for
+    /// no error would be injected: --errors-every must be less than --for
     NoErrorInTime,
     /// this process may not run on {cpu}: name some of {allowed}
     NotAllowed {
-        /// What was asked for.
+        /// The CPU that was asked for.
         cpu: rampart_linux::Cpu,
-        /// Those that it may run on.
+        /// The CPUs that it may run on.
         allowed: String,
     },
-    /// {path} is no record of detours: {why}
+    /// {path} is not a record of detours: {why}
     Record {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
     /// there is no experiment {0:?}: `rampart simulate --list` has all
     NoSuchExperiment(String),
     /// cannot write the drawing to {path}: {cause}
     Plot {
-        /// Where it was to be.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         #[source]
         cause: io::Error,
     },
     /// {0}
     Configuration(String),
-    /// process {0} watches already, with the same store: stop it first, or name another store
+    /// process {0} already watches with the same store: stop it first, or name another store
     Watched(u32),
-    /// the state cannot be kept in {0} ({1}): make its folder writable
+    /// the state file {0} cannot be written ({1}): make its folder writable
     State(PathBuf, #[source] io::Error),
-    /// nobody can listen on {0} ({1}): name another port
+    /// cannot listen on {0} ({1}): name another port
     Metrics(std::net::SocketAddr, String),
     /// the event log {0} cannot be written ({1}): name another
     Events(PathBuf, #[source] io::Error),
     /// {0}
-    Knobs(#[from] rampart_guard::knobs::GuardSettingsError),
+    GuardSettings(#[from] rampart_guard::knobs::GuardSettingsError),
     /// --on-error is stop, continue, or checkpoint-command and a command
     Uncorrectable,
-    /// librampart_preload.so is not beside this program: build it (`cargo build --release -p rampart-preload`), or say
-    /// where it is by RAMPART_GUARD_LIBRARY
+    /// librampart_preload.so is not beside this program: build it (`cargo build --release -p rampart-preload`), or name it
+    /// in RAMPART_GUARD_LIBRARY
     NoGuardLibrary,
     /// {0}
     NoEngine(#[from] rampart_guard::engine_choice::NoEngine),
@@ -80,27 +80,27 @@ pub enum Error {
     GuardFolder(#[source] io::Error),
     /// cannot run {name}: {cause}
     Program {
-        /// As it was given.
+        /// The name as it was given.
         name: String,
-        /// Why not.
+        /// The reason.
         #[source]
         cause: io::Error,
     },
     /// cannot write the report to {path}: {cause}
     Report {
-        /// Where it was to be.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         #[source]
         cause: io::Error,
     },
     /// nothing was guarded, and --require-guard was given: {0}
     NothingGuarded(String),
-    /// {path} is no trace of accesses: {why}
+    /// {path} is not a trace of accesses: {why}
     Trace {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         why: String,
     },
     /// {0}
@@ -111,9 +111,9 @@ pub enum Error {
     Waiting(#[source] io::Error),
     /// the trace cannot be written to {path}: {cause}
     Traced {
-        /// Where it was to be.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         #[source]
         cause: io::Error,
     },
@@ -122,73 +122,73 @@ pub enum Error {
     NothingTraced(std::ffi::OsString),
     /// {0}
     Scale(#[from] rampart_scale::Error),
-    /// whose errors? name a --system, an --mtbce, or --from-errors and a --dimm
+    /// no errors are named: give a --system, an --mtbce, or --from-errors and a --dimm
     NoErrorsNamed,
     /// {path} cannot be simulated: {why}
     Schedule {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// nothing can be measured: {0}
+    /// the network cannot be measured: {0}
     Calibrated(#[source] io::Error),
     /// {name:?} cannot start the measurement: {why}
     Launcher {
-        /// As it was given.
+        /// The name as it was given.
         name: std::ffi::OsString,
-        /// What it says.
+        /// Its first message.
         why: String,
     },
-    /// there is no network {name:?}, nor such a file: name one of {known}, or a file of `rampart project calibrate`
+    /// there is no network or file {name:?}: name one of {known}, or a file of `rampart project calibrate`
     NoSuchNetwork {
-        /// What was named.
+        /// The name that was given.
         name: String,
-        /// Those that there are.
+        /// The known networks.
         known: String,
     },
-    /// {path} is no database of rasdaemon: {why}
+    /// {path} is not a database of rasdaemon: {why}
     Database {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// {path} is no network: {why}
+    /// {path} is not a network: {why}
     Network {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// {nodes} nodes are no multiple of the {ranks} ranks that were traced: name {known}
+    /// {nodes} nodes are not a multiple of the {ranks} traced ranks: name {known}
     NoMultiple {
-        /// How many were asked for.
+        /// The number that was asked for.
         nodes: u32,
-        /// Of the trace.
+        /// The number in the trace.
         ranks: u32,
         /// The next multiple below, if there is one, and the next one above.
         known: String,
     },
     /// {nodes} nodes would take {needed} of memory and {available} are free: at most {fits} fit
     TooLargeToSimulate {
-        /// How many were asked for.
+        /// The number that was asked for.
         nodes: u32,
-        /// What they would take.
+        /// The memory that they would take.
         needed: rampart_memory::Bytes,
-        /// What there is.
+        /// The memory that is free.
         available: rampart_memory::Bytes,
-        /// A number that fits.
+        /// The largest number that fits.
         fits: u32,
     },
     /// no corrected error of {label:?} is recorded: {remedy}
     NoSuchDimm {
-        /// What was named.
+        /// The name that was given.
         label: String,
-        /// Those with errors, or that there are none.
+        /// The DIMMs with errors, or that there are none.
         remedy: String,
     },
-    /// frame {0} is the kernel's page of zeros, which all programs share: it cannot be retired; leave it off the map
+    /// frame {0} is the kernel's page of zeros, which all programs share, and cannot be retired: leave it off the map
     ZeroPage(rampart_memory::Frame),
     /// frame {0} is not on the map: `rampart map show` lists those that are
     NotOnTheMap(rampart_memory::Frame),

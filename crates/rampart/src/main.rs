@@ -1,19 +1,19 @@
-//! `rampart`, the one binary. It parses, wires and shows; it decides nothing.
+//! `rampart`, the only binary. It parses, wires and shows; it decides nothing.
 //!
-//! Exit codes: 0 all is well, 1 the command found what it looks for (bad frames), 2 it could not do what was asked. Bad
-//! input gets one line on standard error that says what to do.
+//! Exit codes: 0 if all is well, 1 if the command found bad frames or memory errors, 2 if it could not do its work. For bad
+//! input, one line on standard error says what to do.
 //!
 //! Libraries: `clap` (arguments), `humantime` (durations), `indicatif` (progress on a terminal, silence in a pipe),
-//! `jiff` (dates), `plotters` (drawings), `tempfile` (what guards leave behind), `prometheus-client` and `tiny_http`
+//! `jiff` (dates), `plotters` (drawings), `tempfile` (the folder of the guards), `prometheus-client` and `tiny_http`
 //! (metrics), `serde_json`, `signal-hook` (Ctrl-C as a flag), `toml` (the configuration), `displaydoc` and `thiserror`
 //! (errors).
 
 #![forbid(unsafe_code)]
 
-/// As the standard library's, but where standard error is closed or full nothing is said: a panic would leave the
-/// folder of the guards behind, and change how a program under guard ends.
+/// As the macro of the standard library, but it ignores a closed or full standard error. A panic would leave the folder of
+/// the guards behind, and change how a guarded program ends.
 macro_rules! eprintln {
-    ($($said:tt)*) => { $crate::output::text::complain(format_args!($($said)*)) };
+    ($($message:tt)*) => { $crate::output::text::print_error(format_args!($($message)*)) };
 }
 
 mod cli;
@@ -37,18 +37,18 @@ use crate::error::Error;
 #[global_allocator]
 static ALLOCATOR: OneLineAtTheEnd = OneLineAtTheEnd;
 
-/// What this program wants of a stack, and a little more: a debug build parses its arguments in large frames.
-const STACK: usize = 2 << 20;
+/// The stack that this program needs, with some reserve: a debug build parses its arguments in large stack frames.
+const STACK_BYTES: usize = 2 << 20;
 
-/// Where the stack may not be so large (`ulimit -s`), all is done on another. If there can be none, it is tried with
-/// what there is.
+/// Runs on a thread of its own if the stack may not be large enough (`ulimit -s`). If no thread can be started, runs on the
+/// stack that there is.
 fn main() -> ExitCode {
-    let has_room = rampart_linux::own_memory::stack_limit().is_none_or(|limit| limit >= STACK as u64);
-    let on_another = || std::thread::Builder::new().stack_size(STACK).spawn(begin).ok();
-    let ended = if has_room { None } else { on_another() }.map(std::thread::JoinHandle::join);
+    let has_room = rampart_linux::own_memory::stack_limit().is_none_or(|limit| limit >= STACK_BYTES as u64);
+    let start_thread = || std::thread::Builder::new().stack_size(STACK_BYTES).spawn(begin).ok();
+    let ended = if has_room { None } else { start_thread() }.map(std::thread::JoinHandle::join);
     match ended {
         Some(Ok(code)) => code,
-        // It has said why.
+        // The panic was reported.
         Some(Err(_)) => ExitCode::from(101),
         None => begin(),
     }
@@ -88,13 +88,13 @@ fn run(arguments: Arguments) -> Result<u8, Error> {
     }
 }
 
-/// Help and version as clap shows them; a mistake in one line.
+/// Prints help and version as clap does, and a mistake in one line.
 fn refuse_arguments(error: &clap::Error) -> ExitCode {
     if matches!(
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
     ) {
-        // A closed pipe under `rampart --help | head` is no failure.
+        // A closed pipe, as in `rampart --help | head`, is not a failure.
         let _closed = error.print();
         return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
     }
@@ -104,9 +104,9 @@ fn refuse_arguments(error: &clap::Error) -> ExitCode {
         return ExitCode::from(2);
     }
     let text = error.render().to_string();
-    let is_told = |line: &&str| !line.starts_with("Usage:") && !line.starts_with("For more information");
-    let told: Vec<&str> = text.lines().take_while(is_told).map(str::trim).collect();
-    let line = told.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+    let is_shown = |line: &&str| !line.starts_with("Usage:") && !line.starts_with("For more information");
+    let shown: Vec<&str> = text.lines().take_while(is_shown).map(str::trim).collect();
+    let line = shown.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
     eprintln!("rampart: {}", line.strip_prefix("error: ").unwrap_or(&line));
     ExitCode::from(2)
 }

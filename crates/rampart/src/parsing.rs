@@ -1,4 +1,4 @@
-//! Values of options: how each is written, and which are refused before anything is touched.
+//! Parsers of option values, which refuse bad values before anything is touched.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ impl From<MethodChoice> for Method {
     }
 }
 
-/// As much memory as is worth a test, such as `4GiB`.
+/// An amount of memory that is worth a test, such as `4GiB`.
 pub fn some_memory(text: &str) -> Result<Bytes, String> {
     let bytes: Bytes = text.parse().map_err(|error: rampart_memory::ParseSizeError| error.to_string())?;
     if bytes < rampart_diagnostic::SMALLEST_CLAIM {
@@ -58,7 +58,7 @@ pub fn some_memory(text: &str) -> Result<Bytes, String> {
     Ok(bytes)
 }
 
-/// A march test that can find something.
+/// A march test with at least one read, without which it finds nothing.
 pub fn a_test_that_reads(text: &str) -> Result<MarchChoice, String> {
     let choice: MarchChoice = text.parse().map_err(|error: ChoiceError| error.to_string())?;
     if choice.test.reads() == 0 {
@@ -70,14 +70,14 @@ pub fn a_test_that_reads(text: &str) -> Result<MarchChoice, String> {
 /// A time of up to a year, such as `20s`.
 pub fn some_time(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
-        Ok(Duration::ZERO) => Err("no time at all: give at least 1ms, such as 20s or 10m".to_owned()),
+        Ok(Duration::ZERO) => Err("the time is 0: give at least 1ms, such as 20s or 10m".to_owned()),
         Ok(time) if time > Duration::from_secs(366 * 86_400) => Err("more than a year: give at most 366d".to_owned()),
         Ok(time) => Ok(time),
         Err(error) => Err(format!("{error}: write a time such as 20s, 10m or 2h")),
     }
 }
 
-/// A time of up to a minute, or none: so long a tested block may wait.
+/// The time that a tested block rests: up to a minute, or 0.
 pub fn some_rest(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
         Ok(time) if time > Duration::from_secs(60) => Err("more than a minute: give less".to_owned()),
@@ -89,16 +89,16 @@ pub fn some_rest(text: &str) -> Result<Duration, String> {
 /// The longest mean time between errors that can be simulated, in whole seconds: 213 days.
 pub const RAREST_SECONDS: f64 = 18_446_744.0;
 
-/// Simulated time of a length of time; of one that [`simulated_time`] let through, all of it.
+/// Converts a duration to simulated time; exact for durations that [`simulated_time`] accepts.
 pub fn time(duration: Duration) -> Time {
     Time::from_nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// A length of time that can be simulated, such as `20s`.
+/// A duration that can be simulated, such as `20s`.
 pub fn simulated_time(text: &str) -> Result<Duration, String> {
     const LONGEST: Duration = Duration::from_secs(18_446_744);
     let too_long = || format!("more than can be simulated: give at most {}s", LONGEST.as_secs());
-    // A year is more, and so is a number that is no duration any more.
+    // A year is too long, and so is a number that overflows a duration.
     match (some_time(text), humantime::parse_duration(text)) {
         (_, Ok(time)) if time > LONGEST => Err(too_long()),
         (_, Err(humantime::DurationError::NumberOverflow)) => Err(too_long()),
@@ -115,8 +115,8 @@ mod tests {
         let longest = simulated_time("18446744s").unwrap();
         assert_eq!(time(longest).picos(), 18_446_744_000_000_000_000);
         for text in ["18446745s", "30000000s", "214d", "2years", "99999999999999999999s", "99999999999s"] {
-            let told = simulated_time(text).unwrap_err();
-            assert!(told.ends_with("give at most 18446744s"), "{text}: {told}");
+            let message = simulated_time(text).unwrap_err();
+            assert!(message.ends_with("give at most 18446744s"), "{text}: {message}");
         }
         assert!(simulated_time("0s").is_err() && simulated_time("soon").is_err());
     }

@@ -74,6 +74,8 @@ pub enum Error {
         /// What is known here.
         known: u64,
     },
+    /// it is neither text nor a schedule of Rampart
+    NotGoal,
     /// this is no trace of a program, or one that is damaged at byte {at}: trace the program again
     NoTrace {
         /// Where reading ended.

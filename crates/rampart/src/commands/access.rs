@@ -1,4 +1,4 @@
-//! `rampart access`: what a guarded program unlocked when.
+//! `rampart access`: shows which memory a guarded program unlocked when.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -10,8 +10,8 @@ use rampart_memory::{Bytes, FRAME_BYTES};
 use serde_json::json;
 
 use crate::error::Error;
+use crate::guards::journals::{ProcessTrace, traces};
 use crate::guards::pictures::pictures;
-use crate::guards::recorded::{ProcessTrace, traces};
 use crate::output::html::{document, escape};
 use crate::output::text;
 
@@ -28,7 +28,7 @@ pub struct AccessArguments {
     pub json: bool,
 }
 
-/// Says what is in a file of traces, and draws it.
+/// Summarizes a file of traces, and draws it.
 pub fn run(arguments: &AccessArguments) -> Result<u8, Error> {
     let refused = |why: String| Error::Trace { path: arguments.file.clone(), why };
     let bytes = fs::read(&arguments.file).map_err(|error| refused(error.to_string()))?;
@@ -51,12 +51,12 @@ pub fn run(arguments: &AccessArguments) -> Result<u8, Error> {
 
 /// The page of a file of traces.
 fn page(name: &str, traces: &[ProcessTrace]) -> String {
-    let mut body = format!("<h1>What was unlocked when: <code>{}</code></h1>\n", escape(name));
+    let mut body = format!("<h1>Unlocked memory over time: <code>{}</code></h1>\n", escape(name));
     pictures(&mut body, traces);
     document(name, &body)
 }
 
-/// A trace in numbers.
+/// The figures of a trace.
 struct Summary {
     process: u32,
     seconds: f64,
@@ -64,7 +64,7 @@ struct Summary {
     writes: usize,
     ahead: usize,
     lost: u64,
-    /// Up to the last page that was unlocked.
+    /// The heap up to the last page that was unlocked.
     heap: Bytes,
 }
 
@@ -89,10 +89,10 @@ impl Summary {
         let Self { process, seconds, reads, writes, ahead, lost, heap } = self;
         let [reads, writes, ahead] = [reads, writes, ahead].map(|number| text::count(*number as u64));
         let mut line = format!(
-            "process {process}: unlocked in {heap} of heap in {seconds:.3} s: {reads} for a read, {writes} for a write, {ahead} ahead"
+            "process {process}: unlocked in {heap} of heap in {seconds:.3} s: {reads} for a read, {writes} for a write, {ahead} prefetched"
         );
         if *lost > 0 {
-            let _ = write!(line, "; {} more had no room", text::count(*lost));
+            let _ = write!(line, "; {} more were not recorded: there was no room", text::count(*lost));
         }
         line + "\n"
     }

@@ -1,4 +1,4 @@
-//! `rampart errors`: what memory errors this machine saw, by DIMM, and how often they come.
+//! `rampart errors`: shows the memory errors of this machine by DIMM, and their rates.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use rampart_store::rasdaemon::DEFAULT_PATH;
 use serde_json::json;
 
 use crate::error::Error;
-use crate::inputs::dimm::{self, History};
+use crate::inputs::dimm::{self, DimmHistory};
 use crate::output::text;
 
 /// Options of `rampart errors`.
@@ -26,7 +26,7 @@ pub struct ErrorsArguments {
     pub json: bool,
 }
 
-/// Shows all that is known; 1 if memory erred.
+/// Shows all known memory errors. Returns 1 if there are any.
 pub fn run(arguments: &ErrorsArguments) -> Result<u8, Error> {
     let roots = Roots::default();
     let counters = ErrorCounts::read(&roots).controllers;
@@ -36,7 +36,7 @@ pub fn run(arguments: &ErrorsArguments) -> Result<u8, Error> {
         all.iter().map(|controller| controller.errors.corrected + controller.errors.uncorrected).sum::<u64>()
     });
     let histories = || recorded.iter().flat_map(|recorded| recorded.dimms.values());
-    let erred = counted > 0 || histories().any(|history| history.corrected + history.uncorrected > 0);
+    let has_errors = counted > 0 || histories().any(|history| history.corrected + history.uncorrected > 0);
     if arguments.json {
         text::print_json(&json!({
             "schema": "rampart.errors/1",
@@ -46,18 +46,20 @@ pub fn run(arguments: &ErrorsArguments) -> Result<u8, Error> {
             "dimms": recorded.as_ref().map(|recorded| &recorded.dimms),
             "events": events,
         }))?;
-        return Ok(u8::from(erred));
+        return Ok(u8::from(has_errors));
     }
     let mut text = String::new();
     match &counters {
-        Ok(controllers) => controllers.iter().for_each(|controller| of_controller(&mut text, controller)),
+        Ok(controllers) => controllers.iter().for_each(|controller| write_controller(&mut text, controller)),
         Err(absence) => drop(writeln!(text, "counters    none: {absence}")),
     }
     match &recorded {
-        Some(Recorded { path, dimms }) if dimms.is_empty() => {
+        Some(RecordedErrors { path, dimms }) if dimms.is_empty() => {
             let _ = writeln!(text, "recorded    nothing in {}", path.display());
         }
-        Some(Recorded { dimms, .. }) => dimms.iter().for_each(|(label, history)| of_dimm(&mut text, label, history)),
+        Some(RecordedErrors { dimms, .. }) => {
+            dimms.iter().for_each(|(label, history)| write_dimm(&mut text, label, history))
+        }
         None => drop(writeln!(
             text,
             "recorded    no database of rasdaemon at {DEFAULT_PATH}: run rasdaemon, or name one with --database"
@@ -69,23 +71,23 @@ pub fn run(arguments: &ErrorsArguments) -> Result<u8, Error> {
     };
     let _ = writeln!(text, "live        {live}");
     text::print(&text)?;
-    Ok(u8::from(erred))
+    Ok(u8::from(has_errors))
 }
 
-/// What rasdaemon recorded.
-struct Recorded {
+/// The errors in a database of rasdaemon.
+struct RecordedErrors {
     path: PathBuf,
-    /// By label.
-    dimms: BTreeMap<String, History>,
+    /// The history of each DIMM, by label.
+    dimms: BTreeMap<String, DimmHistory>,
 }
 
-/// The database that was named, or rasdaemon's own if there is one.
-fn recorded(named: Option<&PathBuf>) -> Result<Option<Recorded>, Error> {
+/// Reads the named database, or rasdaemon's own if there is one.
+fn recorded(named: Option<&PathBuf>) -> Result<Option<RecordedErrors>, Error> {
     let path = named.cloned().or_else(|| Some(PathBuf::from(DEFAULT_PATH)).filter(|path| path.exists()));
-    path.map(|path| Ok(Recorded { dimms: dimm::histories(&path)?, path })).transpose()
+    path.map(|path| Ok(RecordedErrors { dimms: dimm::histories(&path)?, path })).transpose()
 }
 
-fn of_controller(text: &mut String, controller: &Controller) {
+fn write_controller(text: &mut String, controller: &Controller) {
     let Controller { number, errors, unplaced, dimms, .. } = controller;
     let _ = writeln!(
         text,
@@ -100,8 +102,8 @@ fn of_controller(text: &mut String, controller: &Controller) {
     }
 }
 
-fn of_dimm(text: &mut String, label: &str, history: &History) {
-    let History { corrected, uncorrected, seconds, mtbce_seconds, mtbce_interval: (least, most) } = history;
+fn write_dimm(text: &mut String, label: &str, history: &DimmHistory) {
+    let DimmHistory { corrected, uncorrected, seconds, mtbce_seconds, mtbce_interval: (low, high) } = history;
     let label = if label.is_empty() { "no known DIMM" } else { label };
     let _ = write!(
         text,
@@ -111,8 +113,9 @@ fn of_dimm(text: &mut String, label: &str, history: &History) {
         seconds / 86_400.0
     );
     if let Some(mean) = mtbce_seconds {
-        let most = most.map_or_else(|| "any".to_owned(), text::long);
-        let _ = write!(text, "; one corrected every {} ({} to {most}, 95 %)", text::long(*mean), text::long(*least));
+        let high = high.map_or_else(|| "any".to_owned(), text::duration);
+        let _ =
+            write!(text, "; one corrected every {} ({} to {high}, 95 %)", text::duration(*mean), text::duration(*low));
     }
     text.push('\n');
 }

@@ -1,4 +1,4 @@
-//! `rampart inject`: the faults that can be emulated, by name.
+//! `rampart inject`: lists the faults that can be emulated.
 
 use std::fmt::Write as _;
 
@@ -20,7 +20,7 @@ pub enum InjectCommand {
     },
 }
 
-/// Does one of its commands.
+/// Runs the command.
 pub fn run(command: &InjectCommand) -> Result<u8, Error> {
     let InjectCommand::List { json } = command;
     if *json {
@@ -32,15 +32,15 @@ pub fn run(command: &InjectCommand) -> Result<u8, Error> {
         }))?;
         return Ok(0);
     }
-    let mut text = String::from("KIND:COUNT plants so many at random places, KIND@FRAME one in a frame\n");
+    let mut text = String::from("KIND:COUNT injects COUNT faults at random places, KIND@FRAME one in a frame\n");
     for (name, class) in FaultClass::ALL {
         let _ = writeln!(text, "  {name:<26} {}", class.meaning());
     }
-    text.push_str("and, with commas between\n");
+    text.push_str("options, separated by commas\n");
     for (option, meaning) in InjectionSpec::OPTIONS {
         let _ = writeln!(text, "  {option:<26} {meaning}");
     }
-    text.push_str("as in `rampart test --memory 64MiB --inject 'stuck-at:100,coupling:20,seed=7'`\n");
+    text.push_str("for example `rampart test --memory 64MiB --inject 'stuck-at:100,coupling:20,seed=7'`\n");
     text::print(&text)?;
     Ok(0)
 }

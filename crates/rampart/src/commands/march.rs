@@ -1,4 +1,4 @@
-//! `rampart march`: the tests, and what each provably finds.
+//! `rampart march`: shows march tests, and proves which faults they find.
 
 use std::fmt::Write as _;
 
@@ -38,7 +38,7 @@ pub enum MarchCommand {
     },
 }
 
-/// Does one of its commands.
+/// Runs one of the commands.
 pub fn run(command: MarchCommand) -> Result<u8, Error> {
     match command {
         MarchCommand::List { json } => list(json)?,
@@ -103,24 +103,24 @@ fn show_one(choice: &MarchChoice, json: bool) -> Result<(), Error> {
         test.writes()
     );
     text.push_str("finds\n");
-    in_full(&mut text, &prove(test));
+    write_coverage(&mut text, &prove(test));
     text::print(&text)
 }
 
-/// Kind by kind, with what each is.
-fn in_full(text: &mut String, table: &CoverageTable) {
+/// Appends the coverage of each kind of fault, with its meaning.
+fn write_coverage(text: &mut String, table: &CoverageTable) {
     for proof in table.proofs() {
         let _ = writeln!(text, "  {:<13} {:>5} %  {}", proof.kind, percent(proof.percent()), proof.kind.meaning());
     }
 }
 
-/// As short as it is exact enough: 100, 37.5.
+/// A percentage with at most one decimal, such as 100 or 37.5.
 fn percent(value: f64) -> String {
     let tenths = format!("{value:.1}");
     tenths.strip_suffix(".0").unwrap_or(&tenths).to_owned()
 }
 
-/// The kinds of the summary: those that the field's tables have. A single test is shown with all.
+/// The kinds of faults in the summary: those of published tables. A single test is shown with all kinds.
 const SUMMARY: [Kind; 13] = [
     Kind::StuckAt,
     Kind::Transition,
@@ -148,7 +148,7 @@ fn prove_all(tests: &[MarchChoice], json: bool) -> Result<(), Error> {
     }
     let mut text = String::from("% of faults found: 4 cells, from every initial state, in both directions of each ⇕\n");
     if let [(_, table)] = proofs.as_slice() {
-        in_full(&mut text, table);
+        write_coverage(&mut text, table);
     } else {
         summary(&mut text, &proofs);
     }
@@ -169,5 +169,5 @@ fn summary(text: &mut String, proofs: &[(&MarchChoice, CoverageTable)]) {
         }
         text.push('\n');
     }
-    text.push_str("`rampart march prove NAME` has all kinds, and what each is\n");
+    text.push_str("`rampart march prove NAME` shows all kinds, with their meaning\n");
 }

@@ -1,4 +1,4 @@
-//! One module a command; none names another one.
+//! One module for each command; none uses another.
 
 pub mod access;
 pub mod errors;

@@ -1,4 +1,4 @@
-//! `rampart status`: the machine as Rampart sees it.
+//! `rampart status`: shows the machine as Rampart sees it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,8 +21,8 @@ use crate::inputs::daemon::{self, DaemonLiveness};
 use crate::inputs::store;
 use crate::output::{daemon as daemon_text, text};
 
-/// Tests shown.
-const HISTORY: usize = 5;
+/// The number of tests that are shown.
+const TESTS_SHOWN: usize = 5;
 
 #[derive(Serialize)]
 struct Status {
@@ -36,20 +36,20 @@ struct Status {
     capabilities: Vec<Capability>,
     store: PathBuf,
     bad_frames: usize,
-    /// How many of these the kernel treats how, now.
+    /// The number of bad frames by their present state.
     bad_frames_now: BTreeMap<FrameUse, usize>,
     tests: Vec<Value>,
-    /// What the daemon says of itself, if one runs.
+    /// The state of the daemon, if one runs.
     watch: Option<Box<WatchState>>,
 }
 
-/// Shows it; 0 unless something cannot be read.
+/// Shows the status. Returns 0.
 pub fn run(json: bool, path: Option<PathBuf>) -> Result<u8, Error> {
     let machine = Machine::this();
     let store = store::open_to_read(path, machine.clock.now())?;
-    let history = store.history(HISTORY)?;
+    let history = store.history(TESTS_SHOWN)?;
     let outlook = machine.outlook()?;
-    let politeness = MemoryReserve::new(&outlook);
+    let reserve = MemoryReserve::new(&outlook);
     let (known, uses) = (store.failures(Origin::Real)?, machine.frame_uses());
     let mut bad_frames_now = BTreeMap::new();
     known.iter().for_each(|failed| *bad_frames_now.entry(uses.of(failed.frame)).or_default() += 1);
@@ -57,15 +57,15 @@ pub fn run(json: bool, path: Option<PathBuf>) -> Result<u8, Error> {
         schema: "rampart.status/1",
         version: env!("CARGO_PKG_VERSION"),
         memory: MemoryState::read(machine.roots())?,
-        testable_now: politeness.claimable(&outlook),
-        reserve: politeness.reserve(),
+        testable_now: reserve.claimable(&outlook),
+        reserve: reserve.reserve(),
         topology: machine.topology().clone(),
         engines: Engine::all_available().iter().map(ToString::to_string).collect(),
         capabilities: capabilities::all(machine.roots()),
         bad_frames: known.len(),
         bad_frames_now,
         tests: history.iter().map(store::document).collect(),
-        watch: live(&store),
+        watch: daemon_state(&store),
         store: store.path().to_owned(),
     };
     if json {
@@ -76,20 +76,20 @@ pub fn run(json: bool, path: Option<PathBuf>) -> Result<u8, Error> {
     Ok(0)
 }
 
-/// What the daemon says of itself; says so if it ended without a word.
-fn live(store: &rampart_store::Store) -> Option<Box<WatchState>> {
+/// The state of the daemon, if one runs. Reports a daemon that ended unexpectedly.
+fn daemon_state(store: &rampart_store::Store) -> Option<Box<WatchState>> {
     match daemon::beside(store.path()) {
-        DaemonLiveness::Watching(state) => Some(state),
+        DaemonLiveness::Running(state) => Some(state),
         DaemonLiveness::Stale(pid) => {
-            eprintln!("rampart: process {pid} watched and ended without a word: start `rampart watch` again");
+            eprintln!("rampart: process {pid} watched and ended unexpectedly: start `rampart watch` again");
             None
         }
-        DaemonLiveness::Nobody => None,
+        DaemonLiveness::NotRunning => None,
     }
 }
 
-/// What is so of the bad frames now, with how many of them.
-fn now(uses: &BTreeMap<FrameUse, usize>) -> String {
+/// The number of bad frames in each present state.
+fn states(uses: &BTreeMap<FrameUse, usize>) -> String {
     let words = |frame_use| match frame_use {
         FrameUse::Retired => "retired now",
         FrameUse::Reserved => "reserved at boot",
@@ -127,9 +127,9 @@ fn text(status: &Status, tests: &[TestRecord]) -> String {
     }
     match &status.watch {
         Some(state) => text.push_str(&daemon_text::page(state)),
-        None => text.push_str("watching    nobody: `rampart watch`\n"),
+        None => text.push_str("watching    no daemon runs: start `rampart watch`\n"),
     }
-    let _ = writeln!(text, "bad frames  {} (`rampart map show`){}", status.bad_frames, now(&status.bad_frames_now));
+    let _ = writeln!(text, "bad frames  {} (`rampart map show`){}", status.bad_frames, states(&status.bad_frames_now));
     if tests.is_empty() {
         let _ = writeln!(text, "tests       none yet: `rampart test`");
     }

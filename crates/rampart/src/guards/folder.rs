@@ -1,9 +1,9 @@
-//! The folder in which the guards of a program write, and who may.
+//! The folder into which the guards of a program write, and its protection.
 //!
-//! **Problem.** What stands there goes on the map of bad frames, which is root's: nobody else may write it, make us
-//! read something else, or hold a lock of ours. **Idea.** The folder is our user's alone, whatever the umask says, and
-//! only what that user made there is read: ordinary files with one name, no links. **Why this way.** The kernel keeps
-//! it so, and whoever has our rights needs no folder of ours.
+//! **Problem.** Frames in these files go on the map of bad frames, which belongs to root: no other user may write them,
+//! make us read another file, or hold one of our locks. **Idea.** Only our user may enter the folder, whatever the umask
+//! is, and only files of that user are read: regular files with one name, no links. **Why this way.** The kernel
+//! enforces it, and a process with our rights does not need this folder to do harm.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read as _};
@@ -14,18 +14,18 @@ use tempfile::TempDir;
 
 use crate::output::file::NO_FOLLOW;
 
-/// Without it, opening a pipe that somebody put there would wait for its other end.
+/// `O_NONBLOCK`: without it, opening a pipe in the folder would wait for its other end.
 const NO_WAIT: i32 = 0o4000;
 
-/// A new folder, which nobody but our user may enter.
+/// Makes a folder that only our user may enter.
 pub fn create() -> io::Result<TempDir> {
     let folder = tempfile::Builder::new().prefix("rampart-").permissions(only_ours(0o700)).tempdir()?;
-    // A umask may take rights from us too.
+    // A umask may take our own rights too.
     fs::set_permissions(folder.path(), only_ours(0o700))?;
     Ok(folder)
 }
 
-/// A new file, locked until it is closed.
+/// Makes a file, and locks it until it is closed.
 pub fn locked(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.set_permissions(only_ours(0o600))?;
@@ -36,7 +36,7 @@ pub fn locked(path: &Path) -> io::Result<File> {
 /// Opens a file that a process of our user made.
 ///
 /// # Errors
-/// What the kernel says, or that it is another's, or no ordinary file.
+/// The kernel's error, or an error if another user owns the file or it is no regular file with one name.
 pub fn open(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(NO_FOLLOW | NO_WAIT).open(path)?;
     let found = file.metadata()?;
@@ -44,24 +44,25 @@ pub fn open(path: &Path) -> io::Result<File> {
     if is_ours { Ok(file) } else { Err(io::Error::other("no process of the program made it")) }
 }
 
-/// The content of such a file.
+/// Reads a file that a process of our user made.
 ///
 /// # Errors
-/// As of [`open`].
+/// Those of [`open`], and of reading.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     open(path)?.read_to_end(&mut content)?;
     Ok(content)
 }
 
-/// Whether a process has given up our user's rights, and cannot take them back. One that has ended had them: it could
-/// open its files.
+/// Whether a process has given up our user's rights and cannot take them back. An ended process counts as one that had
+/// them, since it could open its files.
 pub fn gave_up_rights(process: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{process}/status"));
     own_user().is_ok_and(|own| status.is_ok_and(|status| lacks_user(&status, own)))
 }
 
-/// Whether none of the real, effective and saved users of a process' status (proc_pid_status(5)) is this one.
+/// Whether a process' status (proc_pid_status(5)) names this user neither as the real, nor the effective, nor the saved
+/// one.
 fn lacks_user(status: &str, user: u32) -> bool {
     let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     users.is_some_and(|users| users.split_whitespace().take(3).all(|word| word.parse() != Ok(user)))

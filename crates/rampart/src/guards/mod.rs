@@ -1,6 +1,6 @@
-//! What the guards of a run leave behind: counts, events and journals in a folder, and pictures of them.
+//! The files of the guards of a run: counts, events and journals in a folder, and drawings of the journals.
 
 pub mod folder;
-pub mod left;
+pub mod journals;
 pub mod pictures;
-pub mod recorded;
+pub mod report;

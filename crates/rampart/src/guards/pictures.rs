@@ -1,9 +1,9 @@
-//! What a program unlocked when: its heap over time [Fiala15, fig. 4.6], and four moments of it [Fiala15, fig. 4.1 and
-//! 4.2].
+//! Drawings of what a program unlocked: its heap over time [Fiala15, fig. 4.6], and four moments of it [Fiala15, fig. 4.1
+//! and 4.2].
 //!
-//! **Problem.** There are millions of unlockings, and a picture has thousands of points. **Idea.** They are counted in
-//! cells of a grid, and a cell is drawn the stronger, the more there are, by steps of ten. **Why this way.** A page of
-//! a fixed size, in which neither a single unlocking nor a pattern is lost.
+//! **Problem.** There are millions of accesses that unlocked memory, and a drawing has thousands of points. **Idea.**
+//! They are counted in the cells of a grid; a cell is drawn stronger at 10 and at 100 of them. **Why this way.** The page
+//! has a fixed size, and shows single accesses as well as patterns.
 
 use std::fmt::Write as _;
 
@@ -12,38 +12,38 @@ use plotters::prelude::*;
 use rampart_guard::accesses::{Touch, UnlockAccess};
 use rampart_memory::FRAME_BYTES;
 
-use super::recorded::ProcessTrace;
+use super::journals::ProcessTrace;
 use crate::output::chart::{COLOURS, Failure};
 use crate::output::html::figure;
 use crate::output::text;
 
-/// Processes whose accesses are drawn: those that unlocked most.
+/// The number of processes that are drawn: those with the most accesses.
 const PICTURES: usize = 4;
 
-/// Cells over time, and over addresses.
+/// The number of cells over time, and over addresses.
 const GRID: (usize, usize) = (184, 64);
 
-/// Moments that are drawn, each by itself.
+/// The number of moments that are drawn, each by itself.
 const MOMENTS: usize = 4;
 
-/// Cells of a moment, in a row and in all.
+/// The number of cells of a moment, in a row and in all.
 const MOMENT_CELLS: (usize, usize) = (64, 64 * 32);
 
-/// A moment is this part of the time.
+/// A moment is one part in so many of the time.
 const MOMENT_PART: u128 = 40;
 
 /// Appends a drawing of each of the traces with the most accesses.
 pub fn pictures(body: &mut String, traces: &[ProcessTrace]) {
-    let mut most: Vec<&ProcessTrace> = traces.iter().filter(|trace| !trace.accesses.is_empty()).collect();
-    most.sort_by_key(|trace| std::cmp::Reverse(trace.accesses.len()));
-    let names = ["unlocked for a read", "for a write", "ahead of the program, verified before it asked"];
-    for trace in most.iter().take(PICTURES) {
+    let mut longest: Vec<&ProcessTrace> = traces.iter().filter(|trace| !trace.accesses.is_empty()).collect();
+    longest.sort_by_key(|trace| std::cmp::Reverse(trace.accesses.len()));
+    let names = ["unlocked for a read", "for a write", "by the prefetcher, before the program accessed it"];
+    for trace in longest.iter().take(PICTURES) {
         let Some(picture) = Picture::new(&trace.accesses) else { continue };
         let _ = writeln!(body, "<h2>What process {} unlocked when</h2>", trace.process);
         let lost = match trace.lost {
             0 => String::new(),
             lost => format!(
-                " <span class=bad>{} more are not drawn: there was no room to note them</span>",
+                " <span class=bad>{} more are not drawn: there was no room to record them</span>",
                 text::count(lost)
             ),
         };
@@ -54,22 +54,23 @@ pub fn pictures(body: &mut String, traces: &[ProcessTrace]) {
             format!("The heap at {moments}: each row goes on where the one below it ends, from the lower left");
         figure(body, &[], &picture.at_moments(), &caption);
     }
-    if most.len() > PICTURES {
-        let _ = writeln!(body, "<p class=soft>{} more processes are not drawn.</p>", most.len() - PICTURES);
+    if longest.len() > PICTURES {
+        let _ = writeln!(body, "<p class=soft>{} more processes are not drawn.</p>", longest.len() - PICTURES);
     }
 }
 
-/// What is drawn: the unlockings of one process.
+/// The accesses of one process, to be drawn.
 pub struct Picture<'a> {
     accesses: &'a [UnlockAccess],
-    /// When it begins, and how many microseconds it takes.
+    /// The first access, in microseconds since 1970.
     begin: u64,
+    /// The time from the first access to the last.
     micros: u128,
     pages: u64,
 }
 
 impl<'a> Picture<'a> {
-    /// A picture, unless nothing was unlocked.
+    /// A picture of these accesses; `None` if there are none.
     pub fn new(accesses: &'a [UnlockAccess]) -> Option<Self> {
         let times = || accesses.iter().map(|access| access.at.micros());
         let (begin, end) = times().min().zip(times().max())?;
@@ -77,24 +78,24 @@ impl<'a> Picture<'a> {
         Some(Self { accesses, begin, micros: u128::from(end - begin) + 1, pages: pages.max(1) })
     }
 
-    /// When each moment begins, in seconds from the first unlocking.
+    /// The begin of each moment, in seconds from the first access.
     pub fn moments(&self) -> [f64; MOMENTS] {
         std::array::from_fn(|moment| self.moment(moment).0 as f64 / 1e6)
     }
 
-    /// When a moment begins and ends, in microseconds from the begin.
+    /// The begin and end of a moment, in microseconds from the first access.
     fn moment(&self, moment: usize) -> (u128, u128) {
-        let middle = self.micros * (2 * moment as u128 + 1) / (2 * MOMENTS as u128);
+        let centre = self.micros * (2 * moment as u128 + 1) / (2 * MOMENTS as u128);
         let half = self.micros.div_ceil(2 * MOMENT_PART);
-        (middle.saturating_sub(half), middle + half)
+        (centre.saturating_sub(half), centre + half)
     }
 
-    /// When an access was, in microseconds from the begin.
+    /// The time of an access, in microseconds from the first.
     fn since(&self, access: &UnlockAccess) -> u128 {
         u128::from(access.at.micros() - self.begin)
     }
 
-    /// The first and last cell of `cells` that an access lies in.
+    /// The cells that an access unlocked, of `cells` over the whole heap.
     fn cells(&self, access: &UnlockAccess, cells: usize) -> std::ops::RangeInclusive<usize> {
         let cell = |page: u64| {
             let place = u128::from(page.min(self.pages - 1)) * cells as u128 / u128::from(self.pages);
@@ -103,7 +104,7 @@ impl<'a> Picture<'a> {
         cell(access.page.0)..=cell(access.page.0 + u64::from(access.pages.max(1)) - 1)
     }
 
-    /// The heap over time.
+    /// Draws the heap over time.
     pub fn over_time(&self) -> String {
         let mut text = String::new();
         self.draw_over_time(&mut text).expect("a drawing into memory succeeds");
@@ -127,7 +128,7 @@ impl<'a> Picture<'a> {
             .axis_desc_style(("sans-serif", 14))
             .draw()?;
         let (width, height) = (seconds / GRID.0 as f64, mebibytes / GRID.1 as f64);
-        let cells = self.grid().into_iter().map(|Run { column, rows, strength, colour }| {
+        let cells = self.grid().into_iter().map(|CellRun { column, rows, strength, colour }| {
             let (left, low, high) = (column as f64 * width, rows.0 as f64 * height, rows.1 as f64 * height);
             Rectangle::new([(left, low), (left + width, high)], COLOURS[colour].mix(strength).filled())
         });
@@ -136,8 +137,8 @@ impl<'a> Picture<'a> {
         Ok(())
     }
 
-    /// Cells in which something was unlocked; those above each other that look the same are one.
-    fn grid(&self) -> Vec<Run> {
+    /// The cells in which memory was unlocked; adjacent cells of a column that look the same are one run.
+    fn grid(&self) -> Vec<CellRun> {
         let mut counts = vec![[0_u64; 3]; GRID.0 * GRID.1];
         for access in self.accesses {
             let column = self.since(access) * GRID.0 as u128 / self.micros;
@@ -146,10 +147,10 @@ impl<'a> Picture<'a> {
                 counts[column * GRID.1 + row][colour(access.touch)] += 1;
             }
         }
-        let mut runs: Vec<Run> = Vec::new();
+        let mut runs: Vec<CellRun> = Vec::new();
         for (index, counts) in counts.iter().enumerate() {
             let (column, row) = (index / GRID.1, index % GRID.1);
-            let Some((strength, colour)) = look(*counts) else { continue };
+            let Some((strength, colour)) = appearance(*counts) else { continue };
             match runs.last_mut() {
                 Some(last)
                     if (last.column, last.rows.1, last.colour) == (column, row, colour)
@@ -157,13 +158,13 @@ impl<'a> Picture<'a> {
                 {
                     last.rows.1 = row + 1;
                 }
-                _ => runs.push(Run { column, rows: (row, row + 1), strength, colour }),
+                _ => runs.push(CellRun { column, rows: (row, row + 1), strength, colour }),
             }
         }
         runs
     }
 
-    /// Four moments: each cell is a part of the heap, the first at the lower left.
+    /// Draws four moments: each cell is a part of the heap, the first at the lower left.
     pub fn at_moments(&self) -> String {
         let mut text = String::new();
         self.draw_moments(&mut text).expect("a drawing into memory succeeds");
@@ -211,15 +212,15 @@ impl<'a> Picture<'a> {
     }
 }
 
-/// Cells above each other.
-struct Run {
+/// Adjacent cells of a column that look the same.
+struct CellRun {
     column: usize,
     rows: (usize, usize),
     strength: f64,
     colour: usize,
 }
 
-/// The number of its colour.
+/// The index of the colour.
 const fn colour(touch: Touch) -> usize {
     match touch {
         Touch::Read => 0,
@@ -228,11 +229,11 @@ const fn colour(touch: Touch) -> usize {
     }
 }
 
-/// How strong a cell is drawn, by how many there are, and in the colour of most of them; `None`: not at all.
-fn look(counts: [u64; 3]) -> Option<(f64, usize)> {
+/// The strength and colour of a cell, by its number of accesses and the kind of most of them; `None` if there are none.
+fn appearance(counts: [u64; 3]) -> Option<(f64, usize)> {
     let all = counts.iter().sum::<u64>();
-    let most = (0..3).max_by_key(|&colour| (counts[colour], 3 - colour))?;
-    (all > 0).then(|| ([0.45, 0.7, 1.0][all.ilog10().min(2) as usize], most))
+    let dominant = (0..3).max_by_key(|&colour| (counts[colour], 3 - colour))?;
+    (all > 0).then(|| ([0.45, 0.7, 1.0][all.ilog10().min(2) as usize], dominant))
 }
 
 #[cfg(test)]
@@ -242,7 +243,7 @@ mod tests {
     use rampart_guard::PageIndex;
     use rampart_memory::Timestamp;
 
-    fn sweep() -> Vec<UnlockAccess> {
+    fn sequential_accesses() -> Vec<UnlockAccess> {
         let access = |step: u64| UnlockAccess {
             at: Timestamp::from_micros(1_000_000 + 1000 * step),
             page: PageIndex(4 * step),
@@ -254,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_sweep_is_a_diagonal() {
-        let accesses = sweep();
+        let accesses = sequential_accesses();
         let runs = Picture::new(&accesses).unwrap().grid();
         let off = runs.iter().filter(|run| run.rows.0.abs_diff(run.column * GRID.1 / GRID.0) > 1);
         assert_eq!((off.count(), runs.iter().map(|run| run.rows.1 - run.rows.0).min()), (0, Some(1)));
@@ -263,13 +264,13 @@ mod tests {
 
     #[test]
     fn a_moment_shows_what_was_unlocked_in_it_and_nothing_else() {
-        let accesses = sweep();
+        let accesses = sequential_accesses();
         let picture = Picture::new(&accesses).unwrap();
         let (begin, end) = picture.moment(0);
         assert!((end - begin).abs_diff(picture.micros / MOMENT_PART) <= 2);
         let drawn = picture.at_moments();
         assert!(drawn.matches("<rect").count() >= 2 * MOMENTS, "a frame and something in it, four times: {drawn}");
-        assert!(drawn.len() < 20_000, "a sweep is short");
+        assert!(drawn.len() < 20_000, "runs of equal cells are drawn as one");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The daemon's state in a small file: for `rampart status`, and so that two do not watch one machine by one store.
+//! The state file of the daemon: `rampart status` reads it, and it prevents two daemons with one store.
 
 use std::fs;
 use std::io;
@@ -8,10 +8,10 @@ use rampart_diagnostic::daemon::DaemonState;
 use rampart_memory::{Clock, Timestamp};
 use std::time::Duration;
 
-/// A state older than this is of a daemon that hangs, or of one whose number another process has now.
+/// An older state means that the daemon hangs, or that another process has its number now.
 const STALE: Duration = Duration::from_secs(10);
 
-/// Where it is: `/run/rampart/watch.json` beside the store of the machine, else beside the store that was named.
+/// The path of the state file: `/run/rampart/watch.json` for the store of the machine, else a file beside the store.
 #[must_use]
 pub fn path(store: &Path) -> PathBuf {
     if store == Path::new("/var/lib/rampart/rampart.db") {
@@ -20,50 +20,50 @@ pub fn path(store: &Path) -> PathBuf {
     store.with_file_name("watch.json")
 }
 
-/// What the file tells.
+/// Whether a daemon runs.
 #[derive(Debug)]
 pub enum DaemonLiveness {
-    /// Nobody watches.
-    Nobody,
-    /// Somebody does.
-    Watching(Box<DaemonState>),
-    /// Somebody did, and ended without a word.
+    /// No daemon runs.
+    NotRunning,
+    /// A daemon runs, with this state.
+    Running(Box<DaemonState>),
+    /// The daemon with this process number ended without removing its state file.
     Stale(u32),
 }
 
-/// Reads it.
+/// Reads a state file.
 pub fn read(path: &Path, now: Timestamp) -> DaemonLiveness {
     let Some(state) = fs::read(path).ok().and_then(|text| serde_json::from_slice::<DaemonState>(&text).ok()) else {
-        return DaemonLiveness::Nobody;
+        return DaemonLiveness::NotRunning;
     };
     let alive = Path::new("/proc").join(state.pid.to_string()).exists();
     if alive && now.since(state.at) <= STALE {
-        DaemonLiveness::Watching(Box::new(state))
+        DaemonLiveness::Running(Box::new(state))
     } else {
         DaemonLiveness::Stale(state.pid)
     }
 }
 
-/// The file of a daemon, removed when it is dropped.
+/// The state file of a running daemon, removed when it is dropped.
 #[derive(Debug)]
-pub struct LiveFile {
+pub struct StateFile {
     path: PathBuf,
 }
 
-impl LiveFile {
-    /// Makes sure that it can be written.
+impl StateFile {
+    /// Makes the folder of the file.
     ///
     /// # Errors
-    /// If its folder cannot be made.
+    /// If the folder cannot be made.
     pub fn create(path: &Path) -> io::Result<Self> {
         path.parent().map_or(Ok(()), fs::create_dir_all)?;
         Ok(Self { path: path.to_owned() })
     }
 
-    /// Replaces what it says, at once: whoever reads sees the one or the other.
+    /// Replaces the content atomically: a reader sees the old content or the new.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the file cannot be written.
     pub fn write(&self, state: &DaemonState) -> io::Result<()> {
         let new = self.path.with_extension("json.new");
         fs::write(&new, serde_json::to_vec_pretty(state).expect("plain data"))?;
@@ -71,14 +71,14 @@ impl LiveFile {
     }
 }
 
-impl Drop for LiveFile {
+impl Drop for StateFile {
     fn drop(&mut self) {
-        // It may never have been written.
+        // The file may never have been written.
         let _absent = fs::remove_file(&self.path);
     }
 }
 
-/// What is live beside a store, by the machine's clock.
+/// Whether a daemon runs with this store, by the machine's clock.
 pub fn beside(store: &Path) -> DaemonLiveness {
     read(&path(store), rampart_linux::SystemClock.now())
 }
@@ -124,16 +124,16 @@ pub(crate) mod tests {
         let path = path(&folder.path().join("r.db"));
         assert_eq!(path, folder.path().join("watch.json"));
         let now = Timestamp::from_micros(1 << 50);
-        assert!(matches!(read(&path, now), DaemonLiveness::Nobody));
-        let file = LiveFile::create(&path).unwrap();
+        assert!(matches!(read(&path, now), DaemonLiveness::NotRunning));
+        let file = StateFile::create(&path).unwrap();
         let own = state(std::process::id(), now);
         file.write(&own).unwrap();
-        let DaemonLiveness::Watching(seen) = read(&path, now) else { panic!("it is live") };
+        let DaemonLiveness::Running(seen) = read(&path, now) else { panic!("it is live") };
         assert_eq!(*seen, own);
         assert!(matches!(read(&path, now.after(Duration::from_secs(11))), DaemonLiveness::Stale(_)));
         file.write(&state(u32::MAX, now)).unwrap();
         assert!(matches!(read(&path, now), DaemonLiveness::Stale(u32::MAX)));
         drop(file);
-        assert!(matches!(read(&path, now), DaemonLiveness::Nobody));
+        assert!(matches!(read(&path, now), DaemonLiveness::NotRunning));
     }
 }

@@ -1,4 +1,4 @@
-//! The errors of DIMMs that rasdaemon recorded, and how often they came.
+//! The errors of DIMMs that rasdaemon recorded, and their rates.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,30 +13,30 @@ use crate::error::Error;
 use crate::inputs::files;
 use crate::parsing::RAREST_SECONDS;
 
-/// What was recorded of one DIMM.
+/// The recorded errors of one DIMM.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct History {
+pub struct DimmHistory {
     /// Corrected errors.
     pub corrected: u64,
     /// Errors that were detected and not corrected.
     pub uncorrected: u64,
-    /// Over how long, in seconds: from the first error of any DIMM until the database was last written.
+    /// The time of observation, in seconds: from the first error of any DIMM until the database was last written.
     pub seconds: f64,
-    /// Mean time between its corrected errors, in seconds.
+    /// The mean time between its corrected errors, in seconds.
     pub mtbce_seconds: Option<f64>,
-    /// The ends of the interval of that with 95 %.
+    /// The ends of the 95 % interval of this mean.
     pub mtbce_interval: (f64, Option<f64>),
 }
 
-impl History {
-    /// Whether its errors are rarer than can be simulated.
+impl DimmHistory {
+    /// Whether its errors are too rare to be simulated.
     pub fn is_rare(&self) -> bool {
         self.mtbce_seconds.is_some_and(|seconds| seconds > RAREST_SECONDS)
     }
 }
 
-/// The history of each DIMM in a database, by label.
-pub fn histories(path: &Path) -> Result<BTreeMap<String, History>, Error> {
+/// Reads the history of each DIMM from a database, by label.
+pub fn histories(path: &Path) -> Result<BTreeMap<String, DimmHistory>, Error> {
     files::length(path).map_err(|why| Error::Database { path: path.to_owned(), why })?;
     let batch = Rasdaemon::open(path, Timestamp::default())?.poll()?;
     let written = fs::metadata(path).and_then(|file| file.modified()).ok();
@@ -47,7 +47,7 @@ pub fn histories(path: &Path) -> Result<BTreeMap<String, History>, Error> {
         last.max(Timestamp::from_micros(u64::try_from(written.as_micros()).unwrap_or(u64::MAX)))
     });
     let seconds = until.since(first).as_secs_f64();
-    let mut histories: BTreeMap<String, History> = BTreeMap::new();
+    let mut histories: BTreeMap<String, DimmHistory> = BTreeMap::new();
     for error in &batch.errors {
         let label = error.place.as_ref().map(|place| place.label.clone()).unwrap_or_default();
         let history = histories.entry(label).or_default();
@@ -57,19 +57,19 @@ pub fn histories(path: &Path) -> Result<BTreeMap<String, History>, Error> {
         }
     }
     for history in histories.values_mut() {
-        let (mean, least, most) = mean_between(history.corrected, seconds);
-        (history.seconds, history.mtbce_seconds, history.mtbce_interval) = (seconds, mean, (least, most));
+        let (mean, low, high) = mean_between(history.corrected, seconds);
+        (history.seconds, history.mtbce_seconds, history.mtbce_interval) = (seconds, mean, (low, high));
     }
     Ok(histories)
 }
 
-/// The history of the DIMM with this label.
-pub fn history(path: &Path, label: &str) -> Result<History, Error> {
-    let mut erring = histories(path)?;
-    erring.retain(|_, history| history.mtbce_seconds.is_some());
-    erring.remove(label).ok_or_else(|| {
-        let known = erring.into_keys().collect::<Vec<_>>().join(", ");
-        let none = || format!("{} holds none of any DIMM", path.display());
+/// Reads the history of the DIMM with this label.
+pub fn history(path: &Path, label: &str) -> Result<DimmHistory, Error> {
+    let mut with_errors = histories(path)?;
+    with_errors.retain(|_, history| history.mtbce_seconds.is_some());
+    with_errors.remove(label).ok_or_else(|| {
+        let known = with_errors.into_keys().collect::<Vec<_>>().join(", ");
+        let none = || format!("{} has no corrected errors of any DIMM", path.display());
         let remedy = if known.is_empty() { none() } else { format!("name one of {known}") };
         Error::NoSuchDimm { label: label.to_owned(), remedy }
     })

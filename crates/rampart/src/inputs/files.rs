@@ -1,8 +1,8 @@
-//! Files that a user names, read without being surprised by what they are.
+//! Reads files that a user names, whatever they are.
 //!
-//! **Problem.** A device never ends, a FIFO never begins, and a file of a terabyte takes no room on the disk. **Idea.**
-//! Only a regular file is read, no more of it than is allowed, and what it would need is compared with free memory
-//! first.
+//! **Problem.** Reading a device may never end, reading a FIFO may never begin, and a sparse file can be a terabyte long.
+//! **Idea.** Only a regular file is read, up to a limit, and the memory that its content would need is compared with free
+//! memory first.
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -11,10 +11,10 @@ use std::path::Path;
 use rampart_linux::{MemoryState, Roots};
 use rampart_memory::Bytes;
 
-/// Why a file is not read, with what to do.
+/// Why a file is not read, and what to do.
 pub type Refusal = String;
 
-/// The length of a regular file.
+/// Returns the length of a regular file.
 pub fn length(path: &Path) -> Result<u64, Refusal> {
     let file = fs::metadata(path).map_err(|error| error.to_string())?;
     match file.file_type() {
@@ -24,34 +24,34 @@ pub fn length(path: &Path) -> Result<u64, Refusal> {
     }
 }
 
-/// All of a regular file, if that is at most so much.
-pub fn read(path: &Path, most: Bytes) -> Result<Vec<u8>, Refusal> {
-    let too_long = || format!("it is longer than {most}: name a shorter one");
+/// Reads a regular file of at most `max` bytes.
+pub fn read(path: &Path, max: Bytes) -> Result<Vec<u8>, Refusal> {
+    let too_long = || format!("it is longer than {max}: name a shorter one");
     let length = length(path)?;
-    if length > most.get() {
+    if length > max.get() {
         return Err(too_long());
     }
-    let (mut bytes, told) = (Vec::new(), |error: std::io::Error| error.to_string());
-    // It may have grown meanwhile, or may not say how long it is.
-    File::open(path).map_err(told)?.take(most.get().saturating_add(1)).read_to_end(&mut bytes).map_err(told)?;
-    if bytes.len() as u64 > most.get() { Err(too_long()) } else { Ok(bytes) }
+    let (mut bytes, refused) = (Vec::new(), |error: std::io::Error| error.to_string());
+    // The file may have grown meanwhile, or may not report its length.
+    File::open(path).map_err(refused)?.take(max.get().saturating_add(1)).read_to_end(&mut bytes).map_err(refused)?;
+    if bytes.len() as u64 > max.get() { Err(too_long()) } else { Ok(bytes) }
 }
 
-/// The same as text.
-pub fn read_text(path: &Path, most: Bytes) -> Result<String, Refusal> {
-    String::from_utf8(read(path, most)?).map_err(|_| "it is no text: name another file".to_owned())
+/// Reads a regular file of at most `max` bytes as text.
+pub fn read_text(path: &Path, max: Bytes) -> Result<String, Refusal> {
+    String::from_utf8(read(path, max)?).map_err(|_| "it is not UTF-8 text: name another file".to_owned())
 }
 
-/// The first bytes of a regular file, at most so many.
-pub fn begin(path: &Path, most: usize) -> Result<Vec<u8>, Refusal> {
+/// Reads the first bytes of a regular file, at most `max`.
+pub fn read_start(path: &Path, max: usize) -> Result<Vec<u8>, Refusal> {
     length(path)?;
-    let (mut bytes, told) = (Vec::new(), |error: std::io::Error| error.to_string());
-    File::open(path).map_err(told)?.take(most as u64).read_to_end(&mut bytes).map_err(told)?;
+    let (mut bytes, refused) = (Vec::new(), |error: std::io::Error| error.to_string());
+    File::open(path).map_err(refused)?.take(max as u64).read_to_end(&mut bytes).map_err(refused)?;
     Ok(bytes)
 }
 
-/// Refuses what needs more memory than is free.
-pub fn fits(needed: Bytes, remedy: &str) -> Result<(), Refusal> {
+/// Refuses work that needs more memory than is free.
+pub fn check_memory(needed: Bytes, remedy: &str) -> Result<(), Refusal> {
     let available = MemoryState::read(&Roots::default()).map_err(|error| error.to_string())?.available();
     if needed > available {
         return Err(format!("it would take about {needed} of memory and {available} are free: {remedy}"));
@@ -69,23 +69,25 @@ mod tests {
         let file = folder.path().join("file");
         fs::write(&file, "abc").unwrap();
         assert_eq!(read(&file, Bytes::new(3)), Ok(b"abc".to_vec()));
-        assert_eq!(begin(&file, 2), Ok(b"ab".to_vec()));
+        assert_eq!(read_start(&file, 2), Ok(b"ab".to_vec()));
         assert!(read(&file, Bytes::new(2)).unwrap_err().contains("longer than"));
         fs::write(&file, [255]).unwrap();
-        assert!(read_text(&file, Bytes::new(2)).unwrap_err().contains("no text"));
-        for (path, told) in [("/dev/zero", "a device"), ("/dev/urandom", "a device"), ("/", "a directory")] {
-            for refused in [read(Path::new(path), Bytes::new(9)), begin(Path::new(path), 9)] {
-                assert!(refused.unwrap_err().contains(told), "{path}");
+        assert!(read_text(&file, Bytes::new(2)).unwrap_err().contains("not UTF-8 text"));
+        for (path, kind) in [("/dev/zero", "a device"), ("/dev/urandom", "a device"), ("/", "a directory")] {
+            for refused in [read(Path::new(path), Bytes::new(9)), read_start(Path::new(path), 9)] {
+                assert!(refused.unwrap_err().contains(kind), "{path}");
             }
         }
-        // Says that it has no bytes, and has many.
+        // A file that reports length 0 and has many bytes.
         assert!(read(Path::new("/proc/cpuinfo"), Bytes::new(9)).unwrap_err().contains("longer than"));
         assert!(read(Path::new("/nowhere"), Bytes::new(9)).is_err());
     }
 
     #[test]
     fn what_needs_more_than_is_free_is_refused_with_a_remedy() {
-        assert_eq!(fits(Bytes::new(1), "x"), Ok(()));
-        assert!(fits(Bytes::new(u64::MAX), "use a shorter one").unwrap_err().ends_with("free: use a shorter one"));
+        assert_eq!(check_memory(Bytes::new(1), "x"), Ok(()));
+        assert!(
+            check_memory(Bytes::new(u64::MAX), "use a shorter one").unwrap_err().ends_with("free: use a shorter one")
+        );
     }
 }

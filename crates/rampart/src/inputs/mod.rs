@@ -1,4 +1,4 @@
-//! What commands read: files that a person names, the store, and what the daemon says of itself.
+//! The inputs of commands: files that a person names, the store, and the state of the daemon.
 
 pub mod daemon;
 pub mod dimm;

@@ -1,4 +1,4 @@
-//! The network that a question names: one that is known, or one that was measured and is in a file.
+//! Networks by name: a known one, or a measured one in a file.
 
 use std::path::Path;
 
@@ -10,16 +10,16 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::inputs::files;
 
-/// The longest file of a network: a hundred times what `rampart project calibrate` writes.
+/// The longest file of a network: a hundred times as long as those of `rampart project calibrate`.
 const LONGEST: Bytes = Bytes::new(64 << 10);
 
-/// The highest price of a byte, in nanoseconds: 18 s are 2^64 attoseconds.
-const DEAREST: f64 = 18e9;
+/// The longest time per byte, in nanoseconds: 18 s are 2^64 attoseconds.
+const MAX_NANOS_PER_BYTE: f64 = 18e9;
 
-/// LogGOPS parameters in a file, as `rampart project calibrate` writes them: TOML.
+/// The LogGOPS parameters in a TOML file of `rampart project calibrate`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Parameters {
+pub struct NetworkParameters {
     /// L, in nanoseconds.
     pub latency_ns: f64,
     /// o, in nanoseconds.
@@ -34,13 +34,13 @@ pub struct Parameters {
     pub eager_bytes: u64,
 }
 
-impl Parameters {
-    /// For the simulation, if all of them are times.
+impl NetworkParameters {
+    /// The network, if all parameters are valid times.
     fn network(&self) -> Option<LogGops> {
         let times = [self.latency_ns, self.overhead_ns, self.gap_ns];
-        let prices = [self.gap_ns_per_byte, self.overhead_ns_per_byte];
-        let fits = |most: f64, values: &[f64]| values.iter().all(|value| (0.0..=most).contains(value));
-        if !fits(1e12, &times) || !fits(DEAREST, &prices) {
+        let per_byte_times = [self.gap_ns_per_byte, self.overhead_ns_per_byte];
+        let fits = |max: f64, values: &[f64]| values.iter().all(|value| (0.0..=max).contains(value));
+        if !fits(1e12, &times) || !fits(MAX_NANOS_PER_BYTE, &per_byte_times) {
             return None;
         }
         let time = |nanos: f64| Time::from_secs_f64(nanos / 1e9);
@@ -57,7 +57,7 @@ impl Parameters {
     }
 }
 
-/// The network of this name, or in the file of this name.
+/// Returns the known network of this name, or reads one from the file of this name.
 pub fn named(name: &str) -> Result<LogGops, Error> {
     if let Ok(network) = LogGops::named(name) {
         return Ok(network);
@@ -69,7 +69,7 @@ pub fn named(name: &str) -> Result<LogGops, Error> {
     }
     let refused = |why: String| Error::Network { path: path.to_owned(), why };
     let text = files::read_text(path, LONGEST).map_err(refused)?;
-    let parameters: Parameters = toml::from_str(&text).map_err(|error| refused(error.message().to_owned()))?;
+    let parameters: NetworkParameters = toml::from_str(&text).map_err(|error| refused(error.message().to_owned()))?;
     parameters.network().ok_or_else(|| refused("a time is below 0 or above 1000 s, or above 18 s a byte".to_owned()))
 }
 
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn a_network_that_was_measured_is_read_from_its_file() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let parameters = Parameters {
+        let parameters = NetworkParameters {
             latency_ns: 250.5,
             overhead_ns: 100.0,
             gap_ns: 90.0,
@@ -94,14 +94,14 @@ mod tests {
         let network = named(file.path().to_str().unwrap()).unwrap();
         assert_eq!((network.latency, network.eager), (Time::from_picos(250_500), Bytes::new(4096)));
         assert_eq!(network.gap_per_byte, PerByte::from_attos(40_000_000));
-        let with = |parameters: &Parameters| {
+        let with = |parameters: &NetworkParameters| {
             fs::write(file.path(), toml::to_string(parameters).unwrap()).unwrap();
             named(file.path().to_str().unwrap()).unwrap_err().to_string()
         };
-        assert!(with(&Parameters { gap_ns: -1.0, ..parameters.clone() }).contains("a time is below 0"));
-        assert!(with(&Parameters { gap_ns: f64::NAN, ..parameters.clone() }).contains("a time is below 0"));
-        assert!(with(&Parameters { gap_ns_per_byte: 18.1e9, ..parameters.clone() }).contains("18 s a byte"));
-        assert!(with(&Parameters { overhead_ns_per_byte: 1e12, ..parameters }).contains("18 s a byte"));
+        assert!(with(&NetworkParameters { gap_ns: -1.0, ..parameters.clone() }).contains("a time is below 0"));
+        assert!(with(&NetworkParameters { gap_ns: f64::NAN, ..parameters.clone() }).contains("a time is below 0"));
+        assert!(with(&NetworkParameters { gap_ns_per_byte: 18.1e9, ..parameters.clone() }).contains("18 s a byte"));
+        assert!(with(&NetworkParameters { overhead_ns_per_byte: 1e12, ..parameters }).contains("18 s a byte"));
         fs::write(file.path(), "#".repeat(70_000)).unwrap();
         assert!(named(file.path().to_str().unwrap()).unwrap_err().to_string().contains("longer than"));
         assert!(named("/dev/zero").unwrap_err().to_string().contains("a device"));

@@ -1,4 +1,4 @@
-//! Where the store is, and what is said when it is opened.
+//! Opens the store, and shows its tests.
 
 use std::path::{Path, PathBuf};
 
@@ -9,22 +9,22 @@ use serde_json::{Value, json};
 use crate::error::Error;
 use crate::output::text;
 
-/// Opens the store that was named, or the usual one. Says so if a damaged one was set aside.
+/// Opens the named store or the default one. Reports a damaged store that was set aside.
 pub fn open(named: Option<PathBuf>, now: Timestamp) -> Result<Store, Error> {
     let path = path(named)?;
-    Ok(said(Store::open(&path, now)?, &path))
+    Ok(reported(Store::open(&path, now)?, &path))
 }
 
-/// The same for a command that is content to read: where the store cannot be written, it does.
+/// As [`open`], but a store that cannot be written is opened for reading only.
 pub fn open_to_read(named: Option<PathBuf>, now: Timestamp) -> Result<Store, Error> {
     let path = path(named)?;
-    Ok(said(Store::open_to_read(&path, now)?, &path))
+    Ok(reported(Store::open_to_read(&path, now)?, &path))
 }
 
-fn said(opened: Opened, path: &Path) -> Store {
+fn reported(opened: Opened, path: &Path) -> Store {
     if let Some(aside) = opened.set_aside {
         eprintln!(
-            "rampart: the store {} was damaged ({}): it is set aside as {}; {} facts were taken over, {} could not be read",
+            "rampart: the store {} was damaged ({}): it is set aside as {}; {} facts were recovered, {} could not be read",
             path.display(),
             aside.why,
             aside.path.display(),
@@ -35,17 +35,17 @@ fn said(opened: Opened, path: &Path) -> Store {
     opened.store
 }
 
-/// Where the store is: the one that was named, or the usual one.
+/// The path of the named store or the default one.
 pub fn path(named: Option<PathBuf>) -> Result<PathBuf, Error> {
-    let usual = || rampart_store::default_path(rampart_linux::is_root(), |name| std::env::var_os(name));
-    Ok(named.map_or_else(usual, Ok)?)
+    let default = || rampart_store::default_path(rampart_linux::is_root(), |name| std::env::var_os(name));
+    Ok(named.map_or_else(default, Ok)?)
 }
 
-/// A test in one line.
+/// A recorded test in one line, for people.
 pub fn describe(test: &TestRecord) -> String {
     let when = text::moment(test.start.at);
-    let what = &test.start.notation;
-    let Some(end) = &test.end else { return format!("{when} {what}: interrupted, or still running") };
+    let notation = &test.start.notation;
+    let Some(end) = &test.end else { return format!("{when} {notation}: interrupted, or still running") };
     let memory = Bytes::new(end.frames_tested * FRAME_BYTES);
     let emulated =
         test.start.injected.as_ref().map_or_else(String::new, |spec| format!(", with emulated faults {spec}"));
@@ -54,10 +54,10 @@ pub fn describe(test: &TestRecord) -> String {
         (Outcome::Fail, _) => format!("FAIL: {} bad frames, {} emulated", end.bad_frames, end.emulated_frames),
         (Outcome::Incomplete, why) => format!("INCOMPLETE: {}", why.as_deref().unwrap_or("unknown")),
     };
-    format!("{when} {what}, {memory}{emulated}: {outcome}")
+    format!("{when} {notation}, {memory}{emulated}: {outcome}")
 }
 
-/// A test for programs.
+/// A recorded test as JSON, for programs.
 pub fn document(test: &TestRecord) -> Value {
     json!({
         "started": test.start.at,
@@ -67,7 +67,7 @@ pub fn document(test: &TestRecord) -> Value {
         "memory": test.start.wanted,
         "injected": test.start.injected,
         "ended": test.end.as_ref().map(|end| end.at),
-        "verdict": test.end.as_ref().map(|end| word(end.outcome)),
+        "verdict": test.end.as_ref().map(|end| verdict(end.outcome)),
         "incomplete": test.end.as_ref().and_then(|end| end.shortfall.clone()),
         "frames_tested": test.end.as_ref().map(|end| end.frames_tested),
         "bad_frames": test.end.as_ref().map(|end| end.bad_frames),
@@ -76,7 +76,7 @@ pub fn document(test: &TestRecord) -> Value {
     })
 }
 
-const fn word(outcome: Outcome) -> &'static str {
+const fn verdict(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Pass => "pass",
         Outcome::Fail => "fail",

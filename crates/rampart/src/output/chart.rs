@@ -1,11 +1,11 @@
-//! Lines over time, as SVG.
+//! Line charts over time, as SVG.
 
 use plotters::prelude::*;
 
-/// What a drawing into memory says went wrong; only a bug of ours makes it.
+/// An error of the drawing library. A drawing into memory fails only by a bug of ours.
 pub type Failure = Box<dyn std::error::Error>;
 
-/// The colours of series, in their order; the page's style knows them by these values, and has others where it is dark.
+/// The colours of the lines, in order. The style sheet of a page replaces these values for dark pages.
 pub const COLOURS: [RGBColor; 3] = [RGBColor(0, 114, 178), RGBColor(213, 94, 0), RGBColor(0, 158, 115)];
 
 /// The size of a drawing, in pixels; the page scales it.
@@ -13,18 +13,18 @@ const SIZE: (u32, u32) = (920, 240);
 
 /// One drawing: lines over the same time.
 pub struct Chart<'a> {
-    /// What is drawn, with its unit.
+    /// The measure of the vertical axis, with its unit.
     pub measure: &'a str,
-    /// How long it took, in seconds.
+    /// The length of the time axis, in seconds.
     pub seconds: f64,
-    /// The most that the axis shows; `None`: as much as there is.
-    pub most: Option<f64>,
-    /// Names, and values at equal distances.
+    /// The end of the vertical axis; `None`: a little above the largest value.
+    pub max: Option<f64>,
+    /// Each line: its name, and values at equal distances.
     pub lines: Vec<(&'a str, Vec<f64>)>,
 }
 
 impl Chart<'_> {
-    /// The drawing.
+    /// Draws the chart.
     pub fn svg(&self) -> String {
         let mut text = String::new();
         self.draw(&mut text).expect("a drawing into memory succeeds");
@@ -34,12 +34,12 @@ impl Chart<'_> {
     fn draw(&self, text: &mut String) -> Result<(), Failure> {
         let root = SVGBackend::with_string(text, SIZE).into_drawing_area();
         let values = self.lines.iter().flat_map(|(_, values)| values);
-        let most = self.most.unwrap_or_else(|| values.copied().fold(0.0, f64::max).max(f64::MIN_POSITIVE) * 1.05);
+        let max = self.max.unwrap_or_else(|| values.copied().fold(0.0, f64::max).max(f64::MIN_POSITIVE) * 1.05);
         let mut chart = ChartBuilder::on(&root)
             .margin(8)
             .x_label_area_size(40)
             .y_label_area_size(64)
-            .build_cartesian_2d(0.0..self.seconds, 0.0..most)?;
+            .build_cartesian_2d(0.0..self.seconds, 0.0..max)?;
         chart
             .configure_mesh()
             .disable_x_mesh()

@@ -1,4 +1,4 @@
-//! The views of a daemon: a line, a page, and a summary at its end.
+//! The state of the daemon as text: a line, a page, and a summary at its end.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use rampart_memory::{Bytes, FRAME_BYTES};
 
 use crate::output::text;
 
-/// How things are, in a line.
+/// The state in one line.
 pub fn line(state: &DaemonState) -> String {
     let phase = if state.sweeping { "sweeping" } else { "resting" };
     format!(
@@ -22,7 +22,7 @@ pub fn line(state: &DaemonState) -> String {
     )
 }
 
-/// How things are, for `rampart status`.
+/// The state for `rampart status`.
 pub fn page(state: &DaemonState) -> String {
     let mut text = String::new();
     let phase = if state.sweeping { "a sweep is under way" } else { "between two sweeps" };
@@ -46,7 +46,7 @@ pub fn page(state: &DaemonState) -> String {
             percent(frames.fresh, frames.reached)
         );
     } else {
-        let _ = writeln!(text, "coverage    {} tested; which frames, only root is told", memory(state.tested));
+        let _ = writeln!(text, "coverage    {} tested; only root sees which frames", memory(state.tested));
     }
     let oldest = state.oldest_seconds.map_or_else(|| "none yet".to_owned(), |age| format!("{} ago", seconds(age)));
     let _ = writeln!(text, "oldest      good test {oldest}; tests are good for {}", seconds(state.lifetime_seconds));
@@ -63,7 +63,7 @@ pub fn page(state: &DaemonState) -> String {
     );
     let _ = writeln!(
         text,
-        "cost        {:.1} % of all CPU time, when no program wants it, and {:.2} GB/s of memory traffic, which slows no program \
+        "cost        {:.1} % of all CPU time, when no program needs it, and {:.2} GB/s of memory traffic, which slows no program \
          more than {:.3} times; pressure {} times",
         100.0 * state.cost.cpu,
         state.cost.memory_traffic / 1e9,
@@ -78,7 +78,7 @@ pub fn page(state: &DaemonState) -> String {
     text
 }
 
-/// How it went. Its last line is the verdict.
+/// The summary when the daemon has ended. Its last line is the verdict.
 pub fn summary(summary: &WatchSummary) -> String {
     let mut text = page(&summary.state);
     if summary.moved > 0 {
@@ -86,10 +86,11 @@ pub fn summary(summary: &WatchSummary) -> String {
     }
     if summary.delayed_reads_skipped > 0 {
         let skipped = memory(summary.delayed_reads_skipped);
-        let _ = writeln!(text, "delayed     read skipped for {skipped}: given back or stopped before they had rested");
+        let _ =
+            writeln!(text, "delayed     read skipped for {skipped}: given back or stopped before the rest was over");
     }
     for missed in &summary.missed {
-        let _ = writeln!(text, "MISSED      {missed}: promised and not found, an error of Rampart");
+        let _ = writeln!(text, "MISSED      {missed}: guaranteed to be found but not found: a bug of Rampart");
     }
     if summary.facts_not_stored > 0 {
         let _ = writeln!(text, "store       {} facts could NOT be written", summary.facts_not_stored);

@@ -1,10 +1,9 @@
 //! A file that a command writes at its end.
 //!
-//! **Problem.** Whether the file can be written shows only at the end, when the run that it is about is over; and root
-//! that writes to a folder of everybody's may be led by a symbolic link to a file of its own. **Idea.** The file is
-//! made at the start, under another name beside its own, and takes its name when it is complete. **Why this way.** A
-//! rename follows no link, a reader sees the old content or the new one, and a folder that cannot be written to is
-//! refused before anything runs.
+//! **Problem.** A file that cannot be written is noticed only at the end, when the run is over. In a folder that everybody
+//! may write to, a symbolic link could make root overwrite a file of its own. **Idea.** The file is made at the start,
+//! under another name in the same folder, and renamed when it is complete. **Why this way.** A rename follows no link, a
+//! reader sees the old content or the new, and a folder that cannot be written to is refused before anything runs.
 
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write as _};
@@ -15,47 +14,47 @@ use tempfile::NamedTempFile;
 
 use crate::error::Error;
 
-/// A file that will be written.
+/// A file that will be written at the end.
 #[derive(Debug)]
 pub struct Output {
     path: PathBuf,
-    place: Destination,
+    destination: Destination,
 }
 
 #[derive(Debug)]
 enum Destination {
-    /// Another name beside its own.
-    Beside(NamedTempFile),
-    /// The file itself: a pipe or a device, or what a link leads to.
-    There(File),
+    /// A temporary file in the same folder, to be renamed.
+    Temporary(NamedTempFile),
+    /// The file itself: a pipe or a device, or the target of a link.
+    Direct(File),
 }
 
 impl Output {
-    /// Makes sure that the file can be written, and leaves it as it is.
+    /// Checks that the file can be written, and leaves it unchanged.
     ///
     /// # Errors
-    /// [`Error::Report`] if it cannot be.
+    /// [`Error::Report`] if it cannot be written.
     pub fn prepare(path: &Path) -> Result<Self, Error> {
-        let place = Destination::prepare(path).map_err(|cause| Error::Report { path: path.to_owned(), cause })?;
-        Ok(Self { path: path.to_owned(), place })
+        let destination = Destination::prepare(path).map_err(|cause| Error::Report { path: path.to_owned(), cause })?;
+        Ok(Self { path: path.to_owned(), destination })
     }
 
-    /// Writes all of it.
+    /// Writes the whole content.
     ///
     /// # Errors
-    /// [`Error::Report`] if it could not be; the file is as it was then, where it is an ordinary one.
+    /// [`Error::Report`] if it cannot be written; a regular file is then unchanged.
     pub fn write(self, content: &[u8]) -> Result<(), Error> {
         let path = self.path.clone();
-        self.put(content).map_err(|cause| Error::Report { path, cause })
+        self.write_all(content).map_err(|cause| Error::Report { path, cause })
     }
 
-    fn put(self, content: &[u8]) -> io::Result<()> {
-        match self.place {
-            Destination::Beside(mut file) => {
+    fn write_all(self, content: &[u8]) -> io::Result<()> {
+        match self.destination {
+            Destination::Temporary(mut file) => {
                 file.write_all(content)?;
                 file.persist(&self.path)?;
             }
-            Destination::There(mut file) => {
+            Destination::Direct(mut file) => {
                 if file.metadata()?.is_file() {
                     file.set_len(0)?;
                 }
@@ -70,38 +69,38 @@ impl Destination {
     fn prepare(path: &Path) -> io::Result<Self> {
         Ok(match fs::symlink_metadata(path) {
             Ok(found) if found.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
-            Ok(found) if is_of_somebody_else(path, &found)? => {
-                return Err(io::Error::other("it is another user's, in a folder that everybody may write to"));
+            Ok(found) if may_be_trap(path, &found)? => {
+                return Err(io::Error::other("it belongs to another user, in a folder that everybody may write to"));
             }
-            // Not to be truncated before the end. A device or pipe is there already; a link may lead to nothing yet.
-            Ok(found) if found.is_symlink() => Self::There(open(OpenOptions::new().create(true), path)?),
-            Ok(found) if !found.is_file() => Self::There(open(&mut OpenOptions::new(), path)?),
-            Ok(_) => match beside(path) {
-                Ok(file) => Self::Beside(file),
-                Err(_) => Self::There(open(OpenOptions::new().custom_flags(NO_FOLLOW), path)?),
+            // Opened without truncation. A device or pipe exists already; the target of a link may not exist yet.
+            Ok(found) if found.is_symlink() => Self::Direct(open(OpenOptions::new().create(true), path)?),
+            Ok(found) if !found.is_file() => Self::Direct(open(&mut OpenOptions::new(), path)?),
+            Ok(_) => match temporary_beside(path) {
+                Ok(file) => Self::Temporary(file),
+                Err(_) => Self::Direct(open(OpenOptions::new().custom_flags(NO_FOLLOW), path)?),
             },
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Self::Beside(beside(path)?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Self::Temporary(temporary_beside(path)?),
             Err(error) => return Err(error),
         })
     }
 }
 
-/// `O_NOFOLLOW`, which asm-generic/fcntl.h has with this value on x86-64; aarch64 has its own.
+/// `O_NOFOLLOW`: the value of asm-generic/fcntl.h, which x86-64 uses, and that of aarch64.
 pub const NO_FOLLOW: i32 = if cfg!(target_arch = "aarch64") { 0o100_000 } else { 0o400_000 };
 
 fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     options.write(true).truncate(false).open(path)
 }
 
-/// A new file in the folder of another, with the permissions of an ordinary one.
-fn beside(path: &Path) -> io::Result<NamedTempFile> {
+/// Makes a temporary file in the folder of another file, with the permissions of an ordinary one.
+fn temporary_beside(path: &Path) -> io::Result<NamedTempFile> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     tempfile::Builder::new().prefix(".rampart-").permissions(Permissions::from_mode(0o666)).tempfile_in(folder)
 }
 
-/// Whether what was found could be a trap: in a folder where everybody may put files it belongs neither to us nor to
-/// the folder's owner. The kernel holds the same of links (proc(5), `protected_symlinks`).
-fn is_of_somebody_else(path: &Path, found: &Metadata) -> io::Result<bool> {
+/// Whether a file could be a trap: it is in a folder that everybody may write to, and belongs neither to this user nor to
+/// the folder's owner. The kernel applies the same rule to links (proc(5), `protected_symlinks`).
+fn may_be_trap(path: &Path, found: &Metadata) -> io::Result<bool> {
     const WRITABLE_FOR_ALL: u32 = 0o002;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder = fs::metadata(folder)?;
@@ -171,7 +170,7 @@ mod tests {
         fs::write(&link, "a trap").unwrap();
         chown(&link, Some(NOBODY), None).unwrap();
         assert!(Output::prepare(&link).is_err(), "a file");
-        // One that appears meanwhile is replaced and not followed.
+        // A link that appears meanwhile is replaced and not followed.
         fs::remove_file(&link).unwrap();
         let output = Output::prepare(&link).unwrap();
         symlink(&target, &link).unwrap();

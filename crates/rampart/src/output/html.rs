@@ -1,10 +1,10 @@
-//! Pages: one HTML document with all its drawings in it, which asks nothing of a network.
+//! Pages: one HTML document that contains all its drawings and needs no network.
 //!
 //! Text that comes from outside, such as a program's name and arguments, goes through [`escape`].
 
 use std::fmt::Write as _;
 
-/// A page with this title and body.
+/// Returns a page with this title and body.
 pub fn document(title: &str, body: &str) -> String {
     let (title, style) = (escape(title), include_str!("page.css"));
     format!(
@@ -15,7 +15,7 @@ pub fn document(title: &str, body: &str) -> String {
     )
 }
 
-/// Text as HTML shows it, in an element or a quoted attribute.
+/// Escapes text for an element or a quoted attribute.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -31,7 +31,7 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// A drawing with what its colours mean.
+/// Appends a drawing with the names of its colours.
 pub fn figure(body: &mut String, names: &[&str], svg: &str, more: &str) {
     let key = |(index, name): (usize, &&str)| format!("<span class=\"key c{index}\"></span>{name}");
     let keys: String = names.iter().enumerate().map(key).collect();

@@ -1,4 +1,4 @@
-//! What people and programs see: text, JSON, pages, charts, progress, and files that are never left half-written.
+//! Output for people and programs: text, JSON, pages, charts, progress, and files that are never left half-written.
 
 pub mod chart;
 pub mod daemon;

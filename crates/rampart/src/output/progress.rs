@@ -1,4 +1,4 @@
-//! What a person at a terminal sees while a test runs. In a pipe: nothing but what was found.
+//! Progress on a terminal while a command runs. In a pipe, only bad frames are shown.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -10,54 +10,54 @@ use rampart_memory::Bytes;
 
 use crate::output::text;
 
-/// A line at the bottom of the terminal, and a line for each bad frame.
-pub struct Line {
+/// The progress of a test, in the last line of the terminal, and a line for each bad frame.
+pub struct TestProgressLine {
     bar: ProgressBar,
-    /// Where what is said goes.
-    lines: Lines,
+    messages: MessageTarget,
 }
 
+/// Where messages of a test go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lines {
-    /// With the report.
-    Out,
-    /// Beside the one document, for the person who waits for it.
+enum MessageTarget {
+    /// Standard output, as the report.
+    Output,
+    /// The terminal, since standard output gets a JSON document.
     Terminal,
-    /// Nowhere: all of it is in the document.
+    /// Nowhere: the document contains them, and nobody watches.
     Nowhere,
 }
 
-impl Line {
-    /// Shown only if standard error is a terminal. `json`: standard output is kept for the one document.
+impl TestProgressLine {
+    /// A line that is shown only if standard error is a terminal. `json`: standard output gets only the document.
     pub fn new(json: bool) -> Self {
         let bar = ProgressBar::new(0);
-        let watched = std::io::stderr().is_terminal();
-        if !watched {
+        let is_terminal = std::io::stderr().is_terminal();
+        if !is_terminal {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
         let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}").expect("a fixed template");
         bar.set_style(style);
-        let lines = match (json, watched) {
-            (false, _) => Lines::Out,
-            (true, true) => Lines::Terminal,
-            (true, false) => Lines::Nowhere,
+        let messages = match (json, is_terminal) {
+            (false, _) => MessageTarget::Output,
+            (true, true) => MessageTarget::Terminal,
+            (true, false) => MessageTarget::Nowhere,
         };
-        Self { bar, lines }
+        Self { bar, messages }
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub fn end(&self) {
         self.bar.finish_and_clear();
     }
 }
 
-impl TestObserver for Line {
+impl TestObserver for TestProgressLine {
     fn said(&self, text: &str) {
-        // The bar stands aside for a line. A reader that went away is noticed when the report is printed.
-        self.bar.suspend(|| match self.lines {
-            Lines::Out => drop(text::print(&format!("{text}\n"))),
-            Lines::Terminal => eprintln!("{text}"),
-            Lines::Nowhere => {}
+        // The bar is hidden while a line is printed. A closed output is noticed when the report is printed.
+        self.bar.suspend(|| match self.messages {
+            MessageTarget::Output => drop(text::print(&format!("{text}\n"))),
+            MessageTarget::Terminal => eprintln!("{text}"),
+            MessageTarget::Nowhere => {}
         });
     }
 
@@ -70,11 +70,11 @@ impl TestObserver for Line {
     }
 
     fn progress(&self, seen: &TestProgress) {
-        let (done, total, left) = match seen.deadline {
+        let (done, total, remaining) = match seen.deadline {
             Some(deadline) => (seen.elapsed, deadline, deadline.saturating_sub(seen.elapsed)),
             None => {
-                let left = seen.remaining().unwrap_or_default();
-                (seen.elapsed, seen.elapsed + left, left)
+                let remaining = seen.remaining().unwrap_or_default();
+                (seen.elapsed, seen.elapsed + remaining, remaining)
             }
         };
         self.bar.set_length(u64::try_from(total.as_millis()).unwrap_or(u64::MAX));
@@ -86,57 +86,57 @@ impl TestObserver for Line {
             seen.total_in_pass,
             seen.bytes_per_second / 1e9,
             seen.bad_frames,
-            humantime::format_duration(Duration::from_secs(left.as_secs()))
+            humantime::format_duration(Duration::from_secs(remaining.as_secs()))
         ));
         self.bar.tick();
     }
 }
 
-/// A line at the bottom of the terminal for work that is counted in steps.
-pub struct Steps {
+/// The progress of work that is counted in steps, in the last line of the terminal.
+pub struct StepProgress {
     bar: ProgressBar,
-    /// What it takes besides time.
-    beside: String,
+    /// Appended to each message.
+    note: String,
 }
 
-impl Steps {
-    /// Shown only if standard error is a terminal.
+impl StepProgress {
+    /// A line that is shown only if standard error is a terminal.
     pub fn new() -> Self {
-        Self::showing(String::new())
+        Self::with_note(String::new())
     }
 
-    /// As [`Self::new`], of work that takes so much memory at most: known before it begins.
-    pub fn taking(memory: Bytes) -> Self {
-        Self::showing(format!(", up to {memory} of memory"))
+    /// As [`Self::new`], for work that takes at most this memory.
+    pub fn with_memory(memory: Bytes) -> Self {
+        Self::with_note(format!(", up to {memory} of memory"))
     }
 
-    fn showing(beside: String) -> Self {
+    fn with_note(note: String) -> Self {
         let bar = ProgressBar::new(0);
         if !std::io::stderr().is_terminal() {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
         bar.set_style(ProgressStyle::with_template("{bar:30} run {pos} of {len}{msg}").expect("a fixed template"));
-        Self { bar, beside }
+        Self { bar, note }
     }
 
-    /// So many of so many are done.
-    pub fn at(&self, done: usize, all: usize) {
+    /// Shows that `done` of `all` steps are done.
+    pub fn set(&self, done: usize, all: usize) {
         self.bar.set_length(all as u64);
         self.bar.set_position(done as u64);
-        let left = left(self.bar.elapsed(), done, all);
+        let left = remaining_time(self.bar.elapsed(), done, all);
         let left = left.map(|left| format!(", {} left", humantime::format_duration(left))).unwrap_or_default();
-        self.bar.set_message(format!("{left}{}", self.beside));
+        self.bar.set_message(format!("{left}{}", self.note));
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub fn end(&self) {
         self.bar.finish_and_clear();
     }
 }
 
-/// How long what is left takes if it goes on as it did, in whole seconds; nothing is known before the first step is
+/// The time that the remaining steps take at the average speed so far, in whole seconds; `None` before the first step is
 /// done.
-fn left(elapsed: Duration, done: usize, all: usize) -> Option<Duration> {
+fn remaining_time(elapsed: Duration, done: usize, all: usize) -> Option<Duration> {
     let nanos = elapsed.as_nanos().checked_mul(all.checked_sub(done)? as u128)?.checked_div(done as u128)?;
     u64::try_from(nanos / 1_000_000_000).ok().map(Duration::from_secs)
 }
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn what_is_left_is_told_once_a_step_is_done() {
-        let after = |done, all| left(Duration::from_millis(1500), done, all);
+        let after = |done, all| remaining_time(Duration::from_millis(1500), done, all);
         assert_eq!(after(0, 9), None);
         assert_eq!(after(1, 9), Some(Duration::from_secs(12)));
         assert_eq!(after(9, 9), Some(Duration::ZERO));

@@ -1,4 +1,4 @@
-//! The views of a test's report: text for people, JSON for programs.
+//! Text for people and JSON for programs: printing, common formats, and the report of a test.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -11,10 +11,13 @@ use serde::Serialize;
 
 use crate::error::Error;
 
-/// Most bad frames that the text lists one by one; the JSON has them all.
+/// The most bad frames that the text lists; the JSON has all.
 const FRAMES_SHOWN: usize = 20;
 
-/// Prints to standard output; a reader that went away is no failure of ours.
+/// Prints to standard output.
+///
+/// # Errors
+/// [`Error::OutputClosed`] if the reader has closed it, which is not a failure; [`Error::Output`] for other errors.
 pub fn print(text: &str) -> Result<(), Error> {
     match io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Error::OutputClosed),
@@ -23,8 +26,8 @@ pub fn print(text: &str) -> Result<(), Error> {
     }
 }
 
-/// A line for standard error, in one piece. Nobody may be there to read it.
-pub fn complain(line: std::fmt::Arguments<'_>) {
+/// Prints a line to standard error with one write. Ignores errors, since nobody may read it.
+pub fn print_error(line: std::fmt::Arguments<'_>) {
     let _closed = io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
@@ -34,13 +37,13 @@ pub fn print_json(value: &impl Serialize) -> Result<(), Error> {
     print(&format!("{text}\n"))
 }
 
-/// A moment, in UTC, to the second.
+/// A time in UTC, to the second.
 pub fn moment(at: Timestamp) -> String {
     let micros = i64::try_from(at.micros()).unwrap_or(i64::MAX);
     jiff::Timestamp::from_microsecond(micros).map_or_else(|_| "?".to_owned(), |t| format!("{t:.0}"))
 }
 
-/// Groups of three digits.
+/// A number with commas between groups of three digits.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
@@ -53,7 +56,7 @@ pub fn count(number: u64) -> String {
     grouped
 }
 
-/// The report for people. Its last line is the verdict.
+/// The report of a test for people. Its last line is the verdict.
 pub fn report(report: &Report) -> String {
     let mut text = String::new();
     let memory = Bytes::new(report.frames_tested * FRAME_BYTES);
@@ -65,15 +68,15 @@ pub fn report(report: &Report) -> String {
         count(report.frames_tested),
         report.seconds
     );
-    for (i, left) in report.not_tested.iter().enumerate() {
+    for (i, untested) in report.not_tested.iter().enumerate() {
         let label = if i == 0 { "not tested" } else { "" };
-        let _ = writeln!(text, "{label:<11} {} {}", Bytes::new(left.frames * FRAME_BYTES), left.why);
+        let _ = writeln!(text, "{label:<11} {} {}", Bytes::new(untested.frames * FRAME_BYTES), untested.why);
     }
     if let Some(skipped) = report.delayed_read.filter(|read| read.frames_skipped > 0) {
         let memory = Bytes::new(skipped.frames_skipped * FRAME_BYTES);
         let _ = writeln!(
             text,
-            "delayed     read skipped for {memory}: given back or stopped before they had rested; DRF not tested there"
+            "delayed     read skipped for {memory}: given back or stopped before the rest was over; DRF not tested there"
         );
     }
     if let Some(line) = speed(report) {
@@ -93,7 +96,7 @@ pub fn report(report: &Report) -> String {
     text
 }
 
-/// The one line that cannot be misread.
+/// The verdict of a test in one line.
 pub fn verdict(report: &Report) -> String {
     let emulated = report.bad_frames.iter().filter(|bad| bad.origin == Origin::Emulated).count();
     let real = report.bad_frames.len() - emulated;
@@ -127,7 +130,7 @@ fn speed(report: &Report) -> Option<String> {
     ))
 }
 
-/// The kinds that people look for first; the JSON has them all.
+/// The kinds of faults that the text shows; the JSON has all.
 const KINDS_SHOWN: [&str; 8] = ["SAF", "TF", "AF", "SOF", "DRF", "CFin", "CFid", "CFst"];
 
 fn coverage(report: &Report) -> String {
@@ -140,7 +143,7 @@ fn coverage(report: &Report) -> String {
     format!("{}{within}", scope("between-lines"))
 }
 
-/// On what the numbers rest, or what would find more: a line for each kind that is not found whole.
+/// The conditions of the coverage, or how to find more: a line for each kind that is not found completely.
 fn conditions(report: &Report) -> impl Iterator<Item = String> {
     let shown = report.coverage.iter().filter(|kind| kind.scope == "between-lines" && kind.percent < 100.0);
     let shown = shown.filter(|kind| KINDS_SHOWN.contains(&&*kind.fault));
@@ -160,7 +163,7 @@ fn emulation(text: &mut String, report: &Report) {
     let Some(emulation) = &report.emulation else { return };
     let _ = writeln!(
         text,
-        "emulated    {} faults planted, {} found; {} of them promised by the test, {} missed",
+        "emulated    {} faults injected, {} found; the test guarantees to find {} of them, {} missed",
         emulation.planted,
         emulation.found,
         emulation.promised,
@@ -180,12 +183,12 @@ fn bad_frames(text: &mut String, bad: &[BadFrame]) {
     }
 }
 
-/// A count and what it counts.
+/// A count and its noun, with the ending `more` for the plural.
 fn plural(number: u64, one: &str, more: &str) -> String {
     format!("{} {one}{}", count(number), if number == 1 { "" } else { more })
 }
 
-/// A bad frame in one line, with what became of it.
+/// A bad frame in one line, with the result of its retirement.
 pub fn bad_frame(bad: &BadFrame) -> String {
     let retirement = match (&bad.retirement, bad.origin) {
         (_, Origin::Emulated) => String::new(),
@@ -196,7 +199,7 @@ pub fn bad_frame(bad: &BadFrame) -> String {
     format!("{}{retirement}", evidence(bad))
 }
 
-/// A frame of the map in one line, with what is so now.
+/// A frame of the map in one line, with its present state.
 pub fn known_frame(bad: &BadFrame, now: FrameUse) -> String {
     let now = match (now, &bad.retirement) {
         _ if bad.origin == Origin::Emulated => return evidence(bad),
@@ -206,12 +209,12 @@ pub fn known_frame(bad: &BadFrame, now: FrameUse) -> String {
         (FrameUse::Offline, _) => "out of use: its memory is offline".to_owned(),
         (FrameUse::InUse, Retirement::Refused(why)) => format!("NOT retired: in use; {why}"),
         (FrameUse::InUse, _) => "NOT retired: in use; `rampart map restore` retires it".to_owned(),
-        (FrameUse::Unknown, _) => "whether it is retired now cannot be told: needs root".to_owned(),
+        (FrameUse::Unknown, _) => "whether it is retired now is unknown: needs root".to_owned(),
     };
     format!("{}; {now}", evidence(bad))
 }
 
-/// Which frame, and why it counts as bad.
+/// The frame, and the evidence against it.
 fn evidence(bad: &BadFrame) -> String {
     let place = match (bad.frame, bad.address) {
         (Some(frame), Some(address)) => format!("frame {frame} (address {address:#x})"),
@@ -242,12 +245,12 @@ fn evidence(bad: &BadFrame) -> String {
     format!("{place}: {origin}{why}")
 }
 
-/// A length of time, also one that is too long to be simulated.
-pub fn long(seconds: f64) -> String {
+/// A duration, which may be too long for [`Time`].
+pub fn duration(seconds: f64) -> String {
     Time::checked_secs_f64(seconds).map_or_else(|| format!("{:.1} days", seconds / 86_400.0), |time| time.to_string())
 }
 
-/// A share as percent, with enough digits.
+/// A share in percent, with enough digits.
 pub fn percent(share: f64) -> String {
     let percent = 100.0 * share;
     match percent.abs() {
@@ -265,8 +268,8 @@ mod tests {
 
     #[test]
     fn a_long_time_is_not_cut_off() {
-        assert_eq!(long(1.5), "1.500 s");
-        assert_eq!(long(86_400.0 * 913.0), "913.0 days");
+        assert_eq!(duration(1.5), "1.500 s");
+        assert_eq!(duration(86_400.0 * 913.0), "913.0 days");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Signals, and the program that a command starts.
+//! Signals, and programs that commands start.
 
 pub mod program;
 pub mod signals;

@@ -1,4 +1,4 @@
-//! `rampart map`: the bad frames that are known.
+//! `rampart map`: shows and changes the map of bad frames.
 
 pub mod arguments;
 
@@ -28,12 +28,12 @@ struct Map {
     frames: Vec<KnownFrame>,
 }
 
-/// A frame of the map, and what is so of it now.
+/// A frame of the map, and its present state.
 #[derive(Serialize)]
 struct KnownFrame {
     #[serde(flatten)]
     bad: BadFrame,
-    /// `None` for an emulated one: it was never bad.
+    /// `None` for an emulated frame, which was never bad.
     #[serde(skip_serializing_if = "Option::is_none")]
     now: Option<FrameUse>,
 }
@@ -53,7 +53,7 @@ impl KnownFrame {
     }
 }
 
-/// Does one of its commands. `show` is 1 if there are bad frames, `restore` 2 if one is still in use.
+/// Runs one of the commands. `show` returns 1 if there are bad frames, `restore` 2 if one is still in use.
 pub fn run(command: &MapCommand, path: Option<PathBuf>) -> Result<u8, Error> {
     let machine = Machine::this();
     let now = machine.clock.now();
@@ -91,8 +91,10 @@ fn show_map(store: &Store, machine: &Machine, origin: Origin, json: bool) -> Res
     Ok(code)
 }
 
-/// The lines themselves on standard output, what stands in their way on standard error. A list that the next boot
-/// cannot hold is an error.
+/// Prints the lines to standard output, and obstacles to standard error.
+///
+/// # Errors
+/// Also if the next boot could not use the whole list.
 fn export_map(
     store: &Store,
     machine: &Machine,
@@ -117,9 +119,9 @@ fn export_map(
 
 fn export_memmap(map: &FaultMap, ranges: Option<NonZero<usize>>) -> Result<(), Error> {
     let mut memmap = Memmap::new(map)?;
-    if let Some(most) = ranges {
-        memmap = memmap.coarser(most);
-        eprintln!("rampart: {} frames that did not fail are given up with the others", memmap.sound_frames());
+    if let Some(max) = ranges {
+        memmap = memmap.coarser(max);
+        eprintln!("rampart: {} good frames are reserved with the bad ones", memmap.sound_frames());
     }
     let running = std::fs::read_to_string("/proc/cmdline").unwrap_or_default();
     memmap.check(other_arguments(&running))?;
@@ -135,10 +137,10 @@ fn export_memmap(map: &FaultMap, ranges: Option<NonZero<usize>>) -> Result<(), E
     ]))
 }
 
-/// The bytes of the running kernel's command line without the ranges that it reserves: the exported ones replace those.
+/// The length of the running kernel's command line, without the ranges that it reserves: the exported ones replace them.
 fn other_arguments(running: &str) -> usize {
-    let stays = |word: &&str| !(word.starts_with("memmap=") && word.contains('$'));
-    running.split_whitespace().filter(stays).map(|word| word.len() + 1).sum::<usize>().saturating_sub(1)
+    let is_kept = |word: &&str| !(word.starts_with("memmap=") && word.contains('$'));
+    running.split_whitespace().filter(is_kept).map(|word| word.len() + 1).sum::<usize>().saturating_sub(1)
 }
 
 fn warn(obstacles: &[Obstacle]) {
@@ -149,10 +151,10 @@ fn lines(lines: &[String]) -> String {
     lines.iter().filter(|line| !line.is_empty()).map(|line| format!("{line}\n")).collect()
 }
 
-/// Takes every frame of the map out of use again, where it is not: a kernel forgets at each boot.
+/// Retires each frame of the map that is in use again: a kernel forgets retired frames at each boot.
 fn restore(store: &mut Store, machine: &Machine, json: bool) -> Result<u8, Error> {
     if let Some(why) = store.read_only() {
-        eprintln!("rampart: what becomes of the frames cannot be recorded: {why}");
+        eprintln!("rampart: the results cannot be recorded on the map: {why}");
     }
     let known = store.failures(Origin::Real)?;
     let before = machine.frame_uses();
@@ -163,7 +165,7 @@ fn restore(store: &mut Store, machine: &Machine, json: bool) -> Result<u8, Error
         let known = record(store, failed, tried.as_ref())?;
         let mut known = KnownFrame::of(BadFrame::of_frame(Origin::Real, &known), &before);
         match tried {
-            // Where the mark cannot be read, the kernel's word counts.
+            // Trusts the kernel if its mark of the frame cannot be read.
             Some(Retirement::Offlined) => known.now = Some(FrameUse::Retired),
             Some(_) => known.now = Some(machine.frame_uses().of(frame)),
             None => {}
@@ -181,7 +183,7 @@ fn restore(store: &mut Store, machine: &Machine, json: bool) -> Result<u8, Error
     Ok(if refused == 0 { 0 } else { 2 })
 }
 
-/// What is known of a frame once it was tried to retire it, written down where the store can be written.
+/// Returns the map's entry of a frame with the result of its retirement, and stores it if the store can be written.
 fn record(store: &mut Store, failed: &FailedFrame, tried: Option<&Retirement>) -> Result<FailedFrame, Error> {
     match tried {
         Some(tried) if store.read_only().is_none() => {

@@ -1,5 +1,5 @@
-//! Detours over time, as SVG: a line for each, as high as it was long [Ferreira21, fig. 2], and a mark above where
-//! an error was made.
+//! Detours over time, as SVG: the height of each line is the length of a detour [Ferreira21, fig. 2]. A mark above shows
+//! each injected error.
 
 use plotters::prelude::*;
 use rampart_scale::noise::OfCpu;
@@ -10,11 +10,11 @@ use crate::output::chart::{COLOURS, Failure};
 /// The size of a drawing, in pixels; the page scales it.
 const SIZE: (u32, u32) = (920, 220);
 
-/// Parts into which the time is cut: of each the longest detour is drawn, so that a million of them are no million
-/// lines.
+/// The number of parts of the time. Only the longest detour of each part is drawn, so that a million detours do not make a
+/// million lines.
 const PARTS: usize = 800;
 
-/// The drawing of one CPU, over so many seconds, from the threshold to the longest detour of all CPUs.
+/// Draws the detours of one CPU over so many seconds. The axis is from the threshold to the longest detour of all CPUs.
 pub fn svg(of: &OfCpu, errors: &[Time], seconds: f64, threshold: Time, longest: Time) -> String {
     let mut text = String::new();
     draw(of, errors, seconds, threshold, longest, &mut text).expect("a drawing into memory succeeds");
@@ -30,14 +30,14 @@ fn draw(
     text: &mut String,
 ) -> Result<(), Failure> {
     let micros = |time: Time| time.as_secs_f64() * 1e6;
-    let least = micros(threshold).max(0.001);
-    let most = micros(longest).max(10.0 * least) * 1.5;
+    let low = micros(threshold).max(0.001);
+    let high = micros(longest).max(10.0 * low) * 1.5;
     let root = SVGBackend::with_string(text, SIZE).into_drawing_area();
     let mut chart = ChartBuilder::on(&root)
         .margin(8)
         .x_label_area_size(40)
         .y_label_area_size(72)
-        .build_cartesian_2d(0.0..seconds, (least..most).log_scale())?;
+        .build_cartesian_2d(0.0..seconds, (low..high).log_scale())?;
     chart
         .configure_mesh()
         .disable_x_mesh()
@@ -47,18 +47,18 @@ fn draw(
         .label_style(("sans-serif", 13))
         .axis_desc_style(("sans-serif", 14))
         .draw()?;
-    let stems = longest_by_part(of, seconds).into_iter().enumerate().filter_map(|(part, length)| {
+    let lines = longest_by_part(of, seconds).into_iter().enumerate().filter_map(|(part, length)| {
         let at = (part as f64 + 0.5) / PARTS as f64 * seconds;
-        length.map(|length| PathElement::new([(at, least), (at, micros(length))], COLOURS[0].stroke_width(1)))
+        length.map(|length| PathElement::new([(at, low), (at, micros(length))], COLOURS[0].stroke_width(1)))
     });
-    chart.draw_series(stems)?;
-    let marks = errors.iter().map(|moment| TriangleMarker::new((moment.as_secs_f64(), most), -6, COLOURS[1].filled()));
+    chart.draw_series(lines)?;
+    let marks = errors.iter().map(|moment| TriangleMarker::new((moment.as_secs_f64(), high), -6, COLOURS[1].filled()));
     chart.draw_series(marks)?;
     root.present()?;
     Ok(())
 }
 
-/// The longest detour that began in each part of the time.
+/// The longest detour that began in each part of the time, if any.
 fn longest_by_part(of: &OfCpu, seconds: f64) -> Vec<Option<Time>> {
     let mut parts = vec![None; PARTS];
     for detour in &of.detours {

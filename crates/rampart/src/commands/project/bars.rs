@@ -1,21 +1,21 @@
-//! Bars of a figure, simulated.
+//! The bars of a simulated figure.
 
 use rampart_scale::project::figure::FigureSetting;
 
-/// One bar.
+/// A bar: a workload on a number of nodes.
 pub struct Bar {
     /// The workload's name.
     pub workload: &'static str,
-    /// On how many nodes it was run.
+    /// The number of nodes.
     pub nodes: u32,
-    /// What errors cost it, and half of the interval; `None`: they leave it no time.
+    /// The slowdown by errors, and half of its 95 % interval; `None`: errors leave the program no time.
     pub cost: Option<(f64, f64)>,
 }
 
-/// A group of bars.
-pub struct Group {
-    /// What is asked.
+/// The bars of one setting.
+pub struct BarGroup {
+    /// The errors, and the nodes on which they occur.
     pub setting: FigureSetting,
-    /// A bar for each workload.
+    /// One bar for each workload.
     pub bars: Vec<Bar>,
 }

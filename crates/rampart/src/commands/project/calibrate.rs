@@ -1,4 +1,4 @@
-//! `rampart project calibrate`: the network of this machine's MPI, measured.
+//! `rampart project calibrate`: measures the network of this machine's MPI.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -13,24 +13,24 @@ use serde_json::json;
 
 use super::arguments::CalibrateArguments;
 use crate::error::Error;
-use crate::inputs::network::Parameters;
+use crate::inputs::network::NetworkParameters;
 use crate::output::text;
 
-/// The most that a launcher and its ranks say of a measurement: some ten times what they do.
-const MOST_SAID: Bytes = Bytes::new(1 << 20);
+/// The most output of a launcher and its ranks that is read: about ten times that of a measurement.
+const MAX_OUTPUT: Bytes = Bytes::new(1 << 20);
 
-/// What two ranks are started with, if nothing else is said.
-const LAUNCHER: [&str; 3] = ["mpirun", "-n", "2"];
+/// The default launcher of two ranks.
+const DEFAULT_LAUNCHER: [&str; 3] = ["mpirun", "-n", "2"];
 
 /// Measures, shows and writes the parameters.
 pub fn run(arguments: &CalibrateArguments) -> Result<(), Error> {
     let mut launcher = arguments.launcher.clone();
     if launcher.is_empty() {
-        launcher = LAUNCHER.map(OsString::from).to_vec();
+        launcher = DEFAULT_LAUNCHER.map(OsString::from).to_vec();
     }
     let compiler = Compiler::find(arguments.mpicc.as_deref(), &launcher)?;
     let calibration = measure(&compiler, &launcher)?;
-    let file = written(&calibration);
+    let file = network_file(&calibration);
     if let Some(path) = &arguments.output {
         fs::write(path, &file).map_err(|cause| Error::Report { path: path.clone(), cause })?;
     }
@@ -42,50 +42,55 @@ fn measure(compiler: &Compiler, launcher: &[OsString]) -> Result<Calibration, Er
     let program = Program::CALIBRATE.build(compiler, folder.path())?;
     let (name, rest) = launcher.split_first().expect("it is not empty");
     let refused = |why: String| Error::Launcher { name: name.clone(), why };
-    let output = said(Command::new(name).args(rest).arg(&program)).map_err(|error| refused(error.to_string()))?;
+    let output =
+        run_launcher(Command::new(name).args(rest).arg(&program)).map_err(|error| refused(error.to_string()))?;
     let Some(status) = output.status else {
-        return Err(refused(format!("it prints more than a measurement does ({MOST_SAID})")));
+        return Err(refused(format!("it prints more than a measurement does ({MAX_OUTPUT})")));
     };
     if !status.success() {
-        let said = String::from_utf8_lossy(&output.err).into_owned();
-        let line =
-            said.lines().map(str::trim).find(|line| line.contains(char::is_alphabetic)).unwrap_or("it says nothing");
+        let message = String::from_utf8_lossy(&output.err).into_owned();
+        let line = message
+            .lines()
+            .map(str::trim)
+            .find(|line| line.contains(char::is_alphabetic))
+            .unwrap_or("it printed no message");
         return Err(refused(line.to_owned()));
     }
     Calibration::read(&String::from_utf8_lossy(&output.out)).map_err(|error| refused(error.to_string()))
 }
 
-/// What a launcher said, and how it ended; `None`: it said too much, and was stopped.
-struct Said {
+/// The output of a launcher.
+struct LauncherOutput {
+    /// How it ended; `None` if it printed too much and was stopped.
     status: Option<ExitStatus>,
     out: Vec<u8>,
     err: Vec<u8>,
 }
 
-/// Runs a launcher, and keeps no more of what it says than is useful.
-fn said(launcher: &mut Command) -> io::Result<Said> {
+/// Runs a launcher, and reads a limited part of its output.
+fn run_launcher(launcher: &mut Command) -> io::Result<LauncherOutput> {
     let mut child = launcher.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let (out, err) = (child.stdout.take().expect("it is piped"), child.stderr.take().expect("it is piped"));
-    let kept = |pipe: Box<dyn Read + Send>| {
+    let read = |pipe: Box<dyn Read + Send>| {
         let mut bytes = Vec::new();
-        pipe.take(MOST_SAID.get() + 1).read_to_end(&mut bytes).map(|_| bytes)
+        pipe.take(MAX_OUTPUT.get() + 1).read_to_end(&mut bytes).map(|_| bytes)
     };
     thread::scope(|scope| {
-        let err = scope.spawn(move || kept(Box::new(err)));
-        let out = kept(Box::new(out))?;
-        let too_much = out.len() as u64 > MOST_SAID.get();
+        let err = scope.spawn(move || read(Box::new(err)));
+        let out = read(Box::new(out))?;
+        let too_much = out.len() as u64 > MAX_OUTPUT.get();
         if too_much {
             child.kill()?;
         }
         let status = child.wait()?;
         let err = err.join().expect("reading does not panic")?;
-        Ok(Said { status: Some(status).filter(|_| !too_much), out, err })
+        Ok(LauncherOutput { status: Some(status).filter(|_| !too_much), out, err })
     })
 }
 
-/// As `--network` reads it.
-fn written(found: &Calibration) -> String {
-    let parameters = Parameters {
+/// The file that `--network` reads.
+fn network_file(found: &Calibration) -> String {
+    let parameters = NetworkParameters {
         latency_ns: found.latency.mean,
         overhead_ns: found.overhead.mean,
         gap_ns: found.gap.mean,
@@ -100,7 +105,7 @@ fn written(found: &Calibration) -> String {
     )
 }
 
-/// Each parameter with its letter, its name and its unit.
+/// The parameters, each with its letter, name and unit.
 fn parameters(found: &Calibration) -> [(&'static str, &'static str, Estimate, &'static str); 5] {
     [
         ("L", "latency", found.latency, "ns"),
@@ -119,7 +124,7 @@ fn text(found: &Calibration) -> String {
     }
     let _ = writeln!(
         text,
-        "S  {:<18} {:>12} bytes are sent before their receive is there",
+        "S  {:<18} {:>12} bytes are sent before the receive is posted",
         "eager",
         text::count(found.eager.get())
     );
@@ -146,8 +151,8 @@ mod tests {
 
     #[test]
     fn a_launcher_that_never_stops_talking_is_stopped() {
-        assert!(said(&mut Command::new("yes")).unwrap().status.is_none());
-        let ended = said(Command::new("sh").args(["-c", "echo a; echo b >&2; exit 3"])).unwrap();
+        assert!(run_launcher(&mut Command::new("yes")).unwrap().status.is_none());
+        let ended = run_launcher(Command::new("sh").args(["-c", "echo a; echo b >&2; exit 3"])).unwrap();
         assert_eq!((ended.out.as_slice(), ended.err.as_slice()), (b"a\n".as_slice(), b"b\n".as_slice()));
         assert_eq!(ended.status.and_then(|status| status.code()), Some(3));
     }

@@ -1,15 +1,15 @@
-//! `rampart project`: what memory errors cost a program on many nodes.
+//! `rampart project`: projects the cost of memory errors for a program on many nodes.
 
 pub mod arguments;
 mod bars;
 mod calibrate;
+mod capacity;
 mod chart;
-mod compared;
-mod program;
+mod comparison;
 mod schedule;
-mod show;
 mod sweep;
 mod traced;
+mod view;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -28,20 +28,20 @@ use rampart_scale::{LogGops, ParallelRuns, RankProgram, Reporting, Workload};
 use serde_json::json;
 
 use self::arguments::{ProjectArguments, ProjectCommand, QuestionArguments};
-use self::program::{program, threads};
-use self::show::ProjectionView;
+use self::capacity::{program, threads};
+use self::view::ProjectionView;
 use crate::error::Error;
 use crate::inputs::files;
 use crate::inputs::{dimm, network};
-use crate::output::progress::Steps;
+use crate::output::progress::StepProgress;
 use crate::output::text;
 use crate::parsing::RAREST_SECONDS;
 use crate::process::signals;
 
-/// Guesses of the search for what is borne, as a rule; for the progress line only.
+/// The usual number of guesses in the search for bearable errors; for the progress line only.
 const GUESSES: u64 = 8;
 
-/// Runs and errors of each guess.
+/// The number of runs of each guess, and of errors in them.
 const SEARCH: (u64, u64) = (2, 16);
 
 /// Answers one question, or draws a figure.
@@ -56,7 +56,7 @@ pub fn run(arguments: &ProjectArguments) -> Result<u8, Error> {
 }
 
 fn ask(question: &QuestionArguments) -> Result<(), Error> {
-    // An estimate may be wrong, and a file may be made to have it wrong: then this process ends, and no other.
+    // An estimate may be wrong, or a file may be crafted to make it wrong: then only this process ends, and no other one.
     own_memory::limit(MemoryState::read(&Roots::default())?.available())?;
     let history = match (&question.from_errors, &question.dimm) {
         (Some(path), Some(label)) => Some((label.clone(), dimm::history(path, label)?)),
@@ -65,7 +65,7 @@ fn ask(question: &QuestionArguments) -> Result<(), Error> {
     let of_dimm = history.as_ref().and_then(|(_, history)| history.mtbce_seconds);
     let observed = match &question.detours {
         Some(path) => recorded(path).map(|(mean, cost)| Some((mean, Some(cost))))?,
-        // Rarer errors than fit are taken as the rarest that do, which cost more: the answer says so.
+        // Errors too rare to be simulated are replaced by the rarest possible, which cost more: the answer says so.
         None => of_dimm.map(|seconds| (Time::from_secs_f64(seconds.min(RAREST_SECONDS)), None)),
     };
     let network = network::named(&question.network)?;
@@ -82,11 +82,11 @@ fn ask(question: &QuestionArguments) -> Result<(), Error> {
     if question.json { text::print_json(&answer.document()) } else { text::print(&answer.text()) }
 }
 
-/// How often recorded detours came, and how long they were.
+/// Reads recorded detours: their mean distance, and their lengths as the cost of an error.
 fn recorded(path: &Path) -> Result<(Time, ErrorCost), Error> {
     let refused = |why: String| Error::Record { path: path.to_owned(), why };
     let length = files::length(path).map_err(refused)?;
-    files::fits(rampart_scale::memory::of_noise_file(length), "record for a shorter time").map_err(refused)?;
+    files::check_memory(rampart_scale::memory::of_noise_file(length), "record for a shorter time").map_err(refused)?;
     let text = files::read_text(path, Bytes::new(length)).map_err(refused)?;
     Noise::read_csv(&text).and_then(|noise| noise.as_errors()).map_err(|error| refused(error.to_string()))
 }
@@ -100,20 +100,20 @@ fn of_workload(
     let workload = Workload::named(&question.workload)?;
     let program = program(&workload, question.extrapolated, nodes)?;
     let stop = signals::stop_flag()?;
-    let (steps, done) = (Steps::taking(memory(&program, threads())), AtomicU64::new(0));
+    let (steps, done) = (StepProgress::with_memory(memory(&program, threads())), AtomicU64::new(0));
     let all = question.seeds * 2 + SEARCH.0 * GUESSES;
-    let told = |runs| {
+    let report = |runs| {
         let done = done.fetch_add(runs, Ordering::Relaxed) + runs;
-        steps.at(usize::try_from(done.min(all)).unwrap_or(0), usize::try_from(all).unwrap_or(0));
+        steps.set(usize::try_from(done.min(all)).unwrap_or(0), usize::try_from(all).unwrap_or(0));
     };
-    let workshop = ParallelRuns { threads: threads(), stop: &stop, done: &told };
+    let parallel = ParallelRuns { threads: threads(), stop: &stop, done: &report };
     let prepared = PreparedProgram::new(&program, network)?;
-    let wanted = rampart_scale::project::ERRORS_A_RUN;
-    let projection = prepared.ask(&errors, question.seeds, wanted, &workshop)?;
+    let errors_per_run = rampart_scale::project::ERRORS_A_RUN;
+    let projection = prepared.ask(&errors, question.seeds, errors_per_run, &parallel)?;
     let reporting = Reporting::from(question.reporting);
-    let paths = by_path(&prepared, &errors, reporting, &projection, question, &workshop)?;
+    let paths = by_path(&prepared, &errors, reporting, &projection, question, &parallel)?;
     let bearable = match errors.nodes {
-        Nodes::All => Some(bearable(&prepared, &errors, SEARCH.0, SEARCH.1, &workshop)?),
+        Nodes::All => Some(bearable(&prepared, &errors, SEARCH.0, SEARCH.1, &parallel)?),
         Nodes::One(_) => None,
     };
     steps.end();
@@ -132,14 +132,15 @@ fn of_workload(
     })
 }
 
-/// What errors would cost by firmware and by the kernel; not where a cost of one's own is asked about.
+/// The cost of errors that firmware logs, and of errors that the kernel logs; `None` if the question gives a cost of its
+/// own.
 fn by_path(
     prepared: &PreparedProgram,
     errors: &CorrectedErrors,
     reporting: Reporting,
     projection: &Projection,
     question: &QuestionArguments,
-    workshop: &ParallelRuns,
+    parallel: &ParallelRuns,
 ) -> Result<Option<(f64, f64)>, Error> {
     let own_cost = question.cost.is_some() || question.two_level || question.detours.is_some();
     if own_cost || question.from_errors.is_some() {
@@ -150,9 +151,9 @@ fn by_path(
             return Ok(projection.cost());
         }
         let errors = CorrectedErrors { cost: path.cost(), ..errors.clone() };
-        match prepared.ask(&errors, question.seeds, rampart_scale::project::ERRORS_A_RUN, workshop) {
+        match prepared.ask(&errors, question.seeds, rampart_scale::project::ERRORS_A_RUN, parallel) {
             Ok(projection) => Ok(projection.cost()),
-            // Such errors leave the program no time, or hardly any.
+            // Such errors leave the program little or no time.
             Err(rampart_scale::Error::NoTimeLeft { .. } | rampart_scale::Error::TooLong) => Ok(f64::INFINITY),
             Err(error) => Err(error.into()),
         }

@@ -1,43 +1,44 @@
-//! A program as a schedule: of a GOAL file, or as it was traced.
+//! Projections for schedules: from GOAL files, or traced.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rampart_memory::Bytes;
 use rampart_scale::detour::{CorrectedErrors, Nodes};
-use rampart_scale::goal::{binary, text};
+use rampart_scale::goal;
 use rampart_scale::operation::Rank;
 use rampart_scale::project::Projection;
 use rampart_scale::trace::file::memory_of_runs;
-use rampart_scale::{GoalGraph, LogGops, ParallelRuns, Schedule, memory, slowdown};
+use rampart_scale::{LogGops, ParallelRuns, Schedule, memory, slowdown};
 
 use super::arguments::QuestionArguments;
-use super::program::threads;
-use super::show::ProjectionView;
+use super::capacity::threads;
+use super::view::ProjectionView;
 use crate::error::Error;
 use crate::inputs::files;
-use crate::output::progress::Steps;
+use crate::output::progress::StepProgress;
 use crate::process::signals;
 
-/// What a file holds, if there is memory for it: `needed` for so many bytes. Else `remedy` is told.
+/// Reads a file, if there is memory for its content. `needed` returns the memory for a file of so many bytes; `remedy` says
+/// what to do if there is too little.
 pub fn read(path: &Path, needed: impl FnOnce(u64) -> Bytes, remedy: &str) -> Result<Vec<u8>, Error> {
     let refused = |why: String| Error::Schedule { path: path.to_owned(), why };
     let length = files::length(path).map_err(refused)?;
-    files::fits(needed(length), remedy).map_err(refused)?;
+    files::check_memory(needed(length), remedy).map_err(refused)?;
     files::read(path, Bytes::new(length)).map_err(refused)
 }
 
-/// Refuses a program that takes more memory than there is, before it is run.
-pub fn fits(path: &Path, needed: Bytes, remedy: &str) -> Result<(), Error> {
-    files::fits(needed, remedy).map_err(|why| Error::Schedule { path: path.to_owned(), why })
+/// Refuses a program that needs more memory than is free, before it runs.
+pub fn check_memory(path: &Path, needed: Bytes, remedy: &str) -> Result<(), Error> {
+    files::check_memory(needed, remedy).map_err(|why| Error::Schedule { path: path.to_owned(), why })
 }
 
-/// Runs that are made at once.
+/// The number of simultaneous runs.
 pub fn at_once(question: &QuestionArguments) -> usize {
     threads().min(usize::try_from(question.seeds).unwrap_or(usize::MAX))
 }
 
-/// What errors cost the program of a GOAL schedule.
+/// Projects the cost of errors for the program of a GOAL file.
 pub fn of_goal(
     question: &QuestionArguments,
     path: &Path,
@@ -46,15 +47,15 @@ pub fn of_goal(
 ) -> Result<ProjectionView, Error> {
     let bytes = read(path, memory::of_goal_file, "use a shorter one")?;
     let length = bytes.len() as u64;
-    let goal = goal(&bytes).map_err(|why| Error::Schedule { path: path.to_owned(), why })?;
+    let goal = goal::read(&bytes).map_err(|error| Error::Schedule { path: path.to_owned(), why: error.to_string() })?;
     drop(bytes);
     let runs = memory_of_runs(goal.ranks(), at_once(question));
-    fits(path, runs, "use fewer ranks")?;
+    check_memory(path, runs, "use fewer ranks")?;
     let memory = Bytes::new(memory::of_goal_file(length).get().saturating_add(runs.get()));
     ask(question, path, &goal, errors, network, (&*signals::stop_flag()?, memory))
 }
 
-/// What errors cost a program, that takes so much memory at most.
+/// Projects the cost of errors for a schedule. `memory`: the most memory that the simulation takes.
 pub fn ask<S: Schedule + Sync>(
     question: &QuestionArguments,
     path: &Path,
@@ -67,16 +68,16 @@ pub fn ask<S: Schedule + Sync>(
     if let Nodes::One(rank) = &mut errors.nodes {
         *rank = Rank(nodes / 2);
     }
-    let (steps, done) = (Steps::taking(memory), AtomicU64::new(0));
-    // One is without errors.
+    let (steps, done) = (StepProgress::with_memory(memory), AtomicU64::new(0));
+    // One run is without errors.
     let all = usize::try_from(question.seeds + 1).unwrap_or(usize::MAX);
-    steps.at(0, all);
-    let told = |runs| {
+    steps.set(0, all);
+    let report = |runs| {
         let done = done.fetch_add(runs, Ordering::Relaxed) + runs;
-        steps.at(usize::try_from(done).unwrap_or(all), all);
+        steps.set(usize::try_from(done).unwrap_or(all), all);
     };
-    let workshop = ParallelRuns { threads: threads(), stop, done: &told };
-    let slowdown = slowdown(schedule, network, &errors, question.seeds, &workshop)?;
+    let parallel = ParallelRuns { threads: threads(), stop, done: &report };
+    let slowdown = slowdown(schedule, network, &errors, question.seeds, &parallel)?;
     steps.end();
     let with_errors = if errors.nodes == Nodes::All { f64::from(nodes) } else { 1.0 };
     let expected = slowdown.undisturbed.as_secs_f64() * with_errors / errors.mean.as_secs_f64();
@@ -93,12 +94,4 @@ pub fn ask<S: Schedule + Sync>(
         dimm: None,
         traced: None,
     })
-}
-
-fn goal(bytes: &[u8]) -> Result<GoalGraph, String> {
-    if bytes.starts_with(b"RAMPGOAL") {
-        return binary::read(bytes).map_err(|error| error.to_string());
-    }
-    let goal = std::str::from_utf8(bytes).map_err(|_| "it is neither text nor a schedule of Rampart".to_owned())?;
-    text::read(goal).map_err(|error| error.to_string())
 }

@@ -1,4 +1,4 @@
-//! `rampart project sweep`: a figure of Ferreira et al., ours beside their words.
+//! `rampart project sweep`: simulates a figure of [Ferreira21], and checks its claims.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,27 +12,27 @@ use rampart_scale::{Error as ScaleError, LogGops};
 use serde_json::{Value, json};
 
 use super::arguments::SweepArguments;
-use super::bars::{Bar, Group};
+use super::bars::{Bar, BarGroup};
+use super::capacity::{program, threads};
 use super::chart;
-use super::program::{program, threads};
 use crate::error::Error;
 use crate::output::html;
-use crate::output::progress::Steps;
+use crate::output::progress::StepProgress;
 use crate::output::text;
 use crate::output::text::percent;
 use crate::process::signals;
 
-/// A figure, simulated.
+/// A simulated figure.
 pub struct Drawn {
-    /// Which.
+    /// The figure.
     pub figure: Figure,
-    /// Its groups.
-    pub groups: Vec<Group>,
-    /// Whether programs are one grid of all ranks.
+    /// The groups of bars.
+    pub groups: Vec<BarGroup>,
+    /// Whether programs are one grid of all ranks, and not extrapolated.
     pub whole: bool,
 }
 
-/// Runs all of it, shows the numbers, and writes what was asked for.
+/// Simulates the figure, shows the values, and writes the requested files.
 pub fn run(arguments: &SweepArguments) -> Result<(), Error> {
     let drawn = Drawn::simulated(arguments)?;
     if arguments.json {
@@ -53,47 +53,44 @@ impl Drawn {
         let figure = Figure::new(arguments.figure)?;
         let settings = figure.settings(arguments.seed)?;
         let stop = signals::stop_flag()?;
-        let workshop = ParallelRuns { threads: threads(), stop: &stop, done: &|_| {} };
-        let mut groups: Vec<Group> = settings.into_iter().map(|setting| Group { setting, bars: Vec::new() }).collect();
-        let workloads = asked(&arguments.workload)?;
-        let (steps, mut done, all) = (Steps::new(), 0, groups.len() * workloads.len());
-        // A program is worked out once for each number of nodes.
+        let parallel = ParallelRuns { threads: threads(), stop: &stop, done: &|_| {} };
+        let mut groups: Vec<BarGroup> =
+            settings.into_iter().map(|setting| BarGroup { setting, bars: Vec::new() }).collect();
+        let workloads = requested(&arguments.workload)?;
+        let (steps, mut done, all) = (StepProgress::new(), 0, groups.len() * workloads.len());
+        // Each program is prepared once for each number of nodes.
         for workload in workloads {
             let mut prepared: Option<(u32, PreparedProgram)> = None;
             for group in &mut groups {
                 let nodes = group.setting.nodes;
-                let ready = match prepared.take() {
-                    Some((of, ready)) if of == nodes => ready,
+                let program = match prepared.take() {
+                    Some((prepared_nodes, program)) if prepared_nodes == nodes => program,
                     _ => {
                         let program = program(&workload, !arguments.whole, nodes)?;
                         PreparedProgram::new(&program, &LogGops::cray_xc40())?
                     }
                 };
-                let cost = match ready.ask(&group.setting.errors, arguments.seeds, arguments.errors, &workshop) {
+                let cost = match program.ask(&group.setting.errors, arguments.seeds, arguments.errors, &parallel) {
                     Ok(projection) => Some((Projection::cost(&projection), projection.uncertainty())),
                     Err(ScaleError::NoTimeLeft { .. } | ScaleError::TooLong) => None,
                     Err(error) => return Err(error.into()),
                 };
-                group.bars.push(Bar { workload: workload.name, nodes: ready.nodes(), cost });
-                prepared = Some((nodes, ready));
+                group.bars.push(Bar { workload: workload.name, nodes: program.nodes(), cost });
+                prepared = Some((nodes, program));
                 done += 1;
-                steps.at(done, all);
+                steps.set(done, all);
             }
         }
         steps.end();
         Ok(Self { figure, groups, whole: arguments.whole })
     }
 
-    /// What the ranks of a program are.
+    /// How the ranks of a program are arranged.
     fn shape(&self) -> &'static str {
-        if self.whole {
-            "one grid of all ranks"
-        } else {
-            "copies of traced ranks, as Ferreira et al. extrapolate theirs"
-        }
+        if self.whole { "one grid of all ranks" } else { "copies of traced ranks, extrapolated as in [Ferreira21]" }
     }
 
-    /// What was found of a claim: the least and the most, and whether it holds.
+    /// The lowest and the highest slowdown to which a claim applies, and whether it holds.
     fn judged(&self, claim: &FigureClaim) -> Option<(f64, f64, bool)> {
         let groups = self.groups.iter().filter(|group| claim.is_of(&group.setting.panel, &group.setting.path));
         let bars = groups.flat_map(|group| &group.bars).filter(|bar| claim.is_of_workload(bar.workload));
@@ -108,7 +105,7 @@ impl Drawn {
             let _ = write!(text, " {:>12}", bar.workload);
         }
         text.push('\n');
-        for Group { setting, bars } in &self.groups {
+        for BarGroup { setting, bars } in &self.groups {
             let _ = write!(text, "{:<18} {:<10}", setting.panel, setting.path);
             for bar in bars {
                 let _ =
@@ -126,7 +123,7 @@ impl Drawn {
 
     fn csv(&self) -> String {
         let mut text = String::from("panel,path,nodes,mtbce_seconds,workload,slowdown,uncertainty\n");
-        for Group { setting, bars } in &self.groups {
+        for BarGroup { setting, bars } in &self.groups {
             for bar in bars {
                 let (cost, half) = bar.cost.unwrap_or((f64::INFINITY, f64::NAN));
                 let mean = setting.errors.mean.as_secs_f64();
@@ -142,7 +139,7 @@ impl Drawn {
             let (cost, half) = bar.cost.unzip();
             json!({ "workload": bar.workload, "nodes": bar.nodes, "slowdown": cost, "uncertainty": half })
         };
-        let group = |group: &Group| {
+        let group = |group: &BarGroup| {
             let FigureSetting { panel, path, errors, .. } = &group.setting;
             json!({
                 "panel": panel, "path": path, "mtbce_seconds": errors.mean.as_secs_f64(),
@@ -166,7 +163,7 @@ impl Drawn {
     fn page(&self) -> String {
         let title = format!("Figure {}: {}", self.figure.number(), self.figure.shows());
         let mut body = format!(
-            "<h1>{}</h1>\n<p class=soft>What corrected errors cost, in % of the time without them, with the interval of 95 %. Programs \
+            "<h1>{}</h1>\n<p class=soft>The slowdown by corrected errors, in % of the time without them, with the 95 % interval. Programs \
             are {}. No bar: below 0.01 %. A bar of 10000 %: as much or more, or errors leave the program no time.</p>\n",
             html::escape(&title),
             self.shape()
@@ -181,7 +178,7 @@ impl Drawn {
                 chart::svg(&groups)
             );
         }
-        body.push_str("<h2>What Ferreira et al. say of it</h2>\n<div class=table><table>\n<tr><th>statement<th class=number>here, from<th class=number>to<th>\n");
+        body.push_str("<h2>The claims of [Ferreira21]</h2>\n<div class=table><table>\n<tr><th>statement<th class=number>here, from<th class=number>to<th>\n");
         for claim in self.figure.claims() {
             let Some((least, most, holds)) = self.judged(&claim) else { continue };
             let (class, sign) = if holds { ("good", "holds") } else { ("bad", "does not hold") };
@@ -197,10 +194,10 @@ impl Drawn {
         html::document(&title, &body)
     }
 
-    /// Each once: of some, software and firmware are asked about apart.
+    /// The panels, each once: some have several groups, such as software and firmware.
     fn panels(&self) -> Vec<&str> {
         let mut panels: Vec<&str> = Vec::new();
-        for Group { setting, .. } in &self.groups {
+        for BarGroup { setting, .. } in &self.groups {
             if !panels.contains(&setting.panel.as_str()) {
                 panels.push(&setting.panel);
             }
@@ -208,13 +205,13 @@ impl Drawn {
         panels
     }
 
-    fn of_panel(&self, panel: &str) -> Vec<&Group> {
+    fn of_panel(&self, panel: &str) -> Vec<&BarGroup> {
         self.groups.iter().filter(|group| group.setting.panel == panel).collect()
     }
 }
 
-/// The workloads of these names; of none, all.
-fn asked(names: &[String]) -> Result<Vec<Workload>, ScaleError> {
+/// The workloads of these names, or all if there are none.
+fn requested(names: &[String]) -> Result<Vec<Workload>, ScaleError> {
     if names.is_empty() {
         Ok(Figure::workloads().to_vec())
     } else {
@@ -222,7 +219,7 @@ fn asked(names: &[String]) -> Result<Vec<Workload>, ScaleError> {
     }
 }
 
-/// What is above a panel, which is named by its system or by how often errors come.
+/// The heading of a panel, which is named by its system or by the mean time between errors.
 fn heading(panel: &str, every: &str) -> String {
     if panel == every {
         format!("An error every {every} on a node")

@@ -1,4 +1,4 @@
-//! A program that was traced: simulated on its own ranks, beside what was measured, and on more of them.
+//! Simulates a traced program: on its own ranks, to compare the time with the measured one, and on more ranks.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -10,22 +10,28 @@ use rampart_scale::trace::file;
 use serde_json::json;
 
 use super::arguments::QuestionArguments;
-use super::compared::Traced;
+use super::comparison::TraceComparison;
 use super::schedule;
-use super::show::ProjectionView;
+use super::view::ProjectionView;
 use crate::error::Error;
 use crate::inputs::files;
 use crate::output::text::{self, count};
 use crate::process::signals;
 
-/// What is known of the trace in a file, of which so many runs at once will be made on so many nodes.
-fn read(path: &Path, nodes: Option<u32>, network: &LogGops, runs: usize, stop: &AtomicBool) -> Result<Traced, Error> {
+/// Reads a trace and simulates it without errors, if there is memory for `runs` runs at once on so many nodes.
+fn read(
+    path: &Path,
+    nodes: Option<u32>,
+    network: &LogGops,
+    runs: usize,
+    stop: &AtomicBool,
+) -> Result<TraceComparison, Error> {
     const REMEDY: &str = "use a shorter one, or fewer nodes";
     let needed = |length| file::memory(length, nodes.unwrap_or(1), runs);
-    let told = |why: String| Error::Schedule { path: path.to_owned(), why };
-    let refused = |error: rampart_scale::Error| told(error.to_string());
-    files::length(path).and_then(|length| files::fits(needed(length), REMEDY)).map_err(told)?;
-    if !file::is_begun(&files::begin(path, file::MAGIC.len()).map_err(told)?) {
+    let unreadable = |why: String| Error::Schedule { path: path.to_owned(), why };
+    let refused = |error: rampart_scale::Error| unreadable(error.to_string());
+    files::length(path).and_then(|length| files::check_memory(needed(length), REMEDY)).map_err(unreadable)?;
+    if !file::is_begun(&files::read_start(path, file::MAGIC.len()).map_err(unreadable)?) {
         return Err(refused(rampart_scale::Error::NoTrace { at: 0 }));
     }
     let bytes = schedule::read(path, needed, REMEDY)?;
@@ -33,12 +39,12 @@ fn read(path: &Path, nodes: Option<u32>, network: &LogGops, runs: usize, stop: &
     let memory = file::memory(bytes.len() as u64, nodes.unwrap_or(recorded.trace.ranks()), runs);
     drop(bytes);
     let ranks = recorded.trace.ranks();
-    schedule::fits(path, file::memory_of_runs(nodes.unwrap_or(ranks).max(ranks), runs), REMEDY)?;
-    let same_size = simulate_until(&recorded.trace.extrapolated(1)?, network, &Undisturbed, stop)?.makespan();
-    Ok(Traced { recorded, same_size, memory })
+    schedule::check_memory(path, file::memory_of_runs(nodes.unwrap_or(ranks).max(ranks), runs), REMEDY)?;
+    let simulated = simulate_until(&recorded.trace.extrapolated(1)?, network, &Undisturbed, stop)?.makespan();
+    Ok(TraceComparison { recorded, simulated, memory })
 }
 
-/// What errors cost the traced program.
+/// Projects the cost of errors for a traced program.
 pub fn ask(
     question: &QuestionArguments,
     path: &Path,
@@ -52,7 +58,7 @@ pub fn ask(
     Ok(ProjectionView { traced: Some(traced), ..answer })
 }
 
-/// How long the traced program takes without errors: shown.
+/// Shows the time of the traced program without errors.
 pub fn undisturbed(question: &QuestionArguments, path: &Path, network: &LogGops) -> Result<(), Error> {
     let stop = signals::stop_flag()?;
     let traced = read(path, question.nodes, network, 1, &stop)?;

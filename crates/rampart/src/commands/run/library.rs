@@ -1,17 +1,17 @@
-//! Where the library is that a guarded program is preloaded with.
+//! Finds the library that is preloaded into a guarded program.
 
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// What it is called.
+/// The file name.
 const NAME: &str = "librampart_preload.so";
 
-/// Names another place for it.
+/// The environment variable that names another library.
 pub const VARIABLE: &str = "RAMPART_GUARD_LIBRARY";
 
-/// The library: where [`VARIABLE`] says, or else beside this program, where cargo builds it, or where packages install
-/// it.
+/// The path of the library: the one in [`VARIABLE`], or else beside this program, where cargo builds it, or where
+/// packages install it.
 pub fn find() -> Option<PathBuf> {
     if let Some(named) = env::var_os(VARIABLE) {
         return Some(PathBuf::from(named)).filter(|path| path.is_file());
@@ -20,10 +20,10 @@ pub fn find() -> Option<PathBuf> {
     beside(own.parent()?).into_iter().find(|path| path.is_file())
 }
 
-/// The library as `LD_PRELOAD` names it. The loader of glibc knows what `$LIB` is (ld.so(8)), a folder a few steps
-/// below the root; that of musl does not, finds no such file, and goes on without: it could not load the library.
+/// The library as `LD_PRELOAD` names it. The loader of glibc replaces `$LIB` (ld.so(8)) by a folder a few levels below
+/// the root. The loader of musl does not, finds no such file, and continues without the library, which it could not load.
 pub fn preloaded(library: &Path) -> OsString {
-    /// More steps up than there are down: above the root is the root.
+    /// More levels up than `$LIB` has: the parent of the root is the root.
     const TO_GLIBC_AND_BACK: &str = "/$LIB/../../../..";
     match library.canonicalize() {
         Ok(library) if library.is_absolute() => {

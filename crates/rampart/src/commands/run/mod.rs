@@ -4,7 +4,6 @@ pub mod arguments;
 mod following;
 mod library;
 mod page;
-mod retiring;
 mod server;
 
 use std::ffi::{CString, OsStr, OsString};
@@ -31,85 +30,85 @@ use self::following::Follower;
 use self::page::EndedRun;
 use self::server::GuardServer;
 use crate::error::Error;
-use crate::guards::left::Left;
-use crate::guards::recorded::GuardRecords;
+use crate::guards::journals::GuardJournals;
+use crate::guards::report::RunReport;
 use crate::inputs::store;
 use crate::output::file::Output;
 use crate::process::program::{ChildProgram, code};
 use crate::process::signals::outlive_file_limit;
 
-/// How often it is looked what the guards have told.
-const GLANCE: Duration = Duration::from_millis(10);
+/// How often new events of the guards are read.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// How many files are open at once here, beside those that were inherited: signals, the program, the folder, what
-/// guards write, and the store.
+/// The most files open at once, besides inherited ones: signals, the program, the folder, the files of guards, and the
+/// store.
 const OPEN_FILES: usize = 16;
 
-/// Runs the program and exits as it does: its exit code, or 128 and the signal that ended it, as shells have it.
+/// Runs the program and returns its exit code, or 128 plus the signal that ended it, as shells do.
 pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error> {
     let library = library::find().ok_or(Error::NoGuardLibrary)?;
-    // Before anything starts that could not be followed.
+    // Checked before the program starts, since it could not be followed.
     if !may_open(OPEN_FILES) {
         return Err(Error::FewFiles);
     }
     outlive_file_limit()?;
     let outputs = Outputs::prepare(arguments)?;
-    let left_alone = left_alone(&arguments.program[0]);
-    let engine = engine_choice::choose(arguments.engine.map(Into::into), why_not)?;
+    let unguardable = why_unguardable(&arguments.program[0]);
+    let engine = engine_choice::choose(arguments.engine.map(Into::into), why_unusable)?;
     let has_huge_pages = has_huge_pages(&Roots::default());
-    let knobs = arguments.knobs(engine.method, has_huge_pages)?;
-    let mut server = GuardServer::start(map_to_compare(path.as_ref(), knobs.method)?)?;
-    let command = guarded(arguments, &knobs, &library, left_alone, server.folder())?;
-    let (_, for_checkpoint) = arguments.on_error()?;
-    let made_up = matches!(arguments.inject, Some(Faults::InPages(_)));
-    let mut follower = Follower::new(server.folder(), path, made_up, for_checkpoint)?;
+    let settings = arguments.knobs(engine.method, has_huge_pages)?;
+    let mut server = GuardServer::start(map_to_compare(path.as_ref(), settings.method)?)?;
+    let command = guarded(arguments, &settings, &library, unguardable, server.folder())?;
+    let (_, checkpoint_command) = arguments.on_error()?;
+    let injected = matches!(arguments.inject, Some(Faults::InPages(_)));
+    let mut follower = Follower::new(server.folder(), path, injected, checkpoint_command)?;
     if rampart_linux::is_root() {
         let machine = Machine::this();
         follower = follower.retiring(Box::new(move |frame| machine.retire(frame)));
     }
     let (began, start) = (SystemClock.now(), Instant::now());
     let program = ChildProgram::start(command)?;
-    let of_shared = || engine_choice::notice_of_shared(knobs.unit_pages, has_huge_pages);
-    let notice = engine.notice.or_else(|| (knobs.method == EngineKind::Minor).then(of_shared));
+    let of_shared = || engine_choice::notice_of_shared(settings.unit_pages, has_huge_pages);
+    let notice = engine.notice.or_else(|| (settings.method == EngineKind::Minor).then(of_shared));
     if let Some(notice) = notice {
         eprintln!("rampart: {notice}");
     }
-    let status = program.wait(GLANCE, || {
-        follower.look();
-        server.look();
+    let status = program.wait(POLL_INTERVAL, || {
+        follower.poll();
+        server.poll();
     })?;
-    let ended_before = follower.end();
+    let ended_processes = follower.end();
     let seconds = start.elapsed().as_secs_f64();
-    let mut left = ended_before.and(server.folder());
-    if left.processes + left.uncounted == 0 {
-        left.unguarded = Some(server.why_nothing(left_alone));
+    let mut report = ended_processes.with_folder(server.folder());
+    if report.processes + report.uncounted == 0 {
+        report.unguarded = Some(server.why_unguarded(unguardable));
     }
-    let recorded = GuardRecords::read(server.folder());
+    let journals = GuardJournals::read(server.folder());
     let page = || {
-        let (program, settings) = (shown(&arguments.program), knobs.to_string());
+        let (program, settings) = (shown(&arguments.program), settings.to_string());
         page::of_run(&EndedRun {
             program,
             ended: ended(status),
             settings,
             began,
             seconds,
-            left: &left,
-            recorded: &recorded,
+            report: &report,
+            journals: &journals,
         })
     };
-    outputs.write(arguments, &left, &recorded, page);
-    eprintln!("{}", if arguments.json { left.document() } else { format!("rampart: {}", left.line()) });
-    if let left @ 1.. = server.left() {
-        let run = if left == 1 { "process of the program runs" } else { "processes of the program run" };
-        eprintln!("rampart: {left} {run} on; from now on nobody keeps what is found there");
+    outputs.write(arguments, &report, &journals, page);
+    eprintln!("{}", if arguments.json { report.document() } else { format!("rampart: {}", report.line()) });
+    if let remaining @ 1.. = server.remaining_processes() {
+        let run = if remaining == 1 { "process of the program runs" } else { "processes of the program run" };
+        eprintln!("rampart: {remaining} {run} on; errors found there are no longer recorded");
     }
-    match left.unguarded {
+    match report.unguarded {
         Some(why) if arguments.require_guard => Err(Error::NothingGuarded(why)),
         _ => Ok(code(status)),
     }
 }
 
-/// What is written at the end. That it can be is known before the program runs.
+/// The files that are written at the end; before the program runs, each is checked to be writable.
 struct Outputs {
     report: Option<Output>,
     trace: Option<Output>,
@@ -121,18 +120,25 @@ impl Outputs {
         Ok(Self { report: output(&arguments.report)?, trace: output(&arguments.trace_access)? })
     }
 
-    /// What can no longer be written is said: the program has ended as it has.
-    fn write(self, arguments: &RunArguments, left: &Left, recorded: &GuardRecords, page: impl FnOnce() -> String) {
-        let report = || if arguments.wants_page() { page() } else { left.document() + "\n" };
+    /// Writes the files. A failure is only reported, since the exit code is the program's.
+    fn write(
+        self,
+        arguments: &RunArguments,
+        report: &RunReport,
+        journals: &GuardJournals,
+        page: impl FnOnce() -> String,
+    ) {
+        let content = || if arguments.wants_page() { page() } else { report.document() + "\n" };
         let written = [
-            self.report.map(|output| output.write(report().as_bytes())),
-            self.trace.map(|output| output.write(&recorded.traces_file())),
+            self.report.map(|output| output.write(content().as_bytes())),
+            self.trace.map(|output| output.write(&journals.traces_file())),
         ];
         written.into_iter().flatten().filter_map(Result::err).for_each(|error| eprintln!("rampart: {error}"));
     }
 }
 
-/// The store whose bad frames are kept from the program: by the engine that moves pages, and where frames have numbers.
+/// The store whose bad frames the program must not get: only the engine that moves pages can avoid them, and only root
+/// sees frame numbers.
 fn map_to_compare(named: Option<&PathBuf>, method: EngineKind) -> Result<Option<PathBuf>, Error> {
     if method != EngineKind::Move || !rampart_linux::is_root() {
         return Ok(None);
@@ -140,22 +146,22 @@ fn map_to_compare(named: Option<&PathBuf>, method: EngineKind) -> Result<Option<
     store::path(named.cloned()).map(Some)
 }
 
-/// The program, with the library and what it is to know.
+/// The command of the program, with the preload library and its settings.
 fn guarded(
     arguments: &RunArguments,
-    knobs: &GuardSettings,
+    settings: &GuardSettings,
     library: &Path,
-    left_alone: Option<LeftAlone>,
+    unguardable: Option<LeftAlone>,
     folder: &Path,
 ) -> Result<Command, Error> {
     let (name, rest) = arguments.program.split_first().expect("a program is required");
     let mut command = Command::new(name);
-    command.args(rest).env("RAMPART_GUARD", knobs.to_string()).env("RAMPART_GUARD_STATE", folder);
+    command.args(rest).env("RAMPART_GUARD", settings.to_string()).env("RAMPART_GUARD_STATE", folder);
     command.env("RAMPART_GUARD_RECORD", arguments.recorded());
     if arguments.require_server {
         command.env(liveness::VARIABLE, liveness::REQUIRED);
     }
-    if let Some(frames) = arguments.frame_knobs(knobs.method, || method_of_tests(arguments.asks_for_tests()))? {
+    if let Some(frames) = arguments.frame_knobs(settings.method, || method_of_tests(arguments.asks_for_tests()))? {
         command.env("RAMPART_GUARD_FRAMES", frames.to_string());
     }
     let mut preload = library::preloaded(library);
@@ -163,7 +169,7 @@ fn guarded(
         preload.push(":");
         preload.push(others);
     }
-    if !left_alone.is_some_and(LeftAlone::is_harmed) {
+    if !unguardable.is_some_and(LeftAlone::is_harmed) {
         command.env("LD_PRELOAD", preload);
     }
     match &arguments.inject {
@@ -178,15 +184,15 @@ fn guarded(
     Ok(command)
 }
 
-/// Why a program cannot be guarded; it is looked for as execvp(3) does.
-fn left_alone(program: &OsStr) -> Option<LeftAlone> {
+/// The reason why a program cannot be guarded, if there is one. Searches for the program as execvp(3) does.
+fn why_unguardable(program: &OsStr) -> Option<LeftAlone> {
     let (name, folders) = (CString::new(program.as_bytes()).ok()?, std::env::var_os("PATH").unwrap_or_default());
     let mut found = [0; executable::PATH_BYTES];
     executable::left_alone(executable::search(&name, folders.as_bytes(), &mut found)?)
 }
 
-/// Tries an engine on a little memory: why it cannot guard, if it cannot.
-fn why_not(method: EngineKind) -> Option<String> {
+/// Tries an engine on a little memory. Returns the reason if it cannot guard.
+fn why_unusable(method: EngineKind) -> Option<String> {
     let probe = match method {
         EngineKind::Move => guarding::can_move_pages,
         EngineKind::Minor => guarding::can_serve_minor_faults,
@@ -195,7 +201,7 @@ fn why_not(method: EngineKind) -> Option<String> {
     probe(&Roots::default()).err().map(|error| error.to_string())
 }
 
-/// How tests of frames reach the DRAM, if they do. A user who did not ask for tests reads why there are none.
+/// How tests of frames reach the DRAM, if they do. Without tests, a user who did not ask for them gets a notice.
 fn method_of_tests(asked: bool) -> Result<Option<execute::Method>, Error> {
     let chosen = engine_choice::choose_tests(asked, method_that_bypasses_caches());
     let ChosenTests { method, notice } = chosen.map_err(Error::NoTestOfFrames)?;
@@ -203,15 +209,15 @@ fn method_of_tests(asked: bool) -> Result<Option<execute::Method>, Error> {
     Ok(method)
 }
 
-/// Measures how tests reach the DRAM on this machine: once for all processes of the program, in some milliseconds.
-/// `None`: there is no memory to measure in.
+/// Measures how tests reach the DRAM on this machine: once for all processes of the program, in some milliseconds. `None`
+/// if there is no memory for the measurement.
 fn method_that_bypasses_caches() -> Option<Result<execute::Method, NoneBypasses>> {
     let mut block = Block::claim(Bytes::from_mib(2), PageKind::Huge).ok()?;
     let found = honesty::honest_method(Engine::detect(), &mut Region::from(&mut block));
     Some(found.map(|honesty| honesty.method))
 }
 
-/// The program and its arguments, as a person would type them but for quotes.
+/// The program and its arguments, as a person would type them, but without quotes.
 fn shown(program: &[OsString]) -> String {
     program.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }

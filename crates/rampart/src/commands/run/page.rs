@@ -1,27 +1,27 @@
-//! The report of a run as a page: one HTML document with all its drawings in it, which asks nothing of a network.
+//! The report of a run as a page: one HTML document that contains all its drawings and needs no network.
 //!
-//! **Problem.** A line tells what a guard did in the end; how it did it over time, and to which memory, wants pictures.
-//! **Idea.** A document without a script: drawings as SVG, whose colours the style replaces where the reader prefers
-//! dark. **Why this way.** It can be kept beside the program's results, mailed, and opened in twenty years.
+//! **Problem.** A line shows the totals of a guard; its work over time, and on which memory, needs drawings. **Idea.** A
+//! document without scripts: drawings as SVG, whose colours the style sheet replaces for readers who prefer dark.
+//! **Why this way.** The page can be kept with the program's results, mailed, and opened in twenty years.
 //!
-//! Whatever comes from outside, such as the program's name and arguments, goes through [`escape`].
+//! All text from outside, such as the program's name and arguments, goes through [`escape`].
 
 use std::fmt::Write as _;
 
 use rampart_guard::{Counter, Snapshot};
 use rampart_memory::{Bytes, FRAME_BYTES, Timestamp};
 
-use crate::guards::left::{GuardEvent, Left};
+use crate::guards::journals::{GuardJournals, Timeline};
 use crate::guards::pictures::pictures;
-use crate::guards::recorded::{GuardRecords, Timeline};
+use crate::guards::report::{GuardEvent, RunReport};
 use crate::output::chart::Chart;
 use crate::output::html::{document, escape, figure};
 use crate::output::text;
 
-/// Parts into which the time is cut.
+/// The number of points of each line.
 const PARTS: usize = 180;
 
-/// Events that the table lists; all are in the JSON.
+/// The most events in the table; the JSON has all.
 const EVENTS_SHOWN: usize = 200;
 
 /// A run that has ended.
@@ -32,19 +32,19 @@ pub struct EndedRun<'a> {
     pub ended: String,
     /// The guard's settings.
     pub settings: String,
-    /// When it began, and how long it took in seconds.
+    /// When it began.
     pub began: Timestamp,
     /// How long it took, in seconds.
     pub seconds: f64,
-    /// What its guards left.
-    pub left: &'a Left,
-    /// What they wrote down.
-    pub recorded: &'a GuardRecords,
+    /// The counts and events of its guards.
+    pub report: &'a RunReport,
+    /// The journals of its guards.
+    pub journals: &'a GuardJournals,
 }
 
 /// The page of a run.
 pub fn of_run(run: &EndedRun<'_>) -> String {
-    let EndedRun { program, ended, settings, left, recorded, .. } = run;
+    let EndedRun { program, ended, settings, report, journals, .. } = run;
     let mut body = format!("<h1>Under guard: <code>{}</code></h1>\n", escape(program));
     let began = text::moment(run.began);
     let _ = writeln!(
@@ -54,13 +54,13 @@ pub fn of_run(run: &EndedRun<'_>) -> String {
         escape(ended),
         escape(settings)
     );
-    body.push_str(&verdict(left));
-    tiles(&mut body, left);
-    over_time(&mut body, &recorded.timeline);
-    pictures(&mut body, &recorded.traces);
-    events(&mut body, &left.events);
-    counts(&mut body, &left.counts);
-    for line in &recorded.unreadable {
+    body.push_str(&verdict(report));
+    tiles(&mut body, report);
+    over_time(&mut body, &journals.timeline);
+    pictures(&mut body, &journals.traces);
+    events(&mut body, &report.events);
+    counts(&mut body, &report.counts);
+    for line in &journals.unreadable {
         let _ = writeln!(body, "<p class=bad>{}</p>", escape(line));
     }
     body.push_str(ESTIMATE);
@@ -68,16 +68,16 @@ pub fn of_run(run: &EndedRun<'_>) -> String {
 }
 
 const ESTIMATE: &str = "<h2>How the overhead is estimated</h2>
-<p>The time in which the guard served faults, from when it heard of one until the page was there, and in which it opened everything before
-a fork; over the rest of the time, as if the whole program waited. Not in it are the microseconds that each fault takes to reach the guard and
-its answer to reach the program, and what the program loses where the guard uses caches and memory too; a program of which other threads go on
-meanwhile loses less. EndedRun it without a guard to know.</p>
+<p>The overhead is the time in which the guard served faults, from the notice of a fault until the page was there, and in which it unlocked
+all memory before a fork; over the rest of the time, as if the whole program waited. It does not include the microseconds that each fault takes
+to reach the guard and its answer to reach the program, or the program's losses because the guard uses caches and memory too. A program whose
+other threads continue meanwhile loses less. For an exact figure, time the program without a guard.</p>
 ";
 
-fn verdict(left: &Left) -> String {
-    let of = |counter| left.counts.get(counter);
+fn verdict(report: &RunReport) -> String {
+    let of = |counter| report.counts.get(counter);
     let (class, text) = match (of(Counter::Uncorrectable), of(Counter::Corrected) + of(Counter::CodesWrong)) {
-        _ if left.processes == 0 => ("bad", "Nothing was guarded.".to_owned()),
+        _ if report.processes == 0 => ("bad", "Nothing was guarded.".to_owned()),
         (0, 0) => ("good", "No memory error.".to_owned()),
         (0, corrected) => ("good", format!("Memory erred, and every page was corrected: {}.", text::count(corrected))),
         (beyond, _) => ("bad", format!("Memory changed beyond correction in {} pages.", text::count(beyond))),
@@ -85,19 +85,19 @@ fn verdict(left: &Left) -> String {
     format!("<p class={class}>{text}</p>\n")
 }
 
-fn tiles(body: &mut String, left: &Left) {
-    let of = |counter| left.counts.get(counter);
+fn tiles(body: &mut String, report: &RunReport) {
+    let of = |counter| report.counts.get(counter);
     let percent = |share: Option<f64>| share.map_or_else(|| "–".to_owned(), |share| format!("{:.1} %", 100.0 * share));
     let pages = |counter| Bytes::new(of(counter).saturating_mul(FRAME_BYTES)).to_string();
     let tiles = [
-        (percent(left.overhead), "overhead, estimated"),
-        (percent(left.locked_share), "of the heap locked, on average"),
+        (percent(report.overhead), "overhead, estimated"),
+        (percent(report.locked_share), "of the heap locked, on average"),
         (pages(Counter::MostPages), "of heap guarded"),
         (pages(Counter::Verified), "verified"),
         (text::count(of(Counter::Faults)), "faults"),
         (text::count(of(Counter::Corrected)), "pages corrected"),
         (text::count(of(Counter::Uncorrectable)), "beyond correction"),
-        (text::count(left.processes as u64), "processes"),
+        (text::count(report.processes as u64), "processes"),
     ];
     body.push_str("<div class=tiles>\n");
     for (value, label) in tiles {
@@ -115,16 +115,16 @@ fn over_time(body: &mut String, timeline: &Timeline) {
         over.iter().zip(under).map(|(over, under)| if *under > 0.0 { 100.0 * over / under } else { 0.0 }).collect()
     };
     let scaled = |values: &[f64], by: f64| -> Vec<f64> { values.iter().map(|value| value * by).collect() };
-    let (pages, open) = (of(Counter::PageMicros), of(Counter::OpenMicros));
-    let locked: Vec<f64> = ratio(&open, &pages).iter().map(|open| 100.0 - open).collect();
+    let (pages, unlocked) = (of(Counter::PageMicros), of(Counter::OpenMicros));
+    let locked: Vec<f64> = ratio(&unlocked, &pages).iter().map(|unlocked| 100.0 - unlocked).collect();
     let mebibytes = FRAME_BYTES as f64 / f64::from(1 << 20) / (part * 1e6);
     let gigabytes = FRAME_BYTES as f64 / 1e9 / part;
     let part_of_time = |counter| ratio(&scaled(&of(counter), 1e-3), &of(Counter::Micros));
     let drawings = [
         ("The heap over time", "% of the heap locked", Some(100.0), vec![("locked", locked)]),
-        ("", "MiB", None, vec![("in use", scaled(&pages, mebibytes)), ("unlocked", scaled(&open, mebibytes))]),
+        ("", "MiB", None, vec![("in use", scaled(&pages, mebibytes)), ("unlocked", scaled(&unlocked, mebibytes))]),
         (
-            "What it cost",
+            "The overhead",
             "% of the time",
             None,
             vec![
@@ -151,12 +151,12 @@ fn over_time(body: &mut String, timeline: &Timeline) {
             ],
         ),
     ];
-    for (title, measure, most, lines) in drawings {
+    for (title, measure, max, lines) in drawings {
         if !title.is_empty() {
             let _ = writeln!(body, "<h2>{title}</h2>");
         }
         let names: Vec<_> = lines.iter().map(|(name, _)| *name).collect();
-        figure(body, &names, &Chart { measure, seconds, most, lines }.svg(), "");
+        figure(body, &names, &Chart { measure, seconds, max, lines }.svg(), "");
     }
 }
 
@@ -164,7 +164,7 @@ fn events(body: &mut String, events: &[GuardEvent]) {
     if events.is_empty() {
         return;
     }
-    body.push_str("<h2>Events</h2>\n<div class=table><table>\n<tr><th>when<th>what<th class=number>page<th class=number>offset<th class=number>address<th class=number>frame<th class=number>bits<th>allocated at<th>wanted by\n");
+    body.push_str("<h2>Events</h2>\n<div class=table><table>\n<tr><th>when<th>what<th class=number>page<th class=number>offset<th class=number>address<th class=number>frame<th class=number>bits<th>allocated at<th>accessed by\n");
     let cell = |value: Option<String>| format!("<td class=number>{}", value.unwrap_or_else(|| "–".to_owned()));
     for GuardEvent { event, at, page, offset, address, frame, bits, evidence: _, site, thread, code, why } in
         events.iter().take(EVENTS_SHOWN)

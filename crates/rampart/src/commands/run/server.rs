@@ -1,11 +1,11 @@
-//! What `rampart run` is to the guards of its program, for as long as it lives: it reads what they tell
-//! ([`super::following`]), and tells them which frames are bad and that somebody is there.
+//! The server of the guards of a program: while it lives, it gives them the list of bad frames and shows that their
+//! reports are read ([`super::following`]).
 //!
-//! **Problem.** A program is many processes, each with a guard of its own, that begin and end as they like; none of
-//! them may wait for another, and what one of them finds out all must know. **Idea.** A folder, whose name all
-//! processes inherit: in it each guard writes files of its own, the list of bad frames is replaced whole when the map
-//! grows, and a file is locked while we live. **Why this way.** See docs/decisions/0012: nothing is asked, so nobody
-//! waits, nothing is lost if either side is killed, and the kernel itself tells of a death.
+//! **Problem.** A program has many processes, each with its own guard, which begin and end at any time. None of them may
+//! wait for another, and all must learn what one of them finds. **Idea.** All processes inherit the name of a folder.
+//! Each guard writes its own files into it; the list of bad frames is replaced whole when the map grows; and one file is
+//! locked while the server lives. **Why this way.** See docs/decisions/0012: there are no requests, so that nobody
+//! waits; nothing is lost if either side is killed; and the kernel releases the lock of a dead server.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -24,112 +24,113 @@ use crate::error::Error;
 use crate::guards::folder;
 use crate::inputs::store;
 
-/// How often it is looked whether the map has grown.
-const GLANCE: Duration = Duration::from_secs(1);
+/// How often the map is checked for new frames.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long what the program has started may take to end after it, and how often it is looked whether it has.
-const MOMENT: Duration = Duration::from_millis(500);
+/// How long processes of the program may take to end after it, and how often that is checked.
+const GRACE: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// What is left to say of a program that nothing else is known of.
+/// The message if no other reason is known.
 const NOT_LOADED: &str =
     "no process of the program has loaded the library: LD_PRELOAD was changed, or ld.so says above why it could not";
 
-/// The folder, and what we keep in it.
+/// The folder of the guards, with the server's files in it.
 pub struct GuardServer {
-    // Removed before the file is unlocked, so that an end is told from a death.
+    // Removed before the file is unlocked, so that guards can distinguish an end from a death.
     folder: TempDir,
-    /// Locked while we live.
+    /// Locked while the server lives.
     _alive: File,
-    map: Option<Map>,
+    list: Option<BadFrameList>,
 }
 
 impl GuardServer {
-    /// Begins. `map`: the store whose bad frames are to be kept from the program, where their numbers can be compared.
+    /// Starts the server. `store`: the store whose bad frames the program must not get, if frame numbers can be compared.
     ///
     /// # Errors
-    /// If there can be no folder, or the map cannot be read.
-    pub fn start(map: Option<PathBuf>) -> Result<Self, Error> {
+    /// If the folder cannot be made, or the map cannot be read.
+    pub fn start(store: Option<PathBuf>) -> Result<Self, Error> {
         let folder = folder::create().map_err(Error::GuardFolder)?;
         let alive = folder::locked(&folder.path().join(server::ALIVE)).map_err(Error::GuardFolder)?;
-        let map = map.map(|store| Map::hand_over(store, folder.path())).transpose()?;
-        Ok(Self { folder, _alive: alive, map })
+        let list = store.map(|store| BadFrameList::create(store, folder.path())).transpose()?;
+        Ok(Self { folder, _alive: alive, list })
     }
 
-    /// Where the guards write.
+    /// The folder into which the guards write.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Tells the guards what is new on the map.
-    pub fn look(&mut self) {
-        if let Some(map) = self.map.as_mut().filter(|map| map.looked.elapsed() >= GLANCE)
-            && let Err(error) = map.look(self.folder.path())
+    /// Gives the guards the new frames of the map.
+    pub fn poll(&mut self) {
+        if let Some(list) = self.list.as_mut().filter(|list| list.checked.elapsed() >= POLL_INTERVAL)
+            && let Err(error) = list.update(self.folder.path())
         {
-            eprintln!("rampart: the guards are not told which frames are bad from now on: {error}");
-            self.map = None;
+            eprintln!("rampart: the guards do not learn of new bad frames from now on: {error}");
+            self.list = None;
         }
     }
 
-    /// Processes of the program that go on when it has ended. Those that are about to end, as the daemons of an MPI
-    /// are, get a moment.
-    pub fn left(&self) -> usize {
+    /// Counts the processes that run on after the program has ended. Waits up to half a second for processes that are
+    /// about to end, such as the daemons of an MPI.
+    pub fn remaining_processes(&self) -> usize {
         let began = Instant::now();
         loop {
-            let left = self.living();
-            if left == 0 || began.elapsed() >= MOMENT {
-                return left;
+            let remaining = self.guarded_processes();
+            if remaining == 0 || began.elapsed() >= GRACE {
+                return remaining;
             }
             thread::sleep(PAUSE);
         }
     }
 
-    /// Why nothing was guarded: what the first process said, or what was seen of the program's file.
-    pub fn why_nothing(&self, left_alone: Option<LeftAlone>) -> String {
-        let said = folder::read(&self.folder().join(server::UNGUARDED)).ok();
-        let said = said.map(|said| String::from_utf8_lossy(&said).trim().to_owned()).filter(|said| !said.is_empty());
-        said.or_else(|| left_alone.map(|why| why.to_string())).unwrap_or_else(|| NOT_LOADED.to_owned())
+    /// The reason why nothing was guarded: as the first process reported it, or from the program's file.
+    pub fn why_unguarded(&self, unguardable: Option<LeftAlone>) -> String {
+        let reported = folder::read(&self.folder().join(server::UNGUARDED)).ok();
+        let reported = reported.map(|text| String::from_utf8_lossy(&text).trim().to_owned());
+        let reported = reported.filter(|reason| !reason.is_empty());
+        reported.or_else(|| unguardable.map(|why| why.to_string())).unwrap_or_else(|| NOT_LOADED.to_owned())
     }
 
-    /// Processes whose guards have files of this folder mapped.
-    fn living(&self) -> usize {
-        let counted = |entry: &fs::DirEntry| {
+    /// Counts the processes whose guards have files of this folder mapped.
+    fn guarded_processes(&self) -> usize {
+        let mapped_counts = |entry: &fs::DirEntry| {
             let path = entry.path();
             let process = path.file_stem()?.to_str()?.parse::<u32>().ok()?;
             let mapped = fs::read_to_string(format!("/proc/{process}/maps")).ok()?;
             (path.extension()? == "counts" && mapped.contains(path.to_str()?)).then_some(())
         };
         let entries = fs::read_dir(self.folder.path()).into_iter().flatten().flatten();
-        entries.filter(|entry| counted(entry).is_some()).count()
+        entries.filter(|entry| mapped_counts(entry).is_some()).count()
     }
 }
 
-/// The map of bad frames, which others may add to.
-struct Map {
+/// The list of bad frames in the folder, which follows the map in the store: others may add to the map.
+struct BadFrameList {
     store: PathBuf,
-    /// The store's files when they were read.
+    /// Time and length of the store's files when they were last read.
     seen: [Option<(SystemTime, u64)>; 2],
-    looked: Instant,
+    checked: Instant,
 }
 
-impl Map {
-    fn hand_over(store: PathBuf, folder: &Path) -> Result<Self, Error> {
-        let mut map = Self { store, seen: [None; 2], looked: Instant::now() };
-        map.look(folder)?;
-        Ok(map)
+impl BadFrameList {
+    fn create(store: PathBuf, folder: &Path) -> Result<Self, Error> {
+        let mut list = Self { store, seen: [None; 2], checked: Instant::now() };
+        list.update(folder)?;
+        Ok(list)
     }
 
-    /// Writes the list if the store was changed. One that is not there has no frames.
-    fn look(&mut self, folder: &Path) -> Result<(), Error> {
-        self.looked = Instant::now();
-        let now = [self.store.clone(), beside(&self.store)].map(|path| {
+    /// Writes the list if the store has changed. A missing store has no bad frames.
+    fn update(&mut self, folder: &Path) -> Result<(), Error> {
+        self.checked = Instant::now();
+        let now = [self.store.clone(), write_ahead_log(&self.store)].map(|path| {
             let file = fs::metadata(path).ok()?;
             Some((file.modified().ok()?, file.len()))
         });
         if now == self.seen {
             return Ok(());
         }
-        // Opened for a moment only: whoever finds it damaged can set it aside meanwhile.
+        // Opened only briefly, so that another process that finds the store damaged can set it aside.
         let bad = store::open(Some(self.store.clone()), SystemClock.now())?.failures(Origin::Real)?;
         let list: BadFrames = bad.iter().map(|failed| failed.frame).collect();
         replace(&folder.join(BadFrames::FILE), &list.to_string()).map_err(Error::GuardFolder)?;
@@ -138,14 +139,14 @@ impl Map {
     }
 }
 
-/// Where `SQLite` writes first (<https://www.sqlite.org/wal.html>).
-fn beside(store: &Path) -> PathBuf {
+/// The file to which `SQLite` writes first (<https://www.sqlite.org/wal.html>).
+fn write_ahead_log(store: &Path) -> PathBuf {
     let mut name = store.as_os_str().to_owned();
     name.push("-wal");
     name.into()
 }
 
-/// Whoever reads finds the old content or the new one.
+/// Replaces a file atomically: a reader finds the old content or the new.
 fn replace(path: &Path, content: &str) -> std::io::Result<()> {
     let mut file = NamedTempFile::new_in(path.parent().expect("a file in a folder"))?;
     file.write_all(content.as_bytes())?;
@@ -175,11 +176,11 @@ mod tests {
             let mut store = store::open(Some(path.clone()), Timestamp::default()).unwrap();
             store.keep_failure(None, Origin::Real, &failed).unwrap();
             drop(store);
-            server.map.as_mut().unwrap().look(server.folder.path()).unwrap();
+            server.list.as_mut().unwrap().update(server.folder.path()).unwrap();
             assert_eq!(list(&server).unwrap().among(&[Frame::new(number)]), [0]);
         }
-        server.look();
-        assert!(server.map.is_some(), "an hour is not over");
+        server.poll();
+        assert!(server.list.is_some(), "the store can still be read");
     }
 
     #[test]
@@ -187,7 +188,7 @@ mod tests {
         let server = GuardServer::start(None).unwrap();
         let seen = File::open(server.folder().join(server::ALIVE)).unwrap();
         assert!(seen.try_lock_shared().is_err());
-        assert_eq!(server.left(), 0);
+        assert_eq!(server.remaining_processes(), 0);
         drop(server);
         assert!(seen.try_lock_shared().is_ok());
     }

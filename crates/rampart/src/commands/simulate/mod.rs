@@ -1,4 +1,4 @@
-//! `rampart simulate`: one of Rahman's experiments on the simulated machine.
+//! `rampart simulate`: repeats an experiment of [Rahman16] on the simulated machine.
 
 pub mod arguments;
 mod plot;
@@ -10,7 +10,7 @@ use rampart_studies::{Effort, Experiment};
 
 use self::arguments::SimulateArguments;
 use crate::error::Error;
-use crate::output::progress::Steps;
+use crate::output::progress::StepProgress;
 use crate::output::text;
 
 /// Lists the experiments, or runs one.
@@ -21,10 +21,10 @@ pub fn run(arguments: &SimulateArguments) -> Result<u8, Error> {
     };
     let experiment = rampart_studies::find(name).ok_or_else(|| Error::NoSuchExperiment(name.to_owned()))?;
     let effort = Effort { seed: arguments.seed, seeds: arguments.seeds, longest: arguments.longest };
-    let steps = Steps::new();
-    let outcome = experiment.run(&effort, &|done, all| steps.at(done, all));
+    let steps = StepProgress::new();
+    let outcome = experiment.run(&effort, &|done, all| steps.set(done, all));
     steps.end();
-    // The numbers first: they are not lost where the drawing cannot be written.
+    // The figures are printed first, so that they are not lost if the drawing cannot be written.
     if arguments.json {
         text::print_json(&outcome)?;
     } else {

@@ -1,6 +1,6 @@
-//! Tables of an experiment as SVG: groups of bars, or lines; Rahman's numbers as marks beside ours.
+//! The tables of an experiment as SVG: groups of bars, or lines; the values of [Rahman16] as marks beside ours.
 //!
-//! Library: `plotters` (axes, ticks and legends that look right, and SVG without any system library).
+//! Library: `plotters` (axes, ticks, legends, and SVG without any system library).
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
@@ -10,7 +10,7 @@ use rampart_studies::{Drawn, Outcome, Table};
 /// The width of a drawing, and the height of each of its tables, in pixels.
 const SIZE: (u32, u32) = (1200, 520);
 
-/// Colours that people who see red and green alike can tell apart (Okabe and Ito, *Color universal design*, 2008).
+/// Colours that people with red-green colour blindness can distinguish (Okabe and Ito, *Color universal design*, 2008).
 const COLOURS: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
     RGBColor(230, 159, 0),
@@ -22,13 +22,13 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(240, 228, 66),
 ];
 
-/// With more groups than this their names stand upright: side by side they would run into each other.
-const ABREAST: usize = 10;
+/// The most groups with horizontal names; with more groups the names are vertical, so that they do not overlap.
+const MAX_HORIZONTAL_NAMES: usize = 10;
 
-/// What the library says went wrong. Nothing is read or written here, so only a bug of ours makes it.
+/// An error of the drawing library. A drawing into memory fails only by a bug of ours.
 type Failure = Box<dyn std::error::Error>;
 
-/// All tables of an outcome, one below the other, as one SVG document.
+/// Draws all tables of an outcome, one below the other, as one SVG document.
 pub fn svg(outcome: &Outcome) -> String {
     let mut text = String::new();
     draw(outcome, &mut text).expect("a drawing into memory succeeds");
@@ -49,31 +49,31 @@ fn draw(outcome: &Outcome, text: &mut String) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The least and the most that an axis shows: a slowdown begins at 1, all else at 0.
+/// The ends of an axis: a slowdown begins at 1, all else at 0.
 fn span(table: &Table) -> (f64, f64) {
     let values = || table.rows.iter().flat_map(|(_, cells)| cells).flat_map(|cell| [cell.ours, cell.thesis]).flatten();
     let base = if table.measure == rampart_studies::Measure::Slowdown { 1.0 } else { 0.0 };
-    let least = values().fold(base, f64::min);
-    let most = values().fold(base, f64::max);
-    let margin = (most - least).max(0.01) * 0.08;
-    (if least < base { least - margin } else { base }, most + margin)
+    let low = values().fold(base, f64::min);
+    let high = values().fold(base, f64::max);
+    let margin = (high - low).max(0.01) * 0.08;
+    (if low < base { low - margin } else { base }, high + margin)
 }
 
-/// A number of an axis: to a thousandth at most, and without needless digits.
+/// A number of an axis, rounded to a thousandth, without trailing zeros.
 fn tick(value: f64) -> String {
     ((value * 1000.0).round() / 1000.0).to_string()
 }
 
 fn bars(area: &DrawingArea<SVGBackend<'_>, Shift>, table: &Table) -> Result<(), Failure> {
-    let (least, most) = span(table);
+    let (low, high) = span(table);
     let groups = table.rows.len() as f64;
-    let upright = table.rows.len() > ABREAST;
+    let upright = table.rows.len() > MAX_HORIZONTAL_NAMES;
     let mut chart = ChartBuilder::on(area)
         .caption(&table.title, ("sans-serif", 22))
         .margin(12)
         .x_label_area_size(if upright { 96 } else { 32 })
         .y_label_area_size(64)
-        .build_cartesian_2d(0.0..groups, least..most)?;
+        .build_cartesian_2d(0.0..groups, low..high)?;
     chart
         .configure_mesh()
         .disable_x_mesh()
@@ -88,15 +88,15 @@ fn bars(area: &DrawingArea<SVGBackend<'_>, Shift>, table: &Table) -> Result<(), 
         let colour = COLOURS[column % COLOURS.len()];
         let left = |row: usize| row as f64 + 0.08 + width * column as f64;
         let ours = table.rows.iter().enumerate().filter_map(|(row, (_, cells))| Some((row, cells[column].ours?)));
-        let bars = ours.map(|(row, value)| {
-            Rectangle::new([(left(row), least), (left(row) + 0.92 * width, value)], colour.filled())
-        });
+        let bars = ours
+            .map(|(row, value)| Rectangle::new([(left(row), low), (left(row) + 0.92 * width, value)], colour.filled()));
         chart
             .draw_series(bars)?
             .label(title.as_str())
             .legend(move |(x, y)| Rectangle::new([(x, y - 5), (x + 12, y + 5)], colour.filled()));
-        let thesis = table.rows.iter().enumerate().filter_map(|(row, (_, cells))| Some((row, cells[column].thesis?)));
-        chart.draw_series(thesis.map(|(row, value)| Cross::new((left(row) + width / 2.0, value), 4, BLACK)))?;
+        let published =
+            table.rows.iter().enumerate().filter_map(|(row, (_, cells))| Some((row, cells[column].thesis?)));
+        chart.draw_series(published.map(|(row, value)| Cross::new((left(row) + width / 2.0, value), 4, BLACK)))?;
     }
     let style = ("sans-serif", 14).into_text_style(area);
     let style = if upright {
@@ -105,21 +105,21 @@ fn bars(area: &DrawingArea<SVGBackend<'_>, Shift>, table: &Table) -> Result<(), 
         style.pos(Pos::new(HPos::Center, VPos::Top))
     };
     chart.draw_series(table.rows.iter().enumerate().map(|(row, (name, _))| {
-        Text::new(name.clone(), (row as f64 + 0.5, least - (most - least) * 0.02), style.clone())
+        Text::new(name.clone(), (row as f64 + 0.5, low - (high - low) * 0.02), style.clone())
     }))?;
     legend(chart, table)
 }
 
 fn lines(area: &DrawingArea<SVGBackend<'_>, Shift>, table: &Table) -> Result<(), Failure> {
-    let (least, most) = span(table);
+    let (low, high) = span(table);
     let xs: Vec<f64> = table.rows.iter().filter_map(|(name, _)| name.parse().ok()).collect();
-    let (first, last) = xs.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &x| (low.min(x), high.max(x)));
+    let (first, last) = xs.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), &x| (min.min(x), max.max(x)));
     let mut chart = ChartBuilder::on(area)
         .caption(&table.title, ("sans-serif", 22))
         .margin(12)
         .x_label_area_size(48)
         .y_label_area_size(64)
-        .build_cartesian_2d(first..last, least..most)?;
+        .build_cartesian_2d(first..last, low..high)?;
     chart
         .configure_mesh()
         .light_line_style(WHITE)
@@ -135,8 +135,8 @@ fn lines(area: &DrawingArea<SVGBackend<'_>, Shift>, table: &Table) -> Result<(),
             .draw_series(LineSeries::new(ours, colour.stroke_width(2)))?
             .label(title.as_str())
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 14, y)], colour.stroke_width(2)));
-        let thesis = table.rows.iter().zip(&xs).filter_map(|((_, cells), &x)| Some((x, cells[column].thesis?)));
-        chart.draw_series(thesis.map(|at| Cross::new(at, 4, colour.stroke_width(2))))?;
+        let published = table.rows.iter().zip(&xs).filter_map(|((_, cells), &x)| Some((x, cells[column].thesis?)));
+        chart.draw_series(published.map(|at| Cross::new(at, 4, colour.stroke_width(2))))?;
     }
     legend(chart, table)
 }

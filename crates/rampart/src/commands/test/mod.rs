@@ -1,4 +1,4 @@
-//! `rampart test`.
+//! `rampart test`: tests free memory once.
 
 pub mod arguments;
 
@@ -9,17 +9,17 @@ use rampart_diagnostic::{Machine, TestRequest, once};
 use self::arguments::TestArguments;
 use crate::error::Error;
 use crate::inputs::store;
-use crate::output::progress::Line;
+use crate::output::progress::TestProgressLine;
 use crate::output::text;
 use crate::process::signals::stop_flag;
 
-/// Tests memory; 0 if all that was asked for is good, 1 if bad frames were found, 2 if not all could be tested.
+/// Tests memory. Returns 0 if all requested memory is good, 1 if bad frames were found, 2 if not all could be tested.
 pub fn run(arguments: &TestArguments, path: Option<PathBuf>) -> Result<u8, Error> {
     let request = request(arguments);
     let machine = Machine::this();
     let store = store::open(path, machine.clock.now())?;
     let stop = stop_flag()?;
-    let line = Line::new(arguments.json);
+    let line = TestProgressLine::new(arguments.json);
     let report = once::run(&request, &machine, store, &stop, &line);
     line.end();
     let report = report?;

@@ -1,7 +1,7 @@
-//! `rampart trace`: a program of MPI, recorded as it runs.
+//! `rampart trace`: records an MPI program while it runs.
 
 pub mod arguments;
-mod gathered;
+mod ranks;
 
 use std::ffi::OsStr;
 use std::fs;
@@ -20,29 +20,29 @@ use crate::inputs::network;
 use crate::output::text::count;
 use crate::process::program::{ChildProgram, code};
 
-/// The recording library needs nothing of us meanwhile; so rarely we take time of a CPU from the program.
+/// The pause between two polls: long, since there is nothing to do, and each takes CPU time from the program.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Runs the program with the library that records, gathers what its ranks left, and exits as the program did.
+/// Runs the program with the recording library, joins the files of its ranks, and returns the program's exit code.
 pub fn run(arguments: &TraceArguments) -> Result<u8, Error> {
     let output = &arguments.output;
     let unwritten = |cause| Error::Traced { path: output.clone(), cause };
     let network = network::named(&arguments.network)?;
     let compiler = Compiler::find(arguments.mpicc.as_deref(), &arguments.program)?;
-    // Beside the trace: where that has room, its parts have, and ranks on other nodes reach it where they reach that.
+    // The parts are beside the trace, where there must be room for it and which ranks on other nodes can reach.
     let beside = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder = tempfile::Builder::new().prefix(".rampart-trace-").tempdir_in(beside).map_err(unwritten)?;
     let folder_path = folder.path().canonicalize().map_err(unwritten)?;
     let library = Library::TRACE.build(&compiler, &folder_path)?;
     let status = start(arguments, &library, &folder_path)?.wait(PAUSE, || {})?;
-    let trace = gathered::gather(&folder_path)?.ok_or_else(|| Error::NothingTraced(compiler.name().to_owned()))?;
+    let trace = ranks::join(&folder_path)?.ok_or_else(|| Error::NothingTraced(compiler.name().to_owned()))?;
     fs::write(output, &trace).map_err(unwritten)?;
     let recorded = file::read(&trace, &network)?;
     if let Some(path) = &arguments.goal {
         let goal = text::write(&recorded.trace.extrapolated(1)?.written_out()?);
         fs::write(path, goal).map_err(|cause| Error::Traced { path: path.clone(), cause })?;
     }
-    tell(arguments, &recorded, trace.len());
+    report(arguments, &recorded, trace.len());
     Ok(code(status))
 }
 
@@ -58,7 +58,7 @@ fn start(arguments: &TraceArguments, library: &Path, folder: &Path) -> Result<Ch
     ChildProgram::start(command)
 }
 
-fn tell(arguments: &TraceArguments, recorded: &RecordedTrace, bytes: usize) {
+fn report(arguments: &TraceArguments, recorded: &RecordedTrace, bytes: usize) {
     if arguments.json {
         eprintln!("{:#}", document(recorded, bytes));
         return;
@@ -77,10 +77,12 @@ fn tell(arguments: &TraceArguments, recorded: &RecordedTrace, bytes: usize) {
         count(bytes as u64)
     );
     if !recorded.complete {
-        eprintln!("rampart: the program ended before MPI_Finalize: what all ranks did together until then is kept");
+        eprintln!(
+            "rampart: the program ended before MPI_Finalize: the trace contains what all ranks did together until then"
+        );
     }
     if !recorded.others.is_empty() {
-        eprintln!("rampart: not simulated, but taken for computing: {}", recorded.others.join(", "));
+        eprintln!("rampart: not simulated, but counted as computing: {}", recorded.others.join(", "));
     }
 }
 

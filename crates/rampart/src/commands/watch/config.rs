@@ -1,7 +1,7 @@
-//! The configuration file: TOML, every knob of [Rahman16, tab. 1 and 6], as `docs/configuration.md` has them.
+//! The configuration file: TOML, with every parameter of [Rahman16, tab. 1 and 6]; `docs/configuration.md` lists them.
 //!
-//! What the command line says stands; what the file says comes next; then the defaults. A file with one bad line
-//! changes nothing: it is read whole, checked whole, and then taken.
+//! The command line overrides the file, and the file overrides the defaults. A file with one bad line changes nothing: it
+//! is read and checked as a whole before it takes effect.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,23 +15,23 @@ use serde::{Deserialize, Deserializer};
 use super::arguments::{WatchArguments, some_policy, some_share};
 use crate::parsing::{some_memory, some_time};
 
-/// Why a configuration is not good.
+/// Why a configuration is refused.
 #[derive(Debug, displaydoc::Display, thiserror::Error)]
 pub enum Error {
     /// the configuration {0} cannot be read ({1}): name another, or leave --config out
     Read(PathBuf, String),
-    /// the configuration {0} is not good: {1}
+    /// the configuration {0} is invalid: {1}
     Malformed(PathBuf, String),
-    /// delta {delta:?} leaves nothing of the lifetime {lifetime:?}: shorten the one or lengthen the other
+    /// delta {delta:?} leaves nothing of the lifetime {lifetime:?}: shorten delta or lengthen the lifetime
     Delta {
-        /// The time kept in hand.
+        /// The reserve of time.
         delta: Duration,
         /// The vulnerability window.
         lifetime: Duration,
     },
     /// {0}
     Settings(#[from] SettingsError),
-    /// max-cores is {0}, and the process may use {1} CPUs: give at most so many
+    /// max-cores is {0}, but the process may use only {1} CPUs: give at most {1}
     MoreCores(u32, u32),
 }
 
@@ -41,7 +41,7 @@ impl From<Error> for crate::error::Error {
     }
 }
 
-/// What a file may say.
+/// The keys of a file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 struct File {
@@ -82,32 +82,33 @@ enum Enough {
     Memory(Bytes),
 }
 
-/// The knobs that the command line and its configuration file ask for, where the process may use so many `cpus`.
-pub fn knobs(arguments: &WatchArguments, cpus: u32) -> Result<DaemonSettings, Error> {
-    let knobs = asked_for(arguments)?;
-    let wanted = knobs.settings.limits.max_cores;
-    if wanted > cpus { Err(Error::MoreCores(wanted, cpus)) } else { Ok(knobs) }
+/// The settings of the command line and of its configuration file, for a process that may use so many `cpus`.
+pub fn settings(arguments: &WatchArguments, cpus: u32) -> Result<DaemonSettings, Error> {
+    let settings = combined(arguments)?;
+    let cores = settings.settings.limits.max_cores;
+    if cores > cpus { Err(Error::MoreCores(cores, cpus)) } else { Ok(settings) }
 }
 
-fn asked_for(arguments: &WatchArguments) -> Result<DaemonSettings, Error> {
+/// The settings of command line, file and defaults, combined.
+fn combined(arguments: &WatchArguments) -> Result<DaemonSettings, Error> {
     let file = arguments.config.as_deref().map_or_else(|| Ok(File::default()), read)?;
     let lifetime = arguments.lifetime.or(file.lifetime).unwrap_or(Duration::from_secs(30 * 60));
-    // Rahman's δ [Rahman16, tab. 1], or a tenth of a lifetime that is shorter than its own.
+    // δ of [Rahman16, tab. 1], or a tenth of the lifetime if that is shorter.
     let delta = file.delta.unwrap_or_else(|| Duration::from_secs(10).min(lifetime / 10));
     let lifetime = TestLifetime::new(lifetime, delta).ok_or(Error::Delta { delta, lifetime })?;
-    let thesis = Settings::thesis();
+    let published = Settings::thesis();
     let limits = Limits {
-        min_fidelity: arguments.min_fidelity.or(file.min_fidelity).unwrap_or(thesis.limits.min_fidelity),
-        max_fidelity: arguments.max_fidelity.or(file.max_fidelity).unwrap_or(thesis.limits.max_fidelity),
-        fidelity_step: file.fidelity_step.unwrap_or(thesis.limits.fidelity_step),
+        min_fidelity: arguments.min_fidelity.or(file.min_fidelity).unwrap_or(published.limits.min_fidelity),
+        max_fidelity: arguments.max_fidelity.or(file.max_fidelity).unwrap_or(published.limits.max_fidelity),
+        fidelity_step: file.fidelity_step.unwrap_or(published.limits.fidelity_step),
         max_cores: arguments.max_cores.or(file.max_cores).unwrap_or(1),
     };
     let settings = Settings {
         lifetime,
-        monitoring: file.monitoring.unwrap_or(thesis.monitoring),
-        epoch: file.epoch.unwrap_or(thesis.epoch),
-        alpha: file.alpha.unwrap_or(thesis.alpha),
-        alarm: file.alarm.unwrap_or(thesis.alarm),
+        monitoring: file.monitoring.unwrap_or(published.monitoring),
+        epoch: file.epoch.unwrap_or(published.epoch),
+        alpha: file.alpha.unwrap_or(published.alpha),
+        alarm: file.alarm.unwrap_or(published.alarm),
         emergency: Some(TestConfig {
             fidelity: file.emergency_fidelity.unwrap_or(limits.min_fidelity),
             threads: file.emergency_cores.unwrap_or(limits.max_cores),
@@ -117,8 +118,8 @@ fn asked_for(arguments: &WatchArguments) -> Result<DaemonSettings, Error> {
             Some(Enough::Memory(bytes)) => Some(bytes.get() / FRAME_BYTES),
         },
         limits,
-        node_local: file.node_local.unwrap_or(thesis.node_local),
-        ..thesis
+        node_local: file.node_local.unwrap_or(published.node_local),
+        ..published
     };
     Ok(DaemonSettings {
         settings: settings.checked()?,
@@ -137,7 +138,7 @@ fn read(path: &Path) -> Result<File, Error> {
     parse(&text).map_err(|why| Error::Malformed(path.to_owned(), why))
 }
 
-/// One line on what is wrong: the parser's message, and where.
+/// Parses a file. An error is one line: the line number, and the parser's message.
 fn parse(text: &str) -> Result<File, String> {
     toml::from_str(text).map_err(|error| {
         let line = error.span().map_or(1, |span| 1 + text[..span.start.min(text.len())].matches('\n').count());
@@ -153,7 +154,7 @@ fn enough<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Enough>, D::Error
     parsed(from, some_enough)
 }
 
-/// A share of free memory that is kept tested: all, or a size.
+/// Parses how much free memory is kept tested: `all`, or a size.
 fn some_enough(text: &str) -> Result<Enough, String> {
     if text == "all" { Ok(Enough::All) } else { some_memory(text).map(Enough::Memory) }
 }
@@ -197,22 +198,22 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("watch.toml");
         std::fs::write(&path, example).unwrap();
-        let documented = asked_for(&arguments(&["--config", path.to_str().unwrap()])).unwrap();
-        assert_eq!(documented, asked_for(&arguments(&[])).unwrap());
+        let documented = combined(&arguments(&["--config", path.to_str().unwrap()])).unwrap();
+        assert_eq!(documented, combined(&arguments(&[])).unwrap());
     }
 
-    /// The keys that [`File`] reads, as serde tells an unknown one.
+    /// The keys of [`File`], as serde lists them for an unknown key.
     fn keys() -> Vec<String> {
         let error = parse("no-such-key = 1\n").unwrap_err();
         let expected = error.split("expected one of").nth(1).expect("serde lists the keys");
         expected.split('`').skip(1).step_by(2).map(str::to_owned).collect()
     }
 
-    /// The parameters of [Rahman16, tab. 1 and 6], and the key of each; those that are measured have none, and the
-    /// documentation says so.
+    /// The parameters of [Rahman16, tab. 1 and 6] and their keys; measured parameters have no key, and the documentation
+    /// says so.
     #[test]
     fn every_knob_of_tables_1_and_6_has_a_key_and_every_key_is_documented() {
-        let knobs = [
+        let parameters = [
             ("test_lifetime", Some("lifetime")),
             ("δ", Some("delta")),
             ("replenish-δ", Some("monitoring")),
@@ -236,10 +237,10 @@ mod tests {
             example.lines().filter_map(|line| line.split_once(" = ")).map(|(key, _)| key.trim()).collect();
         assert_eq!(documented.len(), keys().len(), "{documented:?} and {:?}", keys());
         assert!(keys().iter().all(|key| documented.contains(&key.as_str())), "{documented:?} and {:?}", keys());
-        for (knob, key) in knobs {
+        for (parameter, key) in parameters {
             match key {
-                Some(key) => assert!(documented.contains(&key), "{knob} has no key {key}"),
-                None => assert!(text.contains(&format!("`{knob}`")), "nothing is said of {knob}"),
+                Some(key) => assert!(documented.contains(&key), "{parameter} has no key {key}"),
+                None => assert!(text.contains(&format!("`{parameter}`")), "{parameter} is not documented"),
             }
         }
     }
@@ -250,7 +251,7 @@ mod tests {
         let path = folder.path().join("watch.toml");
         let enough = |text: &str| {
             std::fs::write(&path, format!("enough = {text:?}\n")).unwrap();
-            asked_for(&arguments(&["--config", path.to_str().unwrap()])).map(|knobs| knobs.settings.enough)
+            combined(&arguments(&["--config", path.to_str().unwrap()])).map(|settings| settings.settings.enough)
         };
         assert_eq!(enough("all").unwrap(), None);
         assert_eq!(enough("1GiB").unwrap(), Some(262_144));
@@ -263,11 +264,11 @@ mod tests {
         let path = folder.path().join("watch.toml");
         std::fs::write(&path, "lifetime = \"10m\"\nmax-cores = 3\nmax-share = \"20%\"\n").unwrap();
         let path = path.to_str().unwrap();
-        let taken = asked_for(&arguments(&["--config", path, "--max-cores", "2"])).unwrap();
-        assert_eq!(taken.settings.lifetime.lifetime(), Duration::from_secs(600));
-        assert_eq!(taken.settings.limits.max_cores, 2);
-        assert_eq!((taken.shares.most.get(), taken.policy), (0.2, PolicyName::Adaptive));
-        assert!(matches!(knobs(&arguments(&["--config", path]), 2), Err(Error::MoreCores(3, 2))));
+        let combined_settings = combined(&arguments(&["--config", path, "--max-cores", "2"])).unwrap();
+        assert_eq!(combined_settings.settings.lifetime.lifetime(), Duration::from_secs(600));
+        assert_eq!(combined_settings.settings.limits.max_cores, 2);
+        assert_eq!((combined_settings.shares.most.get(), combined_settings.policy), (0.2, PolicyName::Adaptive));
+        assert!(matches!(settings(&arguments(&["--config", path]), 2), Err(Error::MoreCores(3, 2))));
     }
 
     #[test]
@@ -289,11 +290,11 @@ mod tests {
     #[test]
     fn knobs_that_make_no_sense_together_are_refused() {
         assert!(matches!(
-            asked_for(&arguments(&["--min-fidelity", "9", "--max-fidelity", "3"])),
+            combined(&arguments(&["--min-fidelity", "9", "--max-fidelity", "3"])),
             Err(Error::Settings(_))
         ));
-        assert!(matches!(asked_for(&arguments(&["--max-cores", "0"])), Err(Error::Settings(_))));
-        let short = asked_for(&arguments(&["--lifetime", "10s"])).unwrap();
+        assert!(matches!(combined(&arguments(&["--max-cores", "0"])), Err(Error::Settings(_))));
+        let short = combined(&arguments(&["--lifetime", "10s"])).unwrap();
         assert_eq!(short.settings.lifetime.delta(), Duration::from_secs(1));
     }
 }

@@ -1,7 +1,6 @@
-//! Metrics for Prometheus, on this machine only: `docs/metrics.md` has them all.
+//! Metrics for Prometheus, on this machine only; `docs/metrics.md` lists them.
 //!
-//! A scrape is answered from the state that was told last, so there is one truth, and a scrape costs the daemon
-//! nothing.
+//! A scrape is answered from the last reported state, so that it is consistent and costs the daemon nothing.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -16,10 +15,10 @@ use rampart_diagnostic::daemon::DaemonState;
 use rampart_memory::FRAME_BYTES;
 use tiny_http::{Header, Method, Request, Response, Server};
 
-/// What the text is, for whoever asks (OpenMetrics 1.0, 6.1).
+/// The content type of the answer (OpenMetrics 1.0, 6.1).
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// A server of metrics; it ends when it is dropped.
+/// A server of metrics, which stops when it is dropped.
 pub struct Metrics {
     latest: Arc<Mutex<Option<DaemonState>>>,
     server: Arc<Server>,
@@ -30,7 +29,7 @@ impl Metrics {
     /// Serves `/metrics` on a loopback address.
     ///
     /// # Errors
-    /// In words, if nobody can listen there.
+    /// The message, if the address cannot be listened on.
     pub fn serve(address: SocketAddr) -> Result<Self, String> {
         assert!(address.ip().is_loopback(), "other addresses are refused as arguments");
         let server = Arc::new(Server::http(address).map_err(|error| error.to_string())?);
@@ -42,12 +41,12 @@ impl Metrics {
         Ok(Self { latest, server, thread: Some(thread) })
     }
 
-    /// Tells this from now on.
+    /// Serves this state from now on.
     pub fn set(&self, state: &DaemonState) {
         *self.latest.lock().expect("no reader panicked") = Some(state.clone());
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     #[cfg(test)]
     fn address(&self) -> SocketAddr {
         self.server.server_addr().to_ip().expect("it listens on an address")
@@ -65,8 +64,8 @@ impl Drop for Metrics {
 
 fn answer(request: Request, latest: &Mutex<Option<DaemonState>>) {
     let state = latest.lock().expect("no writer panicked").clone();
-    // Whoever asked and went away is none of our concern.
-    let _gone = match (request.method(), request.url(), state) {
+    // A client that has closed the connection is ignored.
+    let _closed = match (request.method(), request.url(), state) {
         (Method::Get, "/metrics", Some(state)) => {
             let kind = Header::from_bytes("Content-Type", CONTENT_TYPE).expect("plain ASCII");
             request.respond(Response::from_string(text(&state)).with_header(kind))
@@ -77,7 +76,7 @@ fn answer(request: Request, latest: &Mutex<Option<DaemonState>>) {
     };
 }
 
-/// The state in Prometheus' words.
+/// The state in the text format of Prometheus.
 fn text(state: &DaemonState) -> String {
     let mut registry = Registry::with_prefix("rampart_watch");
     frames(&mut registry, state);
@@ -95,7 +94,11 @@ fn frames(registry: &mut Registry, state: &DaemonState) {
     {
         frames.get_or_create(&[("known", known)]).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
-    registry.register("frames", "Frames of the machine, ever reached, and of these with a good test", frames);
+    registry.register(
+        "frames",
+        "Frames of the machine, those ever reached, and those of them with a good test",
+        frames,
+    );
     let bad = Family::<[(&str, &str); 1], Gauge>::default();
     for (origin, count) in [("real", state.bad_frames), ("emulated", state.emulated_frames)] {
         bad.get_or_create(&[("origin", origin)]).set(i64::try_from(count).unwrap_or(i64::MAX));
@@ -113,7 +116,7 @@ fn gauges(registry: &mut Registry, state: &DaemonState) {
     unit("claimed", "Memory claimed for testing now", Unit::Bytes, bytes(state.claimed));
     unit("own", "Memory that the daemon itself uses", Unit::Bytes, bytes(state.own.unwrap_or_default()));
     let ratio = || Unit::Other("ratio".to_owned());
-    unit("cpu", "Share of all CPU time in which testers marched", ratio(), state.cost.cpu);
+    unit("cpu", "Share of all CPU time in which testers ran", ratio(), state.cost.cpu);
     unit(
         "slowdown",
         "Time of a program that waits for memory alone over its time without testers, at most",
@@ -125,8 +128,8 @@ fn gauges(registry: &mut Registry, state: &DaemonState) {
     }
     let mut plain = |name, help, value: f64| registry.register(name, help, ConstGauge::new(value));
     plain("demand_frames_per_second", "Frames a second that should be tested, before alpha", state.demand);
-    plain("tested_frames_per_second", "Frames a second that were tested of late", state.test_rate);
-    plain("traffic_bytes_per_second", "Bytes a second that testers read and wrote of late", state.cost.memory_traffic);
+    plain("tested_frames_per_second", "Frames a second that were tested recently", state.test_rate);
+    plain("traffic_bytes_per_second", "Bytes a second that testers read and wrote recently", state.cost.memory_traffic);
     plain("fidelity", "Half the number of patterns in force", f64::from(state.config.fidelity.backgrounds()));
     plain("threads", "Testers in force", f64::from(state.config.threads));
     plain("sweeping", "1 while a sweep through free memory is under way", f64::from(u8::from(state.sweeping)));

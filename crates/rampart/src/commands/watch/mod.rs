@@ -1,4 +1,4 @@
-//! `rampart watch`: the daemon.
+//! `rampart watch`: tests free memory continuously, as a daemon.
 
 pub mod arguments;
 mod config;
@@ -12,34 +12,34 @@ use rampart_diagnostic::daemon::{self as diagnostic, DaemonSettings, WatchReques
 
 use self::arguments::WatchArguments;
 use self::metrics::Metrics;
-use self::observer::Face;
+use self::observer::WatchObserver;
 use crate::error::Error;
-use crate::inputs::daemon::{self, DaemonLiveness, LiveFile};
+use crate::inputs::daemon::{self, DaemonLiveness, StateFile};
 use crate::inputs::store;
 use crate::output::{daemon as daemon_text, text};
 use crate::process::signals::{reload_flag, stop_flag};
 
-/// Watches until it is stopped; 0 if nothing was found, 1 if bad frames were, 2 if nothing can be said.
+/// Watches until it is stopped. Returns 0 if no bad frame was found, 1 if one was, 2 if the tests were incomplete.
 pub fn run(arguments: &WatchArguments, path: Option<PathBuf>) -> Result<u8, Error> {
     let machine = Machine::this();
     let cpus = u32::try_from(machine.cpus().len()).unwrap_or(u32::MAX);
-    let knobs = config::knobs(arguments, cpus)?;
+    let settings = config::settings(arguments, cpus)?;
     let store = store::open(path, machine.clock.now())?;
-    let place = daemon::path(store.path());
-    if let DaemonLiveness::Watching(other) = daemon::beside(store.path()) {
+    let state_path = daemon::path(store.path());
+    if let DaemonLiveness::Running(other) = daemon::beside(store.path()) {
         return Err(Error::Watched(other.pid));
     }
-    let live = LiveFile::create(&place).map_err(|error| Error::State(place, error))?;
+    let state_file = StateFile::create(&state_path).map_err(|error| Error::State(state_path, error))?;
     let metrics = match arguments.metrics {
         Some(address) => Some(Metrics::serve(address).map_err(|error| Error::Metrics(address, error))?),
         None => None,
     };
     let (stop, reload) = (stop_flag()?, reload_flag()?);
-    let face = Face::new(arguments, cpus, reload, live, metrics)
+    let observer = WatchObserver::new(arguments, cpus, reload, state_file, metrics)
         .map_err(|error| Error::Events(arguments.events.clone().unwrap_or_default(), error))?;
-    let summary = diagnostic::run(&request(arguments, knobs), &machine, store, &stop, &face);
-    face.end();
-    drop(face);
+    let summary = diagnostic::run(&request(arguments, settings), &machine, store, &stop, &observer);
+    observer.end();
+    drop(observer);
     let summary = summary?;
     if arguments.json {
         text::print_json(&summary)?;
@@ -49,14 +49,14 @@ pub fn run(arguments: &WatchArguments, path: Option<PathBuf>) -> Result<u8, Erro
     Ok(summary.verdict.exit_code())
 }
 
-fn request(arguments: &WatchArguments, knobs: DaemonSettings) -> WatchRequest {
+fn request(arguments: &WatchArguments, settings: DaemonSettings) -> WatchRequest {
     WatchRequest {
         march: arguments.march.test.clone(),
         orders: arguments.sequence.list(),
         delay: arguments.delay,
         retention: arguments.retention,
         method: arguments.method.map(Into::into),
-        knobs,
+        knobs: settings,
         duration: arguments.duration,
         inject: arguments.inject.clone(),
         seed: arguments.seed,

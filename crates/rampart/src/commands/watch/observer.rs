@@ -1,4 +1,4 @@
-//! Where everything that the daemon tells goes: terminal, event log, state file, metrics.
+//! Reports the events and the state of the daemon: terminal, event log, state file, metrics.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write as _};
@@ -15,30 +15,31 @@ use rampart_memory::{Clock, Timestamp};
 use super::arguments::WatchArguments;
 use super::config;
 use super::metrics::Metrics;
-use crate::inputs::daemon::LiveFile;
+use crate::inputs::daemon::StateFile;
 use crate::output::daemon as daemon_text;
 
-/// The daemon's face while it runs.
-pub struct Face<'a> {
+/// The observer of a running daemon.
+pub struct WatchObserver<'a> {
     arguments: &'a WatchArguments,
     cpus: u32,
     reload: Arc<AtomicBool>,
     bar: ProgressBar,
     /// `None` without `--events`.
-    events: Option<Mutex<Log>>,
-    live: LiveFile,
+    events: Option<Mutex<EventLog>>,
+    state_file: StateFile,
     metrics: Option<Metrics>,
-    in_trouble: AtomicBool,
+    /// Whether the last write of the state file failed.
+    write_failed: AtomicBool,
 }
 
-/// The event log; what could not be written is counted.
-struct Log {
+/// The event log; events that could not be written are counted.
+struct EventLog {
     file: File,
     lost: u64,
 }
 
-impl<'a> Face<'a> {
-    /// A face for a daemon that may use so many `cpus`. `reload` is set when the configuration is to be read again.
+impl<'a> WatchObserver<'a> {
+    /// An observer of a daemon that may use so many `cpus`. `reload` is set when the configuration is to be read again.
     ///
     /// # Errors
     /// If the event log cannot be opened.
@@ -46,7 +47,7 @@ impl<'a> Face<'a> {
         arguments: &'a WatchArguments,
         cpus: u32,
         reload: Arc<AtomicBool>,
-        live: LiveFile,
+        state_file: StateFile,
         metrics: Option<Metrics>,
     ) -> io::Result<Self> {
         let bar = ProgressBar::new_spinner();
@@ -55,26 +56,26 @@ impl<'a> Face<'a> {
         }
         bar.set_style(ProgressStyle::with_template("{spinner} {msg}").expect("a fixed template"));
         let events = arguments.events.as_deref().map(open).transpose()?;
-        let in_trouble = AtomicBool::new(false);
-        Ok(Self { arguments, cpus, reload, bar, events, live, metrics, in_trouble })
+        let write_failed = AtomicBool::new(false);
+        Ok(Self { arguments, cpus, reload, bar, events, state_file, metrics, write_failed })
     }
 
-    /// Takes the line away.
+    /// Removes the progress line.
     pub fn end(&self) {
         self.bar.finish_and_clear();
     }
 }
 
-fn open(path: &Path) -> io::Result<Mutex<Log>> {
+fn open(path: &Path) -> io::Result<Mutex<EventLog>> {
     let file = OpenOptions::new().create(true).append(true).open(path)?;
-    Ok(Mutex::new(Log { file, lost: 0 }))
+    Ok(Mutex::new(EventLog { file, lost: 0 }))
 }
 
-impl Log {
-    /// One line with one write, so that lines of two daemons do not mix.
+impl EventLog {
+    /// Writes one line with one write, so that lines of two daemons do not mix.
     fn write(&mut self, at: Timestamp, event: &DaemonEvent) {
-        let told = Told { schema: EVENT_SCHEMA, at, event };
-        let mut line = serde_json::to_string(&told).expect("plain data");
+        let line = Told { schema: EVENT_SCHEMA, at, event };
+        let mut line = serde_json::to_string(&line).expect("plain data");
         line.push('\n');
         if let Err(error) = self.file.write_all(line.as_bytes()) {
             if self.lost == 0 {
@@ -85,7 +86,7 @@ impl Log {
     }
 }
 
-impl Drop for Log {
+impl Drop for EventLog {
     fn drop(&mut self) {
         if self.lost > 0 {
             eprintln!("rampart: {} events could not be written", self.lost);
@@ -93,10 +94,10 @@ impl Drop for Log {
     }
 }
 
-impl TestObserver for Face<'_> {
+impl TestObserver for WatchObserver<'_> {
     fn said(&self, text: &str) {
         let print = || if self.arguments.json { Ok(()) } else { crate::output::text::print(&format!("{text}\n")) };
-        // A reader that went away is noticed when the summary is printed.
+        // A closed output is noticed when the summary is printed.
         self.bar.suspend(|| drop(print()));
     }
 
@@ -108,11 +109,11 @@ impl TestObserver for Face<'_> {
         self.said(&format!("found       {}", crate::output::text::bad_frame(bad)));
     }
 
-    /// A daemon has no end to be near to.
+    /// Shows nothing: a daemon has no end to approach.
     fn progress(&self, _: &TestProgress) {}
 }
 
-impl Observer for Face<'_> {
+impl Observer for WatchObserver<'_> {
     fn happened(&self, at: Timestamp, event: &DaemonEvent) {
         if let Some(events) = &self.events {
             events.lock().expect("no writer panicked").write(at, event);
@@ -122,9 +123,9 @@ impl Observer for Face<'_> {
     fn state(&self, state: &DaemonState) {
         self.bar.set_message(daemon_text::line(state));
         self.bar.tick();
-        let written = self.live.write(state);
-        let was_in_trouble = self.in_trouble.swap(written.is_err(), Ordering::Relaxed);
-        if let (Err(error), false) = (written, was_in_trouble) {
+        let written = self.state_file.write(state);
+        let had_failed = self.write_failed.swap(written.is_err(), Ordering::Relaxed);
+        if let (Err(error), false) = (written, had_failed) {
             self.warned(&format!("the state for `rampart status` cannot be written ({error}): free some space"));
         }
         if let Some(metrics) = &self.metrics {
@@ -136,8 +137,8 @@ impl Observer for Face<'_> {
         if !self.reload.swap(false, Ordering::Relaxed) {
             return None;
         }
-        match config::knobs(self.arguments, self.cpus) {
-            Ok(knobs) => Some(knobs),
+        match config::settings(self.arguments, self.cpus) {
+            Ok(settings) => Some(settings),
             Err(error) => {
                 let why = error.to_string();
                 self.warned(&format!("{why}; the old settings stay"));

@@ -23,7 +23,8 @@ use crate::error::Error;
 use crate::model::operation::{ANY, OpId, Operation, OperationKind, Rank, Tag};
 use crate::time::Time;
 
-const MAGIC: &[u8; 8] = b"RAMPGOAL";
+/// The first bytes of such a file.
+pub(super) const MAGIC: &[u8; 8] = b"RAMPGOAL";
 const VERSION: u64 = 1;
 const ELSEWHERE: u64 = 4;
 

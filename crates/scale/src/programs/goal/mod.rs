@@ -30,6 +30,18 @@ use window::GraphWindow;
 /// The most ranks that a schedule may have: what a bad file claims is not believed.
 pub const MOST_RANKS: u32 = 1 << 24;
 
+/// Reads a schedule from the bytes of a GOAL file, binary or text.
+///
+/// # Errors
+/// Those of [`binary::read`] if the file begins as a binary one, else those of [`text::read`]; [`Error::NotGoal`] if it
+/// is neither binary nor UTF-8 text.
+pub fn read(bytes: &[u8]) -> Result<GoalGraph, Error> {
+    if bytes.starts_with(binary::MAGIC) {
+        return binary::read(bytes);
+    }
+    text::read(std::str::from_utf8(bytes).map_err(|_| Error::NotGoal)?)
+}
+
 /// A graph for each rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GoalGraph {
@@ -98,5 +110,23 @@ impl Schedule for GoalGraph {
 
     fn ready(&self, window: &mut GraphWindow, operation: OpId) -> Time {
         if self.usual { Time::ZERO } else { window.ready(operation) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_as_binary_or_as_text_by_its_first_bytes() {
+        let source = "num_ranks 1\nrank 0 {\na: calc 5\n}\n";
+        let goal = text::read(source).unwrap();
+        assert_eq!(read(source.as_bytes()), Ok(goal.clone()));
+        let mut bytes = binary::write(&goal);
+        assert_eq!(read(&bytes), Ok(goal));
+        bytes.pop();
+        assert!(matches!(read(&bytes), Err(Error::Damaged { .. })), "a file that begins as a binary one is one");
+        assert!(matches!(read(b"num_ranks x"), Err(Error::Syntax { line: 1, .. })));
+        assert_eq!(read(&[0xff, 0xfe]), Err(Error::NotGoal));
     }
 }

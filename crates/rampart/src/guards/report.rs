@@ -1,4 +1,6 @@
-//! What the guards of a program's processes leave behind: counts and events, in a folder, each called by its process.
+//! The report of a run: the counts and events of all its guards.
+//!
+//! The guard of each process writes both into a folder, in files named by the number of the process.
 
 use std::fs;
 use std::path::Path;
@@ -10,39 +12,39 @@ use serde::{Deserialize, Serialize};
 
 use super::folder;
 
-/// Something that a guard told, a line of JSON.
+/// An event that a guard reported: a line of JSON.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuardEvent {
-    /// What happened: `corrected`, `transient`, `codes_wrong`, `uncorrectable`, `lost`, `held`, `stopped`; `given_up`:
-    /// the hardware reported the page lost; `failed`, or `failed_emulated`: a frame failed its test; `erring`: it
-    /// passed, but is no better; `suspect`, `cleared`: it is tested until it is trusted; `guard_failed`.
+    /// `corrected`, `transient`, `codes_wrong`, `uncorrectable`, `lost`, `held`, `stopped`; `given_up`: the hardware
+    /// reported the page lost; `failed`, `failed_emulated`: a frame failed its test; `erring`: it passed, but a page in
+    /// it was wrong again; `suspect`, `cleared`: its tests begin, and end with trust; `guard_failed`.
     pub event: String,
-    /// When, in microseconds since 1970.
+    /// The time, in microseconds since 1970.
     pub at: Option<u64>,
-    /// The page of the heap's range.
+    /// The page, counted from the start of the heap's range.
     pub page: Option<u64>,
-    /// Where it begins, in bytes from the start of the range.
+    /// The offset of the page, in bytes from the start of the range.
     pub offset: Option<u64>,
-    /// Where the program knows it.
+    /// The address of the page in the program.
     pub address: Option<u64>,
-    /// The frame that it is in, where the kernel says.
+    /// The frame of the page, if the kernel reveals it.
     pub frame: Option<u64>,
-    /// Bits that had been flipped.
+    /// The number of flipped bits.
     pub bits: Option<u32>,
-    /// What was seen first in a frame that failed its test.
+    /// The first mismatch in a frame that failed its test.
     pub evidence: Option<Evidence>,
-    /// Where `malloc` was called for the last allocation of 16 KiB or more in the page, as `FILE+0xOFFSET`.
+    /// The call of `malloc` that made the last allocation of 16 KiB or more in the page, as `FILE+0xOFFSET`.
     pub site: Option<String>,
-    /// The thread that wanted the page, as `gettid(2)` numbers it.
+    /// The thread that accessed the page, as `gettid(2)` numbers it.
     pub thread: Option<u32>,
-    /// Where in the program's code it was, as `FILE+0xOFFSET`.
+    /// The instruction that accessed the page, as `FILE+0xOFFSET`.
     pub code: Option<String>,
-    /// Why the guard could not go on.
+    /// The reason why the guard could not continue.
     pub why: Option<String>,
 }
 
-/// What is told as it is counted, by the names of its events.
-const TOLD: [(Counter, &[&str]); 5] = [
+/// Counters of things that are also reported as events, with the names of the events.
+const REPORTED: [(Counter, &[&str]); 5] = [
     (Counter::Transient, &["transient"]),
     (Counter::Corrected, &["corrected"]),
     (Counter::CodesWrong, &["codes_wrong"]),
@@ -50,53 +52,54 @@ const TOLD: [(Counter, &[&str]); 5] = [
     (Counter::Retired, &["failed", "failed_emulated", "erring"]),
 ];
 
-/// All of it.
+/// The report of a run; its serialized form is the document of `rampart run --json`.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Left {
+pub struct RunReport {
     /// Name and version of this document's schema.
     pub schema: &'static str,
     /// Processes that were guarded.
     pub processes: usize,
-    /// Processes that were guarded too, whose counts had no room where guards write.
+    /// Further guarded processes, for whose counts there was no room where guards write.
     pub uncounted: usize,
-    /// Why none was.
+    /// Why no process was guarded.
     pub unguarded: Option<String>,
-    /// The part of the heap that was locked, on time average and over all processes.
+    /// The share of the heap that was locked, averaged over time and over all processes.
     pub locked_share: Option<f64>,
-    /// What the guards cost, as a part of the time that the program would have taken without; an estimate
+    /// The overhead of the guards, as a share of the time that the program would have taken without them; an estimate
     /// (docs/run.md).
     pub overhead: Option<f64>,
-    /// Their counts, added up; those of most pages too.
+    /// The sums of all counts; also of [`Counter::MostPages`].
     pub counts: Snapshot,
-    /// What they told.
+    /// All events.
     pub events: Vec<GuardEvent>,
-    /// Lines that are no event.
+    /// Lines and files that could not be read.
     pub unreadable: usize,
 }
 
-impl Left {
-    /// Adds what is in a folder to what ended processes left, and is all. What cannot be read counts as unreadable.
-    pub fn and(self, folder: &Path) -> Self {
-        let mut left = Self { schema: "rampart.run/1", ..self };
+impl RunReport {
+    /// Adds the files of a folder to those of ended processes, which completes the report. Files and lines that cannot be
+    /// read count as unreadable.
+    pub fn with_folder(self, folder: &Path) -> Self {
+        let mut report = Self { schema: "rampart.run/1", ..self };
         let mut paths: Vec<_> =
             fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
         paths.sort();
         for path in paths {
             match path.extension().and_then(|extension| extension.to_str()) {
-                Some("counts") => left.add_counts(&path),
-                Some("jsonl") => left.add_events(&path),
+                Some("counts") => report.add_counts(&path),
+                Some("jsonl") => report.add_events(&path),
                 _ => {}
             }
         }
-        left.count_what_was_told();
-        left.locked_share = left.counts.locked_share();
-        left.overhead = left.counts.overhead();
-        left
+        report.count_events();
+        report.locked_share = report.counts.locked_share();
+        report.overhead = report.counts.overhead();
+        report
     }
 
-    /// Adds what a process has left that has ended.
+    /// Adds the counts and events of an ended process.
     pub fn add(&mut self, counts: &Path, events: &Path) {
-        // Without room for a file, there is none.
+        // The file does not exist if there was no room for it.
         if counts.exists() {
             self.add_counts(counts);
         }
@@ -110,7 +113,7 @@ impl Left {
                 self.counts = self.counts.plus(&counts);
                 self.processes += 1;
             }
-            // A guard makes the file first, and then asks for its room.
+            // A guard makes the file first, and then allocates room for it.
             None if bytes.is_ok_and(|bytes| bytes.is_empty()) => self.uncounted += 1,
             None => self.unreadable += 1,
         }
@@ -126,41 +129,42 @@ impl Left {
         }
     }
 
-    /// A process that ended between telling and counting had both happen; one with a full disk could only count.
-    fn count_what_was_told(&mut self) {
-        for (counter, names) in TOLD {
-            let told = self.events.iter().filter(|event| names.contains(&event.event.as_str())).count();
-            self.counts = self.counts.at_least(counter, told as u64);
+    /// Raises counts to the number of events: a process that ended between the report and the count of something did not
+    /// count it. One with a full disk could count and not report.
+    fn count_events(&mut self) {
+        for (counter, names) in REPORTED {
+            let reported = self.events.iter().filter(|event| names.contains(&event.event.as_str())).count();
+            self.counts = self.counts.at_least(counter, reported as u64);
         }
     }
 
-    /// All of it, for programs.
+    /// The JSON document, for programs.
     pub fn document(&self) -> String {
         serde_json::to_string_pretty(self).expect("reports are plain data")
     }
 
     /// The summary for people: one line.
     pub fn line(&self) -> String {
-        let of_counted = self.line_of_counted();
+        let counted = self.counted_line();
         let plural = if self.uncounted == 1 { "" } else { "es" };
         match (self.uncounted, self.processes) {
-            (0, _) => of_counted,
+            (0, _) => counted,
             (uncounted, 0) => format!(
-                "warning: guarded {uncounted} process{plural}, but nothing is known of what was found there: there was no \
-                 room for the counts in the folder for temporary files"
+                "warning: guarded {uncounted} process{plural}, but nothing is known of the errors found there: there was \
+                 no room for the counts in the folder for temporary files"
             ),
             (uncounted, _) => {
                 format!(
-                    "{of_counted}; not counted: {uncounted} process{plural}, for want of room in the folder for temporary \
-                     files"
+                    "{counted}; not counted: {uncounted} process{plural}, since there was no room in the folder for \
+                     temporary files"
                 )
             }
         }
     }
 
-    fn line_of_counted(&self) -> String {
+    fn counted_line(&self) -> String {
         if self.processes == 0 {
-            let why = self.unguarded.as_deref().unwrap_or("nobody knows why");
+            let why = self.unguarded.as_deref().unwrap_or("the reason is unknown");
             return format!("warning: nothing was guarded: {why}");
         }
         let of = |counter| self.counts.get(counter);
@@ -173,7 +177,7 @@ impl Left {
                 .locked_share
                 .map_or_else(String::new, |share| format!("{:.1} % locked on average, ", 100.0 * share)),
         };
-        let alone = self.alone();
+        let excluded = self.excluded();
         let overhead = self.overhead.map_or_else(String::new, |part| format!(", overhead about {:.1} %", 100.0 * part));
         let tested = match (of(Counter::Tested), of(Counter::Retired)) {
             (0, _) => String::new(),
@@ -183,7 +187,7 @@ impl Left {
             }
         };
         format!(
-            "guarded {} of {} in {} process{plural}: {locked}{} verified, {} pages corrected, {} uncorrectable; {} faults{overhead}{tested}{alone}",
+            "guarded {} of {} in {} process{plural}: {locked}{} verified, {} pages corrected, {} uncorrectable; {} faults{overhead}{tested}{excluded}",
             pages(of(Counter::MostPages)),
             self.memory(),
             self.processes,
@@ -194,7 +198,7 @@ impl Left {
         )
     }
 
-    /// What memory was guarded.
+    /// The guarded memory: its kinds, with sizes.
     fn memory(&self) -> String {
         let of = |counter| pages(self.counts.get(counter));
         match (of(Counter::MostMapped), of(Counter::Data)) {
@@ -205,8 +209,8 @@ impl Left {
         }
     }
 
-    /// What was to be guarded and could not be.
-    fn alone(&self) -> String {
+    /// The memory and processes that were to be guarded and could not be.
+    fn excluded(&self) -> String {
         let (mappings, data) = (self.counts.get(Counter::LeftMappings), pages(self.counts.get(Counter::LeftData)));
         let plural = if mappings == 1 { "" } else { "s" };
         let mappings = (mappings > 0).then(|| format!("{} mapping{plural}", crate::output::text::count(mappings)));
@@ -221,7 +225,7 @@ impl Left {
     }
 }
 
-/// So many pages.
+/// The size of so many pages.
 fn pages(count: u64) -> Bytes {
     Bytes::new(count * FRAME_BYTES)
 }
@@ -238,26 +242,26 @@ mod tests {
             counts[8 * counter as usize..][..8].copy_from_slice(&count.to_ne_bytes());
         }
         fs::write(folder.path().join("1.counts"), counts).unwrap();
-        let told = ["failed", "failed_emulated", "corrected"].map(|name| format!("{{\"event\":\"{name}\"}}\n"));
-        fs::write(folder.path().join("1.jsonl"), told.concat()).unwrap();
-        let left = Left::default().and(folder.path());
-        assert_eq!([Counter::Retired, Counter::Corrected].map(|counter| left.counts.get(counter)), [2, 5]);
+        let events = ["failed", "failed_emulated", "corrected"].map(|name| format!("{{\"event\":\"{name}\"}}\n"));
+        fs::write(folder.path().join("1.jsonl"), events.concat()).unwrap();
+        let report = RunReport::default().with_folder(folder.path());
+        assert_eq!([Counter::Retired, Counter::Corrected].map(|counter| report.counts.get(counter)), [2, 5]);
     }
 
     #[test]
     fn a_guard_without_room_for_its_counts_is_told_from_none() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("1.counts"), "").unwrap();
-        let left = Left::default().and(folder.path());
-        assert_eq!((left.processes, left.uncounted, left.unreadable), (0, 1, 0));
-        assert!(left.line().starts_with("warning: guarded 1 process, but nothing is known"), "{}", left.line());
+        let report = RunReport::default().with_folder(folder.path());
+        assert_eq!((report.processes, report.uncounted, report.unreadable), (0, 1, 0));
+        assert!(report.line().starts_with("warning: guarded 1 process, but nothing is known"), "{}", report.line());
         fs::write(folder.path().join("2.counts"), vec![0; rampart_guard::GuardCounts::BYTES]).unwrap();
-        let left = Left::default().and(folder.path());
-        assert_eq!((left.processes, left.uncounted), (1, 1));
+        let report = RunReport::default().with_folder(folder.path());
+        assert_eq!((report.processes, report.uncounted), (1, 1));
         assert!(
-            left.line().contains("in 1 process:") && left.line().contains("; not counted: 1 process"),
+            report.line().contains("in 1 process:") && report.line().contains("; not counted: 1 process"),
             "{}",
-            left.line()
+            report.line()
         );
     }
 
@@ -274,10 +278,10 @@ mod tests {
         fs::write(folder.path().join("3.counts"), "short").unwrap();
         let event = "{\"event\":\"uncorrectable\",\"page\":3,\"offset\":12288,\"frame\":16}\nnonsense\n";
         fs::write(folder.path().join("1.jsonl"), event).unwrap();
-        let left = Left::default().and(folder.path());
-        assert_eq!((left.processes, left.unreadable, left.counts.get(Counter::Faults)), (2, 2, 7));
-        assert_eq!(left.events[0].frame, Some(16));
-        assert!(left.line().contains("in 2 processes") && left.line().ends_with("7 faults"), "{}", left.line());
+        let report = RunReport::default().with_folder(folder.path());
+        assert_eq!((report.processes, report.unreadable, report.counts.get(Counter::Faults)), (2, 2, 7));
+        assert_eq!(report.events[0].frame, Some(16));
+        assert!(report.line().contains("in 2 processes") && report.line().ends_with("7 faults"), "{}", report.line());
     }
 
     #[test]
@@ -289,7 +293,7 @@ mod tests {
                 bytes[*counter as usize * 8..][..8].copy_from_slice(&count.to_ne_bytes());
             }
             fs::write(folder.path().join("1.counts"), bytes).unwrap();
-            Left::default().and(folder.path()).line()
+            RunReport::default().with_folder(folder.path()).line()
         };
         let nothing = "in 1 process: NOTHING was locked, 77 attempts were refused; 0 B verified";
         let line = counted(&[(Counter::Pinned, 77)]);
@@ -302,7 +306,8 @@ mod tests {
 
     #[test]
     fn a_program_that_nobody_guarded_is_said_to_be_so() {
-        let nothing = Left { unguarded: Some("why".to_owned()), ..Left::default().and(Path::new("/nowhere")) };
+        let nothing =
+            RunReport { unguarded: Some("why".to_owned()), ..RunReport::default().with_folder(Path::new("/nowhere")) };
         assert_eq!(nothing.line(), "warning: nothing was guarded: why");
     }
 }

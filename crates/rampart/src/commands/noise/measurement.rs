@@ -1,4 +1,4 @@
-//! What was measured: a table for people, JSON for programs, a page.
+//! A measurement as a table for people, as JSON for programs, and as a page.
 
 use std::fmt::Write as _;
 
@@ -8,27 +8,27 @@ use rampart_scale::time::Time;
 use serde_json::{Value, json};
 
 use super::chart;
-use super::errors::Made;
+use super::injection::InjectionLog;
 use crate::output::html;
 use crate::output::text;
 
-/// A measurement.
-pub struct Measured {
-    /// What was seen.
+/// The detours of a measurement, and its conditions.
+pub struct NoiseMeasurement {
+    /// The detours.
     pub noise: Noise,
-    /// Ticks of the counter in a second.
+    /// The rate of the counter.
     pub ticks_per_second: f64,
-    /// Where that is from.
+    /// Where the rate is from.
     pub source: &'static str,
     /// Whether errors could be injected here.
     pub injection: CapabilityState,
-    /// The errors that were made meanwhile, if any were asked for.
-    pub made: Option<Made>,
-    /// Whether it was stopped early.
+    /// The errors that were injected meanwhile, if requested.
+    pub injected: Option<InjectionLog>,
+    /// Whether the measurement was stopped early.
     pub stopped: bool,
 }
 
-/// The rows of the table: each CPU, and all of them.
+/// The rows of the table: one for each CPU, and one for all.
 fn rows(noise: &Noise) -> Vec<(String, DetourSummary)> {
     let mut rows: Vec<(String, DetourSummary)> =
         noise.cpus.iter().map(|of| (of.cpu.to_string(), DetourSummary::of([of]))).collect();
@@ -51,7 +51,7 @@ fn micros(time: Time) -> String {
     format!("{:.2} µs", time.as_secs_f64() * 1e6)
 }
 
-impl Measured {
+impl NoiseMeasurement {
     /// For people.
     pub fn text(&self) -> String {
         let mut text = String::new();
@@ -68,7 +68,7 @@ impl Measured {
         text
     }
 
-    /// What there is to say besides.
+    /// The lines below the table.
     fn remarks(&self) -> Vec<String> {
         let watched = self.noise.cpus.iter().map(|of| of.watched).max().unwrap_or_default();
         let stopped = if self.stopped { ", until it was stopped" } else { "" };
@@ -76,10 +76,10 @@ impl Measured {
             format!("watched     {watched} each{stopped}; a detour is longer than {}", self.noise.threshold),
             format!("counter     {:.6} GHz, invariant; its rate was {}", self.ticks_per_second / 1e9, self.source),
         ];
-        match (&self.made, &self.injection) {
-            (Some(made), _) => lines.extend(made.lines(&self.noise)),
+        match (&self.injected, &self.injection) {
+            (Some(injected), _) => lines.extend(injected.lines(&self.noise)),
             (None, CapabilityState::Available { detail }) => {
-                lines.push(format!("injection   --errors-every tells what a corrected error takes: {detail}"));
+                lines.push(format!("injection   --errors-every measures the detours of corrected errors: {detail}"));
             }
             (None, CapabilityState::Absent(absence)) => {
                 lines.push(format!("injection   no error can be injected here: {absence}"));
@@ -88,7 +88,7 @@ impl Measured {
         let beyond: u64 = self.noise.cpus.iter().map(|of| of.beyond).sum();
         if beyond > 0 {
             lines.push(format!(
-                "not kept    {} more were counted, but not one by one: raise --threshold",
+                "not kept    {} more were counted but not recorded: raise --threshold",
                 text::count(beyond)
             ));
         }
@@ -112,14 +112,14 @@ impl Measured {
             "stopped": self.stopped,
             "counter": { "ticks_per_second": self.ticks_per_second, "invariant": true, "source": self.source },
             "injection": self.injection,
-            "errors": self.made.as_ref().map(|made| made.document(&self.noise)),
+            "errors": self.injected.as_ref().map(|injected| injected.document(&self.noise)),
             "cpus": rows(&self.noise).iter().map(of).collect::<Vec<_>>(),
         })
     }
 
     /// As a page with a drawing of each CPU.
     pub fn page(&self) -> String {
-        let title = "What takes this machine's CPUs from programs";
+        let title = "Detours: how often and how long this machine takes its CPUs from programs";
         let mut body = format!("<h1>{title}</h1>\n");
         for line in self.remarks() {
             let _ = writeln!(body, "<p class=soft>{}</p>", html::escape(&line));
@@ -134,7 +134,7 @@ impl Measured {
         let end = |of: &OfCpu| of.detours.last().map_or(of.watched, |last| of.watched.max(last.start));
         let seconds = self.noise.cpus.iter().map(end).max().unwrap_or_default().as_secs_f64().max(1e-6);
         let longest = DetourSummary::of(&self.noise.cpus).lengths.map_or(Time::ZERO, |lengths| lengths[3]);
-        let errors: Vec<Time> = self.made.iter().flat_map(Made::moments).collect();
+        let errors: Vec<Time> = self.injected.iter().flat_map(InjectionLog::moments).collect();
         for of in &self.noise.cpus {
             let drawing = chart::svg(of, &errors, seconds, self.noise.threshold, longest);
             let _ = writeln!(body, "<h2>CPU {}</h2>\n<figure>\n{drawing}\n</figure>", of.cpu);

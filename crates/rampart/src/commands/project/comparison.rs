@@ -1,4 +1,4 @@
-//! A recorded program, simulated on its own ranks, beside the time that was measured.
+//! Compares the simulated time of a traced program with the measured time.
 
 use std::fmt::Write as _;
 
@@ -10,21 +10,25 @@ use serde_json::{Value, json};
 use crate::error::Error;
 use crate::output::text::{count, percent};
 
-/// From where on a simulation is so much shorter than the run that what may be the matter is told: alone on its CPUs, a
-/// trace comes within a tenth (`docs/scale.md`).
-const FAR: f64 = -0.1;
+/// The deviation below which the answer names a possible cause. The simulation of a program that was traced alone on its
+/// CPUs deviates by at most a tenth (`docs/scale.md`).
+const LARGE_DEVIATION: f64 = -0.1;
 
-/// What is known of a trace without errors.
-pub struct Traced {
+/// A trace, and its simulation without errors.
+pub struct TraceComparison {
+    /// The trace, with the measured time.
     pub recorded: RecordedTrace,
-    /// Its ranks, simulated.
-    pub same_size: Time,
-    /// What is asked of it takes so much at most.
+    /// The simulated time on the traced ranks.
+    pub simulated: Time,
+    /// The most memory that the simulation takes.
     pub memory: Bytes,
 }
 
-impl Traced {
-    /// How many times as many ranks that is, if it is a multiple of those that were recorded.
+impl TraceComparison {
+    /// The number of nodes as a multiple of the traced ranks.
+    ///
+    /// # Errors
+    /// [`Error::NoMultiple`] if it is not a multiple.
     pub fn factor(&self, nodes: Option<u32>) -> Result<u32, Error> {
         let ranks = self.recorded.trace.ranks();
         match nodes {
@@ -41,14 +45,14 @@ impl Traced {
         }
     }
 
-    /// How far the simulation is from what was measured; a run that was cut off has no end to measure.
+    /// The relative deviation of the simulated time from the measured time; `None` if the trace was cut off.
     fn deviation(&self) -> Option<f64> {
         let measured = self.recorded.measured;
         let known = self.recorded.complete && measured > Time::ZERO;
-        known.then(|| self.same_size.as_secs_f64() / measured.as_secs_f64() - 1.0)
+        known.then(|| self.simulated.as_secs_f64() / measured.as_secs_f64() - 1.0)
     }
 
-    /// For people: lines of the answer.
+    /// Lines of the answer, for people.
     pub fn text(&self) -> String {
         let recorded = &self.recorded;
         let ranks = count(recorded.trace.ranks().into());
@@ -56,27 +60,28 @@ impl Traced {
             Some(deviation) => format!(
                 "traced      {ranks} ranks: measured {}, simulated {} ({}{})\n",
                 recorded.measured,
-                self.same_size,
+                self.simulated,
                 if deviation < 0.0 { "-" } else { "+" },
                 percent(deviation.abs())
             ),
-            None => format!("traced      {ranks} ranks of a run that was cut off: simulated {}\n", self.same_size),
+            None => format!("traced      {ranks} ranks of a run that was cut off: simulated {}\n", self.simulated),
         };
         if let Some((ranks, cpus)) = recorded.shared {
-            let _ = writeln!(text, "            {ranks} ranks shared {cpus} CPUs: computing takes as much longer");
-            if self.deviation().is_some_and(|deviation| deviation < FAR) {
+            let _ =
+                writeln!(text, "            {ranks} ranks shared {cpus} CPUs: computing takes correspondingly longer");
+            if self.deviation().is_some_and(|deviation| deviation < LARGE_DEVIATION) {
                 text.push_str(
-                    "            far less than measured: others may have had these CPUs too; trace where nothing else runs\n",
+                    "            far less than measured: other programs may have used these CPUs; trace again where nothing else runs\n",
                 );
             }
         }
         if !recorded.others.is_empty() {
-            let _ = writeln!(text, "            taken for computing: {}", recorded.others.join(", "));
+            let _ = writeln!(text, "            counted as computing: {}", recorded.others.join(", "));
         }
         text
     }
 
-    /// For programs.
+    /// JSON, for programs.
     pub fn document(&self) -> Value {
         let recorded = &self.recorded;
         json!({
@@ -84,7 +89,7 @@ impl Traced {
             "records": recorded.records,
             "complete": recorded.complete,
             "measured_seconds": recorded.complete.then(|| recorded.measured.as_secs_f64()),
-            "simulated_seconds": self.same_size.as_secs_f64(),
+            "simulated_seconds": self.simulated.as_secs_f64(),
             "deviation": self.deviation(),
             "ranks_sharing_cpus": recorded.shared.map(|(ranks, cpus)| json!({ "ranks": ranks, "cpus": cpus })),
             "not_simulated": recorded.others,
@@ -98,19 +103,19 @@ mod tests {
 
     use super::*;
 
-    fn traced(ranks: usize, simulated_secs: f64, shared: Option<(u64, u64)>) -> Traced {
+    fn traced(ranks: usize, simulated_secs: f64, shared: Option<(u64, u64)>) -> TraceComparison {
         let trace = MpiTrace::new(vec![Vec::new(); ranks]).unwrap();
         let measured = Time::from_secs_f64(1.0);
         let recorded = RecordedTrace { trace, measured, records: 0, complete: true, shared, others: Vec::new() };
-        Traced { recorded, same_size: Time::from_secs_f64(simulated_secs), memory: Bytes::new(0) }
+        TraceComparison { recorded, simulated: Time::from_secs_f64(simulated_secs), memory: Bytes::new(0) }
     }
 
     #[test]
     fn a_run_that_others_slowed_is_told_to_be_traced_again() {
-        let told = |simulated, shared| traced(4, simulated, shared).text().contains("nothing else runs");
-        assert!(told(0.4, Some((4, 2))));
-        assert!(!told(0.95, Some((4, 2))));
-        assert!(!told(0.4, None), "computing is what it took then, with whatever others took of it");
+        let is_advised = |simulated, shared| traced(4, simulated, shared).text().contains("nothing else runs");
+        assert!(is_advised(0.4, Some((4, 2))));
+        assert!(!is_advised(0.95, Some((4, 2))));
+        assert!(!is_advised(0.4, None), "without shared CPUs, the traced time of computing is used as it is");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The files of the ranks, made one.
+//! Joins the files of the ranks into one trace.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -8,8 +8,8 @@ use rampart_scale::trace::file;
 
 use crate::error::Error;
 
-/// The trace of which a program left the parts in a folder; `None` if it recorded nothing.
-pub fn gather(folder: &Path) -> Result<Option<Vec<u8>>, Error> {
+/// Joins the parts of a trace in a folder; `None` if the program recorded nothing.
+pub fn join(folder: &Path) -> Result<Option<Vec<u8>>, Error> {
     let mut ranks = Vec::new();
     loop {
         let path = folder.join(format!("rank-{}", ranks.len()));

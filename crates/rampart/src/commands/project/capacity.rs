@@ -1,4 +1,4 @@
-//! How many runs fit beside each other into this machine: its CPUs and its memory.
+//! The capacity of this machine for simulations: its CPUs and its memory.
 
 use std::thread;
 
@@ -10,12 +10,15 @@ use rampart_scale::workload::WorkloadRun;
 
 use crate::error::Error;
 
-/// CPUs for runs at once.
+/// The number of runs at once: one for each CPU.
 pub fn threads() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The program on about so many nodes, unless it would not fit into this machine's memory.
+/// The program on about so many nodes.
+///
+/// # Errors
+/// [`Error::TooLargeToSimulate`] if it does not fit into this machine's memory.
 pub fn program(workload: &Workload, extrapolated: bool, nodes: u32) -> Result<WorkloadRun, Error> {
     let on = |nodes| if extrapolated { workload.extrapolated(nodes, 1) } else { workload.on(nodes, 1) };
     let memory = |nodes| memory(&on(nodes), threads());

@@ -1,7 +1,7 @@
-//! What corrected errors take from the CPUs that are watched, where the firmware makes some.
+//! Measures the detours of corrected errors, which the firmware injects while the CPUs are watched.
 //!
-//! As in [Ferreira21, IV-B]: one every so often, beside a dry run in which each is prepared and none is made,
-//! which tells what preparing takes.
+//! As in [Ferreira21, IV-B]: errors are injected at an interval; in a dry run each is prepared and none is injected, which
+//! shows the detours of the preparation.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -18,61 +18,64 @@ use super::arguments::NoiseArguments;
 use crate::error::Error;
 use crate::parsing::time;
 
-/// Between two looks at whether the watching is over: seldom, since a look takes a watched CPU.
-const LOOK: Duration = Duration::from_millis(500);
+/// The interval at which the end of the measurement is checked: long, since each check is a detour of a watched CPU.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Makes them while others watch.
+/// Injects errors at an interval while other threads watch the CPUs.
 #[derive(Debug)]
 pub struct ErrorInjection {
-    maker: EinjInjector,
+    injector: EinjInjector,
     every: Duration,
     dry_run: bool,
 }
 
 impl ErrorInjection {
-    /// What was asked for, if anything was and if it is possible here.
-    pub fn asked_for(arguments: &NoiseArguments, roots: &Roots) -> Result<Option<Self>, Error> {
+    /// The injection that the arguments ask for, if any.
+    ///
+    /// # Errors
+    /// If no error would be injected in time, or errors cannot be injected on this machine.
+    pub fn requested(arguments: &NoiseArguments, roots: &Roots) -> Result<Option<Self>, Error> {
         let NoiseArguments { errors_every, dry_run, duration, .. } = *arguments;
         let Some(every) = errors_every else { return Ok(None) };
         if every >= duration {
             return Err(Error::NoErrorInTime);
         }
-        let maker = EinjInjector::open(roots).map_err(Error::NoErrors)?;
-        Ok(Some(Self { maker, every, dry_run }))
+        let injector = EinjInjector::open(roots).map_err(Error::NoErrors)?;
+        Ok(Some(Self { injector, every, dry_run }))
     }
 
-    /// Makes one every so often until it is over.
-    pub fn make(self, tsc: &Tsc, over: &AtomicBool) -> Result<Made, Error> {
-        let mut made = Made { every: self.every, dry_run: self.dry_run, moments: Vec::new() };
+    /// Injects errors until the measurement is `over`.
+    pub fn run(self, tsc: &Tsc, over: &AtomicBool) -> Result<InjectionLog, Error> {
+        let mut log = InjectionLog { every: self.every, dry_run: self.dry_run, moments: Vec::new() };
         let mut due = Instant::now() + self.every;
         while !over.load(Ordering::Relaxed) {
-            let left = due.saturating_duration_since(Instant::now());
-            if left > Duration::ZERO {
-                thread::sleep(left.min(LOOK));
+            let wait = due.saturating_duration_since(Instant::now());
+            if wait > Duration::ZERO {
+                thread::sleep(wait.min(POLL_INTERVAL));
                 continue;
             }
             due += self.every;
-            self.maker.prepare()?;
-            made.moments.push(tsc.now());
+            self.injector.prepare()?;
+            log.moments.push(tsc.now());
             if !self.dry_run {
-                self.maker.make()?;
+                self.injector.make()?;
             }
         }
-        Ok(made)
+        Ok(log)
     }
 }
 
-/// What was made.
+/// The injected errors of a measurement.
 #[derive(Debug)]
-pub struct Made {
+pub struct InjectionLog {
     every: Duration,
     dry_run: bool,
-    /// When, in the time of the record.
+    /// The time of each, from the start of the measurement.
     moments: Vec<Duration>,
 }
 
-impl Made {
-    /// When, in the time of the record.
+impl InjectionLog {
+    /// The time of each error, from the start of the measurement.
     pub fn moments(&self) -> impl Iterator<Item = Time> {
         self.moments.iter().copied().map(time)
     }
@@ -84,19 +87,20 @@ impl Made {
     /// For people.
     pub fn lines(&self, noise: &Noise) -> Vec<String> {
         let (count, every) = (self.moments.len(), humantime::format_duration(self.every));
-        let told = if self.dry_run { "prepared and not made" } else { "made" };
-        let head = format!("errors      {count} {told}, one every {every}");
+        let action = if self.dry_run { "prepared and not injected" } else { "injected" };
+        let head = format!("errors      {count} {action}, one every {every}");
         let found = self.attribution(noise);
-        let (Some(median), Some(most), Some(usual)) = (found.median_after(), found.after.last(), found.median_before())
+        let (Some(median), Some(longest), Some(before)) =
+            (found.median_after(), found.after.last(), found.median_before())
         else {
             return vec![head];
         };
         let within = humantime::format_duration(Duration::from_nanos(found.within.nanos()));
         let mut lines = vec![format!(
-            "{head}; the longest detour within {within} of each: {median} (median), {most} (most); in as long before: {usual} (median)"
+            "{head}; the longest detour within {within} of each: {median} (median), {longest} (longest); in the same time before: {before} (median)"
         )];
         if !self.dry_run {
-            lines.push(format!("project     what that costs: rampart project --cost {}ns", median.nanos()));
+            lines.push(format!("project     their cost: rampart project --cost {}ns", median.nanos()));
         }
         lines
     }
@@ -120,12 +124,12 @@ mod tests {
     use super::*;
     use rampart_scale::noise::{Detour, OfCpu};
 
-    fn made(dry_run: bool) -> (Made, Noise) {
+    fn injected(dry_run: bool) -> (InjectionLog, Noise) {
         let detour = |(start, length)| Detour { start: Time::from_nanos(start), length: Time::from_nanos(length) };
-        // A timer of 5 µs each half second, and 700 µs whenever an error is made.
-        let usual = (0..120_u64).map(|half| (half * 500_000_000, 5_000));
+        // A timer of 5 µs each half second, and 700 µs whenever an error is injected.
+        let timer = (0..120_u64).map(|half| (half * 500_000_000, 5_000));
         let errors = [10, 20, 30, 40, 50].map(|second| (second * 1_000_000_000 + 1_000_000, 700_000 + second));
-        let mut detours: Vec<_> = usual.chain(errors).collect();
+        let mut detours: Vec<_> = timer.chain(errors).collect();
         detours.sort_unstable();
         let of = OfCpu {
             watched: Time::from_nanos(60_000_000_000),
@@ -133,37 +137,40 @@ mod tests {
             ..OfCpu::default()
         };
         let moments = [10, 20, 30, 40, 50].map(Duration::from_secs).to_vec();
-        (Made { every: Duration::from_secs(10), dry_run, moments }, Noise { cpus: vec![of], ..Noise::default() })
+        (
+            InjectionLog { every: Duration::from_secs(10), dry_run, moments },
+            Noise { cpus: vec![of], ..Noise::default() },
+        )
     }
 
     #[test]
     fn what_errors_take_is_told_from_what_is_usual() {
-        let (made, noise) = made(false);
-        let document = made.document(&noise);
+        let (log, noise) = injected(false);
+        let document = log.document(&noise);
         assert_eq!((document["median_ns"].as_u64(), document["longest_ns"].as_u64()), (Some(700_030), Some(700_050)));
         assert_eq!(
             (document["median_before_ns"].as_u64(), document["within_ns"].as_u64()),
             (Some(5_000), Some(1_000_000_000))
         );
-        let lines = made.lines(&noise);
+        let lines = log.lines(&noise);
         assert!(
-            lines[0].contains("5 made, one every 10s") && lines[1].ends_with("rampart project --cost 700030ns"),
+            lines[0].contains("5 injected, one every 10s") && lines[1].ends_with("rampart project --cost 700030ns"),
             "{lines:?}"
         );
     }
 
     #[test]
     fn a_dry_run_makes_no_claim_of_what_errors_take() {
-        let (made, noise) = made(true);
-        let lines = made.lines(&noise);
-        assert!(lines.len() == 1 && lines[0].contains("5 prepared and not made"), "{lines:?}");
+        let (log, noise) = injected(true);
+        let lines = log.lines(&noise);
+        assert!(lines.len() == 1 && lines[0].contains("5 prepared and not injected"), "{lines:?}");
     }
 
     #[test]
     fn where_it_was_stopped_before_the_first_error_nothing_is_claimed() {
-        let (made, noise) = made(false);
-        let none = Made { moments: Vec::new(), ..made };
-        assert_eq!(none.lines(&noise), ["errors      0 made, one every 10s"]);
+        let (log, noise) = injected(false);
+        let none = InjectionLog { moments: Vec::new(), ..log };
+        assert_eq!(none.lines(&noise), ["errors      0 injected, one every 10s"]);
         assert!(none.document(&noise)["median_ns"].is_null());
     }
 }

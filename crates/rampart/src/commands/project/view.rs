@@ -1,4 +1,4 @@
-//! The views of a projection.
+//! A projection as text and as JSON.
 
 use std::fmt::Write as _;
 
@@ -9,34 +9,34 @@ use rampart_scale::project::{Bearable, Projection};
 use rampart_scale::time::Time;
 use serde_json::{Value, json};
 
-use super::compared::Traced;
-use crate::inputs::dimm::History;
-use crate::output::text::{count, long, percent};
+use super::comparison::TraceComparison;
+use crate::inputs::dimm::DimmHistory;
+use crate::output::text::{count, duration, percent};
 
-/// All that is shown of one question.
+/// The answer to one question.
 pub struct ProjectionView {
     /// The program, by name.
     pub program: String,
-    /// On how many nodes.
+    /// The number of nodes.
     pub nodes: u32,
-    /// Over which network.
+    /// The network, by name.
     pub network: String,
-    /// One cycle without errors; a GOAL schedule has none.
+    /// The time of one cycle without errors; a GOAL schedule has no cycles.
     pub cycle: Option<Time>,
-    /// With which errors.
+    /// The errors.
     pub errors: CorrectedErrors,
-    /// Who logs them.
+    /// How errors are reported.
     pub reporting: Reporting,
-    /// What they cost.
+    /// The projected slowdown.
     pub projection: Projection,
-    /// What they would cost by the two paths that log, firmware first.
+    /// The slowdown if firmware logs errors, and if the kernel does.
     pub paths: Option<(f64, f64)>,
     /// The most frequent errors that the program bears.
     pub bearable: Option<Bearable>,
-    /// The DIMM that they are of.
-    pub dimm: Option<(String, History)>,
-    /// The trace that it is of.
-    pub traced: Option<Traced>,
+    /// The DIMM with these errors, and its history.
+    pub dimm: Option<(String, DimmHistory)>,
+    /// The traced program.
+    pub traced: Option<TraceComparison>,
 }
 
 fn cost(cost: &ErrorCost) -> String {
@@ -51,7 +51,7 @@ fn bearable(bearable: Bearable) -> String {
     match bearable {
         Bearable::From(mean) => format!("one every {mean} on a node, and no more frequent, costs at most 10 %"),
         Bearable::Below(mean) => {
-            format!("one every {mean} on a node costs less than 10 %; more are more than can be simulated")
+            format!("one every {mean} on a node costs less than 10 %; more frequent errors cannot be simulated")
         }
         Bearable::None => {
             "none: one in 213 days on a node, the rarest that can be simulated, costs more than 10 %".to_owned()
@@ -60,7 +60,7 @@ fn bearable(bearable: Bearable) -> String {
 }
 
 impl ProjectionView {
-    /// The advice in words.
+    /// The advice, as text.
     fn advice(&self) -> String {
         let projection = &self.projection;
         if let Some((label, history)) = &self.dimm {
@@ -92,7 +92,7 @@ impl ProjectionView {
         }
     }
 
-    /// For people.
+    /// The answer for people.
     pub fn text(&self) -> String {
         let (errors, projection) = (&self.errors, &self.projection);
         let mut text = String::new();
@@ -116,13 +116,13 @@ impl ProjectionView {
         let _ = writeln!(text, "errors      one every {} on {place}, {}, {overlap}", errors.mean, cost(&errors.cost));
         if let Some((label, history)) = &self.dimm {
             if history.is_rare() {
-                let _ = writeln!(text, "            they are rarer than can be simulated: so rare cost less than this");
+                let _ = writeln!(text, "            they are too rare to be simulated: they cost less than this");
             }
-            let most = history.mtbce_interval.1.map_or_else(|| "any".to_owned(), long);
-            let least = long(history.mtbce_interval.0);
+            let high = history.mtbce_interval.1.map_or_else(|| "any".to_owned(), duration);
+            let low = duration(history.mtbce_interval.0);
             let _ = writeln!(
                 text,
-                "            of {label}: {} in {:.1} days, so one every {least} to {most} (95 %)",
+                "            of {label}: {} in {:.1} days, so one every {low} to {high} (95 %)",
                 count(history.corrected),
                 history.seconds / 86_400.0
             );
@@ -150,7 +150,7 @@ impl ProjectionView {
         text
     }
 
-    /// For programs.
+    /// The answer as JSON, for programs.
     pub fn document(&self) -> Value {
         let (errors, projection) = (&self.errors, &self.projection);
         let found = self.bearable.map(|found| match found {
@@ -180,7 +180,7 @@ impl ProjectionView {
             "by_software": self.paths.map(|(_, software)| software),
             "bearable": found,
             "dimm": self.dimm.as_ref().map(|(label, history)| json!({ "label": label, "history": history })),
-            "traced": self.traced.as_ref().map(Traced::document),
+            "traced": self.traced.as_ref().map(TraceComparison::document),
             "answer": self.advice(),
         })
     }

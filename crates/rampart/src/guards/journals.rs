@@ -1,4 +1,4 @@
-//! What guards wrote down while their programs ran: counts over time, and what was unlocked when.
+//! The journals that guards write while their programs run: counts over time, and accesses that unlocked memory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,32 +11,32 @@ use rampart_memory::Timestamp;
 
 use super::folder;
 
-/// What one process unlocked, in the order in which it did.
+/// The accesses of one process that unlocked memory, oldest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessTrace {
     /// The process, as `getpid(2)` numbered it.
     pub process: u32,
-    /// Each unlocking.
+    /// Each access that unlocked memory, or prefetch.
     pub accesses: Vec<UnlockAccess>,
-    /// Unlockings that were not written down, for want of room; and records that are none.
+    /// Accesses that were not recorded because there was no room, and invalid records.
     pub lost: u64,
 }
 
-/// The traces of a file, one for each program that a process executed and that unlocked something.
+/// Reads the traces of a file, one for each program that a process executed and that unlocked memory.
 ///
 /// # Errors
-/// Why it is no such file.
+/// If it is no such file, or cut off.
 pub fn traces(file: &[u8]) -> Result<Vec<ProcessTrace>, JournalError> {
     let trace = |section: rampart_guard::journal::Section<'_>| {
         let Header { process, records, lost, .. } = section.header;
         let accesses: Vec<_> = section.records().filter_map(UnlockAccess::from_words).collect();
         ProcessTrace { process, lost: lost + (records - accesses.len() as u64), accesses }
     };
-    let unlocked = |trace: &ProcessTrace| !trace.accesses.is_empty() || trace.lost > 0;
-    Ok(sections(file, SectionKind::Accesses)?.into_iter().map(trace).filter(unlocked).collect())
+    let is_used = |trace: &ProcessTrace| !trace.accesses.is_empty() || trace.lost > 0;
+    Ok(sections(file, SectionKind::Accesses)?.into_iter().map(trace).filter(is_used).collect())
 }
 
-/// The journals of a folder, one file for each program that a process executed.
+/// The journal files of a folder with this extension, sorted; there is one for each program that a process executed.
 fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut paths: Vec<_> = entries.filter(|path| path.extension().is_some_and(|found| found == extension)).collect();
@@ -44,42 +44,42 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     paths
 }
 
-/// Everything that the guards of a run wrote down.
+/// The journals of all guards of a run.
 #[derive(Clone, Debug, Default)]
-pub struct GuardRecords {
+pub struct GuardJournals {
     /// Counts over time, of each program.
     pub timeline: Timeline,
-    /// What each unlocked.
+    /// The accesses of each.
     pub traces: Vec<ProcessTrace>,
-    /// What could not be read, a line each.
+    /// Files that could not be read, each with the reason.
     pub unreadable: Vec<String>,
 }
 
-impl GuardRecords {
-    /// Reads a folder.
+impl GuardJournals {
+    /// Reads the journals of a folder.
     pub fn read(folder: &Path) -> Self {
-        let mut recorded = Self::default();
+        let mut journals = Self::default();
         for path in files(folder, "samples") {
             let read = folder::read(&path).map_err(|error| error.to_string()).and_then(|bytes| {
                 let sections = sections(&bytes, SectionKind::Samples).map_err(|error| error.to_string())?;
                 let samples =
                     sections.into_iter().map(|section| section.records().filter_map(Sample::from_words).collect());
-                recorded.timeline.programs.extend(samples);
+                journals.timeline.programs.extend(samples);
                 Ok(())
             });
-            recorded.note(&path, read);
+            journals.note_failure(&path, read);
         }
         for path in files(folder, "accesses") {
             let read = folder::read(&path).map_err(|error| error.to_string()).and_then(|bytes| {
-                recorded.traces.extend(traces(&bytes).map_err(|error| error.to_string())?);
+                journals.traces.extend(traces(&bytes).map_err(|error| error.to_string())?);
                 Ok(())
             });
-            recorded.note(&path, read);
+            journals.note_failure(&path, read);
         }
-        recorded
+        journals
     }
 
-    fn note(&mut self, path: &Path, read: Result<(), String>) {
+    fn note_failure(&mut self, path: &Path, read: Result<(), String>) {
         if let Err(why) = read {
             let name = path.file_name().unwrap_or_default();
             self.unreadable.push(format!("{}: {why}", name.display()));
@@ -99,10 +99,10 @@ impl GuardRecords {
     }
 }
 
-/// Counts of each program of a run over time.
+/// The counts of each program of a run over time.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
-    /// Samples of each, oldest first.
+    /// The samples of each program, oldest first.
     pub programs: Vec<Vec<Sample>>,
 }
 
@@ -113,7 +113,7 @@ impl Timeline {
         samples().min().zip(samples().max()).filter(|(first, last)| first < last)
     }
 
-    /// How much a counter grew in each of so many equal parts of the span, all programs together.
+    /// The growth of a counter in each of `parts` equal parts of the span, all programs together.
     pub fn growth(&self, counter: Counter, parts: usize) -> Vec<f64> {
         let Some((first, last)) = self.span() else { return vec![0.0; parts] };
         let width = micros(last) - micros(first);
@@ -128,7 +128,7 @@ fn micros(at: Timestamp) -> f64 {
     at.micros() as f64
 }
 
-/// How much a counter of a program had grown since its first sample: evenly between two samples.
+/// The growth of a counter of a program since its first sample, interpolated linearly between two samples.
 fn grown(samples: &[Sample], counter: Counter, at: f64) -> f64 {
     let value = |counts: &Snapshot| counts.get(counter) as f64;
     let next = samples.partition_point(|sample| micros(sample.at) <= at);
@@ -168,15 +168,15 @@ mod tests {
         let at = Timestamp::from_micros(3);
         let accesses = vec![UnlockAccess { at, page: PageIndex(512), pages: 512, touch: Touch::Write }];
         let traces_of = |process| ProcessTrace { process, accesses: accesses.clone(), lost: 2 };
-        let recorded = GuardRecords { traces: vec![traces_of(1), traces_of(2)], ..GuardRecords::default() };
+        let written = GuardJournals { traces: vec![traces_of(1), traces_of(2)], ..GuardJournals::default() };
         let path = folder.path().join("1.accesses");
-        let bytes = recorded.traces_file();
+        let bytes = written.traces_file();
         fs::write(&path, &bytes).unwrap();
-        assert_eq!(traces(&bytes), Ok(recorded.traces.clone()));
+        assert_eq!(traces(&bytes), Ok(written.traces.clone()));
         fs::write(folder.path().join("2.accesses"), &bytes[..60]).unwrap();
         fs::write(folder.path().join("3.samples"), "nonsense").unwrap();
-        let read = GuardRecords::read(folder.path());
-        assert_eq!(read.traces, recorded.traces);
+        let read = GuardJournals::read(folder.path());
+        assert_eq!(read.traces, written.traces);
         assert!(read.unreadable[0].starts_with("3.samples: it has no samples of a guard"), "{:?}", read.unreadable);
         assert!(read.unreadable[1].starts_with("2.accesses: it is cut off"), "{:?}", read.unreadable);
     }
