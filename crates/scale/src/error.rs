@@ -1,4 +1,4 @@
-//! What can be wrong with a schedule or a run of it, each said once, with what to do.
+//! Everything that can be wrong with a schedule or a run of it, and what to do about it.
 
 use crate::time::Time;
 
@@ -7,23 +7,23 @@ use crate::time::Time;
 pub enum Error {
     /// line {line}: {expected} was expected and {found} found: mend the line
     Syntax {
-        /// 1 first.
+        /// Counted from 1.
         line: usize,
-        /// What would have been right.
+        /// The expected text.
         expected: &'static str,
-        /// What is there.
+        /// The text found.
         found: String,
     },
     /// line {line}: label {label:?} is defined twice in its rank: rename one
     DefinedTwice {
-        /// 1 first.
+        /// Counted from 1.
         line: usize,
         /// The label.
         label: String,
     },
     /// line {line}: no operation of its rank is labelled {label:?}: label one
     Undefined {
-        /// 1 first.
+        /// Counted from 1.
         line: usize,
         /// The label.
         label: String,
@@ -35,26 +35,26 @@ pub enum Error {
     },
     /// rank {rank} has no schedule: write one, if only an empty one
     RankMissing {
-        /// Whose is missing.
+        /// The rank.
         rank: u32,
     },
     /// rank {rank} is named and there are {ranks}: name one below that, or raise num_ranks
     NoSuchRank {
-        /// Which was named.
+        /// The rank that was named.
         rank: u32,
-        /// How many there are.
+        /// The number of ranks.
         ranks: u32,
     },
     /// operation {operation} of rank {rank} waits for itself: break the circle of its dependencies
     Circle {
         /// Whose.
         rank: u32,
-        /// One of the circle, 0 first.
+        /// An operation of the circle, counted from 0.
         operation: u32,
     },
     /// a schedule of {ranks} ranks is too large: at most 16,777,216 can be simulated
     TooManyRanks {
-        /// How many were asked for.
+        /// The number asked for.
         ranks: u32,
     },
     /// rank {rank} has too many operations or dependencies: at most 2^30 of each can be simulated
@@ -64,21 +64,21 @@ pub enum Error {
     },
     /// this is no schedule of Rampart, or one that was cut off at byte {at}: write it again
     Damaged {
-        /// Where reading ended.
+        /// The offset where reading ended.
         at: usize,
     },
     /// the file has format {found}, this Rampart reads {known}: use the Rampart that wrote it, or write it again
     OtherFormat {
-        /// What the file says.
+        /// The file's format.
         found: u64,
-        /// What is known here.
+        /// The known format.
         known: u64,
     },
     /// it is neither text nor a schedule of Rampart
     NotGoal,
     /// this is no trace of a program, or one that is damaged at byte {at}: trace the program again
     NoTrace {
-        /// Where reading ended.
+        /// The offset where reading ended.
         at: usize,
     },
     /// rank {rank} begins request {request} before it waited for it, or its number is 2^32 - 1: give it another
@@ -90,12 +90,12 @@ pub enum Error {
     },
     /// rank {rank} is not in the same collectives as rank 0: trace a whole run of the program
     Apart {
-        /// Whose differ.
+        /// The rank that differs.
         rank: u32,
     },
     /// rank {rank} waits for ever for a message from {from} with {tag}: nobody sends it
     NeverSent {
-        /// Who waits.
+        /// The rank that waits.
         rank: u32,
         /// A rank, or anyone.
         from: String,
@@ -104,59 +104,59 @@ pub enum Error {
     },
     /// rank {rank} never receives the message of rank {from} with tag {tag}: add the receive
     NeverReceived {
-        /// Who should.
+        /// The receiver.
         rank: u32,
-        /// Who sent.
+        /// The sender.
         from: u32,
-        /// Its tag.
+        /// The message's tag.
         tag: u32,
     },
     /// errors that take {each} each, one every {apart}, leave no time for a program: let them be dropped, or make them
     /// rarer
     NoTimeLeft {
-        /// What one takes, on average.
+        /// The mean time of one error.
         each: Time,
-        /// How often they come, on average.
+        /// The mean time between errors.
         apart: Time,
     },
     /// errors must be at least 1 µs apart, in bursts of at least one, and each must have a cost: name such
     NoSuchErrors,
     /// there is no system {name:?}: name one of {known}
     NoSuchSystem {
-        /// What was named.
+        /// The name given.
         name: String,
-        /// Those that there are.
+        /// The known names.
         known: String,
     },
     /// there is no workload {name:?}: name one of {known}
     NoSuchWorkload {
-        /// What was named.
+        /// The name given.
         name: String,
-        /// Those that there are.
+        /// The known names.
         known: String,
     },
     /// there is no network {name:?}: name one of {known}
     NoSuchNetwork {
-        /// What was named.
+        /// The name given.
         name: String,
-        /// Those that there are.
+        /// The known names.
         known: String,
     },
     /// one error every {apart} on each node is more than can be simulated: make them rarer, or take fewer nodes
     TooManyErrors {
-        /// How often they come.
+        /// The mean time between errors.
         apart: Time,
     },
     /// figure {number} is none of the simulated ones: name one of 3 to 7
     NoSuchFigure {
-        /// What was named.
+        /// The number given.
         number: u8,
     },
     /// no detour was recorded: lower the threshold, or record for longer
     NoDetours,
     /// the recorded detours come every {seconds:.0} s on average: at most 18,446,744 s can be simulated
     RareDetours {
-        /// How often they come.
+        /// The mean time between detours.
         seconds: f64,
     },
     /// stopped before it was done

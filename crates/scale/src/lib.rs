@@ -1,17 +1,16 @@
-//! What memory errors cost at scale: a simulator of message-passing programs on nodes whose CPUs are taken away now and
-//! then.
+//! What memory errors cost at scale: a simulator of message-passing programs on nodes whose CPUs are interrupted.
 //!
-//! **Problem.** A corrected error takes a node's CPU for microseconds or for a second; what that costs a program on
-//! 16,384 nodes depends on who waits for whom [Ferreira21, III-C]. **Idea.** Each rank follows a schedule of computing,
-//! sending and receiving; a discrete-event simulation under the LogGOPS model says when each is done. **Why this way.**
-//! It is the model of their own tool chain (LogGOPSim), so that their figures can be repeated.
+//! **Problem.** A corrected error takes a node's CPU for microseconds or for a second; the cost for a program on 16,384
+//! nodes depends on which ranks wait for which [Ferreira21, III-C]. **Idea.** Each rank follows a schedule of
+//! computing, sending and receiving; a discrete-event simulation under the LogGOPS model computes when each operation
+//! ends. **Why this way.** [Ferreira21] uses the same model (LogGOPSim), so its figures can be repeated.
 //!
-//! A room names only rooms below it:
+//! A room imports only rooms below it:
 //!
 //! | room | owns |
 //! |---|---|
 //! | [`answer`] | what errors cost a workload on a system ([`project`](mod@project)), and any program ([`slowdown`](mod@slowdown)); which detours errors caused ([`attribution`]); how much [`memory`] an answer takes |
-//! | [`simulator`] | the simulation, event by event ([`engine`]), or round by round, skipping what repeats ([`lockstep`]) |
+//! | [`simulator`] | the simulation, event by event ([`engine`]), or round by round, skipping repeated rounds ([`lockstep`]) |
 //! | [`programs`] | where operations come from: [`schedule`]s, [`goal`] files, programs expanded as they run ([`rounds`]), [`collective`]s, [`pattern`]s, the nine workloads ([`workload`]), recorded programs ([`trace`]) |
 //! | [`model`] | what a rank does ([`operation`]), the [`network`] and its [`calibration`], the [`system`]s, [`detour`]s and recorded [`noise`] |
 //! | [`statistics`] | parallel runs ([`parallel_runs`]), and confidence intervals ([`confidence`]) |

@@ -1,8 +1,8 @@
-//! Simulated time, and what a byte costs.
+//! Simulated time, and the price of a byte.
 //!
-//! **Problem.** A byte at 25 GB/s takes 40 ps, so whole nanoseconds cannot say it; floating point would make a result
-//! depend on the order of additions. **Idea.** Time is a whole number of picoseconds; a price per byte is a whole
-//! number of attoseconds, multiplied exactly and rounded once a message. **Why this way.** 2^64 ps are 213 days, more
+//! **Problem.** A byte at 25 GB/s takes 40 ps, which whole nanoseconds cannot express; with floating point a result
+//! would depend on the order of additions. **Idea.** Time is a whole number of picoseconds; a price per byte is a whole
+//! number of attoseconds, multiplied exactly and rounded once per message. **Why this way.** 2^64 ps are 213 days, more
 //! than any run, and a sum is the same in any order.
 
 use std::fmt;
@@ -15,24 +15,23 @@ pub struct Time(u64);
 impl Time {
     /// The start.
     pub const ZERO: Self = Self(0);
-    /// The last moment there is. It stands for all that lies beyond, too: what would happen then never does, and a run
-    /// that comes to it ends in an error.
+    /// The last moment. It also stands for everything beyond: what would happen then never happens, and a run that
+    /// reaches it ends in an error.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// So many picoseconds.
+    /// From picoseconds.
     #[must_use]
     pub const fn from_picos(picos: u64) -> Self {
         Self(picos)
     }
 
-    /// So many nanoseconds; [`Time::MAX`] above 2^64 ps. What a file or a user says goes through
-    /// [`Self::checked_nanos`].
+    /// From nanoseconds; [`Time::MAX`] above 2^64 ps. Values from a file or a user go through [`Self::checked_nanos`].
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos.saturating_mul(1000))
     }
 
-    /// So many nanoseconds, if that is at most [`Time::MAX`].
+    /// From nanoseconds, if that is at most [`Time::MAX`].
     #[must_use]
     pub const fn checked_nanos(nanos: u64) -> Option<Self> {
         match nanos.checked_mul(1000) {
@@ -41,14 +40,14 @@ impl Time {
         }
     }
 
-    /// So many seconds, to the nearest picosecond, if that is at least 0 and below [`Time::MAX`].
+    /// From seconds, to the nearest picosecond, if that is at least 0 and below [`Time::MAX`].
     #[must_use]
     pub fn checked_secs_f64(seconds: f64) -> Option<Self> {
         let time = Self::from_secs_f64(seconds);
         (seconds >= 0.0 && time < Self::MAX).then_some(time)
     }
 
-    /// So many seconds, to the nearest picosecond; zero if negative or not a number, [`Time::MAX`] above 2^64 ps.
+    /// From seconds, to the nearest picosecond; zero if negative or not a number, [`Time::MAX`] above 2^64 ps.
     #[must_use]
     pub fn from_secs_f64(seconds: f64) -> Self {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of a float saturates")]
@@ -61,13 +60,13 @@ impl Time {
         self.0
     }
 
-    /// Whole nanoseconds; what is less than one is dropped.
+    /// Whole nanoseconds, rounded down.
     #[must_use]
     pub const fn nanos(self) -> u64 {
         self.0 / 1000
     }
 
-    /// Seconds, as near as a float comes.
+    /// Seconds, to the nearest float.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "said in the docs")]
     pub const fn as_secs_f64(self) -> f64 {
@@ -102,7 +101,7 @@ impl fmt::Display for Time {
     }
 }
 
-/// What a byte costs: attoseconds (10^-18 s), up to 18 s a byte.
+/// The price of a byte: attoseconds (10^-18 s), up to 18 s per byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PerByte(u64);
 
@@ -112,24 +111,24 @@ impl PerByte {
     /// Nothing.
     pub const ZERO: Self = Self(0);
 
-    /// So many attoseconds a byte.
+    /// From attoseconds per byte.
     #[must_use]
     pub const fn from_attos(attos: u64) -> Self {
         Self(attos)
     }
 
-    /// So many whole nanoseconds a byte; the dearest there is above 18 s.
+    /// From whole nanoseconds per byte; the highest price above 18 s.
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos.saturating_mul(1_000_000_000))
     }
 
-    /// What so many bytes cost, to the nearest picosecond.
+    /// The price of this many bytes, to the nearest picosecond.
     #[must_use]
     pub fn times(self, bytes: u64) -> Time {
         let product = u128::from(self.0) * u128::from(bytes);
         let rounded = match u64::try_from(product) {
-            // Almost always: a division by a constant is a multiplication, but not of 128 bits.
+            // The usual case: a division by a constant is a multiplication, but not for 128 bits.
             Ok(attos) => attos / ATTOS_PER_PICO + u64::from(attos % ATTOS_PER_PICO >= ATTOS_PER_PICO / 2),
             Err(_) => {
                 let picos = (product + u128::from(ATTOS_PER_PICO / 2)) / u128::from(ATTOS_PER_PICO);

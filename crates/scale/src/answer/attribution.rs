@@ -1,9 +1,9 @@
-//! Which detours corrected errors caused, among those that come anyway.
+//! Finds the detours that corrected errors caused, among those that occur anyway.
 //!
-//! **Problem.** A CPU loses time to timers and to the kernel too, so not every detour after an error is the error's
-//! [Ferreira21, IV-B]. **Idea.** The longest detour soon after each error stands beside the longest one in as long a
-//! time before it. **Why this way.** The second is the machine's usual noise, measured in the same minutes and in the
-//! same way.
+//! **Problem.** Timers and the kernel take a CPU's time too, so an error did not cause every detour that follows it
+//! [Ferreira21, IV-B]. **Idea.** Compare the longest detour soon after each error with the longest one in an equally
+//! long time before it. **Why this way.** The time before an error shows the machine's usual noise, measured in the
+//! same minutes and in the same way.
 
 use crate::model::noise::{Noise, OfCpu};
 use crate::time::Time;
@@ -11,19 +11,20 @@ use crate::time::Time;
 /// A detour that begins later than this after an error is not attributed to it.
 const WITHIN: Time = Time::from_nanos(1_000_000_000);
 
-/// What moments, such as those of errors, brought.
+/// The detours around given moments, such as the moments of errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attribution {
-    /// How soon after a moment a detour must begin: a second, but half the time to the next moment at most.
+    /// The longest time from a moment to a detour that counts: one second, or half the time to the next moment if that
+    /// is shorter.
     pub within: Time,
     /// The longest detour soon after each moment, shortest first.
     pub after: Vec<Time>,
-    /// The longest detour in as long a time before each moment, shortest first.
+    /// The longest detour in an equally long time before each moment, shortest first.
     pub before: Vec<Time>,
 }
 
 impl Attribution {
-    /// What these moments brought, of which one came every so often.
+    /// Finds the detours around these moments; `every` is the usual time between two of them.
     #[must_use]
     pub fn of(noise: &Noise, moments: &[Time], every: Time) -> Self {
         let within = Time::from_nanos(every.nanos() / 2).min(WITHIN);
@@ -36,13 +37,13 @@ impl Attribution {
         Self { within, after: since(Time::ZERO), before: since(within) }
     }
 
-    /// The median of the longest detours after; `None` without moments.
+    /// The median of the longest detours after the moments; `None` without moments.
     #[must_use]
     pub fn median_after(&self) -> Option<Time> {
         median(&self.after)
     }
 
-    /// The median of the longest detours before; `None` without moments.
+    /// The median of the longest detours before the moments; `None` without moments.
     #[must_use]
     pub fn median_before(&self) -> Option<Time> {
         median(&self.before)
@@ -53,8 +54,8 @@ fn median(sorted: &[Time]) -> Option<Time> {
     sorted.get(sorted.len() / 2).copied()
 }
 
-/// The longest detour that began on any CPU within so long after each moment. An error may take the time of one CPU, or
-/// of all at once.
+/// The longest detour that began on any CPU within `within` after each moment. An error may take the time of one CPU or
+/// of all CPUs at once.
 fn longest_after(cpus: &[OfCpu], moments: &[Time], within: Time) -> Vec<Time> {
     let longest = |&moment: &Time| {
         let end = moment.plus(within);

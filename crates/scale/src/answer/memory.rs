@@ -1,33 +1,33 @@
-//! How much memory an answer takes, before it is worked out.
+//! Estimates the memory that an answer needs, before it is computed.
 //!
-//! **Problem.** A file of some gigabytes, or a question about millions of nodes, takes more memory than a machine has,
-//! and the kernel then ends some program. **Idea.** The need follows from the length of a file, or from the number of
-//! nodes. **Why this way.** An estimate on the safe side costs nothing, and a question that does not fit is refused at
-//! once, with one that does.
+//! **Problem.** A file of some gigabytes, or a question about millions of nodes, needs more memory than the machine
+//! has; the kernel then kills a program. **Idea.** The need follows from the length of the file or from the number of
+//! nodes. **Why this way.** An estimate on the safe side costs nothing. A question that does not fit is refused at
+//! once, and the message names a question that fits.
 
 use rampart_memory::Bytes;
 
-/// Memory of a GOAL schedule, read and run, for each byte of its file: an operation has 20 bytes of text, and takes 60
-/// and its waiting.
+/// Memory to read and run a GOAL schedule, per byte of its file: an operation has 20 bytes of text, and takes 60 bytes
+/// plus its dependencies.
 const GOAL_BYTES_A_BYTE: u64 = 16;
 
-/// Memory of recorded detours for each byte of their file: a detour of 16 bytes, and its length once more, from six
+/// Memory for recorded detours, per byte of their file: a detour takes 16 bytes, plus its length once more, and has six
 /// bytes of text.
 const NOISE_BYTES_A_BYTE: u64 = 8;
 
-/// Memory that the program of a GOAL file of so many bytes takes, besides that of its runs: about.
+/// Roughly the memory that the program of a GOAL file of this size takes, without its runs.
 #[must_use]
 pub fn of_goal_file(bytes: u64) -> Bytes {
     Bytes::new(bytes.saturating_mul(GOAL_BYTES_A_BYTE))
 }
 
-/// Memory that a file of recorded detours of so many bytes takes: about.
+/// Roughly the memory that a file of recorded detours of this size takes.
 #[must_use]
 pub fn of_noise_file(bytes: u64) -> Bytes {
     Bytes::new(bytes.saturating_mul(NOISE_BYTES_A_BYTE))
 }
 
-/// The largest power of two below `nodes` on which a program takes no more memory than is available; 1 if none is.
+/// The largest power of two below `nodes` for which a program fits into the available memory; 1 if none does.
 #[must_use]
 pub fn fewer_nodes_that_fit(nodes: u32, available: Bytes, needed: impl Fn(u32) -> Bytes) -> u32 {
     let mut fewer = (0..nodes.checked_ilog2().unwrap_or(0)).rev().map(|power| 1 << power);

@@ -1,8 +1,8 @@
 //! What errors cost a program.
 //!
-//! **Problem.** One run of random errors says little; many take long. **Idea.** The program is run once undisturbed,
-//! then with errors of many seeds, each a run of its own, on as many threads as there are. **Why this way.** A run
-//! depends on its seed alone, so the result is the same on any number of threads.
+//! **Problem.** One run with random errors says little; many runs take long. **Idea.** Run the program once
+//! undisturbed, then once for each of many seeds, on all available threads. **Why this way.** A run depends on its seed
+//! alone, so the result is the same for any number of threads.
 
 use crate::error::Error;
 use crate::model::detour::{CorrectedErrors, NodeArrivals, Nodes, Undisturbed};
@@ -16,15 +16,14 @@ use crate::time::Time;
 /// Makespans with and without errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slowdown {
-    /// Without.
+    /// The makespan without errors.
     pub undisturbed: Time,
-    /// With errors of one seed after the other.
+    /// The makespans with errors, one per seed.
     pub disturbed: Vec<Time>,
 }
 
 impl Slowdown {
-    /// How many times as long the program takes with errors, on average; 1 is no slowdown, and what a program without
-    /// any length has.
+    /// Mean time with errors divided by the time without; 1 is no slowdown, also for a program of length zero.
     #[must_use]
     pub fn mean(&self) -> f64 {
         let ratios = self.ratios();
@@ -42,7 +41,7 @@ impl Slowdown {
         (squares / (length(&ratios) - 1.0) / length(&ratios)).sqrt()
     }
 
-    /// Half of the interval that holds [`Self::mean`] with 95 %; infinite with fewer than two runs.
+    /// Half of the interval that contains [`Self::mean`] with 95 %; infinite with fewer than two runs.
     #[must_use]
     pub fn interval(&self) -> f64 {
         match self.disturbed.len() {
@@ -63,13 +62,13 @@ fn length(ratios: &[f64]) -> f64 {
     ratios.len() as f64
 }
 
-/// Errors that a run draws at most: less than a second of work.
+/// The most errors that a run may draw: less than a second of work.
 pub(crate) const MOST_DRAWN: f64 = 1e7;
 
-/// Runs a program undisturbed, and with errors of so many seeds, from that of `errors` on: one run more.
+/// Runs a program once undisturbed and `runs` times with errors; the first seed is that of `errors`.
 ///
 /// # Errors
-/// Those of a run, and of errors that cannot be simulated or are more than can be drawn.
+/// Those of a run; also if the errors cannot be simulated or are too many to draw.
 pub fn slowdown<S>(
     schedule: &S,
     network: &LogGops,
@@ -108,7 +107,7 @@ mod tests {
     use crate::programs::pattern::Stencil;
     use crate::programs::rounds::RoundSchedule;
 
-    /// Ten seconds on 27 nodes, a step of 10 ms at a time.
+    /// Ten seconds on 27 nodes, in steps of 10 ms.
     fn program() -> RoundSchedule<Stencil> {
         let compute = Time::from_nanos(10_000_000);
         RoundSchedule(Stencil { grid: [3, 3, 3], steps: 1000, compute, halo: Bytes::new(4096), reduced: Bytes::new(8) })
@@ -132,8 +131,9 @@ mod tests {
         assert!(alone.disturbed.windows(2).any(|pair| pair[0] != pair[1]), "seeds differ");
     }
 
-    /// [Ferreira21, IV-B], on one node of a stencil: corrected by hardware it costs nothing; logged by software less
-    /// than a tenth, at 10 ms between errors; by firmware about a seventh, at 1 s, hundreds of percent at 200 ms.
+    /// [Ferreira21, IV-B], on one node of a stencil. Correction by hardware costs nothing. Logging by software costs
+    /// less than a tenth at 10 ms between errors. Logging by firmware costs about a seventh at 1 s, and hundreds of
+    /// percent at 200 ms.
     #[test]
     fn errors_on_one_node_cost_what_the_paper_says_by_who_logs_them() {
         let mean = |secs, reporting| {

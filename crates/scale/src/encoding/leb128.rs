@@ -1,7 +1,7 @@
 //! Numbers in as few bytes as they need: LEB128.
 //!
-//! Seven bits a byte, lowest first, the top bit set on all but the last byte. Rampart's files of schedules and traces
-//! are rows of these.
+//! Seven bits per byte, lowest first; the top bit is set on all but the last byte. Rampart's files of schedules and
+//! traces are sequences of these.
 
 /// Appends a number.
 pub(crate) fn put(out: &mut Vec<u8>, mut number: u64) {
@@ -12,12 +12,12 @@ pub(crate) fn put(out: &mut Vec<u8>, mut number: u64) {
     out.push(number.to_le_bytes()[0]);
 }
 
-/// Why there is no number.
+/// Why no number could be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoLeb128 {
-    /// The bytes end.
+    /// No more bytes.
     Ended,
-    /// It is larger than 64 bits, or than what it stands for.
+    /// The number exceeds 64 bits, or the type that it is read for.
     TooLarge,
 }
 
@@ -29,22 +29,22 @@ pub(crate) struct Leb128Reader<'a> {
 }
 
 impl<'a> Leb128Reader<'a> {
-    /// From the first of these bytes on, `before` others having been read.
+    /// Starts at the first of these bytes; `before` bytes were read earlier.
     pub fn new(rest: &'a [u8], before: usize) -> Self {
         Self { length: before + rest.len(), rest }
     }
 
-    /// How many bytes lie before the next number.
+    /// The offset of the next number, in bytes.
     pub fn at(&self) -> usize {
         self.length - self.rest.len()
     }
 
-    /// What is not read yet.
+    /// The bytes not yet read.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// The next number; the place stays where it is if there is none.
+    /// Reads the next number; the position stays if there is none.
     pub fn number(&mut self) -> Result<u64, NoLeb128> {
         let mut number = 0;
         for (place, shift) in (0..64).step_by(7).enumerate() {
@@ -62,12 +62,12 @@ impl<'a> Leb128Reader<'a> {
         Err(NoLeb128::TooLarge)
     }
 
-    /// The next number, if it fits.
+    /// Reads the next number, if it fits the type.
     pub fn small<T: TryFrom<u64>>(&mut self) -> Result<T, NoLeb128> {
         T::try_from(self.number()?).map_err(|_| NoLeb128::TooLarge)
     }
 
-    /// So many bytes as they are.
+    /// Reads `count` bytes as they are.
     pub fn bytes(&mut self, count: u64) -> Result<&'a [u8], NoLeb128> {
         let count = usize::try_from(count).map_err(|_| NoLeb128::Ended)?;
         let (bytes, rest) = self.rest.split_at_checked(count).ok_or(NoLeb128::Ended)?;

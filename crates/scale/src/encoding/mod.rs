@@ -1,3 +1,3 @@
-//! Numbers in files.
+//! Encoding of numbers in files.
 
 pub mod leb128;

@@ -1,20 +1,21 @@
-//! LogGOPS parameters of a real network, from times that were measured on it.
+//! LogGOPS parameters of a real network, computed from times measured on it.
 //!
-//! **Problem.** A simulation on the ranks of a real run is to take as long as the run, so the network has to be that
-//! one. **Idea.** Two ranks measure half of a round trip, the CPU's time of a send, and the time from one message to
-//! the next, for some sizes, round after round (`mpi/calibrate/calibrate.c`); each round gives each parameter once.
-//! **Why this way.** The spread over rounds is the interval, and no clock is compared with another's (Hoefler, Lichei,
-//! Rehm, *Low-Overhead LogGP Parameter Assessment for Modern Interconnection Networks*, IPDPS 2007).
+//! **Problem.** A simulation with the ranks of a real run should take as long as the run, so it needs the parameters of
+//! that network. **Idea.** Two ranks measure half of a round trip, the CPU time of a send, and the time from one
+//! message to the next, for several sizes, round after round (`mpi/calibrate/calibrate.c`); each round gives each
+//! parameter once. **Why this way.** The spread over the rounds gives the interval, and no clock is compared with
+//! another (Hoefler, Lichei, Rehm, *Low-Overhead LogGP Parameter Assessment for Modern Interconnection Networks*, IPDPS
+//! 2007).
 //!
-//! Of one round: *o* is a send of one byte; *L* is half of its round trip without the two *o*; *g* is what is between
-//! two of them; *G* is how half of a round trip grows with size; *O* is how a send grows with size, up to *S*, where a
-//! send waits for nobody. *G* and *O* are the slopes of least squares through the byte.
+//! In one round, *o* is the time of a send of one byte; *L* is half of its round trip minus both *o*; *g* is the time
+//! between two messages; *G* is the growth of half of a round trip with size; *O* is the growth of a send with size, up
+//! to *S*, where a send never waits. *G* and *O* are least-squares slopes through the time of one byte.
 
 use rampart_memory::Bytes;
 
 use crate::statistics::confidence::student;
 
-/// A mean, and half of the interval that holds it with 95 %.
+/// A mean, and half of the interval that contains it with 95 %.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Estimate {
     /// The mean of all rounds.
@@ -23,7 +24,7 @@ pub struct Estimate {
     pub half: f64,
 }
 
-/// What a network was found to be; times in nanoseconds, or nanoseconds a byte.
+/// The measured parameters; times in nanoseconds, or nanoseconds per byte.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Calibration {
     /// *L*.
@@ -38,7 +39,7 @@ pub struct Calibration {
     pub overhead_per_byte: Estimate,
     /// *S*.
     pub eager: Bytes,
-    /// How many rounds.
+    /// The number of rounds.
     pub rounds: usize,
 }
 
@@ -46,7 +47,7 @@ pub struct Calibration {
 #[derive(Clone, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
 pub struct NoMeasurement(String);
 
-/// Times by sizes, of one sort.
+/// Times by size, of one kind.
 type BySize = Vec<(f64, f64)>;
 
 #[derive(Clone, Debug, Default)]
@@ -57,10 +58,10 @@ struct Round {
 }
 
 impl Calibration {
-    /// Of what `calibrate.c` prints.
+    /// Reads the output of `calibrate.c`.
     ///
     /// # Errors
-    /// If a line is not one of these, or there is no whole round.
+    /// If a line has another form, or no round is complete.
     pub fn read(text: &str) -> Result<Self, NoMeasurement> {
         let (mut eager, mut rounds) = (None, Vec::<Round>::new());
         for line in text.lines() {
@@ -103,7 +104,7 @@ impl Calibration {
     }
 }
 
-/// How much more a byte more takes than the first, by least squares; at least 0.
+/// The time per additional byte, by least squares; at least 0.
 fn slope(times: &[(f64, f64)]) -> f64 {
     let Some(&(_, first)) = times.first() else { return 0.0 };
     let (products, squares) = times.iter().fold((0.0, 0.0), |(products, squares), (more, time)| {
@@ -133,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    /// What a network without any disturbance would print.
+    /// The output of a measurement on a network without any disturbance.
     fn printed(rounds: usize) -> String {
         let mut text = String::from("eager 4096 0\n");
         for _ in 0..rounds {

@@ -1,4 +1,4 @@
-//! The machine that programs run on: time, network, CPUs, and what takes time from them.
+//! The simulated machine: time, network, CPUs, and what interrupts them.
 
 pub mod calibration;
 pub mod detour;

@@ -1,40 +1,39 @@
 //! The LogGOPS model of a network.
 //!
-//! **Problem.** What does a message cost, whom, and when does it arrive? **Idea.** Seven parameters (Hoefler et al.,
-//! LogGOPSim, HPDC 2010, after LogP): latency *L*, CPU overhead *o*, gap between messages *g*, gap per byte *G*,
-//! overhead per byte *O*, processes *P*, and the size *S* above which sender and receiver meet first (rendezvous).
-//! **Why this way.** It is the model of LogGOPSim [Ferreira21, III-C], and what it leaves out (routes, contention) is
-//! said so.
+//! **Problem.** What does a message cost the sender and the receiver, and when does it arrive? **Idea.** Seven
+//! parameters (Hoefler et al., LogGOPSim, HPDC 2010, after LogP): latency *L*, CPU overhead *o*, gap between messages
+//! *g*, gap per byte *G*, overhead per byte *O*, processes *P*, and the size *S* above which sender and receiver first
+//! agree (rendezvous). **Why this way.** It is the model of LogGOPSim [Ferreira21, III-C]. It leaves out routes and
+//! contention.
 
 use rampart_memory::Bytes;
 
 use crate::error::Error;
 use crate::time::{PerByte, Time};
 
-/// Networks by their names on the command line.
+/// The networks by their names on the command line.
 pub const NETWORKS: [(&str, LogGops); 3] =
     [("cray-xc40", LogGops::cray_xc40()), ("slingshot", LogGops::slingshot()), ("loggopsim", LogGops::loggopsim())];
 
-/// Parameters of a network. The number of processes is the schedule's.
+/// Parameters of a network. The schedule gives the number of processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogGops {
-    /// *L*: from the end of the sender's overhead to the arrival of the first byte.
+    /// *L*: the time from the end of the sender's overhead to the arrival of the first byte.
     pub latency: Time,
-    /// *o*: time of the CPU for each message, at the sender and at the receiver.
+    /// *o*: CPU time per message, at the sender and at the receiver.
     pub overhead: Time,
-    /// *g*: the NIC takes the next message so much after the last.
+    /// *g*: the least time between two messages on the NIC.
     pub gap: Time,
-    /// *G*: for each byte but the first, on the NIC.
+    /// *G*: time on the NIC for each byte but the first.
     pub gap_per_byte: PerByte,
-    /// *O*: for each byte but the first, on the CPU.
+    /// *O*: time on the CPU for each byte but the first.
     pub overhead_per_byte: PerByte,
-    /// *S*: a message that is larger than this waits for its receive.
+    /// *S*: a message larger than this waits for its receive.
     pub eager: Bytes,
 }
 
 impl LogGops {
-    /// What LogGOPSim assumes when it is told nothing (its `simulator.ggo`): L 2.5 µs, o 1.5 µs, g 1 µs, G 6 ns, O 0, S
-    /// 65,535 B.
+    /// The defaults of LogGOPSim (its `simulator.ggo`): L 2.5 µs, o 1.5 µs, g 1 µs, G 6 ns, O 0, S 65,535 B.
     #[must_use]
     pub const fn loggopsim() -> Self {
         Self {
@@ -47,12 +46,11 @@ impl LogGops {
         }
     }
 
-    /// A Cray XC40 (Aries), on which the programs were traced; its parameters are not printed
-    /// [Ferreira21, III-D].
+    /// A Cray XC40 (Aries), on which the programs were traced. [Ferreira21, III-D] does not print its parameters.
     ///
     /// A message takes 1.3 µs from program to program and a node injects 10 GB/s (Alverson, Froese, Kaplan and Roweth,
-    /// *Cray XC Series Network*, WP-Aries01-1112, 2012); up to 8 KiB are eager (`MPICH_GNI_MAX_EAGER_MSG_SIZE`). How
-    /// the 1.3 µs part into L and o, and g, are assumed.
+    /// *Cray XC Series Network*, WP-Aries01-1112, 2012); messages of up to 8 KiB are eager
+    /// (`MPICH_GNI_MAX_EAGER_MSG_SIZE`). The split of the 1.3 µs into L and o is assumed, and so is g.
     #[must_use]
     pub const fn cray_xc40() -> Self {
         Self {
@@ -68,8 +66,8 @@ impl LogGops {
     /// A network of today's exascale systems (HPE Slingshot 11).
     ///
     /// A message takes about 2 µs from program to program (De Sensi et al., *An In-Depth Analysis of the Slingshot
-    /// Interconnect*, SC 2020), a port carries 200 Gb/s; up to 16 KiB are eager (`FI_CXI_RDZV_THRESHOLD`). How the 2 µs
-    /// part into L and o, and g, are assumed.
+    /// Interconnect*, SC 2020), a port carries 200 Gb/s; messages of up to 16 KiB are eager (`FI_CXI_RDZV_THRESHOLD`).
+    /// The split of the 2 µs into L and o is assumed, and so is g.
     #[must_use]
     pub const fn slingshot() -> Self {
         Self {
@@ -82,10 +80,10 @@ impl LogGops {
         }
     }
 
-    /// The one of this name, of those in [`NETWORKS`].
+    /// The network of this name, from [`NETWORKS`].
     ///
     /// # Errors
-    /// If there is none, with those that there are.
+    /// If there is none; the error lists the known names.
     pub fn named(name: &str) -> Result<Self, Error> {
         let found = NETWORKS.into_iter().find(|(known, _)| *known == name);
         found.map(|(_, network)| network).ok_or_else(|| Error::NoSuchNetwork {
@@ -94,12 +92,12 @@ impl LogGops {
         })
     }
 
-    /// What a message takes of its sender's CPU.
+    /// The sender's CPU time for a message.
     pub(crate) fn sending(&self, bytes: u64) -> Time {
         self.overhead.plus(self.copy(bytes))
     }
 
-    /// What a message takes of its receiver's CPU, which is kept until the last byte is there.
+    /// The receiver's CPU time for a message; the CPU stays busy until the last byte arrives.
     pub(crate) fn receiving(&self, bytes: u64) -> Time {
         self.overhead.plus(self.copy(bytes).max(self.wire(bytes)))
     }

@@ -1,11 +1,10 @@
-//! What a machine takes from programs by itself: detours that were recorded, what they come to, and the file that keeps
-//! them.
+//! The detours that a machine itself causes: the record, its statistics, and its file.
 //!
-//! **Problem.** What errors cost is told from what they add to the noise that is there anyway [Ferreira21, III-B, fig.
-//! 2], and noise that was measured should be something to compute with. **Idea.** A record is each detour's start and
-//! length, CPU by CPU, with how long each CPU was watched. **Why this way.** So rates and shares follow from the record
-//! alone, and a program can be simulated on nodes that lose their time as this one did: as often, and each time as long
-//! as one of those that were seen.
+//! **Problem.** The cost of errors shows as an increase over the noise that is always present [Ferreira21, III-B, fig.
+//! 2], and simulations should use measured noise. **Idea.** A record holds the start and the length of each detour, CPU
+//! by CPU, and the time for which each CPU was watched. **Why this way.** Rates and shares follow from the record
+//! alone. A program can be simulated on nodes that have detours as often as this machine, each as long as one of the
+//! recorded ones.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -14,49 +13,49 @@ use crate::error::Error;
 use crate::model::detour::ErrorCost;
 use crate::time::Time;
 
-/// A stretch of time that a CPU took from its program.
+/// A stretch of time that the program did not get from its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Detour {
-    /// When it began, since the record began.
+    /// Its start, counted from the start of the record.
     pub start: Time,
-    /// How long it was.
+    /// Its length.
     pub length: Time,
 }
 
 /// The record of one CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OfCpu {
-    /// By the kernel's number.
+    /// The kernel's number of the CPU.
     pub cpu: u32,
-    /// How long it was watched.
+    /// The time for which the CPU was watched.
     pub watched: Time,
-    /// What was seen, in order of time.
+    /// The detours, in order of time.
     pub detours: Vec<Detour>,
-    /// How many more came when there was no room left for them.
+    /// The number of further detours for which there was no room.
     pub beyond: u64,
-    /// What those took.
+    /// The total length of those.
     pub beyond_took: Time,
 }
 
-/// A record.
+/// A record of detours.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Noise {
-    /// Shorter detours are not in it.
+    /// The shortest length that is recorded.
     pub threshold: Time,
-    /// A record of each CPU that was watched.
+    /// A record for each watched CPU.
     pub cpus: Vec<OfCpu>,
 }
 
-/// What detours come to.
+/// Statistics of detours.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DetourSummary {
-    /// How many.
+    /// The number of detours.
     pub count: u64,
-    /// So many in a second of one CPU.
+    /// Detours per second of one CPU.
     pub per_second: f64,
-    /// The share of time that they took, 0 to 1.
+    /// The share of time in detours, 0 to 1.
     pub share: f64,
-    /// The shortest, the middle one, the one that 1 % are longer than, and the longest; `None` if there were none.
+    /// The shortest length, the median, the 99th percentile, and the longest; `None` without detours.
     pub lengths: Option<[Time; 4]>,
 }
 
@@ -68,7 +67,7 @@ impl DetourSummary {
         let (mut lengths, mut beyond, mut watched, mut took) = (Vec::new(), 0_u64, 0.0, 0.0);
         for of in cpus {
             lengths.extend(of.detours.iter().map(|detour| detour.length));
-            // A file may say anything.
+            // A file may contain any number.
             beyond = beyond.saturating_add(of.beyond);
             watched += of.watched.as_secs_f64();
             took += of.beyond_took.as_secs_f64();
@@ -77,7 +76,7 @@ impl DetourSummary {
         lengths.sort_unstable();
         let count = beyond.saturating_add(lengths.len() as u64);
         let each = |of: f64| if watched > 0.0 { of / watched } else { 0.0 };
-        // The nearest rank: at least so many of a hundred are no longer.
+        // Nearest rank: at least this percentage is no longer.
         let percentile = |percent: usize| lengths[(lengths.len() * percent).div_ceil(100).max(1) - 1];
         let lengths = (!lengths.is_empty()).then(|| [lengths[0], percentile(50), percentile(99), percentile(100)]);
         Self { count, per_second: each(count as f64), share: each(took), lengths }
@@ -85,11 +84,11 @@ impl DetourSummary {
 }
 
 impl Noise {
-    /// As errors of a node with one CPU like these: the mean time from one detour to the next, and lengths to draw
-    /// from.
+    /// The detours as errors of a node with one CPU of this kind: the mean time from one detour to the next, and the
+    /// lengths to draw from.
     ///
     /// # Errors
-    /// If nothing was recorded, or so little in so long a time that it cannot be simulated.
+    /// If nothing was recorded, or detours too rare to simulate.
     pub fn as_errors(&self) -> Result<(Time, ErrorCost), Error> {
         let all = DetourSummary::of(&self.cpus);
         let lengths: Vec<Time> = self.cpus.iter().flat_map(|of| &of.detours).map(|detour| detour.length).collect();
@@ -101,7 +100,7 @@ impl Noise {
         Ok((mean, ErrorCost::Recorded(lengths)))
     }
 
-    /// As a file: comments that say what was watched, then a line for each detour, in whole nanoseconds.
+    /// The record as a file: comments with what was watched, then a line per detour, in whole nanoseconds.
     #[must_use]
     pub fn csv(&self) -> String {
         let mut text = format!("# threshold_ns,{}\n", self.threshold.nanos());
@@ -123,7 +122,7 @@ impl Noise {
     /// Reads such a file.
     ///
     /// # Errors
-    /// [`Error::Syntax`] with the first line that is none of such a file.
+    /// [`Error::Syntax`] with the first line that does not belong in such a file.
     pub fn read_csv(text: &str) -> Result<Self, Error> {
         let (mut noise, mut places) = (Self::default(), HashMap::new());
         for (line, words) in (1..).zip(text.lines()) {
@@ -157,7 +156,7 @@ impl Noise {
         Ok(noise)
     }
 
-    /// The detour of a line, to that of its CPU.
+    /// Adds the detour of a line to its CPU.
     fn add(&mut self, line: &str, places: &HashMap<u32, usize>) -> Option<()> {
         let mut fields = line.split(',');
         let cpu: u32 = fields.next()?.parse().ok()?;
@@ -174,7 +173,7 @@ impl Noise {
 
 const HEAD: &str = "cpu,start_ns,length_ns";
 
-/// What is expected, with the largest time that fits.
+/// The expected text, with the largest time that fits.
 const TIME: &str = "at most 18446744073709551 ns";
 const DETOUR: &str = "a CPU that was watched, nanoseconds, nanoseconds (at most 18446744073709551)";
 
@@ -189,7 +188,7 @@ fn of_cpu(comment: &str) -> Option<OfCpu> {
     })
 }
 
-/// The numbers after these names, and nothing else.
+/// The numbers after these names; `None` if there is anything else.
 fn numbers<const N: usize>(comment: &str, names: [&str; N]) -> Option<[u64; N]> {
     let mut fields = comment.split(',');
     let mut found = [0; N];
@@ -243,8 +242,8 @@ mod tests {
         let lengths = vec![Time::from_nanos(200), Time::from_nanos(400)];
         assert_eq!(noise.as_errors(), Ok((Time::from_nanos(1_000_000), ErrorCost::Recorded(lengths))));
         assert_eq!(Noise::default().as_errors(), Err(Error::NoDetours));
-        // Two CPUs watched for 200 days each, and one detour: 400 days are beyond the end of time. Nor is a rate known
-        // if nothing was watched.
+        // Two CPUs watched for 200 days each, and one detour: 400 days exceed the end of simulated time. Without any
+        // watched time there is no rate.
         for (days, seconds) in [(200, 34_560_000.0), (0, f64::INFINITY)] {
             let watched = days * 86_400_000_000_000;
             let cpus = vec![of_cpu(0, watched, vec![detour(1, 200)]), of_cpu(1, watched, Vec::new())];
@@ -264,7 +263,7 @@ mod tests {
             (format!("{head}0,1,2\n0,1,2,3\n"), 5),
             (format!("{head}1,1,2\n"), 4),
             (format!("{head}0,-1,2\n"), 4),
-            // A nanosecond more than fits.
+            // One nanosecond more than fits.
             (format!("{head}0,18446744073709552,2\n"), 4),
             (format!("{head}0,1,18446744073709552\n"), 4),
             (head.replace("threshold_ns,150", "threshold_ns,18446744073709552"), 1),

@@ -16,40 +16,40 @@ impl Rank {
     }
 }
 
-/// What a message is called, so that a receive can ask for it; below 2^32 - 2.
+/// The label of a message that a receive can ask for; below 2^32 - 2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag(pub u32);
 
-/// An operation of one rank, by a number that its schedule gave it.
+/// The number that the schedule gave to an operation of one rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OpId(pub u32);
 
-/// What an operation is, told apart.
+/// What an operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// The CPU computes.
     Calc(Time),
-    /// A message goes out.
+    /// Sends a message.
     Send {
-        /// To whom.
+        /// The receiver.
         to: Rank,
-        /// How much.
+        /// The size.
         bytes: Bytes,
         /// Its tag.
         tag: Tag,
     },
-    /// A message is waited for; the CPU is free meanwhile.
+    /// Waits for a message; the CPU is free meanwhile.
     Recv {
-        /// From whom; `None`: from anyone.
+        /// The sender; `None` means any.
         from: Option<Rank>,
-        /// How much.
+        /// The size.
         bytes: Bytes,
-        /// Its tag; `None`: any.
+        /// Its tag; `None` means any.
         tag: Option<Tag>,
     },
 }
 
-/// Sends first, then receives, then computing: operations that become free at once start in this order, as in
+/// Sends first, then receives, then computing: operations that become ready at the same time start in this order, as in
 /// LogGOPSim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum OperationKind {
@@ -61,11 +61,11 @@ pub(crate) enum OperationKind {
 /// The rank or tag that matches all.
 pub(crate) const ANY: u32 = u32::MAX;
 
-/// The tag of collectives, which no wildcard matches: in MPI their messages are of another context. Messages of one
-/// rank to another are never out of order, so one tag is enough.
+/// The tag of collectives. No wildcard matches it: in MPI the messages of collectives belong to another context.
+/// Messages from one rank to another stay in order, so one tag is enough.
 pub(crate) const COLLECTIVES: Tag = Tag(u32::MAX - 1);
 
-/// One operation, in 24 bytes: millions of them are on their way at once.
+/// One operation, in 24 bytes: millions of them are in flight at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
     /// Bytes, or picoseconds of computing.
@@ -79,19 +79,19 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// Computes for so long.
+    /// Computes for this time.
     #[must_use]
     pub const fn calc(time: Time) -> Self {
         Self::new(OperationKind::Calc, time.picos(), 0, 0)
     }
 
-    /// Sends so many bytes.
+    /// Sends this many bytes.
     #[must_use]
     pub const fn send(to: Rank, bytes: Bytes, tag: Tag) -> Self {
         Self::new(OperationKind::Send, bytes.get(), to.0, tag.0)
     }
 
-    /// Receives; `None` is any sender, any tag.
+    /// Receives; `None` means any sender or any tag.
     #[must_use]
     pub fn recv(from: Option<Rank>, bytes: Bytes, tag: Option<Tag>) -> Self {
         Self::new(OperationKind::Recv, bytes.get(), from.map_or(ANY, |rank| rank.0), tag.map_or(ANY, |tag| tag.0))
@@ -101,19 +101,19 @@ impl Operation {
         Self { size, peer, tag, id: OpId(0), kind, cpu: 0, nic: 0 }
     }
 
-    /// The same on another CPU and NIC of its rank.
+    /// The same operation on another CPU and NIC of its rank.
     #[must_use]
     pub const fn on(self, cpu: u8, nic: u8) -> Self {
         Self { cpu, nic, ..self }
     }
 
-    /// The same by another number.
+    /// The same operation with another number.
     #[must_use]
     pub const fn named(self, id: OpId) -> Self {
         Self { id, ..self }
     }
 
-    /// The same with a peer so much further on; anyone stays anyone.
+    /// The same operation with its peer moved by this distance; a wildcard stays a wildcard.
     #[must_use]
     pub(crate) const fn shifted(self, by: u32) -> Self {
         if self.peer == ANY || matches!(self.kind, OperationKind::Calc) {
@@ -123,7 +123,7 @@ impl Operation {
         }
     }
 
-    /// Whether it is on CPU 0 and NIC 0.
+    /// Whether it uses CPU 0 and NIC 0.
     pub(crate) const fn is_usual(self) -> bool {
         self.cpu == 0 && self.nic == 0
     }
@@ -139,19 +139,19 @@ impl Operation {
         self.id
     }
 
-    /// The CPU that it runs on, 0 first.
+    /// The CPU that it runs on, counted from 0.
     #[must_use]
     pub const fn cpu(self) -> u8 {
         self.cpu
     }
 
-    /// The NIC that it uses, 0 first.
+    /// The NIC that it uses, counted from 0.
     #[must_use]
     pub const fn nic(self) -> u8 {
         self.nic
     }
 
-    /// What it is.
+    /// What it does.
     #[must_use]
     pub fn action(self) -> Action {
         let bytes = Bytes::new(self.size);

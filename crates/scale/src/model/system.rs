@@ -1,7 +1,7 @@
-//! The systems of [Ferreira21, tab. II], and what a corrected error costs by how it is reported.
+//! The systems of [Ferreira21, tab. II], and the cost of a corrected error for each way of reporting it.
 //!
-//! Source: [Ferreira21, tab. II and fig. 4]. Mean times are as printed; they do not follow from the table's own rates
-//! to the last percent (11,480 errors a year are 2,749 s apart and not 3,024 s), and Ferreira et al. compute with them.
+//! Source: [Ferreira21, tab. II and fig. 4]. Mean times are as printed. They deviate by some percent from the table's
+//! own rates (11,480 errors a year are 2,749 s apart and not 3,024 s), and the paper computes with the printed ones.
 
 use crate::error::Error;
 use crate::model::detour::ErrorCost;
@@ -10,15 +10,15 @@ use crate::time::Time;
 /// A system, measured or hypothesized.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct System {
-    /// What it is called on the command line.
+    /// The name on the command line.
     pub name: &'static str,
     /// Corrected errors of a node in a year.
     pub errors_a_year: f64,
     /// MTBCE_node: mean time between corrected errors of a node, in seconds.
     pub mtbce_secs: f64,
-    /// How many nodes it has; `None`: the table does not say.
+    /// The number of nodes; `None` where the table has none.
     pub nodes: Option<u32>,
-    /// How many of them Ferreira et al. simulate.
+    /// The number of nodes that the paper simulates.
     pub simulated: Option<u32>,
 }
 
@@ -47,10 +47,10 @@ pub const SYSTEMS: [System; 10] = [
 ];
 
 impl System {
-    /// The one of this name.
+    /// The system of this name.
     ///
     /// # Errors
-    /// If there is none, with those that there are.
+    /// If there is none; the error lists the known names.
     pub fn named(name: &str) -> Result<Self, Error> {
         let known = SYSTEMS.into_iter().find(|system| system.name == name);
         known.ok_or_else(|| Error::NoSuchSystem {
@@ -65,7 +65,7 @@ impl System {
 pub enum Reporting {
     /// The memory controller alone; nothing is logged.
     Hardware,
-    /// The kernel logs it, told by an interrupt (CMCI).
+    /// The kernel logs it, after an interrupt (CMCI).
     Software,
     /// The firmware logs it (EMCA); its cost is spread over all errors.
     Firmware,
@@ -75,7 +75,7 @@ impl Reporting {
     /// All three.
     pub const ALL: [Self; 3] = [Self::Hardware, Self::Software, Self::Firmware];
 
-    /// What it is called.
+    /// The name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -85,7 +85,7 @@ impl Reporting {
         }
     }
 
-    /// How long each error takes the CPU.
+    /// The CPU time of each error.
     #[must_use]
     pub const fn time(self) -> Time {
         match self {
@@ -95,7 +95,7 @@ impl Reporting {
         }
     }
 
-    /// What each error takes of the CPU, each as much.
+    /// The CPU time of each error, the same for all.
     #[must_use]
     pub const fn cost(self) -> ErrorCost {
         ErrorCost::Fixed(self.time())
@@ -103,7 +103,8 @@ impl Reporting {
 }
 
 impl ErrorCost {
-    /// What firmware takes, not spread: 7 ms for each error, and 500 ms for each tenth [Ferreira21, IV-A, fig. 2d].
+    /// The CPU time with firmware, not spread: 7 ms for each error, and 500 ms for every tenth [Ferreira21, IV-A, fig.
+    /// 2d].
     #[must_use]
     pub const fn firmware_two_level() -> Self {
         Self::EveryNth { each: Time::from_nanos(7_000_000), nth: 10, logged: Time::from_nanos(500_000_000) }

@@ -1,4 +1,4 @@
-//! What ranks do: schedules that are read, expanded from patterns and collectives, or recorded.
+//! What ranks do: schedules from files, from patterns and collectives, or from recordings.
 
 pub mod collective;
 pub mod goal;

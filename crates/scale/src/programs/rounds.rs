@@ -1,10 +1,10 @@
 //! Programs that are expanded as they run.
 //!
-//! **Problem.** A program of a million ranks cannot be written down, and need not be: most ranks do the same in the
-//! same order. **Idea.** A program is a row of steps; a step is a round of operations, or a collective, which is a row
-//! of rounds; the operations of a round start together, and the next round starts when all of them are done. **Why this
-//! way.** A rank's progress is then a step, a round and a count: some dozens of bytes, whatever the length of the
-//! program.
+//! **Problem.** A program of a million ranks cannot be stored operation by operation, and need not be: most ranks do
+//! the same in the same order. **Idea.** A program is a sequence of steps. A step is a round of operations, or a
+//! collective, which is a sequence of rounds. The operations of a round start together, and the next round starts when
+//! all of them are done. **Why this way.** The progress of a rank is then a step, a round and a counter: some dozens of
+//! bytes, whatever the length of the program.
 
 use crate::error::Error;
 use crate::model::operation::{OpId, Operation, Rank};
@@ -14,24 +14,24 @@ use crate::programs::goal::graph::{After, Builder, RankGraph};
 use crate::programs::schedule::Schedule;
 use crate::time::Time;
 
-/// What a rank does next.
+/// The next step of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RankStep {
-    /// The operations that were appended; none is a step that takes no time.
+    /// The operations that were appended; with none, the step takes no time.
     Round,
-    /// All ranks do this together.
+    /// A collective of all ranks.
     Collective(Collective),
-    /// No more.
+    /// The program has ended.
     End,
 }
 
 /// A program, step by step.
 pub trait RankProgram {
-    /// How many ranks run it.
+    /// The number of ranks.
     fn ranks(&self) -> u32;
 
-    /// The step of a rank with this number, 0 first; the operations of a [`RankStep::Round`] are appended to `round`.
-    /// What is between two ranks must be in the same order with both.
+    /// The step of a rank with this number, counted from 0; the operations of a [`RankStep::Round`] are appended to
+    /// `round`. Messages between two ranks must be in the same order on both.
     fn step(&self, rank: Rank, number: u64, round: &mut Vec<Operation>) -> RankStep;
 }
 
@@ -39,19 +39,19 @@ pub trait RankProgram {
 #[derive(Clone, Debug)]
 pub struct RoundSchedule<P>(pub P);
 
-/// How far one rank is.
+/// The progress of one rank.
 #[derive(Clone, Debug, Default)]
 pub struct RoundsProgress {
     /// The next step.
     step: u64,
-    /// The collective that it is in, and the next round of that.
+    /// Its current collective, and the next round of it.
     collective: Option<(Collective, u32)>,
-    /// Operations of this round that are not done.
+    /// Operations of this round that are not yet done.
     left: usize,
 }
 
 impl<P: RankProgram> RoundSchedule<P> {
-    /// The next round in which there is something to do.
+    /// Appends the operations of the next round that has any.
     fn next(&self, rank: Rank, progress: &mut RoundsProgress, free: &mut Vec<Operation>) {
         let before = free.len();
         while free.len() == before {
@@ -72,7 +72,7 @@ impl<P: RankProgram> RoundSchedule<P> {
 }
 
 impl<P: RankProgram> RoundSchedule<P> {
-    /// All of it as graphs, for those who read GOAL.
+    /// The whole program as graphs, for readers of GOAL.
     ///
     /// # Errors
     /// If it is too large for that.
@@ -174,7 +174,7 @@ mod tests {
         let time = |grid| {
             simulate(&RoundSchedule(sweep(grid)), &LogGops::loggopsim(), &Undisturbed).unwrap().makespan().nanos()
         };
-        // Four corners, each a wave along the line: computing, and o + L + o to the next.
+        // Four corners, each a wave along the line: computing, then o + L + o to the next rank.
         assert_eq!(time([1, 1]), 4 * 10_000);
         assert!(time([8, 1]) >= 2 * 8 * 10_000, "there and back cannot overlap");
     }

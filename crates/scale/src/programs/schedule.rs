@@ -1,39 +1,39 @@
-//! Where operations come from.
+//! The source of operations.
 //!
-//! **Problem.** A run on a million ranks has more operations than memory, and most of them are alike. **Idea.** The
-//! engine never sees a graph: it tells a schedule what started and what is done, and the schedule answers with what is
-//! free to start now. **Why this way.** A GOAL file answers from its edges
-//! ([`GoalGraph`](crate::programs::goal::GoalGraph)), a program that is expanded as it runs from a few bytes a rank
-//! ([`RoundSchedule`](crate::programs::rounds::RoundSchedule)), and the engine is one and the same.
+//! **Problem.** A run on a million ranks has more operations than fit into memory, and most of them are alike.
+//! **Idea.** The engine never sees a graph: it reports what started and what is done, and the schedule answers with the
+//! operations that are now ready to start. **Why this way.** A GOAL file answers from its edges
+//! ([`GoalGraph`](crate::programs::goal::GoalGraph)), an expanded program from a few bytes per rank
+//! ([`RoundSchedule`](crate::programs::rounds::RoundSchedule)), and both use the same engine.
 
 use crate::model::operation::{OpId, Operation, Rank};
 use crate::time::Time;
 
 /// The operations of all ranks and what each waits for.
 pub trait Schedule {
-    /// How far one rank is.
+    /// The progress of one rank.
     type Progress;
 
-    /// How many ranks there are.
+    /// The number of ranks.
     fn ranks(&self) -> u32;
 
-    /// All operations that name another CPU or NIC than number 0, with their ranks.
+    /// All operations on another CPU or NIC than number 0, with their ranks.
     fn elsewhere(&self) -> impl Iterator<Item = (Rank, Operation)> {
         std::iter::empty()
     }
 
-    /// The state of a rank that has done nothing; what waits for nothing is appended to `free`.
+    /// The progress of a rank at the start; the operations that wait for nothing are appended to `free`.
     fn begin(&self, rank: Rank, free: &mut Vec<Operation>) -> Self::Progress;
 
-    /// An operation started; what is free by that is appended to `free`.
+    /// An operation started; the operations that it makes ready are appended to `free`.
     fn started(&self, rank: Rank, progress: &mut Self::Progress, operation: OpId, free: &mut Vec<Operation>);
 
-    /// It is known that an operation is done at `end`, which may lie ahead; what is free by that is appended to `free`.
-    /// Comes after [`Self::started`].
+    /// The end of an operation is now known: `end`, which may be in the future. The operations that it makes ready are
+    /// appended to `free`. Called after [`Self::started`].
     fn done(&self, rank: Rank, progress: &mut Self::Progress, operation: OpId, end: Time, free: &mut Vec<Operation>);
 
-    /// Before when an operation that became free cannot start; asked once, when it became free. What follows on the CPU
-    /// of what it waited for can be free from the start on: that CPU is busy until then.
+    /// The earliest start of an operation; asked once, when the operation becomes ready. An operation on the same CPU
+    /// as the one that it waited for needs no later time: that CPU is busy until then.
     fn ready(&self, _: &mut Self::Progress, _: OpId) -> Time {
         Time::ZERO
     }

@@ -1,4 +1,4 @@
-//! When each rank is done, event by event or round by round.
+//! When each rank is done: event by event, or round by round.
 
 pub mod engine;
 pub mod lockstep;

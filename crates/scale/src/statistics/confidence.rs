@@ -1,14 +1,14 @@
-//! How sure a mean is.
+//! How accurate a mean is.
 
-/// 95 % of Student's distribution lie within so many standard errors, by degrees of freedom from 1 on (any table of
+/// 95 % of Student's distribution lie within this many standard errors, by degrees of freedom from 1 on (any table of
 /// it).
 const STUDENT: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
     2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
 
-/// Half of the interval that holds the mean of so many values with 95 %, in standard errors; infinite with fewer than
-/// two.
+/// Half of the interval that contains the mean of this many values with 95 %, in standard errors; infinite with fewer
+/// than two values.
 #[must_use]
 pub fn student(values: usize) -> f64 {
     match values {
@@ -17,12 +17,12 @@ pub fn student(values: usize) -> f64 {
     }
 }
 
-/// Mean time between events of which so many came in so long, and the ends of the interval that holds it with 95 %;
-/// none came: no mean, and no upper end.
+/// Mean time between events, and the ends of the interval that contains it with 95 %, from a count of events in a time.
+/// Without any event there is no mean and no upper end.
 ///
 /// The interval of a count is that of Garwood (*Fiducial limits for the Poisson distribution*, Biometrika 1936):
-/// quantiles of the chi-squared distribution, by Wilson's and Hilferty's approximation (PNAS 1931), within 2 % from one
-/// event on.
+/// quantiles of the chi-squared distribution, by the approximation of Wilson and Hilferty (PNAS 1931), within 2 % from
+/// one event on.
 #[must_use]
 pub fn mean_between(events: u64, seconds: f64) -> (Option<f64>, f64, Option<f64>) {
     #[expect(clippy::cast_precision_loss, reason = "a count of errors")]
@@ -33,7 +33,7 @@ pub fn mean_between(events: u64, seconds: f64) -> (Option<f64>, f64, Option<f64>
     (unless_none(count), seconds / most, unless_none(least))
 }
 
-/// The quantile of the chi-squared distribution that is so many standard deviations out on the normal one.
+/// The quantile of the chi-squared distribution that lies `out` standard deviations out on the normal one.
 fn chi_squared(degrees: f64, out: f64) -> f64 {
     let ninth = 2.0 / (9.0 * degrees);
     let root = 1.0 - ninth + out * ninth.sqrt();

@@ -1,4 +1,4 @@
-//! Many runs, and how sure their mean is.
+//! Many runs, and the accuracy of their mean.
 
 pub mod confidence;
 pub mod parallel_runs;

@@ -1,25 +1,25 @@
-//! Where runs are made: several at once, each by its number.
+//! Several runs at once, each by its number.
 //!
-//! A run depends on its number alone, so what comes out is the same on any number of threads.
+//! A run depends on its number alone, so the results are the same for any number of threads.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use crate::error::Error;
 
-/// Threads, whether to stop, and whom to tell how many runs are done.
+/// The threads, the flag to stop, and the callback for progress.
 #[derive(Clone, Copy)]
 pub struct ParallelRuns<'a> {
-    /// How many runs at once.
+    /// The number of runs at once.
     pub threads: usize,
-    /// Set to give up.
+    /// Set to stop.
     pub stop: &'a AtomicBool,
-    /// Called with the number of runs that were done, from any thread.
+    /// Called from any thread with the number of finished runs.
     pub done: &'a (dyn Fn(u64) + Sync),
 }
 
 impl ParallelRuns<'_> {
-    /// Makes the runs from 0 to `runs` - 1, and returns what came of them in their order.
+    /// Makes the runs from 0 to `runs` - 1, and returns their results in order.
     ///
     /// # Errors
     /// That of the first run that failed.

@@ -1,4 +1,4 @@
-//! What to do, from what errors cost.
+//! Recommendations that follow from the cost of errors.
 
 use super::BEARABLE;
 
@@ -14,7 +14,7 @@ pub enum Logging {
 }
 
 impl Logging {
-    /// From what either costs: 0.1 is a tenth of the program's time.
+    /// Decides from the two costs; 0.1 is a tenth of the program's time.
     #[must_use]
     pub fn of(firmware: f64, software: f64) -> Self {
         match (firmware <= BEARABLE, software <= BEARABLE) {
@@ -25,19 +25,19 @@ impl Logging {
     }
 }
 
-/// What to do with a DIMM that errs.
+/// What to do with a DIMM that has errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DimmAdvice {
     /// Its errors cost too much.
     Replace,
-    /// They cost little. Errors that are corrected do not foretell others [Ferreira21, note 8].
+    /// Its errors cost little. Corrected errors do not predict other errors [Ferreira21, note 8].
     Leave,
-    /// The interval lies on both sides.
+    /// The confidence interval contains the limit.
     Unclear,
 }
 
 impl DimmAdvice {
-    /// From what its errors cost, and half of the interval of that.
+    /// Decides from the cost of the errors and half of the cost's interval.
     #[must_use]
     pub fn of(cost: f64, uncertainty: f64) -> Self {
         if cost - uncertainty > BEARABLE {

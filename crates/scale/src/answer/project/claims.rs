@@ -1,21 +1,21 @@
-//! What is said of [Ferreira21, fig. 3 to 7], one by one, and whether it holds here.
+//! The statements of the text about [Ferreira21, fig. 3 to 7], and whether each holds here.
 //!
 //! Source: [Ferreira21, IV-B to IV-E].
 
-/// A statement about some bars: what they cost lies between two limits.
+/// A statement about some bars: their cost lies between two limits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FigureClaim {
-    /// Of which figure.
+    /// The figure.
     pub figure: u8,
     /// The statement.
     pub words: &'static str,
-    /// Of which panels; none: of all.
+    /// The panels; none means all.
     pub panels: &'static [&'static str],
-    /// Of which path; none: of all.
+    /// The path; none means all.
     pub path: Option<&'static str>,
-    /// Of which workloads; none: of all.
+    /// The workloads; none means all.
     pub workloads: &'static [&'static str],
-    /// What is lost, at least and at most; 0.1 is a tenth.
+    /// The least and the greatest cost; 0.1 is a tenth.
     pub range: (f64, f64),
 }
 
@@ -39,7 +39,7 @@ const HARDWARE: Option<&str> = Some("hardware");
 const SOFTWARE: Option<&str> = Some("software");
 const FIRMWARE: Option<&str> = Some("firmware");
 
-/// All of them.
+/// All statements.
 pub const ALL: [FigureClaim; 17] = [
     claim(3, "corrected by hardware only: below 1 %", &[], HARDWARE, &[], (0.0, 0.01)),
     claim(3, "logged by software: below 10 % down to 10 ms on one node", &[], SOFTWARE, &[], (0.0, 0.1)),
@@ -82,26 +82,25 @@ pub const ALL: [FigureClaim; 17] = [
 ];
 
 impl FigureClaim {
-    /// Whether it is about the bars of this panel and path.
+    /// Whether the statement is about the bars of this panel and path.
     #[must_use]
     pub fn is_of(&self, panel: &str, path: &str) -> bool {
         (self.panels.is_empty() || self.panels.contains(&panel)) && self.path.is_none_or(|of| of == path)
     }
 
-    /// Whether it is about this workload's bar.
+    /// Whether the statement is about this workload's bar.
     #[must_use]
     pub fn is_of_workload(&self, name: &str) -> bool {
         self.workloads.is_empty() || self.workloads.contains(&name)
     }
 
-    /// What was found of it: the least and the most of these costs, and whether both lie in its range; `None` of no
-    /// costs.
+    /// The least and the greatest of these costs, and whether both lie in the range; `None` without costs.
     #[must_use]
     pub fn judged(&self, costs: impl IntoIterator<Item = f64>) -> Option<(f64, f64, bool)> {
         let mut costs = costs.into_iter().peekable();
         costs.peek()?;
         let (least, most) = costs.fold((ANY, -ANY), |(least, most), cost| (cost.min(least), cost.max(most)));
-        // A ten-thousandth more or less is chance.
+        // A difference of a ten-thousandth is chance.
         Some((least, most, least >= self.range.0 - 1e-4 && most <= self.range.1 + 1e-4))
     }
 }

@@ -1,6 +1,6 @@
 //! [Ferreira21, fig. 3 to 7], as questions.
 //!
-//! Ferreira et al. print their results as bars, without numbers; what they say of them in words is in [`claims`].
+//! The paper prints its results as bars, without numbers; [`claims`] has its statements about them.
 
 use super::claims::{self, FigureClaim};
 use crate::error::Error;
@@ -18,11 +18,11 @@ const NODES: u32 = 16_384;
 pub struct FigureSetting {
     /// What is varied beside the cost: a system, or a mean time between errors.
     pub panel: String,
-    /// Who logs, or how long an error takes.
+    /// Who logs, or the time that an error takes.
     pub path: String,
-    /// On how many nodes.
+    /// The number of nodes.
     pub nodes: u32,
-    /// With which errors.
+    /// The errors.
     pub errors: CorrectedErrors,
 }
 
@@ -31,10 +31,10 @@ pub struct FigureSetting {
 pub struct Figure(u8);
 
 impl Figure {
-    /// By its number, 3 to 7.
+    /// The figure with this number, 3 to 7.
     ///
     /// # Errors
-    /// If it is another.
+    /// If the number is another.
     pub fn new(number: u8) -> Result<Self, Error> {
         if (3..=7).contains(&number) { Ok(Self(number)) } else { Err(Error::NoSuchFigure { number }) }
     }
@@ -45,7 +45,7 @@ impl Figure {
         self.0
     }
 
-    /// What it shows.
+    /// The figure's title.
     #[must_use]
     pub const fn shows(self) -> &'static str {
         match self.0 {
@@ -57,7 +57,7 @@ impl Figure {
         }
     }
 
-    /// All settings, with errors from this seed on.
+    /// All settings; `seed` is the first seed of the errors.
     ///
     /// # Errors
     /// None: all systems named here are known.
@@ -126,7 +126,7 @@ impl Figure {
         WORKLOADS
     }
 
-    /// What Ferreira et al. say of it.
+    /// The paper's statements about this figure.
     #[must_use]
     pub fn claims(self) -> Vec<FigureClaim> {
         claims::ALL.into_iter().filter(|claim| claim.figure == self.0).collect()

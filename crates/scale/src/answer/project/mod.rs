@@ -1,17 +1,17 @@
-//! What memory errors cost a program on a system: the question, and the answer.
+//! What memory errors cost a program on a system: the question and the answer.
 //!
-//! **Problem.** A slowdown is a mean over random errors: too few of them, and it says nothing; too many, and it is not
-//! done today. **Idea.** The program is run for so long that a wanted number of errors is expected, once for each of
-//! some seeds; the interval comes from how far the seeds are apart. **Why this way.** Cycles without errors cost
-//! nothing ([`lockstep`](crate::simulator::lockstep)), so a run costs about what its errors cost, whether they are a
-//! second or a day apart.
+//! **Problem.** A slowdown is a mean over random errors. With too few errors it means nothing; with too many it takes
+//! days. **Idea.** Run the program so long that a wanted number of errors is expected, once for each of several seeds;
+//! the interval follows from the spread over the seeds. **Why this way.** Cycles without errors cost nothing
+//! ([`lockstep`](crate::simulator::lockstep)), so the cost of a run depends on its errors and not on the time between
+//! them.
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`advice`] | what to do, from what errors cost |
-//! | [`claims`] | what Ferreira et al. say of their figures, and whether it holds |
+//! | [`advice`] | recommendations that follow from the cost of errors |
+//! | [`claims`] | the paper's statements about its figures, and whether they hold |
 //! | [`figure`] | [Ferreira21, fig. 3 to 7], as questions |
-//! | `search` | the most frequent errors that a program bears |
+//! | `search` | the most frequent errors that a program tolerates |
 
 pub mod advice;
 pub mod claims;
@@ -32,20 +32,19 @@ use crate::time::Time;
 
 pub use search::{BEARABLE, Bearable, bearable};
 
-/// Errors that a run should meet, as a rule; eight runs leave a standard error of a twentieth of the cost.
+/// Errors that a run should meet, by default; eight runs give a standard error of a twentieth of the cost.
 pub const ERRORS_A_RUN: u64 = 32;
 
-/// Cycles that a run has at least: the first differ, as ranks start in step.
+/// The least number of cycles in a run: the first cycles differ, since all ranks start at the same time.
 const LEAST_CYCLES: u64 = 6;
 
-/// A run is no longer than this, in undisturbed time: 20 days, so that a slowdown of ten still ends within
-/// [`Time::MAX`].
+/// The longest undisturbed time of a run: 20 days, so that a slowdown of ten still ends within [`Time::MAX`].
 const LONGEST: Time = Time::from_picos(20 * 86_400 * 1_000_000_000_000);
 
 /// The answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Projection {
-    /// With errors and without.
+    /// The times with and without errors.
     pub slowdown: Slowdown,
     /// Cycles of each run.
     pub cycles: u64,
@@ -54,19 +53,19 @@ pub struct Projection {
 }
 
 impl Projection {
-    /// How much longer the program takes, on average: 0.1 is a tenth.
+    /// The mean increase of the program's time: 0.1 is a tenth.
     #[must_use]
     pub fn cost(&self) -> f64 {
         self.slowdown.mean() - 1.0
     }
 
-    /// Half of the interval that holds [`Self::cost`] with 95 %; infinite with one run.
+    /// Half of the interval that contains [`Self::cost`] with 95 %; infinite with one run.
     #[must_use]
     pub fn uncertainty(&self) -> f64 {
         self.slowdown.interval()
     }
 
-    /// Whether so few errors are met that the interval says little: fewer than 20 in all runs.
+    /// Whether the runs met too few errors for a useful interval: fewer than 20 in all runs.
     #[must_use]
     pub fn is_vague(&self) -> bool {
         #[expect(clippy::cast_precision_loss, reason = "a count of runs")]
@@ -75,7 +74,7 @@ impl Projection {
     }
 }
 
-/// A program worked out, to be asked about many errors.
+/// An expanded program, ready for questions about many errors.
 #[derive(Debug)]
 pub struct PreparedProgram {
     lockstep: Lockstep,
@@ -83,7 +82,7 @@ pub struct PreparedProgram {
 }
 
 impl PreparedProgram {
-    /// Works the program out.
+    /// Expands the program.
     ///
     /// # Errors
     /// Those of a run.
@@ -91,7 +90,7 @@ impl PreparedProgram {
         Ok(Self { lockstep: Lockstep::new(program, network)?, nodes: program.ranks() })
     }
 
-    /// On how many nodes it runs.
+    /// The number of nodes.
     #[must_use]
     pub fn nodes(&self) -> u32 {
         self.nodes
@@ -103,10 +102,10 @@ impl PreparedProgram {
         self.lockstep.cycle()
     }
 
-    /// Runs the program with errors, and without.
+    /// Runs the program with and without errors.
     ///
     /// # Errors
-    /// Those of a run; if these errors leave no time for a program, or are more than can be drawn.
+    /// Those of a run; also if these errors leave no time for a program, or are too many to draw.
     pub fn ask(
         &self,
         errors: &CorrectedErrors,
@@ -126,7 +125,7 @@ impl PreparedProgram {
         Ok(Projection { slowdown: Slowdown { undisturbed, disturbed }, cycles, expected })
     }
 
-    /// How many cycles a run has, and how many errors are expected in them.
+    /// The number of cycles of a run, and the number of errors expected in them.
     fn length(&self, errors: &CorrectedErrors, wanted: u64) -> Result<(u64, f64), Error> {
         #[expect(clippy::cast_precision_loss, reason = "a count of errors")]
         let (wanted, burst) = (wanted as f64, errors.burst.errors as f64);
@@ -146,7 +145,7 @@ impl PreparedProgram {
     }
 }
 
-/// Memory that a run of a workload takes: its messages, worked out, and for each thread the times of its ranks.
+/// Memory that a run of a workload takes: its expanded messages and, for each thread, the times of its ranks.
 #[must_use]
 pub fn memory(program: &WorkloadRun, threads: usize) -> Bytes {
     Bytes::new(Lockstep::bytes_a_rank(program, threads) * u64::from(program.ranks()))

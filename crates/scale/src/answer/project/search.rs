@@ -1,4 +1,4 @@
-//! The most frequent errors that a program bears.
+//! The most frequent errors that a program tolerates.
 
 use super::PreparedProgram;
 use crate::error::Error;
@@ -6,27 +6,27 @@ use crate::model::detour::CorrectedErrors;
 use crate::statistics::parallel_runs::ParallelRuns;
 use crate::time::Time;
 
-/// What a program bears: the limit of 10 % of [Ferreira21, IV-B to IV-D].
+/// The highest tolerable cost: the limit of 10 % of [Ferreira21, IV-B to IV-D].
 pub const BEARABLE: f64 = 0.10;
 
-/// How near the answer is: within a fifth, which is about as near as so few errors tell.
+/// The accuracy of the answer: within a fifth, about as accurate as this few errors allow.
 const NEAR: f64 = 1.2;
 
-/// Means are looked for up to this: the largest that can be simulated, 213 days in whole seconds.
+/// The largest mean time that is tried and can be simulated: 213 days, in whole seconds.
 const RAREST: f64 = 18_446_744.0;
 
-/// The most frequent errors that a program bears.
+/// The most frequent errors that a program tolerates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bearable {
-    /// As frequent as this, and no more frequent.
+    /// This frequent, and no more frequent.
     From(Time),
-    /// Even as frequent as this; more frequent ones are more than can be simulated.
+    /// Even this frequent; more frequent errors cannot be simulated.
     Below(Time),
-    /// None at all: not even one of a node in the longest time that can be simulated, 213 days.
+    /// None: not even one per node in the longest time that can be simulated, 213 days.
     None,
 }
 
-/// The lowest mean time between errors of a node that costs at most [`BEARABLE`], within a fifth; each guess is one of
+/// The lowest mean time between errors of a node that costs at most [`BEARABLE`], within a fifth. Each guess takes
 /// `runs` runs.
 ///
 /// # Errors
@@ -47,7 +47,7 @@ pub fn bearable(
             Err(error) => Err(error),
         }
     };
-    // A node alone loses cost / mean of its time: below ten times the cost no program bears them.
+    // A node alone loses cost / mean of its time: below ten times the cost, no program tolerates the errors.
     let mut low = (errors.cost.mean_secs() * errors.burst_size() / BEARABLE).max(1e-6);
     if low >= RAREST {
         return Ok(Bearable::None);
@@ -56,13 +56,13 @@ pub fn bearable(
     loop {
         match bears(high)? {
             Some(true) => break,
-            // Too many to be drawn, or too frequent: rarer ones then.
+            // Too many to draw, or too frequent: try rarer ones.
             Some(false) | None if high < RAREST => (low, high) = (high, (high * 4.0).min(RAREST)),
             _ => return Ok(Bearable::None),
         }
     }
     while high / low > NEAR {
-        // Near the top first: below it, errors are frequent and each guess takes longer.
+        // The upper end first: towards the lower end errors are frequent and each guess takes longer.
         let middle = (low * high).sqrt().max(high / 4.0);
         match bears(middle)? {
             Some(true) => high = middle,

@@ -32,8 +32,8 @@ fn a_seed_is_one_answer_on_any_number_of_threads() {
     assert_eq!(asked("lulesh", &errors, 1), asked("lulesh", &errors, 3));
 }
 
-/// Where ranks wait for each other all the time, the program goes on only while no node is in a detour: that share of
-/// time is exp(-nodes · cost / mean).
+/// Where ranks wait for each other all the time, the program proceeds only while no node is in a detour: that share of
+/// the time is exp(-nodes · cost / mean).
 #[test]
 fn a_program_in_tight_step_costs_what_theory_says() {
     let errors = errors(64.0, Reporting::Firmware, Nodes::All);

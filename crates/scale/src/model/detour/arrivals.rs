@@ -1,46 +1,47 @@
 //! Corrected errors as detours.
 //!
-//! **Problem.** Errors on a node arrive at random [Ferreira21, III-D], and a run must come out the same whatever is
-//! asked first. **Idea.** The n-th error of a node is drawn by hashing the seed, the node and n (SplitMix64: Steele,
-//! Lea and Flood, OOPSLA 2014), and a node's row is these draws summed up as far as its CPU has come. **Why this way.**
-//! A row needs no memory but a place in it, and no node's draws move another's.
+//! **Problem.** Errors on a node arrive at random [Ferreira21, III-D], and a run must give the same result whatever is
+//! asked first. **Idea.** Error n of a node follows from a hash of the seed, the node and n (SplitMix64: Steele, Lea
+//! and Flood, OOPSLA 2014); a node's detours are the sums of these draws, up to the time that its CPU has reached.
+//! **Why this way.** The detours of a node need no memory but a cursor, and the draws of one node do not affect
+//! another's.
 
 use crate::error::Error;
 use crate::model::detour::Detours;
 use crate::model::operation::Rank;
 use crate::time::Time;
 
-/// What happens to an error that arrives while the CPU is taken by another.
+/// What happens to an error that arrives while another error takes the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overlap {
-    /// It waits, and takes its time next. With mean time *m* between errors of cost *c* a program takes 1 / (1 - c/m)
+    /// It waits and takes its time next. With a mean time *m* between errors of cost *c*, a program takes 1 / (1 - c/m)
     /// as long.
     Queued,
-    /// It is lost: nothing sees it. A program takes 1 + c/m as long: as if errors came only while it works.
+    /// It is lost: nothing sees it. A program takes 1 + c/m as long, as if errors came only while it works.
     Dropped,
 }
 
 /// How long an error takes the CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ErrorCost {
-    /// Each as long: 150 ns corrected by hardware only, 775 µs logged by the kernel [Ferreira21, IV-C, fig. 4].
+    /// All the same: 150 ns if only hardware corrects it, 775 µs if the kernel logs it [Ferreira21, IV-C, fig. 4].
     Fixed(Time),
-    /// Each `nth` another time: firmware takes 7 ms, and 500 ms for each tenth, which it logs [Ferreira21, IV-A, fig.
-    /// 2d].
+    /// Every `nth` error differs: firmware takes 7 ms, and 500 ms for every tenth error, which it logs [Ferreira21,
+    /// IV-A, fig. 2d].
     EveryNth {
-        /// All others.
+        /// The time of the others.
         each: Time,
-        /// How many to the one that differs, itself included; at least 1.
+        /// The period of the different error; at least 1.
         nth: u64,
-        /// That one.
+        /// The time of the different error.
         logged: Time,
     },
-    /// Drawn from a record, each as likely; at least one.
+    /// Drawn from recorded times, each with the same probability; at least one.
     Recorded(Vec<Time>),
 }
 
 impl ErrorCost {
-    /// The mean of many, in seconds.
+    /// The mean over many errors, in seconds.
     pub(crate) fn mean_secs(&self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "a mean need not be exact")]
         match self {
@@ -52,7 +53,7 @@ impl ErrorCost {
         }
     }
 
-    /// That of the error that is the `handled`-th to be handled, 0 first.
+    /// The time of the error that is handled as number `handled`, counted from 0.
     fn of(&self, handled: u64, draw: u64) -> Time {
         match self {
             Self::Fixed(time) => *time,
@@ -74,53 +75,52 @@ impl ErrorCost {
 /// Errors that come together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Burst {
-    /// How many; at least 1.
+    /// The number of errors; at least 1.
     pub errors: u64,
-    /// From each to the next of the same burst.
+    /// The time between two errors of the same burst.
     pub apart: Time,
 }
 
 impl Burst {
-    /// Each by itself.
+    /// One error per burst.
     pub const SINGLE: Self = Self { errors: 1, apart: Time::ZERO };
 }
 
-/// Where errors are.
+/// The nodes that have errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nodes {
-    /// On every node alike [Ferreira21, IV-C].
+    /// Every node [Ferreira21, IV-C].
     All,
-    /// On this one only [Ferreira21, IV-B].
+    /// Only this node [Ferreira21, IV-B].
     One(Rank),
 }
 
 /// Corrected errors on nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CorrectedErrors {
-    /// Which nodes have them.
+    /// The nodes that have them.
     pub nodes: Nodes,
     /// Mean time from a burst's last error to the next burst (exponential): MTBCE_node of [Ferreira21, tab. II] where
     /// errors are single. At least 1 µs.
     pub mean: Time,
-    /// How many come at once.
+    /// The errors of one burst.
     pub burst: Burst,
-    /// What each takes.
+    /// The time that each takes.
     pub cost: ErrorCost,
-    /// What becomes of one that comes during another.
+    /// What happens to an error that comes during another.
     pub overlap: Overlap,
-    /// Another seed, other errors.
+    /// Another seed gives other errors.
     pub seed: u64,
 }
 
 impl CorrectedErrors {
-    /// How many come at once.
+    /// The number of errors expected in this time.
     #[expect(clippy::cast_precision_loss, reason = "a limit need not be exact")]
     pub(crate) fn burst_size(&self) -> f64 {
         self.burst.errors as f64
     }
 
-    /// Errors that are drawn for each error in the time that a program takes undisturbed: more come while others take
-    /// the CPU.
+    /// Errors drawn per error in the program's undisturbed time: more errors come while others take the CPU.
     pub(crate) fn drawn_for_each(&self) -> f64 {
         let of_a_burst = self.mean.as_secs_f64() + (self.burst_size() - 1.0) * self.burst.apart.as_secs_f64();
         let taken = self.cost.mean_secs() * self.burst_size() / of_a_burst;
@@ -131,20 +131,20 @@ impl CorrectedErrors {
     }
 }
 
-/// The shortest mean time between errors: below it, drawing those that are dropped is all that is done.
+/// The shortest mean time between errors: below it, a run would only draw errors that it drops.
 const SHORTEST: Time = Time::from_nanos(1000);
 
-/// The rows of all nodes.
+/// The detours of all nodes.
 #[derive(Clone, Debug)]
 pub struct NodeArrivals {
     errors: CorrectedErrors,
 }
 
 impl NodeArrivals {
-    /// Rows of such errors.
+    /// Detours from such errors.
     ///
     /// # Errors
-    /// If they come too often to be simulated, or leave no time for anything else.
+    /// If the errors come too often to be simulated, or leave no time for anything else.
     pub fn new(errors: CorrectedErrors) -> Result<Self, Error> {
         let CorrectedErrors { mean, burst, .. } = errors;
         let nothing = match &errors.cost {
@@ -172,15 +172,15 @@ impl NodeArrivals {
         mix(of_node.wrapping_add((number + 1).wrapping_mul(GOLDEN)))
     }
 
-    /// Time from an error to the one with this number.
+    /// The time from the error before to error `number`.
     fn gap(&self, rank: Rank, number: u64) -> Time {
         if !number.is_multiple_of(self.errors.burst.errors) {
             return self.errors.burst.apart;
         }
-        // Even numbers for arrivals, odd ones for costs. 53 bits of it: above zero, up to one.
+        // Even numbers for arrivals, odd ones for costs. 53 bits of the hash: above zero, at most one.
         #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
         let uniform = ((self.draw(rank, 2 * number) >> 11) + 1) as f64 / (1_u64 << 53) as f64;
-        // An error beyond the end of time never comes: no run gets there.
+        // An error beyond the end of simulated time never comes: no run gets there.
         Time::from_secs_f64(-libm::log(uniform) * self.errors.mean.as_secs_f64())
     }
 
@@ -190,7 +190,7 @@ impl NodeArrivals {
         loop {
             place.arrival = place.arrival.plus(self.gap(rank, place.number));
             place.number += 1;
-            // What comes at the very end of a detour comes after it.
+            // An error at the very end of a detour comes after it.
             if self.errors.overlap == Overlap::Queued || place.arrival >= taken_until {
                 break;
             }
@@ -202,7 +202,7 @@ impl NodeArrivals {
     }
 }
 
-/// Where a CPU is in the row of its node: the detour that it is in or comes to next.
+/// The position of a CPU in its node's detours: the detour that it is in, or the next one.
 #[derive(Clone, Copy, Debug)]
 pub struct ArrivalCursor {
     start: Time,
@@ -211,7 +211,7 @@ pub struct ArrivalCursor {
     arrival: Time,
     /// How many errors were drawn.
     number: u64,
-    /// How many of them took their time.
+    /// How many of them took CPU time.
     handled: u64,
 }
 
@@ -294,7 +294,7 @@ mod tests {
         )
     }
 
-    /// The slow twin: all errors first, then what each takes, in a list.
+    /// The reference model: list all errors first, then the time that each takes.
     fn listed(rows: &NodeArrivals, rank: Rank, count: u64) -> Vec<(Time, Time)> {
         let arrivals = (0..count).scan(Time::ZERO, |at, number| {
             *at = at.plus(rows.gap(rank, number));
@@ -394,7 +394,7 @@ mod tests {
                 let (start, work) = (now.plus(Time::from_nanos(idle)), Time::from_nanos(work));
                 now = rows.finish(Rank(3), &mut place, start, work);
                 let twin = if work == Time::ZERO { start } else { finish_in(&list, start, work) };
-                // Where errors take nearly all time, the list may end before the work does.
+                // Where errors take nearly all the time, the list may end before the work does.
                 prop_assume!(twin < list.last().unwrap().0);
                 prop_assert_eq!(now, twin);
             }

@@ -1,9 +1,9 @@
-//! Times at which a node's CPU is taken away.
+//! Detours: times at which a node's CPU is not available to the program.
 //!
-//! **Problem.** A corrected error stops a node for a while, and a program on it with all who wait for it. **Idea.**
-//! Each node has a fixed row of detours, stretches of time that belong to no program; work takes the time between them.
-//! **Why this way.** The row is there before the program is: so what a program loses does not depend on how its work is
-//! cut into operations, on the order of events, or on which node is looked at first.
+//! **Problem.** A corrected error stops a node for a while, together with the ranks that wait for it. **Idea.** Each
+//! node has a fixed series of detours, stretches of time that no program gets; work takes the time between them. **Why
+//! this way.** The series exists before the program runs. The program's loss therefore does not depend on how its work
+//! is split into operations, on the order of events, or on which node is simulated first.
 
 mod arrivals;
 
@@ -12,23 +12,22 @@ use crate::time::Time;
 
 pub use arrivals::{ArrivalCursor, Burst, CorrectedErrors, ErrorCost, NodeArrivals, Nodes, Overlap};
 
-/// The detours of all nodes; one rank runs on each. All CPUs of a rank are taken at once.
+/// The detours of all nodes; one rank runs on each node. A detour takes all CPUs of a rank at once.
 pub trait Detours {
-    /// Where one CPU is in the row of its node.
+    /// The position of one CPU in its node's detours.
     type Cursor;
 
     /// Before the first detour.
     fn begin(&self, rank: Rank) -> Self::Cursor;
 
-    /// `now`, or the end of the detour that `now` lies in. Never asked for a time before one that was asked for.
+    /// `now`, or the end of the detour that contains `now`. Times must not decrease from call to call.
     fn free_from(&self, rank: Rank, cursor: &mut Self::Cursor, now: Time) -> Time;
 
-    /// When the next detour starts: before that, and not before any time that was asked for, work takes its time and no
-    /// more.
+    /// The start of the next detour: work before it takes its own time only, for times not before any earlier call's.
     fn quiet_until(&self, cursor: &Self::Cursor) -> Time;
 
-    /// When so much work is done that starts at `start`; work of no length is done at once. As [`Self::free_from`] in
-    /// time.
+    /// The time at which `work` that starts at `start` is done; work of length zero is done at once. Times must not
+    /// decrease, as in [`Self::free_from`].
     fn finish(&self, rank: Rank, cursor: &mut Self::Cursor, start: Time, work: Time) -> Time;
 }
 

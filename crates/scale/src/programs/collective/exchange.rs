@@ -1,7 +1,7 @@
-//! Among all: barrier, allreduce, allgather, scan.
+//! Collectives in which all ranks exchange: barrier, allreduce, allgather, scan.
 //!
-//! Where partners must be a power of two, of the first 2·r ranks each even one hands its part to the odd one after it
-//! and gets the result from it in the end, r being the ranks above the power; the others are numbered anew without it
+//! Some algorithms need a power of two. Let r be the number of ranks above that power. Of the first 2·r ranks, each
+//! even one gives its part to the odd one after it and gets the result in the end; the remaining ranks are renumbered
 //! (Thakur et al., 4.5).
 
 use super::RankPart;
@@ -16,11 +16,11 @@ pub(super) fn dissemination(part: &mut RankPart, round: u32) -> bool {
     true
 }
 
-/// What a rank is where partners are a power of two.
+/// The role of a rank where an algorithm needs a power of two.
 enum Role {
-    /// Hands its part to the next rank, and waits for the result.
+    /// Gives its part to the next rank, and waits for the result.
     Idle,
-    /// Has a number among the power of two.
+    /// Takes part, with this number.
     Active(u32),
 }
 
@@ -37,13 +37,13 @@ fn role(part: &RankPart) -> Role {
     }
 }
 
-/// The rank with a number among the power of two.
+/// The rank with this number among the active ones.
 fn active(part: &RankPart, number: u32) -> u32 {
     let above = part.ranks - power(part);
     if number < above { 2 * number + 1 } else { number + above }
 }
 
-/// What idle ranks give before all else, and the ranks that take it.
+/// The first step: idle ranks give their parts to active ones.
 fn fold_in(part: &mut RankPart) {
     match role(part) {
         Role::Idle => part.send(part.me + 1, part.bytes),
@@ -52,7 +52,7 @@ fn fold_in(part: &mut RankPart) {
     }
 }
 
-/// What idle ranks get after all else.
+/// The last step: idle ranks get the result.
 fn fold_out(part: &mut RankPart) {
     match role(part) {
         Role::Idle => part.recv(part.me + 1, part.bytes),
@@ -97,14 +97,14 @@ pub(super) fn rabenseifner(part: &mut RankPart, round: u32) -> bool {
     round <= 2 * doublings
 }
 
-/// A swap over bit `level`; the nearer, the less of the whole is at stake later on, so the first is of half of it.
+/// An exchange over bit `level`. The first exchange is of half of the data; each further one, of half of that.
 fn halve(part: &mut RankPart, number: u32, level: u32) {
     let bytes = part.bytes.div_ceil(2 << level);
     swap(part, active(part, number ^ (1 << level)), bytes);
 }
 
-/// Recursive halving, then a gather of the parts to the root, which must be an active rank: an idle one gets them from
-/// its pair.
+/// Recursive halving, then a gather of the parts to the root. The root must be an active rank: an idle one gets the
+/// parts from its partner.
 pub(super) fn reduce(part: &mut RankPart, root: Rank, round: u32) -> bool {
     let doublings = part.ranks.ilog2();
     let root_is_idle = is_idle(part, root.0);
@@ -127,8 +127,8 @@ pub(super) fn reduce(part: &mut RankPart, root: Rank, round: u32) -> bool {
     round <= 2 * doublings
 }
 
-/// One of two gives its part to the other, which is nearer to the head. Levels come from the highest down, so that a
-/// part that was given away is complete below.
+/// One of two ranks gives its part to the other, which is nearer to the head. Levels go from the highest down, so that
+/// a part given away is complete below.
 fn collect(part: &mut RankPart, from_head: u32, number: u32, level: u32) {
     let bytes = part.bytes.div_ceil(2 << level);
     let partner = active(part, number ^ (1 << level));
@@ -149,7 +149,7 @@ fn number_of(part: &RankPart, rank: u32) -> u32 {
     if rank < 2 * above { rank / 2 } else { rank - above }
 }
 
-/// A reduce-scatter and an allgather, both round the ring.
+/// A reduce-scatter and an allgather, both in a ring.
 pub(super) fn allreduce_ring(part: &mut RankPart, round: u32) -> bool {
     part.bytes = part.bytes.div_ceil(part.ranks.into());
     let once = part.ranks - 1;
@@ -165,7 +165,7 @@ pub(super) fn allgather_ring(part: &mut RankPart, round: u32) -> bool {
     true
 }
 
-/// Only where ranks are a power of two.
+/// Only for a power of two of ranks.
 pub(super) fn allgather_doubling(part: &mut RankPart, round: u32) -> bool {
     if round >= part.doublings() {
         return false;
@@ -185,7 +185,7 @@ pub(super) fn allgather_bruck(part: &mut RankPart, round: u32) -> bool {
     true
 }
 
-/// Partners exchange what they have of all before them.
+/// Partners exchange the data of all ranks before them.
 pub(super) fn scan(part: &mut RankPart, round: u32) -> bool {
     if round >= part.doublings() {
         return false;

@@ -1,19 +1,19 @@
 //! Collectives as messages from rank to rank.
 //!
-//! **Problem.** What a collective costs, and who waits for whom in it, is decided by the algorithm that the library
-//! picks. **Idea.** Each algorithm says what a rank does in a round: some sends, some receives; the next round begins
-//! when these are done. The algorithm is picked by size as MPICH picks it, or named. **Why this way.** Nothing is
-//! stored: a round of a rank is computed from its number.
+//! **Problem.** The algorithm that the library picks decides what a collective costs and which ranks wait for which.
+//! **Idea.** Each algorithm gives the operations of a rank in a round: some sends, some receives; the next round begins
+//! when these are done. The size selects the algorithm, as in MPICH, or the caller names one. **Why this way.** Nothing
+//! is stored: a round of a rank is computed from its number.
 //!
 //! Algorithms: Thakur, Rabenseifner, Gropp, *Optimization of Collective Communication Operations in MPICH* (IJHPCA
-//! 2005), and for the ring Patarasuk, Yuan (JPDC 2009). Limits: MPICH 4, the defaults of its `MPIR_CVAR_*`. The time
-//! that a reduction computes is not in the model: a program that wants it computes beside.
+//! 2005), and for the ring Patarasuk, Yuan (JPDC 2009). Limits: MPICH 4, the defaults of its `MPIR_CVAR_*`. The model
+//! leaves out the computing of a reduction; a program adds it as an operation of its own.
 //!
 //! | module | owns |
 //! |---|---|
 //! | [`tree`] | along a binomial tree: broadcast, reduce, gather, scatter |
-//! | [`exchange`] | among all: barrier, allreduce, allgather, scan |
-//! | [`alltoall`] | from each to each |
+//! | [`exchange`] | all ranks exchange: barrier, allreduce, allgather, scan |
+//! | [`alltoall`] | all-to-all |
 
 pub mod alltoall;
 pub mod exchange;
@@ -25,8 +25,8 @@ use rampart_memory::Bytes;
 
 use crate::model::operation::{COLLECTIVES, Operation, Rank};
 
-/// What a collective does. Bytes are those of one rank's contribution: of `MPI_Allgather`, what each gives; of
-/// `MPI_Alltoall`, what each gives to each.
+/// What a collective does. Bytes are those of one rank's contribution: for `MPI_Allgather`, the bytes that each rank
+/// gives; for `MPI_Alltoall`, the bytes that each rank gives to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CollectiveKind {
     /// `MPI_Barrier`.
@@ -43,14 +43,14 @@ pub enum CollectiveKind {
     Allreduce,
     /// `MPI_Allgather`.
     Allgather,
-    /// `MPI_Alltoall`; also `MPI_Alltoallv` where all parts are about as large.
+    /// `MPI_Alltoall`; also `MPI_Alltoallv` with parts of similar size.
     Alltoall,
     /// `MPI_Scan`.
     Scan,
 }
 
 impl CollectiveKind {
-    /// The rank that is unlike the others.
+    /// The root, for collectives that have one.
     pub(crate) fn root(self) -> Option<Rank> {
         match self {
             Self::Broadcast(root) | Self::Reduce(root) | Self::Gather(root) | Self::Scatter(root) => Some(root),
@@ -59,30 +59,30 @@ impl CollectiveKind {
     }
 }
 
-/// How it does it.
+/// The algorithm of a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
-    /// In round j each tells the one 2^j further on. Barrier.
+    /// In round j each rank sends to the rank 2^j further. Barrier.
     Dissemination,
     /// Along a binomial tree. Broadcast, reduce, gather, scatter.
     Binomial,
     /// A binomial scatter, then an allgather by recursive doubling (a power of two ranks) or in a ring. Broadcast.
     ScatterAllgather,
-    /// In round j partners 2^j apart exchange all they have. Allreduce, allgather (a power of two ranks), scan.
+    /// In round j partners 2^j apart exchange all their data. Allreduce, allgather (a power of two ranks), scan.
     RecursiveDoubling,
     /// A reduce-scatter by recursive halving, then an allgather or gather by recursive doubling. Allreduce, reduce.
     Rabenseifner,
-    /// From each to its right neighbour, round and round. Allreduce, allgather.
+    /// Each rank sends to its right neighbour, round after round. Allreduce, allgather.
     Ring,
-    /// As dissemination, with data. Allgather, alltoall.
+    /// Like dissemination, with data. Allgather, alltoall.
     Bruck,
-    /// In round j each sends to the one j further on. Alltoall.
+    /// In round j each rank sends to the rank j further. Alltoall.
     Pairwise,
-    /// As pairwise, 32 rounds at once. Alltoall.
+    /// Like pairwise, 32 rounds at once. Alltoall.
     Scattered,
 }
 
-/// A kind and an algorithm that can do it: one function generates the rounds of each.
+/// A collective together with an algorithm for it: one function generates the rounds of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expansion {
     BarrierDissemination,
@@ -105,7 +105,7 @@ enum Expansion {
 }
 
 impl Expansion {
-    /// `None` if the algorithm cannot do this kind with so many ranks.
+    /// `None` if the algorithm cannot do this collective with this number of ranks.
     fn of(kind: CollectiveKind, algorithm: Algorithm, ranks: u32) -> Option<Self> {
         use Algorithm as A;
         use CollectiveKind as K;
@@ -141,7 +141,7 @@ pub struct Collective {
 }
 
 impl Collective {
-    /// By the algorithm that MPICH picks for this size and number of ranks.
+    /// With the algorithm that MPICH picks for this size and number of ranks.
     #[must_use]
     pub fn new(kind: CollectiveKind, bytes: Bytes, ranks: u32) -> Self {
         let (size, count) = (bytes.get(), u64::from(ranks));
@@ -166,7 +166,7 @@ impl Collective {
         Self::by(algorithm, kind, bytes, ranks).expect("an algorithm of this kind")
     }
 
-    /// By this algorithm; `None` if it cannot do that with so many ranks.
+    /// With this algorithm; `None` if it cannot do the collective with this number of ranks.
     #[must_use]
     pub fn by(algorithm: Algorithm, kind: CollectiveKind, bytes: Bytes, ranks: u32) -> Option<Self> {
         Expansion::of(kind, algorithm, ranks).map(|expansion| Self { algorithm, expansion, bytes: bytes.get() })
@@ -178,8 +178,8 @@ impl Collective {
         self.algorithm
     }
 
-    /// Appends the operations of a rank in a round, 0 first; there may be none. Returns whether a later round may
-    /// follow.
+    /// Appends the operations of a rank in a round, counted from 0; there may be none. Returns whether a later round
+    /// may follow.
     pub(crate) fn round(&self, rank: Rank, ranks: u32, round: u32, out: &mut Vec<Operation>) -> bool {
         let mut part = RankPart { me: rank.0, ranks, bytes: self.bytes, out };
         match self.expansion {
@@ -222,17 +222,17 @@ impl RankPart<'_> {
         self.out.push(Operation::recv(Some(Rank(from)), Bytes::new(bytes), Some(COLLECTIVES)));
     }
 
-    /// The rank so much further on, round the ring.
+    /// The rank this distance after, round the ring.
     fn after(&self, distance: u32) -> u32 {
         ((u64::from(self.me) + u64::from(distance)) % u64::from(self.ranks)).try_into().expect("below the ranks")
     }
 
-    /// The rank so much before, round the ring.
+    /// The rank this distance before, round the ring.
     fn before(&self, distance: u32) -> u32 {
         self.after(self.ranks - distance % self.ranks)
     }
 
-    /// Rounds until powers of two have passed all ranks.
+    /// The number of doublings until a distance covers all ranks.
     fn doublings(&self) -> u32 {
         self.ranks.next_power_of_two().ilog2()
     }

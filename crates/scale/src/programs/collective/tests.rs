@@ -1,5 +1,5 @@
-//! Collectives, run by a twin that knows nothing of time: ranks take their rounds in any order in which messages allow
-//! it, and a message carries what its sender knew when it was sent.
+//! Collectives, run by a reference model without time. Ranks take their rounds in any order that the messages allow,
+//! and a message carries what its sender knew when it was sent.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -9,10 +9,10 @@ use rampart_memory::Bytes;
 use super::{Algorithm, Collective, CollectiveKind};
 use crate::model::operation::{Action, Operation, Rank};
 
-/// Messages on their way: bytes, and what the sender knew.
+/// Messages in flight: the bytes, and what the sender knew.
 type Wire = VecDeque<(u64, BTreeSet<u32>)>;
 
-/// Whose contributions each rank knows in the end, and all bytes sent.
+/// The contributions that each rank knows in the end, and all bytes sent.
 fn knowledge(collective: Collective, ranks: u32, knows: impl Fn(u32) -> bool) -> (Vec<BTreeSet<u32>>, u64) {
     let mut known: Vec<BTreeSet<u32>> =
         (0..ranks).map(|rank| (0..ranks).filter(|one| *one == rank && knows(rank)).collect()).collect();
@@ -150,7 +150,7 @@ fn they_send_what_the_literature_says_they_send() {
     }
     assert_eq!(sent(Algorithm::Pairwise, CollectiveKind::Alltoall, 10, 13), 13 * 12 * 10);
     assert_eq!(sent(Algorithm::Scattered, CollectiveKind::Alltoall, 10, 40), 40 * 39 * 10);
-    // A block travels as many hops as its distance has bits: over 16 ranks 32 of 64.
+    // A block makes one hop per set bit of its distance: over 16 ranks 32 of 64.
     assert_eq!(sent(Algorithm::Bruck, CollectiveKind::Alltoall, 10, 16), 16 * 32 * 10);
     assert_eq!(sent(Algorithm::Binomial, CollectiveKind::Gather(root), 10, 8), (4 + 2 + 4 + 2) * 10);
 }
@@ -189,7 +189,7 @@ proptest! {
 }
 
 /// On 8 ranks with 800 bytes each: messages, bytes, and the rounds in which rank 0 (the root, if there is one) sends or
-/// receives. The numbers follow from Thakur et al., section 4, by hand.
+/// receives. The numbers were computed by hand from Thakur et al., section 4.
 #[test]
 fn each_pair_of_kind_and_algorithm_generates_its_own_rounds_and_no_other_pair_exists() {
     use Algorithm as A;

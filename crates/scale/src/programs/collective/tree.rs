@@ -1,4 +1,5 @@
-//! Along a binomial tree: the parent of a rank is that without its lowest bit, counted from the root.
+//! Collectives along a binomial tree: counted from the root, the parent of a rank has the same number without the
+//! lowest set bit.
 
 use super::{RankPart, exchange};
 use crate::model::operation::Rank;
@@ -29,23 +30,23 @@ impl Place {
         if self.number == 0 { self.ranks.next_power_of_two() } else { self.number & self.number.wrapping_neg() }
     }
 
-    /// Its child over this bit.
+    /// The child that differs in this bit.
     fn child(&self, bit: u32) -> Option<u32> {
         (bit < self.span() && self.number + bit < self.ranks).then(|| self.rank(self.number + bit))
     }
 
-    /// How many are in the subtree of the one with this number, which spans so many.
+    /// The size of the subtree of the rank with this number and span.
     fn subtree(&self, number: u32, span: u32) -> u64 {
         u64::from(span.min(self.ranks - number))
     }
 }
 
-/// In the first round from the parent, in the second to all children, the largest subtree first.
+/// First round: from the parent. Second round: to all children, the largest subtree first.
 pub(super) fn broadcast(part: &mut RankPart, root: Rank, round: u32) -> bool {
     down(part, root, round, |part, _| part.bytes)
 }
 
-/// As a broadcast; each message is what its subtree needs.
+/// Like a broadcast; each message has the data of its subtree.
 pub(super) fn scatter(part: &mut RankPart, root: Rank, round: u32) -> bool {
     down(part, root, round, |part, subtree| part.bytes.saturating_mul(subtree))
 }
@@ -66,12 +67,12 @@ fn down(part: &mut RankPart, root: Rank, round: u32, bytes: impl Fn(&RankPart, u
     false
 }
 
-/// A round for each bit: from the child over it, or to the parent at last.
+/// A round per bit: from the child that differs in it, or finally to the parent.
 pub(super) fn reduce(part: &mut RankPart, root: Rank, round: u32) -> bool {
     up(part, root, round, |part, _| part.bytes)
 }
 
-/// As a reduce; each message is what its subtree has.
+/// Like a reduce; each message has the data of its subtree.
 pub(super) fn gather(part: &mut RankPart, root: Rank, round: u32) -> bool {
     up(part, root, round, |part, subtree| part.bytes.saturating_mul(subtree))
 }
@@ -97,7 +98,7 @@ pub(super) fn scatter_allgather(part: &mut RankPart, root: Rank, round: u32) -> 
         scatter(part, root, round);
         return true;
     }
-    // Short of 512 KiB MPICH doubles where it can: the ring has more rounds and goes easier on the network.
+    // Below 512 KiB MPICH uses doubling where it can: the ring has more rounds but loads the network less.
     if part.ranks.is_power_of_two() && part.bytes.saturating_mul(part.ranks.into()) < 524_288 {
         exchange::allgather_doubling(part, round - 2)
     } else {

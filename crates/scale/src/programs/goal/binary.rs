@@ -1,8 +1,9 @@
 //! GOAL in a fifth of the bytes.
 //!
-//! **Problem.** A trace as text is gigabytes, and reading it takes longer than running it. **Idea.** The same graph as
-//! a row of numbers, each in as few bytes as it needs. **Format**, version 1: the eight bytes `RAMPGOAL`, then numbers,
-//! each as LEB128 (seven bits a byte, lowest first, the top bit set on all but the last byte):
+//! **Problem.** A trace as text is gigabytes long, and reading it takes longer than running it. **Idea.** Write the
+//! same graph as a sequence of numbers, each in as few bytes as it needs. **Format**, version 1: the eight bytes
+//! `RAMPGOAL`, then numbers, each as LEB128 (seven bits a byte, lowest first, the top bit set on all but the last
+//! byte):
 //!
 //! ```text
 //! file       := version ranks rank*
@@ -11,8 +12,8 @@
 //! edges      := starts (2 × distance + sign)*  ends (2 × distance + sign)*
 //! ```
 //!
-//! `size` is bytes, or picoseconds of a calc. `peer` and `tag` are plus one; 0 is any. An edge is the distance from the
-//! operation waited for to the one that waits; its lowest bit is set if that one comes earlier.
+//! `size` is bytes, or picoseconds of a calc. `peer` and `tag` are plus one; 0 is any. An edge is the distance from an
+//! operation to the one that waits for it; its lowest bit is set if the waiting one comes earlier.
 
 use rampart_memory::Bytes;
 
@@ -65,10 +66,10 @@ fn write_rank(out: &mut Vec<u8>, graph: &RankGraph) {
     }
 }
 
-/// Reads what [`write()`] wrote.
+/// Reads the output of [`write()`].
 ///
 /// # Errors
-/// If it is not that, was cut off, or is no schedule that could be run.
+/// If the bytes are something else, were cut off, or hold a schedule that cannot run.
 pub fn read(bytes: &[u8]) -> Result<GoalGraph, Error> {
     let rest = bytes.strip_prefix(MAGIC).ok_or(Error::Damaged { at: 0 })?;
     let mut reader = Reader(Leb128Reader::new(rest, MAGIC.len()));

@@ -6,24 +6,24 @@ use crate::model::operation::{OpId, Operation, Rank};
 /// The most operations, and the most edges, of a rank.
 const MOST: usize = 1 << 30;
 
-/// When an operation that waits for another becomes free.
+/// The event for which an operation waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// When the other started (`irequires`).
+    /// The start of the other operation (`irequires`).
     Start,
-    /// When the other is done (`requires`).
+    /// The end of the other operation (`requires`).
     End,
 }
 
-/// Operations of one rank, and what each waits for.
+/// The operations of one rank, and what each waits for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RankGraph {
     operations: Vec<Operation>,
-    /// How many edges lead to each operation.
+    /// The number of edges to each operation.
     waits: Vec<u32>,
-    /// Those that wait for each operation's start, then those that wait for its end, operation by operation.
+    /// For each operation in turn: the operations that wait for its start, then those that wait for its end.
     successors: Vec<u32>,
-    /// Where in `successors` the two runs of an operation begin; the next operation's beginning ends them.
+    /// Where the two runs of an operation begin in `successors`; the next operation's first run ends them.
     bounds: Vec<u32>,
 }
 
@@ -40,23 +40,23 @@ impl RankGraph {
         self.operations[number as usize]
     }
 
-    /// How many edges lead to an operation.
+    /// The number of edges to an operation.
     pub(super) fn waits(&self, number: u32) -> u32 {
         self.waits[number as usize]
     }
 
-    /// What waits for nothing.
+    /// The operations that wait for nothing.
     pub(super) fn roots(&self) -> impl Iterator<Item = Operation> {
         self.operations.iter().zip(&self.waits).filter(|(_, waits)| **waits == 0).map(|(operation, _)| *operation)
     }
 
-    /// What waits for the start of an operation, in the order of the file.
+    /// The operations that wait for the start of this one, in the order of the file.
     #[must_use]
     pub fn after_start(&self, operation: OpId) -> &[u32] {
         self.run(2 * operation.0 as usize)
     }
 
-    /// What waits for the end of an operation, in the order of the file.
+    /// The operations that wait for the end of this one, in the order of the file.
     #[must_use]
     pub fn after_end(&self, operation: OpId) -> &[u32] {
         self.run(2 * operation.0 as usize + 1)
@@ -66,7 +66,7 @@ impl RankGraph {
         &self.successors[self.bounds[number] as usize..self.bounds[number + 1] as usize]
     }
 
-    /// An operation from which no order of execution leads on, if the edges make a circle.
+    /// An operation on a circle of edges, if there is one: no order of execution gets past it.
     fn in_a_circle(&self) -> Option<u32> {
         let mut waits = self.waits.clone();
         let mut free: Vec<u32> = self.roots().map(|operation| operation.id.0).collect();
@@ -86,19 +86,19 @@ impl RankGraph {
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     operations: Vec<Operation>,
-    /// Who is waited for, when, and who waits.
+    /// The operation waited for, the event, and the operation that waits.
     edges: Vec<(OpId, After, OpId)>,
 }
 
 impl Builder {
-    /// The next operation, and the number that it has from now on.
+    /// Adds an operation and returns its number.
     pub fn add(&mut self, operation: Operation) -> OpId {
         let id = OpId(u32::try_from(self.operations.len()).unwrap_or(u32::MAX));
         self.operations.push(operation.named(id));
         id
     }
 
-    /// `waiting` is not free before `other` started or is done. Both are numbers that [`Self::add`] gave.
+    /// `waiting` becomes ready only after `other` has started or ended. Both numbers come from [`Self::add`].
     pub fn wait(&mut self, waiting: OpId, after: After, other: OpId) {
         self.edges.push((other, after, waiting));
     }
@@ -106,7 +106,7 @@ impl Builder {
     /// The graph.
     ///
     /// # Errors
-    /// If it is too large, or if operations wait for each other in a circle; `rank` is named then.
+    /// If it is too large, or if operations wait for each other in a circle; the error names `rank`.
     pub fn finish(self, rank: Rank) -> Result<RankGraph, Error> {
         if self.operations.len() > MOST || self.edges.len() > MOST {
             return Err(Error::TooLarge { rank: rank.0 });
@@ -118,7 +118,7 @@ impl Builder {
             operations: self.operations,
         };
         let run = |other: OpId, after: After| 2 * other.0 as usize + usize::from(after == After::End);
-        // Counted one place ahead, the sums are where the runs begin.
+        // Counted one place ahead, the sums are the starts of the runs.
         for &(other, after, waiting) in &self.edges {
             graph.bounds[run(other, after) + 1] += 1;
             graph.waits[waiting.0 as usize] += 1;

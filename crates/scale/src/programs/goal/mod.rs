@@ -1,15 +1,14 @@
 //! Schedules as graphs: the GOAL format of LogGOPSim.
 //!
-//! **Problem.** A traced program is a graph for each rank: operations, and what each waits for. **Idea.** Operations in
-//! the order of the file; the edges of each as one run of successors; a count of what each waits for. All of it is
-//! read-only, so that many ranks and many runs share it, and what a run counts down is a window over the operations in
-//! flight. **Why this way.** A trace is millions of operations long, but a rank is never more than some dozens ahead of
-//! its oldest.
+//! **Problem.** A traced program is a graph for each rank: operations, and what each waits for. **Idea.** Keep
+//! operations in the order of the file, the edges of each as one run of successors, and the number of edges to each.
+//! All of this is read-only, so many ranks and runs share it. Only the operations in flight have counters, in a window.
+//! **Why this way.** A trace has millions of operations, but a rank is at most some dozens ahead of its oldest one.
 //!
 //! | module | owns |
 //! |---|---|
 //! | [`graph`] | the graph of one rank, how it is built and checked |
-//! | [`window`] | what is still waited for, of the operations in flight |
+//! | [`window`] | what the operations in flight still wait for |
 //! | [`text`] | GOAL as text: read and written |
 //! | `words` | the words of such a text |
 //! | [`binary`] | the same in a fifth of the bytes |
@@ -27,7 +26,7 @@ use crate::time::Time;
 use graph::RankGraph;
 use window::GraphWindow;
 
-/// The most ranks that a schedule may have: what a bad file claims is not believed.
+/// The most ranks of a schedule: a bad file may claim any number.
 pub const MOST_RANKS: u32 = 1 << 24;
 
 /// Reads a schedule from the bytes of a GOAL file, binary or text.
@@ -51,10 +50,10 @@ pub struct GoalGraph {
 }
 
 impl GoalGraph {
-    /// A schedule of these graphs, the first is rank 0's.
+    /// A schedule of these graphs, that of rank 0 first.
     ///
     /// # Errors
-    /// If there are too many ranks, or an operation names a rank that is not there.
+    /// If there are too many ranks, or an operation names a rank that does not exist.
     pub fn new(ranks: Vec<RankGraph>) -> Result<Self, Error> {
         let count = u32::try_from(ranks.len()).unwrap_or(u32::MAX);
         if count > MOST_RANKS {

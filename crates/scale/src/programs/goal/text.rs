@@ -4,15 +4,15 @@
 //! num_ranks 2
 //! rank 0 {
 //!   l1: calc 100                                  // nanoseconds; up to three decimals
-//!   l2: send 8b to 1 tag 3 cpu 0 nic 0            // tag, CPU and NIC are 0 where they are not given
-//!   l3: recv 8b from -1 tag -1                    // from anyone, with any tag
+//!   l2: send 8b to 1 tag 3 cpu 0 nic 0            // tag, CPU and NIC default to 0
+//!   l3: recv 8b from -1 tag -1                    // from any rank, with any tag
 //!   l2 requires l1                                // l2 starts when l1 is done
 //!   l3 irequires l2                               // l3 starts when l2 has started
 //! }
 //! ```
 //!
-//! A statement ends with its line or with `;`. Comments are `// …` and `/* … */`. What LogGOPSim reads is read; beyond
-//! that a label may be used before the operation that it names, and ranks may come in any order.
+//! A statement ends with its line or with `;`. Comments are `// …` and `/* … */`. Rampart reads everything that
+//! LogGOPSim reads. In addition a label may be used before its operation, and ranks may come in any order.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -29,7 +29,7 @@ use crate::time::Time;
 /// Reads a schedule.
 ///
 /// # Errors
-/// With the line, if the text is not GOAL; if the schedule is not one that could be run.
+/// If the text is not GOAL, with the line; or if the schedule cannot run.
 pub fn read(text: &str) -> Result<GoalGraph, Error> {
     let mut words = TextCursor::new(text);
     words.skip_ends();
@@ -53,12 +53,12 @@ pub fn read(text: &str) -> Result<GoalGraph, Error> {
             return Err(Error::RankTwice { rank });
         }
     }
-    // Each must be there: else a line of text could ask for gigabytes.
+    // Each rank must be present: otherwise one line of text could ask for gigabytes.
     let graph_of = |rank| graphs.remove(&rank).ok_or(Error::RankMissing { rank });
     GoalGraph::new((0..ranks).map(graph_of).collect::<Result<_, _>>()?)
 }
 
-/// An edge as it stands in the text: who waits, when, for whom, and the line.
+/// An edge as in the text: the waiting label, the event, the other label, and the line.
 type Edge<'a> = (&'a str, After, &'a str, usize);
 
 fn read_rank(words: &mut TextCursor, rank: Rank) -> Result<RankGraph, Error> {

@@ -1,9 +1,9 @@
-//! What is still waited for, of the operations in flight.
+//! What the operations in flight still wait for.
 //!
-//! **Problem.** A count for each operation of each rank is gigabytes where a trace is run on 16,384 ranks. **Idea.**
-//! Counts are kept from the first operation that still waits to the last that something was counted for; before that
-//! nothing waits, and behind it the graph's own counts hold. Where ranks use several CPUs, the ends that operations
-//! wait for are kept beside the counts.
+//! **Problem.** A counter for each operation of each rank takes gigabytes when a trace runs on 16,384 ranks. **Idea.**
+//! Keep counters only from the first operation that still waits to the last one that was counted down. Earlier
+//! operations wait for nothing, and later ones have the graph's own counts. Where ranks use several CPUs, the end times
+//! that operations wait for are kept beside the counters.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -11,23 +11,23 @@ use super::graph::RankGraph;
 use crate::model::operation::{OpId, Operation};
 use crate::time::Time;
 
-/// How far one rank is.
+/// The progress of one rank.
 #[derive(Clone, Debug, Default)]
 pub struct GraphWindow {
     /// The number of the first operation in the window.
     first: u32,
     /// What each operation in the window still waits for.
     left: VecDeque<u32>,
-    /// Before when operations cannot start that still wait for something, or were not asked about yet.
+    /// The earliest start times of operations that still wait for something, or whose time was not asked for yet.
     ready: Option<Box<Ready>>,
 }
 
-/// By the numbers of operations. It is boxed, since most ranks have none.
+/// By operation number. Boxed, since most ranks have none.
 #[derive(Clone, Debug, Default)]
 struct Ready(HashMap<u32, Time>);
 
 impl GraphWindow {
-    /// What these wait for ends then.
+    /// The operations in `waiting` cannot start before `end`.
     pub(super) fn wait_until(&mut self, waiting: &[u32], end: Time) {
         if waiting.is_empty() {
             return;
@@ -39,12 +39,12 @@ impl GraphWindow {
         }
     }
 
-    /// When all is done that an operation waited for. It is forgotten then.
+    /// The time at which everything that an operation waited for is done. The time is then forgotten.
     pub(super) fn ready(&mut self, operation: OpId) -> Time {
         self.ready.as_mut().and_then(|ready| ready.0.remove(&operation.0)).unwrap_or_default()
     }
 
-    /// One thing less to wait for, for each of these.
+    /// Counts down each of these operations by one.
     pub(super) fn count_down(&mut self, graph: &RankGraph, waiting: &[u32], free: &mut Vec<Operation>) {
         for &number in waiting {
             let place = (number - self.first) as usize;

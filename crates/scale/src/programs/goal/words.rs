@@ -1,53 +1,53 @@
-//! The words of a GOAL text, one ahead.
+//! The words of a GOAL text, with a look-ahead of one.
 
 use std::str::FromStr;
 
 use crate::error::Error;
 use crate::time::Time;
 
-/// What a text is made of.
+/// A part of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Token<'a> {
     /// A keyword, a label, a unit.
     Word(&'a str),
-    /// Digits, perhaps with a point among them or a minus before them.
+    /// Digits, perhaps with a point or a leading minus.
     Number(&'a str),
-    /// A brace or a colon, or what has no meaning here.
+    /// A brace, a colon, or any other character.
     Sign(char),
     /// The end of a line, or `;`.
     End,
-    /// The end of the text, or a comment that has none.
+    /// The end of the text, or a comment without an end.
     Nothing,
 }
 
-/// A text, read from the front.
+/// A text, read from the start.
 #[derive(Debug)]
 pub struct TextCursor<'a> {
     rest: &'a str,
     next: Token<'a>,
-    /// The line of `next`, and of what was taken last.
+    /// The line of `next`, and the line of the token taken last.
     lines: (usize, usize),
 }
 
 impl<'a> TextCursor<'a> {
-    /// All of a text.
+    /// The whole text.
     pub fn new(text: &'a str) -> Self {
         let mut words = Self { rest: text, next: Token::Nothing, lines: (1, 1) };
         words.next = words.token();
         words
     }
 
-    /// The line of what was taken last, 1 first.
+    /// The line of the token taken last, counted from 1.
     pub fn line(&self) -> usize {
         self.lines.1
     }
 
-    /// What comes next.
+    /// The next token.
     pub fn peek(&self) -> &Token<'a> {
         &self.next
     }
 
-    /// Takes what comes next.
+    /// Takes the next token.
     pub fn next(&mut self) -> Token<'a> {
         let taken = self.next;
         self.lines.1 = self.lines.0;
@@ -65,7 +65,7 @@ impl<'a> TextCursor<'a> {
         }
     }
 
-    /// Takes one end, unless a brace closes or the text is malformed there.
+    /// Takes one end of line, unless a brace closes or the text is malformed here.
     pub fn expect_end(&mut self) -> Result<(), Error> {
         if self.next == Token::Sign('}') {
             return Ok(());
@@ -73,7 +73,7 @@ impl<'a> TextCursor<'a> {
         self.expect(&Token::End, "the end of the statement")
     }
 
-    /// Takes this and nothing else.
+    /// Takes this token; an error if another comes.
     pub fn expect(&mut self, token: &Token, expected: &'static str) -> Result<(), Error> {
         let found = self.next();
         if found == *token { Ok(()) } else { Err(self.refuse(expected, &found)) }
@@ -87,7 +87,7 @@ impl<'a> TextCursor<'a> {
         }
     }
 
-    /// Takes a number below the largest of its type.
+    /// Takes a number, which must be below the largest of its type.
     pub fn number<T: FromStr + PartialEq + Largest>(&mut self, expected: &'static str) -> Result<T, Error> {
         let found = self.next();
         let number = if let Token::Number(digits) = found { digits.parse().ok() } else { None };
@@ -110,7 +110,7 @@ impl<'a> TextCursor<'a> {
         picos.map(Time::from_picos).ok_or_else(|| self.refuse("a time in nanoseconds", &found))
     }
 
-    /// What is said where something else was expected.
+    /// The error for an unexpected token.
     pub fn refuse(&self, expected: &'static str, found: &Token) -> Error {
         let found = match found {
             Token::Word(text) | Token::Number(text) => format!("{:?}", shortened(text)),
@@ -126,7 +126,7 @@ impl<'a> TextCursor<'a> {
         let Some(first) = self.rest.chars().next() else { return Token::Nothing };
         match first {
             '\n' | ';' => {
-                // Kept until it is taken: which of the two it is tells whether a line ended.
+                // The sign stays until it is taken: which of the two it is decides whether a line ended.
                 Token::End
             }
             'a'..='z' | 'A'..='Z' => Token::Word(self.take(|c| c.is_ascii_alphanumeric() || c == '_')),
@@ -138,7 +138,7 @@ impl<'a> TextCursor<'a> {
         }
     }
 
-    /// Drops the sign of the end that is being taken; whether it ended a line.
+    /// Drops the sign of the end that is being taken; returns whether it ended a line.
     fn ended_line(&mut self) -> bool {
         let line = self.rest.starts_with('\n');
         self.rest = &self.rest[1..];
@@ -152,7 +152,7 @@ impl<'a> TextCursor<'a> {
         taken
     }
 
-    /// Blanks and comments. The end of the line after `//` is left; lines in `/* */` are counted.
+    /// Skips blanks and comments. The end of the line after `//` stays; lines inside `/* */` are counted.
     fn skip_blanks(&mut self) {
         loop {
             self.rest = self.rest.trim_start_matches([' ', '\t', '\r']);
@@ -170,11 +170,11 @@ impl<'a> TextCursor<'a> {
     }
 }
 
-/// Numbers of which the largest may have a meaning of its own.
+/// Number types whose largest value may be reserved.
 pub trait Largest {
     /// It.
     const LARGEST: Self;
-    /// Whether it has: "any" of ranks and tags, and a count of CPUs or NICs must fit too.
+    /// Whether it is reserved: for ranks and tags it means "any"; for CPUs and NICs the count must fit the type too.
     const RESERVED: bool;
 }
 

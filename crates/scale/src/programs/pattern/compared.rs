@@ -1,10 +1,9 @@
-//! Schedules on which this simulator is held beside LogGOPSim.
+//! Schedules for the comparison with LogGOPSim.
 //!
-//! **Problem.** Two simulators of one model should agree to the nanosecond, and LogGOPSim's samples are not ours to
-//! copy. **Idea.** The patterns that such samples are made of (trees, dissemination, rings, stencils, wavefronts) and
-//! random ones, made here; the times that LogGOPSim gave for them are recorded in a test, and `cargo xtask bench scale`
-//! asks it again. **Why this way.** The test needs nothing but this crate, and whoever doubts its numbers can have them
-//! anew.
+//! **Problem.** Two simulators of one model should agree to the nanosecond, but we may not copy LogGOPSim's samples.
+//! **Idea.** Build the patterns of such samples here (trees, dissemination, rings, stencils, wavefronts), plus random
+//! ones. A test records LogGOPSim's times for them, and `cargo xtask bench scale` runs LogGOPSim again. **Why this
+//! way.** The test needs only this crate, and a reader who doubts its numbers can reproduce them.
 
 use rampart_memory::Bytes;
 
@@ -55,7 +54,7 @@ fn tree(ranks: u32) -> Result<GoalGraph, Error> {
     GoalGraph::new((0..ranks).map(of_rank).collect::<Result<_, _>>()?)
 }
 
-/// A collective, three times, with computing before each that differs from rank to rank.
+/// A collective, three times, after computing that differs from rank to rank.
 struct Repeated {
     collective: Collective,
     ranks: u32,
@@ -127,12 +126,12 @@ fn wavefront() -> Result<GoalGraph, Error> {
     RoundSchedule(SweepPattern { grid: [8, 6], blocks: 6, steps: 2, compute, face }).written_out()
 }
 
-/// Rounds in which each rank sends to another and receives from a third, of sizes up to `most`; large ones are
-/// rendezvous. Each CPU of a rank goes through rounds of its own, and all share one NIC.
+/// Rounds in which each rank sends to one rank and receives from another; sizes up to `most`, large ones by rendezvous.
+/// Each CPU of a rank has rounds of its own, and all share one NIC.
 fn random(ranks: u32, rounds: u32, most: u64, cpus: u8) -> Result<GoalGraph, Error> {
     let draw = |round: u32, rank: u32| mix(u64::from(round) << 32 | u64::from(rank));
     let first = |cpu: u8| 3 * rounds * u32::from(cpu);
-    // Of each CPU, a row of ranks in random order for each round: each sends to the next in it.
+    // For each CPU and round, the ranks in random order: each sends to the next one.
     let row_of = |round: u32| {
         let mut row: Vec<u32> = (0..ranks).collect();
         row.sort_by_key(|rank| draw(round, *rank));
@@ -166,7 +165,7 @@ fn random(ranks: u32, rounds: u32, most: u64, cpus: u8) -> Result<GoalGraph, Err
     GoalGraph::new((0..ranks).map(of_rank).collect::<Result<_, _>>()?)
 }
 
-/// The finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), one step on.
+/// The finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), one step further.
 fn mix(number: u64) -> u64 {
     let state = number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let state = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -179,9 +178,9 @@ mod tests {
     use super::*;
     use crate::{LogGops, Undisturbed, simulate};
 
-    /// Makespans in nanoseconds. Origin: LogGOPSim of <https://github.com/spcl/LogGOPSim>, commit 76451de1, its sort of
-    /// operations that are free at once made stable, its default network, without noise; `cargo xtask bench scale
-    /// LOGGOPSIM TXT2BIN` prints them.
+    /// Makespans in nanoseconds. Origin: LogGOPSim of <https://github.com/spcl/LogGOPSim>, commit 76451de1, with a
+    /// stable sort of operations that become ready at the same time, its default network, and no noise; `cargo xtask
+    /// bench scale LOGGOPSIM TXT2BIN` prints them.
     const LOGGOPSIM: [(&str, u64); 13] = [
         ("tree", 27_500),
         ("dissemination", 127_289),
@@ -202,8 +201,8 @@ mod tests {
         simulate(goal, &LogGops::loggopsim(), &Undisturbed).unwrap().makespan().nanos()
     }
 
-    /// LogGOPSim, as above, says 127,157 ns: its (size - 1) G of a message without bytes wraps around to -6 ns, 22
-    /// times on the way to the end.
+    /// LogGOPSim, as above, gives 127,157 ns: its (size - 1) G of a message without bytes wraps around to -6 ns, 22
+    /// times on the critical path.
     #[test]
     fn where_messages_have_no_bytes_loggopsim_is_early_by_its_price_of_a_byte() {
         assert_eq!(makespan(&dissemination(100, 0).unwrap()), 127_157 + 22 * 6);

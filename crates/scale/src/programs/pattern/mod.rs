@@ -1,8 +1,8 @@
-//! Two patterns that most programs of the field are made of.
+//! Two patterns that most programs of the field consist of.
 //!
-//! **Problem.** A simulator is compared with another on what programs do. **Idea.** A stencil in three dimensions with
-//! an allreduce a step, in which all ranks wait for each other; and a sweep over a plane, in which work runs through
-//! the ranks as a wave. [`compared`] has these and others as graphs.
+//! **Problem.** Two simulators should be compared on what real programs do. **Idea.** A stencil in three dimensions
+//! with an allreduce per step, in which all ranks wait for each other; and a sweep over a plane, in which work moves
+//! through the ranks as a wave. [`compared`] has these and others as graphs.
 
 pub mod compared;
 
@@ -13,18 +13,18 @@ use crate::programs::collective::{Collective, CollectiveKind};
 use crate::programs::rounds::{RankProgram, RankStep};
 use crate::time::Time;
 
-/// Each rank computes, exchanges its halo with up to six neighbours, and all reduce a value.
+/// Each rank computes, exchanges its halo with up to six neighbours, and all ranks reduce a value.
 #[derive(Clone, Copy, Debug)]
 pub struct Stencil {
     /// Ranks along each axis; not periodic.
     pub grid: [u32; 3],
-    /// How often.
+    /// The number of steps.
     pub steps: u64,
     /// Computing in each step.
     pub compute: Time,
-    /// To each neighbour.
+    /// Bytes to each neighbour.
     pub halo: Bytes,
-    /// What is reduced.
+    /// Bytes of the allreduce.
     pub reduced: Bytes,
 }
 
@@ -64,23 +64,23 @@ impl RankProgram for Stencil {
     }
 }
 
-/// From each corner of a plane in turn, blocks of work go from rank to rank, as in Sweep3D.
+/// Blocks of work start at each corner of a plane in turn and go from rank to rank, as in Sweep3D.
 #[derive(Clone, Copy, Debug)]
 pub struct SweepPattern {
     /// Ranks along each axis.
     pub grid: [u32; 2],
-    /// How many blocks start from each corner.
+    /// The number of blocks that start at each corner.
     pub blocks: u64,
-    /// How often all four corners have their turn.
+    /// The number of rounds over the four corners.
     pub steps: u64,
     /// Computing for each block.
     pub compute: Time,
-    /// What a block hands on to each of its two neighbours.
+    /// Bytes that a block passes to each of its two neighbours.
     pub face: Bytes,
 }
 
 impl SweepPattern {
-    /// Where blocks come from and go to along one axis, if they go upwards.
+    /// The source and the target of blocks along one axis, if they go upwards.
     fn along(rank: Rank, stride: u32, length: u32, upwards: bool) -> (Option<Rank>, Option<Rank>) {
         let place = rank.0 / stride % length;
         let below = (place > 0).then(|| Rank(rank.0 - stride));

@@ -1,20 +1,20 @@
-//! What the records of a rank mean: from the library's names to ranks, tags and requests.
+//! The meaning of a rank's records: the library's handles become ranks, tags and requests.
 //!
-//! **Problem.** Handles of communicators and requests are used again, differ from rank to rank, and what a receive from
-//! anyone took is known when it is done. **Idea.** A rank's records are gone through once, with the handles that are in
-//! use. A communicator is the same on two ranks if its members are and it is the so-many-th with these; a request is
-//! the oldest that its handle names, since libraries give all sends that are done at once one handle. **Why this way.**
-//! The program that is recorded does no more than to write down what it sees.
+//! **Problem.** Handles of communicators and requests are reused, they differ from rank to rank, and the sender to a
+//! receive from any rank is known only when the receive is done. **Idea.** Go through a rank's records once, with a
+//! table of the handles in use. Two ranks have the same communicator if its members are the same and it is the n-th
+//! with these members on both. A request is the oldest one of its handle, since libraries give one handle to all sends
+//! that complete at once. **Why this way.** The recorded program only has to write down what it sees.
 //!
-//! A call that does not block is work of the CPU. The network takes a message's part of it (*o*, and what grows with
-//! size) once on either side, so that much is left out of the calls that begin and find the message; what they took
-//! beyond is computing. A call that blocks takes what the simulation says.
+//! A call that does not block is CPU work. The simulated network takes the CPU's part of a message (*o*, and the part
+//! that grows with size) once on either side. That much is subtracted from the calls that begin and complete the
+//! message; the remaining time is computing. A call that blocks takes as long as the simulation says.
 //!
-//! A receive takes what it took then: who was first is a fact of the recorded run, and is kept. One that was cancelled,
-//! or never done, is left out. Where MPI has a call that the simulation has not, it is the nearest: a synchronous send
-//! is a send, `MPI_Exscan` is a scan, `MPI_Reduce_scatter` a reduction and a scatter of its result (the algorithm that
-//! Open MPI calls non-overlapping), and making a communicator an `MPI_Allreduce` of a word among its members, who agree
-//! on its context.
+//! A receive from any rank takes the same message as in the recorded run: which message came first is a fact of that
+//! run. A receive that was cancelled or never completed is left out. Where the simulation lacks a call of MPI, the
+//! nearest one replaces it: a synchronous send becomes a send, `MPI_Exscan` a scan, `MPI_Reduce_scatter` a reduction
+//! and a scatter of its result (the algorithm that Open MPI calls non-overlapping), and the creation of a communicator
+//! an `MPI_Allreduce` of one word among its members, who agree on its context.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -27,20 +27,20 @@ use crate::model::operation::{Operation, Rank, Tag};
 use crate::programs::collective::CollectiveKind;
 use crate::time::Time;
 
-/// A record that contradicts what was before it.
+/// A record that contradicts an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Contradiction;
 
-/// What is known of all ranks together.
+/// Facts about all ranks together.
 #[derive(Debug, Default)]
 pub(super) struct KnownRanks {
     ranks: u32,
-    /// Those after [`Communicator::WORLD`].
+    /// The communicators after [`Communicator::WORLD`].
     pub communicators: Vec<Vec<Rank>>,
-    /// By their members, and how many there were with these before.
+    /// Communicators by their members and the number of earlier ones with the same members.
     numbers: HashMap<(Vec<u32>, u32), Communicator>,
     tags: HashMap<(Communicator, u32), Tag>,
-    /// What was called and is not simulated.
+    /// The names of calls that are not simulated.
     pub others: BTreeSet<String>,
 }
 
@@ -58,7 +58,7 @@ impl KnownRanks {
         })
     }
 
-    /// Tags of one communicator are not those of another.
+    /// A tag of one communicator differs from the same tag of another.
     fn tag(&mut self, communicator: Communicator, tag: u32) -> Tag {
         let next = Tag(u32::try_from(self.tags.len()).expect("each is some bytes of a file"));
         *self.tags.entry((communicator, tag)).or_insert(next)
@@ -94,11 +94,11 @@ impl Members<'_> {
     }
 }
 
-/// A request that is not done.
+/// A request that is not yet done.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     what: Asked,
-    /// What the network takes of the CPU for it, less what was left out of calls by now.
+    /// The CPU time that the network takes for it, minus the time already subtracted from calls.
     network: Time,
 }
 
@@ -107,29 +107,29 @@ enum Asked {
     /// There is no message.
     Nothing,
     Sent(MpiRequest),
-    /// Begun by the call at this place, in this communicator.
+    /// A receive that the call at this index began, in this communicator.
     Received(MpiRequest, usize, Communicator, RecordedMessage),
 }
 
-/// What a persistent request begins again and again.
+/// The message of a persistent request, which may begin many times.
 #[derive(Clone, Copy, Debug)]
 enum Template {
     Send(RecordedMessage),
     Recv(RecordedMessage),
 }
 
-/// The calls of one rank, as its records are told one by one.
+/// The calls of one rank, built record by record.
 #[derive(Debug)]
 pub(super) struct Calls<'a> {
     known: &'a mut KnownRanks,
     network: &'a LogGops,
     rank: u32,
-    /// Its CPUs' time and its own: with more ranks than CPUs on a node, computing takes longer by this.
+    /// CPUs and ranks of its node: with more ranks than CPUs, computing takes longer by this ratio.
     share: (u64, u64),
-    /// A receive that may turn out to have been cancelled is `None` in the end.
+    /// A receive that turns out to be cancelled is `None` in the end.
     calls: Vec<Option<Call>>,
     communicators: HashMap<Handle, Communicator>,
-    /// How many communicators there were with these members.
+    /// How many communicators with these members there were.
     met: HashMap<Vec<u32>, u32>,
     open: HashMap<Handle, VecDeque<Open>>,
     templates: HashMap<Handle, Template>,
@@ -152,7 +152,7 @@ impl<'a> Calls<'a> {
         }
     }
 
-    /// All of them, receives left out that were never done.
+    /// All calls, without receives that never completed.
     pub fn end(mut self) -> Vec<Call> {
         for open in self.open.into_values().flatten() {
             if let Asked::Received(_, place, ..) = open.what {
@@ -162,7 +162,7 @@ impl<'a> Calls<'a> {
         self.calls.into_iter().flatten().collect()
     }
 
-    /// One record more, and what was before it.
+    /// Adds a record, and the time spent before it.
     pub fn tell(&mut self, spent: Spent, record: Record) -> Result<(), Contradiction> {
         let computed = self.longer(spent.computed)?;
         self.compute(computed);
@@ -207,7 +207,7 @@ impl<'a> Calls<'a> {
         Ok(())
     }
 
-    /// Time of a CPU that others use as well.
+    /// CPU time, extended where other ranks share the CPU.
     fn longer(&self, time: Time) -> Result<Time, Contradiction> {
         let (longer, shorter) = self.share;
         let picos = u128::from(time.picos()) * u128::from(longer) / u128::from(shorter);
@@ -220,7 +220,7 @@ impl<'a> Calls<'a> {
         }
     }
 
-    /// Computes what a call took beyond the network's part, of which so much is left.
+    /// Adds computing for the time of a call beyond the network's part; `network` is what is left of that part.
     fn compute_beyond(&mut self, library: Time, network: Time) -> Time {
         self.compute(library.since(network));
         network.since(library)
@@ -235,12 +235,12 @@ impl<'a> Calls<'a> {
         MpiRequest(self.requests - 1)
     }
 
-    /// The communicator of a message; one that is not recorded is none.
+    /// The communicator of a message; `None` if it was not recorded.
     fn of(&self, message: RecordedMessage) -> Option<Communicator> {
         self.communicators.get(&message.communicator).copied()
     }
 
-    /// Whose message, and by which tag; `None` where there is none.
+    /// The peer and the tag of a message; `None` where there is no message.
     fn resolve(
         &mut self,
         communicator: Communicator,
@@ -275,7 +275,7 @@ impl<'a> Calls<'a> {
         Ok(resolved.map(|(from, tag)| Operation::recv(Some(from), Bytes::new(message.bytes), Some(tag))))
     }
 
-    /// It may have been found by looking, before.
+    /// A receive that may have been probed before.
     fn received(&mut self, message: RecordedMessage, library: Time) -> Result<(), Contradiction> {
         let operation = self.receive(message)?;
         if let Some(operation) = operation {
@@ -286,7 +286,7 @@ impl<'a> Calls<'a> {
         Ok(())
     }
 
-    /// The message is on its way when the call is over.
+    /// A send whose message is in flight when the call returns.
     fn begin_send(&mut self, message: RecordedMessage, handle: Handle, library: Time) -> Result<(), Contradiction> {
         let operation = self.send(message)?;
         let network = operation.map_or(Time::ZERO, |_| self.network.sending(message.bytes));
@@ -300,7 +300,7 @@ impl<'a> Calls<'a> {
         Ok(())
     }
 
-    /// What it receives is known when it is done; until then its place is kept.
+    /// A receive whose sender is known only when it is done; until then its index is kept.
     fn begin_receive(&mut self, message: RecordedMessage, handle: Handle, library: Time) {
         let communicator = self.of(message).filter(|_| message.peer != Peer::Nobody);
         let network = communicator.map_or(Time::ZERO, |_| self.network.receiving(message.bytes));
@@ -330,7 +330,7 @@ impl<'a> Calls<'a> {
         Ok(())
     }
 
-    /// It was waited for, or found by looking.
+    /// A request was waited for, or found done by a test.
     fn done(&mut self, done: Done, library: Time) -> Result<(), Contradiction> {
         let open = self.oldest(done.request).unwrap_or(Open { what: Asked::Nothing, network: Time::ZERO });
         match open.what {
@@ -348,7 +348,7 @@ impl<'a> Calls<'a> {
         Ok(())
     }
 
-    /// The oldest request of a handle; requests of calls that are not recorded are none.
+    /// The oldest request of a handle; `None` for requests of calls that are not recorded.
     fn oldest(&mut self, handle: Handle) -> Option<Open> {
         let of_handle = self.open.get_mut(&handle)?;
         let oldest = of_handle.pop_front();

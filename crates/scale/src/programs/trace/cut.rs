@@ -1,19 +1,20 @@
-//! What is left of a run that was cut off.
+//! The part of an interrupted run that can be simulated.
 //!
-//! **Problem.** A program was killed, and each rank's file ends elsewhere: one sent what another's file does not show
-//! as received, and some are in a collective where others are not. **Idea.** The calls are gone through without times,
-//! each rank as far as it comes with what the others did; there it ends. **Why this way.** What is left is a program
-//! that runs to its end.
+//! **Problem.** When a program is killed, each rank's file ends at a different point: one rank sent a message that the
+//! other's file does not show as received, and some ranks are in a collective that others have not reached. **Idea.**
+//! Go through the calls without times; each rank gets as far as the calls of the others allow, and ends there. **Why
+//! this way.** The remaining program runs to its end.
 
 use std::collections::{HashMap, VecDeque};
 
 use super::{Call, Communicator, MpiRequest};
 use crate::model::operation::{Operation, OperationKind, Rank};
 
-/// Messages of one rank to another by one tag: they come in order.
+/// Messages from one rank to another with one tag: they arrive in order.
 type Line = (u32, u32, u32);
 
-/// Shortens the calls of all ranks to what they did together. `communicators` are those after [`Communicator::WORLD`].
+/// Shortens the calls of all ranks to what they completed together. `communicators` are those after
+/// [`Communicator::WORLD`].
 pub(super) fn cut(ranks: &mut [Vec<Call>], communicators: &[Vec<Rank>]) {
     let (ends, _) = ends(ranks, communicators);
     for (calls, end) in ranks.iter_mut().zip(ends) {
@@ -22,7 +23,7 @@ pub(super) fn cut(ranks: &mut [Vec<Call>], communicators: &[Vec<Rank>]) {
     leave_out_unmatched(ranks);
 }
 
-/// How far each rank comes with what the others do, and how often ranks were looked at.
+/// How far each rank gets with the calls of the others, and how many times a rank was examined.
 fn ends(ranks: &[Vec<Call>], communicators: &[Vec<Rank>]) -> (Vec<usize>, u64) {
     let mut lines = Lines::default();
     let mut arrived: HashMap<(Communicator, u64), usize> = HashMap::new();
@@ -32,7 +33,7 @@ fn ends(ranks: &[Vec<Call>], communicators: &[Vec<Rank>]) -> (Vec<usize>, u64) {
         Communicator::WORLD => world.as_slice(),
         Communicator(number) => communicators[number as usize - 1].as_slice(),
     };
-    // Whoever may go on: all at first, then those whom others sent to or came into a collective with.
+    // The ranks that may proceed: all at first, then those that others sent to or joined in a collective.
     let mut awake: VecDeque<Rank> = world.iter().copied().collect();
     let mut is_awake = vec![true; ranks.len()];
     let (mut woken, mut looks) = (Vec::new(), 0);
@@ -41,7 +42,7 @@ fn ends(ranks: &[Vec<Call>], communicators: &[Vec<Rank>]) -> (Vec<usize>, u64) {
         looks += 1;
         walkers[rank.index()].go_on(&mut lines, &mut arrived, &members, &mut woken);
         for rank in woken.drain(..) {
-            // A message may be to a rank that is not there: that is refused later.
+            // A message may go to a rank that does not exist: that is refused later.
             if is_awake.get_mut(rank.index()).is_some_and(|awake| !std::mem::replace(awake, true)) {
                 awake.push_back(rank);
             }
@@ -50,7 +51,7 @@ fn ends(ranks: &[Vec<Call>], communicators: &[Vec<Rank>]) -> (Vec<usize>, u64) {
     (walkers.iter().map(|walker| walker.next).collect(), looks)
 }
 
-/// How many messages were sent and asked for.
+/// The number of messages sent and asked for.
 #[derive(Default)]
 struct Lines {
     sent: HashMap<Line, u64>,
@@ -80,12 +81,12 @@ fn line(rank: u32, operation: Operation) -> Line {
     }
 }
 
-/// How far one rank is.
+/// The progress of one rank.
 struct Walker<'a> {
     rank: u32,
     calls: &'a [Call],
     next: usize,
-    /// It has told that it came to the next call, and waits there.
+    /// It has reported that it reached the next call, and waits there.
     waits: Option<(Line, u64)>,
     came: bool,
     receives: HashMap<MpiRequest, (Line, u64)>,
@@ -97,7 +98,7 @@ impl<'a> Walker<'a> {
         Self { rank, calls, next: 0, waits: None, came: false, receives: HashMap::new(), collectives: HashMap::new() }
     }
 
-    /// Goes as far as it can; ranks that may go on by that are appended to `woken`.
+    /// Proceeds as far as possible; ranks that may proceed because of that are appended to `woken`.
     fn go_on<'b>(
         &mut self,
         lines: &mut Lines,
@@ -148,7 +149,7 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// Leaves out messages that nobody takes any more, and receives that nothing comes for.
+/// Removes messages that no rank receives any more, and receives without a message.
 fn leave_out_unmatched(ranks: &mut [Vec<Call>]) {
     let mut counts: HashMap<Line, (u64, u64)> = HashMap::new();
     for (rank, calls) in (0..).zip(ranks.iter()) {
@@ -186,7 +187,7 @@ mod tests {
     use super::*;
     use crate::model::operation::Tag;
 
-    /// Each rank waits for the next one: looked at in their order, one a time can go on.
+    /// Each rank waits for the next one: in their order, one rank at a time can proceed.
     #[test]
     fn ranks_that_wait_for_each_other_in_a_row_are_looked_at_as_often_as_something_changes() {
         let (count, bytes, tag) = (5000_u32, Bytes::new(1), Tag(0));

@@ -1,8 +1,8 @@
 //! The schedule of a trace, on a multiple of its ranks.
 //!
-//! **Problem.** What a rank may do next depends on where it is in its calls, in a collective of them, and on its
-//! requests. **Idea.** It goes on from call to call until one has to wait, and remembers what for. **Why this way.**
-//! That is what the program did.
+//! **Problem.** The next operation of a rank depends on its position in its calls, on its position in a collective, and
+//! on its requests. **Idea.** Proceed from call to call until one has to wait, and remember what it waits for. **Why
+//! this way.** That is what the program did.
 
 use std::collections::VecDeque;
 
@@ -21,19 +21,19 @@ pub struct Extrapolated<'a> {
     ranks: u32,
 }
 
-/// The number of what a rank does without a request.
+/// The number of operations without a request.
 const BLOCKING: OpId = OpId(u32::MAX);
 
-/// How far one rank is.
+/// The progress of one rank.
 #[derive(Clone, Debug, Default)]
 pub struct TraceProgress {
     /// The next call.
     call: u32,
-    /// What it goes on after.
+    /// What it waits for.
     until: Until,
-    /// The collective that it is in.
+    /// Its current collective.
     collective: Option<Within>,
-    /// Requests that are not done, in order of their numbers: most are done from one end.
+    /// Requests not yet done, in order of their numbers: most complete at one end.
     open: VecDeque<OpId>,
 }
 
@@ -51,23 +51,23 @@ impl TraceProgress {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Until {
-    /// Nothing: it has ended.
+    /// Nothing: the rank has ended.
     #[default]
     Ended,
-    /// So many operations without a request are done.
+    /// This many operations without a request to complete.
     Done(u32),
-    /// A request is done.
+    /// A request to complete.
     Request(OpId),
-    /// What began last has started.
+    /// The latest operation to start.
     Started,
 }
 
-/// How far a rank is in a collective.
+/// A rank's progress in a collective.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Within {
     collective: Collective,
     communicator: Communicator,
-    /// The next one.
+    /// The next round.
     round: u32,
 }
 
@@ -76,22 +76,21 @@ impl<'a> Extrapolated<'a> {
         Self { trace, ranks }
     }
 
-    /// A communicator, and how many ranks it has on all ranks of this run: one of all that were recorded grows with
-    /// them.
+    /// A communicator, and its number of ranks in this run: a communicator of all recorded ranks grows with the run.
     fn members(&self, communicator: Communicator) -> (&'a Members, u32) {
         let members = &self.trace.communicators[communicator.0 as usize];
         let all = members.ranks.len() == self.trace.ranks.len();
         (members, if all { self.ranks } else { u32::try_from(members.ranks.len()).expect("no more than all") })
     }
 
-    /// The begin of a collective; where there is one rank only, there is nothing to do.
+    /// The start of a collective; with only one rank there is nothing to do.
     pub(super) fn enter(&self, kind: CollectiveKind, bytes: Bytes, communicator: Communicator) -> Option<Within> {
         let ranks = self.members(communicator).1;
         let collective = Collective::new(kind, bytes, ranks);
         (ranks > 1).then_some(Within { collective, communicator, round: 0 })
     }
 
-    /// The operations of a rank in a round, and what is left of the collective.
+    /// Appends the operations of a rank in a round, and returns the remaining part of the collective.
     pub(super) fn round(&self, rank: Rank, within: Within, free: &mut Vec<Operation>) -> Option<Within> {
         let of_trace = self.trace.ranks();
         let (block, own) = (rank.0 / of_trace, Rank(rank.0 % of_trace));
@@ -110,7 +109,7 @@ impl<'a> Extrapolated<'a> {
         more.then_some(Within { round: within.round + 1, ..within })
     }
 
-    /// Goes on to where the rank has to wait.
+    /// Proceeds to the call at which the rank has to wait.
     fn go_on(&self, rank: Rank, progress: &mut TraceProgress, free: &mut Vec<Operation>) {
         let of_trace = self.trace.ranks();
         let (block, calls) = (rank.0 / of_trace * of_trace, self.trace.calls(Rank(rank.0 % of_trace)));
@@ -168,14 +167,14 @@ impl Schedule for Extrapolated<'_> {
     }
 
     fn started(&self, rank: Rank, progress: &mut TraceProgress, _: OpId, free: &mut Vec<Operation>) {
-        // Only what begins is waited for so, and what was before it has started long since.
+        // Only the start of a request is waited for in this way, and everything before it started long ago.
         if progress.until == Until::Started {
             self.go_on(rank, progress, free);
         }
     }
 
     fn done(&self, rank: Rank, progress: &mut TraceProgress, operation: OpId, _: Time, free: &mut Vec<Operation>) {
-        // What was done without a request is not among them: its number is that of no request.
+        // Operations without a request are not among them: their number is that of no request.
         if let Ok(place) = progress.open.binary_search(&operation) {
             progress.open.remove(place);
         }
@@ -202,7 +201,7 @@ mod tests {
         run.finished.iter().map(|time| time.nanos()).collect()
     }
 
-    /// Each computes, begins to receive from its partner, sends to it, waits.
+    /// Each rank computes, begins to receive from its partner, sends to it, and waits.
     fn partners(compute: [u64; 2]) -> Vec<Vec<Call>> {
         let calls = |me: u32| {
             let partner = Rank(1 - me);
@@ -247,7 +246,7 @@ mod tests {
             .iter_mut()
             .for_each(|calls| calls.push(Call::Collective(CollectiveKind::Allreduce, TO_ALL, Communicator::WORLD)));
         let trace = MpiTrace::new(calls).unwrap();
-        // A round more for each doubling: o + L + o.
+        // One more round for each doubling: o + L + o.
         let last = |factor| makespans(&trace, factor).into_iter().max().unwrap();
         assert_eq!(last(2) - last(1), last(4) - last(2));
         assert!(last(2) - last(1) >= 5500);
@@ -255,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_receive_from_anyone_never_takes_the_message_of_a_collective() {
-        // Rank 1 is in the barrier long before rank 0 receives from anyone what rank 1 sends after it.
+        // Rank 1 is in the barrier long before rank 0 receives, from any rank, the message that rank 1 sends after it.
         let barrier = Call::Collective(CollectiveKind::Barrier, Bytes::ZERO, Communicator::WORLD);
         let zero = vec![
             Call::Begin(Operation::recv(None, Bytes::new(1), None), MpiRequest(0)),

@@ -1,8 +1,8 @@
 //! Traces of real programs, as files: `docs/trace-format.md`.
 //!
-//! **Problem.** A run of hours is many calls, and may be killed at any of them. **Idea.** Each rank appends records of
-//! some bytes to a file of its own; the files are put one after the other when the program has ended. **Why this way.**
-//! A file that ends anywhere is a trace of what was before, and no rank waits for another.
+//! **Problem.** A run of hours makes many calls, and may be killed at any of them. **Idea.** Each rank appends records
+//! of some bytes to a file of its own; the files are joined when the program has ended. **Why this way.** A file that
+//! ends at any byte is a trace up to there, and no rank waits for another.
 
 use rampart_memory::Bytes;
 
@@ -15,32 +15,31 @@ use crate::model::network::LogGops;
 use crate::programs::goal::MOST_RANKS;
 use crate::time::Time;
 
-/// How a trace begins.
+/// The first bytes of a trace.
 pub const MAGIC: &[u8; 8] = b"RAMPTRAC";
 const MAGIC_OF_RANK: &[u8; 8] = b"RAMPRANK";
 const VERSION: u64 = 2;
 
-/// A trace and how it came about.
+/// A trace and how it was recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedTrace {
-    /// What the ranks called.
+    /// The calls of the ranks.
     pub trace: MpiTrace,
-    /// From the end of `MPI_Init` to the begin of `MPI_Finalize`, of the rank for which it was longest; zero if none
-    /// came so far.
+    /// The longest time of a rank from the end of `MPI_Init` to the start of `MPI_Finalize`; zero if no rank got that
+    /// far.
     pub measured: Time,
-    /// What was written down: calls and completions.
+    /// The number of records: calls and completions.
     pub records: u64,
-    /// Whether each rank came to `MPI_Finalize`. Of one that did not, the trace is what all ranks did together until
-    /// then.
+    /// Whether every rank reached `MPI_Finalize`. If not, the trace holds what all ranks did together until then.
     pub complete: bool,
-    /// How many ranks shared how many CPUs, if these were fewer. Then computing is the time of a CPU, and takes longer
-    /// by as much.
+    /// The ranks and the CPUs of a node, if there were fewer CPUs than ranks. Computing was then measured as CPU time,
+    /// and takes longer by this ratio.
     pub shared: Option<(u64, u64)>,
-    /// What was called and is not simulated; its time is the program's own.
+    /// The calls that are not simulated; their time counts as the program's own.
     pub others: Vec<String>,
 }
 
-/// One file of the files of all ranks, the first is rank 0's.
+/// Joins the files of all ranks, that of rank 0 first, into one.
 #[must_use]
 pub fn joined(ranks: &[Vec<u8>]) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
@@ -53,17 +52,17 @@ pub fn joined(ranks: &[Vec<u8>]) -> Vec<u8> {
     out
 }
 
-/// Whether a file that begins so may be a trace.
+/// Whether a file with these first bytes may be a trace.
 #[must_use]
 pub fn is_begun(begin: &[u8]) -> bool {
     begin.starts_with(MAGIC)
 }
 
-/// Reads what [`joined`] made, to be simulated over a network: what the network takes of the CPUs is left out of the
-/// calls that took it.
+/// Reads a file made by [`joined`], for a simulation over a network: the calls are shortened by the CPU time that the
+/// network takes.
 ///
 /// # Errors
-/// If it is none, or is no trace of a program.
+/// If the file is not a trace of a program.
 pub fn read(bytes: &[u8], network: &LogGops) -> Result<RecordedTrace, Error> {
     let rest = bytes.strip_prefix(MAGIC).ok_or(Error::NoTrace { at: 0 })?;
     let mut numbers = Leb128Reader::new(rest, MAGIC.len());
@@ -73,7 +72,7 @@ pub fn read(bytes: &[u8], network: &LogGops) -> Result<RecordedTrace, Error> {
     if count == 0 || count > MOST_RANKS {
         return Err(Error::TooManyRanks { ranks: count });
     }
-    // Each has at least a length: what a bad file claims is not believed.
+    // Each rank has at least a length: a bad file may claim any number.
     if numbers.rest().len() < count as usize {
         return Err(refused(&numbers));
     }
@@ -103,15 +102,14 @@ pub fn read(bytes: &[u8], network: &LogGops) -> Result<RecordedTrace, Error> {
     })
 }
 
-/// Memory that a trace of so many bytes takes when it is read, and simulated on so many ranks, so many runs at once:
-/// about; a record of four bytes is a call of 40, and its computing another. The trace is kept once, the ranks are each
-/// run's own.
+/// Roughly the memory that a trace of this many bytes takes, with several runs at once on this many ranks. A record of
+/// four bytes becomes a call of 40, and its computing another. The trace is kept once; each run has its own ranks.
 #[must_use]
 pub fn memory(bytes: u64, ranks: u32, runs: usize) -> Bytes {
     Bytes::new(bytes.saturating_mul(20).saturating_add(memory_of_runs(ranks, runs).get()))
 }
 
-/// Memory that so many runs at once take on so many ranks: about.
+/// Roughly the memory that several runs at once take on this many ranks.
 #[must_use]
 pub fn memory_of_runs(ranks: u32, runs: usize) -> Bytes {
     Bytes::new((u64::from(ranks) * 2048).saturating_mul(runs as u64))
@@ -121,16 +119,16 @@ fn known_version(found: u64) -> Result<(), Error> {
     if found == VERSION { Ok(()) } else { Err(Error::OtherFormat { found, known: VERSION }) }
 }
 
-/// One of the files in a file.
+/// The file of one rank inside the joined file.
 struct OfRank<'a> {
     network: &'a LogGops,
     rank: u32,
     ranks: u32,
-    /// Bytes before it.
+    /// Its offset.
     before: usize,
 }
 
-/// What came of it, besides its calls.
+/// What was read besides the calls.
 struct Read {
     wall: Option<Time>,
     records: u64,
@@ -138,10 +136,10 @@ struct Read {
 }
 
 impl OfRank<'_> {
-    /// Appends the calls of the rank to `ranks`.
+    /// Appends the rank's calls to `ranks`.
     fn read(&self, bytes: &[u8], known: &mut KnownRanks, ranks: &mut Vec<Vec<super::Call>>) -> Result<Read, Error> {
         if MAGIC_OF_RANK.starts_with(bytes) {
-            // It was killed before it wrote anything.
+            // The rank was killed before it wrote anything.
             ranks.push(Vec::new());
             return Ok(Read { wall: None, records: 0, share: (1, 1) });
         }

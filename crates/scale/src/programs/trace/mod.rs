@@ -1,20 +1,20 @@
-//! Programs as they were recorded, on more ranks than they were recorded on.
+//! Recorded programs, on more ranks than they were recorded on.
 //!
-//! **Problem.** A program is traced on some dozens of ranks and is asked about on 16,384; written out, that is
-//! gigabytes. **Idea.** The trace is kept once. Rank *b p + r* of *k p* does what rank *r* of *p* did: messages shifted
-//! into its own block of *p* ranks, collectives among all *k p*, as LogGOPSim's tools do [Ferreira21, III-C]. **Why
-//! this way.** A rank's progress is its place in the trace and the requests that it has open, so memory does not grow
-//! with the trace.
+//! **Problem.** A program is traced on some dozens of ranks, and the question is about 16,384; expanded to a file, that
+//! is gigabytes. **Idea.** Keep the trace once. Rank *b p + r* of *k p* does what rank *r* of *p* did: messages stay in
+//! its own block of *p* ranks, and collectives are among all *k p*, as with LogGOPSim's tools [Ferreira21, III-C].
+//! **Why this way.** The progress of a rank is its position in the trace plus its open requests, so memory does not
+//! grow with the trace.
 //!
 //! | module | owns |
 //! |---|---|
 //! | [`extrapolated`] | the schedule of a trace, on a multiple of its ranks |
 //! | [`file`](mod@file) | traces of real programs, as files |
-//! | `record` | what a rank wrote down of its calls |
-//! | `calls` | what these records mean |
-//! | `together` | which collectives are one |
+//! | `record` | the records of a rank's calls |
+//! | `calls` | the meaning of these records |
+//! | `together` | which recorded collectives belong together |
 //! | `written_out` | a trace as graphs |
-//! | `cut` | what is left of a run that was cut off |
+//! | `cut` | the usable part of an interrupted run |
 
 mod calls;
 mod cut;
@@ -36,11 +36,11 @@ use crate::programs::collective::CollectiveKind;
 use crate::programs::goal::MOST_RANKS;
 pub use extrapolated::Extrapolated;
 
-/// A request of a rank, by a number that is free again when it was waited for; below 2^32 - 1.
+/// A request of a rank; its number, below 2^32 - 1, is reused after the wait for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MpiRequest(pub u32);
 
-/// Ranks that do collectives together, by a number that the trace gave them.
+/// Ranks that do collectives together, by the number that the trace gave them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Communicator(pub u32);
 
@@ -49,20 +49,20 @@ impl Communicator {
     pub const WORLD: Self = Self(0);
 }
 
-/// What a rank called.
+/// A call of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// It computed, sent or received, and went on when that was done.
+    /// Computing, a send or a receive; the rank proceeds when it is done.
     Blocking(Operation),
-    /// It began to send or to receive, and went on at once.
+    /// The start of a send or a receive; the rank proceeds at once.
     Begin(Operation, MpiRequest),
-    /// It waited until that was done.
+    /// A wait until that is done.
     Wait(MpiRequest),
-    /// All ranks of a communicator did this together. A root is named by its number in the communicator.
+    /// A collective of all ranks of a communicator. A root is given by its number in the communicator.
     Collective(CollectiveKind, Bytes, Communicator),
 }
 
-/// The ranks of a communicator, in their order there.
+/// The ranks of a communicator, in the communicator's order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Members {
     ranks: Vec<Rank>,
@@ -83,7 +83,7 @@ impl Members {
     }
 }
 
-/// What each rank called, in its order.
+/// The calls of each rank, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MpiTrace {
     ranks: Vec<Vec<Call>>,
@@ -91,7 +91,7 @@ pub struct MpiTrace {
 }
 
 impl MpiTrace {
-    /// A trace of these ranks, the first is rank 0; collectives are of all of them.
+    /// A trace of these ranks, rank 0 first; collectives are among all of them.
     ///
     /// # Errors
     /// As [`Self::with_communicators`].
@@ -99,12 +99,12 @@ impl MpiTrace {
         Self::with_communicators(ranks, Vec::new())
     }
 
-    /// A trace of these ranks, the first is rank 0. The first of `communicators` is `Communicator(1)`,
-    /// [`Communicator::WORLD`] is there always.
+    /// A trace of these ranks, rank 0 first. The first of `communicators` is `Communicator(1)`; [`Communicator::WORLD`]
+    /// always exists.
     ///
     /// # Errors
-    /// If a rank is named that is not there, a request is begun again before it was waited for, or ranks are not in the
-    /// same collectives of a communicator.
+    /// If a named rank does not exist, a request begins again before it was waited for, or ranks disagree on the
+    /// collectives of a communicator.
     pub fn with_communicators(ranks: Vec<Vec<Call>>, communicators: Vec<Vec<Rank>>) -> Result<Self, Error> {
         let count = u32::try_from(ranks.len()).unwrap_or(u32::MAX);
         if count > MOST_RANKS {
@@ -126,13 +126,13 @@ impl MpiTrace {
         Ok(Self { ranks, communicators })
     }
 
-    /// On how many ranks it was recorded.
+    /// The number of recorded ranks.
     #[must_use]
     pub fn ranks(&self) -> u32 {
         u32::try_from(self.ranks.len()).expect("checked when it was made")
     }
 
-    /// What a rank called.
+    /// The calls of a rank.
     #[must_use]
     pub fn calls(&self, rank: Rank) -> &[Call] {
         &self.ranks[rank.index()]
@@ -141,7 +141,7 @@ impl MpiTrace {
     /// The same program on `factor` times as many ranks.
     ///
     /// # Errors
-    /// If these are too many.
+    /// If that is too many.
     pub fn extrapolated(&self, factor: u32) -> Result<Extrapolated<'_>, Error> {
         let ranks = self.ranks().checked_mul(factor).filter(|ranks| *ranks <= MOST_RANKS);
         let ranks = ranks.ok_or(Error::TooManyRanks { ranks: self.ranks().saturating_mul(factor) })?;

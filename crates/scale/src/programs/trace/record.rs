@@ -1,15 +1,15 @@
-//! What a rank wrote down of its calls: `docs/trace-format.md`.
+//! The records of a rank's calls: `docs/trace-format.md`.
 //!
-//! Nothing is resolved here: a communicator or a request is whatever the library named it by.
+//! This module resolves nothing: a communicator or a request is the library's handle.
 
 use crate::encoding::leb128::{Leb128Reader, NoLeb128};
 use crate::time::Time;
 
-/// The most bytes of a call: 512 GiB. A collective of all ranks that there may be moves fewer than 2^64 bytes then, so
+/// The most bytes of a call: 512 GiB. A collective of the largest number of ranks then moves fewer than 2^64 bytes, so
 /// no size overflows.
 const MOST_BYTES: u64 = 1 << 39;
 
-/// What a library names a communicator or a request by; used again when it is free.
+/// The library's handle of a communicator or a request; handles are reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Handle(pub u64);
 
@@ -24,12 +24,12 @@ pub(super) enum Peer {
     Number(u32),
 }
 
-/// A message, or what is asked for.
+/// A message, or the pattern of a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RecordedMessage {
     pub communicator: Handle,
     pub peer: Peer,
-    /// `None`: any.
+    /// `None` means any.
     pub tag: Option<u32>,
     pub bytes: u64,
 }
@@ -39,12 +39,12 @@ pub(super) struct RecordedMessage {
 pub(super) struct Done {
     pub request: Handle,
     pub cancelled: bool,
-    /// By the status: of a receive, who sent it.
+    /// The sender, from the status of a receive.
     pub source: Option<u32>,
     pub tag: Option<u32>,
 }
 
-/// Which collective. The numbers are those of the file.
+/// The collective. The numbers are those of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CollectiveCode {
     Barrier = 0,
@@ -92,12 +92,12 @@ pub(super) enum Record {
     End { wall: Time },
 }
 
-/// What a rank did since the record before.
+/// A rank's time since the record before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Spent {
-    /// It computed.
+    /// Time spent computing.
     pub computed: Time,
-    /// It was in calls that do not block.
+    /// Time in calls that do not block.
     pub library: Time,
 }
 
@@ -106,7 +106,7 @@ pub(super) struct Spent {
 pub(super) enum NoRecord {
     /// The bytes end, here or within a record.
     CutOff,
-    /// This is none.
+    /// The bytes are no record.
     Damaged,
 }
 
@@ -131,12 +131,12 @@ impl<'a> Records<'a> {
         Self { numbers, communicator: Handle::default(), request: Handle::default() }
     }
 
-    /// How many bytes lie before what was read last, or could not be.
+    /// The offset of the last record read, or of the one that could not be read.
     pub fn at(&self) -> usize {
         self.numbers.at()
     }
 
-    /// The next one, and what the rank did before it.
+    /// The next record, and the time before it.
     pub fn next(&mut self) -> Result<(Spent, Record), NoRecord> {
         let kind = self.numbers.number()?;
         let (computed, library) = (self.time()?, self.time()?);
@@ -189,7 +189,7 @@ impl<'a> Records<'a> {
         Ok(Record::Collective { communicator, which, root: self.numbers.small()?, bytes: self.bytes()? })
     }
 
-    /// The count is not believed: members are read until there are no more.
+    /// A bad file may claim any count: members are read until there are no more.
     fn members(&mut self) -> Result<Vec<u32>, NoRecord> {
         let count: u32 = self.numbers.small()?;
         (0..count).map(|_| Ok(self.numbers.small()?)).collect()
@@ -217,7 +217,7 @@ impl<'a> Records<'a> {
     }
 }
 
-/// A handle so far from the last one, the lowest bit being the sign.
+/// The handle at this distance from the last one; the lowest bit is the sign.
 fn stepped(last: Handle, step: u64) -> Handle {
     let distance = (step >> 1) ^ (step & 1).wrapping_neg();
     Handle(last.0.wrapping_add(distance))

@@ -1,4 +1,4 @@
-//! Files of ranks as the library in C writes them, and what is read in them.
+//! Files of ranks as the C library writes them, and what is read from them.
 
 use proptest::prelude::*;
 
@@ -9,12 +9,12 @@ use crate::model::operation::Tag;
 use crate::programs::goal::text;
 use crate::{LogGops, PerByte, Time, Undisturbed, simulate};
 
-/// Over a network that takes no time of the CPUs.
+/// Over a network that takes no CPU time.
 fn read(bytes: &[u8]) -> Result<RecordedTrace, Error> {
     file::read(bytes, &LogGops { overhead: Time::ZERO, gap_per_byte: PerByte::ZERO, ..LogGops::loggopsim() })
 }
 
-/// One field of a record after another.
+/// The fields of records, one after the other.
 struct File(Vec<u8>);
 
 const WORLD: u64 = 2 * 50;
@@ -39,7 +39,7 @@ impl File {
         self.call(kind, [computed, 0], fields)
     }
 
-    /// One that does not block, and was so long in the library.
+    /// A call that does not block, with its time in the library.
     fn call(&mut self, kind: u64, spent: [u64; 2], fields: &[u64]) -> &mut Self {
         self.fields(&[kind]).fields(&spent).fields(fields)
     }
@@ -50,7 +50,7 @@ impl File {
     }
 }
 
-/// Rank 0 sends to 1, which receives from anyone.
+/// Rank 0 sends to rank 1, which receives from any rank.
 fn one_message() -> [File; 2] {
     let [mut zero, mut one] = [File::new(0, 2), File::new(1, 2)];
     zero.record(1, 1000, &[SAME, 1 + 2, 5 + 1, 80]);
@@ -74,7 +74,7 @@ fn a_receive_from_anyone_takes_what_it_took() {
     assert_eq!(recorded.trace.calls(Rank(1)), [calc(300), begun, calc(400), Call::Wait(MpiRequest(0)), calc(7)]);
 }
 
-/// Computing of a rank but that at its end, in nanoseconds.
+/// A rank's computing in nanoseconds, without the computing at its end.
 fn computed(recorded: &RecordedTrace, rank: Rank) -> u64 {
     let calls = recorded.trace.calls(rank).iter();
     let of_call = |call: &Call| match call {
@@ -133,13 +133,13 @@ fn a_persistent_request_is_begun_whenever_it_is_started() {
     simulate(&recorded.trace.extrapolated(1).unwrap(), &LogGops::loggopsim(), &Undisturbed).unwrap();
 }
 
-/// Ranks 0 and 2, and 1 and 3, have a communicator each, by handles that say nothing; there the order is turned round.
+/// Ranks 0 and 2, and ranks 1 and 3, have a communicator each, with arbitrary handles and the ranks in reverse order.
 fn halves() -> Vec<Vec<u8>> {
     let half = |rank: u64| {
         let mut file = File::new(rank, 4);
         let low = rank % 2;
         file.record(12, 1, &[2 * (rank + 1), 2, low + 2, low]);
-        // A broadcast from the first of the half, which is the higher rank, and a gather of unequal parts.
+        // A broadcast from the first member, which is the higher rank, and a gather of unequal parts.
         file.record(11, 100, &[SAME, 1, 0, 64]).record(11, 0, &[SAME, 3, 1, 10 * rank]);
         file.end()
     };
@@ -174,7 +174,7 @@ fn a_communicator_is_known_by_its_members_and_its_turn() {
 fn all_ranks_in_another_order_are_all_ranks_of_a_larger_run() {
     let file = |rank: u64| {
         let mut file = File::new(rank, 2);
-        // A communicator of both, the second rank first, broadcasts from that one.
+        // A communicator of both, the second rank first, broadcasts from that rank.
         file.record(12, 1, &[2, 2, 1, 0]).record(11, 100, &[SAME, 1, 0, 8]);
         file.end()
     };
@@ -196,7 +196,7 @@ fn computing_of_ranks_that_share_cpus_takes_longer_by_as_much() {
     assert_eq!(recorded.trace.calls(Rank(0)), [calc(1500), Call::Blocking(Operation::calc(Time::from_picos(10_500)))]);
 }
 
-/// The whole as graphs is the twin of what is expanded as it runs.
+/// The trace as graphs is the reference model of the trace expanded as it runs.
 #[test]
 fn a_trace_takes_as_long_as_its_graph_and_as_that_comes_back_from_text() {
     for files in [rounds().to_vec(), halves(), one_message().map(|mut file| file.end()).to_vec()] {
@@ -255,7 +255,7 @@ fn what_is_no_trace_is_refused_in_one_line() {
     assert_eq!(read(&joined(&[])), Err(Error::TooManyRanks { ranks: 0 }));
 }
 
-/// Two ranks that pass messages and are in collectives for some rounds, with every kind of waiting.
+/// Two ranks that exchange messages and join collectives for some rounds, with every kind of waiting.
 fn rounds() -> [Vec<u8>; 2] {
     [0, 1].map(|rank| {
         let mut file = File::new(rank, 2);
@@ -270,7 +270,7 @@ fn rounds() -> [Vec<u8>; 2] {
 }
 
 proptest! {
-    /// The network's part is left out once, however the calls of a message share it.
+    /// The network's part is subtracted once, however the calls of a message share it.
     #[test]
     fn a_message_takes_the_cpu_as_long_as_its_calls_or_as_the_network_does(begun in 0_u64..4000, found in 0_u64..4000) {
         let [mut zero, mut one] = [File::new(0, 2), File::new(1, 2)];
@@ -289,7 +289,7 @@ proptest! {
         for (file, cut) in files.iter_mut().zip(cuts) {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a test")]
             let kept = 16 + ((file.len() - 16) as f64 * cut) as usize;
-            // Some were killed before they wrote anything.
+            // Some ranks were killed before they wrote anything.
             file.truncate(if cut < 0.05 { 0 } else { kept });
         }
         let recorded = read(&joined(&files)).unwrap();
@@ -375,7 +375,7 @@ fn requests_may_be_numbered_and_waited_for_in_any_order() {
         let run = simulate(&trace.extrapolated(1).unwrap(), &LogGops::loggopsim(), &Undisturbed).unwrap();
         run.finished.iter().map(|time| time.nanos()).collect::<Vec<_>>()
     };
-    // All four have to be there before the computing.
+    // All four ranks must arrive before the computing.
     assert_eq!(last(numbers), [4 * 1500 + 100, 4 * 1500 + 2500 + 1500 + 100]);
     assert_eq!(last([4, 9, 2, 7]), last(numbers));
 }

@@ -1,9 +1,9 @@
-//! Which collectives are one.
+//! Finds the collectives that belong together.
 //!
-//! **Problem.** Each rank recorded its own part of a collective, with its own bytes; an algorithm needs one size, or
-//! ranks would wait for messages that nobody sends. **Idea.** MPI orders the collectives of a communicator (MPI 4.1,
-//! 6.14), so the n-th of one rank is the n-th of another. **Why this way.** Nothing has to be agreed upon while the
-//! program runs.
+//! **Problem.** Each rank recorded its own part of a collective, with its own number of bytes. An algorithm needs one
+//! size, or ranks would wait for messages that nobody sends. **Idea.** MPI orders the collectives of a communicator
+//! (MPI 4.1, 6.14), so the n-th collective of one rank is the n-th of another. **Why this way.** The ranks need not
+//! agree on anything while the program runs.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::model::operation::Rank;
 use crate::programs::collective::CollectiveKind;
 
-/// Refuses ranks that are not in the same collectives of a communicator.
+/// Refuses ranks that disagree on the collectives of a communicator.
 pub(super) fn check(ranks: &[Vec<Call>], communicators: &[Members]) -> Result<(), Error> {
     let mut first: Vec<Vec<(CollectiveKind, Bytes)>> = vec![Vec::new(); communicators.len()];
     let mut counts: Vec<HashMap<Communicator, usize>> = Vec::new();
@@ -42,7 +42,7 @@ pub(super) fn check(ranks: &[Vec<Call>], communicators: &[Members]) -> Result<()
     Ok(())
 }
 
-/// What the ranks of one collective gave it.
+/// The bytes that the ranks gave to one collective.
 #[derive(Clone, Copy, Default)]
 struct Given {
     sum: u64,
@@ -56,7 +56,7 @@ impl Given {
         Self { sum: self.sum.saturating_add(bytes), most: self.most.max(bytes), ranks: self.ranks + 1 }
     }
 
-    /// Where each rank gives a part of its own, the mean of them, so that the whole is as large as it was.
+    /// The bytes per rank; where each rank gives a part of its own, the mean, so that the total stays the same.
     fn each(self, kind: CollectiveKind) -> Bytes {
         Bytes::new(match kind {
             CollectiveKind::Gather(_)

@@ -1,4 +1,4 @@
-//! A trace as graphs, for those who read GOAL.
+//! A trace as graphs, for readers of GOAL.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::programs::goal::graph::{After, Builder, RankGraph};
 use crate::programs::schedule::Schedule as _;
 
 impl Extrapolated<'_> {
-    /// All of it as graphs.
+    /// The whole trace as graphs.
     ///
     /// # Errors
     /// If it is too large for that.
@@ -67,7 +67,7 @@ impl Line {
         added
     }
 
-    /// These start together; what is next waits until all are done.
+    /// Adds operations that start together; the next operation waits until all are done.
     fn all_at_once(&mut self, operations: impl IntoIterator<Item = Operation>) {
         let added: Vec<(OpId, After)> =
             operations.into_iter().map(|operation| (self.add(operation), After::End)).collect();

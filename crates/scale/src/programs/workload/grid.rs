@@ -1,11 +1,11 @@
-//! Ranks on a grid of two to four axes, and who is beside whom.
+//! Ranks on a grid of two to four axes, and the neighbours of each rank.
 
 use crate::model::operation::Rank;
 
 /// The most axes that a grid has.
 pub const AXES: usize = 4;
 
-/// Places at most one step away along each of four axes, the middle included.
+/// Positions at most one step away along each of four axes, the middle included.
 const AROUND: u32 = 3_u32.pow(4);
 
 /// A grid of ranks; the first axis runs fastest.
@@ -13,12 +13,12 @@ const AROUND: u32 = 3_u32.pow(4);
 pub struct Grid {
     lengths: [u32; AXES],
     axes: usize,
-    /// Whether the last along an axis is beside the first.
+    /// Whether the last rank along an axis neighbours the first.
     periodic: bool,
 }
 
 impl Grid {
-    /// So many ranks on so many axes: each prime factor, the largest first, lengthens the shortest axis.
+    /// A grid of this many ranks and axes: each prime factor, the largest first, lengthens the shortest axis.
     #[must_use]
     pub fn new(ranks: u32, axes: usize, periodic: bool) -> Self {
         let axes = axes.clamp(1, AXES);
@@ -31,26 +31,26 @@ impl Grid {
         Self { lengths, axes, periodic }
     }
 
-    /// The same with no more than so many ranks along an axis.
+    /// The same grid, cut to at most this many ranks along an axis.
     #[must_use]
     pub fn cut(self, most: u32) -> Self {
         Self { lengths: self.lengths.map(|length| length.min(most)), ..self }
     }
 
-    /// How many ranks there are along each axis.
+    /// The number of ranks along each axis.
     #[must_use]
     pub fn lengths(&self) -> &[u32] {
         &self.lengths[..self.axes]
     }
 
-    /// All ranks.
+    /// The number of ranks.
     #[must_use]
     pub fn ranks(&self) -> u32 {
         self.lengths.iter().product()
     }
 
-    /// The rank so far away along each axis, each at most one step; none beyond the edge, and none where that is the
-    /// rank itself.
+    /// The rank at this distance along each axis, each at most one step; `None` beyond the edge, and `None` where that
+    /// is the rank itself.
     pub(super) fn beside(&self, rank: Rank, steps: [i8; AXES]) -> Option<Rank> {
         let (mut stride, mut place) = (1, 0);
         for (length, step) in self.lengths.into_iter().zip(steps) {
@@ -69,7 +69,7 @@ impl Grid {
         (place != rank.0).then_some(Rank(place))
     }
 
-    /// All that are at most one step away along each axis, and along how many axes: 1 over a face, 2 over an edge, 3
+    /// All neighbours at most one step away along each axis, with the number of axes: 1 over a face, 2 over an edge, 3
     /// over a corner.
     pub(super) fn around(&self, rank: Rank) -> impl Iterator<Item = (Rank, usize)> {
         (0..AROUND).filter_map(move |number| {

@@ -1,18 +1,18 @@
-//! The nine workloads of Ferreira et al., as skeletons: what a rank computes, whom it tells how much, and when all wait
-//! for each other.
+//! The nine workloads of [Ferreira21], as skeletons: a rank's computing, its messages, and the points at which all
+//! ranks wait for each other.
 //!
-//! **Problem.** Ferreira et al. simulate traces of real programs [Ferreira21, tab. I], which are not public. **Idea.**
-//! What errors cost a program is decided by how long it computes between two messages and how often all ranks wait for
-//! each other, and that is known of most of these programs from their sources. **Why this way.** Each number stands in
-//! [`table`] with where it is from, so that anybody can doubt it; where nothing is public, it says *assumed*.
+//! **Problem.** [Ferreira21, tab. I] simulates traces of real programs, which are not public. **Idea.** The cost of
+//! errors depends on the time between two messages and on how often all ranks wait for each other, and the sources of
+//! most of these programs show both. **Why this way.** [`table`] gives the source of each number, so that a reader can
+//! check it; where nothing is public, it says *assumed*.
 //!
-//! A skeleton is perfectly balanced: no rank waits for another but for messages. Real programs wait more, and part of
-//! what an error takes is hidden in that; so what is found here is rather too much than too little.
+//! A skeleton is perfectly balanced: ranks wait only for messages. Real programs wait more, and this waiting hides part
+//! of an error's time; so the simulated costs are rather too high than too low.
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`grid`] | who is beside whom |
-//! | [`table`] | the nine, with sources |
+//! | [`grid`] | which ranks are neighbours |
+//! | [`table`] | the nine workloads, with sources |
 
 pub mod grid;
 pub mod table;
@@ -28,30 +28,31 @@ use grid::{AXES, Grid};
 
 pub use table::WORKLOADS;
 
-/// What all ranks do at about the same time.
+/// An action of all ranks at about the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Each computes.
+    /// Each rank computes.
     Compute(Time),
-    /// Each sends to all around it, and receives as much: over faces, over edges, over corners; 0 is no message.
+    /// Each rank sends to all its neighbours and receives as much: bytes over faces, over edges, over corners; 0 means
+    /// no message.
     Exchange([u64; 3]),
-    /// Each sends so many bytes one step along an axis, and receives from the other side.
+    /// Each rank sends one step along an axis, and receives from the other side.
     Shift {
-        /// 0 first.
+        /// Counted from 0.
         axis: usize,
         /// Towards higher ranks.
         up: bool,
-        /// In each message.
+        /// Bytes of each message.
         bytes: u64,
     },
-    /// All reduce so many bytes.
+    /// All ranks reduce this many bytes.
     Allreduce(u64),
 }
 
 /// Phases that are repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RepeatedPhases {
-    /// How often.
+    /// The number of repetitions.
     pub times: u32,
     /// What.
     pub phases: &'static [Phase],
@@ -60,13 +61,13 @@ pub struct RepeatedPhases {
 /// A program, without its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Workload {
-    /// What it is called on the command line.
+    /// The name on the command line.
     pub name: &'static str,
-    /// What it computes.
+    /// The problem that it computes.
     pub what: &'static str,
-    /// Where its numbers are from.
+    /// The source of its numbers.
     pub source: &'static str,
-    /// On how many ranks it was traced [Ferreira21, III-D].
+    /// The number of ranks on which it was traced [Ferreira21, III-D].
     pub traced: u32,
     /// Axes of its grid of ranks.
     pub axes: usize,
@@ -77,10 +78,10 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// The one of this name.
+    /// The workload of this name.
     ///
     /// # Errors
-    /// If there is none, with those that there are.
+    /// If there is none; the error lists the known names.
     pub fn named(name: &str) -> Result<Self, Error> {
         let known = || WORKLOADS.map(|workload| workload.name).join(", ");
         let found = WORKLOADS.into_iter().find(|workload| workload.name == name);
@@ -105,7 +106,7 @@ impl Workload {
         self.phases().filter(|phase| matches!(phase, Phase::Allreduce(_))).count()
     }
 
-    /// On so many ranks, for so many cycles.
+    /// On this many ranks, for this many cycles.
     #[must_use]
     pub fn on(&self, ranks: u32, cycles: u64) -> WorkloadRun {
         WorkloadRun {
@@ -116,9 +117,8 @@ impl Workload {
         }
     }
 
-    /// As Ferreira et al. extrapolate its trace to about so many ranks, for so many cycles: copies of the traced ranks,
-    /// each with its messages to itself, and collectives among all [Ferreira21, III-C]. The number of copies is the
-    /// nearest power of two [Ferreira21, tab. II].
+    /// Extrapolated as in [Ferreira21, III-C]: copies of the traced ranks, each with messages inside the copy only, and
+    /// collectives among all ranks. The number of copies is the nearest power of two [Ferreira21, tab. II].
     #[must_use]
     pub fn extrapolated(&self, ranks: u32, cycles: u64) -> WorkloadRun {
         let times = (ranks / self.traced).max(1);
@@ -128,14 +128,14 @@ impl Workload {
     }
 }
 
-/// A rank, its neighbours on either side, and theirs.
+/// A rank, its neighbours on either side, and their neighbours.
 const WITH_NEIGHBOURS: u32 = 5;
 
 /// A workload on ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkloadRun {
     grid: Grid,
-    /// How many such grids there are, one after the other.
+    /// The number of such grids.
     copies: u32,
     phases: Vec<Phase>,
     cycles: u64,
@@ -148,14 +148,14 @@ impl WorkloadRun {
         &self.phases
     }
 
-    /// How often the cycle is run.
+    /// The number of cycles.
     #[must_use]
     pub fn cycles(&self) -> u64 {
         self.cycles
     }
 
-    /// This phase alone. Messages to neighbours are the same on a grid that is cut to a rank with its neighbours and
-    /// theirs.
+    /// This phase alone. Messages to neighbours are the same on a grid cut to a rank, its neighbours and their
+    /// neighbours.
     pub(crate) fn only(&self, phase: Phase) -> Self {
         let only = Self { phases: vec![phase], cycles: 1, ..self.clone() };
         match phase {
@@ -178,7 +178,7 @@ impl WorkloadRun {
         round.len() / 2
     }
 
-    /// What a rank sends and receives in a phase.
+    /// The messages that a rank sends and receives in a phase.
     pub(crate) fn messages(&self, rank: Rank, phase: Phase, round: &mut Vec<Operation>) {
         let in_copy = Rank(rank.0 % self.grid.ranks());
         let first = rank.0 - in_copy.0;
@@ -283,7 +283,7 @@ mod tests {
         }
     }
 
-    /// These programs are run where they scale: what is not computing is little.
+    /// These programs run where they scale: little time goes to anything but computing.
     #[test]
     fn a_workload_computes_most_of_its_time() {
         for workload in WORKLOADS {

@@ -1,10 +1,10 @@
 //! The nine workloads [Ferreira21, tab. I], each number with its source.
 //!
-//! What *measured* says was printed by a public run of the program; *derived* is computed from its public source and
-//! problem; *assumed* is neither: Ferreira et al. do not give their inputs, and none of the numbers here was chosen by
-//! what comes out.
+//! A *measured* number was printed by a public run of the program; a *derived* one follows from its public source and
+//! problem; an *assumed* one is neither, because the paper does not give the inputs. No number was chosen for the
+//! result that it gives.
 //!
-//! A computing rate of 0.607 GFlop/s is that of one core of a Cray XC40: Trinity's 0.1826 PFlop/s in HPCG on 301,056
+//! The computing rate of 0.607 GFlop/s is that of one core of a Cray XC40: Trinity's 0.1826 PFlop/s in HPCG on 301,056
 //! cores (HPCG list, November 2015).
 
 use super::{Phase, RepeatedPhases, Workload};
@@ -112,7 +112,7 @@ const LULESH: Workload = Workload {
     ])],
 };
 
-/// A halo of values of 8 B around a cube of points, and the work that needs it.
+/// A halo of values of 8 B around a cube of points, and the computing that needs it.
 const fn halo(side: u64) -> Phase {
     Phase::Exchange([side * side * 8, side * 8, 8])
 }
@@ -222,5 +222,5 @@ const SPARC: Workload = Workload {
     ],
 };
 
-/// All of them, in the order of that table.
+/// All workloads, in the order of the table.
 pub const WORKLOADS: [Workload; 9] = [LJ, SNAP, CRACK, LULESH, HPCG, CTH, MILC, MINIFE, SPARC];

@@ -1,22 +1,22 @@
-//! Something that happens to a rank, and the order of such events.
+//! An event of a rank, and the order of events.
 
 use crate::model::operation::{Operation, Rank};
 use crate::time::Time;
 
-/// What an event is about.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
-    /// An operation of the rank is to start.
+    /// An operation of the rank should start.
     Start,
     /// The first byte of a message reached the rank: `operation` is the send, its peer is the sender.
     Arrive,
 }
 
-/// Something that happens to a rank.
+/// An event of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SimulationEvent {
     pub time: Time,
-    /// In which order events were made; kept when one is put off.
+    /// The order in which events were made; a postponed event keeps its number.
     pub number: u64,
     pub operation: Operation,
     pub rank: Rank,
@@ -24,7 +24,7 @@ pub(super) struct SimulationEvent {
 }
 
 impl SimulationEvent {
-    /// By what events are in order; no two have the same.
+    /// The sort key of events; no two have the same.
     pub fn key(&self) -> (Time, u64) {
         (self.time, self.number)
     }

@@ -1,13 +1,14 @@
-//! What happens next.
+//! The queue of events.
 //!
-//! **Problem.** A run of 16,384 ranks takes millions of events in order of time, and among equal times in order of
-//! their making. **Idea.** An event is made some length of time before it is due, and few lengths make up nearly all:
-//! *o*, *o + L*, the bytes of a message, the computing of a step. Time only goes on, so what is made the same length
-//! ahead is due in the order of making: a lane for each length is in order by itself, and what is next is the first of
-//! one of few lanes. An event that is put off keeps its number, so such have lanes of their own. What has no lane, or
-//! would not be in order in it, goes into a binary heap. **Why this way.** An event is written once and read once,
-//! through memory in order; a heap of all events misses the cache at every level. The price: where each rank computes
-//! for a length of its own, most events go through the heap, and an event takes 1.4 times as long as with a radix heap.
+//! **Problem.** A run of 16,384 ranks takes millions of events in order of time, and among equal times in the order in
+//! which they were made. **Idea.** An event is made some delay before it is due, and few delays make up nearly all:
+//! *o*, *o + L*, the bytes of a message, the computing of a step. Since time only increases, events made with the same
+//! delay are due in the order in which they were made. A first-in-first-out queue per delay is therefore sorted without
+//! any work, and the next event is the first of one of few queues. A postponed event keeps its number, so such events
+//! have queues of their own. An event without a queue, or one that would be out of order there, goes into a binary
+//! heap. **Why this way.** An event is written once and read once, in the order of memory; a heap of all events misses
+//! the cache at every level. The price: where each rank computes for a different time, most events go through the heap,
+//! and an event takes 1.4 times as long as with a radix heap.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,36 +17,36 @@ use super::event::SimulationEvent;
 use super::per_delay_queue::{ChunkPool, PerDelayQueue};
 use crate::time::Time;
 
-/// A power of two, so that a hash finds one; with the heap as one more they have a bit each in a word.
+/// A power of two, so that a hash finds a queue; together with the heap, each has a bit in one word.
 const LANES: usize = 32;
 const STRAYS: usize = LANES;
 
-/// Lanes that are looked at for a length.
+/// Queues examined for a delay.
 const TRIES: usize = 4;
 
 /// After the key of any event.
 const NEVER: (Time, u64) = (Time::MAX, u64::MAX);
 
-/// Events by time, then by number.
+/// Events sorted by time, then by number.
 #[derive(Debug)]
 pub(super) struct EventQueue {
-    /// The time last taken.
+    /// The time of the last event taken.
     now: Time,
-    /// The highest number that there was.
+    /// The highest number so far.
     newest: u64,
     lanes: [PerDelayQueue; LANES],
-    /// How long ahead the events of each lane were made.
+    /// The delay of each queue's events.
     lengths: [Length; LANES],
     pool: ChunkPool,
     strays: BinaryHeap<Reverse<SimulationEvent>>,
-    /// When the first of each lane and of the strays is due, and its number; [`NEVER`] if there is none.
+    /// The time and the number of the first event of each queue and of the heap; [`NEVER`] if there is none.
     due: [Time; LANES + 1],
     number: [u64; LANES + 1],
-    /// Which of them have something that is due now: a bit for each.
+    /// Which of them have an event that is due now: one bit each.
     present: u64,
 }
 
-/// How many picoseconds before it is due an event was made, and whether it was put off.
+/// The delay of an event in picoseconds, and whether it was postponed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Length {
     ahead: u64,
@@ -67,7 +68,7 @@ impl EventQueue {
         }
     }
 
-    /// Adds an event, which is not before the last that was taken.
+    /// Adds an event, which must not be before the last one taken.
     pub fn push(&mut self, event: SimulationEvent) {
         debug_assert!(event.time >= self.now, "time goes on");
         let length = Length { ahead: event.time.since(self.now).picos(), again: event.number < self.newest };
@@ -83,9 +84,9 @@ impl EventQueue {
         }
     }
 
-    /// The lane of a length, or an empty one; none if the event would not be in order there.
+    /// The queue for a delay, or an empty one; `None` if the event would be out of order there.
     fn lane(&self, length: Length, event: &SimulationEvent) -> Option<usize> {
-        /// 2^64 by the golden ratio: spreads lengths over the lanes (Knuth, TAOCP 3, 6.4).
+        /// 2^64 by the golden ratio: spreads delays over the queues (Knuth, TAOCP 3, 6.4).
         const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
         let hash = (length.ahead << 1 | u64::from(length.again)).wrapping_mul(SPREAD);
         let home = usize::try_from(hash >> (u64::BITS - LANES.ilog2())).expect("below the lanes");
@@ -100,7 +101,7 @@ impl EventQueue {
         None
     }
 
-    /// The next event; none if nothing is due before [`Time::MAX`].
+    /// The next event; `None` if nothing is due before [`Time::MAX`].
     pub fn pop(&mut self) -> Option<SimulationEvent> {
         if self.present == 0 {
             self.advance();
@@ -122,7 +123,7 @@ impl EventQueue {
         self.number.iter().any(|number| *number != NEVER.1)
     }
 
-    /// Of the lanes that have something due now, that with the lowest number.
+    /// Of the queues with an event due now, the one with the lowest number.
     fn next(&self) -> Option<usize> {
         let (mut next, mut left) = (None, self.present);
         let mut lowest = u64::MAX;
@@ -136,7 +137,7 @@ impl EventQueue {
         next
     }
 
-    /// Goes on to the next time at which something is due.
+    /// Advances to the next time at which an event is due.
     fn advance(&mut self) {
         let earliest = self.due.into_iter().min().expect("there are lanes");
         if earliest < Time::MAX {
@@ -147,7 +148,7 @@ impl EventQueue {
         }
     }
 
-    /// Notes what is the first of a lane now.
+    /// Records the first event of a queue.
     fn note_first(&mut self, place: usize, (due, number): (Time, u64)) {
         (self.due[place], self.number[place]) = (due, number);
         self.present = self.present & !(1 << place) | u64::from(due == self.now) << place;
@@ -166,8 +167,8 @@ mod tests {
     use crate::model::operation::{Operation, Rank};
     use proptest::prelude::*;
 
-    /// Pushes, so far ahead, and takes, beside a list that is searched. Every third that is taken is put off, with its
-    /// number.
+    /// Pushes events with these delays and takes them, beside a list that is searched. Every third event taken is
+    /// postponed, with its number.
     fn is_as_its_twin(steps: impl IntoIterator<Item = (u64, bool)>) -> Result<(), TestCaseError> {
         let (mut queue, mut twin, mut now, mut number) = (EventQueue::new(), Vec::new(), 0, 0);
         for (ahead, taking) in steps {

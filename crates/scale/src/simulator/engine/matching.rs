@@ -1,11 +1,11 @@
-//! Which message is for which receive.
+//! Matches messages with receives.
 //!
-//! **Problem.** A message goes to the first receive posted that fits it, a receive takes the first message that came
-//! and fits it, with wildcards on either side of a receive (MPI 4.1, 3.5 and 3.2.4). **Idea.** Two lists a rank, in
-//! order: receives without a message, messages without a receive; whatever comes looks through the other list from its
-//! front. A list that grows long is sorted into queues by sender and tag, so that a search looks at four queues however
-//! long the list is. **Why this way.** A list is some few entries long in a program that scales, and they lie side by
-//! side; in one that does not, a search through all of them would make a run quadratic.
+//! **Problem.** A message goes to the first matching receive, and a receive takes the first matching message; a receive
+//! may have wildcards for sender and tag (MPI 4.1, 3.5 and 3.2.4). **Idea.** Two ordered lists per rank: receives
+//! without a message, and messages without a receive. A new entry searches the other list from its front. A list that
+//! grows long is sorted into queues by sender and tag; a search then examines four queues, whatever the length of the
+//! list. **Why this way.** In a program that scales, a list has few entries, side by side in memory; in one that does
+//! not, a search through all entries would make the run quadratic.
 //!
 //! | module | owns |
 //! |---|---|
@@ -22,10 +22,10 @@ pub(super) use posted::Posted;
 /// A list longer than this is sorted into queues.
 const SHORT: usize = 32;
 
-/// What a receive asks for: the sender and the tag, or [`ANY`].
+/// The pattern of a receive: the sender and the tag, or [`ANY`].
 type Pattern = (u32, u32);
 
-/// The two lists of a rank. One of them has nothing that would fit the other.
+/// The two lists of a rank. No entry of one matches an entry of the other.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Matching {
     posted: posted::PostedReceives,
@@ -33,7 +33,7 @@ pub(super) struct Matching {
 }
 
 impl Matching {
-    /// A message came: the receive that takes it, or it waits.
+    /// A message arrived: returns the receive that takes it, or lets it wait.
     pub fn arrive(&mut self, message: Arrived) -> Option<Posted> {
         let taken = self.posted.take(message.send.peer, message.send.tag);
         if taken.is_none() {
@@ -42,7 +42,7 @@ impl Matching {
         taken
     }
 
-    /// A receive is posted: the message that it takes, or it waits.
+    /// A receive is posted: returns the message that it takes, or lets it wait.
     pub fn post(&mut self, receive: Operation) -> Option<Arrived> {
         let taken = self.arrived.take((receive.peer, receive.tag));
         if taken.is_none() {
@@ -61,7 +61,7 @@ impl Matching {
         self.arrived.first()
     }
 
-    /// Entries of lists and queues that were looked at.
+    /// The number of entries of lists and queues that were examined.
     #[cfg(test)]
     fn looked_at(&self) -> u64 {
         self.posted.looked_at + self.arrived.looked_at
@@ -73,7 +73,7 @@ fn fits((from, wanted): Pattern, sender: u32, tag: u32) -> bool {
     (from == ANY || from == sender) && (wanted == tag || wanted == ANY && tag != COLLECTIVES.0)
 }
 
-/// All that a receive may ask for to be given this message.
+/// All patterns of receives that match this message.
 fn patterns(sender: u32, tag: u32) -> impl Iterator<Item = Pattern> {
     let all = [(sender, tag), (ANY, tag), (sender, ANY), (ANY, ANY)];
     all.into_iter().filter(move |pattern| fits(*pattern, sender, tag))
@@ -98,7 +98,7 @@ mod tests {
         Operation::recv(from, Bytes::new(1), tag).named(OpId(number))
     }
 
-    /// The slow twin: two lists that are searched from the front.
+    /// The reference model: two lists that are searched from the front.
     #[derive(Default)]
     struct Twin {
         posted: Vec<Operation>,
@@ -125,11 +125,11 @@ mod tests {
         }
     }
 
-    /// Whether a message comes or a receive is posted, the sender, and the tag.
+    /// Whether a message arrives or a receive is posted, the sender, and the tag.
     fn steps(most: usize) -> impl Strategy<Value = Vec<(bool, u32, u32)>> {
         let sender = prop_oneof![8 => 0..4_u32, 1 => Just(ANY)];
         let tag = prop_oneof![8 => 0..4_u32, 1 => Just(ANY), 2 => Just(COLLECTIVES.0)];
-        // More of the one than of the other: else no list grows long.
+        // More of one kind than of the other: otherwise no list grows long.
         (0.1..0.9, prop::collection::vec((0.0..1.0, sender, tag), 0..most)).prop_map(|(share, steps)| {
             steps.into_iter().map(|(draw, sender, tag)| (draw < share, sender, tag)).collect()
         })
@@ -154,7 +154,7 @@ mod tests {
         }
     }
 
-    /// Entries looked at for so many messages, the last first, and their receives.
+    /// Entries examined for this many messages, the last first, and their receives.
     fn looked_at(count: u32, messages_first: bool, pattern: impl Fn(u32) -> Pattern) -> u64 {
         let mut matching = Matching::default();
         let arrive = |matching: &mut Matching| {

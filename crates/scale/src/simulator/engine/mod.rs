@@ -1,29 +1,31 @@
 //! The simulation of a schedule, event by event.
 //!
-//! **Problem.** When is each rank done? **Idea.** An operation that is free to start becomes an event; one that starts
-//! takes its CPU and NIC and makes others free; a send makes the event of its message's arrival. **Why this way.**
-//! These are LogGOPSim's rules (Hoefler et al., HPDC 2010), so times equal its times; where they differ, and why:
+//! **Problem.** When is each rank done? **Idea.** An operation that is ready to start becomes an event. An operation
+//! that starts takes its CPU and NIC and makes others ready; a send makes the event of its message's arrival. **Why
+//! this way.** These are the rules of LogGOPSim (Hoefler et al., HPDC 2010), so the times are equal. There are three
+//! differences:
 //!
-//! - operations that become free at once start sends first, then receives, then computing, and otherwise in the order
-//!   of the schedule (theirs is not stable, and messages of one sender overtake each other);
-//! - *(s - 1) G* of a message without bytes is nothing (theirs wraps around);
-//! - what waits for an operation on another CPU waits until it is done (theirs starts at once).
+//! - operations that become ready at the same time start in this order: sends, receives, computing, and otherwise as in
+//!   the schedule (LogGOPSim's sort is not stable, and messages of one sender overtake each other);
+//! - *(s - 1) G* of a message without bytes is zero (in LogGOPSim it wraps around);
+//! - an operation that waits for one on another CPU waits until that one is done (in LogGOPSim it starts at once).
 //!
-//! A message is handled by the CPU and NIC of the receiver that have the numbers of the sender's. Receiving keeps the
-//! CPU until the last byte is there. A send in rendezvous is done when its message and the receive have met, and not
-//! before it has left the CPU.
+//! The receiver handles a message with the CPU and NIC that have the sender's numbers. Receiving keeps the CPU busy
+//! until the last byte arrives. A send in rendezvous is done when its message and the receive have met, and not before
+//! it has left the CPU.
 //!
-//! **Order.** What is ready for a CPU at the same time goes in the order in which it became known when it would be
-//! ready. An operation joins this order when the last operation that it waits for starts, or, if that one is a receive
-//! or a send in rendezvous, when its message is matched; a message joins it when it is sent. This is LogGOPSim's order,
-//! and it is the same however many CPUs a rank has.
+//! **Order.** Events that are ready for a CPU at the same time go in the order in which their ready times became known.
+//! An operation joins this order when the last operation that it waits for starts; if that one is a receive or a send
+//! in rendezvous, when its message is matched. A message joins it when it is sent. This is LogGOPSim's order, and it is
+//! the same for any number of CPUs per rank.
 //!
-//! One run is one thread's work, so it is the same on any machine; runs of other seeds are other threads' work.
+//! One run is the work of one thread, so it is the same on any machine; runs with other seeds are the work of other
+//! threads.
 //!
 //! | module | owns |
 //! |---|---|
-//! | `event` | something that happens to a rank |
-//! | `event_queue` | what happens next |
+//! | `event` | an event of a rank |
+//! | `event_queue` | the next event |
 //! | `per_delay_queue` | events that come out in the order in which they went in |
 //! | `matching` | which message is for which receive |
 //! | `resource_queues` | what waits until a CPU or NIC is free |
@@ -55,17 +57,17 @@ use matching::{Arrived, Matching};
 use resource_queues::ResourceQueues;
 use resources::{Needs, Resources, Use};
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimulationOutcome {
-    /// When each rank was done.
+    /// The time at which each rank was done.
     pub finished: Vec<Time>,
-    /// Operations and messages.
+    /// The number of operations and messages.
     pub events: u64,
 }
 
 impl SimulationOutcome {
-    /// When the last rank was done.
+    /// The time at which the last rank was done.
     #[must_use]
     pub fn makespan(&self) -> Time {
         self.finished.iter().copied().max().unwrap_or_default()
@@ -84,7 +86,7 @@ pub fn simulate<S: Schedule, D: Detours>(
     simulate_until(schedule, network, detours, &AtomicBool::new(false))
 }
 
-/// Events between two looks at whether to stop: some milliseconds of them.
+/// Events between two checks of `stop`: some milliseconds.
 const LOOKS: u32 = 1 << 14;
 
 /// Runs a schedule to its end, or until `stop` is set.
@@ -116,14 +118,14 @@ struct Engine<'a, S: Schedule, D: Detours> {
     queue: EventQueue,
     ranks: Vec<RankState<S::Progress>>,
     resources: Resources,
-    /// When each CPU, sending NIC and receiving NIC of each rank is free.
+    /// The time at which each CPU, sending NIC and receiving NIC of each rank becomes free.
     free_at: Vec<Time>,
-    /// Where each CPU of each rank is among its node's detours.
+    /// The position of each CPU of each rank in its node's detours.
     cursors: Vec<D::Cursor>,
     lines: ResourceQueues,
-    /// What became free by the event at hand.
+    /// The operations that the current event made ready.
     free: Vec<Operation>,
-    /// When sends in rendezvous leave the CPU, if their messages arrive before that.
+    /// The times at which sends in rendezvous leave the CPU, if their messages arrive earlier.
     leaving: HashMap<(Rank, OpId), Time>,
     numbers: u64,
 }
@@ -131,18 +133,18 @@ struct Engine<'a, S: Schedule, D: Detours> {
 struct RankState<P> {
     progress: P,
     matching: Matching,
-    /// When the last of its sends in rendezvous met its receive.
+    /// The time at which the rank's last send in rendezvous met its receive.
     met: Time,
 }
 
-/// What an event brought about; by default nothing.
+/// The effects of an event; by default none.
 #[derive(Default)]
 struct Brought {
-    /// An operation of the rank started.
+    /// An operation of the rank that started.
     started: Option<OpId>,
-    /// One in rendezvous met its other side, so its sender is done.
+    /// A rendezvous that is complete, so that its sender is done.
     met: Option<(Rank, OpId, Time)>,
-    /// An operation of the rank is done, or will be at this time.
+    /// An operation of the rank that is done, or will be at this time.
     done: Option<(OpId, Time)>,
 }
 
@@ -248,8 +250,8 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
         send.size > self.network.eager.get()
     }
 
-    /// A message, with its sender as the peer, and its receive have met: who is done by that besides the receiver, and
-    /// when.
+    /// A message, with its sender as the peer, and its receive have met: returns the sender that is done because of
+    /// that, and when.
     fn met(&mut self, send: Operation, now: Time) -> Option<(Rank, OpId, Time)> {
         if !self.rendezvous(send) {
             return None;
@@ -261,8 +263,8 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
         Some((sender, send.id, end))
     }
 
-    /// Whether its CPU, its NIC or a detour keeps an event from starting now; then it waits. What takes no time of the
-    /// CPU does not wait for the end of a detour.
+    /// Whether its CPU, its NIC or a detour keeps an event from starting now; the event then waits. An event without
+    /// CPU time does not wait for the end of a detour.
     fn must_wait(&mut self, event: &SimulationEvent, needs: Needs, work: Time) -> bool {
         let mut free = self.free_at[needs.cpu].max(self.free_at[needs.nic]);
         if free <= event.time && work > Time::ZERO {
@@ -280,7 +282,7 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
         true
     }
 
-    /// Calls up the next of the line that this event was in.
+    /// Calls up the next event of this event's resource queue.
     fn went(&mut self, event: &SimulationEvent, needs: Needs) {
         if let Some(next) = self.lines.went(needs.queue, event) {
             let time = self.free_at[needs.cpu].max(self.free_at[needs.nic]).max(event.time);
@@ -288,12 +290,12 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
         }
     }
 
-    /// When the CPU has done so much work that it starts at a time.
+    /// The time at which the CPU has done work that starts at `start`.
     fn work(&mut self, rank: Rank, needs: Needs, start: Time, work: Time) -> Time {
         self.detours.finish(rank, &mut self.cursors[needs.cursor], start, work)
     }
 
-    /// Sees to what an event brought about, lowest rank first.
+    /// Handles the effects of an event, lowest rank first.
     fn settle(&mut self, now: Time, rank: Rank, &Brought { started, met, done }: &Brought) {
         let own = match met {
             Some((sender, send, end)) if sender == rank => Some((send, end)),
@@ -309,7 +311,8 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
         }
     }
 
-    /// Tells the schedule what started and what ends when on one rank, and starts what is free by that.
+    /// Reports to the schedule what started and what ends when on one rank, and starts the operations that become
+    /// ready.
     fn tell(&mut self, now: Time, rank: Rank, started: Option<OpId>, done: [Option<(OpId, Time)>; 2]) {
         let progress = &mut self.ranks[rank.index()].progress;
         if let Some(operation) = started {
@@ -321,7 +324,7 @@ impl<'a, S: Schedule, D: Detours> Engine<'a, S, D> {
         self.release(rank, now);
     }
 
-    /// Makes events of what is free: sends first, then receives, then computing.
+    /// Makes events of the ready operations: sends first, then receives, then computing.
     fn release(&mut self, rank: Rank, now: Time) {
         if self.free.is_empty() {
             return;

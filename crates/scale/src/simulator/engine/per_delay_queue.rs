@@ -1,24 +1,24 @@
 //! Events that come out in the order in which they went in.
 //!
-//! **Problem.** A lane of the queue may hold a hundred thousand events at one time of a run and none at another, when
-//! other lanes do. **Idea.** Its events lie in chunks that come from a pool of all lanes and go back to it. **Why this
-//! way.** Memory is that of the events there are, and the chunk taken next was used last, so it is still in the cache.
+//! **Problem.** A queue may hold a hundred thousand events at one time of a run and none at another, when other queues
+//! are full. **Idea.** Keep the events in chunks from a pool that all queues share. **Why this way.** Memory grows only
+//! with the number of events, and the chunk taken next is the one used last, so it is still in the cache.
 
 use std::collections::VecDeque;
 
 use super::event::SimulationEvent;
 
-/// Events in a chunk: 3 KiB of them.
+/// Events per chunk: 3 KiB of them.
 const CHUNK: usize = 64;
 
 /// Chunks without events.
 pub(super) type ChunkPool = Vec<Vec<SimulationEvent>>;
 
-/// A row of events.
+/// A queue of events.
 #[derive(Debug, Default)]
 pub(super) struct PerDelayQueue {
     chunks: VecDeque<Vec<SimulationEvent>>,
-    /// How many of the first chunk were taken: never all.
+    /// The number of events taken from the first chunk: never all.
     taken: usize,
 }
 

@@ -1,5 +1,5 @@
-//! The slow twin of the engine: everything that is to happen in one list that is searched, everything that cannot
-//! happen yet put back into it, and a count for each operation. The properties below hold the two together.
+//! The reference model of the engine: one list of everything that should happen, searched for the next entry; what
+//! cannot happen yet goes back into it; and a counter for each operation. The properties below compare the two.
 
 use std::collections::HashMap;
 
@@ -31,19 +31,19 @@ struct Twin<'a, D: Detours> {
     network: LogGops,
     detours: &'a D,
     cursors: HashMap<(u32, u8), D::Cursor>,
-    /// Time, number, rank, and what.
+    /// Time, number, rank, and event.
     list: Vec<(Time, u64, u32, Happening)>,
     made: u64,
     events: u64,
     free_at: HashMap<(u32, Resource), Time>,
     waits: Vec<Vec<usize>>,
-    /// When what an operation waits for is done, as far as that is known.
+    /// The time at which everything that an operation waits for is done, as far as known.
     ready: HashMap<(u32, u32), Time>,
-    /// When each operation is done, and when each send leaves its CPU.
+    /// The end of each operation, and the time at which each send leaves its CPU.
     ends: HashMap<(u32, OpId), Time>,
     left: HashMap<(u32, OpId), Time>,
     posted: Vec<Vec<Operation>>,
-    /// From whom, the send, and when the CPU has it.
+    /// The sender, the send, and the time at which the CPU has the message.
     arrived: Vec<Vec<(u32, Operation, Time)>>,
 }
 
@@ -57,7 +57,7 @@ fn twin<D: Detours>(goal: &GoalGraph, network: &LogGops, detours: &D) -> Option<
     Some(((0..u32::try_from(goal.graphs().len()).unwrap()).map(finished).collect(), twin.events))
 }
 
-/// The twin at the end of its run.
+/// The reference model at the end of its run.
 fn run<'a, D: Detours>(goal: &'a GoalGraph, network: &LogGops, detours: &'a D) -> Option<Twin<'a, D>> {
     let ranks = goal.graphs().len();
     let mut twin = Twin {
@@ -217,7 +217,7 @@ impl<D: Detours> Twin<'_, D> {
         self.detours.finish(Rank(rank), cursor, start, work)
     }
 
-    /// It is known now that an operation is done at `end`.
+    /// The end of an operation is now known.
     fn done(&mut self, rank: u32, id: OpId, end: Time) -> (u32, OpId, After) {
         self.ends.insert((rank, id), end);
         for &next in self.goal.graphs()[rank as usize].after_end(id) {
@@ -277,10 +277,10 @@ fn fits(receive: Operation, from: u32, send: Operation) -> bool {
     wanted.is_none_or(|rank| rank.0 == from) && tag.is_none_or(|tag| tag.0 == send.tag)
 }
 
-/// One message or some computing: kind, size, who, with whom, tag, CPU, NIC, and what the receive leaves open.
+/// One message or some computing: kind, size, rank, peer, tag, CPU, NIC, and the receive's wildcards.
 type Piece = (u8, u64, u32, u32, u32, u8, u8, (bool, bool));
 
-/// Programs in which each send has its receive. Whether they end depends on the order of their operations.
+/// Programs in which each send has its receive. The order of their operations decides whether they end.
 fn program(cpus: u8) -> impl Strategy<Value = GoalGraph> {
     let wild = (prop::bool::weighted(0.2), prop::bool::weighted(0.2));
     let piece = (0..4_u8, 0..40_u64, 0..4_u32, 0..4_u32, 0..3_u32, 0..cpus, 0..cpus, wild);
@@ -318,7 +318,7 @@ fn finished(builders: Vec<Builder>) -> GoalGraph {
     GoalGraph::new(builders.into_iter().map(|builder| builder.finish(Rank(0)).unwrap()).collect()).unwrap()
 }
 
-/// The same program, with an operation more on some ranks that takes no time and that nothing waits for.
+/// The same program, with one more operation on some ranks that takes no time and that nothing waits for.
 fn with_unrelated(goal: &GoalGraph, ranks: u32, cpu: u8) -> GoalGraph {
     let with = |(rank, graph): (u32, &RankGraph)| {
         let mut builder = Builder::default();
@@ -337,7 +337,7 @@ fn with_unrelated(goal: &GoalGraph, ranks: u32, cpu: u8) -> GoalGraph {
     finished((0..).zip(goal.graphs()).map(with).collect())
 }
 
-/// When each operation of `goal` is done where `other` runs, which begins with the same operations.
+/// The end of each operation of `goal` in a run of `other`, which begins with the same operations.
 fn ends(goal: &GoalGraph, other: &GoalGraph, network: &LogGops) -> Option<Vec<Option<Time>>> {
     let twin = run(other, network, &Undisturbed)?;
     let operations = (0..)

@@ -1,10 +1,10 @@
-//! What waits until a CPU or a NIC is free.
+//! Events that wait until a CPU or a NIC is free.
 //!
-//! **Problem.** Of a thousand messages that reach a rank at once, each takes its CPU in turn; to look at all that wait
-//! whenever the CPU is free is a million events. **Idea.** What waits for the same CPU and NIC is a line, in order of
-//! the events' numbers, and only its head is in the event queue; when the head has its turn, the next becomes the head.
-//! **Why this way.** All of a line wait for the same moment and go in order of their numbers, so none can go before the
-//! head: the order is that of a simulator that looks at all of them.
+//! **Problem.** A thousand messages that reach a rank at once take its CPU one after the other; to examine all of them
+//! whenever the CPU becomes free makes a million events. **Idea.** The events that wait for the same CPU and NIC form a
+//! resource queue, in order of their numbers. Only its head is in the event queue; when the head starts, the next one
+//! becomes the head. **Why this way.** All events of a resource queue wait for the same moment and start in order of
+//! their numbers, so none can start before the head: the order is that of a simulator that examines all of them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,10 +13,10 @@ use super::event::SimulationEvent;
 
 const NONE: u32 = u32::MAX;
 
-/// Lines of waiting events, by number.
+/// Resource queues, by number.
 #[derive(Debug)]
 pub(super) struct ResourceQueues {
-    /// Which of `used` is the line of this number, or [`NONE`]: few lines are in use at a time.
+    /// The index in `used` of the queue with this number, or [`NONE`]: few are in use at a time.
     of: Vec<u32>,
     used: Vec<ResourceQueue>,
     unused: Vec<u32>,
@@ -24,12 +24,12 @@ pub(super) struct ResourceQueues {
 
 #[derive(Debug, Default)]
 struct ResourceQueue {
-    /// The number of the event that is in the queue for all of them.
+    /// The number of the head, the only one in the event queue.
     head: u64,
     behind: BinaryHeap<Reverse<ByNumber>>,
 }
 
-/// An event, in order of its number.
+/// An event, ordered by its number.
 #[derive(Debug)]
 struct ByNumber(SimulationEvent);
 
@@ -58,7 +58,8 @@ impl ResourceQueues {
         Self { of: vec![NONE; count], used: Vec::new(), unused: Vec::new() }
     }
 
-    /// An event could not go. Whether it is to be put into the queue, at the time that its line waits for.
+    /// An event could not start. Returns whether to put it into the event queue, at the time that its resource queue
+    /// waits for.
     pub fn wait(&mut self, line: usize, event: &SimulationEvent) -> bool {
         if !self.is_used(line) {
             let place = self.unused.pop().unwrap_or_else(|| {
@@ -74,17 +75,17 @@ impl ResourceQueues {
             line.behind.push(Reverse(ByNumber(*event)));
             return false;
         }
-        // The head again, or one that goes before it: then the old head joins the line when it is looked at next.
+        // The head again, or an event before it: the old head then joins the resource queue when it is examined next.
         line.head = event.number;
         true
     }
 
-    /// Whether something waits in a line.
+    /// Whether anything waits in a resource queue.
     fn is_used(&self, line: usize) -> bool {
         self.of[line] != NONE
     }
 
-    /// An event went. The next of its line is given back if it is to be put into the queue.
+    /// An event started. Returns the next one of its resource queue if it should go into the event queue.
     pub fn went(&mut self, line: usize, event: &SimulationEvent) -> Option<SimulationEvent> {
         if !self.is_used(line) {
             return None;

@@ -1,18 +1,18 @@
-//! Which CPU, NIC and resource queue an event needs.
+//! The CPU, the NIC and the resource queue that an event needs.
 //!
 //! **Problem.** A rank may name any of 255 CPUs and 255 NICs. A table of every pair for every rank takes half a
-//! megabyte a rank, though nearly all ranks use CPU 0 and NIC 0 only. **Idea.** Every rank has CPU 0 and NIC 0, at
-//! places that are computed from its number. What a rank uses besides stands in one sorted list, which is searched.
-//! **Why this way.** Memory follows the operations that there are, and the usual rank costs no search.
+//! megabyte per rank, though nearly all ranks use CPU 0 and NIC 0 only. **Idea.** Every rank has CPU 0 and NIC 0, at
+//! indices computed from its number. Its other resources are in one sorted list, which is searched. **Why this way.**
+//! Memory follows the operations that there are, and the usual rank needs no search.
 
 use crate::model::operation::{Operation, OperationKind, Rank};
 
-/// What an event takes, as places in the engine's lists.
+/// What an event takes, as indices into the engine's lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Needs {
-    /// In the list of times at which resources are free.
+    /// An index into the list of times at which resources are free.
     pub cpu: usize,
-    /// In the same list; the CPU once more if the event needs no NIC.
+    /// An index into the same list; the CPU once more if the event needs no NIC.
     pub nic: usize,
     /// The resource queue in which it waits for them.
     pub queue: usize,
@@ -31,28 +31,28 @@ pub(super) enum Use {
     Arrive,
 }
 
-/// Places of each rank for CPU 0 and NIC 0: one resource, and one resource queue, for each [`Use`].
+/// Indices of each rank for CPU 0 and NIC 0: one resource, and one resource queue, for each [`Use`].
 const USUAL: usize = 3;
 
 /// A use of another CPU or NIC: rank, use, CPU, NIC. This is the sort key.
 type Key = (u32, Use, u8, u8);
 
-/// The places of all ranks.
+/// The indices of all ranks.
 #[derive(Debug)]
 pub(super) struct Resources {
     ranks: usize,
-    /// Sorted; the place of a key is its number behind the usual resource queues.
+    /// Sorted; the index of a key is its number after the usual resource queues.
     others: Vec<(Key, Needs)>,
-    /// Where in `others` each rank begins, and the end; empty if `others` is.
+    /// The start of each rank in `others`, and the end; empty if `others` is.
     bounds: Vec<usize>,
-    /// CPUs besides CPU 0: rank, and place in the list of times.
+    /// CPUs besides CPU 0: the rank, and the index into the list of times.
     other_cpus: Vec<(u32, usize)>,
     /// Resources besides the usual ones.
     more: usize,
 }
 
 impl Resources {
-    /// For so many ranks, and these operations on another CPU or NIC than the first.
+    /// For this many ranks, and these operations on another CPU or NIC than the first.
     pub fn new(ranks: u32, elsewhere: impl Iterator<Item = (Rank, Operation)>) -> Self {
         let mut keys: Vec<Key> = Vec::new();
         for (rank, operation) in elsewhere {
@@ -113,7 +113,7 @@ impl Resources {
         Needs { cpu: first, nic: place, queue: place, cursor: rank as usize }
     }
 
-    /// What an event takes.
+    /// The resources of an event.
     pub fn needs(&self, rank: Rank, used: Use, operation: Operation) -> Needs {
         let nic = if used == Use::Calc { 0 } else { operation.nic };
         if operation.cpu == 0 && nic == 0 {
@@ -125,12 +125,12 @@ impl Resources {
         of_rank[place].1
     }
 
-    /// How many resources there are: CPUs, and NICs by their sides.
+    /// The number of resources: CPUs, and NICs by their sides.
     pub fn count(&self) -> usize {
         USUAL * self.ranks + self.more
     }
 
-    /// How many resource queues there are.
+    /// The number of resource queues.
     pub fn queues(&self) -> usize {
         USUAL * self.ranks + self.others.len()
     }
@@ -140,7 +140,7 @@ impl Resources {
         (0..self.ranks).zip(0..).map(|(_, rank)| Rank(rank)).chain(self.other_cpus.iter().map(|(rank, _)| Rank(*rank)))
     }
 
-    /// All CPUs: rank, and place in the list of times.
+    /// All CPUs: the rank, and the index into the list of times.
     pub fn cpus(&self) -> impl Iterator<Item = (usize, usize)> {
         (0..self.ranks)
             .map(|rank| (rank, USUAL * rank))

@@ -1,4 +1,4 @@
-//! Programs whose times can be told by hand.
+//! Programs whose times can be computed by hand.
 
 use std::sync::atomic::AtomicBool;
 
@@ -9,7 +9,7 @@ use crate::model::detour::Undisturbed;
 use crate::programs::goal::text;
 use crate::{Error, LogGops, PerByte, Time};
 
-/// Times of the ranks in nanoseconds, on the network that LogGOPSim assumes: L 2500, o 1500, g 1000, G 6, S 65,535.
+/// Times of the ranks in nanoseconds, on LogGOPSim's default network: L 2500, o 1500, g 1000, G 6, S 65,535.
 fn nanos(goal: &str) -> Vec<u64> {
     let outcome = simulate(&text::read(goal).unwrap(), &LogGops::loggopsim(), &Undisturbed).unwrap();
     outcome.finished.iter().map(|time| time.nanos()).collect()
@@ -29,8 +29,8 @@ fn a_message_without_bytes_is_as_one_of_one_byte() {
     }
 }
 
-/// A binomial tree over 16 ranks, as LogGOPSim's sample of that name has it. A rank that has the message at t has sent
-/// its n-th copy at t + 1500 n, and each copy is taken 2500 + 1500 later.
+/// A binomial tree over 16 ranks, as in LogGOPSim's sample of that name. A rank that has the message at t has sent its
+/// n-th copy at t + 1500 n, and each copy arrives 2500 + 1500 later.
 #[test]
 fn a_binomial_tree_is_done_when_the_rules_say() {
     let mut goal = "num_ranks 16\n".to_owned();
@@ -65,8 +65,8 @@ fn a_large_message_waits_for_its_receive_and_its_sender_with_it() {
     assert_eq!(nanos(&goal(65_536)), [1_000_000 + 10, 1_000_000 + 1500 + 65_535 * 6]);
 }
 
-/// The first receive takes the first message, although the second receive would fit it too: were it otherwise, the
-/// large message would make the wrong receive wait.
+/// The first receive takes the first message, although the second receive matches it too. Otherwise the large message
+/// would make the wrong receive wait.
 #[test]
 fn messages_of_one_sender_are_received_in_the_order_they_were_sent() {
     let sends = "s0: send 1b to 1\nc: calc 1000000\nc requires s0\n".to_owned()
@@ -77,8 +77,8 @@ fn messages_of_one_sender_are_received_in_the_order_they_were_sent() {
         let goal = format!("num_ranks 2\nrank 0 {{\n{sends}b: recv 1b from 1\n}}\nrank 1 {{\n{receives}{answer}}}\n");
         nanos(&goal)[1]
     };
-    // The answer to the first message goes out while the sender computes; that to any other takes the CPU after them
-    // all.
+    // The answer to the first message goes out while the sender computes; every other answer gets the CPU after all
+    // computing.
     assert!((1..40).all(|later| run(later) == run(0) + 1500));
 }
 
@@ -86,8 +86,8 @@ fn messages_of_one_sender_are_received_in_the_order_they_were_sent() {
 const COMPUTES_AND_ANSWERS: &str = "num_ranks 3\nrank 0 {\na: calc 5000\nb: calc 100000\nb requires a\nr: recv 1b from 1\n\
      s: send 1b to 1\ns requires r\n}\nrank 1 {\nsend 1b to 0\nrecv 1b from 0\n}\nrank 2 {\ncalc 0\n}\n";
 
-/// When the first computing starts, it is known when the second will be ready. That is before the message is sent, so
-/// the second computing goes first, and the answer goes out after it. LogGOPSim says the same, with one CPU and with
+/// When the first computing starts, the ready time of the second is known. That is before the message is sent, so the
+/// second computing goes first, and the answer goes out after it. LogGOPSim gives the same times, with one CPU and with
 /// two.
 #[test]
 fn what_is_ready_at_the_same_time_goes_in_the_order_in_which_that_became_known() {
@@ -100,21 +100,21 @@ fn what_is_ready_at_the_same_time_goes_in_the_order_in_which_that_became_known()
 
 #[test]
 fn an_operation_waits_for_the_last_of_what_it_requires_on_any_cpu() {
-    // c is known when b starts, at 0; a ends later.
+    // The ready time of c is known when b starts, at 0; a ends later.
     let goal = "num_ranks 1\nrank 0 {\na: calc 100 cpu 1\nb: calc 10\nc: calc 1\nc requires a\nc requires b\n}\n";
     assert_eq!(nanos(goal), [101]);
-    // CPU 1 of the receiver has the message at 5500, its CPU 0 goes on then.
+    // CPU 1 of the receiver has the message at 5500, and its CPU 0 proceeds then.
     let received =
         "num_ranks 2\nrank 0 {\nsend 1b to 1 cpu 1\n}\nrank 1 {\nr: recv 1b from 0\nc: calc 7\nc requires r\n}\n";
     assert_eq!(nanos(received), [1500, 5507]);
 }
 
-/// LogGOPSim says 1,000,000 and 1,394,710 ns of the first.
+/// LogGOPSim gives 1,000,000 and 1,394,710 ns for the first.
 #[test]
 fn a_rank_that_ends_in_a_rendezvous_is_done_when_that_is() {
     let goal = "num_ranks 2\nrank 0 {\nsend 65536b to 1\n}\nrank 1 {\na: calc 1000000\nr: recv 65536b from 0\nr requires a\n}\n";
     assert_eq!(nanos(goal), [1_000_000, 1_000_000 + 1500 + 65_535 * 6]);
-    // The receive is there first: they meet when the message comes.
+    // The receive is posted first: they meet when the message arrives.
     assert_eq!(nanos(&goal.replace("calc 1000000", "calc 1000"))[0], 4000);
     // An eager send does not wait.
     assert_eq!(nanos(&goal.replace("65536", "65535"))[0], 1500);

@@ -1,18 +1,18 @@
 //! Programs that repeat themselves, simulated round by round.
 //!
-//! **Problem.** On 16,384 nodes an error comes every 0.3 s ([Ferreira21, tab. II], ten times Cielo's rate); a program
-//! that reduces every 60 µs has 5,000 steps between two of them, a million events each, and hundreds of errors must be
-//! met before their cost is known. **Idea.** All ranks do the same in the same order. So a round of messages is two
-//! numbers: when those came to it whom a rank waits for, and how long it takes where nothing disturbs it, which the
-//! [engine](mod@crate::simulator::engine) says once. Where waiting changes nothing any more and no error is due, a
-//! round is one addition, and so are all cycles up to the next error once all ranks are level. **Why this way.** The
-//! cost of a run is that of how the delay of an error goes from rank to rank, not that of the run's length, nor of the
-//! program's messages.
+//! **Problem.** On 16,384 nodes an error comes every 0.3 s ([Ferreira21, tab. II], ten times Cielo's rate). A program
+//! that reduces every 60 µs has 5,000 steps between two errors, a million events each, and a run must meet hundreds of
+//! errors for a useful mean. **Idea.** All ranks do the same in the same order. A round of messages therefore reduces
+//! to two numbers: the arrival times of the ranks that a rank waits for, and the undisturbed length of the round, which
+//! the [engine](mod@crate::simulator::engine) computes once. Where waiting changes nothing any more and no error is
+//! due, a round is one addition; once all ranks are at the same time, so are all cycles up to the next error. **Why
+//! this way.** The cost of a run follows from how the delay of an error spreads over the ranks, not from the run's
+//! length or its messages.
 //!
-//! What this leaves out: a rank that comes late delays each of its neighbours by all of that, though the first of their
-//! messages would have left them some microseconds; and the CPU counts as busy for all of a round, its waiting for the
-//! network included. So errors cost rather too much, by what such microseconds are of an error's time; tests hold what
-//! errors cost beside the engine.
+//! Two simplifications: a late rank delays each of its neighbours by its full delay, though the first of their messages
+//! would have left some microseconds earlier; and the CPU counts as busy for the whole round, including its waiting for
+//! the network. Errors therefore cost somewhat too much, by these microseconds relative to an error's time. Tests
+//! compare the cost with that of the engine.
 
 mod plan;
 #[cfg(test)]
@@ -29,26 +29,26 @@ use crate::programs::workload::WorkloadRun;
 use crate::time::Time;
 use plan::{LockstepPlan, LockstepRound, Peers, RoundWait};
 
-/// A program, worked out for a network; many runs share it.
+/// A program expanded for one network; many runs share it.
 #[derive(Clone, Debug)]
 pub struct Lockstep {
     plan: LockstepPlan,
-    /// How long a cycle takes if nothing disturbs it.
+    /// The length of an undisturbed cycle.
     cycle: Time,
     ranks: u32,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockstepOutcome {
-    /// When the last rank was done.
+    /// The time at which the last rank was done.
     pub makespan: Time,
-    /// Cycles that were worked out round by round; in the others no detour was due.
+    /// Cycles that were computed round by round; in the others no detour was due.
     pub worked_out: u64,
 }
 
 impl Lockstep {
-    /// Works out the cycle of a program.
+    /// Computes the cycle of a program.
     ///
     /// # Errors
     /// Those of a run: a round that takes longer than [`Time::MAX`].
@@ -57,25 +57,25 @@ impl Lockstep {
         Ok(Self { cycle: plan.length(), plan, ranks: program.ranks() })
     }
 
-    /// How long a cycle takes if nothing disturbs it.
+    /// The length of an undisturbed cycle.
     #[must_use]
     pub fn cycle(&self) -> Time {
         self.cycle
     }
 
-    /// Memory for each rank of a run, in bytes: whom it waits for, and its times for each thread. Working out a
+    /// Memory per rank of a run, in bytes: the ranks that it waits for, and its times for each thread. Expanding a
     /// collective takes about as much as its messages, once.
     pub(crate) fn bytes_a_rank(program: &WorkloadRun, threads: usize) -> u64 {
-        /// A message on its way in the engine, with the state of its rank: 420 B of each were measured with 1,048,576
-        /// ranks of `milc`.
+        /// A message in flight in the engine, with the state of its rank: 420 B were measured with 1,048,576 ranks of
+        /// `milc`.
         const WORKED_OUT: u64 = 512;
-        // The rank in the middle has most neighbours.
+        // The rank in the middle has the most neighbours.
         let peers = program.distinct_messages(Rank(program.ranks() / 2)) as u64 * size_of::<u32>() as u64;
         let of_thread = (3 * size_of::<Time>() + size_of::<ArrivalCursor>()) as u64;
         peers + (of_thread * threads as u64).max(WORKED_OUT)
     }
 
-    /// Runs so many cycles.
+    /// Runs this many cycles.
     ///
     /// # Errors
     /// [`Error::Stopped`] if `stop` was set meanwhile, [`Error::TooLong`] if the end lies beyond [`Time::MAX`].
@@ -100,25 +100,25 @@ impl Lockstep {
     }
 }
 
-/// Beyond this a cycle more might not be told from [`Time::MAX`].
+/// Beyond this, one more cycle might reach [`Time::MAX`].
 const TOO_LATE: Time = Time::from_picos(u64::MAX / 2);
 
 struct State<'a, D: Detours> {
     detours: &'a D,
-    /// When each rank is where it is, less `passed`.
+    /// The time of each rank, minus `passed`.
     at: Vec<Time>,
-    /// What has passed for all ranks alike since they were looked at one by one.
+    /// The time that passed for all ranks alike since each was last examined.
     passed: Time,
-    /// The same as `at` before the last messages.
+    /// The value of `at` before the last messages.
     before: Vec<Time>,
     cursors: Vec<D::Cursor>,
-    /// When the next detour of each rank starts.
+    /// The start of each rank's next detour.
     quiet_until: Vec<Time>,
     /// Whether all ranks are at the same time.
     level: bool,
-    /// Where no wait for some others changes anything: how long no detour is met from now on.
+    /// Where waiting for neighbours changes nothing: the time without any detour from now on.
     calm: Option<Time>,
-    /// The rounds with such waits, and which of them changed nothing since the last change.
+    /// The rounds in which ranks wait for neighbours, and which of them changed nothing since the last change.
     with_peers: Vec<bool>,
     settled: Vec<bool>,
 }
@@ -144,7 +144,7 @@ impl<'a, D: Detours> State<'a, D> {
         state
     }
 
-    /// Skips cycles of this length in which nothing happens, at most so many; how many they were.
+    /// Skips up to `most` cycles of this length in which nothing happens; returns their number.
     fn skip(&mut self, cycle: Time, most: u64) -> u64 {
         let Some(room) = self.calm.filter(|_| self.level) else { return 0 };
         let quiet = room.min(TOO_LATE.since(self.last()));
@@ -153,7 +153,7 @@ impl<'a, D: Detours> State<'a, D> {
         skipped
     }
 
-    /// So much passes for all, of the time in which no detour is met.
+    /// Lets this time pass for all ranks; `room` is the time without any detour.
     fn pass(&mut self, time: Time, room: Time) {
         self.passed = self.passed.plus(time);
         self.calm = Some(room.since(time));
@@ -171,7 +171,7 @@ impl<'a, D: Detours> State<'a, D> {
         }
     }
 
-    /// Each rank waits until those have come so far for whom it waits.
+    /// Each rank waits until the ranks that it waits for have got this far.
     fn wait_for(&mut self, number: usize, peers: &Peers) {
         if self.calm.is_some() {
             return;
@@ -198,7 +198,7 @@ impl<'a, D: Detours> State<'a, D> {
         }
     }
 
-    /// Each rank works for so long, and some may meet a detour.
+    /// Each rank works for this time, and some may meet a detour.
     fn work(&mut self, work: Time) {
         let passed = std::mem::take(&mut self.passed);
         let mut met = false;
@@ -220,13 +220,13 @@ impl<'a, D: Detours> State<'a, D> {
         }
     }
 
-    /// How long no rank meets a detour.
+    /// The time until any rank meets a detour.
     fn room(&self) -> Time {
         let of = |(at, quiet_until): (&Time, &Time)| quiet_until.since(at.plus(self.passed));
         self.at.iter().zip(&self.quiet_until).map(of).min().unwrap_or(Time::MAX)
     }
 
-    /// When the last rank is where it is.
+    /// The time of the last rank.
     fn last(&self) -> Time {
         self.at.iter().copied().max().unwrap_or_default().plus(self.passed)
     }

@@ -1,5 +1,5 @@
-//! A cycle of a program, worked out once: who waits for whom in each round, and how long a round takes if nothing
-//! disturbs it.
+//! A cycle of a program, computed once: which ranks wait for which in each round, and the undisturbed length of each
+//! round.
 
 use crate::error::Error;
 use crate::model::detour::Undisturbed;
@@ -10,34 +10,34 @@ use crate::programs::workload::{Phase, WorkloadRun};
 use crate::simulator::engine::simulate;
 use crate::time::Time;
 
-/// What all ranks do in one round: they wait, and then each takes so long.
+/// One round of all ranks: they wait, and then each takes this time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LockstepRound {
     pub wait: RoundWait,
     pub takes: Time,
 }
 
-/// How far others must have come before a rank goes on.
+/// Which ranks a rank waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RoundWait {
-    /// It waits for nobody.
+    /// None.
     Nobody,
-    /// For some.
+    /// Some.
     Some(Peers),
-    /// For all.
+    /// All.
     All,
 }
 
-/// For whom each rank waits.
+/// The ranks that each rank waits for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Peers {
     /// Rank by rank.
     peers: Vec<u32>,
-    /// Where in `peers` each rank's begin, and the end.
+    /// The start of each rank in `peers`, and the end.
     bounds: Vec<u32>,
 }
 
-/// A cycle: rounds that are all different, and in which order they come.
+/// A cycle: its distinct rounds, and their order.
 #[derive(Clone, Debug)]
 pub(super) struct LockstepPlan {
     rounds: Vec<LockstepRound>,
@@ -60,17 +60,17 @@ impl LockstepPlan {
         Ok(plan)
     }
 
-    /// The rounds of a cycle, one after the other, each with its number among those that differ.
+    /// The rounds of a cycle in order, each with its index among the distinct rounds.
     pub fn in_order(&self) -> impl Iterator<Item = (usize, &LockstepRound)> {
         self.order.iter().map(|round| (*round as usize, &self.rounds[*round as usize]))
     }
 
-    /// Of the rounds that differ, whether a rank waits for some others in it.
+    /// For each distinct round, whether a rank waits for some others in it.
     pub fn with_peers(&self) -> Vec<bool> {
         self.rounds.iter().map(|round| matches!(round.wait, RoundWait::Some(_))).collect()
     }
 
-    /// How long a cycle takes.
+    /// The length of a cycle.
     pub fn length(&self) -> Time {
         self.in_order().map(|(_, round)| round.takes).fold(Time::ZERO, Time::plus)
     }
@@ -110,7 +110,7 @@ impl Peers {
         these
     }
 
-    /// For whom each rank waits, the first is rank 0's.
+    /// The ranks that each rank waits for, rank 0 first.
     pub fn of_ranks(&self) -> impl Iterator<Item = &[u32]> {
         self.bounds.windows(2).map(|bounds| &self.peers[bounds[0] as usize..bounds[1] as usize])
     }

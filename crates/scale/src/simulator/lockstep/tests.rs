@@ -1,4 +1,4 @@
-//! Beside the engine that goes event by event, which is the reference, and beside a run without a shortcut.
+//! Compared with the engine, which goes event by event and is the reference, and with a run without a shortcut.
 
 use super::*;
 use crate::model::detour::{Burst, CorrectedErrors, ErrorCost, NodeArrivals, Nodes, Overlap, Undisturbed};
@@ -35,7 +35,7 @@ fn event_by_event<D: Detours>(workload: &Workload, ranks: u32, cycles: u64, deto
     of_events(workload.on(ranks, cycles), detours)
 }
 
-/// How far apart two times are, as a part of the second.
+/// The difference of two times, relative to the second.
 fn apart(one: Time, other: Time) -> f64 {
     (one.as_secs_f64() / other.as_secs_f64() - 1.0).abs()
 }
@@ -53,7 +53,7 @@ fn a_workload_takes_as_long_as_event_by_event() {
     }
 }
 
-/// What about forty errors in a run cost, each so many tenths of a cycle long: ours, and event by event.
+/// The cost of about forty errors in a run, each some tenths of a cycle long: by lockstep, and event by event.
 fn cost_of_errors(workload: &Workload, cycles: u64, tenths: u64) -> (Time, Time) {
     let quiet = event_by_event(workload, 27, cycles, &Undisturbed);
     let (mean, cost) =
@@ -68,7 +68,7 @@ fn cost_of_errors(workload: &Workload, cycles: u64, tenths: u64) -> (Time, Time)
 #[test]
 fn errors_cost_a_workload_what_they_cost_event_by_event() {
     for workload in WORKLOADS {
-        // Where most of a cycle is messages, errors as short as one message are partly hidden in those.
+        // Where most of a cycle is messages, these partly hide errors as short as one message.
         let (cycles, tenths) = if workload.name == "lammps-crack" { (400, 100) } else { (12, 1) };
         let (ours, theirs) = cost_of_errors(&workload, cycles, tenths);
         assert!(apart(ours, theirs) < 0.1, "{}: {ours} and {theirs}", workload.name);
@@ -81,7 +81,7 @@ fn errors_as_short_as_a_message_cost_rather_too_much_where_a_program_hardly_comp
     assert!(ours > theirs && apart(ours, theirs) < 0.5, "{ours} and {theirs}");
 }
 
-/// Copies that only collectives hold together.
+/// Copies that only collectives connect.
 #[test]
 fn errors_cost_an_extrapolated_trace_what_they_cost_event_by_event() {
     for name in ["milc", "minife"] {
@@ -108,7 +108,7 @@ fn a_run_that_is_stopped_says_so() {
     assert_eq!(hpcg.run(9, &Undisturbed, &AtomicBool::new(true)), Err(Error::Stopped));
 }
 
-/// All rounds of all cycles for each rank by itself.
+/// All rounds of all cycles, each rank by itself.
 fn without_a_shortcut<D: Detours>(lockstep: &Lockstep, cycles: u64, detours: &D) -> Time {
     let ranks = lockstep.ranks as usize;
     let mut cursors: Vec<D::Cursor> = (0..lockstep.ranks).map(|rank| detours.begin(Rank(rank))).collect();

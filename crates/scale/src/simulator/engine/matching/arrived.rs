@@ -11,11 +11,11 @@ use crate::time::Time;
 pub(in crate::simulator::engine) struct Arrived {
     /// The send, with the sender as its peer.
     pub send: Operation,
-    /// When the CPU has it.
+    /// The time at which the CPU has it.
     pub ready: Time,
 }
 
-/// Messages in the order in which they came.
+/// Messages in the order of their arrival.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ArrivedMessages {
     kept: Kept,
@@ -36,7 +36,7 @@ impl Default for Kept {
     }
 }
 
-/// A queue for each pattern that would take one of the messages; each message is in up to four of them.
+/// A queue for each pattern that matches one of the messages; each message is in up to four queues.
 #[derive(Clone, Debug, Default)]
 struct Queues {
     /// Numbers of messages.
@@ -59,7 +59,7 @@ impl ArrivedMessages {
         }
     }
 
-    /// The first message that a receive takes; it waits no more.
+    /// Removes and returns the first message that matches.
     pub fn take(&mut self, pattern: Pattern) -> Option<Arrived> {
         match &mut self.kept {
             Kept::Short(list) => {

@@ -34,7 +34,7 @@ impl Default for Kept {
     }
 }
 
-/// A queue for each pattern that is asked for.
+/// A queue for each pattern in use.
 #[derive(Clone, Debug, Default)]
 struct Queues {
     /// Each receive with its number.
@@ -58,7 +58,7 @@ impl PostedReceives {
         }
     }
 
-    /// The first receive that takes a message; it waits no more.
+    /// Removes and returns the first receive that takes this message.
     pub fn take(&mut self, sender: u32, tag: u32) -> Option<Posted> {
         match &mut self.kept {
             Kept::Short(list) => {
