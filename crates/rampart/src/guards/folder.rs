@@ -1,8 +1,8 @@
 //! The folder into which the guards of a program write, and its protection.
 //!
 //! **Problem.** Frames in these files go on the map of bad frames, which belongs to root: no other user may write them,
-//! make us read another file, or hold one of our locks. **Idea.** Only our user may enter the folder, whatever the umask
-//! is, and only files of that user are read: regular files with one name, no links. **Why this way.** The kernel
+//! make us read another file, or hold one of our locks. **Idea.** Only our user may enter the folder, whatever the
+//! umask is, and only files of that user are read: regular files with one name, no links. **Why this way.** The kernel
 //! enforces it, and a process with our rights does not need this folder to do harm.
 
 use std::fs::{self, File, OpenOptions, Permissions};

@@ -37,8 +37,8 @@ impl ChildProgram {
         Ok(Self { process: Process::find(child.id())?, child, signals })
     }
 
-    /// Waits until the program ends, and calls `poll` after each pause. Pauses are longer if `poll` takes long, so that it
-    /// takes at most a twentieth of a CPU.
+    /// Waits until the program ends, and calls `poll` after each pause. Pauses are longer if `poll` takes long, so that
+    /// it takes at most a twentieth of a CPU.
     ///
     /// A signal ends a pause and is passed on; one that comes just before a pause is passed on after it.
     pub fn wait(mut self, pause: Duration, mut poll: impl FnMut()) -> Result<ExitStatus, Error> {

@@ -1,7 +1,7 @@
 //! Measures the detours of corrected errors, which the firmware injects while the CPUs are watched.
 //!
-//! As in [Ferreira21, IV-B]: errors are injected at an interval; in a dry run each is prepared and none is injected, which
-//! shows the detours of the preparation.
+//! As in [Ferreira21, IV-B]: errors are injected at an interval; in a dry run each is prepared and none is injected,
+//! which shows the detours of the preparation.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

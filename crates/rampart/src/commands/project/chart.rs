@@ -19,8 +19,8 @@ const MAX: f64 = 10_000.0;
 /// The end of the axis, with room for the paths' names above the tallest bar.
 const TOP: f64 = 5.0 * MAX;
 
-/// Paths in the order of their colours, which are the same in each panel. Other paths, named by the time of an error, all
-/// have the first colour.
+/// Paths in the order of their colours, which are the same in each panel. Other paths, named by the time of an error,
+/// all have the first colour.
 const PATHS: [&str; 3] = ["hardware", "software", "firmware"];
 
 /// Draws one panel: a cluster for each path, and in it a bar for each workload, with the 95 % interval as a line.

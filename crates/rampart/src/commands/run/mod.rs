@@ -209,8 +209,8 @@ fn method_of_tests(asked: bool) -> Result<Option<execute::Method>, Error> {
     Ok(method)
 }
 
-/// Measures how tests reach the DRAM on this machine: once for all processes of the program, in some milliseconds. `None`
-/// if there is no memory for the measurement.
+/// Measures how tests reach the DRAM on this machine: once for all processes of the program, in some milliseconds.
+/// `None` if there is no memory for the measurement.
 fn method_that_bypasses_caches() -> Option<Result<execute::Method, NoneBypasses>> {
     let mut block = Block::claim(Bytes::from_mib(2), PageKind::Huge).ok()?;
     let found = honesty::honest_method(Engine::detect(), &mut Region::from(&mut block));

@@ -1,7 +1,7 @@
 //! The report of a run as a page: one HTML document that contains all its drawings and needs no network.
 //!
-//! **Problem.** A line shows the totals of a guard; its work over time, and on which memory, needs drawings. **Idea.** A
-//! document without scripts: drawings as SVG, whose colours the style sheet replaces for readers who prefer dark.
+//! **Problem.** A line shows the totals of a guard; its work over time, and on which memory, needs drawings. **Idea.**
+//! A document without scripts: drawings as SVG, whose colours the style sheet replaces for readers who prefer dark.
 //! **Why this way.** The page can be kept with the program's results, mailed, and opened in twenty years.
 //!
 //! All text from outside, such as the program's name and arguments, goes through [`escape`].
