@@ -47,7 +47,7 @@ pub enum Error {
         /// The reason.
         why: String,
     },
-    /// there is no experiment {0:?}: `rampart simulate --list` has all
+    /// there is no experiment {0:?}: `rampart simulate --list` shows all
     NoSuchExperiment(String),
     /// cannot write the drawing to {path}: {cause}
     Plot {

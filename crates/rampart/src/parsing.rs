@@ -9,7 +9,7 @@ use rampart_march::{MarchChoice, Order};
 use rampart_memory::Bytes;
 use rampart_scale::time::Time;
 
-/// Which visiting orders a test runs in.
+/// The address sequences of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Orders {
     /// Both, one after the other: together they cover each pair of lines of a block
@@ -21,7 +21,7 @@ pub enum Orders {
 }
 
 impl Orders {
-    /// The orders, one after the other.
+    /// The address sequences, one after the other.
     pub fn list(self) -> Vec<Order> {
         match self {
             Self::Both => vec![Order::Sequential, Order::Interleaved],

@@ -94,9 +94,9 @@ mod tests {
         let pipe = std::process::Command::new("mkfifo").arg(path("pipe")).status().unwrap();
         assert!(pipe.success());
         assert!(["link", "folder", "pipe", "none"].iter().all(|name| read(&path(name)).is_err()));
-        fs::hard_link(path("ours"), path("twin")).unwrap();
-        assert!(read(&path("ours")).is_err() && read(&path("twin")).is_err(), "two names");
-        fs::remove_file(path("twin")).unwrap();
+        fs::hard_link(path("ours"), path("second")).unwrap();
+        assert!(read(&path("ours")).is_err() && read(&path("second")).is_err(), "two names");
+        fs::remove_file(path("second")).unwrap();
         if chown(path("ours"), Some(65_534), None).is_ok() {
             assert!(read(&path("ours")).is_err(), "another user's");
         }

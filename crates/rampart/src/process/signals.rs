@@ -63,7 +63,7 @@ pub fn catch_ignored_sigchld() -> Result<bool, Error> {
 
 /// Catches SIGXFSZ, so that a write beyond `ulimit -f` fails like one to a full disk and does not end this process. A
 /// program that this process starts has the default again, since a handler is not inherited.
-pub fn outlive_file_limit() -> Result<(), Error> {
+pub fn catch_file_limit_signal() -> Result<(), Error> {
     if ignored_here() >> (SIGXFSZ - 1) & 1 == 0 {
         flag::register(SIGXFSZ, Arc::default()).map_err(Error::Signal)?;
     }

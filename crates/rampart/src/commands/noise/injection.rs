@@ -84,7 +84,7 @@ impl InjectionLog {
         Attribution::of(noise, &self.moments().collect::<Vec<_>>(), time(self.every))
     }
 
-    /// For people.
+    /// Lines of the answer, for people.
     pub fn lines(&self, noise: &Noise) -> Vec<String> {
         let (count, every) = (self.moments.len(), humantime::format_duration(self.every));
         let action = if self.dry_run { "prepared and not injected" } else { "injected" };
@@ -105,7 +105,7 @@ impl InjectionLog {
         lines
     }
 
-    /// For programs.
+    /// JSON, for programs.
     pub fn document(&self, noise: &Noise) -> Value {
         let found = self.attribution(noise);
         json!({

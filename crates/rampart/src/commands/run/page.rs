@@ -164,7 +164,7 @@ fn events(body: &mut String, events: &[GuardEvent]) {
     if events.is_empty() {
         return;
     }
-    body.push_str("<h2>Events</h2>\n<div class=table><table>\n<tr><th>when<th>what<th class=number>page<th class=number>offset<th class=number>address<th class=number>frame<th class=number>bits<th>allocated at<th>accessed by\n");
+    body.push_str("<h2>Events</h2>\n<div class=table><table>\n<tr><th>time<th>event<th class=number>page<th class=number>offset<th class=number>address<th class=number>frame<th class=number>bits<th>allocated at<th>accessed by\n");
     let cell = |value: Option<String>| format!("<td class=number>{}", value.unwrap_or_else(|| "–".to_owned()));
     for GuardEvent { event, at, page, offset, address, frame, bits, evidence: _, site, thread, code, why } in
         events.iter().take(EVENTS_SHOWN)

@@ -76,7 +76,7 @@ impl Follower {
     }
 
     /// Retires bad frames from now on, each once its process has ended.
-    pub fn retiring(mut self, retire: Retire) -> Self {
+    pub fn with_retirement(mut self, retire: Retire) -> Self {
         self.retirements = Some(PendingRetirements::new(retire));
         self
     }
