@@ -70,12 +70,12 @@ impl ErrorInjection {
 pub struct InjectionLog {
     every: Duration,
     dry_run: bool,
-    /// The time of each, from the start of the measurement.
+    /// The time of each, on the clock of the recorded detours.
     moments: Vec<Duration>,
 }
 
 impl InjectionLog {
-    /// The time of each error, from the start of the measurement.
+    /// The time of each error, on the clock of the recorded detours.
     pub fn moments(&self) -> impl Iterator<Item = Time> {
         self.moments.iter().copied().map(time)
     }
