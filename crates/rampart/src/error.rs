@@ -47,7 +47,7 @@ pub enum Error {
         /// The reason.
         why: String,
     },
-    /// there is no experiment {0:?}: `rampart simulate --list` has all
+    /// there is no experiment {0:?}: `rampart simulate --list` shows all
     NoSuchExperiment(String),
     /// cannot write the drawing to {path}: {cause}
     Plot {
@@ -71,8 +71,8 @@ pub enum Error {
     GuardSettings(#[from] rampart_guard::knobs::GuardSettingsError),
     /// --on-error is stop, continue, or checkpoint-command and a command
     Uncorrectable,
-    /// librampart_preload.so is not beside this program: build it (`cargo build --release -p rampart-preload`), or name it
-    /// in RAMPART_GUARD_LIBRARY
+    /// librampart_preload.so is not beside this program: build it (`cargo build --release -p rampart-preload`), or name
+    /// it in RAMPART_GUARD_LIBRARY
     NoGuardLibrary,
     /// {0}
     NoEngine(#[from] rampart_guard::engine_choice::NoEngine),

@@ -1,7 +1,7 @@
 //! `rampart`, the only binary. It parses, wires and shows; it decides nothing.
 //!
-//! Exit codes: 0 if all is well, 1 if the command found bad frames or memory errors, 2 if it could not do its work. For bad
-//! input, one line on standard error says what to do.
+//! Exit codes: 0 if all is well, 1 if the command found bad frames or memory errors, 2 if it could not do its work. For
+//! bad input, one line on standard error says what to do.
 //!
 //! Libraries: `clap` (arguments), `humantime` (durations), `indicatif` (progress on a terminal, silence in a pipe),
 //! `jiff` (dates), `plotters` (drawings), `tempfile` (the folder of the guards), `prometheus-client` and `tiny_http`
@@ -10,8 +10,8 @@
 
 #![forbid(unsafe_code)]
 
-/// As the macro of the standard library, but it ignores a closed or full standard error. A panic would leave the folder of
-/// the guards behind, and change how a guarded program ends.
+/// As the macro of the standard library, but it ignores a closed or full standard error. A panic would leave the folder
+/// of the guards behind, and change how a guarded program ends.
 macro_rules! eprintln {
     ($($message:tt)*) => { $crate::output::text::print_error(format_args!($($message)*)) };
 }
@@ -40,8 +40,8 @@ static ALLOCATOR: OneLineAtTheEnd = OneLineAtTheEnd;
 /// The stack that this program needs, with some reserve: a debug build parses its arguments in large stack frames.
 const STACK_BYTES: usize = 2 << 20;
 
-/// Runs on a thread of its own if the stack may not be large enough (`ulimit -s`). If no thread can be started, runs on the
-/// stack that there is.
+/// Runs on a thread of its own if the stack may not be large enough (`ulimit -s`). If no thread can be started, runs on
+/// the stack that there is.
 fn main() -> ExitCode {
     let has_room = rampart_linux::own_memory::stack_limit().is_none_or(|limit| limit >= STACK_BYTES as u64);
     let start_thread = || std::thread::Builder::new().stack_size(STACK_BYTES).spawn(begin).ok();

@@ -58,7 +58,7 @@ pub fn run(arguments: &ErrorsArguments) -> Result<u8, Error> {
             let _ = writeln!(text, "recorded    nothing in {}", path.display());
         }
         Some(RecordedErrors { dimms, .. }) => {
-            dimms.iter().for_each(|(label, history)| write_dimm(&mut text, label, history))
+            dimms.iter().for_each(|(label, history)| write_dimm(&mut text, label, history));
         }
         None => drop(writeln!(
             text,

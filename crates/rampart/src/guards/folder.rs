@@ -1,8 +1,8 @@
 //! The folder into which the guards of a program write, and its protection.
 //!
 //! **Problem.** Frames in these files go on the map of bad frames, which belongs to root: no other user may write them,
-//! make us read another file, or hold one of our locks. **Idea.** Only our user may enter the folder, whatever the umask
-//! is, and only files of that user are read: regular files with one name, no links. **Why this way.** The kernel
+//! make us read another file, or hold one of our locks. **Idea.** Only our user may enter the folder, whatever the
+//! umask is, and only files of that user are read: regular files with one name, no links. **Why this way.** The kernel
 //! enforces it, and a process with our rights does not need this folder to do harm.
 
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -94,9 +94,9 @@ mod tests {
         let pipe = std::process::Command::new("mkfifo").arg(path("pipe")).status().unwrap();
         assert!(pipe.success());
         assert!(["link", "folder", "pipe", "none"].iter().all(|name| read(&path(name)).is_err()));
-        fs::hard_link(path("ours"), path("twin")).unwrap();
-        assert!(read(&path("ours")).is_err() && read(&path("twin")).is_err(), "two names");
-        fs::remove_file(path("twin")).unwrap();
+        fs::hard_link(path("ours"), path("second")).unwrap();
+        assert!(read(&path("ours")).is_err() && read(&path("second")).is_err(), "two names");
+        fs::remove_file(path("second")).unwrap();
         if chown(path("ours"), Some(65_534), None).is_ok() {
             assert!(read(&path("ours")).is_err(), "another user's");
         }

@@ -1,9 +1,9 @@
-//! Drawings of what a program unlocked: its heap over time [Fiala15, fig. 4.6], and four moments of it [Fiala15, fig. 4.1
-//! and 4.2].
+//! Drawings of what a program unlocked: its heap over time [Fiala15, fig. 4.6], and four moments of it [Fiala15, fig.
+//! 4.1 and 4.2].
 //!
 //! **Problem.** There are millions of accesses that unlocked memory, and a drawing has thousands of points. **Idea.**
-//! They are counted in the cells of a grid; a cell is drawn stronger at 10 and at 100 of them. **Why this way.** The page
-//! has a fixed size, and shows single accesses as well as patterns.
+//! They are counted in the cells of a grid; a cell is drawn stronger at 10 and at 100 of them. **Why this way.** The
+//! page has a fixed size, and shows single accesses as well as patterns.
 
 use std::fmt::Write as _;
 

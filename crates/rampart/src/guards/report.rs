@@ -77,8 +77,8 @@ pub struct RunReport {
 }
 
 impl RunReport {
-    /// Adds the files of a folder to those of ended processes, which completes the report. Files and lines that cannot be
-    /// read count as unreadable.
+    /// Adds the files of a folder to those of ended processes, which completes the report. Files and lines that cannot
+    /// be read count as unreadable.
     pub fn with_folder(self, folder: &Path) -> Self {
         let mut report = Self { schema: "rampart.run/1", ..self };
         let mut paths: Vec<_> =
@@ -129,8 +129,8 @@ impl RunReport {
         }
     }
 
-    /// Raises counts to the number of events: a process that ended between the report and the count of something did not
-    /// count it. One with a full disk could count and not report.
+    /// Raises counts to the number of events: a process that ended between the report and the count of something did
+    /// not count it. One with a full disk could count and not report.
     fn count_events(&mut self) {
         for (counter, names) in REPORTED {
             let reported = self.events.iter().filter(|event| names.contains(&event.event.as_str())).count();

@@ -1,8 +1,8 @@
 //! Reads files that a user names, whatever they are.
 //!
-//! **Problem.** Reading a device may never end, reading a FIFO may never begin, and a sparse file can be a terabyte long.
-//! **Idea.** Only a regular file is read, up to a limit, and the memory that its content would need is compared with free
-//! memory first.
+//! **Problem.** Reading a device may never end, reading a FIFO may never begin, and a sparse file can be a terabyte
+//! long. **Idea.** Only a regular file is read, up to a limit, and the memory that its content would need is compared
+//! with free memory first.
 
 use std::fs::{self, File};
 use std::io::Read as _;

@@ -1,9 +1,10 @@
 //! A file that a command writes at its end.
 //!
-//! **Problem.** A file that cannot be written is noticed only at the end, when the run is over. In a folder that everybody
-//! may write to, a symbolic link could make root overwrite a file of its own. **Idea.** The file is made at the start,
-//! under another name in the same folder, and renamed when it is complete. **Why this way.** A rename follows no link, a
-//! reader sees the old content or the new, and a folder that cannot be written to is refused before anything runs.
+//! **Problem.** A file that cannot be written is noticed only at the end, when the run is over. In a folder that
+//! everybody may write to, a symbolic link could make root overwrite a file of its own. **Idea.** The file is made at
+//! the start, under another name in the same folder, and renamed when it is complete. **Why this way.** A rename
+//! follows no link, a reader sees the old content or the new, and a folder that cannot be written to is refused before
+//! anything runs.
 
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write as _};
@@ -98,8 +99,8 @@ fn temporary_beside(path: &Path) -> io::Result<NamedTempFile> {
     tempfile::Builder::new().prefix(".rampart-").permissions(Permissions::from_mode(0o666)).tempfile_in(folder)
 }
 
-/// Whether a file could be a trap: it is in a folder that everybody may write to, and belongs neither to this user nor to
-/// the folder's owner. The kernel applies the same rule to links (proc(5), `protected_symlinks`).
+/// Whether a file could be a trap: it is in a folder that everybody may write to, and belongs neither to this user nor
+/// to the folder's owner. The kernel applies the same rule to links (proc(5), `protected_symlinks`).
 fn may_be_trap(path: &Path, found: &Metadata) -> io::Result<bool> {
     const WRITABLE_FOR_ALL: u32 = 0o002;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

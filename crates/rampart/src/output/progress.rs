@@ -134,8 +134,8 @@ impl StepProgress {
     }
 }
 
-/// The time that the remaining steps take at the average speed so far, in whole seconds; `None` before the first step is
-/// done.
+/// The time that the remaining steps take at the average speed so far, in whole seconds; `None` before the first step
+/// is done.
 fn remaining_time(elapsed: Duration, done: usize, all: usize) -> Option<Duration> {
     let nanos = elapsed.as_nanos().checked_mul(all.checked_sub(done)? as u128)?.checked_div(done as u128)?;
     u64::try_from(nanos / 1_000_000_000).ok().map(Duration::from_secs)

@@ -37,8 +37,8 @@ impl ChildProgram {
         Ok(Self { process: Process::find(child.id())?, child, signals })
     }
 
-    /// Waits until the program ends, and calls `poll` after each pause. Pauses are longer if `poll` takes long, so that it
-    /// takes at most a twentieth of a CPU.
+    /// Waits until the program ends, and calls `poll` after each pause. Pauses are longer if `poll` takes long, so that
+    /// it takes at most a twentieth of a CPU.
     ///
     /// A signal ends a pause and is passed on; one that comes just before a pause is passed on after it.
     pub fn wait(mut self, pause: Duration, mut poll: impl FnMut()) -> Result<ExitStatus, Error> {
@@ -54,7 +54,7 @@ impl ChildProgram {
 }
 
 /// The exit code of a program, or 128 plus the signal that ended it, as shells have it.
-pub fn code(status: ExitStatus) -> u8 {
+pub fn exit_code(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(2);
     u8::try_from(code).unwrap_or(2)
 }
@@ -68,7 +68,7 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
         let status = ChildProgram::start(command).unwrap().wait(pause, || polls += 1).unwrap();
-        (code(status), polls)
+        (exit_code(status), polls)
     }
 
     #[test]

@@ -35,8 +35,8 @@ pub struct ForwardedSignals(SignalsInfo<WithOrigin>);
 const FORWARDED: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
 
 impl ForwardedSignals {
-    /// Catches these signals, so that they no longer end this process. A signal that is ignored stays ignored: a program
-    /// inherits that (`nohup`), and would not inherit a handler.
+    /// Catches these signals, so that they no longer end this process. A signal that is ignored stays ignored: a
+    /// program inherits that (`nohup`), and would not inherit a handler.
     pub fn catch() -> Result<Self, Error> {
         let ignored = ignored_here();
         let caught = FORWARDED.iter().filter(|&&signal| ignored >> (signal - 1) & 1 == 0);
@@ -50,8 +50,9 @@ impl ForwardedSignals {
     }
 }
 
-/// Catches SIGCHLD if this process was started to ignore it, and returns whether it was. Linux discards the exit status of
-/// the children of a process that ignores it (wait(2)). A program that this process starts must be made to ignore it again.
+/// Catches SIGCHLD if this process was started to ignore it, and returns whether it was. Linux discards the exit status
+/// of the children of a process that ignores it (wait(2)). A program that this process starts must be made to ignore it
+/// again.
 pub fn catch_ignored_sigchld() -> Result<bool, Error> {
     let was_ignored = ignored_here() >> (SIGCHLD - 1) & 1 == 1;
     if was_ignored {
@@ -62,7 +63,7 @@ pub fn catch_ignored_sigchld() -> Result<bool, Error> {
 
 /// Catches SIGXFSZ, so that a write beyond `ulimit -f` fails like one to a full disk and does not end this process. A
 /// program that this process starts has the default again, since a handler is not inherited.
-pub fn outlive_file_limit() -> Result<(), Error> {
+pub fn catch_file_limit_signal() -> Result<(), Error> {
     if ignored_here() >> (SIGXFSZ - 1) & 1 == 0 {
         flag::register(SIGXFSZ, Arc::default()).map_err(Error::Signal)?;
     }

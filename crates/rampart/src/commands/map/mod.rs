@@ -137,7 +137,8 @@ fn export_memmap(map: &FaultMap, ranges: Option<NonZero<usize>>) -> Result<(), E
     ]))
 }
 
-/// The length of the running kernel's command line, without the ranges that it reserves: the exported ones replace them.
+/// The length of the running kernel's command line, without the ranges that it reserves: the exported ones replace
+/// them.
 fn other_arguments(running: &str) -> usize {
     let is_kept = |word: &&str| !(word.starts_with("memmap=") && word.contains('$'));
     running.split_whitespace().filter(is_kept).map(|word| word.len() + 1).sum::<usize>().saturating_sub(1)

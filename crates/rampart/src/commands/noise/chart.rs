@@ -1,5 +1,5 @@
-//! Detours over time, as SVG: the height of each line is the length of a detour [Ferreira21, fig. 2]. A mark above shows
-//! each injected error.
+//! Detours over time, as SVG: the height of each line is the length of a detour [Ferreira21, fig. 2]. A mark above
+//! shows each injected error.
 
 use plotters::prelude::*;
 use rampart_scale::noise::OfCpu;
@@ -10,8 +10,8 @@ use crate::output::chart::{COLOURS, Failure};
 /// The size of a drawing, in pixels; the page scales it.
 const SIZE: (u32, u32) = (920, 220);
 
-/// The number of parts of the time. Only the longest detour of each part is drawn, so that a million detours do not make a
-/// million lines.
+/// The number of parts of the time. Only the longest detour of each part is drawn, so that a million detours do not
+/// make a million lines.
 const PARTS: usize = 800;
 
 /// Draws the detours of one CPU over so many seconds. The axis is from the threshold to the longest detour of all CPUs.

@@ -1,7 +1,7 @@
 //! Measures the detours of corrected errors, which the firmware injects while the CPUs are watched.
 //!
-//! As in [Ferreira21, IV-B]: errors are injected at an interval; in a dry run each is prepared and none is injected, which
-//! shows the detours of the preparation.
+//! As in [Ferreira21, IV-B]: errors are injected at an interval; in a dry run each is prepared and none is injected,
+//! which shows the detours of the preparation.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -70,12 +70,12 @@ impl ErrorInjection {
 pub struct InjectionLog {
     every: Duration,
     dry_run: bool,
-    /// The time of each, from the start of the measurement.
+    /// The time of each, on the clock of the recorded detours.
     moments: Vec<Duration>,
 }
 
 impl InjectionLog {
-    /// The time of each error, from the start of the measurement.
+    /// The time of each error, on the clock of the recorded detours.
     pub fn moments(&self) -> impl Iterator<Item = Time> {
         self.moments.iter().copied().map(time)
     }
@@ -84,7 +84,7 @@ impl InjectionLog {
         Attribution::of(noise, &self.moments().collect::<Vec<_>>(), time(self.every))
     }
 
-    /// For people.
+    /// Lines of the answer, for people.
     pub fn lines(&self, noise: &Noise) -> Vec<String> {
         let (count, every) = (self.moments.len(), humantime::format_duration(self.every));
         let action = if self.dry_run { "prepared and not injected" } else { "injected" };
@@ -105,7 +105,7 @@ impl InjectionLog {
         lines
     }
 
-    /// For programs.
+    /// JSON, for programs.
     pub fn document(&self, noise: &Noise) -> Value {
         let found = self.attribution(noise);
         json!({

@@ -52,7 +52,7 @@ fn micros(time: Time) -> String {
 }
 
 impl NoiseMeasurement {
-    /// For people.
+    /// The table, for people.
     pub fn text(&self) -> String {
         let mut text = String::new();
         let mut row = |cells: &[String; 8]| {
@@ -95,7 +95,7 @@ impl NoiseMeasurement {
         lines
     }
 
-    /// For programs.
+    /// JSON, for programs.
     pub fn document(&self) -> Value {
         let of = |(name, summary): &(String, DetourSummary)| {
             let lengths = summary.lengths.map(|lengths| lengths.map(Time::nanos));
@@ -117,7 +117,7 @@ impl NoiseMeasurement {
         })
     }
 
-    /// As a page with a drawing of each CPU.
+    /// The page, with a drawing of each CPU.
     pub fn page(&self) -> String {
         let title = "Detours: how often and how long this machine takes its CPUs from programs";
         let mut body = format!("<h1>{title}</h1>\n");

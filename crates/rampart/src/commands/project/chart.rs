@@ -19,8 +19,8 @@ const MAX: f64 = 10_000.0;
 /// The end of the axis, with room for the paths' names above the tallest bar.
 const TOP: f64 = 5.0 * MAX;
 
-/// Paths in the order of their colours, which are the same in each panel. Other paths, named by the time of an error, all
-/// have the first colour.
+/// Paths in the order of their colours, which are the same in each panel. Other paths, named by the time of an error,
+/// all have the first colour.
 const PATHS: [&str; 3] = ["hardware", "software", "firmware"];
 
 /// Draws one panel: a cluster for each path, and in it a bar for each workload, with the 95 % interval as a line.
@@ -53,16 +53,16 @@ fn draw(groups: &[&BarGroup], text: &mut String) -> Result<(), Failure> {
         let colour = COLOURS[path % COLOURS.len()];
         let width = 0.84 / group.bars.len() as f64;
         let left = |bar: usize| place as f64 + 0.08 + width * bar as f64;
-        let shown = |cost: f64| (100.0 * cost).clamp(MIN, MAX);
+        let clamped = |cost: f64| (100.0 * cost).clamp(MIN, MAX);
         let bars = group.bars.iter().enumerate().map(|(number, bar)| {
-            let percent = bar.cost.map_or(MAX, |(cost, _)| shown(cost));
+            let percent = bar.cost.map_or(MAX, |(cost, _)| clamped(cost));
             Rectangle::new([(left(number), MIN), (left(number) + 0.8 * width, percent)], colour.filled())
         });
         chart.draw_series(bars)?;
         let intervals = group.bars.iter().enumerate().filter_map(|(number, bar)| {
             let (cost, half) = bar.cost.filter(|(cost, half)| half.is_finite() && 100.0 * cost > MIN)?;
             let centre = left(number) + 0.4 * width;
-            Some(PathElement::new([(centre, shown(cost - half)), (centre, shown(cost + half))], BLACK))
+            Some(PathElement::new([(centre, clamped(cost - half)), (centre, clamped(cost + half))], BLACK))
         });
         chart.draw_series(intervals)?;
         for (number, bar) in group.bars.iter().enumerate() {

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use crate::error::Error;
 use crate::output::text::{count, percent};
 
-/// The deviation below which the answer names a possible cause. The simulation of a program that was traced alone on its
-/// CPUs deviates by at most a tenth (`docs/scale.md`).
+/// The deviation below which the answer names a possible cause. The simulation of a program that was traced alone on
+/// its CPUs deviates by at most a tenth (`docs/scale.md`).
 const LARGE_DEVIATION: f64 = -0.1;
 
 /// A trace, and its simulation without errors.

@@ -56,7 +56,8 @@ pub fn run(arguments: &ProjectArguments) -> Result<u8, Error> {
 }
 
 fn ask(question: &QuestionArguments) -> Result<(), Error> {
-    // An estimate may be wrong, or a file may be crafted to make it wrong: then only this process ends, and no other one.
+    // An estimate may be wrong, or a file may be crafted to make it wrong: then only this process ends, and no other
+    // one.
     own_memory::limit(MemoryState::read(&Roots::default())?.available())?;
     let history = match (&question.from_errors, &question.dimm) {
         (Some(path), Some(label)) => Some((label.clone(), dimm::history(path, label)?)),
@@ -132,8 +133,8 @@ fn of_workload(
     })
 }
 
-/// The cost of errors that firmware logs, and of errors that the kernel logs; `None` if the question gives a cost of its
-/// own.
+/// The cost of errors that firmware logs, and of errors that the kernel logs; `None` if the question gives a cost of
+/// its own.
 fn by_path(
     prepared: &PreparedProgram,
     errors: &CorrectedErrors,

@@ -19,8 +19,8 @@ use crate::inputs::files;
 use crate::output::progress::StepProgress;
 use crate::process::signals;
 
-/// Reads a file, if there is memory for its content. `needed` returns the memory for a file of so many bytes; `remedy` says
-/// what to do if there is too little.
+/// Reads a file, if there is memory for its content. `needed` returns the memory for a file of so many bytes; `remedy`
+/// says what to do if there is too little.
 pub fn read(path: &Path, needed: impl FnOnce(u64) -> Bytes, remedy: &str) -> Result<Vec<u8>, Error> {
     let refused = |why: String| Error::Schedule { path: path.to_owned(), why };
     let length = files::length(path).map_err(refused)?;

@@ -91,7 +91,7 @@ impl Drawn {
     }
 
     /// The lowest and the highest slowdown to which a claim applies, and whether it holds.
-    fn judged(&self, claim: &FigureClaim) -> Option<(f64, f64, bool)> {
+    fn check(&self, claim: &FigureClaim) -> Option<(f64, f64, bool)> {
         let groups = self.groups.iter().filter(|group| claim.is_of(&group.setting.panel, &group.setting.path));
         let bars = groups.flat_map(|group| &group.bars).filter(|bar| claim.is_of_workload(bar.workload));
         claim.judged(bars.map(|bar| bar.cost.map_or(f64::INFINITY, |(cost, _)| cost)))
@@ -114,9 +114,9 @@ impl Drawn {
             text.push('\n');
         }
         for claim in self.figure.claims() {
-            let Some((least, most, holds)) = self.judged(&claim) else { continue };
+            let Some((low, high, holds)) = self.check(&claim) else { continue };
             let sign = if holds { "holds" } else { "does not hold" };
-            let _ = writeln!(text, "{sign:<14} {}: here {} to {}", claim.words, shown(least), shown(most));
+            let _ = writeln!(text, "{sign:<14} {}: here {} to {}", claim.words, cost_text(low), cost_text(high));
         }
         text
     }
@@ -147,8 +147,8 @@ impl Drawn {
             })
         };
         let claim = |claim: &FigureClaim| {
-            let judged = self.judged(claim);
-            json!({ "words": claim.words, "least": judged.map(|of| of.0), "most": judged.map(|of| of.1), "holds": judged.map(|of| of.2) })
+            let checked = self.check(claim);
+            json!({ "words": claim.words, "least": checked.map(|of| of.0), "most": checked.map(|of| of.1), "holds": checked.map(|of| of.2) })
         };
         json!({
             "schema": "rampart.sweep/1",
@@ -180,14 +180,14 @@ impl Drawn {
         }
         body.push_str("<h2>The claims of [Ferreira21]</h2>\n<div class=table><table>\n<tr><th>statement<th class=number>here, from<th class=number>to<th>\n");
         for claim in self.figure.claims() {
-            let Some((least, most, holds)) = self.judged(&claim) else { continue };
+            let Some((low, high, holds)) = self.check(&claim) else { continue };
             let (class, sign) = if holds { ("good", "holds") } else { ("bad", "does not hold") };
             let _ = writeln!(
                 body,
                 "<tr><td>{}<td class=number>{}<td class=number>{}<td class={class}>{sign}",
                 html::escape(claim.words),
-                shown(least),
-                shown(most)
+                cost_text(low),
+                cost_text(high)
             );
         }
         body.push_str("</table></div>\n");
@@ -228,6 +228,6 @@ fn heading(panel: &str, every: &str) -> String {
     }
 }
 
-fn shown(cost: f64) -> String {
+fn cost_text(cost: f64) -> String {
     if cost.is_finite() { percent(cost) } else { "no time left".to_owned() }
 }

@@ -21,7 +21,8 @@ pub fn find() -> Option<PathBuf> {
 }
 
 /// The library as `LD_PRELOAD` names it. The loader of glibc replaces `$LIB` (ld.so(8)) by a folder a few levels below
-/// the root. The loader of musl does not, finds no such file, and continues without the library, which it could not load.
+/// the root. The loader of musl does not, finds no such file, and continues without the library, which it could not
+/// load.
 pub fn preloaded(library: &Path) -> OsString {
     /// More levels up than `$LIB` has: the parent of the root is the root.
     const TO_GLIBC_AND_BACK: &str = "/$LIB/../../../..";

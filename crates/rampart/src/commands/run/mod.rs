@@ -1,4 +1,4 @@
-//! `rampart run`: a program under guard.
+//! `rampart run`: runs a program and guards its memory.
 
 pub mod arguments;
 mod following;
@@ -34,8 +34,8 @@ use crate::guards::journals::GuardJournals;
 use crate::guards::report::RunReport;
 use crate::inputs::store;
 use crate::output::file::Output;
-use crate::process::program::{ChildProgram, code};
-use crate::process::signals::outlive_file_limit;
+use crate::process::program::{ChildProgram, exit_code};
+use crate::process::signals::catch_file_limit_signal;
 
 /// How often new events of the guards are read.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
@@ -51,20 +51,20 @@ pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error>
     if !may_open(OPEN_FILES) {
         return Err(Error::FewFiles);
     }
-    outlive_file_limit()?;
+    catch_file_limit_signal()?;
     let outputs = Outputs::prepare(arguments)?;
     let unguardable = why_unguardable(&arguments.program[0]);
     let engine = engine_choice::choose(arguments.engine.map(Into::into), why_unusable)?;
     let has_huge_pages = has_huge_pages(&Roots::default());
     let settings = arguments.knobs(engine.method, has_huge_pages)?;
-    let mut server = GuardServer::start(map_to_compare(path.as_ref(), settings.method)?)?;
-    let command = guarded(arguments, &settings, &library, unguardable, server.folder())?;
+    let mut server = GuardServer::start(store_of_bad_frames(path.as_ref(), settings.method)?)?;
+    let command = guarded_command(arguments, &settings, &library, unguardable, server.folder())?;
     let (_, checkpoint_command) = arguments.on_error()?;
     let injected = matches!(arguments.inject, Some(Faults::InPages(_)));
     let mut follower = Follower::new(server.folder(), path, injected, checkpoint_command)?;
     if rampart_linux::is_root() {
         let machine = Machine::this();
-        follower = follower.retiring(Box::new(move |frame| machine.retire(frame)));
+        follower = follower.with_retirement(Box::new(move |frame| machine.retire(frame)));
     }
     let (began, start) = (SystemClock.now(), Instant::now());
     let program = ChildProgram::start(command)?;
@@ -85,10 +85,10 @@ pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error>
     }
     let journals = GuardJournals::read(server.folder());
     let page = || {
-        let (program, settings) = (shown(&arguments.program), settings.to_string());
+        let (program, settings) = (command_line(&arguments.program), settings.to_string());
         page::of_run(&EndedRun {
             program,
-            ended: ended(status),
+            ended: describe_end(status),
             settings,
             began,
             seconds,
@@ -104,7 +104,7 @@ pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error>
     }
     match report.unguarded {
         Some(why) if arguments.require_guard => Err(Error::NothingGuarded(why)),
-        _ => Ok(code(status)),
+        _ => Ok(exit_code(status)),
     }
 }
 
@@ -139,7 +139,7 @@ impl Outputs {
 
 /// The store whose bad frames the program must not get: only the engine that moves pages can avoid them, and only root
 /// sees frame numbers.
-fn map_to_compare(named: Option<&PathBuf>, method: EngineKind) -> Result<Option<PathBuf>, Error> {
+fn store_of_bad_frames(named: Option<&PathBuf>, method: EngineKind) -> Result<Option<PathBuf>, Error> {
     if method != EngineKind::Move || !rampart_linux::is_root() {
         return Ok(None);
     }
@@ -147,7 +147,7 @@ fn map_to_compare(named: Option<&PathBuf>, method: EngineKind) -> Result<Option<
 }
 
 /// The command of the program, with the preload library and its settings.
-fn guarded(
+fn guarded_command(
     arguments: &RunArguments,
     settings: &GuardSettings,
     library: &Path,
@@ -161,7 +161,7 @@ fn guarded(
     if arguments.require_server {
         command.env(liveness::VARIABLE, liveness::REQUIRED);
     }
-    if let Some(frames) = arguments.frame_knobs(settings.method, || method_of_tests(arguments.asks_for_tests()))? {
+    if let Some(frames) = arguments.frame_knobs(settings.method, || test_method(arguments.asks_for_tests()))? {
         command.env("RAMPART_GUARD_FRAMES", frames.to_string());
     }
     let mut preload = library::preloaded(library);
@@ -202,27 +202,27 @@ fn why_unusable(method: EngineKind) -> Option<String> {
 }
 
 /// How tests of frames reach the DRAM, if they do. Without tests, a user who did not ask for them gets a notice.
-fn method_of_tests(asked: bool) -> Result<Option<execute::Method>, Error> {
-    let chosen = engine_choice::choose_tests(asked, method_that_bypasses_caches());
+fn test_method(asked: bool) -> Result<Option<execute::Method>, Error> {
+    let chosen = engine_choice::choose_tests(asked, measured_test_method());
     let ChosenTests { method, notice } = chosen.map_err(Error::NoTestOfFrames)?;
     notice.into_iter().for_each(|notice| eprintln!("rampart: {notice}"));
     Ok(method)
 }
 
-/// Measures how tests reach the DRAM on this machine: once for all processes of the program, in some milliseconds. `None`
-/// if there is no memory for the measurement.
-fn method_that_bypasses_caches() -> Option<Result<execute::Method, NoneBypasses>> {
+/// Measures how tests reach the DRAM on this machine: once for all processes of the program, in some milliseconds.
+/// `None` if there is no memory for the measurement.
+fn measured_test_method() -> Option<Result<execute::Method, NoneBypasses>> {
     let mut block = Block::claim(Bytes::from_mib(2), PageKind::Huge).ok()?;
     let found = honesty::honest_method(Engine::detect(), &mut Region::from(&mut block));
     Some(found.map(|honesty| honesty.method))
 }
 
 /// The program and its arguments, as a person would type them, but without quotes.
-fn shown(program: &[OsString]) -> String {
+fn command_line(program: &[OsString]) -> String {
     program.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-fn ended(status: ExitStatus) -> String {
+fn describe_end(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("ended by signal {signal}"),

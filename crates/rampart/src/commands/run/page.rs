@@ -1,7 +1,7 @@
 //! The report of a run as a page: one HTML document that contains all its drawings and needs no network.
 //!
-//! **Problem.** A line shows the totals of a guard; its work over time, and on which memory, needs drawings. **Idea.** A
-//! document without scripts: drawings as SVG, whose colours the style sheet replaces for readers who prefer dark.
+//! **Problem.** A line shows the totals of a guard; its work over time, and on which memory, needs drawings. **Idea.**
+//! A document without scripts: drawings as SVG, whose colours the style sheet replaces for readers who prefer dark.
 //! **Why this way.** The page can be kept with the program's results, mailed, and opened in twenty years.
 //!
 //! All text from outside, such as the program's name and arguments, goes through [`escape`].
@@ -164,7 +164,7 @@ fn events(body: &mut String, events: &[GuardEvent]) {
     if events.is_empty() {
         return;
     }
-    body.push_str("<h2>Events</h2>\n<div class=table><table>\n<tr><th>when<th>what<th class=number>page<th class=number>offset<th class=number>address<th class=number>frame<th class=number>bits<th>allocated at<th>accessed by\n");
+    body.push_str("<h2>Events</h2>\n<div class=table><table>\n<tr><th>time<th>event<th class=number>page<th class=number>offset<th class=number>address<th class=number>frame<th class=number>bits<th>allocated at<th>accessed by\n");
     let cell = |value: Option<String>| format!("<td class=number>{}", value.unwrap_or_else(|| "–".to_owned()));
     for GuardEvent { event, at, page, offset, address, frame, bits, evidence: _, site, thread, code, why } in
         events.iter().take(EVENTS_SHOWN)

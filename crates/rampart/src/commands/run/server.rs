@@ -1,11 +1,11 @@
 //! The server of the guards of a program: while it lives, it gives them the list of bad frames and shows that their
 //! reports are read ([`super::following`]).
 //!
-//! **Problem.** A program has many processes, each with its own guard, which begin and end at any time. None of them may
-//! wait for another, and all must learn what one of them finds. **Idea.** All processes inherit the name of a folder.
-//! Each guard writes its own files into it; the list of bad frames is replaced whole when the map grows; and one file is
-//! locked while the server lives. **Why this way.** See docs/decisions/0012: there are no requests, so that nobody
-//! waits; nothing is lost if either side is killed; and the kernel releases the lock of a dead server.
+//! **Problem.** A program has many processes, each with its own guard, which begin and end at any time. None of them
+//! may wait for another, and all must learn what one of them finds. **Idea.** All processes inherit the name of a
+//! folder. Each guard writes its own files into it; the list of bad frames is replaced whole when the map grows; and
+//! one file is locked while the server lives. **Why this way.** See docs/decisions/0012: there are no requests, so that
+//! nobody waits; nothing is lost if either side is killed; and the kernel releases the lock of a dead server.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -45,7 +45,8 @@ pub struct GuardServer {
 }
 
 impl GuardServer {
-    /// Starts the server. `store`: the store whose bad frames the program must not get, if frame numbers can be compared.
+    /// Starts the server. `store`: the store whose bad frames the program must not get, if frame numbers can be
+    /// compared.
     ///
     /// # Errors
     /// If the folder cannot be made, or the map cannot be read.

@@ -18,7 +18,7 @@ use self::arguments::TraceArguments;
 use crate::error::Error;
 use crate::inputs::network;
 use crate::output::text::count;
-use crate::process::program::{ChildProgram, code};
+use crate::process::program::{ChildProgram, exit_code};
 
 /// The pause between two polls: long, since there is nothing to do, and each takes CPU time from the program.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -43,7 +43,7 @@ pub fn run(arguments: &TraceArguments) -> Result<u8, Error> {
         fs::write(path, goal).map_err(|cause| Error::Traced { path: path.clone(), cause })?;
     }
     report(arguments, &recorded, trace.len());
-    Ok(code(status))
+    Ok(exit_code(status))
 }
 
 fn start(arguments: &TraceArguments, library: &Path, folder: &Path) -> Result<ChildProgram, Error> {

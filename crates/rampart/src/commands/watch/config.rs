@@ -1,7 +1,7 @@
 //! The configuration file: TOML, with every parameter of [Rahman16, tab. 1 and 6]; `docs/configuration.md` lists them.
 //!
-//! The command line overrides the file, and the file overrides the defaults. A file with one bad line changes nothing: it
-//! is read and checked as a whole before it takes effect.
+//! The command line overrides the file, and the file overrides the defaults. A file with one bad line changes nothing:
+//! it is read and checked as a whole before it takes effect.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -209,8 +209,8 @@ mod tests {
         expected.split('`').skip(1).step_by(2).map(str::to_owned).collect()
     }
 
-    /// The parameters of [Rahman16, tab. 1 and 6] and their keys; measured parameters have no key, and the documentation
-    /// says so.
+    /// The parameters of [Rahman16, tab. 1 and 6] and their keys; measured parameters have no key, and the
+    /// documentation says so.
     #[test]
     fn every_knob_of_tables_1_and_6_has_a_key_and_every_key_is_documented() {
         let parameters = [

@@ -1,7 +1,7 @@
 //! Reads the events that the guards append to their files, and removes the files of ended processes.
 //!
-//! A build runs a hundred thousand processes. The files of an ended process are added to the report and removed, so that
-//! there are no more files to look through than live processes, and none fill a disk.
+//! A build runs a hundred thousand processes. The files of an ended process are added to the report and removed, so
+//! that there are no more files to look through than live processes, and none fill a disk.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;

@@ -1,9 +1,10 @@
 //! Follows the guards of a run: puts each bad frame on the map before it reports the frame.
 //!
-//! **Problem.** A page beyond correction ends the program, or the program continues with wrong content. In both cases its
-//! frame must never be forgotten, and a person must read what happened. **Idea.** The guards append lines to files. The
-//! process that started the program reads them from where it stopped, writes to the store, and only then prints a
-//! message. **Why this way.** The guard may not wait for a disk, and a process that ends has already written everything.
+//! **Problem.** A page beyond correction ends the program, or the program continues with wrong content. In both cases
+//! its frame must never be forgotten, and a person must read what happened. **Idea.** The guards append lines to files.
+//! The process that started the program reads them from where it stopped, writes to the store, and only then prints a
+//! message. **Why this way.** The guard may not wait for a disk, and a process that ends has already written
+//! everything.
 //!
 //! | module | owns |
 //! |---|---|
@@ -75,7 +76,7 @@ impl Follower {
     }
 
     /// Retires bad frames from now on, each once its process has ended.
-    pub fn retiring(mut self, retire: Retire) -> Self {
+    pub fn with_retirement(mut self, retire: Retire) -> Self {
         self.retirements = Some(PendingRetirements::new(retire));
         self
     }
@@ -105,8 +106,8 @@ impl Follower {
         self.store_retirements(&retired.unwrap_or_default());
     }
 
-    /// Reports the rest when the program has ended, and waits for the command for the checkpoint. Returns the counts and
-    /// events of the files that were removed from the folder.
+    /// Reports the rest when the program has ended, and waits for the command for the checkpoint. Returns the counts
+    /// and events of the files that were removed from the folder.
     pub fn end(mut self) -> RunReport {
         self.poll();
         // Nobody follows a process that runs on.

@@ -1,11 +1,11 @@
 //! Retires the frames that a guarded program found bad, once the program no longer uses them.
 //!
-//! **Problem.** The kernel hands out a frame that is only on the map again as soon as the guard that holds it has ended,
-//! until somebody runs `rampart map restore`. While the guard lives, the frame may be in use. **Idea.** Each frame waits
-//! until the process that reported it has ended. The frame is then free, or another process has just got it, and the
-//! kernel is asked to move its content and to retire it. **Why this way.** A soft retirement moves content and loses
-//! none. A frame that the kernel refuses to retire is tried once more when the program has ended, even if one of its
-//! processes runs on.
+//! **Problem.** The kernel hands out a frame that is only on the map again as soon as the guard that holds it has
+//! ended, until somebody runs `rampart map restore`. While the guard lives, the frame may be in use. **Idea.** Each
+//! frame waits until the process that reported it has ended. The frame is then free, or another process has just got
+//! it, and the kernel is asked to move its content and to retire it. **Why this way.** A soft retirement moves content
+//! and loses none. A frame that the kernel refuses to retire is tried once more when the program has ended, even if one
+//! of its processes runs on.
 
 use rampart_memory::Frame;
 use rampart_memory::fault_map::Retirement;

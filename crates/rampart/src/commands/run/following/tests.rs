@@ -52,7 +52,7 @@ fn a_bad_frame_is_retired_once_its_process_has_ended_and_the_map_says_so() {
         let map = store::open(Some(path.clone()), Timestamp::default()).unwrap().failures(Origin::Real).unwrap();
         [16, 17, 18].map(|number| map.get(Frame::new(number).unwrap()).unwrap().retirement.clone())
     };
-    let mut follower = follower.retiring(Box::new(retire));
+    let mut follower = follower.with_retirement(Box::new(retire));
     follower.poll();
     assert_eq!(known(), [Retirement::Offlined, Retirement::Pending, Retirement::Pending]);
     follower.end();
@@ -92,7 +92,7 @@ fn what_was_made_up_is_never_retired() {
     let events = "{\"event\":\"uncorrectable\",\"page\":3,\"frame\":16}\n{\"event\":\"erring\",\"frame\":18}\n";
     fs::write(folder.path().join(format!("{}.jsonl", u32::MAX)), events).unwrap();
     let follower = Follower::new(folder.path(), Some(path), true, None).unwrap();
-    let mut follower = follower.retiring(Box::new(|frame| panic!("{frame} is retired")));
+    let mut follower = follower.with_retirement(Box::new(|frame| panic!("{frame} is retired")));
     follower.poll();
     follower.end();
 }
