@@ -12,21 +12,21 @@ pub enum Error {
     Read {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
     /// cannot write {path}: {cause}
     Write {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
     /// cannot write the parts of {path} that the rules own: {what}
     Marks {
         /// The document.
         path: PathBuf,
-        /// What is wrong with its marks.
+        /// The problem with its marks.
         what: String,
     },
     /// the tree is not tidy: {0} of the lines above
@@ -35,7 +35,7 @@ pub enum Error {
     Start {
         /// The program and its arguments.
         command: String,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
     /// `{0}` failed
@@ -47,7 +47,7 @@ pub enum Error {
         /// Why.
         cause: Box<Error>,
     },
-    // Never shown: how many failed was said already, on a line of its own that is to be the last.
+    // Never shown: the number of failures was already printed, on a line that should be the last.
     /// tests failed
     TestsFailed,
     /// README.md has no section `Start` with packages to install and two commands

@@ -1,8 +1,7 @@
-//! The fuzz targets: a workspace of their own, because they are built otherwise, by `cargo fuzz` with the address
-//! sanitizer.
+//! The fuzz targets: a separate workspace, because `cargo fuzz` builds them with the address sanitizer.
 //!
-//! That sanitizer is an unstable option, which the pinned compiler has, too: it takes it where it is told to be one of
-//! the compilers that bootstrap Rust. So what is fuzzed is what is shipped, and no second toolchain is needed.
+//! That sanitizer is an unstable option. The pinned compiler has it too, and accepts it when it runs as one of the
+//! compilers that bootstrap Rust. So the fuzzed code is the shipped code, and no second toolchain is needed.
 
 use std::path::Path;
 use std::{env, fs};
@@ -11,17 +10,17 @@ use crate::error::Error;
 use crate::process::{cargo, run};
 use crate::tree::Tree;
 
-/// Of the fuzz targets' workspace.
+/// The manifest of the fuzz targets' workspace.
 pub const MANIFEST: &str = "fuzz/Cargo.toml";
 
-/// Checks that all targets still fit the crates that they feed, without the C++ compiler that linking them takes.
+/// Checks that all targets still compile, without the C++ compiler that linking them needs.
 pub fn check(root: &Path) -> Result<(), Error> {
     let mut clippy = cargo(root);
     clippy.args(["clippy", "--manifest-path", MANIFEST, "--bins", "--", "-D", "warnings"]);
     // In the main workspace's folder, where most of the dependencies are compiled already.
     clippy.env("CARGO_TARGET_DIR", env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()));
-    // libfuzzer-sys compiles libFuzzer unless it is told where a finished one is. Nothing is linked here, so nothing is
-    // read.
+    // libfuzzer-sys compiles libFuzzer unless it is given the path of a finished one. Nothing is linked here, so
+    // nothing is read.
     clippy.env("CUSTOM_LIBFUZZER_PATH", "/unused/libfuzzer.a");
     run(&mut clippy)
 }
@@ -32,7 +31,7 @@ pub fn list(root: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Feeds one target for so many seconds, from its seeds and from what earlier runs found worth keeping.
+/// Runs one target for this many seconds, from its seeds and from the useful inputs of earlier runs.
 pub fn run_target(root: &Path, target: &str, seconds: &str) -> Result<(), Error> {
     if !targets(&Tree::read(root)?).any(|known| known == target) {
         return Err(Error::NoFuzzTarget(target.to_owned()));

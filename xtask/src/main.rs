@@ -1,8 +1,8 @@
 //! The project's own chores, run as `cargo xtask`.
 //!
-//! **Problem.** Rules that only stand in a document are broken within a month, and a test command with five steps is
-//! run by halves. **Idea.** Style is a test ([`tidy`]) and testing is one command ([`stages`]). **Why a program.** It
-//! needs nothing but the toolchain that builds Rampart, and its own rules are tested like any other code.
+//! **Problem.** Rules that exist only in a document are broken within a month, and nobody runs a test command of five
+//! steps completely. **Idea.** Style is a test ([`tidy`]) and testing is one command ([`stages`]). **Why a program.**
+//! It needs only the toolchain that builds Rampart, and its rules are tested like any other code.
 //!
 //! Libraries: `toml` (manifests), `displaydoc` and `thiserror` (errors).
 

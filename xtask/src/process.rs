@@ -1,4 +1,4 @@
-//! Other programs, run with what they print in plain sight.
+//! Runs other programs, with their output visible.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -20,7 +20,7 @@ pub fn run(command: &mut Command) -> Result<(), Error> {
     judge(command, status)
 }
 
-/// As [`run`], and shows each line of its standard output to `witness` as well.
+/// Like [`run`], and passes each line of its standard output to `witness` as well.
 pub fn run_watched(command: &mut Command, mut witness: impl FnMut(&str)) -> Result<(), Error> {
     eprintln!("$ {}", shown(command));
     let spawned = command.stdout(Stdio::piped()).spawn();

@@ -1,7 +1,7 @@
-//! Scenarios on a Linux kernel of their own, in an emulated machine (`tests/qemu/run`).
+//! Scenarios on a separate Linux kernel, in an emulated machine (`tests/qemu/run`).
 //!
-//! The short form is part of all tests. It runs the binaries that the tests were built with, and has every kind of
-//! fault from outside; only repetitions are cut. The long form takes release builds and runs at night.
+//! The short form is part of all tests. It runs the binaries that the tests were built with, and covers every kind of
+//! external fault; only repetitions are cut. The long form uses release builds and runs at night.
 
 use std::env;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::process::{cargo, run, run_watched};
 use crate::tally::Tally;
 
-/// What a scenario needs: the product, and what makes a guest's RAM bad.
+/// The packages that a scenario needs: the product, and the program that makes a guest's RAM bad.
 const PACKAGES: [&str; 3] = ["rampart-cli", "rampart-preload", "rampart-badram"];
 
 const RUN: &str = "tests/qemu/run";
@@ -26,12 +26,12 @@ const KERNELS: [&str; 2] = ["6.1", "6.12"];
 struct Short {
     name: &'static str,
     kernel: &'static str,
-    /// What its guest reads from the kernel's command line.
+    /// The options that its guest reads from the kernel's command line.
     options: &'static str,
 }
 
-/// The short form: one boot each. The older kernel has no engine `move`, and lacks requests that `minor` makes of the
-/// newer.
+/// The short form: one boot each. The older kernel has no engine `move`, and lacks some requests that `minor` makes of
+/// the newer.
 const SHORT: [Short; 4] = [
     Short { name: "retire", kernel: KERNELS[0], options: "" },
     Short { name: "stuck_cells", kernel: KERNELS[1], options: "" },
@@ -39,7 +39,7 @@ const SHORT: [Short; 4] = [
     Short { name: "bad_ram", kernel: KERNELS[0], options: "short" },
 ];
 
-/// All boots of the short form together end within this time, whatever happens.
+/// All boots of the short form together end within this time.
 const SHORT_LIMIT: Duration = Duration::from_secs(360);
 
 /// Runs scenarios, or all of them, on a release build.
@@ -48,13 +48,13 @@ pub fn run_named(root: &Path, names: &[&str]) -> Result<(), Error> {
     run(Command::new(root.join(RUN)).args(names).current_dir(root))
 }
 
-/// Prints what testers find of faults from outside.
+/// Prints which external faults the testers find.
 pub fn table(root: &Path) -> Result<(), Error> {
     build(root)?;
     run(Command::new(root.join("tests/qemu/table")).current_dir(root))
 }
 
-/// All scenarios on each kernel, whatever fails, the table, and the tests of which every day has only a part.
+/// All scenarios on each kernel, whatever fails, the table, and the tests of which a daily run has only a part.
 pub fn nightly(root: &Path) -> Result<(), Error> {
     let mut traps = cargo(root);
     traps.args(["test", "--package", "rampart-cli", "--test", "end_to_end"]);
@@ -79,8 +79,7 @@ pub fn run_short(root: &Path) -> Result<Tally, Error> {
         println!("scenarios are skipped: apt-get install qemu-system-x86 to run them");
         return Ok(Tally::default());
     }
-    // As the tests were built: with other features, which their packages alone would have, most would be compiled once
-    // more.
+    // Built like the tests: with other features, most packages would be compiled once more.
     run(cargo(root).args(["build", "--workspace", "--lib", "--bins", "--tests"]))?;
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |folder| root.join(folder));
     let mut total = Tally::default();

@@ -12,7 +12,7 @@ use crate::process::{cargo, run, run_watched};
 use crate::tally::Tally;
 use crate::{fuzz, scenarios, tidy};
 
-/// Runs the checks, then the tests. If it came to the tests, the last line says how many passed and failed.
+/// Runs the checks, then the tests. If the tests ran, the last line gives the numbers of passed and failed ones.
 pub fn run_all(root: &Path) -> Result<(), Error> {
     run_checks(root)?;
     eprintln!("== tests");
@@ -55,7 +55,7 @@ fn documents(root: &Path) -> Result<(), Error> {
 fn tests(root: &Path) -> Result<(), Error> {
     let mut total = Tally::default();
     let mut tests = cargo(root);
-    // Many wait, for what a guard does in the background: one more at once than there are CPUs.
+    // Many tests wait for a guard's background work: run one more at once than there are CPUs.
     let at_once = available_parallelism().map_or(2, NonZero::get) + 1;
     tests.args(["test", "--workspace", "--no-fail-fast"]).env("RUST_TEST_THREADS", at_once.to_string());
     let outcome = run_watched(&mut tests, |line| {
@@ -65,7 +65,7 @@ fn tests(root: &Path) -> Result<(), Error> {
     let checks = scenarios::run_short(root);
     total += checks.as_ref().copied().unwrap_or_default();
     println!("\n{total}");
-    // Where no test failed, something else did: a test that does not compile, or that ended its whole program.
+    // If no test failed, something else did: a test that does not compile, or that ended its whole program.
     let outcome = outcome.and_then(|()| checks.map(drop));
     if total.failed > 0 { Err(Error::TestsFailed) } else { outcome }
 }

@@ -16,14 +16,14 @@ impl fmt::Display for Tally {
 }
 
 impl Tally {
-    /// What the closing line of one test binary says; `None` for any other line.
+    /// The counts in the closing line of one test binary; `None` for any other line.
     pub fn of(line: &str) -> Option<Self> {
         let (_verdict, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
         let count = |what: &str| counts.split("; ").find_map(|part| part.strip_suffix(what)?.trim().parse().ok());
         Some(Self { passed: count("passed")?, failed: count("failed")? })
     }
 
-    /// What a check of a scenario says; `None` for any other line.
+    /// The result of a scenario's check; `None` for any other line.
     pub fn of_check(line: &str) -> Option<Self> {
         match line.trim_start().split_once(' ')?.0 {
             "pass" => Some(Self { passed: 1, failed: 0 }),
@@ -32,7 +32,7 @@ impl Tally {
         }
     }
 
-    /// These counts; one failure more where there is none and yet the whole did not succeed.
+    /// These counts; with one more failure if there is none and yet the whole failed.
     pub fn with_outcome(self, succeeded: bool) -> Self {
         let failed = if succeeded { self.failed } else { self.failed.max(1) };
         Self { failed, ..self }

@@ -14,7 +14,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Reads the tree below `root`, without `.git` and without what the root's `.gitignore` names by its full path.
+    /// Reads the tree below `root`, without `.git` and without the full paths that the root's `.gitignore` names.
     pub fn read(root: &Path) -> Result<Self, Error> {
         let ignored = match fs::read_to_string(root.join(".gitignore")) {
             Ok(text) => text.lines().filter_map(|line| line.strip_prefix('/')).map(str::to_owned).collect(),
@@ -73,7 +73,7 @@ impl Tree {
 
 #[cfg(test)]
 impl<P: Into<String>, T: Into<String>, const N: usize> From<[(P, T); N]> for Tree {
-    /// A made-up tree, for a rule's own test.
+    /// A tree for a rule's own test.
     fn from(files: [(P, T); N]) -> Self {
         Self { files: files.into_iter().map(|(path, text)| (path.into(), text.into())).collect() }
     }

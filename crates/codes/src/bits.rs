@@ -4,7 +4,7 @@ use rampart_memory::{LineBit, LineBits, LineData};
 
 use crate::{PAGE_BYTES, PAGE_LINES};
 
-/// A set of bits of a page. It takes 4 KiB and allocates nothing, since it is made where a program waits for its page.
+/// A set of bits of a page. It takes 4 KiB and no allocation, since it is made while a program waits for its page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageBits([LineBits; PAGE_LINES]);
 
@@ -12,41 +12,41 @@ impl PageBits {
     /// None.
     pub const NONE: Self = Self([LineBits(LineData::ZERO); PAGE_LINES]);
 
-    /// One more bit: that of the page, 0 to 32767, counted from the lowest of byte 0. Panics beyond.
+    /// Adds a bit of the page, 0 to 32767, counted from the lowest bit of byte 0. Panics beyond.
     pub fn insert(&mut self, bit: usize) {
         assert!(bit < 8 * PAGE_BYTES, "a page has no bit {bit}");
         self.0[bit / 512].0.0[bit % 512 / 64] |= 1 << (bit % 64);
     }
 
-    /// One more line, with these bits of it. Panics from line 64 on.
+    /// Adds these bits of a line. Panics from line 64 on.
     pub fn insert_line(&mut self, line: usize, bits: &LineBits) {
         self.0[line] = self.0[line].union(bits);
     }
 
-    /// How many bits are in the set.
+    /// The number of bits in the set.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.0.iter().map(LineBits::count).sum()
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(LineBits::is_empty)
     }
 
-    /// Which bits of each line.
+    /// The bits of each line.
     #[must_use]
     pub const fn lines(&self) -> &[LineBits; PAGE_LINES] {
         &self.0
     }
 
-    /// The lines of which bits are in the set, with those.
+    /// The lines with bits in the set, and those bits.
     pub fn changed_lines(&self) -> impl Iterator<Item = (usize, &LineBits)> + '_ {
         self.0.iter().enumerate().filter(|(_, bits)| !bits.is_empty())
     }
 
-    /// The bits, ascending: line, and bit in it.
+    /// The bits in ascending order: the line, and the bit in it.
     pub fn iter(&self) -> impl Iterator<Item = (usize, LineBit)> + '_ {
         self.changed_lines().flat_map(|(line, bits)| bits.iter().map(move |bit| (line, bit)))
     }

@@ -1,26 +1,26 @@
-//! Encoding and verifying, of one page and of many.
+//! Encodes and verifies one page or many.
 
 use crate::scheme::{Codes, write_codes};
 use crate::{Engine, Page, Pages, Scheme};
 
-/// What a look at a page's CRC says.
+/// The result of a check of a page's CRC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// The page has the CRC that was stored.
     Verified,
-    /// It has not: the page was changed, or its stored CRC. [`Codec::correct`] tells which.
+    /// The page has another CRC: the page changed, or its stored CRC did. [`Codec::correct`] tells which.
     Wrong,
 }
 
-/// Computes the codes of one scheme, for pages of one program.
+/// Computes the codes of one scheme.
 ///
 /// The codes of a page are a slice of [`Scheme::code_bytes`] bytes, of any alignment; those of many pages follow each
-/// other. All functions panic if a slice is not as long as it must be.
+/// other. All functions panic if a slice has another length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Codec {
-    /// Which codes.
+    /// The codes.
     pub scheme: Scheme,
-    /// What computes them.
+    /// The engine that computes them.
     pub engine: Engine,
 }
 
@@ -30,7 +30,7 @@ impl Codec {
         write_codes(codes, |check| self.engine.encode(self.scheme, page, check));
     }
 
-    /// Whether a page is as it was when it was encoded. What else is stored beside the CRC is not looked at.
+    /// Checks a page against its first stored CRC. Nothing else of the codes is checked.
     #[must_use]
     pub fn verify(&self, page: &Page<'_>, codes: &[u8]) -> Verdict {
         self.verdict(codes, self.engine.crc(page))
@@ -44,7 +44,7 @@ impl Codec {
         }
     }
 
-    /// Verifies many pages, and calls `wrong` with the number of each that is wrong, ascending.
+    /// Verifies many pages, and calls `wrong` with the index of each wrong page, in ascending order.
     pub fn verify_all(&self, pages: &Pages<'_>, codes: &[u8], mut wrong: impl FnMut(usize)) {
         assert_eq!(codes.len(), pages.count() * self.scheme.code_bytes(), "codes of each page");
         for (page, codes) in codes.chunks_exact(self.scheme.code_bytes()).enumerate() {

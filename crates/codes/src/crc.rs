@@ -1,12 +1,12 @@
-//! CRC32C as arithmetic: polynomials over GF(2) modulo Castagnoli's, which every kernel's constants come from.
+//! CRC32C as arithmetic: polynomials over GF(2) modulo Castagnoli's. All kernels take their constants from here.
 //!
-//! A polynomial of degree 31 at most is a `u32` whose bit 31 is the coefficient of x^0, as the processors' instructions
-//! have it. The CRC of a page is that of RFC 3720 (iSCSI), B.4: the state starts at all ones and is inverted at the
-//! end. Both are constants for pages of one size, so kernels start at zero and [`of_state`] adds them.
+//! A polynomial of degree 31 at most is a `u32` whose bit 31 is the coefficient of x^0, as in the processors'
+//! instructions. The CRC of a page is that of RFC 3720 (iSCSI), B.4: the state starts as all ones and is inverted at
+//! the end. For pages of one size both are constants, so kernels start at zero and [`of_state`] adds the constants.
 
 use crate::PAGE_BYTES;
 
-/// x^32 + x^28 + x^27 + x^26 + … + 1 less x^32 (Castagnoli, Bräuer and Herrmann, "Optimization of Cyclic
+/// x^32 + x^28 + x^27 + x^26 + … + 1 without x^32 (Castagnoli, Bräuer and Herrmann, "Optimization of Cyclic
 /// Redundancy-Check Codes with 24 and 32 Parity Bits", 1993).
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 
@@ -46,13 +46,13 @@ pub(crate) const fn x_to(mut exponent: u64) -> u32 {
     power
 }
 
-/// The CRC of a page from the state that a kernel, started at zero, ended with.
+/// The CRC of a page from the final state of a kernel that started at zero.
 pub(crate) const fn of_state(state: u32) -> u32 {
     const OF_ZEROS: u32 = !times(u32::MAX, x_to(PAGE_BITS));
     state ^ OF_ZEROS
 }
 
-/// The tables for eight bytes at once: `TABLES[i][byte]` is the state after the byte and `i` zero bytes more.
+/// The tables for eight bytes at once: `TABLES[i][byte]` is the state after the byte and `i` more zero bytes.
 pub(crate) const TABLES: [[u32; 256]; 8] = {
     let mut tables = [[0; 256]; 8];
     let mut byte = 0_u32;
@@ -73,16 +73,17 @@ pub(crate) const TABLES: [[u32; 256]; 8] = {
     tables
 };
 
-/// What the carry-less products of a 128-bit block are taken with to move it `bits` ahead: for its first and for its
-/// second 64 bits. The product of 64 bits with this is 128 bits congruent to them times x to the power of 64 + `bits`,
-/// and of `bits` (Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", 2009).
+/// The factors of the carry-less products that move a 128-bit block ahead by `bits`: one for its first and one for its
+/// second 64 bits. The product of 64 bits with such a factor is 128 bits congruent to them times x to the power of 64 +
+/// `bits`, and of `bits` (Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction",
+/// 2009).
 #[cfg(any(target_arch = "x86_64", test))]
 pub(crate) const fn fold_by(bits: u64) -> [u64; 2] {
     [(x_to(bits + 32) as u64) << 1, (x_to(bits - 32) as u64) << 1]
 }
 
-/// What the carry-less product of a state is taken with, so that the product, put in as eight more bytes of message,
-/// gives the state `bytes` zero bytes later.
+/// The factor of a state's carry-less product: the product, taken as eight more bytes of message, gives the state
+/// `bytes` zero bytes later.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", test))]
 pub(crate) const fn advance_by(bytes: u64) -> u64 {
     x_to(8 * bytes - 33) as u64

@@ -1,7 +1,7 @@
 //! The field of 256 elements modulo x^8 + x^4 + x^3 + x^2 + 1 (0x11d), in which 2 is primitive: its first 255 powers
 //! are all elements but 0. It is the field of RAID 6 (Anvin, "The mathematics of RAID-6").
 
-/// The polynomial less x^8.
+/// The polynomial without x^8.
 pub(crate) const POLYNOMIAL: u8 = 0x1d;
 
 /// The product with 2.
@@ -19,7 +19,7 @@ pub(crate) const fn times_power(mut element: u8, exponent: usize) -> u8 {
     element
 }
 
-/// The exponent to which 2 is raised to give each element, 0 to 254. That of 0 stands for nothing.
+/// The exponent of 2 that gives each element, 0 to 254. The entry of 0 has no meaning.
 const EXPONENTS: [u8; 256] = {
     let mut exponents = [0; 256];
     let (mut power, mut exponent) = (1, 0);
@@ -40,7 +40,7 @@ pub(crate) const fn exponent_between(element: u8, product: u8) -> Option<usize> 
     Some((to + 255 - from) % 255)
 }
 
-/// The products with 2^4: of the 16 elements whose high half is 0, and of the 16 whose low half is 0.
+/// The products with 2^4: of the 16 elements with a high half of 0, and of the 16 with a low half of 0.
 pub(crate) const TIMES_16: [[u8; 16]; 2] = {
     let mut tables = [[0; 16]; 2];
     let mut nibble = 0_u8;

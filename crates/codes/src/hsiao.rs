@@ -1,19 +1,19 @@
-//! The SECDED(72,64) code: eight check bits to a word of 64, which correct any one bit and detect any two.
+//! The SECDED(72,64) code: eight check bits for a word of 64, which correct any one bit and detect any two.
 //!
-//! **Problem.** A code of Hsiao's has 64 columns of eight bits, all different and each with an odd number of ones, as
-//! few as possible: 56 with three and 8 with five ("A Class of Optimal Minimum Odd-weight-column SEC-DED Codes", 1970).
-//! Which columns belong to which bits is free. Taken as they come, each check bit is the parity of a mask of the word,
-//! and processors have no fast parity of masks. **Idea.** The seven necklaces of three ones in eight places, each
-//! turned eight times, are just the 56 columns; one necklace of five gives the other eight. So give each byte of the
-//! word one necklace, and its bit `j` that necklace turned `j` times. Then the check byte is a sum of turned bytes, and
-//! with the necklaces of [`TURNS`] there are only five turns, whatever the byte. **Why this way.** Eight XORs, shifts
-//! and ands on whole registers give the check bytes of as many words as a register has bytes.
+//! **Problem.** A Hsiao code has 64 columns of eight bits, all different, each with an odd number of ones, as few as
+//! possible: 56 with three and 8 with five ("A Class of Optimal Minimum Odd-weight-column SEC-DED Codes", 1970). The
+//! assignment of columns to bits is free. With an arbitrary assignment, each check bit is the parity of a mask of the
+//! word, and processors have no fast parity of masks. **Idea.** The seven necklaces of three ones in eight places, each
+//! in its eight rotations, are exactly the 56 columns; one necklace of five ones gives the other eight. Give each byte
+//! of the word one necklace, and bit `j` of the byte that necklace rotated by `j`. The check byte is then a sum of
+//! rotated bytes, and the necklaces of [`TURNS`] need only five different rotations for all bytes. **Why this way.**
+//! Eight XORs, shifts and ands on whole registers give the check bytes of as many words as a register has bytes.
 
-/// By how much each byte of a word is turned left, each time added to the check byte.
+/// The left rotations of each byte of a word, each of which is added to the check byte.
 pub(crate) const TURNS: [&[u32]; 8] =
     [&[0, 1, 2], &[0, 1, 3], &[0, 1, 5], &[0, 2, 3], &[0, 2, 5], &[1, 2, 5], &[1, 3, 5], &[0, 1, 2, 3, 5]];
 
-/// The check byte's part that comes from one byte of the word, 0 to 7.
+/// The part of the check byte that comes from one byte of the word, 0 to 7.
 const fn part(byte: usize, value: u8) -> u8 {
     let (turns, mut sum, mut turn) = (TURNS[byte], 0, 0);
     while turn < turns.len() {
@@ -23,7 +23,7 @@ const fn part(byte: usize, value: u8) -> u8 {
     sum
 }
 
-/// The column of each bit: what the check byte changes by when the bit flips.
+/// The column of each bit: the change of the check byte when the bit flips.
 pub(crate) const COLUMNS: [u8; 64] = {
     let mut columns = [0; 64];
     let mut bit = 0;
@@ -34,7 +34,7 @@ pub(crate) const COLUMNS: [u8; 64] = {
     columns
 };
 
-/// The bytes of a word that are turned left by `turn` bits, all their bits set.
+/// The bytes of a word that are rotated left by `turn` bits, with all their bits set.
 pub(crate) const fn turned_by(turn: u32) -> u64 {
     let (mut mask, mut byte) = (0, 0);
     while byte < 8 {
@@ -51,8 +51,8 @@ pub(crate) const fn turned_by(turn: u32) -> u64 {
     mask
 }
 
-/// The bit, 0 to 63, whose flip alone changes the check byte so; `None` where no single bit of the word does: where
-/// nothing is wrong, a check bit is, or more than one bit.
+/// The bit, 0 to 63, whose flip alone gives this syndrome. `None` where no single bit of the word does: nothing is
+/// wrong, a check bit is, or more than one bit is.
 pub(crate) fn flipped(syndrome: u8) -> Option<u8> {
     (0..64).find(|&bit| COLUMNS[usize::from(bit)] == syndrome)
 }

@@ -4,7 +4,7 @@ use rampart_memory::LineData;
 
 use crate::{PAGE_LINES, PageBits};
 
-/// What a page holds.
+/// The content of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub struct PageData {
@@ -18,8 +18,8 @@ impl PageData {
     /// All bits 0.
     pub const ZERO: Self = Self { lines: [LineData::ZERO; PAGE_LINES] };
 
-    /// What nobody would choose, the same for the same seed everywhere: the words that SplitMix64 makes (Steele, Lea
-    /// and Flood, "Fast Splittable Pseudorandom Number Generators", 2014).
+    /// Arbitrary content, the same for the same seed everywhere: the words of SplitMix64 (Steele, Lea and Flood, "Fast
+    /// Splittable Pseudorandom Number Generators", 2014).
     #[must_use]
     pub fn from_seed(seed: u64) -> Self {
         let mut state = seed;

@@ -1,4 +1,4 @@
-//! Which codes are stored with a page.
+//! The codes that are stored with a page.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,35 +8,35 @@ use crate::LINE_BYTES;
 /// Bytes of a CRC.
 const CRC_BYTES: usize = 4;
 
-/// Which codes are stored with a page: a CRC, and what corrects.
+/// The codes that are stored with a page: a CRC, and a correcting code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scheme {
-    /// CRC32C alone: changes are seen, none is corrected.
+    /// CRC32C alone: changes are detected, none is corrected.
     Crc,
-    /// And two lines, P and Q, as in RAID 6: P is the sum of the page's lines, Q that of line i times 2^(63-i) in the
+    /// With two lines, P and Q, as in RAID 6: P is the sum of the page's lines, Q that of line i times 2^(63-i) in the
     /// field of 256 elements modulo 0x11d, byte by byte. Any one line can be rebuilt.
     CrcPq,
-    /// And a byte for each word of 64 bits: a SECDED(72,64) code of Hsiao's, in the order of the words.
+    /// With a byte for each word of 64 bits: a SECDED(72,64) Hsiao code, in the order of the words.
     CrcSecded,
-    /// And seven lines: for each bit of a line's number, 0 to 63, the sum of the lines whose number has it; then the
-    /// sum of all. Each bit position of a line is a word of 64 bits with an extended Hamming code.
+    /// With seven lines: for each bit of a line's index, 0 to 63, the sum of the lines whose index has it; then the sum
+    /// of all. Each bit position of a line is a word of 64 bits with an extended Hamming code.
     CrcHamming,
 }
 
 impl Scheme {
-    /// All, with fewest bytes first.
+    /// All schemes, the one with the fewest bytes first.
     pub const ALL: [Self; 4] = [Self::Crc, Self::CrcPq, Self::CrcHamming, Self::CrcSecded];
 
     /// The most bytes that a scheme stores with a page.
     pub(crate) const MOST_CODE_BYTES: usize = Self::CrcSecded.code_bytes();
 
-    /// How many bytes are stored with a page: 8 to 520.
+    /// The number of bytes stored with a page: 8 to 520.
     #[must_use]
     pub const fn code_bytes(self) -> usize {
         CRC_BYTES + self.check_bytes() + CRC_BYTES
     }
 
-    /// Those of them that correct.
+    /// The bytes of the correcting code.
     pub(crate) const fn check_bytes(self) -> usize {
         match self {
             Self::Crc => 0,
@@ -46,7 +46,7 @@ impl Scheme {
         }
     }
 
-    /// What it is called on the command line.
+    /// The name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -76,13 +76,13 @@ impl FromStr for Scheme {
     }
 }
 
-/// The codes of one page as they lie in memory: the CRC, what corrects, and the CRC again, so far from the first that
-/// no one line holds both.
+/// The codes of one page as they lie in memory: the CRC, the correcting code, and the CRC again, so far from the first
+/// that no one line holds both.
 #[derive(Clone, Copy)]
 pub(crate) struct Codes<'a> {
     /// Both copies of the CRC.
     pub crcs: [u32; 2],
-    /// What corrects.
+    /// The correcting code.
     pub check: &'a [u8],
 }
 
@@ -95,8 +95,8 @@ impl<'a> Codes<'a> {
     }
 }
 
-/// Writes the codes of a page: `check` writes what corrects and returns the CRC. Panics if there are too few bytes for
-/// two CRCs.
+/// Writes the codes of a page: `check` writes the correcting code and returns the CRC. Panics if there are too few
+/// bytes for two CRCs.
 pub(crate) fn write_codes(codes: &mut [u8], check: impl FnOnce(&mut [u8]) -> u32) {
     let (first, rest) = codes.split_first_chunk_mut().expect("codes begin with a CRC");
     let (middle, second) = rest.split_last_chunk_mut().expect("codes end with a CRC");

@@ -1,4 +1,4 @@
-//! How large a page is, and how many lines it has.
+//! The size of a page, in bytes and lines.
 
 pub use rampart_memory::PAGE_BYTES;
 

@@ -1,4 +1,4 @@
-//! Naive twins of the codes, bit by bit from their definitions, which the kernels are tested against.
+//! Reference models of the codes, bit by bit from their definitions. The kernels are tested against them.
 
 use crate::PageData;
 use crate::hsiao::COLUMNS;
@@ -43,7 +43,7 @@ pub(crate) fn secded(page: &PageData) -> Vec<u8> {
     words.map(|word| (0..64).filter(|bit| word >> bit & 1 == 1).fold(0, |sum, bit| sum ^ COLUMNS[bit])).collect()
 }
 
-/// For each bit of a line's number, the sum of the lines whose number has it; then the sum of all.
+/// For each bit of a line's index, the sum of the lines whose index has it; then the sum of all.
 pub(crate) fn hamming(page: &PageData) -> Vec<u8> {
     let bytes = page.to_bytes();
     let sum = |which: &dyn Fn(usize) -> bool| {

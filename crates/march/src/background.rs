@@ -1,7 +1,7 @@
 //! Word backgrounds: the data that stands for 0 and, inverted, for 1.
 //!
-//! **Problem.** A march test tells the cells of different lines apart by the time at which it visits them; the bits of
-//! one line are written at once, so a fault between two of them shows only if the data tells them apart. **Idea.** The
+//! **Problem.** A march test distinguishes the cells of different lines by the time of its visits. The bits of one line
+//! are written at once, so a fault between two of them shows only if the data distinguishes them. **Idea.** The
 //! backgrounds of van de Goor and Tlili, *March tests for word-oriented memories*, DATE 1998: solid, then stripes of
 //! period 2, 4, … up to the word. Any two bits differ in some digit of their index, so some stripe gives them different
 //! values, solid gives them the same, and the complements give the rest: log2(512) + 1 = 10 backgrounds for a line.
@@ -15,13 +15,13 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
-/// How many backgrounds tell any two bits of a line apart: log2(512) + 1.
+/// The number of backgrounds that distinguish any two bits of a line: log2(512) + 1.
 pub const STRUCTURED: u32 = 10;
 
-/// What a line holds where a march test says 0; its complement is what it holds where the test says 1.
+/// The content of a line where a march test says 0; where the test says 1, the line holds its complement.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Background {
-    /// What people call it: `solid`, `period 16`, `random 3`.
+    /// Its name for people: `solid`, `period 16`, `random 3`.
     pub name: String,
     /// The data for 0.
     pub data: LineData,
@@ -34,7 +34,7 @@ impl Background {
         Self { name: "solid".to_owned(), data: LineData::ZERO }
     }
 
-    /// What a cell holds for a value of the test.
+    /// The content of a line for a value of the test.
     #[must_use]
     pub fn line(&self, value: bool) -> LineData {
         if value { self.data.inverted() } else { self.data }
@@ -93,7 +93,7 @@ mod tests {
         backgrounds(Fidelity::new(STRUCTURED).unwrap(), 0).collect()
     }
 
-    /// The naive twin: van de Goor and Tlili's definition, bit by bit.
+    /// The reference model: van de Goor and Tlili's definition, bit by bit.
     #[test]
     fn stripes_alternate_every_half_period() {
         for power in 1..STRUCTURED {
@@ -105,7 +105,8 @@ mod tests {
         }
     }
 
-    /// What makes log2(B) + 1 backgrounds enough for state coupling inside a word (van de Goor and Tlili, DATE 1998).
+    /// The reason why log2(B) + 1 backgrounds suffice for state coupling inside a word (van de Goor and Tlili, DATE
+    /// 1998).
     #[test]
     fn the_ten_and_their_complements_show_any_two_bits_in_every_combination() {
         let ten = structured();

@@ -1,9 +1,9 @@
 //! March tests: written in the field's notation, proved by a fault simulator, run at the speed of the DRAM.
 //!
-//! **Problem.** A memory test is worth what it provably finds, and only if its reads come from the DRAM and not from a
-//! cache. **Idea.** A march test is data ([`MarchTest`]): the same value is parsed, shown, simulated against every
-//! fault of the field's models, and compiled to loops. **Why this way.** What the report promises about coverage is
-//! computed from the very test that ran, in the order in which it ran.
+//! **Problem.** The value of a memory test is what it provably finds, and only if its reads come from the DRAM and not
+//! from a cache. **Idea.** A march test is data ([`MarchTest`]): the same value is parsed, shown, simulated against
+//! every fault of the field's models, and compiled to loops. **Why this way.** The coverage in the report is computed
+//! from the test that ran, in the order in which it ran.
 //!
 //! Libraries: `displaydoc` and `thiserror` for errors, `rand`/`rand_chacha` for backgrounds from a seed, `serde` for
 //! reports.

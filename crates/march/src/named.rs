@@ -1,10 +1,10 @@
-//! The march tests that have names, and how a user chooses one.
+//! The march tests with names, and how a user selects one.
 //!
-//! **Problem.** The same name stands for different tests in different places, and people type it in many ways.
-//! **Idea.** One table with each test in full and where it was published; names are compared without case, spaces or
-//! hyphens, except the one that ends `March C-`, which is part of the name: March C is another test. **Why these.**
-//! They are the field's ladder from the shortest test that finds stuck-at faults to those for dynamic, linked and
-//! retention faults; what each finds is not claimed here but computed by [`crate::simulator`].
+//! **Problem.** The same name means different tests in different places, and people type it in many ways. **Idea.** One
+//! table with each test in full and its publication. Names are compared without case, spaces or hyphens, except the
+//! hyphen at the end of `March C-`, which is part of the name: March C is another test. **Why these.** They are the
+//! field's range from the shortest test that finds stuck-at faults to those for dynamic, linked and retention faults;
+//! [`crate::simulator`] computes what each finds.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,11 +21,11 @@ pub struct NamedTest {
     pub name: &'static str,
     /// The test in full.
     pub notation: &'static str,
-    /// Where it was published.
+    /// Its publication.
     pub source: &'static str,
 }
 
-/// All of them, by length.
+/// All named tests, by length.
 pub const NAMED: [NamedTest; 14] = [
     NamedTest {
         name: "MATS",
@@ -127,7 +127,7 @@ pub fn find(name: &str) -> Option<&'static NamedTest> {
     NAMED.iter().find(|named| essence(named.name) == wanted)
 }
 
-/// What is left of a name that tells it from others.
+/// The part of a name that distinguishes it from others.
 fn essence(name: &str) -> String {
     let is_hyphen = |c: char| matches!(c, '-' | '_' | '‐' | '‑' | '‒' | '–' | '−');
     let name = name.trim().to_lowercase();
@@ -150,14 +150,14 @@ pub struct MarchChoice {
     pub test: MarchTest,
 }
 
-/// Why a text chooses no march test.
+/// Why a text selects no march test.
 #[derive(Clone, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
 pub enum ChoiceError {
     /// no march test is called {name:?}: name one of {known}, or write one such as *(w0); ^(r0,w1); v(r1)
     UnknownName {
-        /// What was asked for.
+        /// The name given.
         name: String,
-        /// All names there are.
+        /// All known names.
         known: String,
     },
     /// {0}
@@ -167,7 +167,7 @@ pub enum ChoiceError {
 impl FromStr for MarchChoice {
     type Err = ChoiceError;
 
-    /// A name first; else a text with any sign of the notation in it is read as that.
+    /// First as a name; otherwise a text with any sign of the notation is parsed as notation.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if let Some(named) = find(text) {
             return Ok(Self { named: Some(named), test: named.test() });

@@ -1,9 +1,9 @@
-//! The field's notation for march tests, read: `{⇕(w0); ⇑(r0,w1); ⇓(r1)}`, or in ASCII `*(w0); ^(r0,w1); v(r1)`.
+//! The field's notation for march tests: `{⇕(w0); ⇑(r0,w1); ⇓(r1)}`, or in ASCII `*(w0); ^(r0,w1); v(r1)`.
 //!
-//! **Problem.** Users bring tests from papers, where every author types them a little differently, and a slip in one
-//! makes a test that fails on good memory. **Idea.** Accept every way of writing that means one thing, and refuse
-//! what means none: a read of what was never written, or of a value other than the last one written. **Why here.**
-//! Every cell sees the same operations, so one walk over the text decides both; a [`MarchTest`] that exists is sound.
+//! **Problem.** Users bring tests from papers, where every author writes them a little differently, and one slip makes
+//! a test that fails on good memory. **Idea.** Accept every way of writing with one clear meaning, and refuse a test
+//! without a meaning: one that reads what was never written, or a value other than the last one written. **Why here.**
+//! Every cell sees the same operations, so one walk over the text decides both; every [`MarchTest`] is therefore sound.
 //!
 //! ```text
 //! test      = [ "{" ] element { ";" element } [ ";" ] [ "}" ]
@@ -12,7 +12,7 @@
 //! operation = ( "r" | "w" ) ( "0" | "1" )
 //! ```
 //!
-//! Spaces may stand between any two of these, letters may be of either case, and the braces come as a pair.
+//! Spaces may stand between any two of these, letters may have either case, and braces come in pairs.
 
 use std::fmt;
 use std::iter::Peekable;
@@ -26,9 +26,9 @@ pub const MAX_LENGTH: usize = 1000;
 /// Why a text is not a march test, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotationError {
-    /// The character that is wrong, counted from 0; the text's length in characters where it ends too early.
+    /// The wrong character, counted from 0; the text's length in characters where it ends too early.
     pub at: usize,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: NotationProblem,
 }
 
@@ -41,9 +41,9 @@ pub enum NotationProblem {
     EmptyElement,
     /// expected {expected}, found {found:?}
     Unexpected {
-        /// What could stand here.
+        /// What is allowed here.
         expected: &'static str,
-        /// What does.
+        /// What is here.
         found: char,
     },
     /// expected {expected}, but the text ends
@@ -62,7 +62,7 @@ pub enum NotationProblem {
         read: Op,
         /// The last write before it.
         write: Op,
-        /// The write's character, counted from 1 as people do.
+        /// The position of the write, counted from 1.
         written_at: usize,
     },
     /// the test has more than 1000 operations and delays; shorten it
@@ -70,7 +70,7 @@ pub enum NotationProblem {
 }
 
 impl fmt::Display for NotationError {
-    /// One line; characters are counted from 1, as people do.
+    /// One line; characters are counted from 1.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "march test, character {}: {}", self.at + 1, self.problem)
     }
@@ -79,8 +79,8 @@ impl fmt::Display for NotationError {
 impl std::error::Error for NotationError {}
 
 impl NotationError {
-    /// Two lines: the text that was refused, and a caret under the character that is wrong. What a terminal would not
-    /// show as one column (tabs, line ends) is shown as a space.
+    /// Two lines: the refused text, and a caret under the wrong character. Characters that a terminal does not show as
+    /// one column (tabs, line ends) become spaces.
     #[must_use]
     pub fn pointing_at(&self, text: &str) -> String {
         let shown: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -92,7 +92,7 @@ impl NotationError {
 impl FromStr for MarchTest {
     type Err = NotationError;
 
-    /// Reads the notation, in Unicode or ASCII. Both forms of `Display` come back as the same test.
+    /// Parses the notation, in Unicode or ASCII. Both forms of `Display` parse to the same test.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let mut parser = Parser::new(text);
         let braced = parser.accept(&['{']).is_some();
@@ -118,11 +118,11 @@ impl FromStr for MarchTest {
     }
 }
 
-/// Where the reading stands, and what it knows of the cells so far.
+/// The position of the parser, and its knowledge of the cells.
 struct Parser<'a> {
     rest: Peekable<Chars<'a>>,
     at: usize,
-    /// The last write, and where it stands.
+    /// The last write, and its position.
     last_write: Option<(bool, usize)>,
     length: usize,
 }
@@ -166,7 +166,7 @@ impl<'a> Parser<'a> {
         NotationError { at: self.at, problem }
     }
 
-    /// Whether no more elements come: at the end of the text, or at the brace that closes the test.
+    /// Whether there are no more elements: at the end of the text, or at the closing brace.
     fn at_end(&mut self, braced: bool) -> bool {
         match self.peek() {
             Some(next) => braced && next == '}',

@@ -1,11 +1,11 @@
-//! In which order the lines of a region are visited.
+//! The sequence in which the lines of a region are visited.
 //!
 //! **Problem.** A march test finds a fault between two cells because it visits one of them first. A processor that
 //! reads ahead, and a loop that keeps writes open to reach the DRAM fast, blur the order of cells that are visited
-//! within a *window* of each other. **Idea.** Any permutation of the cells is a march order. Run the test in two
-//! orders, such that no pair of lines is within the window in both. **Why this one.** The second order goes down
-//! columns of a matrix with `stride` lines a row: its inner loop is a constant stride, and lines less than half a
-//! stride apart are a whole column apart in it. Each step opens another page, as the strided tests of [Rahman16,
+//! within a *window* of each other. **Idea.** Any permutation of the cells is a valid sequence. Run the test in two
+//! sequences such that no pair of lines is within the window in both. **Why this one.** The second sequence goes down
+//! the columns of a matrix with `stride` lines per row. Its inner loop has a constant stride, and lines less than half
+//! a stride apart are a whole column apart in it. Each step opens another page, as the strided tests of [Rahman16,
 //! 5.2.3.4] do to close row buffers.
 
 use std::fmt;
@@ -13,7 +13,7 @@ use std::fmt;
 use rampart_memory::RegionLine;
 use serde::Serialize;
 
-/// Which of the two orders.
+/// One of the two sequences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
@@ -32,7 +32,7 @@ impl fmt::Display for Order {
     }
 }
 
-/// An order over the lines of one region.
+/// A sequence over the lines of one region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Visit {
     lines: u64,
@@ -44,14 +44,15 @@ pub struct Visit {
 pub struct Column {
     /// The first line.
     pub first: RegionLine,
-    /// How many lines; at least 1.
+    /// The number of lines; at least 1.
     pub count: u64,
-    /// Lines from one to the next; at least 1.
+    /// The distance from one to the next, in lines; at least 1.
     pub stride: u64,
 }
 
 impl Visit {
-    /// The widest window, in visits, that both orders together make harmless in a region of `lines`: about √(lines/2).
+    /// The widest window, in visits, that both sequences together make harmless in a region of `lines`: about
+    /// √(lines/2).
     #[must_use]
     pub const fn safe_window(lines: u64) -> u64 {
         let root = (lines / 2).isqrt();
@@ -59,7 +60,7 @@ impl Visit {
         if root > 0 && lines / (2 * root + 1) < root { root - 1 } else { root }
     }
 
-    /// The order over a region of `lines` (at least 1) for a loop that blurs the order inside `window` visits.
+    /// The sequence over a region of `lines` (at least 1) for a loop that blurs the order inside `window` visits.
     #[must_use]
     pub fn new(order: Order, lines: u64, window: u64) -> Self {
         assert!(lines > 0, "a region has lines");
@@ -70,7 +71,7 @@ impl Visit {
         Self { lines, stride }
     }
 
-    /// The columns, in ascending order of visit. The sequential order has one.
+    /// The columns, in ascending order of visit. The sequential one has a single column.
     pub fn columns(self) -> impl DoubleEndedIterator<Item = Column> {
         (0..self.stride).map(move |column| Column {
             first: RegionLine(column),
@@ -79,7 +80,7 @@ impl Visit {
         })
     }
 
-    /// When a line is visited in an ascending sweep, 0 first.
+    /// The position of a line in an ascending sweep, counted from 0.
     #[must_use]
     pub const fn position(self, line: RegionLine) -> u64 {
         let (row, column) = (line.0 / self.stride, line.0 % self.stride);
@@ -93,7 +94,7 @@ pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The naive twin: the columns written out.
+    /// The reference model: all columns line by line.
     pub(crate) fn visited(visit: Visit) -> Vec<u64> {
         visit.columns().flat_map(|c| (0..c.count).map(move |row| c.first.0 + row * c.stride)).collect()
     }

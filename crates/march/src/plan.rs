@@ -1,17 +1,18 @@
-//! What a test run does: which march test on which background in which order.
+//! The plan of a test run: the march tests, their backgrounds, and their address sequences.
 //!
 //! **Problem.** Faults between lines are found by the order of visits and need the whole march test; faults inside a
-//! line are found by the data and need every background. The whole test on every background would do both at f times
-//! the cost. **Idea.** Run the whole test on the solid background, once in each order asked for; then March X, six
-//! operations, on each further background: it writes the background, its complement and the background again and reads
-//! each, and state, inversion and idempotent coupling inside a line ask for no more (van de Goor and Tlili, *March
-//! tests for word-oriented memories*, DATE 1998). So March C- at fidelity 10 takes 64 operations a line and not 100.
-//! **Why nothing is claimed for it.** [`crate::coverage`] computes from these very passes what they find.
+//! line are found by the data and need every background. The whole test on each of f backgrounds would find both at f
+//! times the cost. **Idea.** Run the whole test on the solid background, once in each requested sequence. Then run
+//! March X, six operations, on each further background: it writes the background, its complement and the background
+//! again and reads each, which is all that state, inversion and idempotent coupling inside a line need (van de Goor and
+//! Tlili, *March tests for word-oriented memories*, DATE 1998). So March C- at fidelity 10 takes 64 operations per line
+//! and not 100. **Why no coverage is stated here.** [`crate::coverage`] computes from the passes themselves what they
+//! find.
 //!
-//! **Slow retention.** A cell that loses its value some 100 ms after a write is read sooner than that by a test that
-//! stays with its block. [`Plan::with_delayed_reads`] lets the block *rest* while the tester goes on with others: the
-//! first pass reads last after a rest, and the last pass, which exchanges 0 and 1, is followed by one more read after
-//! another. So each cell is seen to keep both values, for one read more.
+//! **Slow retention.** A test that stays with its block reads too early to see a cell that loses its value some 100 ms
+//! after a write. [`Plan::with_delayed_reads`] lets the block *rest* while the tester goes on with others. The first
+//! pass does its last read after a rest, and the last pass, which exchanges 0 and 1, is followed by one more read after
+//! a second rest. So each cell is checked for both values, for one more read.
 
 use std::fmt;
 use std::ops::Range;
@@ -22,13 +23,13 @@ use serde::Serialize;
 use crate::background::{Background, backgrounds};
 use crate::{MarchTest, Order, named};
 
-/// Which faults a pass is there for.
+/// The faults that a pass should find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Aim {
     /// Faults of one cell, of addresses, and between cells of different lines: the order of visits counts.
     BetweenLines,
-    /// Faults between bits of one line: any order will do.
+    /// Faults between bits of one line: any sequence will do.
     WithinLine,
 }
 
@@ -37,11 +38,11 @@ pub enum Aim {
 pub struct Pass {
     /// The march test.
     pub test: MarchTest,
-    /// What stands for 0 and 1.
+    /// The data for 0 and 1.
     pub background: Background,
-    /// The order in which lines are visited.
+    /// The sequence in which lines are visited.
     pub order: Order,
-    /// Which faults it is there for.
+    /// The faults that it should find.
     pub aim: Aim,
 }
 
@@ -61,14 +62,14 @@ struct Rest {
     element: usize,
 }
 
-/// Elements of a pass that are done one after the other.
+/// Elements of a pass that are done without a rest between them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part<'p> {
     /// The pass.
     pub pass: &'p Pass,
-    /// Which of its elements.
+    /// The elements.
     pub elements: Range<usize>,
-    /// Whether the block has rested before.
+    /// Whether the block has rested before them.
     pub rested: bool,
 }
 
@@ -81,8 +82,8 @@ impl<'p> Part<'p> {
 }
 
 impl Plan {
-    /// The test on the solid background in each of the orders, then March X once on each further background of the
-    /// fidelity. `seed` makes the random backgrounds. Panics without an order.
+    /// The test on the solid background in each of the sequences, then March X once on each further background of the
+    /// fidelity. `seed` gives the random backgrounds. Panics without a sequence.
     #[must_use]
     pub fn new(test: MarchTest, fidelity: Fidelity, orders: &[Order], seed: u64) -> Self {
         assert!(!orders.is_empty(), "a plan visits lines in some order");
@@ -102,8 +103,8 @@ impl Plan {
         Self { passes: whole.chain(further).collect(), test, fidelity, rests: Vec::new() }
     }
 
-    /// The same plan with rests: its last pass is in the last of its orders and followed by one more read, after a
-    /// rest. If there are several orders, the first pass also rests before its last read, and the last pass has 0 and 1
+    /// The same plan with rests: its last pass is in the last of its sequences and followed by one more read, after a
+    /// rest. With several sequences, the first pass also rests before its last read, and the last pass has 0 and 1
     /// exchanged.
     #[must_use]
     pub fn with_delayed_reads(mut self) -> Self {
@@ -120,7 +121,7 @@ impl Plan {
         self
     }
 
-    /// What is done to a block until it rests, or until the end: a list for each.
+    /// The stages of a block, from rest to rest.
     #[must_use]
     pub fn stages(&self) -> Vec<Vec<Part<'_>>> {
         let mut stages = vec![Vec::new()];
@@ -139,8 +140,7 @@ impl Plan {
         stages
     }
 
-    /// The number of the stage after which the march tests are whole: all that may follow is one more read after a
-    /// rest.
+    /// The index of the stage after which the march tests are complete: only a read after a rest may follow.
     #[must_use]
     pub fn tested_after(&self) -> usize {
         self.rests.len().saturating_sub(1)
@@ -152,7 +152,7 @@ impl Plan {
         self.rests.iter().find(|rest| rest.pass == pass).map(|rest| rest.element)
     }
 
-    /// How often a block rests.
+    /// The number of rests of a block.
     #[must_use]
     pub fn rests(&self) -> usize {
         self.rests.len()
@@ -164,13 +164,13 @@ impl Plan {
         &self.test
     }
 
-    /// How many backgrounds it uses, each with its complement.
+    /// The number of backgrounds, each with its complement.
     #[must_use]
     pub const fn fidelity(&self) -> Fidelity {
         self.fidelity
     }
 
-    /// What is done, in this order.
+    /// The passes, in order.
     #[must_use]
     pub fn passes(&self) -> &[Pass] {
         &self.passes
@@ -200,7 +200,7 @@ impl Plan {
         self.passes.iter().map(|pass| pass.test.delays()).sum()
     }
 
-    /// The orders of the passes between lines.
+    /// The address sequences of the passes between lines.
     pub fn orders(&self) -> impl Iterator<Item = Order> + '_ {
         self.passes.iter().filter(|pass| pass.aim == Aim::BetweenLines).map(|pass| pass.order)
     }

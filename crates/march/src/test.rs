@@ -1,4 +1,4 @@
-//! What a march test is: elements, each a direction and the operations done on every cell before the next.
+//! The model of a march test: elements, each a direction and the operations done on every cell before the next.
 //!
 //! The model is that of A. J. van de Goor, *Testing Semiconductor Memories*, 1991, chapter 4; a *cell* here is a
 //! 64-byte line, 0 stands for the background and 1 for its complement.
@@ -16,14 +16,14 @@ pub enum Op {
     Write(bool),
 }
 
-/// In which order an element visits the cells.
+/// The direction in which an element visits the cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// ⇑: ascending in the visiting order.
     Up,
     /// ⇓: descending.
     Down,
-    /// ⇕: either will do. Run ascending.
+    /// ⇕: either. Run ascending.
     Any,
 }
 
@@ -32,16 +32,17 @@ pub enum Direction {
 pub enum Element {
     /// All operations on one cell, then on the next.
     Sweep {
-        /// In which order the cells are visited.
+        /// The direction of the visits.
         direction: Direction,
-        /// What is done to each; never empty.
+        /// The operations on each cell; never empty.
         ops: Vec<Op>,
     },
-    /// `Del`: nothing for a while, so that cells that leak lose their charge.
+    /// `Del`: a delay, so that cells that leak lose their charge.
     Delay,
 }
 
-/// A march test. Made by parsing its notation, so it is never empty and never reads what it has not written.
+/// A march test. It is made by parsing its notation, so it is never empty and never reads a value that it has not
+/// written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MarchTest {
     elements: Vec<Element>,
@@ -98,8 +99,8 @@ impl MarchTest {
         Self { elements: elements.collect() }
     }
 
-    /// Puts a `Del` before the last element if that only reads, else [`Self::rest_and_read`]. Returns the place of the
-    /// `Del`.
+    /// Puts a `Del` before the last element if that only reads; otherwise [`Self::rest_and_read`]. Returns the index of
+    /// the `Del`.
     pub(crate) fn rest_before_last_read(&mut self) -> usize {
         let only_reads = |op: &Op| matches!(op, Op::Read(_));
         match self.elements.last() {
@@ -112,7 +113,7 @@ impl MarchTest {
         }
     }
 
-    /// Adds a `Del` and a read of what was written last. Returns the place of the `Del`.
+    /// Adds a `Del` and a read of the last written value. Returns the index of the `Del`.
     pub(crate) fn rest_and_read(&mut self) -> usize {
         let last = self.operations().last().expect("a march test has operations");
         let (Op::Read(value) | Op::Write(value)) = *last;
@@ -184,7 +185,7 @@ pub(crate) mod arbitrary {
     /// Tests of up to 12 elements of up to 7 operations after a first write, with delays among them.
     pub(crate) fn any_test() -> impl Strategy<Value = MarchTest> {
         let direction = prop_oneof![Just(Direction::Up), Just(Direction::Down), Just(Direction::Any)];
-        // An operation is a write of a value, or a read of what is there.
+        // An operation is a write of a value, or a read of the present value.
         let sweep = (direction, prop::collection::vec(any::<Option<bool>>(), 1..8));
         prop::collection::vec(prop::option::weighted(0.8, sweep), 0..12).prop_map(|elements| {
             let mut holds = false;

@@ -1,4 +1,4 @@
-//! How this machine reaches its registries: a bare root reaches them in the same way.
+//! The ways in which this machine reaches its registries: a bare root uses the same.
 
 /// An archive of Debian packages that this machine's apt uses.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub fn archives(targets: &str, suite: &str) -> Vec<Archive> {
     archives
 }
 
-/// Where the release itself comes from, not its updates.
+/// The source of the release itself, not of its updates.
 pub fn mirror<'a>(archives: &'a [Archive], suite: &str) -> Option<&'a str> {
     archives.iter().find(|archive| archive.release == suite).map(|archive| archive.uri.as_str())
 }
@@ -38,7 +38,7 @@ pub fn sources(archives: &[Archive]) -> String {
     archives.iter().map(line).collect()
 }
 
-/// Whether a variable of the environment says how cargo, apt or their TLS reach a registry.
+/// Whether an environment variable tells cargo, apt or their TLS how to reach a registry.
 pub fn is_of_registries(variable: &str) -> bool {
     let cargo = ["CARGO_HTTP_", "CARGO_NET_", "CARGO_REGISTR", "CARGO_SOURCE_"];
     let tls = ["SSL_CERT_FILE", "SSL_CERT_DIR"];

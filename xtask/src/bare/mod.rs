@@ -1,12 +1,11 @@
 //! A newcomer's first minutes: both commands of README's section "Start", on a bare Debian root.
 //!
-//! **Problem.** On the machine of a developer everything is installed, so what README forgets to name is not missed
-//! there. **Idea.** debootstrap makes the smallest Debian there is; in it are put the packages that README names, the
-//! Rust toolchain of this machine, and the committed tree; then the commands are typed as README writes them. `.ci/run`
-//! does the same in a second root, with the packages that it installs by itself. **Why roots and no images.**
-//! debootstrap is all that is needed.
+//! **Problem.** On a developer's machine everything is installed, so nobody notices a package that README forgets.
+//! **Idea.** debootstrap makes the smallest possible Debian. Add the packages that README names, the Rust toolchain of
+//! this machine, and the committed tree; then run the commands exactly as README has them. `.ci/run` does the same in a
+//! second root, with the packages that it installs by itself. **Why roots and no images.** They need only debootstrap.
 //!
-//! A root lies in `target/bare` while it is used. Mounts and processes are in namespaces of their own: nothing is left
+//! A root lies in `target/bare` while it is in use. Mounts and processes are in separate namespaces, so nothing remains
 //! of them.
 
 mod machine;
@@ -22,24 +21,24 @@ use crate::error::Error;
 use crate::process::{output, run};
 use readme::Start;
 
-/// The Debian release that README is tried on.
+/// The Debian release on which README is tried.
 const SUITE: &str = "bookworm";
 
-/// Where the tree lies in a root.
+/// The folder of the tree in a root.
 const TREE: &str = "/rampart";
 
-/// Mounts what a root needs, and runs a command in it.
+/// The script that mounts what a root needs, and runs a command in it.
 const ENTER: &str = "enter.sh";
 
-/// Certificates that this machine trusts beside Debian's; installed with Debian's.
+/// Certificates that this machine trusts in addition to Debian's.
 const OWN_CERTIFICATES: &str = "usr/local/share/ca-certificates";
 
-/// How much of README is tried.
+/// The part of README that is tried.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// Its first command.
+    /// The first command.
     First,
-    /// Both, and `.ci/run` but for its tests, which the second command runs.
+    /// Both commands, and `.ci/run` without its tests, which the second command runs.
     All,
 }
 
@@ -59,7 +58,7 @@ pub fn try_readme(tree: &Path, extent: Extent) -> Result<(), Error> {
     Ok(())
 }
 
-/// A folder of roots, which goes with it.
+/// A folder of roots, removed when dropped.
 struct Bare {
     folder: PathBuf,
     toolchain: String,
@@ -88,7 +87,7 @@ impl Bare {
         self.folder.join(name)
     }
 
-    /// The smallest Debian, which reaches the registries as this machine does.
+    /// The smallest Debian, with this machine's ways to the registries.
     fn bootstrap(&self, target: &Path) -> Result<(), Error> {
         let archives = machine::archives(&output(Command::new("apt-get").args(machine::TARGETS))?, SUITE);
         let mirror = machine::mirror(&archives, SUITE).ok_or(Error::NoArchive(SUITE))?;
@@ -110,7 +109,7 @@ impl Bare {
         Ok(())
     }
 
-    /// Runs commands one after the other in a copy of the first root, each in the tree, as one types them.
+    /// Runs commands one after the other in a copy of the first root, each in the tree.
     fn try_in<'a>(&self, name: &str, commands: impl IntoIterator<Item = &'a String>) -> Result<(), Error> {
         let root = self.root(name);
         run(Command::new("cp").arg("-a").arg(self.root("base")).arg(&root))?;
@@ -150,7 +149,7 @@ fn write(path: &Path, text: &str) -> Result<(), Error> {
     fs::write(path, text).map_err(|cause| Error::Write { path: path.to_owned(), cause })
 }
 
-/// Removes a folder with all that is in it, if it is there.
+/// Removes a folder with its content, if it exists.
 fn remove(folder: &Path) -> Result<(), Error> {
     match fs::remove_dir_all(folder) {
         Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(Error::Write { path: folder.to_owned(), cause }),

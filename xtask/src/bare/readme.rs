@@ -3,20 +3,21 @@
 /// The section's heading.
 const START: &str = "## Start";
 
-/// What its lines of packages begin with.
+/// The beginning of its lines of packages.
 const INSTALL: &str = "apt-get install ";
 
-/// What README asks a newcomer for, in its own words.
+/// What README asks a newcomer to do, word for word.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Start {
     /// Debian's names of the packages.
     pub packages: Vec<String>,
-    /// The commands, each as it is written.
+    /// The commands, word for word.
     pub commands: Vec<String>,
 }
 
 impl Start {
-    /// Reads the blocks of shell commands in the section. `None` if it names no package, or not two commands.
+    /// Reads the blocks of shell commands in the section. `None` if it names no package, or another number of commands
+    /// than two.
     pub fn of(readme: &str) -> Option<Self> {
         let (mut packages, mut commands) = (Vec::new(), Vec::new());
         for line in shell_lines(section(readme)?) {

@@ -1,4 +1,4 @@
-//! No two modules of a crate name each other, neither directly nor by way of others: one could not be read without the
+//! No two modules of a crate import each other, neither directly nor through others: neither could be read without the
 //! other.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,7 +7,7 @@ use super::Violation;
 use super::modules::{ModulePath, Modules};
 use crate::tree::Tree;
 
-/// Circles that there are: their files, and why.
+/// Known circles: their files, and the reason.
 const KNOWN: &[(&[&str], &str)] = &[(
     &["crates/march/src/execute/aarch64.rs", "crates/march/src/execute/kernel.rs"],
     "the loop is written over an architecture's registers, and prefetches and flushes with its instructions",
@@ -74,7 +74,7 @@ mod tests {
     use super::super::lines;
     use super::*;
 
-    /// A crate of three modules that name each other as they say.
+    /// A crate of three modules with the given imports.
     fn crate_of(a: &str, b: &str, c: &str) -> Tree {
         let files = [
             ("Cargo.toml", ""),

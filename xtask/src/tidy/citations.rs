@@ -1,7 +1,7 @@
 //! A work is cited by its key, such as `[Rahman16, 4.1.2]`: a reader finds the key in docs/references.md, and the work
 //! in a library.
 //!
-//! A file that only some of us have tells a reader nothing; nor does "thesis" where two of the works are theses.
+//! A private file name tells a reader nothing; nor does "thesis" where two of the works are theses.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,10 @@ use crate::tree::Tree;
 
 const REFERENCES: &str = "docs/references.md";
 
-/// Where the words that this rule refuses stand on purpose.
+/// Files in which the refused words are intended.
 const EXEMPT: [&str; 2] = [REFERENCES, "xtask/src/tidy/citations.rs"];
 
-/// Comments and documents cite by keys that are listed, and by nothing else.
+/// Comments and documents cite only by listed keys.
 pub fn check(tree: &Tree) -> Vec<Violation> {
     let keys: BTreeSet<&str> = tree.text(REFERENCES).unwrap_or_default().lines().filter_map(listed_key).collect();
     let documents: BTreeSet<&str> = tree.files().filter_map(|(path, _)| name_of(path).strip_suffix(".md")).collect();
@@ -65,13 +65,13 @@ fn is_key(text: &str) -> bool {
         && year.chars().all(|c| c.is_ascii_digit())
 }
 
-/// The words of a line; paths and names of code are one word each.
+/// The words of a line; a path or a name of code is one word.
 fn words(line: &str) -> impl Iterator<Item = &str> {
     let joins = |c: char| c.is_alphanumeric() || "_-./'’".contains(c);
     line.split(move |c| !joins(c)).map(|word| word.trim_matches(['.', '/', '-', '\''])).filter(|word| !word.is_empty())
 }
 
-/// What is wrong with a word, by the word before it.
+/// The problem with a word, given the word before it.
 fn refusal(before: &str, word: &str, documents: &BTreeSet<&str>) -> Option<String> {
     let lower = word.to_lowercase();
     let base = lower.trim_end_matches("'s").trim_end_matches('\'');
@@ -85,7 +85,7 @@ fn refusal(before: &str, word: &str, documents: &BTreeSet<&str>) -> Option<Strin
     document.map(|_| format!("{word} is no document of this tree"))
 }
 
-/// A name such as those of files of papers: three digits, then an underscore and more.
+/// A name like those of the papers' files: three digits, an underscore and more.
 fn is_numbered_file(word: &str) -> bool {
     let name = name_of(word);
     let digits = name.chars().take_while(char::is_ascii_digit).count();

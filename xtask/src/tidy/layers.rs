@@ -1,6 +1,6 @@
 //! Dependencies point down.
 //!
-//! Only what a crate is built from counts: its tests may use what they like.
+//! Only a crate's regular dependencies count: its tests may use anything.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use toml::{Table, Value};
 use super::Violation;
 use crate::tree::Tree;
 
-/// The layers from the top down, and the folders of each. A crate may name those of lower layers only; proof stands
-/// beside the others and may name all.
+/// The layers from the top down, and the folders of each. A crate may import those of lower layers only; proof stands
+/// beside the others and may import all.
 pub const LAYERS: [(&str, &[&str]); 7] = [
     (PROOF, &["bench", "fuzz", "tests/qemu/badram", "tests/trials", "xtask"]),
     ("face", &["crates/rampart"]),
@@ -23,10 +23,10 @@ pub const LAYERS: [(&str, &[&str]); 7] = [
 
 pub const PROOF: &str = "proof";
 
-/// Pairs inside one layer where the first may name the second.
+/// Pairs inside one layer where the first may import the second.
 pub const SIDEWAYS: [(&str, &str); 2] = [("crates/sim", "crates/buddy"), ("crates/preload", "crates/guard")];
 
-/// Each crate's place in [`LAYERS`] is known, and it names only what lies below.
+/// Each crate has a place in [`LAYERS`], and imports only crates below it.
 pub fn check(tree: &Tree) -> Vec<Violation> {
     let mut violations = Vec::new();
     let mut manifests = BTreeMap::new();
@@ -64,7 +64,7 @@ fn layer(folder: &str) -> Option<usize> {
     LAYERS.iter().position(|(_, folders)| folders.contains(&folder))
 }
 
-/// Whether the crate in one folder may name the one in another. What has no layer is told so, and nothing else.
+/// Whether the crate in one folder may import the one in another. A crate without a layer gets that message only.
 fn may_name(above: &str, below: &str) -> bool {
     let (Some(from), Some(to)) = (layer(above), layer(below)) else { return true };
     LAYERS[from].0 == PROOF || from < to || SIDEWAYS.contains(&(above, below))
@@ -79,7 +79,7 @@ fn refusal(from: &str, to: &str) -> String {
     }
 }
 
-/// What the crate is built from, on any target.
+/// The crate's dependencies, on any target.
 pub fn dependencies(manifest: &Table) -> impl Iterator<Item = (&str, &Value)> {
     let per_target = manifest.get("target").and_then(Value::as_table).into_iter().flatten();
     let targets = per_target.filter_map(|(_, target)| target.as_table());

@@ -1,8 +1,7 @@
-//! Few crates talk to Linux.
+//! Few crates call Linux.
 //!
-//! What counts is what a manifest and a source show: a library of system calls among the dependencies, or a path of
-//! `/proc` or `/sys` in the code. Files and programs by way of the standard library do not count. Proof may do what it
-//! likes.
+//! The rule reads a manifest and the sources: a library of system calls among the dependencies, or a path of `/proc` or
+//! `/sys` in the code. Files and programs through the standard library do not count. Proof may do anything.
 
 use toml::Table;
 
@@ -11,7 +10,7 @@ use super::layers::{LAYERS, PROOF, dependencies, manifest_path, package};
 use super::syntax::shipped_literals;
 use crate::tree::Tree;
 
-/// Crates that may call Linux, and what for.
+/// Crates that may call Linux, and the reason.
 pub const MAY_CALL_LINUX: [(&str, &str); 3] = [
     ("crates/linux", "every call that the others need"),
     ("crates/preload", "the calls that it has in place of the C library's, and files that say what its process does"),

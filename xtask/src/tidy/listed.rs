@@ -1,4 +1,4 @@
-//! Every crate that a rule names exists: a list that names what is gone, or never came, is wrong.
+//! Every crate that a rule names exists.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
-//! The tree's own rules, each a pure function from the tree to what breaks the rule.
+//! The tree's own rules, each a pure function from the tree to its violations.
 //!
-//! What `rustfmt` and `clippy` hold already is not held here again: width of code, documentation of public items, a
-//! SAFETY comment at each unsafe block.
+//! `rustfmt` and `clippy` already hold the width of code, the documentation of public items, and a SAFETY comment at
+//! each unsafe block; no rule here repeats these.
 
 mod circles;
 mod citations;
@@ -28,7 +28,7 @@ use std::path::Path;
 use crate::error::Error;
 use crate::tree::Tree;
 
-/// One place that breaks one rule.
+/// One violation of one rule.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Violation {
     path: String,
@@ -56,7 +56,7 @@ pub fn run(root: &Path) -> Result<(), Error> {
     if violations.is_empty() { Ok(()) } else { Err(Error::Untidy(violations.len())) }
 }
 
-/// Writes the parts of documents that the rules own, and prints which document changed.
+/// Writes the parts of documents that the rules own, and prints which documents changed.
 pub fn write(root: &Path) -> Result<(), Error> {
     let path = root.join(parts::DOCUMENT);
     let text = fs::read_to_string(&path).map_err(|cause| Error::Read { path: path.clone(), cause })?;
@@ -91,12 +91,12 @@ fn check(tree: &Tree) -> Vec<Violation> {
     violations
 }
 
-/// What stands between backticks in a line of Markdown.
+/// The text between backticks in a line of Markdown.
 fn code_spans(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 
-/// What a test of a rule compares: the violations as they are printed.
+/// The violations as they are printed, for the rules' tests.
 #[cfg(test)]
 fn lines(violations: &[Violation]) -> Vec<String> {
     violations.iter().map(Violation::to_string).collect()

@@ -1,28 +1,28 @@
-//! The modules of a crate, and which of them names which.
+//! The modules of a crate, and their imports of one another.
 //!
-//! **Problem.** `use crate::Frame` names no module: it names what the root passes on. **Idea.** Every `use` of a module
-//! gives a name to a path; a path is followed through these names until a module is reached that defines what is left
-//! of it. Tests are not looked at: they may name what they like.
+//! **Problem.** `use crate::Frame` names no module: it names something that the root re-exports. **Idea.** Every `use`
+//! of a module gives a name to a path. Follow a path through these names to the module that defines the rest of it.
+//! Tests are ignored: they may import anything.
 
 use std::collections::BTreeMap;
 
 use super::syntax::shipped_code;
 use crate::tree::Tree;
 
-/// A module by its names from the root, which is empty itself.
+/// A module by its names from the root; the root itself is empty.
 pub type ModulePath = Vec<String>;
 
 /// One crate's modules.
 #[derive(Debug, Default)]
 pub struct Modules {
-    /// Each module's files: twins per processor architecture have one each.
+    /// Each module's files: a module with one file per processor architecture has several.
     pub files: BTreeMap<ModulePath, Vec<String>>,
     /// The names that a module's `use` brings in, and where each leads.
     names: BTreeMap<ModulePath, BTreeMap<String, Path>>,
     mentions: Vec<Mention>,
 }
 
-/// That a line of a file names a module of the same crate.
+/// An import of a module of the same crate, on a line of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Import {
     pub file: String,
@@ -57,7 +57,7 @@ impl Modules {
         modules
     }
 
-    /// Every mention of another module of the crate in what is shipped. What a module passes on with `pub use` is none.
+    /// Every use of another module of the crate in shipped code. A re-export with `pub use` does not count.
     pub fn imports(&self) -> impl Iterator<Item = Import> {
         self.mentions.iter().filter_map(|mention| {
             let to = self.resolve(&mention.path, 16)?;
@@ -184,7 +184,7 @@ fn children(tokens: &[Token], text: &str) -> Vec<(String, Option<String>)> {
     declared.map(child).collect()
 }
 
-/// A word or a sign, and its line, 1 first.
+/// A word or a sign, and its line, counted from 1.
 #[derive(Clone, Copy, Debug)]
 pub struct Token<'a> {
     pub word: &'a str,

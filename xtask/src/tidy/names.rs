@@ -1,4 +1,4 @@
-//! A name says what is inside. These say nothing, or only when it was made.
+//! A name should say what is inside. These words say nothing, or only when a file was made.
 
 use std::collections::BTreeSet;
 

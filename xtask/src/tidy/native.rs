@@ -1,4 +1,4 @@
-//! Each program or library in C under `mpi/` stands alone: it is built on the user's machine from one folder.
+//! Each program or library in C under `mpi/` is self-contained: the user's machine builds it from one folder.
 
 use super::Violation;
 use crate::tree::Tree;

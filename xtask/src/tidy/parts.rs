@@ -1,6 +1,7 @@
-//! Facts that a rule holds stand in ARCHITECTURE.md as the rule has them: `cargo xtask tidy --write` writes them there.
+//! ARCHITECTURE.md has the facts that a rule holds in the rule's own words: `cargo xtask tidy --write` writes them
+//! there.
 //!
-//! A part stands between `<!-- tidy: NAME -->` and `<!-- tidy: end -->`, each alone on its line.
+//! A part stands between `<!-- tidy: NAME -->` and `<!-- tidy: end -->`, each on a line of its own.
 
 use std::fmt::Write as _;
 
@@ -13,7 +14,7 @@ use crate::tree::Tree;
 /// The document with the parts.
 pub const DOCUMENT: &str = "ARCHITECTURE.md";
 
-/// The name of a part, and what writes it.
+/// The name of a part, and the function that writes it.
 type Part = (&'static str, fn() -> String);
 
 const PARTS: [Part; 3] = [("layers", layers), ("unsafe", || reasons(&MAY)), ("linux", || reasons(&MAY_CALL_LINUX))];
@@ -22,7 +23,7 @@ const BEGIN: &str = "<!-- tidy: ";
 const CLOSE: &str = " -->";
 const END: &str = "<!-- tidy: end -->";
 
-/// Each part is in the document, and says what its rule says.
+/// Each part is in the document, with its rule's text.
 pub fn check(tree: &Tree) -> Vec<Violation> {
     let Some(text) = tree.text(DOCUMENT) else { return Vec::new() };
     match written(text) {
@@ -32,7 +33,7 @@ pub fn check(tree: &Tree) -> Vec<Violation> {
     }
 }
 
-/// The document with each part as its rule has it; what is wrong with the marks otherwise.
+/// The document with each part from its rule; otherwise the problem with the marks.
 pub fn written(text: &str) -> Result<String, String> {
     let mut written = String::new();
     let mut missing: Vec<&str> = PARTS.iter().map(|(name, _)| *name).collect();

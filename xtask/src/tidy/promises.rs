@@ -1,7 +1,7 @@
-//! A promise without a proof is a wish: each row of SPECIFICATION.md names what holds it.
+//! Each row of SPECIFICATION.md names the proof of its promise.
 //!
-//! A row is `| promise | held by |`. What holds it stands in backticks: the name of a test function, or `bench NAME`,
-//! `fuzz NAME`, `qemu NAME`, `bare`, `tidy`.
+//! A row is `| promise | held by |`. The proof stands in backticks: the name of a test function, or `bench NAME`, `fuzz
+//! NAME`, `qemu NAME`, `bare`, `tidy`.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::tree::Tree;
 const PROMISES: &str = "SPECIFICATION.md";
 const BENCHES: &str = "bench/src/main.rs";
 
-/// Each promise names a proof, and every proof that is named exists.
+/// Each promise names a proof, and every named proof exists.
 pub fn check(tree: &Tree) -> Vec<Violation> {
     let Some(text) = tree.text(PROMISES) else { return vec![Violation::new(PROMISES, "is missing")] };
     let tests: BTreeSet<&str> = tree.rust().flat_map(|(_, text)| tests(text)).collect();
@@ -27,7 +27,7 @@ pub fn check(tree: &Tree) -> Vec<Violation> {
     violations
 }
 
-/// The last cell of each row of each table, with its line, 1 first; headings are no promises.
+/// The last cell of each row of each table, with its line, counted from 1; headings are no promises.
 fn rows(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines: Vec<&str> = text.lines().collect();
     let is_rule = |line: &&str| line.starts_with("|--") || line.starts_with("| --");

@@ -1,14 +1,14 @@
 //! Imports inside a crate run one way.
 //!
-//! A crate is an ordered list of rooms: the modules right below its root, each a file or a folder. A room names those
-//! below it only. A folder may have a list of its own. The root, and a folder's own file, may name all that it holds.
+//! A crate is an ordered list of rooms: the modules right below its root, each a file or a folder. A room imports only
+//! rooms below it. A folder may have a list of its own. The root, and a folder's own file, may import everything in it.
 
 use super::Violation;
 use super::modules::{Import, Modules};
 use crate::tree::Tree;
 
 /// The rooms of a folder of sources, from the top down. A folder's own file (`lib.rs`, `main.rs`, `mod.rs`) lies above
-/// all rooms; where they may name what it defines, it has a place in the list.
+/// all rooms; where rooms may import its definitions, it has a place in the list.
 const ROOMS: &[(&str, &[&str])] = &[
     (
         "bench/src",
@@ -153,7 +153,7 @@ pub const NOT_YET: &[&str] = &[];
 
 const OWN_FILES: [&str; 3] = ["lib.rs", "main.rs", "mod.rs"];
 
-/// No room names one above it, and every module of a folder that has a list is in it.
+/// No room imports one above it, and every module of a folder with a list is in the list.
 pub fn check(tree: &Tree) -> Vec<Violation> {
     check_lists(tree, ROOMS, NOT_YET)
 }
@@ -199,7 +199,7 @@ fn strays(modules: &Modules, folder: &str, base: &[String], rooms: &[&str]) -> V
     placeless.chain(empty).collect()
 }
 
-/// What is wrong with an import between two rooms of a list, if anything.
+/// The problem with an import between two rooms of a list, if there is one.
 fn upward(import: &Import, base: &[String], rooms: &[&str]) -> Option<Violation> {
     let from = import.from.strip_prefix(base)?.first()?;
     let to = import.to.strip_prefix(base)?.first();
@@ -229,7 +229,7 @@ mod tests {
 
     const LISTS: &[(&str, &[&str])] = &[("c/src", &["top", "middle", "bottom"]), ("c/src/middle", &["high", "low"])];
 
-    /// A crate that fits its lists, but for what one file says.
+    /// A crate that fits its lists, except for one file.
     fn with(file: &str, text: &str) -> Tree {
         let files = [
             ("Cargo.toml", ""),

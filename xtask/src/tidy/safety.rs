@@ -1,9 +1,9 @@
-//! `unsafe` stays where the design lets it be. That each block says why it is sound is clippy's to check.
+//! `unsafe` stays where the design allows it. Clippy checks that each block says why it is sound.
 
 use super::Violation;
 use crate::tree::Tree;
 
-/// Crates that may hold `unsafe`, and for what.
+/// Crates that may contain `unsafe`, and the reason.
 pub const MAY: [(&str, &str); 5] = [
     ("crates/linux", "system calls, and memory that the kernel maps or moves"),
     ("crates/march", "the loops over memory under test"),

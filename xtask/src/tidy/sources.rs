@@ -6,14 +6,14 @@ use crate::tree::Tree;
 /// A file longer than this holds more than one idea.
 const LONGEST: usize = 700;
 
-/// Written by a program or by lawyers: as long as it is.
+/// Written by a program or by lawyers: any length is allowed.
 const ANY_LENGTH: [&str; 4] = ["Cargo.lock", "fuzz/Cargo.lock", "LICENSE-APACHE", "LICENSE-MIT"];
 
-// The words are put together so that this file does not fail its own rule.
-/// What only one machine has.
+// The words are composed so that this file does not break its own rule.
+/// Paths that exist on one machine only.
 const MACHINE: [&str; 2] = [concat!("/wo", "rk/"), concat!("/ro", "ot/")];
 
-/// What says that a Rust source is not done, or does not do what it seems to.
+/// Signs that a Rust source is unfinished, or does not do what it seems to do.
 const UNFINISHED: [&str; 4] =
     [concat!("to", "do!("), concat!("unimpl", "emented!("), concat!("#[ign", "ore"), concat!("TO", "DO")];
 

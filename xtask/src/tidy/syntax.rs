@@ -1,20 +1,20 @@
-//! Rust sources without what a rule must not see.
+//! Rust sources without the text that a rule must not see.
 //!
-//! **Problem.** A rule that reads names must not take a word of a comment or of a string for one. **Idea.** Blank what
-//! is not wanted and keep every line break: what is left stands on its line still. **Why no parser.** The rules need
+//! **Problem.** A rule that reads names must not mistake a word of a comment or of a string for one. **Idea.** Blank
+//! the unwanted text and keep every line break, so that the rest stays on its line. **Why no parser.** The rules need
 //! words and punctuation only, and a parser would be the slowest part of the chores to compile.
 
-/// Comments alone, with their slashes.
+/// The comments, with their slashes.
 pub fn comments(text: &str) -> String {
     only(text, Kind::Comment)
 }
 
-/// Code alone, and without the items that only tests are built from.
+/// The code, without the items that only tests use.
 pub fn shipped_code(text: &str) -> String {
     without_tests(text, Kind::Code)
 }
 
-/// Literals of text alone, and without those of tests.
+/// The string literals, without those of tests.
 pub fn shipped_literals(text: &str) -> String {
     without_tests(text, Kind::Literal)
 }
@@ -59,7 +59,7 @@ fn blank(bytes: &mut [u8]) {
     bytes.iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
 }
 
-/// What a text begins with, and how many bytes of it.
+/// The kind of text at the start, and its length in bytes.
 fn region(text: &[u8]) -> (Kind, usize) {
     match text {
         [b'/', b'/', ..] => (Kind::Comment, text.iter().position(|&b| b == b'\n').unwrap_or(text.len())),
@@ -71,7 +71,7 @@ fn region(text: &[u8]) -> (Kind, usize) {
         [b'b', b'r', rest @ ..] => {
             raw_string(&text[1..]).map_or((Kind::Code, text.len() - rest.len()), |end| (Kind::Literal, end + 1))
         }
-        // A whole word at once, so that no letter within is taken for the `r` of a raw string.
+        // A whole word at once, so that no letter inside it is mistaken for the `r` of a raw string.
         [first, ..] if is_word(*first) => (Kind::Code, text.iter().take_while(|&&byte| is_word(byte)).count()),
         _ => (Kind::Code, 1),
     }
@@ -128,7 +128,7 @@ fn raw_string(text: &[u8]) -> Option<usize> {
     Some(find(text, &closing, hashes + 2).map_or(text.len(), |end| end + closing.len()))
 }
 
-/// Where the item ends whose attribute begins at `start`.
+/// The end of the item whose attribute begins at `start`.
 fn end_of_item(code: &[u8], start: usize) -> usize {
     let mut depth = 0_i32;
     let mut in_attribute = false;

@@ -1,7 +1,7 @@
-//! A public type's name means one thing in the whole workspace.
+//! The name of a public type means one thing in the whole workspace.
 //!
-//! Twins per processor architecture are the same thing twice, and every crate has its `Error`. Tests may call theirs as
-//! they like.
+//! Variants per processor architecture count as one type, and every crate has its `Error`. Tests may name theirs
+//! freely.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use super::modules::{Token, tokens};
 use super::syntax::shipped_code;
 use crate::tree::Tree;
 
-/// Names that several types have today.
+/// Names that several types still share.
 const STILL_TWICE: &[&str] = &[
     "Cell",
     "Claim",
@@ -42,7 +42,7 @@ const EVERYWHERE: &str = "Error";
 
 const ARCHITECTURES: [&str; 4] = ["aarch64", "arm", "x86", "x86_64"];
 
-/// No two public types of crates have one name, but for those that are known; and those are two still.
+/// No two public types of crates share a name, except the known ones; and those do share it.
 pub fn check(tree: &Tree) -> Vec<Violation> {
     check_but(tree, STILL_TWICE)
 }
@@ -71,7 +71,7 @@ fn check_but(tree: &Tree, known: &[&str]) -> Vec<Violation> {
     again.chain(once).collect()
 }
 
-/// What is built into crates, and is no twin for one architecture.
+/// Whether a file is built into crates, and is no variant for one architecture.
 fn is_shipped(path: &str) -> bool {
     let parts = || path.split('/');
     let is_test = |part: &str| part == "tests" || part == "tests.rs" || part.ends_with("_tests.rs");
@@ -79,7 +79,7 @@ fn is_shipped(path: &str) -> bool {
     path.starts_with("crates/") && path.contains("/src/") && !parts().any(|part| is_test(part) || is_twin(part))
 }
 
-/// The types that a file makes public, in its crate at least, each with its line.
+/// The types that a file makes public, at least in its crate, each with its line.
 fn public_types(text: &str) -> Vec<(String, usize)> {
     let code = shipped_code(text);
     let lines: Vec<&str> = code.lines().collect();
@@ -101,7 +101,7 @@ fn is_public(before: &[Token]) -> bool {
     matches!(words[..], ["pub" | "unsafe", ..] | [")", "crate", "(", "pub"])
 }
 
-/// Whether an attribute right above a line picks an architecture.
+/// Whether an attribute right above a line selects an architecture.
 fn is_for_one_architecture(lines: &[&str], line: usize) -> bool {
     let above = lines[..line - 1].iter().rev().map(|line| line.trim());
     above.take_while(|line| line.is_empty() || line.starts_with('#')).any(|line| line.contains("target_arch"))

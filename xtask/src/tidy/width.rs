@@ -1,5 +1,4 @@
-//! Lines of comments end where lines of code end, so that a window that shows the one shows the other. `rustfmt` holds
-//! code.
+//! Comments end where code ends, so that a window that shows one shows the other. `rustfmt` holds code.
 
 use super::Violation;
 use super::syntax::comments;
@@ -7,10 +6,10 @@ use crate::tree::Tree;
 
 const WIDEST: usize = 120;
 
-/// Folders with lines of comments that are too long still.
+/// Folders that still have comments that are too long.
 const STILL_WIDE: &[&str] = &[];
 
-/// No line with a comment is longer than [`WIDEST`], but for a line of a table and for one with a single long word.
+/// No line with a comment is longer than [`WIDEST`], except a line of a table and one with a single long word.
 pub fn check(tree: &Tree) -> Vec<Violation> {
     check_but(tree, STILL_WIDE)
 }
@@ -33,7 +32,7 @@ fn check_but(tree: &Tree, still_wide: &[&str]) -> Vec<Violation> {
     violations
 }
 
-/// The comments of a source, on their lines; `None` for what is no code.
+/// The comments of a source, on their lines; `None` for files that are not code.
 fn comments_of(path: &str, text: &str) -> Option<String> {
     let name = path.rsplit('/').next().unwrap_or(path);
     match name.rsplit_once('.').map(|(_, kind)| kind) {
@@ -44,7 +43,7 @@ fn comments_of(path: &str, text: &str) -> Option<String> {
     }
 }
 
-/// Of each line what stands after a `#` that begins a word.
+/// For each line, the text after a `#` that begins a word.
 fn after_hashes(text: &str) -> String {
     let comment = |line: &str| {
         let start = line.match_indices('#').map(|(at, _)| at).find(|&at| at == 0 || line[..at].ends_with([' ', '\t']));
@@ -53,7 +52,7 @@ fn after_hashes(text: &str) -> String {
     text.lines().map(comment).collect()
 }
 
-/// Whether there is a comment, and it could go on in another line: a row of a table could not.
+/// Whether there is a comment that could continue on another line: a row of a table could not.
 fn can_break(comment: &str) -> bool {
     let words = comment.trim().trim_start_matches(['/', '!', '#', '*']).trim();
     words.contains(' ') && !words.starts_with('|')
@@ -68,7 +67,7 @@ mod tests {
         lines(&check_but(&Tree::from([(path, format!("\n{line}\n"))]), &["crates/wide"]))
     }
 
-    /// A text of words that has so many columns.
+    /// A text of words with this many columns.
     fn text(columns: usize) -> String {
         "é ".repeat(columns / 2)
     }

@@ -1,17 +1,17 @@
-//! One flip in each bit position of a line, from vertical extended Hamming codes.
+//! Corrects one flip per bit position of a line, from vertical extended Hamming codes.
 //!
-//! In a lane, which is one bit position through all lines, the first six bits of the syndrome name the line that was
-//! flipped, and the seventh, the parity, says that an odd number was. Parity without a line is a flip in line 0, or of
-//! the stored parity itself. The page tells the two apart by its CRC: the first guess is line 0, the second the parity,
-//! each in all lanes at once.
+//! A lane is one bit position through all lines. In each lane, the first six bits of the syndrome name the flipped
+//! line, and the seventh, the parity, says that an odd number of lines flipped. Parity with line number 0 is a flip in
+//! line 0, or of the stored parity itself; the page's CRC tells the two apart. The first guess is line 0, the second
+//! the parity, each for all lanes at once.
 
 use super::syndrome::line_of;
 use crate::PageBits;
 
-/// The number of the parity's line.
+/// The index of the parity's line.
 const PARITY: usize = 6;
 
-/// The flips of all lanes of which an odd number was flipped; `line_0`: also where that means line 0.
+/// The flips of all lanes with an odd number of flips; `line_0` says whether line number 0 means line 0.
 pub(super) fn flipped(syndrome: &[u8], line_0: bool) -> PageBits {
     let numbers: [_; PARITY] = std::array::from_fn(|bit| line_of(syndrome, bit));
     let mut flipped = PageBits::NONE;

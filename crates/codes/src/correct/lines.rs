@@ -1,14 +1,14 @@
-//! One wrong line, from P and Q (Anvin, "The mathematics of RAID-6", section 4).
+//! Corrects one wrong line, from P and Q (Anvin, "The mathematics of RAID-6", section 4).
 //!
-//! If line `i` alone is wrong, the syndrome of P is what it was changed by, and that of Q is the same times 2^(63-i).
-//! So every byte of the two must tell the same `i`.
+//! If line `i` alone is wrong, the syndrome of P is its change, and that of Q is the same change times 2^(63-i). So
+//! every byte of the two must give the same `i`.
 
 use super::syndrome::line_of;
 use crate::gf256::{exponent_between, times_power};
 use crate::{LINE_BYTES, PAGE_LINES, PageBits};
 
-/// The changes of the one line that explain both; none if no line does, or one of the two syndromes is zero: then P or
-/// Q was hit, and it is unknown which line the other tells of.
+/// The change of the one line that explains both syndromes. Empty if no line does, or if one of the two is zero: then P
+/// or Q was hit, and the other does not tell which line it is about.
 pub(super) fn flipped(syndrome: &[u8]) -> PageBits {
     let (p, q) = syndrome.split_at(LINE_BYTES);
     let mut flipped = PageBits::NONE;
@@ -58,7 +58,8 @@ mod tests {
         assert_eq!(flipped(&syndrome(&[(1, 9, 1), (1, 10, 7)])).count(), 4);
     }
 
-    /// The weights' sum is a multiple of the field's polynomial: (x + 1)(x^8 + x^4 + x^3 + x^2 + 1) has six terms.
+    /// The sum of the weights is a multiple of the field's polynomial: (x + 1)(x^8 + x^4 + x^3 + x^2 + 1) has six
+    /// terms.
     #[test]
     fn a_bit_flipped_in_six_lines_can_be_nothing_to_p_and_q() {
         let syndrome = syndrome(&[9, 8, 5, 2, 1, 0].map(|exponent| (63 - exponent, 0, 1)));

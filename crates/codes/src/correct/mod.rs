@@ -1,20 +1,20 @@
-//! From a page that is wrong to the page that was stored, or to the word that it cannot be had.
+//! Corrects a wrong page, or reports that it cannot be corrected.
 //!
 //! ```text
 //! copy the page
-//! if the copy has a stored CRC:            the page is good; put the other codes right if need be
-//! for each guess of what was changed:
-//!     if the copy, changed back, has one:  write the lines that differ, look at the page again, put the codes right
+//! if the copy has a stored CRC:            the page is good; correct the other codes if needed
+//! for each guess of the change:
+//!     if the copy, changed back, has one:  write the lines that differ, check the page again, correct the codes
 //! else:                                    uncorrectable
 //! ```
 //!
 //! **Problem.** The codes lie in memory too. A page whose codes were hit must not be lost, still less be "corrected"
-//! into something else; and a code that corrects one flip takes some changes of many bits for one flip. **Idea.** What
-//! corrects is linear: the sum of the stored codes and those of the page as it is (the syndrome) depends on the changes
-//! alone, so a guess is a pure function of it (`lines`, `words`, `lanes`). The CRC judges every guess. **Why two
-//! CRCs.** Where what corrects finds nothing wrong, the CRC was hit or the page was changed beyond what the code sees;
-//! a bit position that fails in many lines looks like that to P and Q once in 512 times. Only a second CRC tells the
-//! two apart.
+//! into something else; and a code that corrects one flip mistakes some changes of many bits for one flip. **Idea.**
+//! The correcting codes are linear: the sum of the stored codes and the codes of the present page (the syndrome)
+//! depends only on the changes, so a guess is a pure function of it (`lines`, `words`, `lanes`). The CRC decides on
+//! every guess. **Why two CRCs.** Where the correcting code finds nothing wrong, either the CRC was hit, or the page
+//! changed in a way that the code cannot see; to P and Q, one in 512 failures of a bit position in many lines looks
+//! like that. Only a second CRC tells the two cases apart.
 
 mod lanes;
 mod lines;
@@ -24,7 +24,7 @@ mod words;
 use crate::scheme::Codes;
 use crate::{Codec, Page, PageBits, PageData, Scheme};
 
-/// What became of a page.
+/// The result of a correction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "a correction is rare, and nothing may be allocated where it is made")]
 pub enum Outcome {
@@ -32,26 +32,26 @@ pub enum Outcome {
     Intact,
     /// The page is good, but its codes were changed. They are right again.
     CodesWrong,
-    /// The page was changed; it and its codes are right again.
+    /// The page had changed; the page and its codes are right again.
     Corrected(Correction),
-    /// The page was changed beyond correction, or its memory does not keep what is written, or the page is good and
-    /// both its CRCs were changed. Codes are left as they are; so is the page, unless its memory does not keep it.
+    /// The page changed beyond correction, or its memory does not keep what is written, or the page is good and both
+    /// its CRCs changed. The codes stay as they are; so does the page, unless its memory does not keep it.
     Uncorrectable,
 }
 
-/// What was put right.
+/// The changes that were undone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Correction {
     /// The bits of the page that had been flipped; at least one.
     pub flipped: PageBits,
-    /// Whether the codes had been changed too.
+    /// Whether the codes had changed too.
     pub codes_wrong: bool,
 }
 
 impl Codec {
-    /// Puts a page right, and its codes. It needs some 20 KiB of stack and allocates nothing.
+    /// Corrects a page and its codes. It needs some 20 KiB of stack and allocates nothing.
     ///
-    /// Panics if `codes` are not as long as those of the scheme.
+    /// Panics if `codes` does not have the scheme's length.
     pub fn correct(&self, page: &mut Page<'_>, codes: &mut [u8]) -> Outcome {
         let mut data = page.read();
         let stored = Codes::read(codes);
@@ -92,7 +92,7 @@ impl Codec {
         None
     }
 
-    /// Writes the codes of a page anew; returns whether they were others.
+    /// Writes the codes of a page again; returns whether they changed.
     fn renew(&self, data: &mut PageData, codes: &mut [u8]) -> bool {
         let mut fresh = [0; Scheme::MOST_CODE_BYTES];
         let fresh = &mut fresh[..self.scheme.code_bytes()];
@@ -104,7 +104,7 @@ impl Codec {
     }
 }
 
-/// How many guesses a scheme has. Each that is wrong is taken for right twice in 2^32 times.
+/// The number of guesses of a scheme. Each wrong guess passes the two CRCs with probability 2 in 2^32.
 const fn guesses(scheme: Scheme) -> usize {
     match scheme {
         Scheme::Crc => 0,
@@ -113,7 +113,7 @@ const fn guesses(scheme: Scheme) -> usize {
     }
 }
 
-/// What was flipped, as far as a syndrome tells: nothing where it does not.
+/// The flips that a syndrome suggests; none where it suggests nothing.
 fn guess(scheme: Scheme, syndrome: &[u8], number: usize) -> PageBits {
     match scheme {
         Scheme::Crc => PageBits::NONE,
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
     use crate::Engine;
 
-    /// P and Q see nothing of it (`lines`), and so it could be taken for a change of the CRC.
+    /// P and Q do not see the change (`lines`), so it could be mistaken for a change of the CRC.
     #[test]
     fn a_change_that_p_and_q_do_not_see_is_not_taken_for_a_wrong_crc() {
         let codec = Codec { scheme: Scheme::CrcPq, engine: Engine::detect() };

@@ -1,4 +1,4 @@
-//! What differs between the codes that were stored and those of the page as it is.
+//! The difference between the stored codes and the codes of the present page.
 
 use rampart_memory::{LineBits, LineData};
 

@@ -1,10 +1,10 @@
-//! One flip a word, from SECDED codes.
+//! Corrects one flip per word, from SECDED codes.
 
 use crate::PageBits;
 use crate::hsiao;
 
-/// The flips of all words whose syndrome is that of one flip. Words of which it is not are left as they are: their
-/// check byte was hit, and then the CRC says so, or they are beyond correction.
+/// The flips of all words whose syndrome is that of one flip. Other words stay: their check byte was hit, and then the
+/// CRC says so, or they are beyond correction.
 pub(super) fn flipped(syndrome: &[u8]) -> PageBits {
     let words = syndrome.iter().enumerate();
     words.filter_map(|(word, &syndrome)| Some(64 * word + usize::from(hsiao::flipped(syndrome)?))).collect()

@@ -1,4 +1,4 @@
-//! aarch64: NEON, which every one has, with the CRC and the polynomial product extensions.
+//! aarch64: NEON, which every such processor has, with the CRC and the polynomial product extensions.
 
 use std::arch::aarch64::{
     __crc32cd, uint8x16_t, vaddq_u8, vandq_u8, vdupq_n_u8, veorq_u8, vld1q_u8, vmull_p64, vqtbl1q_u8,
@@ -39,7 +39,7 @@ impl Isa {
         }
     }
 
-    /// Does a job; returns the state of the CRC.
+    /// Performs a job; returns the state of the CRC.
     ///
     /// # Safety
     /// 1. The job's page may be read and is aligned to 64 bytes.
@@ -63,14 +63,14 @@ unsafe fn perform_neon(job: &Job) -> u32 {
     unsafe { perform::<Streams, Neon, 4>(job) }
 }
 
-/// How many streams the CRC goes in, since each `crc32cx` waits for its predecessor.
+/// The number of streams of the CRC, since each `crc32cx` waits for its predecessor.
 const STREAMS: usize = 4;
 
-/// Bytes of a stream, and those of it that are taken at once.
+/// The bytes of a stream.
 const STREAM: usize = PAGE_BYTES / STREAMS;
 const TAKEN: usize = STREAM / GROUPS;
 
-/// The states of the page's quarters, to be moved to its end and added.
+/// The states of the page's quarters, which are later moved to its end and added.
 struct Streams([u32; STREAMS]);
 
 impl Crc for Streams {
@@ -106,7 +106,7 @@ impl Crc for Streams {
     }
 }
 
-// The intrinsics of these two extensions are inlined only where the very function that calls them has the extension.
+// The intrinsics of these two extensions are inlined only if the calling function itself has the extension.
 
 #[inline]
 #[target_feature(enable = "crc")]
@@ -123,7 +123,7 @@ fn carry_less_product(one: u64, other: u64) -> u128 {
 #[derive(Clone, Copy)]
 struct Neon(uint8x16_t);
 
-/// In each lane, the bytes of both words in turn.
+/// In each lane, bytes of the two words alternate.
 const PAIRS: [u8; 16] = [0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15];
 
 /// # Safety

@@ -1,21 +1,21 @@
-//! Codes in the making: each takes eight lines of a page at a time.
+//! Partial codes: each takes eight lines of a page at a time.
 
 use crate::{LINE_BYTES, PAGE_LINES};
 
-/// Lines that are taken at once.
+/// Lines taken at once.
 pub(super) const GROUP_LINES: usize = 8;
 
-/// Bytes that are taken at once.
+/// Bytes taken at once.
 pub(super) const GROUP_BYTES: usize = GROUP_LINES * LINE_BYTES;
 
-/// How many times that makes a page.
+/// The number of groups in a page.
 pub(super) const GROUPS: usize = PAGE_LINES / GROUP_LINES;
 
-/// A CRC in the making, from a state of zero. It may take the page's bytes in any order.
+/// A partial CRC, from a state of zero. It may take the page's bytes in any order.
 pub(super) trait Crc {
     fn begin() -> Self;
 
-    /// Takes one more eighth of the page.
+    /// Takes another eighth of the page.
     ///
     /// # Safety
     /// The processor has the instruction set; `page` is a page that may be read, and `group` is less than 8.
@@ -28,13 +28,13 @@ pub(super) trait Crc {
     unsafe fn finish(self) -> u32;
 }
 
-/// What corrects, in the making.
+/// A partial correcting code.
 pub(super) trait Check {
     /// # Safety
     /// The processor has the instruction set.
     unsafe fn begin() -> Self;
 
-    /// Takes eight lines more.
+    /// Takes eight more lines.
     ///
     /// # Safety
     /// 1. The processor has the instruction set.
@@ -42,7 +42,7 @@ pub(super) trait Check {
     /// 3. `check` has room for the bytes of the scheme.
     unsafe fn take(&mut self, lines: *const u8, group: usize, check: *mut u8);
 
-    /// Writes what is left to write.
+    /// Writes the rest.
     ///
     /// # Safety
     /// The processor has the instruction set, and `check` has room for the bytes of the scheme.

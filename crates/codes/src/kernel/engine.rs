@@ -1,4 +1,4 @@
-//! Which instruction set does the work, chosen when the program runs.
+//! The instruction set that computes, chosen when the program runs.
 
 use std::fmt;
 
@@ -7,41 +7,41 @@ use super::page::{Page, Pages};
 use super::pass::Job;
 use crate::{PageData, Scheme, crc};
 
-/// Pages on which an engine is compared with the portable one before it is used. A page goes through every instruction
-/// of a kernel, none of which branches on what it holds; and each process of a guarded program compares.
+/// Pages on which an engine is compared with the portable one before its first use. A page exercises every instruction
+/// of a kernel, since none branches on data; and each process of a guarded program makes the comparison.
 const COMPARED: u64 = 4;
 
 /// An instruction set of this processor.
 ///
-/// The kernels for AVX-512 with VPCLMULQDQ and GFNI were measured on a Zen 5 (docs/performance.md).
-/// [`Engine::detect`] trusts no kernel that it has not compared.
+/// The kernels for AVX-512 with VPCLMULQDQ and GFNI were measured on a Zen 5 (docs/performance.md). [`Engine::detect`]
+/// compares each kernel with the portable one before it trusts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Engine(Isa);
 
 impl Engine {
-    /// The one that needs nothing of the processor.
+    /// The engine that needs no special instruction.
     pub const PORTABLE: Self = Self(Isa::Portable);
 
-    /// The fastest whose codes of a few pages are those of the portable one. It takes a tenth of a millisecond: ask
-    /// once.
+    /// The fastest engine whose codes of a few pages equal those of the portable one. It takes a tenth of a
+    /// millisecond: ask once.
     #[must_use]
     pub fn detect() -> Self {
         first_that(Self::all_available(), |engine| engine.agrees(COMPARED))
     }
 
-    /// All that this processor has, the fastest first, [`Engine::PORTABLE`] last.
+    /// All engines of this processor, the fastest first, [`Engine::PORTABLE`] last.
     #[must_use]
     pub fn all_available() -> Vec<Self> {
         Isa::available().into_iter().map(Self).collect()
     }
 
-    /// What its makers call it.
+    /// The manufacturer's name of the instruction set.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.0.name()
     }
 
-    /// Whether its codes of so many pages are those of the portable one.
+    /// Whether its codes of this many pages equal those of the portable one.
     fn agrees(self, pages: u64) -> bool {
         self == Self::PORTABLE
             || (0..pages).all(|seed| {
@@ -62,13 +62,13 @@ impl Engine {
         self.encode(Scheme::Crc, page, &mut [])
     }
 
-    /// The CRC of a page; what corrects is written to `check`. Panics if that is not as long as the scheme says.
+    /// The CRC of a page; the correcting code goes to `check`. Panics if `check` does not have the scheme's length.
     pub(crate) fn encode(self, scheme: Scheme, page: &Page<'_>, check: &mut [u8]) -> u32 {
         let page = page.base().as_ptr();
         self.perform(scheme, page, page, check)
     }
 
-    /// The same for one of many pages, while the next one is prefetched.
+    /// The same for one of many pages, with a prefetch of the next one.
     pub(crate) fn encode_one(self, scheme: Scheme, pages: &Pages<'_>, index: usize, check: &mut [u8]) -> u32 {
         let next = (index + 1).min(pages.count() - 1);
         self.perform(scheme, pages.at(index).as_ptr(), pages.at(next).as_ptr(), check)
@@ -83,7 +83,7 @@ impl Engine {
     }
 }
 
-/// The first engine that is trusted; the last is, in any case.
+/// The first trusted engine; the last one is trusted in any case.
 fn first_that(engines: Vec<Engine>, trusted: impl Fn(Engine) -> bool) -> Engine {
     engines.into_iter().find(|&engine| trusted(engine)).unwrap_or(Engine::PORTABLE)
 }

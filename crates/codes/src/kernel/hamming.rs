@@ -1,8 +1,8 @@
-//! The vertical extended Hamming codes: for each bit of a line's number the sum of the lines whose number has it, and
+//! The vertical extended Hamming codes: for each bit of a line's index, the sum of the lines whose index has it, and
 //! the sum of all.
 //!
-//! **Idea.** The low three bits of a line's number say where it stands in its group of eight, the high three which
-//! group that is. So each group gives four sums, and the high bits' sums are made at the end, of the groups' sums.
+//! **Idea.** The low three bits of a line's index give its place in its group of eight, and the high three give the
+//! group. So each group gives four sums, and the sums for the high bits are made at the end from the groups' sums.
 
 use super::accumulator::{Check, GROUP_LINES, GROUPS};
 use super::vector::Vector;
@@ -54,7 +54,7 @@ impl<V: Vector, const N: usize> Check for Hamming<V, N> {
                 let zero = V::zero();
                 let mut sums = [first[part], second[part], third[part], zero, zero, zero, zero];
                 for (number, group) in self.groups.iter().enumerate() {
-                    // Which groups count for the fourth to the seventh sum: for the last, all.
+                    // The groups that count for sums four to seven: for the last, all.
                     for (bit, sum) in sums[3..].iter_mut().enumerate() {
                         if (GROUPS + number) >> bit & 1 == 1 {
                             *sum = sum.xor(group[part]);

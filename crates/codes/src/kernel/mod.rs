@@ -1,7 +1,7 @@
 //! The inner loops, one set for each generation of processors; all of this crate's `unsafe` is here.
 //!
-//! A code is written once, over what an instruction set provides ([`vector::Vector`], [`transposed::Lanes`],
-//! [`accumulator::Crc`]). An instruction set is a file that provides it. Pages are read through raw pointers only.
+//! A code is written once, over the operations of an instruction set ([`vector::Vector`], [`transposed::Lanes`],
+//! [`accumulator::Crc`]). An instruction set is a file that provides them. Pages are read through raw pointers only.
 
 #[cfg(target_arch = "aarch64")]
 #[path = "aarch64.rs"]

@@ -1,4 +1,4 @@
-//! Pages as addresses and never as references, since memory may change under us what they hold.
+//! Pages as addresses and never as references, since faulty memory may change at any time.
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -7,7 +7,7 @@ use rampart_memory::{LINE_WORDS, LineData};
 
 use crate::{LINE_BYTES, PAGE_BYTES, PAGE_LINES, PageData};
 
-/// A page of 4 KiB: proof that nobody else writes it or holds a reference to it. Only memory that errs may change it.
+/// A page of 4 KiB: proof that nobody else writes it or holds a reference to it. Only faulty memory may change it.
 #[derive(Debug)]
 pub struct Page<'a> {
     base: NonNull<u8>,
@@ -28,13 +28,13 @@ impl<'a> Page<'a> {
         Self { base, owner: PhantomData }
     }
 
-    /// Where it is; a multiple of 64.
+    /// Its address; a multiple of 64.
     #[must_use]
     pub const fn base(&self) -> NonNull<u8> {
         self.base
     }
 
-    /// What it holds.
+    /// Its content.
     #[must_use]
     pub fn read(&self) -> PageData {
         let words = self.base.as_ptr().cast::<u64>();
@@ -62,7 +62,7 @@ impl<'a> From<&'a mut PageData> for Page<'a> {
     }
 }
 
-/// Pages one after the other, numbered from 0.
+/// Consecutive pages, numbered from 0.
 #[derive(Debug)]
 pub struct Pages<'a> {
     base: NonNull<u8>,
@@ -71,8 +71,8 @@ pub struct Pages<'a> {
 }
 
 impl<'a> Pages<'a> {
-    /// `count` pages from `base` on. Panics if that is not at a multiple of 64, or if they reach over half the
-    /// addresses.
+    /// `count` pages from `base` on. Panics if `base` is not a multiple of 64, or if the pages extend over half the
+    /// address space.
     ///
     /// # Safety
     /// As for [`Page::from_raw`], for each page.
@@ -83,19 +83,19 @@ impl<'a> Pages<'a> {
         Self { base, count, owner: PhantomData }
     }
 
-    /// How many.
+    /// The number of pages.
     #[must_use]
     pub const fn count(&self) -> usize {
         self.count
     }
 
-    /// One of them, to be read or corrected. Panics beyond the last.
+    /// One page, to be read or corrected. Panics beyond the last.
     #[must_use]
     pub fn page(&mut self, index: usize) -> Page<'_> {
         Page { base: self.at(index), owner: PhantomData }
     }
 
-    /// Where one of them is.
+    /// The address of one page.
     pub(super) fn at(&self, index: usize) -> NonNull<u8> {
         assert!(index < self.count, "page {index} is one of {}", self.count);
         // SAFETY: the page is one of these, as just asserted, so it lies in their memory (`from_raw`).

@@ -2,16 +2,16 @@
 //!
 //! ```text
 //! for each eight lines:
-//!     prefetch the same lines of the page that comes next
-//!     take them into the CRC
-//!     take them into what corrects
+//!     prefetch the same lines of the next page
+//!     add them to the CRC
+//!     add them to the correcting code
 //! ```
 //!
-//! **Problem.** Codes that are computed one after the other wait, each at the end of its own chain of operations, and
+//! **Problem.** Codes that are computed one after the other each wait at the end of their own chain of operations, and
 //! use one part of the processor at a time. **Idea.** Each code is an accumulator that takes eight lines at a time; a
 //! pass feeds the same lines to two of them, whose instructions then overlap. **Why this way.** Eight lines are what
-//! the SECDED codes need at once to fill a line, a group of the Hamming codes, and few enough that the second
-//! accumulator finds them in the first cache; and an instruction set has to provide a handful of operations
+//! the SECDED codes need at once to fill a line, they are a group of the Hamming codes, and they are few enough that
+//! the second accumulator finds them in the first cache. An instruction set has to provide a handful of operations
 //! ([`Vector`]) and one way of computing a CRC ([`Crc`]), not a function for each scheme.
 
 use super::accumulator::{Check, Crc, GROUP_BYTES, GROUP_LINES, GROUPS};
@@ -20,20 +20,20 @@ use super::plus_q::PlusQ;
 use super::vector::{Secded, Vector};
 use crate::{LINE_BYTES, Scheme};
 
-/// What to do with a page.
+/// One page to process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Job {
-    /// Which codes to compute.
+    /// The codes to compute.
     pub scheme: Scheme,
     /// The page.
     pub page: *const u8,
-    /// The page that comes next.
+    /// The next page.
     pub ahead: *const u8,
-    /// Where to write what corrects.
+    /// The destination of the correcting code.
     pub check: *mut u8,
 }
 
-/// Nothing corrects.
+/// No correcting code.
 struct Nothing;
 
 impl Check for Nothing {
@@ -49,7 +49,7 @@ impl Check for Nothing {
     unsafe fn finish(self, _check: *mut u8) {}
 }
 
-/// Does a job with lines of `N` vectors; returns the state of the CRC.
+/// Performs a job with lines of `N` vectors; returns the state of the CRC.
 ///
 /// # Safety
 /// 1. The processor has the instruction sets of `C` and `V`.
@@ -89,7 +89,7 @@ unsafe fn pass<C: Crc, V: Vector, K: Check>(job: &Job) -> u32 {
     }
 }
 
-/// The SECDED codes, which need nothing of one group for the next.
+/// The SECDED codes, which carry no state from group to group.
 struct WordByWord<V>(std::marker::PhantomData<V>);
 
 impl<V: Secded> Check for WordByWord<V> {

@@ -1,9 +1,9 @@
-//! P and Q: the sum of a page's lines, and that of line i times 2^(63-i).
+//! P and Q: the sum of a page's lines, and the sum of line i times 2^(63-i).
 //!
-//! **Problem.** By Horner's rule Q takes one doubling and one sum a line, each of which waits for the one before: 64
-//! times the latency of both. **Idea.** Horner's rule over groups of four lines, each group summed by Horner's rule
-//! itself. The groups' sums do not wait for one another. **Why this way.** The one product with 2^4 a group costs less
-//! than the three doublings in a row that it takes out of the chain.
+//! **Problem.** By Horner's rule Q takes one doubling and one addition per line, each of which waits for the one
+//! before: 64 times the latency of both. **Idea.** Apply Horner's rule over groups of four lines, and to each group by
+//! itself. The groups' sums do not wait for one another. **Why this way.** One product with 2^4 per group costs less
+//! than the three doublings that it removes from the chain.
 
 use super::accumulator::{Check, GROUP_LINES};
 use super::vector::Vector;

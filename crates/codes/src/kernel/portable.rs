@@ -1,4 +1,4 @@
-//! For every processor: eight bytes in a 64-bit register, and tables for the CRC.
+//! The engine for every processor: eight bytes in a 64-bit register, and tables for the CRC.
 
 use super::accumulator::{Crc, GROUP_BYTES};
 use super::vector::{Secded, Vector};
@@ -6,10 +6,10 @@ use crate::crc::TABLES;
 use crate::gf256::POLYNOMIAL;
 use crate::hsiao::turned_by;
 
-/// In each byte, its lowest bit.
+/// The lowest bit of each byte.
 const LOWEST: u64 = u64::MAX / 255;
 
-/// Eight bytes, the first the lowest.
+/// Eight bytes, the first in the lowest position.
 #[derive(Clone, Copy)]
 pub(super) struct Word(u64);
 
@@ -69,7 +69,7 @@ impl Secded for Word {
     }
 }
 
-/// Where turned bits leave their byte for the next one does not matter: all bytes are added up in the end.
+/// It does not matter where shifted bits leave their byte for the next one: all bytes are added in the end.
 #[inline(always)]
 fn check_byte(word: u64) -> u8 {
     const MASKS: [(u32, u64); 5] =

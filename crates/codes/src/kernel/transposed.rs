@@ -1,11 +1,10 @@
-//! The SECDED codes by turning bytes, for registers that hold lanes of 16 bytes.
+//! The SECDED codes by rotating bytes, for registers with lanes of 16 bytes.
 //!
-//! **Problem.** The check byte of a word is a sum of its eight bytes, each turned by other amounts ([`crate::hsiao`]);
-//! in a register the eight lie side by side. **Idea.** Eight registers full of words are transposed, so that each
-//! register holds the same byte of all words; then sums and turns are whole registers' operations. By Horner's rule,
-//! the bytes that are turned by five bits are turned by two, joined by those for three, turned by one, joined by those
-//! for two, and so on: five turns of one bit each in all. **Why this way.** Shuffles inside lanes are what every
-//! instruction set has.
+//! **Problem.** The check byte of a word is a sum of its eight bytes, each with its own rotations ([`crate::hsiao`]);
+//! in a register the eight are side by side. **Idea.** Transpose eight registers of words, so that each register holds
+//! the same byte of all words; sums and rotations are then operations on whole registers. By Horner's rule, start with
+//! the bytes rotated by five bits, rotate by two, add those rotated by three, rotate by one, add those rotated by two,
+//! and so on: five rotations of one bit in all. **Why this way.** Every instruction set has shuffles inside lanes.
 
 use super::accumulator::GROUP_BYTES;
 use super::vector::Vector;
@@ -14,15 +13,15 @@ use crate::hsiao::turned_by;
 /// Bytes of a word, and the registers that are transposed.
 const WORD_BYTES: usize = 8;
 
-/// A register of lanes of 16 bytes, in each of which the operations do the same.
+/// A register of lanes of 16 bytes; an operation does the same in each lane.
 pub(super) trait Lanes: Vector {
-    /// The bytes of both words of a lane in turn: byte 0 of the first, byte 0 of the second, and so on.
+    /// The bytes of the two words of a lane, alternating: byte 0 of the first, byte 0 of the second, and so on.
     ///
     /// # Safety
     /// The processor has the instruction set.
     unsafe fn pair_words(self) -> Self;
 
-    /// The 16-bit parts of both in turn: of the lanes' first halves, and of their second halves.
+    /// The 16-bit parts of both registers, alternating: of the lanes' first halves, and of their second halves.
     ///
     /// # Safety
     /// The processor has the instruction set.
@@ -40,13 +39,13 @@ pub(super) trait Lanes: Vector {
     /// The processor has the instruction set.
     unsafe fn zip64(self, other: Self) -> [Self; 2];
 
-    /// Each byte turned left by one bit.
+    /// Each byte rotated left by one bit.
     ///
     /// # Safety
     /// The processor has the instruction set.
     unsafe fn turned(self) -> Self;
 
-    /// From lane after lane of 16-bit parts, to the first part of each lane, the second of each, and so on.
+    /// From 16-bit parts lane by lane, to the first part of each lane, the second part of each, and so on.
     ///
     /// # Safety
     /// The processor has the instruction set.
@@ -105,7 +104,7 @@ unsafe fn check_bytes<V: Lanes>(bytes: [V; WORD_BYTES]) -> V {
     }
 }
 
-/// The sum of the bytes that are turned by `TURN` bits.
+/// The sum of the bytes that are rotated by `TURN` bits.
 ///
 /// # Safety
 /// The processor has the instruction set.

@@ -1,4 +1,4 @@
-//! What an instruction set provides.
+//! The operations of an instruction set.
 
 /// A register of one instruction set.
 pub(super) trait Vector: Copy {
@@ -18,7 +18,7 @@ pub(super) trait Vector: Copy {
     /// The processor has the instruction set.
     unsafe fn xor(self, other: Self) -> Self;
 
-    /// Each byte times 2 in the field of [`crate::gf256`], plus that of `next`.
+    /// Each byte times 2 in the field of [`crate::gf256`], plus the byte of `next`.
     ///
     /// # Safety
     /// The processor has the instruction set.

@@ -1,4 +1,4 @@
-//! A page and its codes were hit together.
+//! A page and its codes were both hit.
 
 use rampart_codes::Scheme;
 use rand::RngExt;

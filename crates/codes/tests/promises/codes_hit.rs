@@ -11,7 +11,7 @@ fn after_every_single_flip_of_its_codes_a_page_is_known_to_be_good() {
         let mut stored = Stored::new(scheme);
         for bit in 0..8 * scheme.code_bytes() {
             stored.flip_code(bit);
-            // Only the first CRC is looked at where nothing is wrong.
+            // Only the first CRC is checked where nothing is wrong.
             let verdict = if bit < 32 { Verdict::Wrong } else { Verdict::Verified };
             assert_eq!(stored.verify(), verdict, "{scheme}, bit {bit}");
             assert_eq!(stored.correct(), Outcome::CodesWrong, "{scheme}, bit {bit}");

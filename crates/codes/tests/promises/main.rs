@@ -1,4 +1,4 @@
-//! What each scheme sees, corrects and refuses, as the crate's documents promise it.
+//! What each scheme detects, corrects and refuses, as the crate's documents promise.
 
 mod both_hit;
 mod codes_hit;
@@ -9,13 +9,13 @@ use rampart_codes::{Codec, Correction, Engine, Outcome, Page, PageBits, PageData
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// Those that correct.
+/// The correcting schemes.
 const CORRECTING: [Scheme; 3] = [Scheme::CrcPq, Scheme::CrcHamming, Scheme::CrcSecded];
 
 /// Bits of a page.
 const BITS: usize = 32768;
 
-/// A page and its codes, both as they were stored and as they are.
+/// A page and its codes, both as stored and as they are now.
 #[derive(Clone)]
 struct Stored {
     codec: Codec,
@@ -50,7 +50,7 @@ impl Stored {
         self.codec.verify(&Page::from(&mut self.page), &self.codes)
     }
 
-    /// Corrects, and holds the outcome to what happened: whatever it is, it is true.
+    /// Corrects, and checks that the reported outcome is true.
     fn correct(&mut self) -> Outcome {
         let (page, codes) = (self.page.clone(), self.codes.clone());
         let verified = self.verify() == Verdict::Verified;
@@ -82,7 +82,7 @@ impl Stored {
         matches!(self.correct(), Outcome::Corrected(_))
     }
 
-    /// As it was stored.
+    /// Restores the stored page and codes.
     fn restore(&mut self) {
         self.page.clone_from(&self.good);
         self.codes.clone_from(&self.good_codes);
@@ -93,7 +93,7 @@ fn random(seed: u64) -> ChaCha8Rng {
     ChaCha8Rng::seed_from_u64(seed)
 }
 
-/// So many different bits of a page.
+/// This many different bits of a page.
 fn different_bits(random: &mut ChaCha8Rng, count: u32) -> PageBits {
     let mut bits = PageBits::NONE;
     while bits.count() < count {
@@ -102,7 +102,7 @@ fn different_bits(random: &mut ChaCha8Rng, count: u32) -> PageBits {
     bits
 }
 
-/// Their places in the page.
+/// Their indices in the page.
 fn places(bits: &PageBits) -> Vec<usize> {
     bits.iter().map(|(line, bit)| 512 * line + usize::from(bit.index())).collect()
 }

@@ -74,7 +74,7 @@ fn two_flips_are_corrected_just_where_the_scheme_can_and_never_silent() {
         let mut corrected = 0;
         for round in 0..20_000 {
             let first = random.random_range(0..BITS);
-            // Every other time near each other: in one line, or in one lane, and sometimes in one word.
+            // Every other time close to each other: in one line, or in one lane, and sometimes in one word.
             let second = match round % 4 {
                 0 => first / 512 * 512 + random.random_range(0..512),
                 1 => first % 512 + 512 * random.random_range(0..64),
@@ -128,8 +128,8 @@ fn in_storms_of_flips_none_is_silent() {
     }
 }
 
-/// What a failing column of a chip does: one bit position is wrong in whichever lines hold the other value. To P and Q
-/// one such change in 512 looks like none at all.
+/// The effect of a failing column of a chip: one bit position is wrong in all lines that hold the other value. To P and
+/// Q one such change in 512 looks like none at all.
 #[test]
 fn a_bit_position_that_fails_in_many_lines_is_never_silent() {
     let mut random = random(5);
@@ -148,7 +148,7 @@ fn a_bit_position_that_fails_in_many_lines_is_never_silent() {
     }
 }
 
-/// SECDED alone takes nearly half of them for one flip elsewhere in the word.
+/// SECDED alone mistakes nearly half of them for one flip elsewhere in the word.
 #[test]
 fn three_flips_in_a_word_are_never_corrected_into_a_fourth() {
     let mut stored = Stored::new(Scheme::CrcSecded);
@@ -159,7 +159,7 @@ fn three_flips_in_a_word_are_never_corrected_into_a_fourth() {
     }
 }
 
-/// The Hamming codes alone take every one of them for one flip in a fourth line.
+/// The Hamming codes alone mistake every one of them for one flip in a fourth line.
 #[test]
 fn three_flips_in_a_lane_are_never_corrected_into_a_fourth() {
     let mut stored = Stored::new(Scheme::CrcHamming);
@@ -175,7 +175,7 @@ fn triples(below: usize) -> impl Iterator<Item = (usize, usize, usize)> {
     pairs.flat_map(|(second, third)| (0..second).map(move |first| (first, second, third)))
 }
 
-/// A byte changed in each of two lines looks to P and Q like one changed in a third line once in four times.
+/// To P and Q, one byte changed in each of two lines looks in one of four cases like one changed in a third line.
 #[test]
 fn two_wrong_lines_are_never_corrected_into_a_third() {
     let mut random = random(6);

@@ -1,4 +1,4 @@
-//! What the CRC sees for certain.
+//! What the CRC always detects.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use rampart_codes::{Codec, Engine, Page, PageBits, PageData, Scheme};
 
 use super::BITS;
 
-/// What each bit of a page changes its CRC by. The CRC of a sum of changes is the sum of these.
+/// The change of the CRC for each bit of a page. The CRC of a sum of changes is the sum of these.
 fn changes() -> Vec<u32> {
     let codec = Codec { scheme: Scheme::Crc, engine: Engine::detect() };
     let crc = |bits: &[usize]| {

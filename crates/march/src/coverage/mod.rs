@@ -1,9 +1,9 @@
 //! What a plan finds, for the report.
 //!
-//! **Problem.** "Tested" says nothing; people need to know against what. **Idea.** Count, over every fault of every
-//! kind, those that the passes of this very plan find: between lines with the fault simulator, inside a line over all
+//! **Problem.** "Tested" says nothing; people need to know against which faults. **Idea.** Count, over every fault of
+//! every kind, those that the passes of this plan find: between lines with the fault simulator, inside a line over all
 //! 261,632 ordered pairs of its 512 bits; and say of one given fault whether it will be found ([`promises`]). **Why
-//! these are lower bounds.** A fault counts if one pass finds it by itself, from any state: passes that follow one
+//! these are lower bounds.** A fault counts only if one pass finds it by itself, from any state; passes that follow one
 //! another can only find more.
 
 mod promise;
@@ -17,22 +17,22 @@ use crate::simulator::within::{self, BitPair};
 use crate::simulator::{Kind, prove_run};
 use crate::{Aim, Order, Pass, Plan};
 
-/// How many of the faults of a kind a plan finds at least.
+/// The least share of the faults of a kind that a plan finds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct KindCoverage {
     /// The kind.
     pub kind: Kind,
-    /// What it means, in a line for people.
+    /// A one-line description for people.
     pub meaning: &'static str,
     /// Whether the cells concerned are one bit of different lines each, or bits of one line.
     pub scope: Aim,
     /// Faults found.
     pub detected: u32,
-    /// Faults there are; at least 1.
+    /// All faults of the kind; at least 1.
     pub total: u32,
-    /// Faults found in a hundred, 0 to 100.
+    /// Found faults in percent, 0 to 100.
     pub percent: f64,
-    /// What would find more, or on what this rests.
+    /// What would find more, or what this number assumes.
     pub note: Option<&'static str>,
 }
 
@@ -87,7 +87,7 @@ fn note(plan: &Plan, kind: Kind) -> Option<&'static str> {
 /// Which faults between two bits are found: a byte for each of [`within::KINDS`], a bit for each fault.
 type Found = [u8; within::KINDS.len()];
 
-/// What a pass finds between two bits, by what its background gives them.
+/// What a pass finds between two bits, by the values that its background gives them.
 struct PassFinds<'a> {
     background: &'a LineData,
     by_values: [[Found; 2]; 2],

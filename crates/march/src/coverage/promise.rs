@@ -1,10 +1,10 @@
 //! Whether a plan must find a given fault.
 //!
 //! **Problem.** A test with emulated errors proves something only if it is known beforehand which of them it must find:
-//! those that it then misses are bugs, the others are the limits of its march test. **Idea.** Run the plan, pass by
-//! pass in its own order, on a toy memory that holds only the lines concerned, behind the very emulator that the real
-//! run uses; a fault is promised if some bit is read wrong whatever the memory and the sense amplifiers held before.
-//! **Why not the coverage table.** That is about kinds and percentages; this is about one fault, at its place, on these
+//! those that it then misses are bugs, and the others are the limits of its march test. **Idea.** Run the plan, pass by
+//! pass in its own order, on a small simulated memory with only the lines concerned, behind the emulator of the real
+//! run. A fault is guaranteed if some bit is read wrong whatever the memory and the sense amplifiers held before. **Why
+//! not the coverage table.** The table is about kinds and percentages; this is about one fault, at its place, on these
 //! backgrounds.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,11 +16,11 @@ use rampart_memory::{LineBits, LineData, RegionLine};
 use crate::execute::Settings;
 use crate::{Direction, Element, Op, Pass, Plan, Visit};
 
-/// Whether the plan, run like this on a region of `region_lines`, is sure to find the fault, if no other fault is on
-/// its lines.
+/// Whether the plan, run like this on a region of `region_lines`, always finds the fault, if no other fault is on its
+/// lines.
 ///
-/// Only permanent faults are promised: an intermittent one may stay quiet, and a pattern-sensitive one is set off by
-/// data that a plan may not contain. Panics if the fault is not in the region.
+/// Only permanent faults can be guaranteed: an intermittent one may stay silent, and a pattern-sensitive one needs data
+/// that a plan may not contain. Panics if the fault is not in the region.
 #[must_use]
 pub fn promises(plan: &Plan, fault: &PlacedFault, region_lines: u64, settings: &Settings) -> bool {
     let lines = fault.lines();
@@ -31,7 +31,7 @@ pub fn promises(plan: &Plan, fault: &PlacedFault, region_lines: u64, settings: &
         && company.iter().all(|&company| is_found(plan, fault, region_lines, settings, company))
 }
 
-/// Which other lines pass the emulator between those of the fault: in a real run, those of other faults.
+/// Which other lines the emulator sees between those of the fault: in a real run, those of other faults.
 #[derive(Clone, Copy)]
 enum Company {
     None,
@@ -39,7 +39,7 @@ enum Company {
     SoundLines,
 }
 
-/// Whether a fault shows what another line's access has left behind.
+/// Whether a fault depends on what another line's access left behind.
 fn listens(kind: &FaultKind) -> bool {
     match kind {
         FaultKind::StuckOpen { .. } => true,
@@ -68,7 +68,7 @@ fn delays(plan: &Plan, pass: usize, settings: &Settings) -> impl Fn(usize) -> Du
     move |element| if rest == Some(element) { settings.retention } else { settings.delay }
 }
 
-/// The lines to simulate, in ascending order of visit.
+/// The lines to simulate, in the order of an ascending visit.
 fn order_of_lines(fault: &PlacedFault, visit: Visit, region_lines: u64, company: Company) -> Vec<RegionLine> {
     let mut lines: BTreeSet<_> = fault.lines().into_iter().collect();
     if let Company::SoundLines = company {
@@ -82,7 +82,7 @@ fn order_of_lines(fault: &PlacedFault, visit: Visit, region_lines: u64, company:
     order
 }
 
-/// A memory that holds what was stored, and zeros elsewhere.
+/// A memory that holds the stored lines, and zeros elsewhere.
 #[derive(Clone, Default)]
 struct ToyMemory(BTreeMap<RegionLine, LineData>);
 
@@ -105,8 +105,8 @@ struct Run {
 }
 
 impl Run {
-    /// A run from every state of the cells concerned, and of the sense amplifiers where they matter. `outside` is a
-    /// line that no test visits.
+    /// A run from every state of the cells concerned, and of the sense amplifiers where they matter. No test visits the
+    /// line `outside`.
     fn every(fault: &PlacedFault, outside: RegionLine) -> Vec<Self> {
         let cells = cells_concerned(fault);
         let ones = LineData::ZERO.inverted();
@@ -167,8 +167,8 @@ impl Run {
     }
 }
 
-/// The cells whose first state may matter, each free of the others. The bits of an address are as good as one: each is
-/// a fault of its own, and what holds for a bit in all states of that bit holds whatever the others hold.
+/// The cells whose initial state may matter, each independent of the others. One bit of an address stands for all: each
+/// is a fault of its own, and what holds for one bit in all its states holds whatever the others hold.
 fn cells_concerned(fault: &PlacedFault) -> Vec<(RegionLine, LineBits)> {
     let mut cells: Vec<Cell> =
         fault.kind.couplings().flat_map(|coupling| [coupling.aggressor, coupling.victim]).collect();
@@ -260,7 +260,7 @@ mod tests {
         }
     }
 
-    /// On paper, for March C-: with both aggressors below the victim, the second to rise undoes what the first did
+    /// On paper, for March C-: with both aggressors below the victim, the second to rise undoes the effect of the first
     /// before the victim is read. In columns, the first comes before the victim and the second after it.
     #[test]
     fn the_second_order_finds_linked_faults_that_the_first_cannot() {
@@ -284,7 +284,7 @@ mod tests {
         }
     }
 
-    /// All of a kind between two bits of a line, listed as `within` lists them.
+    /// All faults of a kind between two bits of a line, in the order of `within`.
     fn inside_a_line(aggressor: Cell, victim: Cell, kind: Kind) -> Vec<FaultKind> {
         let changes = [Change::Up, Change::Down];
         match kind {
@@ -323,15 +323,14 @@ mod tests {
                     for (place, fault) in inside_a_line(aggressor, victim, kind).into_iter().enumerate() {
                         let (by_pair, promised) = (found >> place & 1 == 1, promised(&plan, fault));
                         prop_assert!(promised || !by_pair, "{}: {}", name, fault);
-                        // What one pass leaves behind may help the next one; a single pass has no such help.
+                        // The state that one pass leaves may help the next one; a single pass has no such help.
                         prop_assert!(fidelity > 1 || promised == by_pair, "{}: {}", name, fault);
                     }
                 }
             }
         }
 
-        /// Many faults at once, each on lines of its own, in memory that holds anything: none keeps another from being
-        /// found.
+        /// Many faults at once, each on lines of its own, in memory with any content: none hides another.
         #[test]
         fn every_promised_fault_is_found_among_many(
             seed in 0_u64..1 << 32, held in prop::array::uniform8(any::<u64>()),

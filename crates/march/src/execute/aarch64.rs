@@ -6,7 +6,7 @@ use std::arch::asm;
 use super::caches::Caches;
 use super::kernel::{Difference, Task, Vector, perform};
 
-/// `stnp` is but a hint, and nothing was measured, so the worse is assumed.
+/// `stnp` is only a hint, and nothing was measured, so the worse case is assumed.
 pub(super) fn caches() -> Caches {
     Caches::Retain
 }
@@ -27,7 +27,7 @@ impl Isa {
         "NEON"
     }
 
-    /// Does a task.
+    /// Performs a task.
     ///
     /// # Safety
     /// All lines to visit and to flush lie in one region.
@@ -59,7 +59,7 @@ impl Vector for Pair {
     }
 }
 
-/// How this processor pushes a line out of its caches: `dc civac`, which Linux lets every program use.
+/// How this processor removes a line from its caches: `dc civac`, which Linux lets every program use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Flush;
 
@@ -68,7 +68,7 @@ impl Flush {
         Self
     }
 
-    /// Writes the line back if need be, and drops it from all caches up to the point of coherency, at the latest when
+    /// Writes the line back if needed, and drops it from all caches down to the point of coherency, at the latest when
     /// [`fence`] returns.
     ///
     /// # Safety
@@ -94,7 +94,7 @@ pub(super) fn fence() {
     unsafe { asm!("dsb sy", "isb", options(nostack, preserves_flags)) };
 }
 
-/// A clock that counts up, read after everything before it is done. It is coarse on many processors: 40 ns and more.
+/// A clock that counts up, read after everything before it is done. Many processors have a coarse one: 40 ns and more.
 pub(super) fn ticks() -> u64 {
     let now: u64;
     // SAFETY: Linux lets every program read the virtual counter.

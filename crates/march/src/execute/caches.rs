@@ -1,14 +1,14 @@
-//! What this processor's caches do with lines that ought to leave them.
+//! What this processor's caches do with lines that should leave them.
 //!
-//! Measured by loads of lines after a sweep ([`super::honesty`]); it decides how they are made to leave.
+//! Measured by loads of lines after a sweep ([`super::honesty`]); it decides how lines are evicted.
 
 /// What the caches do with lines that are written past them, or flushed while their neighbours are accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Caches {
-    /// They have none of them afterwards: Intel (Cascade Lake, Sapphire Rapids).
+    /// They drop them: Intel (Cascade Lake, Sapphire Rapids).
     Release,
-    /// They keep some, or fetch them again: AMD's Zen 5 had 40 to 90 % of the lines that were written past its caches,
-    /// and 2 to 38 % of those that were flushed among accesses; none of those that were flushed many at a time,
-    /// without any access before that was over. So this is assumed of every processor that was not measured, too.
+    /// They keep some, or fetch them again. AMD's Zen 5 kept 40 to 90 % of the lines written past its caches, and 2 to
+    /// 38 % of those flushed among accesses. It kept none of the lines that were flushed many at a time, without any
+    /// access before that was over. This is also assumed of every processor that was not measured.
     Retain,
 }

@@ -1,4 +1,5 @@
-//! One line at a time, from and to the DRAM: for lines that were seen to be wrong, and for those that fail on purpose.
+//! Accesses to one line at a time, from and to the DRAM: for lines that were read wrong, and for lines with emulated
+//! faults.
 
 use rampart_memory::fault::LineAccess;
 use rampart_memory::{LINE_WORDS, LineData, RegionLine};
@@ -6,7 +7,7 @@ use rampart_memory::{LINE_WORDS, LineData, RegionLine};
 use super::arch::{self, Flush};
 use super::region::Region;
 
-/// The lines of a region, each access with the flush and the fence that make it one of the DRAM.
+/// The lines of a region; each access includes the flush and the fence that make it reach the DRAM.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Direct<'s> {
     region: &'s Region<'s>,

@@ -1,4 +1,4 @@
-//! Which instruction set does the work, chosen when the program runs.
+//! The instruction set that does the work, chosen when the program runs.
 
 use std::fmt;
 
@@ -18,26 +18,26 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// The one that does most at once.
+    /// The widest one.
     #[must_use]
     pub fn detect() -> Self {
         Self::all_available()[0]
     }
 
-    /// All that this processor has, that of [`Engine::detect`] first; never empty.
+    /// All instruction sets of this processor, that of [`Engine::detect`] first; never empty.
     #[must_use]
     pub fn all_available() -> Vec<Self> {
         let (flush, caches) = (Flush::detect(), arch::caches());
         Isa::available().into_iter().map(|isa| Self { isa, flush, caches }).collect()
     }
 
-    /// What its makers call it.
+    /// The manufacturer's name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.isa.name()
     }
 
-    /// Writes a region back to the memory and drops it from all caches: the next read of it is one of the memory.
+    /// Writes a region back to the memory and drops it from all caches: the next read of it reaches the memory.
     pub fn evict(self, region: &Region<'_>) {
         for line in 0..region.lines() {
             // SAFETY: `at` answers with lines of the region only.
@@ -54,7 +54,7 @@ impl Engine {
         self.caches
     }
 
-    /// Does a task.
+    /// Performs a task.
     ///
     /// # Safety
     /// All lines to visit and to flush lie in one region.

@@ -1,4 +1,4 @@
-//! The steps of an element, each over a range of positions: three places that move together.
+//! The steps of an element, each over a range of positions: three positions that move together.
 //!
 //! ```text
 //!          flushed              at      at + AHEAD
@@ -21,13 +21,13 @@ use super::steps::Step;
 use super::sweep::Sweep;
 use super::watch::Log;
 
-/// How many visits ahead lines are prefetched: 1 KiB, which covers the latency of the DRAM.
+/// The distance of the prefetch, in visits: 1 KiB, which covers the latency of the DRAM.
 const AHEAD: u64 = 16;
 
-/// How far the flush stays behind the visits in a batch, in lines.
+/// The distance of the flush behind the visits in a batch, in lines.
 const OPEN_IN_BATCH: u64 = LINES_PER_FRAME;
 
-/// How many lines the inner loop visits before whoever watches may stop it: 256 KiB.
+/// The most lines that the inner loop visits before the watcher may stop it: 256 KiB.
 const MOST_AT_ONCE: u64 = 4096;
 
 impl Sweep<'_> {
@@ -56,13 +56,13 @@ impl Sweep<'_> {
     }
 }
 
-/// How far a step has come in a range of positions: those before `flushed` are out of the caches, those before `at` are
+/// The progress of a step in a range of positions: those before `flushed` are out of the caches, those before `at` are
 /// visited.
 pub(super) struct Front<'s> {
     sweep: &'s Sweep<'s>,
     step: &'s Step,
     eviction: Eviction,
-    /// How far the flush stays behind the visits.
+    /// The distance of the flush behind the visits.
     open: u64,
     flushed: u64,
     at: u64,
@@ -71,7 +71,7 @@ pub(super) struct Front<'s> {
 
 impl<'s> Front<'s> {
     pub(super) fn new(sweep: &'s Sweep<'s>, step: &'s Step, range: Range<u64>) -> Self {
-        // What is left to flush at a batch's end overlaps with nothing, so in a batch the flush follows closely.
+        // The flush at the end of a batch overlaps with nothing, so in a batch the flush follows closely.
         let open = if sweep.in_batches() { sweep.ground.open.min(OPEN_IN_BATCH) } else { sweep.ground.open };
         let eviction = sweep.ground.eviction(step);
         Self { sweep, step, eviction, open, flushed: range.start, at: range.start, end: range.end }
@@ -99,11 +99,11 @@ impl<'s> Front<'s> {
         ControlFlow::Continue(())
     }
 
-    /// Flushes what the inner loop did not.
+    /// Flushes the lines that the inner loop did not flush.
     fn catch_up(&mut self) {
         let lag = self.at - self.flushed;
         let stays = match self.eviction {
-            // It fell back by the lines that were not visited in the inner loop.
+            // The flush fell back by the lines that were not visited in the inner loop.
             Eviction::Following => self.open,
             Eviction::InBursts if lag >= self.open => self.open_after_burst(),
             Eviction::AtLeisure if lag >= 2 * self.open => self.open,
@@ -111,25 +111,26 @@ impl<'s> Front<'s> {
         };
         self.flush_until(self.at.saturating_sub(stays));
         if self.eviction == Eviction::InBursts {
-            // What is accessed while flushes are under way has some of their lines stay.
+            // Accesses during flushes keep some of the flushed lines in the caches.
             arch::fence();
         }
     }
 
-    /// How many lines a burst leaves open: half of them, in whole pages, so that prefetchers do not fetch them again.
+    /// The number of lines that a burst leaves open: half of them, in whole pages, so that prefetchers do not fetch
+    /// them again.
     const fn open_after_burst(&self) -> u64 {
         self.open / 2 / LINES_PER_FRAME * LINES_PER_FRAME
     }
 
-    /// The next position to leave out, or the end.
+    /// The next position with emulated faults, or the end.
     fn next_emulated(&self) -> u64 {
         let emulated = self.sweep.emulated;
         let next = emulated.partition_point(|&position| position < self.at);
         emulated.get(next).map_or(self.end, |&position| position.min(self.end))
     }
 
-    /// Visits lines up to `stop` at most: until one of the three places comes to the end of its column or page, or to a
-    /// line that is not as expected, whose content it returns.
+    /// Visits lines up to `stop` at most: until one of the three positions comes to the end of its column or page, or
+    /// to a line that is not as expected; returns that line's content.
     fn visit(&mut self, stop: u64) -> Option<LineData> {
         let here = self.stretch(self.at);
         let ahead = if self.at + AHEAD < self.end { self.stretch(self.at + AHEAD) } else { here };
@@ -155,7 +156,7 @@ impl<'s> Front<'s> {
         difference.map(|difference| difference.found)
     }
 
-    /// Reads the line again, tells of it, and does to it what is left to do at this visit.
+    /// Reads the line again, reports it, and does the rest of this visit's operations on it.
     fn report(&self, found: LineData, log: &mut Log<'_>) {
         let Sweep { ground, walk, .. } = self.sweep;
         let read = self.step.read.as_ref().expect("only a read differs");

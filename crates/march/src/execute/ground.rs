@@ -17,7 +17,7 @@ pub(super) struct Ground<'s> {
     pub region: &'s Region<'s>,
     /// Whether to write past the caches.
     pub streaming: bool,
-    /// How many lines may be visited and not yet be out of the caches, and how many make a batch; at least 1.
+    /// The most lines that may be visited and not yet be out of the caches, and the lines of a batch; at least 1.
     pub open: u64,
 }
 
@@ -38,7 +38,7 @@ impl<'s> Ground<'s> {
         }
     }
 
-    /// Does a step on the first `count` lines of a stretch, while it prefetches and flushes as many elsewhere.
+    /// Performs a step on the first `count` lines of a stretch, and prefetches and flushes as many elsewhere.
     pub(super) fn perform(
         &self,
         step: &Step,
@@ -88,15 +88,15 @@ impl<'s> Ground<'s> {
 /// How the lines of a step leave the caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Eviction {
-    /// By themselves, or not at all.
+    /// Without a flush, or not at all.
     None,
     /// Each is flushed in the inner loop, some visits after its own.
     Following,
-    /// Many are flushed at once, outside of the inner loop, and no more are open than may be: where the caches retain
-    /// lines ([`Caches::Retain`]), of which nobody knows whether what was written to them has reached the DRAM.
+    /// Many lines are flushed at once, outside of the inner loop, before more than the limit are open. For caches that
+    /// retain lines ([`Caches::Retain`]): nobody knows whether the written data has reached the DRAM.
     InBursts,
-    /// Many are flushed at once, outside of the inner loop, some time later: where a non-temporal store already evicted
-    /// them, but a prefetcher may have fetched them again. It does so with the first two lines of a page. Among such
-    /// stores, each flush would wait for the stores before it, at a third of the speed.
+    /// Many lines are flushed at once, outside of the inner loop, some time later. For lines that a non-temporal store
+    /// already evicted but that a prefetcher may have fetched again, as it does with the first two lines of a page. A
+    /// flush among such stores waits for the stores before it, at a third of the speed.
     AtLeisure,
 }

@@ -1,13 +1,13 @@
-//! Whether a method's reads come from the DRAM on this machine: measured, at start-up.
+//! Whether a method's reads come from the DRAM on this machine: measured at start-up.
 //!
-//! **Problem.** No instruction promises that a line has left every cache; a hypervisor, a new cache or a new processor
-//! may keep it, or a prefetcher fetch it again, and then the test passes whatever the DRAM does. **Idea.** A cache is
-//! told by its speed. After the method has swept some memory, single loads of its lines are timed, against loads of the
-//! same lines when they were just touched and when they were just flushed. **Why this way.** What is swept would fit in
-//! a cache, so nothing leaves it by chance; and one line a page is probed, in random order, so no prefetcher helps.
+//! **Problem.** No instruction guarantees that a line has left every cache. A hypervisor, a new cache or a new
+//! processor may keep it, or a prefetcher may fetch it again, and then the test passes whatever the DRAM does.
+//! **Idea.** A cache shows by its speed. After the method has swept some memory, time single loads of its lines, and
+//! compare them with loads of the same lines just after a touch and just after a flush. **Why this way.** The swept
+//! memory would fit in a cache, so no line leaves it by chance; and one line per page is probed, in random order, so no
+//! prefetcher helps.
 //!
-//! A busy machine disturbs such a measurement now and then, so one that speaks against a method is taken again
-//! (`settle`).
+//! A busy machine disturbs such a measurement at times, so a measurement against a method is repeated (`settle`).
 
 use std::fmt;
 use std::slice;
@@ -27,30 +27,30 @@ use super::watch::{Log, Unwatched};
 use super::{Engine, Executor, Method, Region, Settings, arch};
 use crate::{Direction, Order};
 
-/// Pages swept and probed at most: 2 MiB.
+/// The most pages swept and probed: 2 MiB.
 const PAGES: usize = 512;
 
-/// With fewer probes, one that was disturbed counts for too much.
+/// With fewer probes, a disturbed one would count too much.
 const PROBES_AT_LEAST: usize = 64;
 
-/// The share of loads at the speed of a cache above which a method is said to test the cache.
+/// The largest tolerated share of loads at the speed of a cache; above it, the method tests the cache.
 const TOLERATED: f64 = 0.05;
 
-/// How often each method is measured before all are refused.
+/// The number of measurements of each method before all are refused.
 const ROUNDS: usize = 5;
 
-/// How long to wait between two rounds, for what disturbs to be over.
+/// The time between two rounds, so that a disturbance can end.
 const BETWEEN_ROUNDS: Duration = Duration::from_millis(30);
 
-/// What was measured of one method.
+/// The measurement of one method.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Honesty {
     /// The method.
     pub method: Method,
-    /// What follows.
+    /// The conclusion.
     pub verdict: Verdict,
     /// The share of loads at the speed of a cache after the method's sweeps, 0 to 1: the worst of writes alone and of
-    /// reads with writes, in both orders.
+    /// reads with writes, in both sequences.
     pub cached: f64,
     /// The median time of a load from a cache, in ticks of the processor's clock.
     pub cache_ticks: u64,
@@ -64,16 +64,16 @@ pub struct Honesty {
 pub enum Verdict {
     /// At most 5 % of the loads after a sweep came at the speed of a cache.
     ReachesDram,
-    /// The clock does not tell a cache from the DRAM here, or the region is too small to say.
+    /// The clock does not tell a cache from the DRAM here, or the region is too small.
     Unclear,
     /// More than 5 % did: this method tests the cache.
     ReadsCache,
 }
 
-/// No method bypasses the caches: each was measured several times, and most of its reads' shares were too high.
+/// No method bypasses the caches: each was measured several times, and most of the shares were too high.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NoneBypasses {
-    /// What was measured of each method, at its best.
+    /// The best measurement of each method.
     pub methods: Vec<Honesty>,
 }
 
@@ -88,7 +88,7 @@ impl fmt::Display for NoneBypasses {
     }
 }
 
-/// The first of the methods, the faster first, that bypasses the caches on this machine. What the region held is lost.
+/// The first of the methods, the faster first, that bypasses the caches on this machine. The region's content is lost.
 ///
 /// # Errors
 /// If none does; never because of one measurement.
@@ -112,8 +112,8 @@ fn settle_here(engine: Engine, methods: &[Method], region: &mut Region<'_>) -> R
     settle(methods, |method| measure(engine, method, region), || thread::sleep(BETWEEN_ROUNDS))
 }
 
-/// The first method that is seen to reach the DRAM. If none is in [`ROUNDS`] measurements of each: the first of which
-/// most measurements cannot tell, as in an emulated machine, which has no caches.
+/// The first method that is seen to reach the DRAM. If none is in [`ROUNDS`] measurements of each, the first method
+/// that most measurements cannot judge, as in an emulated machine, which has no caches.
 fn settle(
     methods: &[Method],
     mut measure: impl FnMut(Method) -> Honesty,
@@ -148,7 +148,7 @@ fn settle(
     }
 }
 
-/// Measures one method, in some milliseconds. What the region held is lost.
+/// Measures one method, in some milliseconds. The region's content is lost.
 #[must_use]
 pub fn measure(engine: Engine, method: Method, region: &mut Region<'_>) -> Honesty {
     let executor = Executor { engine, settings: Settings::new(method) };
@@ -193,13 +193,13 @@ impl<'r> Probe<'r> {
         Self { engine, region, lines }
     }
 
-    /// How long loads take when their lines are in a cache.
+    /// The times of loads from a cache.
     fn touched(&self) -> Vec<u64> {
         self.load_ticks();
         self.load_ticks()
     }
 
-    /// How long they take when their lines are in none.
+    /// The times of loads of flushed lines.
     fn flushed(&self) -> Vec<u64> {
         for &line in &self.lines {
             // SAFETY: it is a line of the region.
@@ -221,11 +221,11 @@ impl<'r> Probe<'r> {
     }
 }
 
-/// What follows from the times of loads of the same lines: just touched, just flushed, and after each of some sweeps.
+/// The verdict from the times of loads of the same lines: just touched, just flushed, and after each of several sweeps.
 fn judge(method: Method, touched: &[u64], flushed: &[u64], swept: &[Vec<u64>]) -> Honesty {
     let (cache_ticks, dram_ticks) = (median(touched), median(flushed));
-    // Nearer to the cache, since the DRAM answers faster when others leave it alone. The last cache still lies below:
-    // where a near one takes 19 ns and the DRAM 145, it takes 50.
+    // The limit lies nearer to the cache, since the DRAM answers faster when others do not use it. The last cache is
+    // still below the limit: where a near one takes 19 ns and the DRAM 145, it takes 50.
     let limit = cache_ticks + dram_ticks.saturating_sub(cache_ticks) / 3;
     let share = |ticks: &[u64]| ticks.iter().filter(|&&ticks| ticks <= limit).count() as f64 / ticks.len() as f64;
     let cached = swept.iter().map(|ticks| share(ticks)).fold(0.0, f64::max);
@@ -273,8 +273,8 @@ mod tests {
         assert_eq!(verdict(100, 145, 50), Verdict::Unclear);
     }
 
-    /// Settles with measurements from lists of percents, `None` where the clock tells nothing; the last is repeated.
-    /// Also says how often there was a wait.
+    /// Settles with measurements from lists of percentages, `None` where the clock tells nothing; the last is repeated.
+    /// Also returns the number of waits.
     fn settled(shares: &[(Method, &[Option<usize>])]) -> (Result<Honesty, NoneBypasses>, usize) {
         let methods: Vec<_> = shares.iter().map(|(method, _)| *method).collect();
         let (mut asked, mut waits) = (vec![0; shares.len()], 0);

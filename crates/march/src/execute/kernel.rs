@@ -8,10 +8,10 @@
 //!     flush the line some visits behind
 //! ```
 //!
-//! **Problem.** The loop must run as fast as the DRAM on every processor, and stop at the very line that is wrong.
-//! **Idea.** It is written once, over [`Vector`]: what differs between instruction sets is how wide a register is, how
-//! two are compared, and how one is stored past the caches. **Why this way.** The DRAM is slower than one comparison
-//! and one branch a line, so there is no need to gather differences and search for the line later.
+//! **Problem.** The loop must run as fast as the DRAM on every processor, and stop at exactly the line that is wrong.
+//! **Idea.** It is written once, over [`Vector`]. Instruction sets differ in the width of a register, in its
+//! comparison, and in the store past the caches. **Why this way.** The DRAM is slower than one comparison and one
+//! branch per line, so there is no need to gather differences and search for the line later.
 
 use rampart_memory::LineData;
 
@@ -19,7 +19,7 @@ use super::arch::{self, Flush};
 
 /// A register of one instruction set, or a few that are stored at once.
 pub(super) trait Vector: Copy {
-    /// Stores past the caches, as far as the instruction set can.
+    /// Stores past the caches, as far as the instruction set allows.
     ///
     /// # Safety
     /// The processor has the instruction set, and `to` is a part of a line of a region.
@@ -32,22 +32,22 @@ pub(super) trait Vector: Copy {
     unsafe fn equals(self, other: Self) -> bool;
 }
 
-/// What to do to which lines. From one line to the next it is the same `stride` in all three places.
+/// A task of the inner loop. From one line to the next, all three addresses advance by `stride`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Task<'a> {
     /// The first line to visit.
     pub here: *mut u8,
     /// The first line to prefetch.
     pub ahead: *const u8,
-    /// The first line to flush, if any is to be.
+    /// The first line to flush; `None` for no flush.
     pub behind: Option<*const u8>,
     /// In bytes.
     pub stride: isize,
-    /// How many lines to visit, and to prefetch and to flush.
+    /// The number of lines to visit, to prefetch and to flush.
     pub count: usize,
-    /// What a read must find; no read if `None`.
+    /// The expected content of a read; `None` for no read.
     pub read: Option<&'a LineData>,
-    /// What to write; no write if `None`.
+    /// The content to write; `None` for no write.
     pub write: Option<&'a LineData>,
     /// Whether to write past the caches.
     pub streaming: bool,
@@ -58,13 +58,13 @@ pub(super) struct Task<'a> {
 /// A line that is not as expected. It was not written, and no line after it was visited.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Difference {
-    /// How many lines were visited, and flushed behind, before it.
+    /// The number of lines visited, and flushed behind, before it.
     pub after: usize,
-    /// What the load returned.
+    /// The content that the load returned.
     pub found: LineData,
 }
 
-/// Does a task with lines of `N` vectors.
+/// Performs a task with lines of `N` vectors.
 ///
 /// # Safety
 /// 1. The processor has the instruction set of `V`.
@@ -172,7 +172,7 @@ unsafe fn equal<V: Vector, const N: usize>(one: [V; N], other: [V; N]) -> bool {
     equal
 }
 
-/// What the registers hold.
+/// The content of the registers.
 #[inline(always)]
 fn spilled<V: Vector, const N: usize>(data: [V; N]) -> LineData {
     let mut line = LineData::ZERO;

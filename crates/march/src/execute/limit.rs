@@ -1,8 +1,8 @@
-//! How fast this machine's memory is for one core, so that a test's speed can be told as a fraction of it.
+//! The speed of this machine's memory for one core, so that a test's speed can be given as a fraction of it.
 //!
 //! A core that could not overlap reads and writes would test a byte in the time of its reads plus that of its writes.
-//! That is the limit that speeds are compared with; a loop that overlaps the two can pass it. Both are measured where
-//! the test runs, on its memory and beside the same other programs, and each is the median over parts of the region.
+//! Speeds are compared with that limit; a loop that overlaps the two can exceed it. Both are measured where the test
+//! runs, on its memory and beside the same other programs, and each is the median over parts of the region.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -19,20 +19,20 @@ use crate::{Direction, Order};
 /// Lines measured at once: 4 MiB.
 const PART: u64 = 65536;
 
-/// How often each is measured; in a small region, some parts more than once.
+/// The number of measurements; in a small region, some parts are measured more than once.
 const ROUNDS: u64 = 15;
 
 /// The speed of one core, in bytes a second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Limit {
-    /// Writing alone, by the faster of the two methods.
+    /// Writing alone, with the faster of the two methods.
     pub write: f64,
     /// Reading and comparing alone, prefetched.
     pub read: f64,
 }
 
 impl Limit {
-    /// Measures, in some 50 ms. What the region held is lost.
+    /// Measures, in some 50 ms. The region's content is lost.
     #[must_use]
     pub fn measure(engine: Engine, region: &mut Region<'_>) -> Self {
         let write = Step { read: None, write: Some(LineData::ZERO), evict: true };
@@ -45,7 +45,7 @@ impl Limit {
                 let start = round * PART % lines.next_multiple_of(PART);
                 let part = start..lines.min(start + PART);
                 let sweep = executor.sweep(region, Order::Sequential, Direction::Up);
-                // Read after it was written: no line is in a cache then.
+                // The read follows the write: no line is in a cache then.
                 writing.push(speed(&sweep, &write, part.clone()));
                 reading.push(speed(&sweep, &read, part));
             }
@@ -54,13 +54,13 @@ impl Limit {
         Self { write: flushing.write.max(streaming.write), read: flushing.read.max(streaming.read) }
     }
 
-    /// How long a test with so many reads and writes of each line takes for a byte at this limit, in seconds.
+    /// The time per byte, in seconds, of a test with this many reads and writes of each line at this limit.
     #[must_use]
     pub fn seconds_per_byte(&self, reads: usize, writes: usize) -> f64 {
         reads as f64 / self.read + writes as f64 / self.write
     }
 
-    /// The bytes that such a test tests in a second at this limit.
+    /// The bytes per second of such a test at this limit.
     #[must_use]
     pub fn of(&self, reads: usize, writes: usize) -> f64 {
         self.seconds_per_byte(reads, writes).recip()
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_test_at_the_limit_takes_the_time_of_its_reads_and_of_its_writes() {
-        // The figures of one machine: (r,w) at a limit of 10.6 GB/s, March C- with 5 reads and 5 writes at 2.12.
+        // The figures of one machine: (r,w) has a limit of 10.6 GB/s, March C- with 5 reads and 5 writes 2.12.
         let limit = Limit { write: 24.3e9, read: 18.8e9 };
         assert_eq!((limit.of(1, 1) / 1e8).round(), 106.0);
         assert_eq!((limit.of(5, 5) / 1e7).round(), 212.0);

@@ -1,27 +1,26 @@
 //! March tests as loops over real memory that reach the DRAM.
 //!
-//! **Problem.** Between a program and its DRAM stand caches that answer most reads and keep most writes; a test that
-//! lets them is fast and finds nothing. Going around them line by line is honest and ten times slower than the DRAM.
-//! **Idea.** After every step of an element its lines are in no cache, so that the next read of each comes from the
-//! DRAM ([`Method`]); and what that costs is hidden behind the accesses to other lines, of which some hundred are under
-//! way at once. Rahman's tester writes and flushes a line at a time and reads a page back [Rahman16, 5.2.3.4,
-//! A.2.2]; this goes as fast as the DRAM does. **Why this way.** Which lines are under way at once blurs the order
-//! of visits, but only inside a window of known width ([`Settings::window`]), and two orders together put every pair of
-//! lines outside of it once ([`crate::order`]).
+//! **Problem.** Between a program and its DRAM are caches that answer most reads and keep most writes; a test that lets
+//! them do so is fast and finds nothing. A test that bypasses them line by line is correct and ten times slower than
+//! the DRAM. **Idea.** After every step of an element its lines are in no cache, so that the next read of each comes
+//! from the DRAM ([`Method`]); the cost of this is hidden behind the accesses to other lines, of which some hundred are
+//! in flight at once. [Rahman16, 5.2.3.4, A.2.2] writes and flushes a line at a time and reads a page back; this code
+//! runs at the speed of the DRAM. **Why this way.** Lines in flight blur the order of visits, but only inside a window
+//! of known width ([`Settings::window`]), and two address sequences together put every pair of lines outside of it once
+//! ([`crate::order`]).
 //!
-//! # What is promised
+//! # Guarantees
 //! 1. The operations on one line are done in the order of the notation. A read that follows a write or a read of its
-//!    line, in the same element or in another, comes from the DRAM; so elements such as `(r0,w1,r1)` are cut into
+//!    line, in the same element or in another, comes from the DRAM. So elements such as `(r0,w1,r1)` are cut into
 //!    steps, and a step is done to a batch of lines before the next step (`steps`).
-//! 2. Of two lines whose visits are a window or more apart, all operations of the element on the one are over, down to
-//!    the DRAM, before any on the other begins. Of two lines inside the window, reads may be done early and writes
-//!    late, and a step of the element may be done on both before the next is done on either.
-//! 3. Lines with emulated faults are visited in the very order of the notation, one operation after the other.
+//! 2. If the visits of two lines are a window or more apart, all operations of the element on the first have reached
+//!    the DRAM before any on the second begins. Inside the window, reads may happen early and writes late, and a step
+//!    of the element may be done on both lines before the next is done on either.
+//! 3. Lines with emulated faults are visited in exactly the order of the notation, one operation after the other.
 //! 4. At a mismatch the line is read again, from the DRAM, before it is written.
 //!
-//! What lies beyond the last cache cannot be seen from a program: the memory controller may answer a read from its
-//! queue of writes, and the DRAM from an open row. Batches and windows are as large as the order allows for this reason
-//! too.
+//! A program cannot see beyond the last cache: the memory controller may answer a read from its queue of writes, and
+//! the DRAM from an open row. For this reason too, batches and windows are as large as the order allows.
 
 #[cfg(target_arch = "aarch64")]
 #[path = "aarch64.rs"]
@@ -65,19 +64,20 @@ use self::watch::Log;
 pub use self::watch::{Mismatch, Outcome, Watch};
 use crate::{Direction, Order, Part, Pass, Visit};
 
-/// How many visits ahead a line may be read at most: by our prefetch, by the prefetcher in the cache (20 lines), and by
-/// the processor that runs ahead of the loop (a reorder buffer of 512 operations holds some 27 visits).
+/// The most visits by which a line may be read early: by our prefetch, by the prefetcher in the cache (20 lines), and
+/// by a processor that runs ahead of the loop (a reorder buffer of 512 operations holds some 27 visits).
 const READ_AHEAD: u64 = 63;
 
-/// How lines are kept from staying in the caches.
+/// How lines are evicted from the caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
     /// Writes go through the caches, and every line is flushed some visits later. Reads and write-backs overlap, so
-    /// this is the faster one where many lines may be open at once and a flush among accesses is enough.
+    /// this is the faster method where many lines may be open at once and a flush among accesses suffices.
     FlushBehind,
-    /// Writes go past the caches (non-temporal stores). Lines that were read before are flushed all the same, some at a
-    /// time, since prefetchers fetch a few again; and all are where the caches retain what is written past them.
+    /// Writes go past the caches (non-temporal stores). Lines that were read before are flushed nevertheless, some at a
+    /// time, since prefetchers fetch a few again; all lines are flushed where the caches retain what is written past
+    /// them.
     NonTemporal,
 }
 
@@ -93,20 +93,20 @@ impl fmt::Display for Method {
 /// How to run a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Settings {
-    /// How lines are kept from staying in the caches.
+    /// How lines are evicted from the caches.
     pub method: Method,
-    /// How many lines may be visited and still be on their way to the DRAM, and how many make a batch: a multiple of
-    /// 64, or counted as the next one; less in a region too small for it.
+    /// The most lines that may be visited and still be on their way to the DRAM, and the lines of a batch: a multiple
+    /// of 64, rounded up; fewer in a region too small for it.
     pub open: u64,
-    /// How long a delay of the test lasts.
+    /// The length of a delay of the test.
     pub delay: Duration,
-    /// How long a block rests before a delayed read ([`crate::Plan::with_delayed_reads`]): ten times as long as a
-    /// leaking cell that escapes the refresh by little, and as long as other testers' patterns rest in a gigabyte.
+    /// How long a block rests before a delayed read ([`crate::Plan::with_delayed_reads`]): ten times the retention time
+    /// of a cell that barely escapes the refresh, and as long as other testers' patterns rest in a gigabyte.
     pub retention: Duration,
 }
 
 impl Settings {
-    /// Lines that are open at once by default: 32 KiB, the least with which flushing behind is as fast as it gets.
+    /// Open lines by default: 32 KiB, the least with which flushing behind reaches its full speed.
     pub const OPEN: u64 = 512;
 
     /// With this method, [`Settings::OPEN`] lines open, delays of 100 ms (refresh must keep a cell for 64 ms), and
@@ -116,24 +116,24 @@ impl Settings {
         Self { method, open: Self::OPEN, delay: Duration::from_millis(100), retention: Duration::from_secs(1) }
     }
 
-    /// How many lines are open in a region of `lines`: so few that the window is one that two orders make harmless, but
-    /// a page at least. As long as the loop is in a page, prefetchers were seen to fetch the lines again that it
-    /// visited there; so they are flushed when it has left the page.
+    /// The number of open lines in a region of `lines`: few enough that two address sequences make the window harmless,
+    /// but at least a page. While the loop was in a page, prefetchers were seen to fetch its visited lines again; so
+    /// lines are flushed when the loop has left their page.
     fn open_in(&self, lines: u64) -> u64 {
         let fits = Visit::safe_window(lines).saturating_sub(READ_AHEAD);
         let pages = self.open.div_ceil(LINES_PER_FRAME).min(fits / LINES_PER_FRAME).max(1);
         pages * LINES_PER_FRAME
     }
 
-    /// In a region of `lines`, the order of visits may be blurred inside a window of so many.
+    /// The width of the window, in a region of `lines`, inside which the order of visits may be blurred.
     #[must_use]
     pub fn window(&self, lines: u64) -> u64 {
         self.open_in(lines) + READ_AHEAD
     }
 
-    /// Whether the two orders together keep every pair of a region of `lines` outside the window once: so in all
-    /// regions of 2 MiB and more. In a smaller one the processor's own read-ahead is wider than any window that can be
-    /// made harmless.
+    /// Whether the two address sequences together put every pair of a region of `lines` outside the window once: so in
+    /// all regions of 2 MiB and more. In a smaller one the processor's own read-ahead is wider than any window that can
+    /// be made harmless.
     #[must_use]
     pub fn keeps_order(&self, lines: u64) -> bool {
         self.window(lines) <= Visit::safe_window(lines)
@@ -146,7 +146,7 @@ impl Settings {
     }
 }
 
-/// Runs march tests on memory. It makes no system call; it stores nothing.
+/// Runs march tests on memory. It makes no system call and stores nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Executor {
     /// The instruction set.
@@ -156,8 +156,8 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// Runs one pass over a region, with the faults of `emulator` in its way, and tells `watch` what happens. What the
-    /// region held is lost. Panics if a fault to emulate lies outside the region.
+    /// Runs one pass over a region, with the faults of `emulator` on its lines, and reports to `watch`. The region's
+    /// content is lost. Panics if a fault to emulate lies outside the region.
     pub fn run(
         &self,
         region: &mut Region<'_>,
@@ -168,8 +168,8 @@ impl Executor {
         self.run_part(region, &Part::whole(pass), emulator, watch)
     }
 
-    /// The same for a part of a pass. Where the region has rested before, whoever calls this has seen to it that it did
-    /// for [`Settings::retention`] at the least.
+    /// The same for a part of a pass. Where the region rests first, the caller has made sure that it rested for at
+    /// least [`Settings::retention`].
     pub fn run_part(
         &self,
         region: &mut Region<'_>,
@@ -220,7 +220,7 @@ impl Executor {
     }
 }
 
-/// When the lines with emulated faults are visited, ascending.
+/// The positions of the lines with emulated faults, ascending.
 fn emulated_positions(sweep: &Sweep<'_>, emulator: Option<&Emulator>) -> Vec<u64> {
     let lines = emulator.map_or(&[][..], Emulator::lines);
     let last = RegionLine(sweep.ground.region.lines() - 1);

@@ -26,9 +26,9 @@ enum Memory<'a> {
 pub(super) struct Stretch {
     /// The first line.
     pub first: *mut u8,
-    /// From one to the next, in bytes.
+    /// The distance from one to the next, in bytes.
     pub stride: isize,
-    /// How many; at least 1.
+    /// The number of lines; at least 1.
     pub count: u64,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Stretch {
 pub(super) struct Leg {
     pub line: RegionLine,
     pub stride: i64,
-    /// How many; at least 1.
+    /// The number of lines; at least 1.
     pub count: u64,
 }
 
@@ -60,9 +60,9 @@ impl<'a> Region<'a> {
         Self { memory: Memory::Whole { base, lines, owner: PhantomData } }
     }
 
-    /// The pages of 4 KiB at these addresses, taken as one region in the order of the list. For frames that were handed
-    /// out one by one; a test that goes by columns visits them line by line, and slowly. Panics if there are none, or
-    /// if one is not at a multiple of 4 KiB.
+    /// The pages of 4 KiB at these addresses, as one region in the order of the list. For frames that were handed out
+    /// one by one; a test by columns visits them line by line, and slowly. Panics if there are none, or if one is not
+    /// at a multiple of 4 KiB.
     ///
     /// # Safety
     /// As for [`Region::from_raw`], for each page; and no page is in the list twice.
@@ -73,7 +73,7 @@ impl<'a> Region<'a> {
         Self { memory: Memory::Pages(pages) }
     }
 
-    /// How many lines; at least 1.
+    /// The number of lines; at least 1.
     #[must_use]
     pub const fn lines(&self) -> u64 {
         match self.memory {
@@ -82,13 +82,13 @@ impl<'a> Region<'a> {
         }
     }
 
-    /// How much memory.
+    /// Its size.
     #[must_use]
     pub const fn bytes(&self) -> Bytes {
         Bytes::new(self.lines() * LINE_BYTES)
     }
 
-    /// Its first pages, at most so many (not 0).
+    /// Its first pages, at most this many (not 0).
     pub(super) fn first_pages(&mut self, pages: usize) -> Region<'_> {
         let memory = match self.memory {
             Memory::Whole { base, lines, owner } => {
@@ -99,7 +99,7 @@ impl<'a> Region<'a> {
         Region { memory }
     }
 
-    /// Where a line is.
+    /// The address of a line.
     pub(super) fn at(&self, line: RegionLine) -> *mut u8 {
         assert!(line.0 < self.lines(), "line {} lies in the region", line.0);
         let (base, offset) = match self.memory {
@@ -110,7 +110,7 @@ impl<'a> Region<'a> {
         unsafe { base.as_ptr().add(index(offset)) }
     }
 
-    /// The part of a leg that is a constant distance apart in memory too, from its first line on.
+    /// The part of a leg that has a constant stride in memory too, from its first line on.
     pub(super) fn stretch(&self, leg: Leg) -> Stretch {
         let stride = isize::try_from(leg.stride * LINE_BYTES.cast_signed()).expect("a stride is less than the region");
         let count = match self.memory {

@@ -2,9 +2,9 @@
 //!
 //! **Problem.** In `(r0,w1,r1,w0)` the second read, done at once, would see the write before it in the cache and not in
 //! the DRAM; of two writes done at once, the first would never leave the processor. **Idea.** An element is cut
-//! wherever an operation must not follow the one before it at once. What is left are steps of one read, one write, or a
-//! read and then a write; between two steps the lines leave the caches. **Why this way.** Nothing else has to be told
-//! apart further down, and the elements of the common tests are one step each.
+//! wherever an operation must not follow the one before it at once. The steps are then one read, one write, or a read
+//! and then a write; between two steps the lines leave the caches. **Why this way.** The layers below need no other
+//! distinction, and the elements of the common tests are one step each.
 
 use rampart_memory::LineData;
 
@@ -17,21 +17,21 @@ pub(super) enum Stage {
     Delay,
 }
 
-/// What is done to a line at one visit; one of the two at least.
+/// The operations on a line at one visit: a read, a write, or both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     /// First a read.
     pub read: Option<Read>,
-    /// Then a write of this.
+    /// Then a write of this content.
     pub write: Option<LineData>,
-    /// Whether the line must be in no cache afterwards: a write must reach the DRAM, and a read must come from it. Not
-    /// so after a read if the next operation on the line is a write.
+    /// Whether the line must leave the caches afterwards: a write must reach the DRAM, and a read must come from it.
+    /// Not needed after a read if the next operation on the line is a write.
     pub evict: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Read {
-    /// Its place among the operations of its element.
+    /// Its index among the operations of its element.
     pub op: usize,
     pub expected: LineData,
 }

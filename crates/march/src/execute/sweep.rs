@@ -5,8 +5,8 @@
 //! the others, batch after batch:         each step over the batch, which then leaves the caches
 //! ```
 //!
-//! Emulated faults act on each other's lines only, so these lines may be visited by themselves, in the very order of
-//! the notation; and the loop over the others does not know of them.
+//! Emulated faults affect each other's lines only, so these lines may be visited by themselves, in exactly the order of
+//! the notation; the loop over the others knows nothing of them.
 
 use std::ops::{ControlFlow, Range};
 
@@ -20,12 +20,12 @@ use super::walk::Walk;
 use super::watch::{Log, Mismatch};
 use crate::Order;
 
-/// An element on its ground.
+/// An element on its region.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sweep<'s> {
     pub ground: Ground<'s>,
     pub order: Order,
-    /// The element's place in its test.
+    /// The element's index in its test.
     pub element: usize,
     pub walk: Walk,
     pub steps: &'s [Step],

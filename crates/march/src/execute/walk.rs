@@ -1,9 +1,9 @@
-//! Where a sweep is: positions in the visiting order, and the lines at them.
+//! The position of a sweep in the visiting order, and the lines at positions.
 //!
-//! **Problem.** A sweep looks at three places at once: the line it visits, one some visits ahead that it prefetches,
-//! one some visits behind that it pushes out; each may be in another column or page. **Idea.** A place is its position,
-//! 0 to the number of lines, and a walk says which lines follow from there at a constant stride. **Why this way.** A
-//! position can be added to and compared; nothing has to be kept in step.
+//! **Problem.** A sweep uses three lines at once: the one it visits, one some visits ahead that it prefetches, and one
+//! some visits behind that it flushes; each may be in another column or page. **Idea.** Keep positions, 0 to the number
+//! of lines; a walk gives the lines that follow from a position at a constant stride. **Why this way.** Positions can
+//! be added and compared, and there is no second state to keep consistent.
 
 use rampart_memory::RegionLine;
 
@@ -26,13 +26,13 @@ impl Walk {
         Self { visit, lines, stride, descending: direction == Direction::Down }
     }
 
-    /// Whether neighbours are visited at different times: then prefetchers, which fetch neighbours, fetch lines again
+    /// Whether neighbours are visited at different times: prefetchers, which fetch neighbours, then fetch lines again
     /// that were visited long ago.
     pub(super) const fn is_strided(&self) -> bool {
         self.stride > 1
     }
 
-    /// When a line is visited, 0 first.
+    /// The position of a line, counted from 0.
     pub(super) fn position(&self, line: RegionLine) -> u64 {
         let ascending = self.visit.position(line);
         if self.descending { self.lines - 1 - ascending } else { ascending }
@@ -42,7 +42,7 @@ impl Walk {
     pub(super) fn leg(&self, position: u64) -> Leg {
         assert!(position < self.lines, "position {position} is one of the {} lines", self.lines);
         let ascending = if self.descending { self.lines - 1 - position } else { position };
-        // The first columns, as many as the lines leave over when they are dealt into rows, are a line longer.
+        // The first columns have one line more, if the lines do not divide evenly into rows.
         let (rows, longer) = (self.lines / self.stride, self.lines % self.stride);
         let (column, row, rows) = if ascending < longer * (rows + 1) {
             (ascending / (rows + 1), ascending % (rows + 1), rows + 1)

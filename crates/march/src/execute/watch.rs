@@ -1,6 +1,6 @@
-//! What a run tells while it runs, and what is left to say at its end.
+//! The reports of a run, and its result at the end.
 //!
-//! A region may be wrong in every line, so nothing is collected here: whoever watches decides what to keep.
+//! A region may be wrong in every line, so nothing is collected here: the watcher decides what to keep.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::Order;
 
 /// Sees what happens in a run, and may stop it.
 pub trait Watch {
-    /// A read did not return what it should have.
+    /// A read returned something else than expected.
     fn mismatch(&mut self, mismatch: &Mismatch);
 
     /// `operations` reads and writes of one line each were done since the last call, at least 1; called every few
@@ -27,20 +27,20 @@ pub trait Watch {
 /// A line that did not hold what was written to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Mismatch {
-    /// Which line of the region.
+    /// The line of the region.
     pub line: RegionLine,
-    /// What it should have held.
+    /// The expected content.
     pub expected: LineData,
-    /// What the read returned.
+    /// The content that the read returned.
     pub found: LineData,
-    /// What a second read returned, straight from the DRAM and before the line was written again. It tells an error of
-    /// the access from one of the cell.
+    /// The content that a second read returned, straight from the DRAM and before the line was written again. It
+    /// distinguishes an error of the access from an error of the cell.
     pub reread: LineData,
-    /// The element that read it, 0 first, delays counted.
+    /// The element that read it, counted from 0 with delays.
     pub element: usize,
-    /// The read's place among the element's operations, 0 first.
+    /// The read's index among the element's operations, counted from 0.
     pub op: usize,
-    /// The order of the pass.
+    /// The address sequence of the pass.
     pub order: Order,
     /// Whether the line is one on which faults are emulated.
     pub emulated: bool,
@@ -54,26 +54,26 @@ impl Mismatch {
     }
 }
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Outcome {
-    /// Whether every operation was done; if not, whoever watched stopped the run.
+    /// Whether every operation was done; if not, the watcher stopped the run.
     pub completed: bool,
-    /// How many mismatches were told.
+    /// The number of mismatches reported.
     pub mismatches: u64,
     /// Reads and writes of one line each.
     pub operations: u64,
 }
 
 impl Outcome {
-    /// What was read and written.
+    /// The bytes read and written.
     #[must_use]
     pub const fn moved(&self) -> Bytes {
         Bytes::new(self.operations * LINE_BYTES)
     }
 }
 
-/// Sees nothing and stops nothing: for loops that are only timed.
+/// Ignores everything and stops nothing: for loops that are only timed.
 pub(super) struct Unwatched;
 
 impl Watch for Unwatched {
@@ -88,10 +88,10 @@ impl Watch for Unwatched {
     }
 }
 
-/// How many operations a watcher waits at most for the next word: 256 KiB of (r,w).
+/// The most operations between two reports: 256 KiB of (r,w).
 const TOLD_EVERY: u64 = 8192;
 
-/// The watcher of a run, and what it will have been told in all.
+/// The watcher of a run, and the totals reported to it.
 pub(super) struct Log<'w> {
     watch: &'w mut dyn Watch,
     untold: u64,
@@ -109,7 +109,7 @@ impl<'w> Log<'w> {
         if self.untold >= TOLD_EVERY { self.tell() } else { ControlFlow::Continue(()) }
     }
 
-    /// Tells what is untold, if anything is.
+    /// Reports what has not been reported.
     pub(super) fn tell(&mut self) -> ControlFlow<()> {
         if self.untold == 0 {
             return ControlFlow::Continue(());

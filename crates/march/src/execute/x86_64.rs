@@ -10,7 +10,7 @@ use std::arch::x86_64::{
 use super::caches::Caches;
 use super::kernel::{Difference, Task, Vector, perform};
 
-/// Intel's release lines, as measured; of the others' not all do, so that the worse is assumed of them.
+/// Intel's caches release lines, as measured. Not all caches of other vendors do, so the worse case is assumed of them.
 pub(super) fn caches() -> Caches {
     // Intel SDM volume 2, CPUID: leaf 0 holds the vendor's name in EBX, EDX, ECX.
     let leaf = __cpuid_count(0, 0);
@@ -42,7 +42,7 @@ impl Isa {
         }
     }
 
-    /// Does a task.
+    /// Performs a task.
     ///
     /// # Safety
     /// All lines to visit and to flush lie in one region.
@@ -116,7 +116,7 @@ impl Vector for __m128i {
     }
 }
 
-/// How this processor pushes a line out of all its caches.
+/// How this processor removes a line from all its caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Flush {
     /// `clflushopt`: many at a time.
@@ -127,13 +127,13 @@ pub(super) enum Flush {
 
 impl Flush {
     pub(super) fn detect() -> Self {
-        // Intel SDM volume 2, CPUID: leaf 7, EBX bit 23 is CLFLUSHOPT. Of a leaf that is not there, no bit counts.
+        // Intel SDM volume 2, CPUID: leaf 7, EBX bit 23 is CLFLUSHOPT. A leaf that does not exist has no valid bits.
         let leaves = __cpuid_count(0, 0).eax;
         let has_it = leaves >= 7 && __cpuid_count(7, 0).ebx >> 23 & 1 == 1;
         if has_it { Self::Overlapping } else { Self::Serial }
     }
 
-    /// Writes the line back if need be, and drops it from all caches, at the latest when [`fence`] returns.
+    /// Writes the line back if needed, and drops it from all caches, at the latest when [`fence`] returns.
     ///
     /// # Safety
     /// The line lies in a region.

@@ -1,4 +1,4 @@
-//! The simulator and the emulator, each written without the other, must agree on every fault that both know.
+//! The simulator and the emulator were written independently; they must agree on every fault that both know.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn placed(cell: Cell) -> fault::Cell {
     fault::Cell { line: line(cell), bit: LineBit::new(300).expect("below 512") }
 }
 
-/// The fault of the emulator that is this fault of the simulator.
+/// The simulator's fault as a fault of the emulator.
 fn emulated(fault: &Fault) -> FaultKind {
     match fault {
         Fault::StuckOpen(cell) => FaultKind::StuckOpen { cell: placed(*cell), column: REGION },

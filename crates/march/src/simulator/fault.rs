@@ -1,13 +1,13 @@
-//! Faults of a memory of four cells, in the field's ⟨S/F/R⟩ notation made data.
+//! Faults of a memory of four cells: the field's ⟨S/F/R⟩ notation as data.
 //!
 //! **Problem.** The literature has some twenty functional fault models, each with its own prose. **Idea.** Nearly all
-//! are one sentence with different words in it: *when S happens to this cell while that cell holds a value, the victim
-//! is inverted, or the read returns the wrong value, or both* (A. J. van de Goor, Z. Al-Ars, *Functional memory faults:
-//! a formal notation and a taxonomy*, VTS 2000). So a model is a function from its words to a [`Primitive`], one line
-//! each, and the memory knows one rule. Only two are different in kind, and have variants of their own: a cell that
-//! cannot be reached (stuck-open), and addresses that reach the wrong cells.
+//! are one sentence with different words: *when S happens to this cell while that cell holds a value, the victim is
+//! inverted, or the read returns the wrong value, or both* (A. J. van de Goor, Z. Al-Ars, *Functional memory faults: a
+//! formal notation and a taxonomy*, VTS 2000). So a model is a function from these words to a [`Primitive`], one line
+//! each, and the memory has one rule. Only two models differ and have variants of their own: a cell that cannot be
+//! reached (stuck-open), and addresses that reach the wrong cells.
 
-/// How many cells are simulated: a fault concerns at most three (two aggressors and a victim), and one more lies
+/// The number of simulated cells: a fault concerns at most three (two aggressors and a victim), and one more lies
 /// between.
 pub(super) const CELLS: u8 = 4;
 
@@ -25,16 +25,16 @@ pub(super) fn cell_pairs() -> impl Iterator<Item = (Cell, Cell)> {
     cells().flat_map(|a| cells().filter(move |&v| a != v).map(move |v| (a, v)))
 }
 
-/// S: what sets a fault off, on the cell that it is about.
+/// S: the operation or state that sensitizes a fault, on its cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sensitizer {
     /// Nothing but the cell's own value, at all times.
     State(bool),
-    /// Nothing for a while, when the cell holds this value.
+    /// A delay while the cell holds this value.
     Delay(bool),
     /// A read that finds this value.
     Read(bool),
-    /// A write over the first value of the second.
+    /// A write that replaces the first value by the second.
     Write(bool, bool),
     /// Such a write, and at once a read of the same cell: two operations, so a *dynamic* fault.
     WriteRead(bool, bool),
@@ -45,27 +45,27 @@ pub(super) const TRANSITIONS: [Sensitizer; 2] = [Sensitizer::Write(false, true),
 pub(super) const NON_TRANSITIONS: [Sensitizer; 2] = [Sensitizer::Write(false, false), Sensitizer::Write(true, true)];
 pub(super) const READS: [Sensitizer; 2] = [Sensitizer::Read(false), Sensitizer::Read(true)];
 
-/// F and R: what goes wrong.
+/// F and R: the effect of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// The victim is inverted. A read that does this still returns what was there before.
+    /// The victim is inverted. A read that causes this still returns the value before.
     Inverts,
     /// The read returns the wrong value; the cell keeps the right one.
     Misreads,
-    /// The cell is inverted and the read returns that.
+    /// The cell is inverted and the read returns the inverted value.
     InvertsAndMisreads,
 }
 
 /// One fault primitive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Primitive {
-    /// What sets it off …
+    /// The sensitizing operation or state …
     pub(super) when: Sensitizer,
     /// … on this cell …
     pub(super) on: Cell,
-    /// … while this other cell holds this value, where there is a condition.
+    /// … while this other cell holds this value, if there is a condition.
     pub(super) given: Option<(Cell, bool)>,
-    /// Which cell fails.
+    /// The cell that fails.
     pub(super) victim: Cell,
     /// How.
     pub(super) effect: Effect,
@@ -74,15 +74,15 @@ pub(super) struct Primitive {
 /// A fault of the memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// One primitive, or two *linked* ones: each may hide what the other did.
+    /// One primitive, or two *linked* ones: each may hide the effect of the other.
     Primitives(Vec<Primitive>),
-    /// The cell is cut off: writes do not reach it, and a read returns what the read before returned.
+    /// The cell is cut off: writes do not reach it, and a read returns the value of the read before.
     StuckOpen(Cell),
     /// Addresses reach the wrong cells.
     Address(AddressFault),
 }
 
-/// Which cells an address reaches: bit `c` stands for cell `c`.
+/// The cells that an address reaches: bit `c` stands for cell `c`.
 pub(super) type CellSet = u8;
 
 /// A fault of the address decoder (van de Goor, *Testing Semiconductor Memories*, 1991, section 4.1).
@@ -90,22 +90,22 @@ pub(super) type CellSet = u8;
 pub(super) struct AddressFault {
     /// For each address, the cells that it reaches.
     pub(super) reaches: [CellSet; CELLS as usize],
-    /// What a read returns that reaches no cell.
+    /// The value of a read that reaches no cell.
     pub(super) floating: Floating,
-    /// What a read returns that reaches several cells.
+    /// The value of a read that reaches several cells.
     pub(super) wired: Wired,
 }
 
-/// What a bit line that no cell drives reads as.
+/// The value of a bit line that no cell drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Floating {
     /// Always this value.
     At(bool),
-    /// What was read or written last.
+    /// The value read or written last.
     Last,
 }
 
-/// What a bit line that several cells drive reads as.
+/// The value of a bit line that several cells drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wired {
     /// 1 if all hold 1.
@@ -115,7 +115,7 @@ pub(super) enum Wired {
 }
 
 impl Fault {
-    /// Whether it is in one cell alone, so that neither other cells nor the order of visits have to do with it.
+    /// Whether it concerns one cell alone, so that other cells and the order of visits do not matter.
     pub(super) fn is_of_one_cell(&self) -> bool {
         match self {
             Self::Primitives(primitives) => primitives.iter().all(|p| p.on == p.victim && p.given.is_none()),
@@ -123,7 +123,7 @@ impl Fault {
         }
     }
 
-    /// The cells that must be simulated, ascending: those that it names, but all if accesses of any cell may matter.
+    /// The cells that must be simulated, ascending: the named cells, or all if accesses of any cell may matter.
     pub(super) fn cells_concerned(&self) -> Vec<Cell> {
         let mut cells: Vec<_> = match self {
             Self::Primitives(primitives) if !self.hinges_on_the_access_before() => {
@@ -136,8 +136,8 @@ impl Fault {
         cells
     }
 
-    /// Whether it shows only in an access that follows another at once: a read that repeats what was read before, or an
-    /// operation that fails just after another.
+    /// Whether it shows only in an access that follows another at once: a read that repeats the value read before, or
+    /// an operation that fails just after another.
     pub(super) fn hinges_on_the_access_before(&self) -> bool {
         match self {
             Self::Primitives(primitives) => primitives.iter().any(|p| matches!(p.when, Sensitizer::WriteRead(..))),
@@ -180,27 +180,28 @@ pub(super) const fn stuck_at(cell: Cell, value: bool) -> Primitive {
     Primitive::of_cell(cell, Sensitizer::State(!value), Effect::Inverts)
 }
 
-/// TF: the cell fails to leave `from`.
+/// TF: the cell fails to change from `from`.
 pub(super) const fn transition(cell: Cell, from: bool) -> Primitive {
     Primitive::of_cell(cell, Sensitizer::Write(from, !from), Effect::Inverts)
 }
 
-/// WDF: writing the `value` that the cell holds inverts it.
+/// WDF: writing the `value` that the cell already holds inverts it.
 pub(super) const fn write_disturb(cell: Cell, value: bool) -> Primitive {
     Primitive::of_cell(cell, Sensitizer::Write(value, value), Effect::Inverts)
 }
 
-/// RDF, DRDF or IRF, by effect: reading `value` destroys it, destroys it unseen, or returns the wrong value.
+/// RDF, DRDF or IRF, by effect: reading `value` destroys it, destroys it with a correct result, or returns the wrong
+/// value.
 pub(super) const fn bad_read(cell: Cell, value: bool, effect: Effect) -> Primitive {
     Primitive::of_cell(cell, Sensitizer::Read(value), effect)
 }
 
-/// Dynamic RDF, DRDF or IRF, by effect: the same, but only just after `to` was written over `from`.
+/// Dynamic RDF, DRDF or IRF, by effect: the same, but only just after a write from `from` to `to`.
 pub(super) const fn bad_read_after_write(cell: Cell, from: bool, to: bool, effect: Effect) -> Primitive {
     Primitive::of_cell(cell, Sensitizer::WriteRead(from, to), effect)
 }
 
-/// DRF: the cell leaks, and loses `value` in a while.
+/// DRF: the cell leaks, and loses `value` after a while.
 pub(super) const fn retention(cell: Cell, value: bool) -> Primitive {
     Primitive::of_cell(cell, Sensitizer::Delay(value), Effect::Inverts)
 }
@@ -221,8 +222,7 @@ pub(super) const fn state_coupling(aggressor: Cell, holds: bool, victim: Cell, v
     bad_read(victim, value, Effect::Misreads).while_holds(aggressor, holds)
 }
 
-/// CFst where the aggressor's state is forced on the victim, which still has the wrong value when the aggressor lets
-/// go.
+/// CFst in which the aggressor's state is forced on the victim; the victim keeps the wrong value afterwards.
 pub(super) const fn forced_state_coupling(aggressor: Cell, holds: bool, victim: Cell, loses: bool) -> Primitive {
     Primitive::of_cell(victim, Sensitizer::State(loses), Effect::Inverts).while_holds(aggressor, holds)
 }
@@ -238,7 +238,7 @@ impl AddressFault {
         self
     }
 
-    /// Fault A: an address reaches no cell, and its cell is reached by none.
+    /// Fault A: an address reaches no cell, and no address reaches its cell.
     pub(super) fn nowhere(address: Cell, floating: Floating) -> Self {
         Self { floating, ..Self::sound().redirect(address, &[]) }
     }
@@ -248,7 +248,7 @@ impl AddressFault {
         Self { floating, wired, ..Self::sound().redirect(address, &[]).redirect(by, &[by, address]) }
     }
 
-    /// Fault C: an address reaches another's cell, and its own is reached by none.
+    /// Fault C: an address reaches another's cell, and no address reaches its own.
     pub(super) fn misled(address: Cell, to: Cell) -> Self {
         Self::sound().redirect(address, &[to])
     }

@@ -1,4 +1,4 @@
-//! The kinds of faults: their names in the field, and what they are.
+//! The kinds of faults: their names in the field, and their meanings.
 
 use std::fmt;
 
@@ -104,7 +104,7 @@ impl Kind {
         Self::LinkedStatic,
     ];
 
-    /// The field's short name for it, and what it is in a line.
+    /// The field's short name, and a one-line description.
     const fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::StuckAt => ("SAF", "a cell always holds 0, or always 1"),
@@ -146,7 +146,7 @@ impl Kind {
         self.words().0
     }
 
-    /// What it is, in a line for people.
+    /// A one-line description for people.
     #[must_use]
     pub const fn meaning(self) -> &'static str {
         self.words().1
@@ -154,7 +154,7 @@ impl Kind {
 }
 
 impl Kind {
-    /// Whether it is in one cell alone: neither other cells nor the order of visits have to do with it.
+    /// Whether it concerns one cell alone: other cells and the order of visits do not matter.
     #[must_use]
     pub const fn is_of_one_cell(self) -> bool {
         matches!(

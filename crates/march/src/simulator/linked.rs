@@ -1,4 +1,4 @@
-//! Linked faults: two on one victim, of which each can undo what the other did before a read sees it.
+//! Linked faults: two on one victim; each can undo the effect of the other before a read sees it.
 //!
 //! The pairs of CFid, CFin and TF are those of van de Goor, *Testing Semiconductor Memories*, 1991, chapter 4; the
 //! static ones follow S. Hamdioui et al., *Linked faults in random access memories*, IEEE Trans. CAD 23(5), 2004.
@@ -29,7 +29,7 @@ fn aggressor_pairs() -> impl Iterator<Item = (Cell, Cell, Cell)> {
     cell_pairs().flat_map(|(a, v)| cells().filter(move |&b| b != v).map(move |b| (v, a, b)))
 }
 
-/// Pairs of the two lists that do not share their cause: one write cannot do two things to one victim.
+/// Pairs of the two lists with different causes: one write cannot do two things to one victim.
 fn with_two_causes(first: &[Primitive], second: &[Primitive]) -> Vec<[Primitive; 2]> {
     let all = first.iter().flat_map(|&p| second.iter().map(move |&q| [p, q]));
     all.filter(|[p, q]| (p.on, p.when) != (q.on, q.when)).collect()
@@ -62,7 +62,7 @@ fn inversion_and_idempotent(v: Cell, a: Cell, b: Cell) -> Vec<[Primitive; 2]> {
     with_two_causes(&inversions(a, v), &both)
 }
 
-/// The CFid undoes the change that the victim fails to make, so that the next write finds nothing to change.
+/// The CFid undoes the change that the victim fails to make, so that the next write changes nothing.
 fn transition_and_idempotent(v: Cell, a: Cell) -> Vec<[Primitive; 2]> {
     let of = |from| idempotent(a, v, from).map(|coupling| [transition(v, from), coupling]);
     BITS.into_iter().flat_map(of).collect()
@@ -72,7 +72,7 @@ fn transition_and_inversion(v: Cell, a: Cell) -> Vec<[Primitive; 2]> {
     BITS.into_iter().flat_map(|from| inversions(a, v).map(|coupling| [transition(v, from), coupling])).collect()
 }
 
-/// A static primitive that does not give itself away, with what the victim holds before and after it.
+/// A static primitive that no read sees at once, with the victim's value before and after it.
 #[derive(Clone, Copy)]
 struct Hidden {
     primitive: Primitive,
@@ -80,7 +80,7 @@ struct Hidden {
     after: bool,
 }
 
-/// Every first fault with every second one that starts where the first ends, and ends where it began.
+/// Every first fault with every second one that starts where the first ends, and ends where the first began.
 fn static_pairs(v: Cell) -> Vec<[Primitive; 2]> {
     let hidden = hidden_faults(v);
     let undoes = |first: &Hidden, second: &Hidden| {

@@ -61,7 +61,7 @@ pub(super) fn simple(kind: Kind) -> Vec<Primitive> {
     }
 }
 
-/// What may be written over what.
+/// All pairs of an old and a new value.
 fn writes() -> [(bool, bool); 4] {
     [(false, false), (false, true), (true, false), (true, true)]
 }
@@ -79,7 +79,7 @@ fn of_states(fault: impl Fn(Cell, bool, Cell, bool) -> Primitive) -> Vec<Primiti
     of_pair(|a, v| BITS.into_iter().flat_map(|x| BITS.map(|y| fault(a, x, v, y))).collect())
 }
 
-/// A fault of one cell, for each value of it and of an aggressor that must hold that for the fault to act.
+/// A fault of one cell, for each of its values, and for each value that an aggressor must hold for the fault to act.
 fn while_coupled(fault: impl Fn(Cell, bool) -> Primitive) -> Vec<Primitive> {
     of_states(|a, holds, v, value| fault(v, value).while_holds(a, holds))
 }

@@ -1,13 +1,13 @@
 //! Which faults a march test finds: computed, not quoted.
 //!
-//! **Problem.** Tables of what each march test finds contradict one another and hide their definitions, and a user's
-//! own test is in none of them. **Idea.** Try it: give a memory of four cells every fault of every kind in turn, run
-//! the test, and count. Four cells are enough for faults between up to three, wherever they lie in the order of visits.
+//! **Problem.** Tables of what each march test finds contradict one another and hide their definitions, and none
+//! contains a user's own test. **Idea.** Try it: give a memory of four cells every fault of every kind in turn, run the
+//! test, and count. Four cells are enough for faults between up to three, wherever they lie in the order of visits.
 //! **Why it is a proof.** A fault counts as found only if it is found from every state of the memory, in both
-//! directions of each ⇕, and by a read that a sound memory would pass. What holds of four cells in their order holds of
-//! the same cells among any number of others, since the rest takes no part in the fault.
+//! directions of each ⇕, and by a read that a sound memory would pass. A result for four cells in their order holds for
+//! the same cells among any number of others, since the others take no part in the fault.
 //!
-//! `fault` says what can be wrong, `list` and `linked` count it up, `world` is the memory; `within` is for the bits of
+//! `fault` defines the faults, `list` and `linked` enumerate them, `world` is the memory; `within` is for the bits of
 //! one line.
 
 mod fault;
@@ -24,19 +24,19 @@ use serde::Serialize;
 use self::fault::Fault;
 use crate::MarchTest;
 
-/// How many of the faults of one kind a test finds.
+/// The number of faults of one kind that a test finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Proof {
     /// The kind.
     pub kind: Kind,
     /// Faults found.
     pub detected: usize,
-    /// Faults there are; at least 1.
+    /// All faults of the kind; at least 1.
     pub total: usize,
 }
 
 impl Proof {
-    /// Faults found in a hundred, 0 to 100.
+    /// Found faults in percent, 0 to 100.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "counts are below 10,000")]
     pub fn percent(&self) -> f64 {
@@ -58,7 +58,7 @@ impl CoverageTable {
         &self.proofs
     }
 
-    /// The one of a kind.
+    /// The entry of a kind.
     #[must_use]
     pub fn of(&self, kind: Kind) -> &Proof {
         self.proofs.iter().find(|proof| proof.kind == kind).expect("a table has every kind")
@@ -77,13 +77,13 @@ pub fn prove_kind(test: &MarchTest, kind: Kind) -> Proof {
     count(kind, |fault| world::detects(test, fault))
 }
 
-/// How many of the faults of one kind a run on a machine is sure to find: of `whole`, the same test in several orders,
-/// some with 0 and 1 exchanged, where `further` runs too.
+/// The number of faults of one kind that a run on a machine always finds. `whole` is the same test in several address
+/// sequences, some with 0 and 1 exchanged; `further` runs too.
 ///
-/// That is less than [`prove_kind`] says in one way: a fault that shows only in the access right after another is not
-/// counted, since a machine that reads ahead puts others in between. And it is more in another: `further`, which runs
-/// on other data and in an order of which nothing is known, counts for faults of one cell, if it finds them with 0 and
-/// 1 exchanged as well.
+/// The result differs from [`prove_kind`] in two ways. It is lower, since a fault that shows only in the access right
+/// after another does not count: a machine that reads ahead puts others in between. It is higher, since `further`,
+/// which runs on other data and in an unknown order, counts for faults of one cell if it finds them with 0 and 1
+/// exchanged as well.
 ///
 /// A pair of cells may be out of order in all of `whole` but one. With 0 and 1 exchanged a test finds as many faults
 /// between them, so the first stands for all; a fault of one cell is found if any of them finds it.

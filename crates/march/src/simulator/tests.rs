@@ -10,8 +10,8 @@ use super::{Kind, prove, world};
 use crate::named::{NAMED, find};
 use crate::test::arbitrary::any_test;
 
-/// Percent of the faults of each kind that each named test finds, to one decimal. Computed by a program of its own,
-/// written before this one and unlike it: one state at a time, every start and every direction of ⇕ tried.
+/// Percent of the faults of each kind that each named test finds, to one decimal. Computed by a separate program,
+/// written before this one and in another way: one state at a time, with every start and every direction of ⇕.
 const TABLE: &str = "
                 MATS  MATS+ MATS++      X      Y     C-      U     LR      A      B     SS      G    RAW     SL
 SAF              100    100    100    100    100    100    100    100    100    100    100    100    100    100
@@ -104,7 +104,7 @@ fn the_printed_table_is_the_computed_one_in_whole_percent() {
     }
 }
 
-/// What else the documents say of the twelve tests.
+/// Further statements of the documents about the twelve tests.
 #[test]
 fn only_the_tests_that_are_said_to_find_subtle_faults_find_them() {
     let finding = |kind: Kind| -> Vec<&str> {
@@ -309,7 +309,7 @@ fn on_paper_linked_coupling() {
     assert!(!finds_both("^(w1,w0); ^(w0); v(r0)", &linked));
 }
 
-/// With every choice of directions on its own, this would take 2^301 runs.
+/// With every choice of directions separately, this would take 2^301 runs.
 #[test]
 fn elements_of_either_direction_do_not_multiply() {
     let test = format!("*(w0); {}*(r0)", "*(r0,w1); *(r1,w0); ".repeat(150)).parse().expect("300 elements");

@@ -1,11 +1,11 @@
 //! Faults between two bits of one line, which are written and read at once.
 //!
-//! **Problem.** No order of visits tells the bits of a line apart; only the background does. **Idea.** Of a background,
-//! a fault between two bits feels only what it gives these two: four cases. So a line is simulated as two bits, four
-//! times, whatever its width and however many backgrounds there are. **The one choice** is what happens when a write
-//! changes the aggressor and writes the victim at once: here the fault wins, as in [`rampart_memory::fault::emulator`].
-//! Were the write to win, going from a background to its complement would find few CFid and CFin; those would take
-//! changes between the solid background and every other one.
+//! **Problem.** No order of visits distinguishes the bits of a line; only the background does. **Idea.** A fault
+//! between two bits depends only on the values that the background gives these two: four cases. So a line is simulated
+//! as two bits, four times, whatever its width and however many backgrounds there are. **One assumption.** When a write
+//! changes the aggressor and writes the victim at once, the fault wins, as in [`rampart_memory::fault::emulator`]. If
+//! the write won, going from a background to its complement would find few CFid and CFin; those would need changes
+//! between the solid background and every other one.
 
 use super::Kind;
 use super::fault::{Cell, Primitive, Sensitizer};
@@ -18,23 +18,23 @@ pub(crate) const KINDS: [Kind; 4] = [Kind::State, Kind::Inversion, Kind::Idempot
 const AGGRESSOR: Cell = Cell(0);
 const VICTIM: Cell = Cell(1);
 
-/// What the background gives the aggressor and the victim where the test says 0.
+/// The values that the background gives the aggressor and the victim where the test says 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BitPair {
     pub(crate) aggressor: bool,
     pub(crate) victim: bool,
 }
 
-/// Two bits of a line, and what they hold.
+/// Two bits of a line, and their values.
 type Bits = [bool; 2];
 
-/// How many faults of a kind there are between one bit and another; at most 8.
+/// The number of faults of a kind between one bit and another; at most 8.
 pub(crate) fn count(kind: Kind) -> u32 {
     u32::try_from(faults(kind).len()).expect("a handful")
 }
 
-/// Which of these faults the test finds on a background that gives the two bits these values, whatever the line held
-/// before: a bit for each.
+/// The faults that the test finds on a background that gives the two bits these values, whatever the line held before:
+/// a bit for each.
 pub(crate) fn found(test: &MarchTest, kind: Kind, background: BitPair) -> u8 {
     let faults = faults(kind);
     assert!(faults.len() <= 8, "a kind has a byte");
@@ -81,7 +81,7 @@ fn condition_holds(fault: &Primitive, holds: Bits) -> bool {
     fault.given.is_none_or(|(cell, value)| bit(holds, cell) == value)
 }
 
-/// The fault sees what the write leaves, and changes that.
+/// The fault acts on the result of the write.
 fn after_write(fault: &Primitive, before: Bits, data: Bits) -> Bits {
     let change = Sensitizer::Write(bit(before, fault.on), bit(data, fault.on));
     if fault.when == change && condition_holds(fault, data) { inverted(fault, data) } else { data }
@@ -111,7 +111,7 @@ mod tests {
     const EQUAL: BitPair = BitPair { aggressor: false, victim: false };
     const UNEQUAL: BitPair = BitPair { aggressor: false, victim: true };
 
-    /// Which faults a named test finds: the first that is listed is the lowest bit.
+    /// The faults that a named test finds: the first in the list is the lowest bit.
     fn found(test: &str, kind: Kind, background: BitPair) -> u8 {
         super::found(&find(test).expect(test).test(), kind, background)
     }

@@ -1,19 +1,18 @@
-//! A memory of four cells with a fault in it, and what a march test sees of it.
+//! A memory of four cells with a fault, and the results of a march test on it.
 //!
 //! **Problem.** A fault counts as found only if the test finds it whatever the cells held before, whatever the sense
 //! amplifier remembers, and whichever way each ⇕ is run: 2^(5+k) runs for a test with k such elements. **Idea.** Follow
-//! all runs at once as the *set* of memories that have shown nothing yet. An element maps the set to a set; a memory
-//! that returns a wrong value leaves it. **Why it is fast.** Memories that have become alike are kept once, so the set
-//! falls to one or two with the first write, and ⇕ elements do not multiply; and cells that have nothing to do with the
-//! fault are left out.
+//! all runs at once as the *set* of memories that have shown no error yet. An element maps a set to a set; a memory
+//! that returns a wrong value leaves it. **Why it is fast.** Equal memories are kept once, so the first write reduces
+//! the set to one or two, and ⇕ elements do not multiply it; and cells without any part in the fault are left out.
 
 use super::fault::{AddressFault, CELLS, Cell, CellSet, Fault, Floating, Primitive, Sensitizer, Wired};
 use crate::{Direction, Element, MarchTest, Op};
 
-/// One state that the memory may be in.
+/// One possible state of the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct World {
-    /// Bit `c` is what cell `c` holds.
+    /// Bit `c` is the value of cell `c`.
     cells: u8,
     /// What the sense amplifier remembers.
     latch: bool,
@@ -28,7 +27,7 @@ struct Written {
     to: bool,
 }
 
-/// What was just done to the memory, for a primitive to look at.
+/// The operation just done to the memory, for a primitive to examine.
 #[derive(Clone, Copy)]
 enum Operation {
     Pause,
@@ -66,7 +65,7 @@ fn sweep_all(worlds: &[World], fault: &Fault, cells: &[Cell], direction: Directi
 }
 
 impl World {
-    /// Every state that these cells of a memory with this fault may start in; the others hold 0.
+    /// Every state in which these cells of a memory with this fault may start; the others hold 0.
     fn possible(fault: &Fault, cells: &[Cell]) -> Vec<Self> {
         let simulated: CellSet = cells.iter().map(|cell| 1 << cell.0).sum();
         let latches = if fault.hinges_on_the_access_before() { &[false, true][..] } else { &[false] };
@@ -79,13 +78,13 @@ impl World {
         worlds
     }
 
-    /// Where no fault can show it, so that states that will do the same compare equal.
+    /// Forgets the last access where no fault depends on it, so that equivalent states compare equal.
     const fn forget_the_last_access(&mut self) {
         self.latch = false;
         self.written = None;
     }
 
-    /// The state after all operations on each cell in turn, or `None` if a read returned what it should not.
+    /// The state after all operations on each cell in turn, or `None` if a read returned a wrong value.
     fn sweep<'c>(mut self, fault: &Fault, order: impl Iterator<Item = &'c Cell>, ops: &[Op]) -> Option<Self> {
         for &cell in order {
             for op in ops {
@@ -173,7 +172,7 @@ impl World {
         }
     }
 
-    /// Gives way to faults that act at all times.
+    /// Applies the faults that act at all times.
     fn settle(&mut self, primitives: &[Primitive]) {
         for primitive in primitives {
             if let Sensitizer::State(value) = primitive.when
@@ -195,7 +194,7 @@ impl World {
 }
 
 impl Primitive {
-    /// Whether this operation, on a memory in this state, sets the fault off.
+    /// Whether this operation, on a memory in this state, sensitizes the fault.
     fn fires(&self, before: &World, operation: Operation) -> bool {
         let sensitized = match (self.when, operation) {
             (Sensitizer::Delay(value), Operation::Pause) => before.holds(self.on) == value,
@@ -222,7 +221,7 @@ mod tests {
     use crate::named::NAMED;
     use crate::simulator::{Kind, list};
 
-    /// The naive twin of [`detects`]: every start of all cells and every choice of directions on its own.
+    /// The reference model of [`detects`]: every start of all cells and every choice of directions separately.
     fn detects_one_by_one(test: &MarchTest, fault: &Fault) -> bool {
         let choices = test.elements().iter().filter(|e| matches!(e, Element::Sweep { direction: Direction::Any, .. }));
         let choices = choices.count();
@@ -261,7 +260,7 @@ mod tests {
         let faults: Vec<_> = Kind::ALL.into_iter().flat_map(list::faults).collect();
         for named in NAMED {
             let test = named.test();
-            // A part of the faults keeps this quick; 29 is prime to the lengths of the runs in which they are listed.
+            // A sample of the faults keeps this quick; 29 is prime to the lengths of the runs in which they are listed.
             for fault in faults.iter().step_by(29) {
                 let (together, each) = (detects(&test, fault), detects_one_by_one(&test, fault));
                 assert_eq!(together, each, "{} on {fault:?}", named.name);

@@ -16,7 +16,7 @@ use crate::kernel::vector::{Secded, Vector};
 #[derive(Clone, Copy)]
 pub(super) struct Ymm(__m256i);
 
-/// In each lane, the 16-bit parts of its first and of its second half in turn.
+/// In each lane, the 16-bit parts of its first and of its second half alternate.
 const HALVES_IN_TURN: [u8; 16] = [0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15];
 
 /// The same 16 bytes in each lane.

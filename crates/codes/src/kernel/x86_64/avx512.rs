@@ -129,7 +129,7 @@ impl Lanes for Zmm {
         // SAFETY: the instruction set is there.
         unsafe {
             let doubled = _mm512_add_epi8(self.0, self.0);
-            // Less minus one where the highest bit is set: that bit comes in again below.
+            // Minus minus one where the highest bit is set: that bit enters again below.
             let minus_one = _mm512_set1_epi8(-1);
             Self(_mm512_mask_sub_epi8(doubled, _mm512_movepi8_mask(self.0), doubled, minus_one))
         }

@@ -1,5 +1,5 @@
-//! The CRC on processors whose carry-less products are 512 bits wide: four lines at a time are folded into the next
-//! four (Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", 2009).
+//! The CRC on processors with carry-less products of 512 bits: four lines at a time are folded into the next four
+//! (Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", 2009).
 
 use std::arch::x86_64::{
     __m512i, _mm_xor_si128, _mm512_broadcast_i32x4, _mm512_clmulepi64_epi128, _mm512_extracti32x4_epi32,
@@ -50,7 +50,7 @@ impl Crc for Folded {
     }
 }
 
-/// Each block of 16 bytes `BITS` later: moved ahead, and added to those.
+/// Each block of 16 bytes, moved ahead by `BITS` and added to `next`.
 ///
 /// # Safety
 /// The processor has AVX-512F and VPCLMULQDQ.

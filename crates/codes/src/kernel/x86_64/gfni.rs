@@ -1,7 +1,7 @@
-//! Registers of 64 bytes with VBMI and GFNI, whose one instruction takes each byte through any 8 by 8 matrix of bits.
+//! Registers of 64 bytes with VBMI and GFNI. One instruction of GFNI multiplies each byte by any 8 by 8 matrix of bits.
 //!
 //! The instruction `gf2p8mulb` is of no use here: its field is that of AES, modulo 0x11b. But a product with a constant
-//! is a matrix in any field, and so is a sum of turned bytes.
+//! is a matrix in any field, and so is a sum of rotated bytes.
 
 use std::arch::x86_64::{
     __m512i, _mm512_gf2p8affine_epi64_epi8, _mm512_loadu_si512, _mm512_permutexvar_epi8, _mm512_set1_epi64,
@@ -17,8 +17,8 @@ use crate::kernel::vector::{Secded, Vector};
 #[derive(Clone, Copy)]
 pub(super) struct ZmmGalois(Zmm);
 
-/// The matrix that takes bit i of a byte to `images[i]`. Byte `7 - j` of it says which bits are added to bit `j` (Intel
-/// SDM, volume 2, GF2P8AFFINEQB).
+/// The matrix that maps bit i of a byte to `images[i]`. Byte `7 - j` of the matrix has the bits that are added to bit
+/// `j` (Intel SDM, volume 2, GF2P8AFFINEQB).
 const fn matrix(images: [u8; 8]) -> i64 {
     let (mut matrix, mut bit) = (0_u64, 0);
     while bit < 8 {
@@ -42,7 +42,7 @@ const fn product(exponent: usize) -> i64 {
     matrix(images)
 }
 
-/// For each byte of a word, the matrix that takes it to its part of the check byte.
+/// For each byte of a word, the matrix that maps it to its part of the check byte.
 static PARTS: [i64; 8] = {
     let (mut parts, mut byte) = ([0; 8], 0);
     while byte < 8 {
@@ -118,7 +118,7 @@ impl Vector for ZmmGalois {
 }
 
 impl Secded for ZmmGalois {
-    /// Each line's 64 parts of check bytes; then the lines are added in pairs, each sum made of a half of both, until
+    /// Each line's 64 parts of check bytes. The lines are then added in pairs, each sum made of one half of both, until
     /// one line is left.
     #[inline(always)]
     unsafe fn secded(lines: *const u8, check: *mut u8) {
@@ -134,10 +134,10 @@ impl Secded for ZmmGalois {
     }
 }
 
-/// Of a line, the parts of its eight words' check bytes: eight bytes `i` are those that come from the words' bytes `i`.
+/// The parts of the check bytes of a line's eight words: bytes `8 * i` to `8 * i + 7` come from byte `i` of the words.
 ///
 /// # Safety
-/// The processor has AVX-512 VBMI and GFNI, and `lines` has so many lines more.
+/// The processor has AVX-512 VBMI and GFNI, and `lines` has this many more lines.
 #[inline(always)]
 unsafe fn parts(lines: *const u8, line: usize) -> __m512i {
     // SAFETY: the instruction set is there, the line may be read, and the constants are as long as a register.
@@ -176,7 +176,7 @@ unsafe fn add_lanes(one: __m512i, other: __m512i) -> __m512i {
 mod tests {
     use super::*;
 
-    /// What the instruction does with one byte, after Intel's SDM, volume 2.
+    /// The effect of the instruction on one byte, after Intel's SDM, volume 2.
     fn affine(matrix: i64, byte: u8) -> u8 {
         let rows = matrix.to_le_bytes();
         (0..8).fold(0, |image, bit| image | u8::from((rows[7 - bit] & byte).count_ones() % 2 == 1) << bit)

@@ -56,7 +56,7 @@ impl Isa {
         }
     }
 
-    /// Does a job; returns the state of the CRC.
+    /// Performs a job; returns the state of the CRC.
     ///
     /// # Safety
     /// 1. The job's page may be read and is aligned to 64 bytes.

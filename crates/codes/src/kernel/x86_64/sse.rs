@@ -18,7 +18,7 @@ pub(super) fn prefetch(line: *const u8) {
     unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
 }
 
-/// In each lane, the bytes of both words in turn.
+/// In each lane, bytes of the two words alternate.
 pub(super) const PAIRS: [u8; 16] = [0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15];
 
 #[derive(Clone, Copy)]

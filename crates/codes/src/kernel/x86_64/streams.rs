@@ -1,10 +1,10 @@
-//! The CRC on processors whose carry-less products are 128 bits wide.
+//! The CRC on processors with carry-less products of 128 bits.
 //!
-//! **Problem.** Such a processor begins one `crc32` of eight bytes a cycle, or one carry-less product, of which 16
-//! bytes take two: either way it takes eight bytes a cycle. **Idea.** The two are done by different parts of it. So
+//! **Problem.** Per cycle, such a processor begins one `crc32` of eight bytes, or one carry-less product, of which 16
+//! bytes take two: eight bytes per cycle either way. **Idea.** Different parts of the processor execute the two. So
 //! half the page goes through products, folded into four blocks of 16 bytes, and half through `crc32`, in four streams,
-//! since each waits three cycles for its predecessor. The five states are then moved to the page's end and added. **Why
-//! this way.** It takes 16 bytes a cycle, and what corrects runs beside it.
+//! since each instruction waits three cycles for its predecessor. The five states are then moved to the page's end and
+//! added. **Why this way.** It processes 16 bytes per cycle, and the correcting code runs beside it.
 
 use std::arch::x86_64::{
     __m128i, _mm_clmulepi64_si128, _mm_crc32_u64, _mm_cvtsi64_si128, _mm_cvtsi128_si64, _mm_load_si128, _mm_set_epi64x,
@@ -23,7 +23,7 @@ const FOLDED: usize = HALF / GROUPS;
 /// Blocks of 16 bytes in a line.
 const BLOCKS: usize = 4;
 
-/// How many streams; one line of each is taken at once, with [`FOLDED`] bytes of the other half.
+/// The number of streams; one line of each is taken at once, with [`FOLDED`] bytes of the other half.
 const STREAMS: usize = 4;
 
 /// Bytes of a stream.
@@ -32,7 +32,7 @@ const STREAM: usize = HALF / STREAMS;
 const _: () = assert!(FOLDED + STREAMS * LINE_BYTES == GROUP_BYTES && STREAM == GROUPS * LINE_BYTES);
 
 pub(super) struct Streams {
-    /// The first half so far, folded into its last line.
+    /// The first half up to now, folded into its last line.
     folded: [__m128i; BLOCKS],
     /// The states of the second half's quarters.
     states: [u64; STREAMS],
@@ -81,7 +81,7 @@ impl Crc for Streams {
     }
 }
 
-/// The block `BITS` later: moved ahead, and added to that.
+/// The block moved ahead by `BITS`, added to `next`.
 ///
 /// # Safety
 /// The processor has PCLMULQDQ.
@@ -96,7 +96,7 @@ unsafe fn fold<const BITS: usize>(block: __m128i, later: __m128i) -> __m128i {
     }
 }
 
-/// Eight bytes of message, in the lower half, that leave the state that `state` is `BYTES` zero bytes later.
+/// Eight bytes of message, in the lower half, that lead to the state that `state` becomes after `BYTES` zero bytes.
 ///
 /// # Safety
 /// The processor has PCLMULQDQ.
@@ -123,7 +123,7 @@ pub(super) unsafe fn state_of(block: __m128i) -> u64 {
     }
 }
 
-/// The instruction keeps 32 bits of state in a register of 64.
+/// The instruction keeps its 32 bits of state in a 64-bit register.
 #[inline(always)]
 pub(super) fn state(register: u64) -> u32 {
     u32::try_from(register).expect("CRC32 clears the upper half")

@@ -1,4 +1,4 @@
-//! All engines and both methods against the naive twin.
+//! All engines and both methods against the reference model.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -16,10 +16,10 @@ use crate::{Aim, Background, Element, MarchTest, Op, Order, Pass};
 
 const DELAY: Duration = Duration::from_millis(5);
 
-/// Flips bits of the memory at the end of elements, and keeps what it is told.
+/// Flips bits of the memory at the end of elements, and keeps what is reported to it.
 struct Saboteur<'m> {
     memory: &'m Memory,
-    /// After so many operations, these bits of the memory.
+    /// The bits of the memory to flip after this many operations.
     flips: BTreeMap<u64, Vec<Cell>>,
     operations: u64,
     mismatches: Vec<Mismatch>,
@@ -46,7 +46,7 @@ impl Watch for Saboteur<'_> {
     }
 }
 
-/// A pass, and all that goes wrong in it.
+/// A pass, and the faults during it.
 #[derive(Clone, Debug)]
 struct Case {
     lines: u64,
@@ -81,7 +81,7 @@ impl Case {
     }
 }
 
-/// What a run leaves: what it told, in the order of elements, operations and lines, and what the memory holds.
+/// The result of a run: its reports, in the order of elements, operations and lines, and the content of the memory.
 #[derive(Debug, PartialEq)]
 struct Traces {
     mismatches: Vec<Mismatch>,
@@ -138,7 +138,7 @@ fn agrees_with_naive(case: &Case) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Any sound test; if `wild`, every third of its reads expects what is not there.
+/// Any sound test; if `wild`, every third of its reads expects the wrong value.
 fn march_test() -> impl Strategy<Value = MarchTest> {
     (any_test(), prop::bool::weighted(0.2)).prop_map(|(test, wild)| {
         let mut elements = test.elements().to_vec();

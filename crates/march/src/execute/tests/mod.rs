@@ -1,4 +1,4 @@
-//! Memory of our own for the tests of this folder.
+//! Memory for the tests of this folder.
 
 mod against_naive;
 mod naive;
@@ -31,7 +31,7 @@ impl Memory {
         memory
     }
 
-    /// All of it.
+    /// The whole memory.
     pub(super) fn region(&self) -> Region<'_> {
         // SAFETY: 1. the lines were allocated, and live as long as `self`, which the region borrows; 2. and 3. no
         // reference is made to them, and a test that changes them while another region of them is in use emulates a
@@ -55,13 +55,13 @@ impl Memory {
         unsafe { self.at(line).read_volatile() }
     }
 
-    /// Changes a line, also while a test runs on it: as a fault would.
+    /// Changes a line, also while a test runs on it, as a fault would.
     pub(super) fn set(&self, line: RegionLine, data: LineData) {
         // SAFETY: as for `get`.
         unsafe { self.at(line).write_volatile(data) }
     }
 
-    /// What all lines hold. Panics if the line behind them was written.
+    /// The content of all lines. Panics if the line behind them was written.
     pub(super) fn content(&self) -> Vec<LineData> {
         assert_eq!(self.get(RegionLine(self.lines)), GUARD, "the line behind the region was written");
         (0..self.lines).map(|line| self.get(RegionLine(line))).collect()

@@ -1,4 +1,4 @@
-//! The naive twin: the definition of a march test, operation by operation, and nothing about caches.
+//! The reference model: the definition of a march test, operation by operation, without any cache.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::Memory;
 use crate::execute::{Mismatch, Watch};
 use crate::{Direction, Element, Op, Pass, Visit};
 
-/// The memory's lines under the numbers that a region gives them.
+/// The memory's lines by their numbers in a region.
 pub(super) struct Lines<'m> {
     pub memory: &'m Memory,
     /// Whether the pages are taken last to first.

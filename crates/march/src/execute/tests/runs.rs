@@ -1,4 +1,4 @@
-//! What a run tells, line by line, with all engines and both methods.
+//! The reports of a run, line by line, with all engines and both methods.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::Memory;
 use crate::execute::{Engine, Executor, Method, Mismatch, Outcome, Region, Settings, Watch};
 use crate::{Aim, Background, Order, Pass, Visit};
 
-/// Keeps what it is told; stops the run after some operations, or at a pause.
+/// Keeps all reports; stops the run after some operations, or at a pause.
 #[derive(Default)]
 struct Recorder {
     mismatches: Vec<Mismatch>,
@@ -58,7 +58,7 @@ fn run(executor: &Executor, memory: &Memory, pass: &Pass, recorder: &mut Recorde
 
 /// Runs one element after the memory was filled with the background, except for `wrong`.
 fn one_element(executor: &Executor, memory: &Memory, element: &str, order: Order, wrong: &[u64]) -> Vec<Mismatch> {
-    /// Spoils lines when the background is there.
+    /// Damages lines once the background is written.
     struct Spoiler<'m>(&'m Memory, Vec<u64>, Recorder);
     impl Watch for Spoiler<'_> {
         fn mismatch(&mut self, mismatch: &Mismatch) {
