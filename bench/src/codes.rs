@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use rampart_codes::{Codec, Engine, PAGE_BYTES, Page, PageBits, PageData, Pages, Scheme};
+use rampart_codes::{CodeEngine, Codec, PAGE_BYTES, Page, PageBits, PageData, Pages, Scheme};
 use rampart_linux::{Block, PageKind};
 use rampart_memory::Bytes;
 
@@ -38,8 +38,8 @@ const TARGET_READ: [f64; 2] = [169.0, 15.0];
 enum Work {
     Read,
     Copy,
-    Verify(Engine),
-    Encode(Engine, Scheme),
+    Verify(CodeEngine),
+    Encode(CodeEngine, Scheme),
 }
 
 impl Work {
@@ -48,7 +48,7 @@ impl Work {
             let encodings = Scheme::ALL.map(|scheme| Self::Encode(engine, scheme));
             [Self::Verify(engine)].into_iter().chain(encodings)
         };
-        let engines = Engine::all_available().into_iter().flat_map(of_engine);
+        let engines = CodeEngine::all_available().into_iter().flat_map(of_engine);
         [Self::Read, Self::Copy].into_iter().chain(engines).collect()
     }
 
@@ -169,7 +169,7 @@ unsafe fn sum(words: *const u64, count: usize) -> u64 {
 /// Runs the bench.
 pub fn run(_arguments: &[String]) -> Result<(), String> {
     let mut ground = Ground::claim()?;
-    println!("codes of pages, one core, median of {ROUNDS} in turns; the engine chosen here: {}", Engine::detect());
+    println!("codes of pages, one core, median of {ROUNDS} in turns; the engine chosen here: {}", CodeEngine::detect());
     println!("GB/s, and as % of the plain read in the same place; in brackets the target as % of the read beside it\n");
     print!("{:<34}", "");
     PLACES.iter().for_each(|place| print!("{:>28}", place.name));
@@ -195,7 +195,7 @@ pub fn run(_arguments: &[String]) -> Result<(), String> {
 fn threads() -> Result<(), String> {
     let (all, work) = (
         std::thread::available_parallelism().map_or(1, usize::from),
-        Work::Encode(Engine::detect(), Scheme::CrcSecded),
+        Work::Encode(CodeEngine::detect(), Scheme::CrcSecded),
     );
     println!(
         "\nencode {} from the DRAM ([Fiala15, tab. 4.2]: 1.15 GB/s on one thread of 16, 17.0 on all)",
@@ -221,7 +221,7 @@ fn medians(ground: &mut Ground, works: &[Work], place: Place) -> Vec<f64> {
 
 /// The time to correct a page with one flipped bit.
 fn corrections() {
-    let engine = Engine::detect();
+    let engine = CodeEngine::detect();
     println!();
     for scheme in Scheme::ALL.into_iter().filter(|&scheme| scheme != Scheme::Crc) {
         let codec = Codec { scheme, engine };

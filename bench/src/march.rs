@@ -11,10 +11,10 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rampart_linux::{Block, Cpu, PageKind, cpu};
+use rampart_linux::{Block, CpuNumber, PageKind, cpu};
 use rampart_march::execute::limit::Limit;
-use rampart_march::execute::{Engine, Executor, Method, Mismatch, Region, Settings, Watch};
-use rampart_march::{Aim, Background, MarchTest, Order, Pass};
+use rampart_march::execute::{Executor, MarchEngine, MarchSettings, Method, Mismatch, Region, Watch};
+use rampart_march::{AddressSequence, Aim, Background, MarchTest, Pass};
 use rampart_memory::Bytes;
 
 use crate::middle::median;
@@ -59,7 +59,7 @@ impl Watch for Quiet {
 
 /// Runs the bench.
 pub fn run(_arguments: &[String]) -> Result<(), String> {
-    let engine = Engine::detect();
+    let engine = MarchEngine::detect();
     println!("march tests, {engine}, {MEMORY} a core, median of {ROUNDS}");
     println!("GB/s of memory tested, and % of the limit of operations that do not overlap\n");
     let mut one_pattern = 0.0;
@@ -67,7 +67,7 @@ pub fn run(_arguments: &[String]) -> Result<(), String> {
     for cores in [1, 2] {
         let cpus = allowed_cpus(cores)?;
         println!("{cores} core(s)            {:>21}{:>21}", "flush behind", "non-temporal");
-        println!("{:<21}{}", "test, cut", "  sequential interleaved".repeat(2));
+        println!("{:<21}{}", "test, cut", "  sequential     strided".repeat(2));
         for cut in [Cut::Blocks(Bytes::from_mib(64)), Cut::Blocks(Bytes::from_mib(2)), Cut::RandomFrames] {
             for (name, notation) in TESTS {
                 let test: MarchTest = notation.parse().map_err(|error| format!("{error}"))?;
@@ -91,12 +91,13 @@ const SERIES: u32 = 64;
 
 /// Bytes per second, for each pattern of a series as memtester applies it, on one core. Each pattern is written and
 /// read back; reading it back and writing the next is one sweep here, and two in memtester.
-fn series(engine: Engine) -> Result<f64, String> {
+fn series(engine: MarchEngine) -> Result<f64, String> {
     let sweeps: String = (1..SERIES).map(|next| format!(" ^(r{},w{});", 1 - next % 2, next % 2)).collect();
     let notation = format!("*(w0);{sweeps} *(r{})", 1 - SERIES % 2);
     let test: MarchTest = notation.parse().map_err(|error| format!("{error}"))?;
-    let executor = Executor { engine, settings: Settings::new(Method::FlushBehind) };
-    let cell = measure(executor, &allowed_cpus(1)?, Cut::Blocks(Bytes::from_mib(64)), &test, Order::Sequential);
+    let executor = Executor { engine, settings: MarchSettings::new(Method::FlushBehind) };
+    let cell =
+        measure(executor, &allowed_cpus(1)?, Cut::Blocks(Bytes::from_mib(64)), &test, AddressSequence::Sequential);
     Ok(cell.rate * f64::from(SERIES))
 }
 
@@ -105,28 +106,28 @@ struct Cell {
     limit: f64,
 }
 
-fn allowed_cpus(cores: usize) -> Result<Vec<Cpu>, String> {
+fn allowed_cpus(cores: usize) -> Result<Vec<CpuNumber>, String> {
     let topology = rampart_linux::Topology::read(&rampart_linux::Roots::default());
-    let cpus: Vec<Cpu> = topology.allowed.into_iter().take(cores).collect();
+    let cpus: Vec<CpuNumber> = topology.allowed.into_iter().take(cores).collect();
     if cpus.len() < cores { Err(format!("this machine has no {cores} CPUs")) } else { Ok(cpus) }
 }
 
 /// Both methods, each in both address sequences; the limit is measured in turn with each.
-fn measure_row(engine: Engine, cpus: &[Cpu], cut: Cut, test: &MarchTest) -> Vec<Cell> {
+fn measure_row(engine: MarchEngine, cpus: &[CpuNumber], cut: Cut, test: &MarchTest) -> Vec<Cell> {
     let mut row = Vec::new();
     for method in [Method::FlushBehind, Method::NonTemporal] {
-        for order in [Order::Sequential, Order::Interleaved] {
-            if matches!((cut, order), (Cut::RandomFrames, Order::Interleaved)) {
+        for order in [AddressSequence::Sequential, AddressSequence::Strided] {
+            if matches!((cut, order), (Cut::RandomFrames, AddressSequence::Strided)) {
                 continue;
             }
-            row.push(measure(Executor { engine, settings: Settings::new(method) }, cpus, cut, test, order));
+            row.push(measure(Executor { engine, settings: MarchSettings::new(method) }, cpus, cut, test, order));
         }
     }
     row
 }
 
 /// All cores at once, each on its own memory.
-fn measure(executor: Executor, cpus: &[Cpu], cut: Cut, test: &MarchTest, order: Order) -> Cell {
+fn measure(executor: Executor, cpus: &[CpuNumber], cut: Cut, test: &MarchTest, order: AddressSequence) -> Cell {
     let pass = Pass { test: test.clone(), background: Background::solid(), order, aim: Aim::BetweenLines };
     let together = Barrier::new(cpus.len());
     let cells: Vec<Cell> = thread::scope(|scope| {
@@ -140,7 +141,7 @@ fn measure(executor: Executor, cpus: &[Cpu], cut: Cut, test: &MarchTest, order: 
     Cell { rate: cells.iter().map(|cell| cell.rate).sum(), limit: cells.iter().map(|cell| cell.limit).sum() }
 }
 
-fn on_one_core(executor: Executor, on: Cpu, cut: Cut, pass: &Pass, together: &Barrier) -> Cell {
+fn on_one_core(executor: Executor, on: CpuNumber, cut: Cut, pass: &Pass, together: &Barrier) -> Cell {
     cpu::bind(on).expect("an allowed CPU");
     let kind = if matches!(cut, Cut::RandomFrames) { PageKind::Base } else { PageKind::Huge };
     let mut block = Block::claim(MEMORY, kind).expect("memory for the bench");

@@ -1,6 +1,6 @@
 //! The map: add, show, export, restore, forget.
 
-use rampart_memory::fault_map::{FailedFrame, Origin};
+use rampart_memory::fault_map::{FailedFrame, MapOrigin};
 use rampart_memory::{Frame, Timestamp};
 use rampart_store::Store;
 use serde_json::Value;
@@ -13,7 +13,7 @@ fn sparse(rampart: &Rampart, count: u64) {
     let frames = (0..count).map(|n| Frame::new(0x10_0000 + 2 * n).unwrap());
     let failed: Vec<FailedFrame> = frames.map(|frame| FailedFrame::condemned(frame, at)).collect();
     let mut store = Store::open(&rampart.store(), at).unwrap().store;
-    store.keep_failures(None, failed.iter().map(|failed| (Origin::Real, failed))).unwrap();
+    store.keep_failures(None, failed.iter().map(|failed| (MapOrigin::Real, failed))).unwrap();
 }
 
 fn frames(rampart: &Rampart) -> Vec<u64> {

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use rampart_linux::{Block, PageKind};
 use rampart_march::execute::limit::Limit;
-use rampart_march::execute::{Engine, Region};
+use rampart_march::execute::{MarchEngine, Region};
 use rampart_memory::{Bytes, FRAME_BYTES};
 use rampart_trials::Programs;
 use serde_json::Value;
@@ -175,7 +175,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
 /// Bytes per second that one core reads from the DRAM.
 fn dram() -> Result<f64, String> {
     let mut block = Block::claim(DRAM, PageKind::Huge).map_err(|error| error.to_string())?;
-    Ok(Limit::measure(Engine::detect(), &mut Region::from(&mut block)).read)
+    Ok(Limit::measure(MarchEngine::detect(), &mut Region::from(&mut block)).read)
 }
 
 /// One of our own programs, by its name.

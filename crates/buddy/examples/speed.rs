@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use rampart_buddy::{Allocated, Buddy, Cpu, End, Migratetype, PageAllocator, Request, Zone, ZoneKind};
-use rampart_memory::{Frame, FrameRange, Node, Order, Tested};
+use rampart_memory::{BlockOrder, Frame, FrameRange, Node, Tested};
 
 const FRAMES_PER_NODE: u64 = 8 << 20;
 const ROUNDS: u32 = 21;
@@ -24,7 +24,7 @@ fn main() {
     for (count, order, shuffled) in
         [(100, 0, false), (100_000, 0, false), (100_000, 0, true), (4_000_000, 0, true), (10_000, 3, true)]
     {
-        let order = Order::new(order).expect("small");
+        let order = BlockOrder::new(order).expect("small");
         let (allocate, free) = fastest(&mut buddy, count, order, shuffled);
         let how = if shuffled { "in random order" } else { "in order" };
         println!("{:44} {allocate:7.1} ns {free:7.1} ns", format!("{count}, order {order}, {how}"));
@@ -32,7 +32,7 @@ fn main() {
 }
 
 /// The fastest of many rounds, as nanoseconds per operation: the one with the least disturbance.
-fn fastest(buddy: &mut Buddy<Tested>, count: usize, order: Order, shuffled: bool) -> (f64, f64) {
+fn fastest(buddy: &mut Buddy<Tested>, count: usize, order: BlockOrder, shuffled: bool) -> (f64, f64) {
     let request = Request { order, migratetype: Migratetype::Movable, cpu: CPU, node: Node(0), urgent: false };
     let mut held: Held = Vec::with_capacity(count);
     let mut best = (Duration::MAX, Duration::MAX);

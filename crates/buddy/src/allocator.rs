@@ -2,7 +2,7 @@
 
 use std::ops::Add;
 
-use rampart_memory::{Frame, FrameBlock, Order};
+use rampart_memory::{BlockOrder, Frame, FrameBlock};
 
 use crate::{Allocated, Cpu, End, ListName, Mark, Migratetype, Request, Watermarks, Zone, ZoneIndex};
 
@@ -52,10 +52,10 @@ pub trait PageAllocator<M: Mark> {
 
     /// Never allocates this frame again, and returns its place. The rest of a free block around it stays free, at the
     /// back; a held frame stays with its holder until its block comes back, and then only the rest is free.
-    fn retire(&mut self, frame: Frame) -> Place;
+    fn retire(&mut self, frame: Frame) -> FramePlace;
 
     /// The place of a frame.
-    fn place(&self, frame: Frame) -> Place;
+    fn place(&self, frame: Frame) -> FramePlace;
 
     /// Replaces the mark of each free block, on the lists of the CPUs too.
     fn remark(&mut self, mark: impl FnMut(M) -> M);
@@ -66,7 +66,7 @@ pub trait PageAllocator<M: Mark> {
     /// All global lists.
     fn lists(&self) -> impl Iterator<Item = ListName> {
         self.zones().flat_map(|(zone, _)| {
-            Order::all()
+            BlockOrder::all()
                 .flat_map(move |order| Migratetype::ALL.map(|migratetype| ListName { zone, order, migratetype }))
         })
     }
@@ -88,12 +88,12 @@ pub trait PageAllocator<M: Mark> {
     fn watermarks(&self, zone: ZoneIndex) -> Watermarks;
 
     /// The counts so far.
-    fn statistics(&self) -> Statistics;
+    fn statistics(&self) -> AllocatorStatistics;
 }
 
 /// The place of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum FramePlace {
     /// In this free block of a global list.
     Free(FrameBlock),
     /// On the list of a CPU.
@@ -108,7 +108,7 @@ pub enum Place {
 
 /// Counts since the allocator was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
+pub struct AllocatorStatistics {
     /// Requests that got a block.
     pub allocated: u64,
     /// Requests that got none.
@@ -131,7 +131,7 @@ pub struct Statistics {
     pub retired: u64,
 }
 
-impl Add for Statistics {
+impl Add for AllocatorStatistics {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {

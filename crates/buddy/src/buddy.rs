@@ -6,7 +6,8 @@ use rampart_memory::{Frame, FrameBlock, Node};
 
 use crate::zone::ZoneAllocator;
 use crate::{
-    Allocated, Cpu, End, Error, ListName, Mark, PageAllocator, Place, Request, Statistics, Watermarks, Zone, ZoneIndex,
+    Allocated, AllocatorStatistics, Cpu, End, Error, FramePlace, ListName, Mark, PageAllocator, Request, Watermarks,
+    Zone, ZoneIndex,
 };
 
 /// The buddy system of Linux.
@@ -115,12 +116,12 @@ impl<M: Mark> PageAllocator<M> for Buddy<M> {
         self.zones[list.zone.0].blocks(list.order, list.migratetype, end)
     }
 
-    fn retire(&mut self, frame: Frame) -> Place {
-        self.zone_of(frame).map_or(Place::Absent, |zone| self.zones[zone].retire(frame))
+    fn retire(&mut self, frame: Frame) -> FramePlace {
+        self.zone_of(frame).map_or(FramePlace::Absent, |zone| self.zones[zone].retire(frame))
     }
 
-    fn place(&self, frame: Frame) -> Place {
-        self.zone_of(frame).map_or(Place::Absent, |zone| self.zones[zone].place(frame))
+    fn place(&self, frame: Frame) -> FramePlace {
+        self.zone_of(frame).map_or(FramePlace::Absent, |zone| self.zones[zone].place(frame))
     }
 
     fn remark(&mut self, mut mark: impl FnMut(M) -> M) {
@@ -153,8 +154,8 @@ impl<M: Mark> PageAllocator<M> for Buddy<M> {
         self.zones[zone.0].watermarks()
     }
 
-    fn statistics(&self) -> Statistics {
-        let own = Statistics { refused: self.refused, ..Statistics::default() };
+    fn statistics(&self) -> AllocatorStatistics {
+        let own = AllocatorStatistics { refused: self.refused, ..AllocatorStatistics::default() };
         self.zones.iter().fold(own, |sum, zone| sum + zone.statistics())
     }
 }
@@ -214,7 +215,7 @@ mod tests {
     use crate::Migratetype::Movable;
     use crate::testing::{frame, machine, request, urgent, zone};
     use crate::{
-        Origin,
+        AllocationOrigin,
         ZoneKind::{Dma, Normal},
     };
 
@@ -229,8 +230,8 @@ mod tests {
         let wish = Request { node: Node(node), ..request(6, Movable) };
         let mut zones: Vec<usize> = std::iter::from_fn(|| buddy.allocate(wish))
             .map(|got| match got.from {
-                Origin::Global(list) => list.zone.0,
-                Origin::Local(_) => panic!("only single frames are kept by CPUs"),
+                AllocationOrigin::Global(list) => list.zone.0,
+                AllocationOrigin::Local(_) => panic!("only single frames are kept by CPUs"),
             })
             .collect();
         zones.dedup();
@@ -280,7 +281,7 @@ mod tests {
     fn zones_may_begin_and_end_anywhere() {
         let buddy = Buddy::new(&[zone(3, Normal, 5, 1500)], 1, ()).unwrap();
         assert_eq!(buddy.free_frames(ZoneIndex(0)), 1500);
-        assert_eq!((buddy.place(frame(4)), buddy.place(frame(1505))), (Place::Absent, Place::Absent));
+        assert_eq!((buddy.place(frame(4)), buddy.place(frame(1505))), (FramePlace::Absent, FramePlace::Absent));
         let mut covered: Vec<u64> = buddy
             .lists()
             .flat_map(|list| buddy.blocks(list, End::Front).flat_map(|(block, ())| block.frames()).collect::<Vec<_>>())

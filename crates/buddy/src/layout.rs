@@ -1,6 +1,6 @@
 //! The parts of a machine that an allocator distinguishes: zones, CPUs, lists and their ends.
 
-use rampart_memory::{FrameRange, Node, Order};
+use rampart_memory::{BlockOrder, FrameRange, Node};
 
 use crate::Migratetype;
 
@@ -50,7 +50,7 @@ pub struct ListName {
     /// The zone.
     pub zone: ZoneIndex,
     /// The size of its blocks.
-    pub order: Order,
+    pub order: BlockOrder,
     /// The purpose of its blocks.
     pub migratetype: Migratetype,
 }

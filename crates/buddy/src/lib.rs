@@ -27,12 +27,12 @@ mod testing;
 mod watermarks;
 mod zone;
 
-pub use allocator::{PageAllocator, Place, Statistics};
+pub use allocator::{AllocatorStatistics, FramePlace, PageAllocator};
 pub use buddy::Buddy;
 pub use error::Error;
 pub use layout::{Cpu, End, ListName, Zone, ZoneIndex, ZoneKind};
 pub use mark::Mark;
 pub use migratetype::Migratetype;
-pub use request::{Allocated, Origin, Request};
+pub use request::{Allocated, AllocationOrigin, Request};
 pub use watermarks::Watermarks;
 pub use zone::{LOCAL_BATCH, LOCAL_HIGH, PAGEBLOCK};

@@ -1,6 +1,6 @@
 //! A request to an allocator, and its answer.
 
-use rampart_memory::{FrameBlock, Node, Order};
+use rampart_memory::{BlockOrder, FrameBlock, Node};
 
 use crate::{Cpu, ListName, Migratetype};
 
@@ -8,7 +8,7 @@ use crate::{Cpu, ListName, Migratetype};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The size.
-    pub order: Order,
+    pub order: BlockOrder,
     /// The intended content of the frames.
     pub migratetype: Migratetype,
     /// The requesting CPU: a single frame comes from its list.
@@ -28,12 +28,12 @@ pub struct Allocated<M> {
     /// Its mark while it was free.
     pub mark: M,
     /// Its place while it was free.
-    pub from: Origin,
+    pub from: AllocationOrigin,
 }
 
 /// The place where an allocated block was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum AllocationOrigin {
     /// On the list of a CPU.
     Local(Cpu),
     /// On this global list: of a larger order if the block had to be split, of another migratetype if it had to be

@@ -1,6 +1,6 @@
 //! Small machines for the tests.
 
-use rampart_memory::{Frame, FrameBlock, FrameRange, Node, Order, Tested, Timestamp};
+use rampart_memory::{BlockOrder, Frame, FrameBlock, FrameRange, Node, Tested, Timestamp};
 
 use crate::{Buddy, Cpu, End, ListName, Migratetype, PageAllocator, Request, Zone, ZoneIndex, ZoneKind};
 
@@ -19,8 +19,8 @@ pub fn frame(number: u64) -> Frame {
     Frame::new(number).unwrap()
 }
 
-pub fn order(number: u8) -> Order {
-    Order::new(number).unwrap()
+pub fn order(number: u8) -> BlockOrder {
+    BlockOrder::new(number).unwrap()
 }
 
 pub fn block(first: u64, number: u8) -> FrameBlock {

@@ -1,11 +1,11 @@
 //! Encodes and verifies one page or many.
 
 use crate::scheme::{Codes, write_codes};
-use crate::{Engine, Page, Pages, Scheme};
+use crate::{CodeEngine, Page, Pages, Scheme};
 
 /// The result of a check of a page's CRC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Verdict {
+pub enum CodeVerdict {
     /// The page has the CRC that was stored.
     Verified,
     /// The page has another CRC: the page changed, or its stored CRC did. [`Codec::correct`] tells which.
@@ -21,7 +21,7 @@ pub struct Codec {
     /// The codes.
     pub scheme: Scheme,
     /// The engine that computes them.
-    pub engine: Engine,
+    pub engine: CodeEngine,
 }
 
 impl Codec {
@@ -32,7 +32,7 @@ impl Codec {
 
     /// Checks a page against its first stored CRC. Nothing else of the codes is checked.
     #[must_use]
-    pub fn verify(&self, page: &Page<'_>, codes: &[u8]) -> Verdict {
+    pub fn verify(&self, page: &Page<'_>, codes: &[u8]) -> CodeVerdict {
         self.verdict(codes, self.engine.crc(page))
     }
 
@@ -49,15 +49,15 @@ impl Codec {
         assert_eq!(codes.len(), pages.count() * self.scheme.code_bytes(), "codes of each page");
         for (page, codes) in codes.chunks_exact(self.scheme.code_bytes()).enumerate() {
             let crc = self.engine.encode_one(Scheme::Crc, pages, page, &mut []);
-            if self.verdict(codes, crc) == Verdict::Wrong {
+            if self.verdict(codes, crc) == CodeVerdict::Wrong {
                 wrong(page);
             }
         }
     }
 
-    fn verdict(&self, codes: &[u8], crc: u32) -> Verdict {
+    fn verdict(&self, codes: &[u8], crc: u32) -> CodeVerdict {
         assert_eq!(codes.len(), self.scheme.code_bytes(), "the codes of a page");
-        if Codes::read(codes).crcs[0] == crc { Verdict::Verified } else { Verdict::Wrong }
+        if Codes::read(codes).crcs[0] == crc { CodeVerdict::Verified } else { CodeVerdict::Wrong }
     }
 }
 
@@ -70,7 +70,7 @@ mod tests {
 
     /// Every engine of this machine with every scheme.
     fn codecs() -> impl Iterator<Item = Codec> {
-        let engines = Engine::all_available();
+        let engines = CodeEngine::all_available();
         engines.into_iter().flat_map(|engine| Scheme::ALL.map(|scheme| Codec { scheme, engine }))
     }
 
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "room for what corrects in crc+pq")]
     fn codes_of_another_scheme_are_refused() {
-        let codec = Codec { scheme: Scheme::CrcPq, engine: Engine::PORTABLE };
+        let codec = Codec { scheme: Scheme::CrcPq, engine: CodeEngine::PORTABLE };
         let mut data = PageData::ZERO;
         codec.encode(&Page::from(&mut data), &mut [0; Scheme::CrcSecded.code_bytes()]);
     }

@@ -39,7 +39,7 @@
 //! copies lie side by side, and one destroyed line takes both.
 //!
 //! # Speed
-//! [`Engine`] has a set of kernels for each generation of processors. Each goes over a page once for all codes of a
+//! [`CodeEngine`] has a set of kernels for each generation of processors. Each goes over a page once for all codes of a
 //! scheme, faster than memory delivers it, so a code costs as much as reading its page.
 //!
 //! Libraries: `displaydoc` and `thiserror` for errors.
@@ -61,9 +61,9 @@ mod size;
 mod twin;
 
 pub use bits::PageBits;
-pub use codec::{Codec, Verdict};
-pub use correct::{Correction, Outcome};
-pub use kernel::{Engine, Page, Pages};
+pub use codec::{CodeVerdict, Codec};
+pub use correct::{Correction, CorrectionOutcome};
+pub use kernel::{CodeEngine, Page, Pages};
 pub use page_data::PageData;
 pub use scheme::{Scheme, UnknownScheme};
 pub use size::{PAGE_BYTES, PAGE_LINES};

@@ -3,7 +3,7 @@
 //! **Problem.** Memory fails while it is in use, and a tester that needs the machine for itself is never run. **Idea.**
 //! Test free memory without disturbing programs, and condemn bad frames before a program gets them. **Why this way.**
 //! Decisions ([`control`], [`machine::reserve`], `once::schedule`) are pure functions of observations and of the time;
-//! [`Machine`] is the only way to Linux; [`once`] and [`daemon`] join the two.
+//! [`MachineUnderTest`] is the only way to Linux; [`once`] and [`daemon`] join the two.
 //!
 //! A room uses only rooms below it:
 //!
@@ -30,7 +30,7 @@ pub mod sources;
 mod testing;
 
 pub use error::Error;
-pub use machine::Machine;
+pub use machine::MachineUnderTest;
 pub use machine::reserve::SMALLEST_CLAIM;
 pub use once::{TestProgress, TestRequest, report};
 pub use testing::bad_frame::BadFrame;

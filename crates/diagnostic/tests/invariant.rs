@@ -12,10 +12,10 @@ use std::time::Duration;
 use rampart_diagnostic::control::dispatch::Tester;
 use rampart_diagnostic::control::policy::Bandwidth;
 use rampart_diagnostic::control::replenish::{FromDemand, Nothing, RateMachine, Replenish};
-use rampart_diagnostic::control::{Diagnostic, Limits, PolicyName, Settings};
+use rampart_diagnostic::control::{ControlSettings, Diagnostic, PolicyLimits, PolicyName};
 use rampart_memory::{Fidelity, Frame, FrameRange, FrameSource, Node, TestLifetime, Timestamp};
 use rampart_sim::workload::Rates;
-use rampart_sim::{Access, Description, Fault, Machine, Testing};
+use rampart_sim::{Access, Description, Fault, SimulatedMachine, Testing};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -23,7 +23,7 @@ const START: Timestamp = Timestamp::from_micros(1 << 50);
 
 /// The parts of a run, all from its seed.
 struct World {
-    diagnostic: Diagnostic<Machine>,
+    diagnostic: Diagnostic<SimulatedMachine>,
     testers: usize,
     name: PolicyName,
     random: ChaCha8Rng,
@@ -33,11 +33,11 @@ fn pick<T: Copy>(random: &mut ChaCha8Rng, values: &[T]) -> T {
     values[random.random_range(0..values.len())]
 }
 
-fn settings(random: &mut ChaCha8Rng) -> Settings {
+fn settings(random: &mut ChaCha8Rng) -> ControlSettings {
     let lifetime = Duration::from_secs(pick(random, &[60, 180, 1_800, 7_200]));
     let delta = lifetime / pick(random, &[6, 18, 50]);
     let fidelity = |number| Fidelity::new(number).unwrap();
-    Settings {
+    ControlSettings {
         lifetime: TestLifetime::new(lifetime, delta).unwrap(),
         monitoring: Duration::from_millis(pick(random, &[250, 1_000])),
         epoch: Duration::from_secs(pick(random, &[1, 10])),
@@ -45,7 +45,7 @@ fn settings(random: &mut ChaCha8Rng) -> Settings {
         alarm: 4.0,
         emergency: None,
         enough: pick(random, &[None, Some(500)]),
-        limits: Limits {
+        limits: PolicyLimits {
             min_fidelity: fidelity(pick(random, &[1, 4])),
             max_fidelity: fidelity(pick(random, &[4, 32])),
             fidelity_step: 1,
@@ -91,7 +91,7 @@ impl World {
             migration: true,
         };
         let bandwidth = Bandwidth { at_fidelity_1: 1.0 / description.costs.test(testing.access, Fidelity::MIN) };
-        let mut machine = Machine::new(description, Some(testing), seed, START);
+        let mut machine = SimulatedMachine::new(description, Some(testing), seed, START);
         let programs = random.random_range(1..4);
         for core in 0..programs {
             let rates = rates(&mut random, frames * 2 / 3 / u64::from(programs));

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use rampart_memory::fault_map::export::{BootTable, Entry, Firmware, Purpose};
+use rampart_memory::fault_map::export::{BootTable, BootTableEntry, Firmware, Purpose};
 
 use crate::Roots;
 use crate::roots::{numbered, text};
@@ -13,7 +13,7 @@ use crate::roots::{numbered, text};
 #[must_use]
 pub fn boot_table(roots: &Roots) -> BootTable {
     let firmware = if roots.sys("firmware/efi").exists() { Firmware::Efi } else { Firmware::Bios };
-    let entries: Option<Vec<Entry>> =
+    let entries: Option<Vec<BootTableEntry>> =
         numbered(&roots.sys("firmware/memmap"), "").iter().map(|(_, folder)| entry(folder)).collect();
     match entries {
         Some(entries) if !entries.is_empty() => BootTable::new(entries, firmware),
@@ -21,7 +21,7 @@ pub fn boot_table(roots: &Roots) -> BootTable {
     }
 }
 
-fn entry(folder: &Path) -> Option<Entry> {
+fn entry(folder: &Path) -> Option<BootTableEntry> {
     let address = |name| u64::from_str_radix(text(&folder.join(name)).ok()?.trim().strip_prefix("0x")?, 16).ok();
     // The names are those of `e820_type_to_string` in Linux' arch/x86/kernel/e820.c.
     let purpose = match text(&folder.join("type")).ok()?.trim() {
@@ -29,7 +29,7 @@ fn entry(folder: &Path) -> Option<Entry> {
         "Unusable memory" => Purpose::LeftOut,
         _ => Purpose::Other,
     };
-    Some(Entry { first: address("start")?, last: address("end")?, purpose })
+    Some(BootTableEntry { first: address("start")?, last: address("end")?, purpose })
 }
 
 #[cfg(test)]
@@ -57,9 +57,9 @@ mod tests {
             ("0xf0000", "0xfffff", "Reserved"),
             ("0xc000000", "0xc000fff", "Unusable memory"),
         ]);
-        let ram = Entry { first: 0, last: 0x9_fbff, purpose: Purpose::Memory };
-        let reserved = Entry { first: 0xf_0000, last: 0xf_ffff, purpose: Purpose::Other };
-        let left_out = Entry { first: 0xc00_0000, last: 0xc00_0fff, purpose: Purpose::LeftOut };
+        let ram = BootTableEntry { first: 0, last: 0x9_fbff, purpose: Purpose::Memory };
+        let reserved = BootTableEntry { first: 0xf_0000, last: 0xf_ffff, purpose: Purpose::Other };
+        let left_out = BootTableEntry { first: 0xc00_0000, last: 0xc00_0fff, purpose: Purpose::LeftOut };
         let entries = vec![ram, reserved, left_out];
         assert_eq!(boot_table(&roots), BootTable::new(entries.clone(), Firmware::Bios));
         fs::create_dir_all(roots.sys("firmware/efi")).unwrap();

@@ -6,4 +6,4 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, displaydoc::Display)]
 #[serde(transparent)]
 #[displaydoc("CPU {0}")]
-pub struct Cpu(pub u32);
+pub struct CpuNumber(pub u32);

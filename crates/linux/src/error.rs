@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use rampart_memory::{Bytes, Frame};
 
 use crate::Absence;
-use crate::cpu_number::Cpu;
+use crate::cpu_number::CpuNumber;
 
 /// Why the kernel refused a request. A feature that a machine merely lacks is no error but a [`crate::Absence`].
 #[derive(Debug, displaydoc::Display, thiserror::Error)]
@@ -72,7 +72,7 @@ pub enum Error {
     /// cannot run on {cpu}: {cause}; choose one that `rampart status` lists
     Bind {
         /// The requested CPU.
-        cpu: Cpu,
+        cpu: CpuNumber,
         /// The kernel's error.
         cause: io::Error,
     },

@@ -71,7 +71,7 @@ pub use absence::Absence;
 pub use block::{Block, PageKind, PinRefusal, PinReport, Pinning};
 pub use boot_table::boot_table;
 pub use capabilities::{Capability, CapabilityState, Feature};
-pub use cpu::{Cpu, SteadyClock, SystemClock};
+pub use cpu::{CpuNumber, SteadyClock, SystemClock};
 pub use error::Error;
 pub use errors::{EinjInjector, ErrorCounts, ErrorFeed};
 pub use frame_flags::{Census, FlagTable, FrameClass, FrameFlags};

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::memory_state::meminfo::kib_of;
 use crate::roots::{numbered, text};
-use crate::{Cpu, Roots};
+use crate::{CpuNumber, Roots};
 
 /// CPUs above this number count as garbage: the largest machines have thousands (`CONFIG_NR_CPUS` is at most 8192).
 const MAX_CPU: u32 = (1 << 16) - 1;
@@ -21,7 +21,7 @@ pub struct Topology {
     /// The nodes, ascending; at least one.
     pub nodes: Vec<NodeResources>,
     /// The CPUs on which this process may run, ascending.
-    pub allowed: Vec<Cpu>,
+    pub allowed: Vec<CpuNumber>,
     /// The manufacturer's name of the CPU; `None` if the kernel does not show it.
     pub model: Option<String>,
 }
@@ -32,7 +32,7 @@ pub struct NodeResources {
     /// The kernel's number.
     pub node: Node,
     /// Its CPUs, ascending; none if it has only memory.
-    pub cpus: Vec<Cpu>,
+    pub cpus: Vec<CpuNumber>,
     /// Its memory; zero if it has only CPUs.
     pub total: Bytes,
     /// The unused part of it.
@@ -55,7 +55,7 @@ impl Topology {
 
     /// The CPUs of a node on which this process may run; all allowed ones if the node has none of them.
     #[must_use]
-    pub fn cpus_near(&self, node: Node) -> Vec<Cpu> {
+    pub fn cpus_near(&self, node: Node) -> Vec<CpuNumber> {
         let own = self.nodes.iter().filter(|resources| resources.node == node).flat_map(|resources| &resources.cpus);
         let near: Vec<_> = own.copied().filter(|cpu| self.allowed.contains(cpu)).collect();
         if near.is_empty() { self.allowed.clone() } else { near }
@@ -71,16 +71,16 @@ fn nodes(roots: &Roots) -> Vec<NodeResources> {
     folders.into_iter().map(read).collect()
 }
 
-fn node(number: u32, cpus: Vec<Cpu>, meminfo: &str) -> NodeResources {
+fn node(number: u32, cpus: Vec<CpuNumber>, meminfo: &str) -> NodeResources {
     let bytes = |key| kib_of(meminfo, key).unwrap_or_default();
     NodeResources { node: Node(number), cpus, total: bytes("MemTotal"), free: bytes("MemFree") }
 }
 
 /// The CPUs on which this process may run. The system call's set ends at CPU 1023, so larger machines are asked by
 /// text.
-fn allowed(roots: &Roots) -> Vec<Cpu> {
+fn allowed(roots: &Roots) -> Vec<CpuNumber> {
     match sched_getaffinity(None) {
-        Ok(set) => (0..).map(Cpu).take(CpuSet::MAX_CPU).filter(|cpu| set.is_set(cpu.0 as usize)).collect(),
+        Ok(set) => (0..).map(CpuNumber).take(CpuSet::MAX_CPU).filter(|cpu| set.is_set(cpu.0 as usize)).collect(),
         Err(_) => {
             let status = text(&roots.proc("self/status")).unwrap_or_default();
             let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
@@ -91,16 +91,16 @@ fn allowed(roots: &Roots) -> Vec<Cpu> {
 
 /// Reads a list such as `0-3,8,10-11`, ascending; `None` if it is malformed.
 #[must_use]
-pub fn parse_cpus(text: &str) -> Option<Vec<Cpu>> {
+pub fn parse_cpus(text: &str) -> Option<Vec<CpuNumber>> {
     let mut cpus = Vec::new();
     for part in text.trim().split(',').filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        let after_the_others = cpus.last().is_none_or(|&Cpu(previous)| previous < first);
+        let after_the_others = cpus.last().is_none_or(|&CpuNumber(previous)| previous < first);
         if !after_the_others || first > last || last > MAX_CPU {
             return None;
         }
-        cpus.extend((first..=last).map(Cpu));
+        cpus.extend((first..=last).map(CpuNumber));
     }
     Some(cpus)
 }
@@ -123,8 +123,8 @@ mod tests {
     use proptest::prelude::*;
     use std::fs;
 
-    fn cpus(numbers: &[u32]) -> Vec<Cpu> {
-        numbers.iter().copied().map(Cpu).collect()
+    fn cpus(numbers: &[u32]) -> Vec<CpuNumber> {
+        numbers.iter().copied().map(CpuNumber).collect()
     }
 
     #[test]

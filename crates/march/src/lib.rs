@@ -22,7 +22,7 @@ pub use background::Background;
 pub use coverage::{KindCoverage, plan_coverage, promises};
 pub use named::{MarchChoice, NamedTest};
 pub use notation::NotationError;
-pub use order::{Order, Visit};
+pub use order::{AddressSequence, Visit};
 pub use plan::{Aim, Part, Pass, Plan};
 pub use rampart_memory::Fidelity;
 pub use test::{Direction, Element, MarchTest, Op};

@@ -16,18 +16,18 @@ use serde::Serialize;
 /// One of the two sequences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Order {
+pub enum AddressSequence {
     /// Line after line, by address.
     Sequential,
     /// By columns: neighbours are visited far apart.
-    Interleaved,
+    Strided,
 }
 
-impl fmt::Display for Order {
+impl fmt::Display for AddressSequence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Sequential => "sequential",
-            Self::Interleaved => "interleaved",
+            Self::Strided => "strided",
         })
     }
 }
@@ -62,11 +62,11 @@ impl Visit {
 
     /// The sequence over a region of `lines` (at least 1) for a loop that blurs the order inside `window` visits.
     #[must_use]
-    pub fn new(order: Order, lines: u64, window: u64) -> Self {
+    pub fn new(order: AddressSequence, lines: u64, window: u64) -> Self {
         assert!(lines > 0, "a region has lines");
         let stride = match order {
-            Order::Sequential => 1,
-            Order::Interleaved => (2 * window + 1).min(lines),
+            AddressSequence::Sequential => 1,
+            AddressSequence::Strided => (2 * window + 1).min(lines),
         };
         Self { lines, stride }
     }
@@ -102,7 +102,7 @@ pub(crate) mod tests {
     proptest! {
         #[test]
         fn every_line_is_visited_once_at_its_position(lines in 1_u64..3000, window in 0_u64..100) {
-            for order in [Order::Sequential, Order::Interleaved] {
+            for order in [AddressSequence::Sequential, AddressSequence::Strided] {
                 let visit = Visit::new(order, lines, window);
                 let order = visited(visit);
                 for (position, &line) in order.iter().enumerate() {
@@ -115,10 +115,10 @@ pub(crate) mod tests {
         #[test]
         fn no_pair_is_inside_the_window_in_both_orders(lines in 1_u64..3000) {
             let window = Visit::safe_window(lines);
-            let interleaved = Visit::new(Order::Interleaved, lines, window);
+            let strided = Visit::new(AddressSequence::Strided, lines, window);
             for a in 0..lines {
                 for b in a + 1..(a + window).min(lines) {
-                    let apart = interleaved.position(RegionLine(a)).abs_diff(interleaved.position(RegionLine(b)));
+                    let apart = strided.position(RegionLine(a)).abs_diff(strided.position(RegionLine(b)));
                     prop_assert!(apart >= window, "{a} and {b} of {lines}: {apart} visits apart, window {window}");
                 }
             }

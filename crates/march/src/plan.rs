@@ -21,7 +21,7 @@ use rampart_memory::Fidelity;
 use serde::Serialize;
 
 use crate::background::{Background, backgrounds};
-use crate::{MarchTest, Order, named};
+use crate::{AddressSequence, MarchTest, named};
 
 /// The faults that a pass should find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -41,7 +41,7 @@ pub struct Pass {
     /// The data for 0 and 1.
     pub background: Background,
     /// The sequence in which lines are visited.
-    pub order: Order,
+    pub order: AddressSequence,
     /// The faults that it should find.
     pub aim: Aim,
 }
@@ -85,7 +85,7 @@ impl Plan {
     /// The test on the solid background in each of the sequences, then March X once on each further background of the
     /// fidelity. `seed` gives the random backgrounds. Panics without a sequence.
     #[must_use]
-    pub fn new(test: MarchTest, fidelity: Fidelity, orders: &[Order], seed: u64) -> Self {
+    pub fn new(test: MarchTest, fidelity: Fidelity, orders: &[AddressSequence], seed: u64) -> Self {
         assert!(!orders.is_empty(), "a plan visits lines in some order");
         let within = named::find("March X").expect("March X is a named test").test();
         let whole = orders.iter().map(|&order| Pass {
@@ -201,7 +201,7 @@ impl Plan {
     }
 
     /// The address sequences of the passes between lines.
-    pub fn orders(&self) -> impl Iterator<Item = Order> + '_ {
+    pub fn orders(&self) -> impl Iterator<Item = AddressSequence> + '_ {
         self.passes.iter().filter(|pass| pass.aim == Aim::BetweenLines).map(|pass| pass.order)
     }
 }
@@ -231,28 +231,28 @@ impl fmt::Display for Plan {
 mod tests {
     use super::*;
 
-    fn plan(name: &str, fidelity: u32, orders: &[Order]) -> Plan {
+    fn plan(name: &str, fidelity: u32, orders: &[AddressSequence]) -> Plan {
         Plan::new(named::find(name).unwrap().test(), Fidelity::new(fidelity).unwrap(), orders, 7)
     }
 
     #[test]
     fn march_c_minus_on_ten_backgrounds_takes_64_operations_a_line() {
-        let plan = plan("March C-", 10, &[Order::Sequential]);
+        let plan = plan("March C-", 10, &[AddressSequence::Sequential]);
         assert_eq!((plan.length(), plan.reads(), plan.writes()), (64, 32, 32));
         assert_eq!(plan.passes().len(), 10);
     }
 
     #[test]
     fn the_whole_test_runs_in_every_order_and_further_backgrounds_once() {
-        let plan = plan("March G", 3, &[Order::Sequential, Order::Interleaved]);
+        let plan = plan("March G", 3, &[AddressSequence::Sequential, AddressSequence::Strided]);
         let passes: Vec<_> = plan.passes().iter().map(|p| (p.aim, p.background.name.as_str(), p.order)).collect();
         assert_eq!(
             passes,
             [
-                (Aim::BetweenLines, "solid", Order::Sequential),
-                (Aim::BetweenLines, "solid", Order::Interleaved),
-                (Aim::WithinLine, "period 2", Order::Sequential),
-                (Aim::WithinLine, "period 4", Order::Sequential),
+                (Aim::BetweenLines, "solid", AddressSequence::Sequential),
+                (Aim::BetweenLines, "solid", AddressSequence::Strided),
+                (Aim::WithinLine, "period 2", AddressSequence::Sequential),
+                (Aim::WithinLine, "period 4", AddressSequence::Sequential),
             ]
         );
         assert_eq!((plan.length(), plan.delays()), (2 * 23 + 2 * 6, 4));
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn in_two_orders_both_values_rest_at_one_read_more() {
-        let plan = plan("MATS+", 2, &[Order::Sequential, Order::Interleaved]);
+        let plan = plan("MATS+", 2, &[AddressSequence::Sequential, AddressSequence::Strided]);
         let rested = plan.clone().with_delayed_reads();
         assert_eq!(
             stages(&rested),
@@ -283,7 +283,7 @@ mod tests {
         assert_eq!((rested.length(), rested.tested_after()), (plan.length() + 2, 1));
 
         // March C- reads last anyway: the first rest costs nothing.
-        let plan = self::plan("March C-", 1, &[Order::Sequential, Order::Interleaved]);
+        let plan = self::plan("March C-", 1, &[AddressSequence::Sequential, AddressSequence::Strided]);
         let rested = plan.clone().with_delayed_reads();
         assert_eq!(rested.length(), plan.length() + 1);
         assert_eq!(stages(&rested)[1][0], "rested *(r0) solid");
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn in_one_order_a_plan_ends_with_a_read_after_a_rest_and_without_rests_it_is_one_stage() {
-        let plan = plan("MATS+", 1, &[Order::Interleaved]);
+        let plan = plan("MATS+", 1, &[AddressSequence::Strided]);
         assert_eq!((stages(&plan), plan.tested_after()), (vec![vec!["*(w0);^(r0,w1);v(r1,w0) solid".to_owned()]], 0));
         let rested = plan.with_delayed_reads();
         assert_eq!(stages(&rested), [["*(w0);^(r0,w1);v(r1,w0) solid"], ["rested *(r0) solid"]]);
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn the_least_fidelity_is_the_test_alone() {
-        let plan = plan("MATS+", 1, &[Order::Sequential]);
+        let plan = plan("MATS+", 1, &[AddressSequence::Sequential]);
         assert_eq!(plan.to_string(), "{⇕(w0); ⇑(r0,w1); ⇓(r1,w0)} in sequential order: 5 operations a line");
     }
 }

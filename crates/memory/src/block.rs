@@ -9,9 +9,9 @@ use crate::{Bytes, FRAME_BYTES, Frame};
 /// The order, or rank, of a block: it has 2^order frames [Rahman16, 4.1].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Order(u8);
+pub struct BlockOrder(u8);
 
-impl Order {
+impl BlockOrder {
     /// One frame.
     pub const ZERO: Self = Self(0);
 
@@ -21,7 +21,7 @@ impl Order {
     /// The number of orders.
     pub const COUNT: usize = Self::MAX.0 as usize + 1;
 
-    /// An order by its number, or `None` above [`Order::MAX`].
+    /// An order by its number, or `None` above [`BlockOrder::MAX`].
     #[must_use]
     pub const fn new(order: u8) -> Option<Self> {
         if order <= Self::MAX.0 { Some(Self(order)) } else { None }
@@ -60,7 +60,7 @@ impl Order {
         }
     }
 
-    /// The next larger order; `None` above [`Order::MAX`].
+    /// The next larger order; `None` above [`BlockOrder::MAX`].
     #[must_use]
     pub const fn above(self) -> Option<Self> {
         Self::new(self.0 + 1)
@@ -72,7 +72,7 @@ impl Order {
     }
 }
 
-impl fmt::Display for Order {
+impl fmt::Display for BlockOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)
     }
@@ -82,13 +82,13 @@ impl fmt::Display for Order {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FrameBlock {
     first: Frame,
-    order: Order,
+    order: BlockOrder,
 }
 
 impl FrameBlock {
     /// The block of this order that starts at `first`, or `None` if it is not aligned or passes [`Frame::MAX`].
     #[must_use]
-    pub const fn new(first: Frame, order: Order) -> Option<Self> {
+    pub const fn new(first: Frame, order: BlockOrder) -> Option<Self> {
         let aligned = first.number() & (order.frames() - 1) == 0;
         if aligned && first.checked_add(order.frames() - 1).is_some() { Some(Self { first, order }) } else { None }
     }
@@ -96,7 +96,7 @@ impl FrameBlock {
     /// The block of one frame.
     #[must_use]
     pub const fn of(frame: Frame) -> Self {
-        Self { first: frame, order: Order::ZERO }
+        Self { first: frame, order: BlockOrder::ZERO }
     }
 
     /// Its first frame.
@@ -107,7 +107,7 @@ impl FrameBlock {
 
     /// Its order.
     #[must_use]
-    pub const fn order(self) -> Order {
+    pub const fn order(self) -> BlockOrder {
         self.order
     }
 
@@ -142,15 +142,15 @@ mod tests {
 
     #[test]
     fn a_block_is_aligned_to_its_size() {
-        let order = Order::new(3).unwrap();
+        let order = BlockOrder::new(3).unwrap();
         assert!(FrameBlock::new(Frame::new(8).unwrap(), order).is_some());
         assert!(FrameBlock::new(Frame::new(12).unwrap(), order).is_none());
-        assert_eq!(Order::new(11), None);
+        assert_eq!(BlockOrder::new(11), None);
     }
 
     #[test]
     fn a_block_contains_its_frames_and_no_other() {
-        let block = FrameBlock::new(Frame::new(16).unwrap(), Order::new(2).unwrap()).unwrap();
+        let block = FrameBlock::new(Frame::new(16).unwrap(), BlockOrder::new(2).unwrap()).unwrap();
         let inside: Vec<u64> = (0..40).filter(|&n| block.contains(Frame::new(n).unwrap())).collect();
         assert_eq!(inside, [16, 17, 18, 19]);
         assert_eq!(block.frames().map(Frame::number).collect::<Vec<_>>(), inside);
@@ -159,6 +159,6 @@ mod tests {
     #[test]
     fn the_last_block_fits_below_the_last_frame() {
         let first = Frame::new(Frame::MAX.number() - 1023).unwrap();
-        assert!(FrameBlock::new(first, Order::MAX).is_some());
+        assert!(FrameBlock::new(first, BlockOrder::MAX).is_some());
     }
 }

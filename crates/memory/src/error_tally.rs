@@ -10,13 +10,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::{Frame, FrameBlock, MemoryError, Order, Timestamp};
+use crate::{BlockOrder, Frame, FrameBlock, MemoryError, Timestamp};
 
 /// Steps in a window.
 const STEPS: u64 = 256;
 
 /// Order of a region: 512 frames, 2 MiB.
-const REGION: Order = Order::new(9).expect("at most 10");
+const REGION: BlockOrder = BlockOrder::new(9).expect("at most 10");
 
 /// Errors of a sliding window, counted by frame and region, whatever their severity.
 ///

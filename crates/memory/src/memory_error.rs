@@ -59,7 +59,7 @@ pub struct MemoryError {
     pub line: Option<u8>,
     /// The part of the memory that the controller names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub place: Option<Place>,
+    pub place: Option<DimmLocation>,
     /// The syndrome of the code; only the controller's manual says which bits it means.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub syndrome: Option<u64>,
@@ -71,7 +71,7 @@ pub struct MemoryError {
 /// A part of the memory, in the names of the board and the controller.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Place {
+pub struct DimmLocation {
     /// The label of the DIMM's socket, or several labels where it may be any of them; empty if unknown.
     #[serde(default)]
     pub label: String,
@@ -122,7 +122,7 @@ impl From<McEvent> for MemoryError {
             count: event.count.max(1),
             frame,
             line,
-            place: Some(Place { label: event.label, controller: Some(event.controller), top, middle, lower }),
+            place: Some(DimmLocation { label: event.label, controller: Some(event.controller), top, middle, lower }),
             syndrome: (event.syndrome != 0).then_some(event.syndrome),
             grain: event.grain,
         }

@@ -3,14 +3,14 @@
 //! **Problem.** Frames to test come from a simulated allocator, from this machine's free memory, or from a kernel; the
 //! code that decides when and how they are tested should not depend on which. **Idea.** A [`FrameSource`] has free
 //! lists with counters of their demand; the controller reads the counters, takes blocks, has a [`TestBench`] test them,
-//! and gives them back with a [`Verdict`]. **Why this way.** The kernel interface of [Rahman16] is these few calls; any
-//! source that offers them gets every policy.
+//! and gives them back with a [`BlockVerdict`]. **Why this way.** The kernel interface of [Rahman16] is these few
+//! calls; any source that offers them gets every policy.
 
 use std::ops::{Add, Sub};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Fidelity, Frame, FrameRange, Node, Order, Timestamp};
+use crate::{BlockOrder, Fidelity, Frame, FrameRange, Node, Timestamp};
 
 /// A free list that testing refills: the blocks of one order on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -18,12 +18,12 @@ pub struct FreeList {
     /// The node of the blocks.
     pub node: Node,
     /// The size of the blocks.
-    pub order: Order,
+    pub order: BlockOrder,
 }
 
 /// The demand on a free list since its source began, in blocks [Rahman16, A.1.3].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Demand {
+pub struct FrameDemand {
     /// Allocated blocks whose test was good.
     pub allocated_tested: u64,
     /// Allocated blocks that had to be tested on demand: the expensive transition.
@@ -34,7 +34,7 @@ pub struct Demand {
     pub returned_expired: u64,
 }
 
-impl Demand {
+impl FrameDemand {
     /// Allocated blocks.
     #[must_use]
     pub const fn allocated(self) -> u64 {
@@ -42,7 +42,7 @@ impl Demand {
     }
 }
 
-impl Add for Demand {
+impl Add for FrameDemand {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -55,7 +55,7 @@ impl Add for Demand {
     }
 }
 
-impl Sub for Demand {
+impl Sub for FrameDemand {
     type Output = Self;
 
     /// The increase since an earlier reading of the same counters.
@@ -80,7 +80,7 @@ pub struct TestConfig {
 
 /// The result of a block's test.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum BlockVerdict {
     /// All its frames are good.
     Good,
     /// These frames are bad; the others are good.
@@ -98,7 +98,7 @@ pub trait FrameSource {
     fn lists(&self) -> Vec<FreeList>;
 
     /// The demand on a list so far.
-    fn demand(&self, list: FreeList) -> Demand;
+    fn demand(&self, list: FreeList) -> FrameDemand;
 
     /// Free frames whose test is good at `now`.
     fn tested_free(&self, now: Timestamp) -> u64;
@@ -113,7 +113,7 @@ pub trait FrameSource {
     fn shape(&self, block: &Self::Block) -> (Node, u64);
 
     /// Gives a block back. Its good frames count as tested at `now`; its bad ones are never handed out again.
-    fn give_back(&mut self, block: Self::Block, verdict: Verdict, now: Timestamp);
+    fn give_back(&mut self, block: Self::Block, verdict: BlockVerdict, now: Timestamp);
 
     /// Keeps age + δ < lifetime for every frame in use until `until`: moves the content of a frame whose test ends by
     /// then to a frame that is good until later, or tests it in place. Returns its work since the last call.
@@ -134,7 +134,7 @@ impl<S: FrameSource + ?Sized> FrameSource for Box<S> {
         (**self).lists()
     }
 
-    fn demand(&self, list: FreeList) -> Demand {
+    fn demand(&self, list: FreeList) -> FrameDemand {
         (**self).demand(list)
     }
 
@@ -154,7 +154,7 @@ impl<S: FrameSource + ?Sized> FrameSource for Box<S> {
         (**self).shape(block)
     }
 
-    fn give_back(&mut self, block: Self::Block, verdict: Verdict, now: Timestamp) {
+    fn give_back(&mut self, block: Self::Block, verdict: BlockVerdict, now: Timestamp) {
         (**self).give_back(block, verdict, now);
     }
 
@@ -187,7 +187,7 @@ pub struct Renewed {
 /// Tests blocks.
 pub trait TestBench<Block> {
     /// Tests every frame of the block.
-    fn test(&mut self, block: &mut Block, fidelity: Fidelity) -> Verdict;
+    fn test(&mut self, block: &mut Block, fidelity: Fidelity) -> BlockVerdict;
 }
 
 impl Add for Renewed {

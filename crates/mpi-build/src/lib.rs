@@ -7,7 +7,8 @@
 //! and nobody installs or builds anything by hand.
 //!
 //! The name of the launcher leads to the [`Compiler`]; a [`Library`] is preloaded into an MPI program, and a launcher
-//! starts a [`Program`]. To add a library, put its sources into `mpi/NAME/`, and a constant beside [`Library::TRACE`].
+//! starts a [`MpiProgram`]. To add a library, put its sources into `mpi/NAME/`, and a constant beside
+//! [`Library::TRACE`].
 //!
 //! This crate runs the C compiler and writes into the given folder. It starts no other program.
 //!
@@ -28,4 +29,4 @@ pub use compiler::Compiler;
 pub use error::Error;
 pub use header::{Function, Parameter, functions};
 pub use library::Library;
-pub use program::Program;
+pub use program::MpiProgram;

@@ -8,7 +8,7 @@ use crate::error::Error;
 
 /// A program of one C source.
 #[derive(Clone, Copy, Debug)]
-pub struct Program {
+pub struct MpiProgram {
     /// Its name in messages.
     what: &'static str,
     /// The name of its file; its source has the suffix `.c`.
@@ -16,7 +16,7 @@ pub struct Program {
     source: &'static str,
 }
 
-impl Program {
+impl MpiProgram {
     /// Measures the network between two ranks.
     pub const CALIBRATE: Self = Self {
         what: "the program that measures",

@@ -24,7 +24,7 @@ pub enum Error {
     /// the map cannot be exported: {0}
     Export(#[from] rampart_memory::fault_map::export::Emulated),
     /// the map is not exported: {0}
-    ExportRefused(#[from] rampart_memory::fault_map::export::Refusal),
+    ExportRefused(#[from] rampart_memory::fault_map::export::ExportRefusal),
     /// only --format memmap takes --ranges: leave it out
     RangesOfMemmap,
     /// detours cannot be measured here: {0}
@@ -36,7 +36,7 @@ pub enum Error {
     /// this process may not run on {cpu}: name some of {allowed}
     NotAllowed {
         /// The CPU that was asked for.
-        cpu: rampart_linux::Cpu,
+        cpu: rampart_linux::CpuNumber,
         /// The CPUs that it may run on.
         allowed: String,
     },
@@ -198,11 +198,11 @@ pub enum Error {
 mod tests {
     use super::*;
     use rampart_march::execute::Method;
-    use rampart_march::execute::honesty::{Honesty, NoneBypasses, Verdict};
+    use rampart_march::execute::honesty::{BypassVerdict, Honesty, NoneBypasses};
 
     #[test]
     fn whoever_asks_for_tests_that_would_read_a_cache_reads_how_to_do_without() {
-        let (method, verdict) = (Method::NonTemporal, Verdict::ReadsCache);
+        let (method, verdict) = (Method::NonTemporal, BypassVerdict::ReadsCache);
         let seen = Honesty { method, verdict, cached: 0.4, cache_ticks: 20, dram_ticks: 145 };
         let error = Error::NoTestOfFrames(NoneBypasses { methods: vec![seen] }).to_string();
         assert!(error.contains("--test none") && error.contains("40 %"), "{error}");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use rampart_march::execute::Method;
 use rampart_march::named::ChoiceError;
-use rampart_march::{MarchChoice, Order};
+use rampart_march::{AddressSequence, MarchChoice};
 use rampart_memory::Bytes;
 use rampart_scale::time::Time;
 
@@ -22,11 +22,11 @@ pub enum SequenceChoice {
 
 impl SequenceChoice {
     /// The address sequences, in the order of their runs.
-    pub fn list(self) -> Vec<Order> {
+    pub fn list(self) -> Vec<AddressSequence> {
         match self {
-            Self::Both => vec![Order::Sequential, Order::Interleaved],
-            Self::Sequential => vec![Order::Sequential],
-            Self::Strided => vec![Order::Interleaved],
+            Self::Both => vec![AddressSequence::Sequential, AddressSequence::Strided],
+            Self::Sequential => vec![AddressSequence::Sequential],
+            Self::Strided => vec![AddressSequence::Strided],
         }
     }
 }

@@ -24,5 +24,5 @@ pub mod wheel;
 pub mod workload;
 
 pub use cost::{Access, Costs};
-pub use machine::{Description, Fault, Machine, Second, Statistics, Taken, Testing};
-pub use workload::Program;
+pub use machine::{Description, Fault, MachineStatistics, Second, SimulatedMachine, Taken, Testing};
+pub use workload::WorkloadProgram;

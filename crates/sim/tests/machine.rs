@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use rampart_memory::{Fidelity, Frame, FrameSource, FreeList, Node, Order, TestLifetime, Timestamp, Verdict};
+use rampart_memory::{BlockOrder, BlockVerdict, Fidelity, Frame, FrameSource, FreeList, Node, TestLifetime, Timestamp};
 use rampart_sim::workload::Rates;
-use rampart_sim::{Access, Description, Fault, Machine, Testing};
+use rampart_sim::{Access, Description, Fault, SimulatedMachine, Testing};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -36,14 +36,14 @@ fn rates(footprint: u64, replaced: f64, short_lived: f64) -> Rates {
 }
 
 /// Tests some blocks by hand, as a diagnostic would.
-fn test_some(machine: &mut Machine, random: &mut ChaCha8Rng) {
+fn test_some(machine: &mut SimulatedMachine, random: &mut ChaCha8Rng) {
     let now = machine.now();
-    let list = FreeList { node: Node(0), order: Order::new(random.random_range(0..11)).unwrap() };
+    let list = FreeList { node: Node(0), order: BlockOrder::new(random.random_range(0..11)).unwrap() };
     for block in machine.take(list, random.next_u64() % 8, now) {
         if machine.wants_work(0) {
             machine.begin(0, block, Fidelity::MIN);
         } else {
-            machine.give_back(block, Verdict::NotTested, now);
+            machine.give_back(block, BlockVerdict::NotTested, now);
         }
     }
     for done in machine.finished() {
@@ -51,13 +51,13 @@ fn test_some(machine: &mut Machine, random: &mut ChaCha8Rng) {
     }
 }
 
-fn run(seed: u64, steps: u32, check: bool) -> (Vec<f64>, rampart_sim::Statistics) {
+fn run(seed: u64, steps: u32, check: bool) -> (Vec<f64>, rampart_sim::MachineStatistics) {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let quantum = Duration::from_millis(random.random_range(1..200));
     let mut description = Description::small(1 + u32::try_from(seed % 2).unwrap(), 2048, 4, quantum);
     let kinds = [Fault::Permanent, Fault::Permanent, Fault::Permanent, Fault::Intermittent(0.3)];
     description.faults = kinds.map(|kind| (Frame::new(random.random_range(0..2048)).unwrap(), kind)).to_vec();
-    let mut machine = Machine::new(description, Some(testing(20, seed.is_multiple_of(3))), seed, START);
+    let mut machine = SimulatedMachine::new(description, Some(testing(20, seed.is_multiple_of(3))), seed, START);
     machine.add_tester(Node(0));
     machine.start_with("one", rates(400, 50.0, 20.0), 0);
     machine.start_with("two", rates(700, 10.0, 200.0), 1);
@@ -103,7 +103,7 @@ fn a_bad_frame_is_found_once_and_never_given_out_again() {
     let mut description = Description::small(1, 1024, 2, Duration::from_millis(10));
     let bad = Frame::new(0x10).unwrap();
     description.faults = vec![(bad, Fault::Permanent)];
-    let mut machine = Machine::new(description, Some(testing(20, false)), 1, START);
+    let mut machine = SimulatedMachine::new(description, Some(testing(20, false)), 1, START);
     machine.start_with("all of it", rates(900, 300.0, 0.0), 0);
     for _ in 0..3_000 {
         machine.step();
@@ -117,7 +117,8 @@ fn a_bad_frame_is_found_once_and_never_given_out_again() {
 #[test]
 fn without_testing_a_program_takes_its_time_and_with_it_longer() {
     let run = |testing| {
-        let mut machine = Machine::new(Description::small(1, 4096, 2, Duration::from_millis(5)), testing, 1, START);
+        let mut machine =
+            SimulatedMachine::new(Description::small(1, 4096, 2, Duration::from_millis(5)), testing, 1, START);
         machine.start_with("one", rates(2000, 300.0, 0.0), 0);
         for _ in 0..4_000 {
             machine.step();
@@ -132,7 +133,8 @@ fn without_testing_a_program_takes_its_time_and_with_it_longer() {
 #[test]
 fn programs_and_testers_share_the_cores_and_the_memory() {
     let work = |programs: u32, memory: f64| {
-        let mut machine = Machine::new(Description::small(1, 4096, 2, Duration::from_millis(5)), None, 1, START);
+        let mut machine =
+            SimulatedMachine::new(Description::small(1, 4096, 2, Duration::from_millis(5)), None, 1, START);
         for core in 0..programs {
             machine.start_with("one", Rates { memory, ..rates(10, 0.0, 0.0) }, core % 2);
         }
@@ -150,14 +152,14 @@ fn programs_and_testers_share_the_cores_and_the_memory() {
 fn a_handler_pays_for_the_tested_blocks_that_it_passes_over() {
     let description = Description::small(1, 8192, 1, Duration::from_millis(1));
     let latency = description.costs.latency.as_secs_f64();
-    let mut machine = Machine::new(description, Some(testing(20, false)), 1, START);
-    let list = FreeList { node: Node(0), order: Order::new(10).unwrap() };
+    let mut machine = SimulatedMachine::new(description, Some(testing(20, false)), 1, START);
+    let list = FreeList { node: Node(0), order: BlockOrder::new(10).unwrap() };
     for block in machine.take(list, 2, START) {
-        machine.give_back(block, Verdict::Good, START);
+        machine.give_back(block, BlockVerdict::Good, START);
     }
     let alone = machine.handlers_cost(1, 0);
     for block in machine.take(list, 100, START) {
-        machine.give_back(block, Verdict::NotTested, START);
+        machine.give_back(block, BlockVerdict::NotTested, START);
     }
     let passed_over = (machine.handlers_cost(1, 0) - alone) / latency;
     assert!((passed_over - 2.0).abs() < 1e-6, "{passed_over} blocks");
@@ -169,10 +171,10 @@ fn a_tested_page_that_is_unmapped_costs_a_program_time() {
     let work = |unmapping: Duration| {
         let mut description = Description::small(1, 8192, 2, Duration::from_millis(1));
         description.costs.unmapping = unmapping;
-        let mut machine = Machine::new(description, Some(testing(20, false)), 1, START);
+        let mut machine = SimulatedMachine::new(description, Some(testing(20, false)), 1, START);
         machine.add_tester(Node(0));
         machine.start_with("one", rates(0, 0.0, 0.0), 0);
-        let list = FreeList { node: Node(0), order: Order::ZERO };
+        let list = FreeList { node: Node(0), order: BlockOrder::ZERO };
         let blocks = machine.take(list, 1000, START);
         assert_eq!(blocks.len(), 1000);
         blocks.into_iter().for_each(|block| machine.begin(0, block, Fidelity::MIN));

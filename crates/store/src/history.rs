@@ -48,7 +48,7 @@ pub struct TestStart {
 
 /// The result of a test, in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum TestEnding {
     /// The whole request was tested; nothing was found.
     Pass,
     /// Bad frames were found.
@@ -63,7 +63,7 @@ pub struct TestEnd {
     /// When.
     pub at: Timestamp,
     /// How.
-    pub outcome: Outcome,
+    pub outcome: TestEnding,
     /// Why not the whole request was tested, if so.
     pub shortfall: Option<String>,
     /// Different frames tested whole at least once.
@@ -87,11 +87,11 @@ pub struct TestRecord {
     pub end: Option<TestEnd>,
 }
 
-const fn outcome_word(outcome: Outcome) -> &'static str {
+const fn outcome_word(outcome: TestEnding) -> &'static str {
     match outcome {
-        Outcome::Pass => "pass",
-        Outcome::Fail => "fail",
-        Outcome::Incomplete => "incomplete",
+        TestEnding::Pass => "pass",
+        TestEnding::Fail => "fail",
+        TestEnding::Incomplete => "incomplete",
     }
 }
 
@@ -130,7 +130,7 @@ fn decode_end(at: Timestamp, row: &Row<'_>) -> Result<TestEnd, Malformed> {
     let count = |name| natural(name, column(row, name)?);
     Ok(TestEnd {
         at,
-        outcome: word("outcome", &text, [Outcome::Pass, Outcome::Fail, Outcome::Incomplete], outcome_word)?,
+        outcome: word("outcome", &text, [TestEnding::Pass, TestEnding::Fail, TestEnding::Incomplete], outcome_word)?,
         shortfall: column(row, "shortfall")?,
         frames_tested: count("frames_tested")?,
         bad_frames: count("bad_frames")?,

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rampart_memory::fault_map::{FailedFrame, Origin};
+use rampart_memory::fault_map::{FailedFrame, MapOrigin};
 use rampart_memory::{Frame, Timestamp};
 
 use crate::history::{TestEnd, TestId, TestStart};
@@ -36,7 +36,7 @@ pub struct Keeper {
     test: Option<TestId>,
     /// Whether the present store has its beginning.
     begun: bool,
-    failures: BTreeMap<(Origin, Frame), FailedFrame>,
+    failures: BTreeMap<(MapOrigin, Frame), FailedFrame>,
     end: Option<TestEnd>,
     set_aside: Vec<SetAside>,
 }
@@ -64,14 +64,14 @@ impl Keeper {
 
     /// Keeps everything that this test saw of a frame since its beginning, and nothing else. `now` names a damaged
     /// store that must be set aside.
-    pub fn keep(&mut self, origin: Origin, failed: &FailedFrame, now: Timestamp) -> Kept {
+    pub fn keep(&mut self, origin: MapOrigin, failed: &FailedFrame, now: Timestamp) -> Kept {
         self.keep_all([(origin, failed)], now)
     }
 
     /// Keeps what this test saw of several frames at once, which costs hardly more than one.
     pub fn keep_all<'a>(
         &mut self,
-        failed: impl IntoIterator<Item = (Origin, &'a FailedFrame)>,
+        failed: impl IntoIterator<Item = (MapOrigin, &'a FailedFrame)>,
         now: Timestamp,
     ) -> Kept {
         let failed = failed.into_iter().map(|(origin, failed)| ((origin, failed.frame), failed.clone()));
@@ -126,7 +126,7 @@ impl Keeper {
         &self.set_aside
     }
 
-    fn write(&mut self, failures: &BTreeMap<(Origin, Frame), FailedFrame>, now: Timestamp) -> Result<(), Error> {
+    fn write(&mut self, failures: &BTreeMap<(MapOrigin, Frame), FailedFrame>, now: Timestamp) -> Result<(), Error> {
         let facts = failures.iter().map(|(&(origin, _), failed)| (origin, failed));
         self.with_store(
             now,
@@ -183,7 +183,7 @@ impl Keeper {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Outcome;
+    use crate::TestEnding;
     use rampart_memory::fault_map::Retirement;
 
     const NOW: Timestamp = Timestamp::from_micros(1);
@@ -215,7 +215,7 @@ mod tests {
     /// Keeps frames until one finds no space. Returns how many succeeded.
     fn fill(keeper: &mut Keeper) -> u64 {
         for number in 0..1000 {
-            match keeper.keep(Origin::Real, &condemned(number), NOW) {
+            match keeper.keep(MapOrigin::Real, &condemned(number), NOW) {
                 Kept::Durable => {}
                 Kept::Pending(Error::Full(_)) => return number,
                 Kept::Pending(other) => panic!("{other}"),
@@ -227,7 +227,7 @@ mod tests {
     fn end() -> TestEnd {
         TestEnd {
             at: NOW,
-            outcome: Outcome::Incomplete,
+            outcome: TestEnding::Incomplete,
             shortfall: None,
             frames_tested: 0,
             bad_frames: 0,
@@ -246,24 +246,24 @@ mod tests {
 
         // The newest value of each frame; real and emulated ones are separate.
         let refused = FailedFrame { retirement: Retirement::Refused("why ".repeat(2000)), ..condemned(first) };
-        assert!(matches!(keeper.keep(Origin::Real, &refused, NOW), Kept::Pending(Error::Full(_))));
+        assert!(matches!(keeper.keep(MapOrigin::Real, &refused, NOW), Kept::Pending(Error::Full(_))));
         let many: Vec<_> = (first..first + 100).map(condemned).collect();
-        let many = many.iter().map(|failed| (Origin::Emulated, failed));
+        let many = many.iter().map(|failed| (MapOrigin::Emulated, failed));
         assert!(matches!(keeper.keep_all(many, NOW), Kept::Pending(Error::Full(_))));
         assert!(matches!(keeper.finish(end()), Kept::Pending(Error::Full(_))));
         assert_eq!(keeper.pending(), 1 + 100 + 1);
         assert!(matches!(keeper.retry(NOW), Kept::Pending(Error::Full(_))));
 
         keeper.store.as_ref().unwrap().limit_pages(u32::MAX);
-        assert!(matches!(keeper.keep(Origin::Real, &condemned(first + 1), NOW), Kept::Durable));
+        assert!(matches!(keeper.keep(MapOrigin::Real, &condemned(first + 1), NOW), Kept::Durable));
         assert_eq!(keeper.pending(), 0);
         drop(keeper);
 
         let store = Store::open(&folder.path().join("r.db"), NOW).unwrap().store;
-        let real = store.failures(Origin::Real).unwrap();
+        let real = store.failures(MapOrigin::Real).unwrap();
         assert_eq!(real.get(refused.frame), Some(&refused));
         assert_eq!(real.len() as u64, first + 2);
-        assert_eq!(store.failures(Origin::Emulated).unwrap().len(), 100);
+        assert_eq!(store.failures(MapOrigin::Emulated).unwrap().len(), 100);
         assert_eq!(store.history(1).unwrap()[0].end, Some(end()));
     }
 
@@ -274,9 +274,9 @@ mod tests {
         let number = fill(&mut keeper);
         keeper.store.as_ref().unwrap().limit_pages(u32::MAX);
         let newer = FailedFrame { retirement: Retirement::Offlined, ..condemned(number) };
-        assert!(matches!(keeper.keep(Origin::Real, &newer, NOW), Kept::Durable));
+        assert!(matches!(keeper.keep(MapOrigin::Real, &newer, NOW), Kept::Durable));
         let store = Store::open(&folder.path().join("r.db"), NOW).unwrap().store;
-        assert_eq!(store.failures(Origin::Real).unwrap().get(newer.frame), Some(&newer));
+        assert_eq!(store.failures(MapOrigin::Real).unwrap().get(newer.frame), Some(&newer));
     }
 
     #[test]
@@ -291,12 +291,12 @@ mod tests {
         let long = TestStart { notation: "r0,".repeat(3000), ..keeper(&folder).0.start };
         let (mut second, begun) = Keeper::begin(store, long.clone());
         assert!(matches!(begun, Kept::Pending(Error::Full(_))));
-        assert!(matches!(second.keep(Origin::Real, &condemned(full), NOW), Kept::Pending(Error::Full(_))));
+        assert!(matches!(second.keep(MapOrigin::Real, &condemned(full), NOW), Kept::Pending(Error::Full(_))));
         assert_eq!(second.pending(), 2);
         second.store.as_ref().unwrap().limit_pages(u32::MAX);
         assert!(matches!(second.retry(NOW), Kept::Durable));
         let store = Store::open(&path, NOW).unwrap().store;
         assert!(store.history(9).unwrap().iter().any(|record| record.start == long && record.end.is_none()));
-        assert!(store.failures(Origin::Real).unwrap().get(condemned(full).frame).is_some());
+        assert!(store.failures(MapOrigin::Real).unwrap().get(condemned(full).frame).is_some());
     }
 }

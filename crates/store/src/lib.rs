@@ -42,7 +42,7 @@ pub use ages::Age;
 pub use column::Malformed;
 pub use damage::SetAside;
 pub use error::Error;
-pub use history::{Outcome, TestEnd, TestId, TestRecord, TestStart};
+pub use history::{TestEnd, TestEnding, TestId, TestRecord, TestStart};
 pub use keeper::{Keeper, Kept};
 pub use place::default_path;
 pub use sighting::FailureRow;

@@ -5,7 +5,7 @@
 //! names and types belong to this crate: other crates may change their terms without a change on the disk. Only the
 //! evidence, a short list that nobody queries, is JSON.
 
-use rampart_memory::fault_map::{Cause, Evidence, FailedFrame, Origin, Retirement};
+use rampart_memory::fault_map::{Cause, Evidence, FailedFrame, MapOrigin, Retirement};
 use rampart_memory::{Frame, LINES_PER_FRAME, Timestamp};
 use rusqlite::{Connection, Row, params};
 
@@ -98,17 +98,17 @@ const fn cause_word(cause: Cause) -> &'static str {
     }
 }
 
-pub(crate) const fn origin_word(origin: Origin) -> &'static str {
+pub(crate) const fn origin_word(origin: MapOrigin) -> &'static str {
     match origin {
-        Origin::Real => "real",
-        Origin::Emulated => "emulated",
+        MapOrigin::Real => "real",
+        MapOrigin::Emulated => "emulated",
     }
 }
 
 /// What one test, or a person, saw of one frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sighting {
-    pub origin: Origin,
+    pub origin: MapOrigin,
     /// The test's number; 0 where a person condemned the frame.
     pub test: i64,
     /// When a person declared the frame good again.
@@ -134,7 +134,7 @@ impl Fact for Sighting {
         };
         let forgotten = moment("forgotten", column(row, "forgotten")?)?;
         Ok(Self {
-            origin: word("origin", &text, [Origin::Real, Origin::Emulated], origin_word)?,
+            origin: word("origin", &text, [MapOrigin::Real, MapOrigin::Emulated], origin_word)?,
             test: column(row, "test")?,
             forgotten: (forgotten.micros() > 0).then_some(forgotten),
             failed: columns.decode()?,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rampart_memory::fault_map::{FailedFrame, FaultMap, Origin, Retirement};
+use rampart_memory::fault_map::{FailedFrame, FaultMap, MapOrigin, Retirement};
 use rampart_memory::{Frame, Timestamp};
 use rusqlite::{Connection, Params, Transaction, TransactionBehavior, params};
 
@@ -131,7 +131,7 @@ impl Store {
     ///
     /// # Errors
     /// If the fact is not on the disk.
-    pub fn keep_failure(&mut self, test: Option<TestId>, origin: Origin, failed: &FailedFrame) -> Result<(), Error> {
+    pub fn keep_failure(&mut self, test: Option<TestId>, origin: MapOrigin, failed: &FailedFrame) -> Result<(), Error> {
         self.keep_failures(test, [(origin, failed)])
     }
 
@@ -147,7 +147,7 @@ impl Store {
     pub fn keep_failures<'a>(
         &mut self,
         test: Option<TestId>,
-        failed: impl IntoIterator<Item = (Origin, &'a FailedFrame)>,
+        failed: impl IntoIterator<Item = (MapOrigin, &'a FailedFrame)>,
     ) -> Result<(), Error> {
         let test = test.map_or(0, TestId::get);
         self.write(|transaction| {
@@ -165,7 +165,7 @@ impl Store {
     /// # Errors
     /// If the fact is not on the disk.
     pub fn keep_retirement(&mut self, frame: Frame, retirement: &Retirement) -> Result<Option<FailedFrame>, Error> {
-        self.write(|transaction| retire(transaction, Origin::Real, frame, retirement))?;
+        self.write(|transaction| retire(transaction, MapOrigin::Real, frame, retirement))?;
         self.failure(frame)
     }
 
@@ -173,7 +173,7 @@ impl Store {
     ///
     /// # Errors
     /// If they cannot be read.
-    pub fn failures(&self, origin: Origin) -> Result<FaultMap, Error> {
+    pub fn failures(&self, origin: MapOrigin) -> Result<FaultMap, Error> {
         let query = "SELECT * FROM failure WHERE origin = ? AND forgotten = 0 ORDER BY frame, test";
         let mut map = FaultMap::new(origin);
         for sighting in self.read::<Sighting>(query, [origin_word(origin)])? {
@@ -295,7 +295,7 @@ fn add(known: Option<FailedFrame>, more: FailedFrame) -> FailedFrame {
 /// Gives all current sightings of a frame its last known retirement.
 fn retire(
     transaction: &Transaction<'_>,
-    origin: Origin,
+    origin: MapOrigin,
     frame: Frame,
     retirement: &Retirement,
 ) -> rusqlite::Result<()> {

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use facts::{NOW, any_evidence, end, failed, folder, frame, open, open_damaged, start};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use rampart_memory::fault_map::{FaultMap, Origin};
+use rampart_memory::fault_map::{FaultMap, MapOrigin};
 use rampart_store::{Error, FailureRow, Store};
 use rusqlite::Connection;
 
@@ -21,10 +21,10 @@ static SAMPLE: LazyLock<(Vec<u8>, FaultMap)> = LazyLock::new(|| {
     for number in 0..3 {
         let test = store.begin_test(&start(number)).unwrap();
         let seen: Vec<_> = (0..8).map(|which| failed(10 * number + which, 3)).collect();
-        store.keep_failures(Some(test), seen.iter().map(|failed| (Origin::Real, failed))).unwrap();
+        store.keep_failures(Some(test), seen.iter().map(|failed| (MapOrigin::Real, failed))).unwrap();
         store.finish_test(test, &end(number)).unwrap();
     }
-    let map = store.failures(Origin::Real).unwrap();
+    let map = store.failures(MapOrigin::Real).unwrap();
     (fs::read(&path).unwrap(), map)
 });
 
@@ -32,7 +32,7 @@ static SAMPLE: LazyLock<(Vec<u8>, FaultMap)> = LazyLock::new(|| {
 fn small(path: &Path) -> Connection {
     let mut store = open(path);
     let test = store.begin_test(&start(0)).unwrap();
-    store.keep_failure(Some(test), Origin::Real, &failed(7, 2)).unwrap();
+    store.keep_failure(Some(test), MapOrigin::Real, &failed(7, 2)).unwrap();
     store.finish_test(test, &end(1)).unwrap();
     Connection::open(path).unwrap()
 }
@@ -55,13 +55,13 @@ fn open_bytes(path: &Path, bytes: &[u8]) -> Result<usize, Error> {
             return Err(refusal);
         }
     };
-    let found = opened.store.failures(Origin::Real).unwrap().len();
+    let found = opened.store.failures(MapOrigin::Real).unwrap().len();
     drop(opened.store);
     if let Some(aside) = opened.set_aside {
         assert_eq!(fs::read(&aside.path).unwrap(), bytes);
         fs::remove_file(aside.path).unwrap();
     }
-    assert_eq!(open(path).failures(Origin::Real).unwrap().len(), found);
+    assert_eq!(open(path).failures(MapOrigin::Real).unwrap().len(), found);
     Ok(found)
 }
 
@@ -158,13 +158,13 @@ fn a_row_that_no_rampart_wrote_is_left_behind_and_the_others_saved() {
         let folder = folder();
         let path = folder.path().join("r.db");
         let other = small(&path);
-        open(&path).keep_failure(None, Origin::Real, &failed(8, 1)).unwrap();
+        open(&path).keep_failure(None, MapOrigin::Real, &failed(8, 1)).unwrap();
         assert_eq!(other.execute(&format!("UPDATE failure SET {change} WHERE frame = 7"), []).unwrap(), 1);
         drop(other);
         let before = fs::read(&path).unwrap();
 
         let (store, aside) = open_damaged(&path);
-        let map = store.failures(Origin::Real).unwrap();
+        let map = store.failures(MapOrigin::Real).unwrap();
         assert_eq!(map.iter().collect::<Vec<_>>(), [&failed(8, 1)], "{change}");
         assert_eq!(store.history(9).unwrap().len(), 1, "{change}");
         assert_eq!((aside.salvaged, aside.unreadable), (2, 1), "{change}: {}", aside.why);
@@ -180,7 +180,7 @@ fn a_spoilt_history_is_left_behind_and_the_frames_saved() {
         let path = folder.path().join("r.db");
         small(&path).execute(&format!("UPDATE test SET {change}"), []).unwrap();
         let (store, aside) = open_damaged(&path);
-        assert_eq!(store.failures(Origin::Real).unwrap().len(), 1, "{change}");
+        assert_eq!(store.failures(MapOrigin::Real).unwrap().len(), 1, "{change}");
         assert_eq!((aside.salvaged, aside.unreadable), (1, 1), "{change}: {}", aside.why);
     }
 }
@@ -201,7 +201,7 @@ fn columns_of_the_wrong_type_are_refused() {
         .unwrap();
     drop(other);
     let (store, aside) = open_damaged(&path);
-    assert_eq!(store.failures(Origin::Real).unwrap().len(), 1);
+    assert_eq!(store.failures(MapOrigin::Real).unwrap().len(), 1);
     assert_eq!((aside.salvaged, aside.unreadable), (2, 3), "{}", aside.why);
 }
 
@@ -211,7 +211,7 @@ fn a_missing_table_is_damage_too() {
     let path = folder.path().join("r.db");
     small(&path).execute_batch("DROP TABLE test").unwrap();
     let (store, aside) = open_damaged(&path);
-    assert_eq!(store.failures(Origin::Real).unwrap().len(), 1);
+    assert_eq!(store.failures(MapOrigin::Real).unwrap().len(), 1);
     assert_eq!((aside.salvaged, aside.unreadable), (1, 0), "{}", aside.why);
 }
 
@@ -222,8 +222,8 @@ fn a_number_whose_test_was_lost_is_not_given_out_again() {
     small(&path).execute_batch("DROP TABLE test").unwrap();
     let (mut store, _) = open_damaged(&path);
     let test = store.begin_test(&start(0)).unwrap();
-    store.keep_failure(Some(test), Origin::Real, &failed(7, 1)).unwrap();
-    assert_eq!(store.failures(Origin::Real).unwrap().get(frame(7)).unwrap().mismatches, 2 + 1);
+    store.keep_failure(Some(test), MapOrigin::Real, &failed(7, 1)).unwrap();
+    assert_eq!(store.failures(MapOrigin::Real).unwrap().get(frame(7)).unwrap().mismatches, 2 + 1);
 }
 
 #[test]

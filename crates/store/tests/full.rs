@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 use facts::{NOW, at, end, failed, open, start};
-use rampart_memory::fault_map::Origin;
+use rampart_memory::fault_map::MapOrigin;
 use rampart_store::{Error, Keeper, Kept, Store};
 
 const DISK: &str = "RAMPART_SMALL_DISK";
@@ -41,15 +41,15 @@ fn on_a_small_disk(disk: &Path) {
     let (path, ballast) = (disk.join("r.db"), disk.join("ballast"));
     let (mut keeper, begun) = Keeper::begin(open(&path), start(0));
     assert!(matches!(begun, Kept::Durable));
-    assert!(matches!(keeper.keep(Origin::Real, &failed(1, 2), at(1)), Kept::Durable));
+    assert!(matches!(keeper.keep(MapOrigin::Real, &failed(1, 2), at(1)), Kept::Durable));
 
     fill(&ballast);
     for number in 2..50 {
-        let kept = keeper.keep(Origin::Real, &failed(number, 2), at(2));
+        let kept = keeper.keep(MapOrigin::Real, &failed(number, 2), at(2));
         assert!(matches!(kept, Kept::Pending(Error::Full(_))), "{kept:?}");
     }
     assert_eq!(keeper.pending(), 48);
-    assert_eq!(open(&path).failures(Origin::Real).unwrap().len(), 1, "what was kept can be read");
+    assert_eq!(open(&path).failures(MapOrigin::Real).unwrap().len(), 1, "what was kept can be read");
     assert!(matches!(Store::open(&disk.join("new.db"), NOW), Err(Error::Full(_))));
     let damaged = disk.join("damaged.db");
     fs::remove_file(&ballast).unwrap();
@@ -61,7 +61,7 @@ fn on_a_small_disk(disk: &Path) {
     fs::remove_file(&ballast).unwrap();
     assert!(matches!(keeper.finish(end(3)), Kept::Durable));
     assert_eq!(keeper.pending(), 0);
-    let map = open(&path).failures(Origin::Real).unwrap();
+    let map = open(&path).failures(MapOrigin::Real).unwrap();
     assert_eq!(map.len(), 49);
     assert!(map.iter().all(|known| *known == failed(known.frame.number(), 2)));
     assert!(Store::open(&damaged, NOW).unwrap().set_aside.is_some());

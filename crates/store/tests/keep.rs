@@ -6,8 +6,8 @@ use facts::{any_evidence, any_failed, at, end, failed, folder, frame, open, star
 use proptest::collection::vec;
 use proptest::prelude::*;
 use rampart_memory::Bytes;
-use rampart_memory::fault_map::{FailedFrame, FaultMap, Origin, Retirement};
-use rampart_store::{FailureRow, Forgotten, Keeper, Kept, Outcome, Store, TestEnd, TestRecord, TestStart};
+use rampart_memory::fault_map::{FailedFrame, FaultMap, MapOrigin, Retirement};
+use rampart_store::{FailureRow, Forgotten, Keeper, Kept, Store, TestEnd, TestEnding, TestRecord, TestStart};
 use tempfile::TempDir;
 
 /// A store in a folder that lives as long.
@@ -17,7 +17,7 @@ fn fresh() -> (TempDir, Store) {
     (folder, store)
 }
 
-fn map_of(origin: Origin, frames: impl IntoIterator<Item = FailedFrame>) -> FaultMap {
+fn map_of(origin: MapOrigin, frames: impl IntoIterator<Item = FailedFrame>) -> FaultMap {
     let mut map = FaultMap::new(origin);
     frames.into_iter().for_each(|failed| map.insert(failed));
     map
@@ -33,32 +33,32 @@ proptest! {
     ) {
         let (folder, mut store) = fresh();
         let test = store.begin_test(&start(0)).unwrap();
-        let (real, emulated) = (map_of(Origin::Real, real), map_of(Origin::Emulated, emulated));
+        let (real, emulated) = (map_of(MapOrigin::Real, real), map_of(MapOrigin::Emulated, emulated));
         for map in [&real, &emulated] {
             store.keep_failures(Some(test), map.iter().map(|failed| (map.origin(), failed))).unwrap();
         }
         drop(store);
         let store = open(&folder.path().join("r.db"));
-        prop_assert_eq!(store.failures(Origin::Real).unwrap(), real);
-        prop_assert_eq!(store.failures(Origin::Emulated).unwrap(), emulated);
+        prop_assert_eq!(store.failures(MapOrigin::Real).unwrap(), real);
+        prop_assert_eq!(store.failures(MapOrigin::Emulated).unwrap(), emulated);
     }
 
     /// The reference model: one map that saw every mismatch of every test, in the order of the tests.
     #[test]
     fn what_several_tests_saw_adds_up(tests in vec(vec((0_u64..4, any_evidence()), 0..20), 1..4)) {
         let (_folder, mut store) = fresh();
-        let mut all = FaultMap::new(Origin::Real);
+        let mut all = FaultMap::new(MapOrigin::Real);
         for (number, seen) in (0..).zip(tests) {
             let test = store.begin_test(&start(number)).unwrap();
-            let mut own = FaultMap::new(Origin::Real);
+            let mut own = FaultMap::new(MapOrigin::Real);
             for (number, evidence) in seen {
                 all.record(frame(number), evidence.clone());
                 // Kept again and again, with growing counts.
                 let failed = own.record(frame(number), evidence);
-                store.keep_failure(Some(test), Origin::Real, failed).unwrap();
+                store.keep_failure(Some(test), MapOrigin::Real, failed).unwrap();
             }
         }
-        prop_assert_eq!(store.failures(Origin::Real).unwrap(), all);
+        prop_assert_eq!(store.failures(MapOrigin::Real).unwrap(), all);
     }
 }
 
@@ -69,15 +69,15 @@ fn two_processes_at_once_lose_nothing_of_each_other() {
     let tests = [one.begin_test(&start(0)).unwrap(), two.begin_test(&start(0)).unwrap()];
     assert_ne!(tests[0], tests[1], "two tests that begin in one microsecond are two");
     for count in 1..=10 {
-        one.keep_failure(Some(tests[0]), Origin::Real, &failed(7, count)).unwrap();
-        two.keep_failure(Some(tests[1]), Origin::Real, &failed(7, 2 * count)).unwrap();
-        two.keep_failure(Some(tests[1]), Origin::Real, &failed(u64::from(count) + 100, 1)).unwrap();
+        one.keep_failure(Some(tests[0]), MapOrigin::Real, &failed(7, count)).unwrap();
+        two.keep_failure(Some(tests[1]), MapOrigin::Real, &failed(7, 2 * count)).unwrap();
+        two.keep_failure(Some(tests[1]), MapOrigin::Real, &failed(u64::from(count) + 100, 1)).unwrap();
     }
-    let map = one.failures(Origin::Real).unwrap();
+    let map = one.failures(MapOrigin::Real).unwrap();
     assert_eq!(map.get(frame(7)).unwrap().mismatches, 10 + 20);
     assert_eq!(map.get(frame(7)).unwrap().evidence.len(), FailedFrame::EVIDENCE_KEPT);
     assert_eq!(map.len(), 11);
-    assert_eq!(two.failures(Origin::Real).unwrap(), map);
+    assert_eq!(two.failures(MapOrigin::Real).unwrap(), map);
 }
 
 #[test]
@@ -91,32 +91,32 @@ fn two_threads_that_write_without_pause_wait_for_each_other() {
                 let mut store = open(path);
                 let test = store.begin_test(&start(base)).unwrap();
                 for number in 0..50 {
-                    store.keep_failure(Some(test), Origin::Real, &failed(base + number, 1)).unwrap();
+                    store.keep_failure(Some(test), MapOrigin::Real, &failed(base + number, 1)).unwrap();
                 }
             });
         }
     });
-    assert_eq!(store.failures(Origin::Real).unwrap().len(), 100);
+    assert_eq!(store.failures(MapOrigin::Real).unwrap().len(), 100);
 }
 
 #[test]
 fn a_person_condemns_and_forgets_and_nothing_is_lost() {
     let (_folder, mut store) = fresh();
     let test = store.begin_test(&start(0)).unwrap();
-    store.keep_failure(None, Origin::Real, &FailedFrame::condemned(frame(9), at(5))).unwrap();
-    store.keep_failure(Some(test), Origin::Real, &failed(9, 3)).unwrap();
-    store.keep_failure(Some(test), Origin::Emulated, &failed(9, 1)).unwrap();
+    store.keep_failure(None, MapOrigin::Real, &FailedFrame::condemned(frame(9), at(5))).unwrap();
+    store.keep_failure(Some(test), MapOrigin::Real, &failed(9, 3)).unwrap();
+    store.keep_failure(Some(test), MapOrigin::Emulated, &failed(9, 1)).unwrap();
 
     let known = store.forget(frame(9), at(10)).unwrap().unwrap();
     assert_eq!((known.mismatches, known.lines), (3, u64::MAX));
-    assert!(store.failures(Origin::Real).unwrap().is_empty());
-    assert_eq!(store.failures(Origin::Emulated).unwrap().len(), 1, "only the real one is forgotten");
+    assert!(store.failures(MapOrigin::Real).unwrap().is_empty());
+    assert_eq!(store.failures(MapOrigin::Emulated).unwrap().len(), 1, "only the real one is forgotten");
     assert_eq!(store.forget(frame(9), at(11)).unwrap(), None);
     assert_eq!(store.forgotten().unwrap(), [Forgotten { at: at(10), failed: known }]);
 
     // It fails again, and is forgotten again.
-    store.keep_failure(Some(test), Origin::Real, &failed(9, 4)).unwrap();
-    assert_eq!(store.failures(Origin::Real).unwrap().get(frame(9)), Some(&failed(9, 4)));
+    store.keep_failure(Some(test), MapOrigin::Real, &failed(9, 4)).unwrap();
+    assert_eq!(store.failures(MapOrigin::Real).unwrap().get(frame(9)), Some(&failed(9, 4)));
     store.forget(frame(9), at(20)).unwrap().unwrap();
     let when: Vec<_> = store.forgotten().unwrap().iter().map(|forgotten| forgotten.at).collect();
     assert_eq!(when, [at(10), at(20)]);
@@ -127,11 +127,11 @@ fn a_retirement_holds_for_the_frame_whoever_saw_it() {
     let (_folder, mut store) = fresh();
     let tests = [0, 1].map(|when| store.begin_test(&start(when)).unwrap());
     for test in tests {
-        store.keep_failure(Some(test), Origin::Real, &failed(7, 2)).unwrap();
+        store.keep_failure(Some(test), MapOrigin::Real, &failed(7, 2)).unwrap();
     }
     let retired = FailedFrame { retirement: Retirement::Offlined, ..failed(7, 2) };
-    store.keep_failure(Some(tests[0]), Origin::Real, &retired).unwrap();
-    let state = |store: &Store| store.failures(Origin::Real).unwrap().get(frame(7)).unwrap().retirement.clone();
+    store.keep_failure(Some(tests[0]), MapOrigin::Real, &retired).unwrap();
+    let state = |store: &Store| store.failures(MapOrigin::Real).unwrap().get(frame(7)).unwrap().retirement.clone();
     assert_eq!(state(&store), Retirement::Offlined);
 
     let refused = Retirement::Refused("busy".to_owned());
@@ -147,7 +147,7 @@ fn the_history_tells_ended_tests_from_interrupted_ones() {
     let free = TestStart { wanted: None, injected: Some("stuck-at:1".to_owned()), ..start(3) };
     let starts = [start(1), start(2), free];
     let ids = starts.clone().map(|start| store.begin_test(&start).unwrap());
-    let pass = TestEnd { outcome: Outcome::Pass, shortfall: None, ..end(9) };
+    let pass = TestEnd { outcome: TestEnding::Pass, shortfall: None, ..end(9) };
     store.finish_test(ids[0], &end(8)).unwrap();
     store.finish_test(ids[2], &pass).unwrap();
     drop(store);
@@ -167,10 +167,10 @@ fn numbers_beyond_63_bits_are_kept_as_the_largest() {
     endless.mismatches = u64::MAX;
     let vast = TestStart { wanted: Some(Bytes::new(u64::MAX)), ..start(0) };
     let test = store.begin_test(&vast).unwrap();
-    store.keep_failure(Some(test), Origin::Real, &endless).unwrap();
-    store.keep_failure(None, Origin::Real, &endless).unwrap();
+    store.keep_failure(Some(test), MapOrigin::Real, &endless).unwrap();
+    store.keep_failure(None, MapOrigin::Real, &endless).unwrap();
     let largest = i64::MAX.unsigned_abs();
-    assert_eq!(store.failures(Origin::Real).unwrap().get(frame(1)).unwrap().mismatches, largest);
+    assert_eq!(store.failures(MapOrigin::Real).unwrap().get(frame(1)).unwrap().mismatches, largest);
     assert_eq!(store.history(1).unwrap()[0].start.wanted, Some(Bytes::new(largest)));
 }
 
@@ -200,7 +200,7 @@ fn a_store_of_an_earlier_build_is_still_read() {
 fn a_keeper_may_move_to_another_thread() {
     let (folder, store) = fresh();
     let (mut keeper, _) = Keeper::begin(store, start(0));
-    let kept = std::thread::spawn(move || keeper.keep(Origin::Real, &failed(7, 1), at(1))).join().unwrap();
+    let kept = std::thread::spawn(move || keeper.keep(MapOrigin::Real, &failed(7, 1), at(1))).join().unwrap();
     assert!(matches!(kept, Kept::Durable));
-    assert_eq!(open(&folder.path().join("r.db")).failures(Origin::Real).unwrap().len(), 1);
+    assert_eq!(open(&folder.path().join("r.db")).failures(MapOrigin::Real).unwrap().len(), 1);
 }

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use facts::{failed, folder, frame, open, start};
-use rampart_memory::fault_map::Origin;
+use rampart_memory::fault_map::MapOrigin;
 use rampart_store::{Error, Keeper, Kept};
 
 const STORE: &str = "RAMPART_STORE_OF_CHILD";
@@ -45,7 +45,7 @@ fn rounds(chance: &mut Chance) -> usize {
         for (frame, count) in children.map(|child| kill_after(child, wanted, pause)).into_iter().flatten() {
             named.insert(frame, count);
         }
-        let map = open(&path).failures(Origin::Real).unwrap();
+        let map = open(&path).failures(MapOrigin::Real).unwrap();
         for (&number, &count) in &named {
             let kept = map.get(frame(number)).map(|failed| failed.mismatches);
             assert!(kept >= Some(count), "round {round}: frame {number} kept {count} times, found {kept:?}");
@@ -61,7 +61,7 @@ fn keep_without_pause(path: &Path, first: u64) -> ! {
     let (mut keeper, _) = Keeper::begin(open(path), start(first));
     for number in first.. {
         for count in 1..=2 {
-            match keeper.keep(Origin::Real, &failed(number, count), facts::at(0)) {
+            match keeper.keep(MapOrigin::Real, &failed(number, count), facts::at(0)) {
                 // One write, which the test harness does not capture.
                 Kept::Durable => std::io::stdout().write_all(format!("kept {number} {count}\n").as_bytes()).unwrap(),
                 // The other child hardly leaves a gap.

@@ -8,13 +8,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use facts::{NOW, failed, folder, frame, open};
-use rampart_memory::fault_map::{Origin, Retirement};
+use rampart_memory::fault_map::{MapOrigin, Retirement};
 use rampart_store::{Error, Store};
 use rusqlite::Connection;
 
 /// A store with one bad frame, whose lock no process can take, not even root: a folder is in its place.
 fn unwritable(path: &Path) {
-    open(path).keep_failure(None, Origin::Real, &failed(7, 1)).unwrap();
+    open(path).keep_failure(None, MapOrigin::Real, &failed(7, 1)).unwrap();
     let mut lock = path.as_os_str().to_owned();
     lock.push(".lock");
     fs::remove_file(&lock).unwrap();
@@ -27,7 +27,7 @@ fn read(path: &Path) -> Store {
 }
 
 fn frames(store: &Store) -> Vec<u64> {
-    store.failures(Origin::Real).unwrap().iter().map(|failed| failed.frame.number()).collect()
+    store.failures(MapOrigin::Real).unwrap().iter().map(|failed| failed.frame.number()).collect()
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn one_that_can_be_written_is_opened_for_that() {
     let path = folder.path().join("r.db");
     let mut store = Store::open_to_read(&path, NOW).unwrap().store;
     assert!(store.read_only().is_none());
-    store.keep_failure(None, Origin::Real, &failed(9, 1)).unwrap();
+    store.keep_failure(None, MapOrigin::Real, &failed(9, 1)).unwrap();
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn a_change_that_was_cut_off_is_undone_and_not_half_read() {
     let folder = folder();
     let (path, crashed) = (folder.path().join("r.db"), folder.path().join("crashed.db"));
     unwritable(&crashed);
-    open(&path).keep_failure(None, Origin::Real, &failed(7, 1)).unwrap();
+    open(&path).keep_failure(None, MapOrigin::Real, &failed(7, 1)).unwrap();
     let writer = Connection::open(&path).unwrap();
     // A cache of one page: the change reaches the file before it is committed.
     writer.execute_batch("PRAGMA cache_size = 1; PRAGMA cache_spill = 1; BEGIN IMMEDIATE").unwrap();

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use facts::{NOW, at, end, failed, folder, open, start};
-use rampart_memory::fault_map::Origin;
+use rampart_memory::fault_map::MapOrigin;
 use rampart_store::{Error, Keeper, Kept, Store};
 use rusqlite::Connection;
 
@@ -49,12 +49,12 @@ fn a_busy_store_is_waited_for_and_then_said_to_be_busy() {
     assert!(matches!(begun, Kept::Durable));
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    assert!(matches!(keeper.keep(Origin::Real, &failed(7, 1), at(1)), Kept::Pending(Error::Busy(_))));
+    assert!(matches!(keeper.keep(MapOrigin::Real, &failed(7, 1), at(1)), Kept::Pending(Error::Busy(_))));
     assert_eq!(keeper.pending(), 1);
     other.execute_batch("ROLLBACK").unwrap();
     assert!(matches!(keeper.finish(end(2)), Kept::Durable));
     assert_eq!(keeper.pending(), 0);
-    assert_eq!(open(&path).failures(Origin::Real).unwrap().len(), 1);
+    assert_eq!(open(&path).failures(MapOrigin::Real).unwrap().len(), 1);
 }
 
 #[test]
@@ -66,11 +66,11 @@ fn a_damaged_store_is_not_replaced_while_another_uses_it() {
     let garble = "UPDATE test SET orders = 'garbage'";
     Connection::open(&path).unwrap().execute(garble, []).unwrap();
     assert!(matches!(Store::open(&path, NOW), Err(Error::DamagedInUse(_))));
-    user.keep_failure(Some(test), Origin::Real, &failed(7, 1)).unwrap();
+    user.keep_failure(Some(test), MapOrigin::Real, &failed(7, 1)).unwrap();
     drop(user);
     let opened = Store::open(&path, NOW).unwrap();
     assert!(opened.set_aside.is_some());
-    assert_eq!(opened.store.failures(Origin::Real).unwrap().len(), 1);
+    assert_eq!(opened.store.failures(MapOrigin::Real).unwrap().len(), 1);
 }
 
 #[test]
@@ -78,14 +78,14 @@ fn a_store_that_goes_while_a_test_runs_has_a_successor() {
     let folder = folder();
     let path = folder.path().join("r.db");
     let (mut keeper, _) = Keeper::begin(open(&path), start(0));
-    assert!(matches!(keeper.keep(Origin::Real, &failed(7, 1), at(1)), Kept::Durable));
+    assert!(matches!(keeper.keep(MapOrigin::Real, &failed(7, 1), at(1)), Kept::Durable));
     fs::rename(&path, folder.path().join("moved.db")).unwrap();
-    assert!(matches!(keeper.keep(Origin::Real, &failed(8, 1), at(2)), Kept::Pending(Error::Moved(_))));
+    assert!(matches!(keeper.keep(MapOrigin::Real, &failed(8, 1), at(2)), Kept::Pending(Error::Moved(_))));
     assert!(matches!(keeper.finish(end(3)), Kept::Durable));
     assert_eq!((keeper.pending(), keeper.set_aside()), (0, &[][..]));
 
     let both = ["moved.db", "r.db"].map(|name| open(&folder.path().join(name)));
-    let [before, after] = both.each_ref().map(|store| store.failures(Origin::Real).unwrap());
+    let [before, after] = both.each_ref().map(|store| store.failures(MapOrigin::Real).unwrap());
     assert_eq!((before.get(facts::frame(7)), after.get(facts::frame(8))), (Some(&failed(7, 1)), Some(&failed(8, 1))));
     let [interrupted, ended] = both.map(|store| store.history(9).unwrap().remove(0));
     assert_eq!((interrupted.id, interrupted.end), (ended.id, None));
@@ -98,7 +98,7 @@ fn a_store_that_is_damaged_while_a_test_runs_is_set_aside_and_the_test_goes_on()
     let path = folder.path().join("r.db");
     let (mut keeper, _) = Keeper::begin(open(&path), start(0));
     let first: Vec<_> = (0..20).map(|number| failed(number, 4)).collect();
-    assert!(matches!(keeper.keep_all(first.iter().map(|failed| (Origin::Real, failed)), at(1)), Kept::Durable));
+    assert!(matches!(keeper.keep_all(first.iter().map(|failed| (MapOrigin::Real, failed)), at(1)), Kept::Durable));
     let mut bytes = fs::read(&path).unwrap();
     let third = bytes.len() / 3;
     bytes[third..].fill(0xa5);
@@ -106,13 +106,13 @@ fn a_store_that_is_damaged_while_a_test_runs_is_set_aside_and_the_test_goes_on()
     fs::write(&path, &bytes).unwrap();
 
     let last = failed(100, 1);
-    let mut outcome = keeper.keep(Origin::Real, &last, at(2));
+    let mut outcome = keeper.keep(MapOrigin::Real, &last, at(2));
     assert!(matches!(outcome, Kept::Pending(Error::Damaged(..))), "{outcome:?}");
     outcome = keeper.finish(end(3));
     assert!(matches!(outcome, Kept::Durable), "{outcome:?}");
     assert_eq!(fs::read(&keeper.set_aside()[0].path).unwrap(), bytes);
     drop(keeper);
     let store = open(&path);
-    assert_eq!(store.failures(Origin::Real).unwrap().get(facts::frame(100)), Some(&last));
+    assert_eq!(store.failures(MapOrigin::Real).unwrap().get(facts::frame(100)), Some(&last));
     assert_eq!(store.history(9).unwrap()[0].end, Some(end(3)));
 }

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-pub use outcome::{Cell, Claim, Drawn, Measure, Outcome, Table};
+pub use outcome::{Measure, StudyChart, StudyClaim, StudyOutcome, Table, TableCell};
 pub use scenario::{Rule, Scenario, Setup, TestedMachine};
 
 /// The amount of simulation.
@@ -74,17 +74,17 @@ pub struct Experiment {
 /// The findings of an experiment, before its name is added.
 struct Findings {
     tables: Vec<Table>,
-    claims: Vec<Claim>,
+    claims: Vec<StudyClaim>,
     remarks: Vec<&'static str>,
 }
 
 impl Experiment {
     /// Runs it; `progress` gets the number of finished runs and of all runs.
     #[must_use]
-    pub fn run(&self, effort: &Effort, progress: &(dyn Fn(usize, usize) + Sync)) -> Outcome {
+    pub fn run(&self, effort: &Effort, progress: &(dyn Fn(usize, usize) + Sync)) -> StudyOutcome {
         let runner = runs::Runner::new(*effort, progress);
         let Findings { tables, claims, remarks } = (self.make)(&runner);
-        Outcome {
+        StudyOutcome {
             schema: "rampart.experiment/1",
             experiment: self.name,
             source: self.source,

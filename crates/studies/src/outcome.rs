@@ -46,7 +46,7 @@ impl Measure {
 
 /// One number, with the published one where the text or the tables of [Rahman16] have it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Cell {
+pub struct TableCell {
     /// Ours; `None` where the run is not possible, as when memory runs out.
     pub ours: Option<f64>,
     /// The published number.
@@ -61,19 +61,19 @@ pub struct Table {
     /// The kind of its numbers.
     pub measure: Measure,
     /// The best way to draw it.
-    pub drawn: Drawn,
+    pub drawn: StudyChart,
     /// The kind of the rows: `workload`, `seconds`.
     pub of: &'static str,
     /// The columns' names.
     pub columns: Vec<String>,
     /// The rows: a name, and a cell for each column.
-    pub rows: Vec<(String, Vec<Cell>)>,
+    pub rows: Vec<(String, Vec<TableCell>)>,
 }
 
 /// How a table is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Drawn {
+pub enum StudyChart {
     /// A group of bars per row.
     Bars,
     /// A line per column, over numeric rows.
@@ -82,7 +82,7 @@ pub enum Drawn {
 
 /// A conclusion of [Rahman16], and whether our numbers support it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Claim {
+pub struct StudyClaim {
     /// The conclusion, with its section.
     pub says: &'static str,
     /// Whether it holds here.
@@ -93,7 +93,7 @@ pub struct Claim {
 
 /// The result of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Outcome {
+pub struct StudyOutcome {
     /// `rampart.experiment/1`.
     pub schema: &'static str,
     /// The experiment's name.
@@ -109,12 +109,12 @@ pub struct Outcome {
     /// The numbers.
     pub tables: Vec<Table>,
     /// The conclusions.
-    pub claims: Vec<Claim>,
+    pub claims: Vec<StudyClaim>,
     /// Differences in shape with their reasons; parameters that [Rahman16] does not give.
     pub remarks: Vec<&'static str>,
 }
 
-impl Claim {
+impl StudyClaim {
     pub(super) const fn new(says: &'static str, holds: bool, because: String) -> Self {
         Self { says, holds, because }
     }
@@ -127,10 +127,17 @@ impl Table {
         measure: Measure,
         of: &'static str,
         columns: impl IntoIterator<Item = impl Into<String>>,
-        rows: impl IntoIterator<Item = (String, Vec<Cell>)>,
+        rows: impl IntoIterator<Item = (String, Vec<TableCell>)>,
     ) -> Self {
         let columns = columns.into_iter().map(Into::into).collect();
-        Self { title: title.to_owned(), measure, drawn: Drawn::Bars, of, columns, rows: rows.into_iter().collect() }
+        Self {
+            title: title.to_owned(),
+            measure,
+            drawn: StudyChart::Bars,
+            of,
+            columns,
+            rows: rows.into_iter().collect(),
+        }
     }
 
     /// A table with numeric rows, each column drawn as a line.
@@ -139,9 +146,9 @@ impl Table {
         measure: Measure,
         of: &'static str,
         columns: impl IntoIterator<Item = impl Into<String>>,
-        rows: impl IntoIterator<Item = (String, Vec<Cell>)>,
+        rows: impl IntoIterator<Item = (String, Vec<TableCell>)>,
     ) -> Self {
-        Self { drawn: Drawn::Lines, ..Self::bars(title, measure, of, columns, rows) }
+        Self { drawn: StudyChart::Lines, ..Self::bars(title, measure, of, columns, rows) }
     }
 
     /// The column of this name, from the top.

@@ -7,7 +7,7 @@ use std::sync::{Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use rampart_sim::Statistics;
+use rampart_sim::MachineStatistics;
 
 use super::Effort;
 use super::outcome::mean;
@@ -25,7 +25,7 @@ impl Runs {
     }
 
     /// The sum of a count of the machines over all seeds.
-    pub fn count(&self, of: impl Fn(&Statistics) -> u64) -> u64 {
+    pub fn count(&self, of: impl Fn(&MachineStatistics) -> u64) -> u64 {
         self.0.iter().map(|run| of(&run.machine)).sum()
     }
 

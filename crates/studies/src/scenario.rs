@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rampart_memory::{Fidelity, FreeList, TestLifetime};
 
-use rampart_diagnostic::control::{Limits, PolicyName, Settings};
+use rampart_diagnostic::control::{ControlSettings, PolicyLimits, PolicyName};
 
 /// The machines of [Rahman16, 5.3.1, tab. 2].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct Scenario {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setup {
     /// Timers, limits, and inputs of the dispatcher.
-    pub settings: Settings,
+    pub settings: ControlSettings,
     /// Fidelity and threads.
     pub policy: PolicyName,
     /// The number of blocks of each list.
@@ -88,10 +88,11 @@ impl Setup {
 
     /// The same on another machine, with a test that takes `iterations` times as long everywhere.
     pub fn comet_on(machine: TestedMachine, iterations: Fidelity) -> Self {
-        let thesis = Settings::thesis();
-        let limits = Limits { min_fidelity: iterations, max_fidelity: iterations, fidelity_step: 1, max_cores: 1 };
+        let thesis = ControlSettings::thesis();
+        let limits =
+            PolicyLimits { min_fidelity: iterations, max_fidelity: iterations, fidelity_step: 1, max_cores: 1 };
         Self {
-            settings: Settings {
+            settings: ControlSettings {
                 limits,
                 alpha: 1.0,
                 skip_middle: false,
@@ -117,14 +118,15 @@ impl Setup {
     /// The same with another lifetime and δ.
     pub fn with_lifetime(self, lifetime: Duration, delta: Duration) -> Self {
         let lifetime = TestLifetime::new(lifetime, delta).expect("δ is shorter");
-        Self { settings: Settings { lifetime, ..self.settings }, ..self }
+        Self { settings: ControlSettings { lifetime, ..self.settings }, ..self }
     }
 
     /// Asteroid as in [Rahman16, 5.3, tab. 6]: 8 to 32 patterns in four levels, on demand 8, all optimizations.
     pub fn adaptive() -> Self {
-        let limits = Limits { min_fidelity: patterns(8), max_fidelity: patterns(32), fidelity_step: 4, max_cores: 4 };
+        let limits =
+            PolicyLimits { min_fidelity: patterns(8), max_fidelity: patterns(32), fidelity_step: 4, max_cores: 4 };
         Self {
-            settings: Settings { limits, ..Settings::thesis() },
+            settings: ControlSettings { limits, ..ControlSettings::thesis() },
             policy: PolicyName::Adaptive,
             rule: Rule::FromDemand,
             cache_indirect: true,
@@ -139,7 +141,8 @@ impl Setup {
     pub fn fix(threads: u32, count: u32) -> Self {
         let adaptive = Self::adaptive();
         let fidelity = patterns(count);
-        let limits = Limits { min_fidelity: fidelity, max_fidelity: fidelity, fidelity_step: 1, max_cores: threads };
-        Self { settings: Settings { limits, ..adaptive.settings }, policy: PolicyName::Fixed, ..adaptive }
+        let limits =
+            PolicyLimits { min_fidelity: fidelity, max_fidelity: fidelity, fidelity_step: 1, max_cores: threads };
+        Self { settings: ControlSettings { limits, ..adaptive.settings }, policy: PolicyName::Fixed, ..adaptive }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rampart_memory::{Fidelity, FrameSource, FreeList, Node, Timestamp};
 use rampart_sim::workload::find;
-use rampart_sim::{Access, Description, Machine, Second, Statistics, Testing};
+use rampart_sim::{Access, Description, MachineStatistics, Second, SimulatedMachine, Testing};
 
 use super::outcome::mean;
 use super::scenario::{Rule, Scenario, Setup, TestedMachine};
@@ -31,7 +31,7 @@ pub struct Run {
     /// Each second.
     pub timeline: Vec<Second>,
     /// The machine's counts.
-    pub machine: Statistics,
+    pub machine: MachineStatistics,
 }
 
 /// The start time of the machines.
@@ -52,7 +52,7 @@ pub fn simulate(scenario: &Scenario, seed: u64, time: Duration) -> Run {
     }
 }
 
-fn machine(scenario: &Scenario, seed: u64) -> Machine {
+fn machine(scenario: &Scenario, seed: u64) -> SimulatedMachine {
     let description = match scenario.machine {
         TestedMachine::PentiumD => Description::pentium_d(),
         TestedMachine::T620 => Description::t620(),
@@ -66,7 +66,7 @@ fn machine(scenario: &Scenario, seed: u64) -> Machine {
         migration: setup.migration,
     });
     let cpus = description.cpus;
-    let mut machine = Machine::new(description, testing, seed, START);
+    let mut machine = SimulatedMachine::new(description, testing, seed, START);
     for (core, program) in (0..).zip(&scenario.programs) {
         let program = find(program).unwrap_or_else(|| panic!("{program} is no program of Rahman's"));
         match scenario.machine {
@@ -81,7 +81,7 @@ const fn access(setup: &Setup) -> Access {
     if setup.cache_indirect { Access::CacheIndirect } else { Access::Direct }
 }
 
-fn alone(mut machine: Machine, time: Duration) -> Run {
+fn alone(mut machine: SimulatedMachine, time: Duration) -> Run {
     while machine.now().since(START) < time && !machine.is_out_of_memory() {
         machine.step();
     }
@@ -139,7 +139,7 @@ impl Samples {
         Self { coverage: Vec::new(), patterns: Vec::new(), threads: Vec::new(), config_due, coverage_due }
     }
 
-    fn look(&mut self, diagnostic: &Diagnostic<Machine>) {
+    fn look(&mut self, diagnostic: &Diagnostic<SimulatedMachine>) {
         let now = diagnostic.source().now();
         if now >= self.config_due {
             self.config_due = now.after(CONFIG_EVERY);
@@ -153,7 +153,7 @@ impl Samples {
     }
 }
 
-fn tested(machine: Machine, setup: &Setup, programs: usize, time: Duration) -> Run {
+fn tested(machine: SimulatedMachine, setup: &Setup, programs: usize, time: Duration) -> Run {
     let costs = machine.description().costs;
     let bandwidth = Bandwidth { at_fidelity_1: 1.0 / costs.test(access(setup), Fidelity::MIN) };
     let count = usize::try_from(setup.settings.limits.max_cores).expect("a few testers");
@@ -187,7 +187,7 @@ fn handlers(setup: &Setup, machine: &Description, programs: usize) -> u32 {
 }
 
 /// One quantum.
-fn drive(diagnostic: &mut Diagnostic<Machine>, testers: usize, handlers: u32) {
+fn drive(diagnostic: &mut Diagnostic<SimulatedMachine>, testers: usize, handlers: u32) {
     diagnostic.source_mut().step();
     let now = diagnostic.source().now();
     for done in diagnostic.source_mut().finished() {
@@ -212,7 +212,7 @@ fn drive(diagnostic: &mut Diagnostic<Machine>, testers: usize, handlers: u32) {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of one run")]
-fn finish(diagnostic: &Diagnostic<Machine>, samples: Samples) -> Run {
+fn finish(diagnostic: &Diagnostic<SimulatedMachine>, samples: Samples) -> Run {
     let (machine, counts) = (diagnostic.source(), diagnostic.counts());
     let per_period = |list| machine.demand(list).allocated() as f64 / counts.readings.max(1) as f64;
     let of = |values: Vec<f64>| mean(values).unwrap_or(0.0);

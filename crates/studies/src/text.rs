@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::outcome::{Cell, Outcome, Table};
+use super::outcome::{StudyOutcome, Table, TableCell};
 
-impl fmt::Display for Outcome {
+impl fmt::Display for StudyOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {}", self.experiment, self.source)?;
         match self.seeds {
@@ -53,7 +53,7 @@ impl fmt::Display for Table {
 }
 
 impl Table {
-    fn cell(&self, cell: Cell) -> String {
+    fn cell(&self, cell: TableCell) -> String {
         let digits = self.measure.digits();
         let ours = cell.ours.map_or_else(|| "-".to_owned(), |ours| format!("{ours:.digits$}"));
         match cell.thesis {
@@ -66,16 +66,16 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
-    use super::super::outcome::{Drawn, Measure};
+    use super::super::outcome::{Measure, StudyChart};
     use super::*;
 
     #[test]
     fn numbers_stand_below_each_other_with_the_thesis_beside() {
-        let cell = |ours, thesis| Cell { ours, thesis };
+        let cell = |ours, thesis| TableCell { ours, thesis };
         let table = Table {
             title: "Slowdown".to_owned(),
             measure: Measure::Slowdown,
-            drawn: Drawn::Bars,
+            drawn: StudyChart::Bars,
             of: "program",
             columns: vec!["COMeT".to_owned(), "On-demand".to_owned()],
             rows: vec![

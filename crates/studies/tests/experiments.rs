@@ -1,8 +1,8 @@
 //! Rahman's orderings come out, in a short form; `rampart simulate` has the whole.
 
-use rampart_studies::{Effort, Outcome};
+use rampart_studies::{Effort, StudyOutcome};
 
-fn run(name: &str) -> Outcome {
+fn run(name: &str) -> StudyOutcome {
     let experiment = rampart_studies::find(name).expect("an experiment of this name");
     experiment.run(&Effort::short(), &|_, _| {})
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::linux_calls::MAY_CALL_LINUX;
-use super::{Violation, circles, layers, rooms, safety};
+use super::{Violation, layers, safety};
 use crate::tree::Tree;
 
 /// The folders in the lists of the other rules are crates.
@@ -11,8 +11,7 @@ pub fn check(tree: &Tree) -> Vec<Violation> {
     let layers = layers::LAYERS.into_iter().flat_map(|(_, folders)| folders.iter().copied());
     let sideways = layers::SIDEWAYS.into_iter().flat_map(|(above, below)| [above, below]);
     let may = safety::MAY.into_iter().chain(MAY_CALL_LINUX).map(|(folder, _)| folder);
-    let not_yet = rooms::NOT_YET.iter().chain(circles::NOT_YET).copied();
-    absent(tree, layers.chain(sideways).chain(may).chain(not_yet))
+    absent(tree, layers.chain(sideways).chain(may))
 }
 
 fn absent<'a>(tree: &Tree, named: impl Iterator<Item = &'a str>) -> Vec<Violation> {

@@ -148,19 +148,16 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("xtask/src", &["stages", "scenarios", "bare", "fuzz", "tidy", "tally", "tree", "process", "error"]),
 ];
 
-/// Crates whose rooms have no order yet.
-pub const NOT_YET: &[&str] = &[];
-
 const OWN_FILES: [&str; 3] = ["lib.rs", "main.rs", "mod.rs"];
 
 /// No room imports one above it, and every module of a folder with a list is in the list.
 pub fn check(tree: &Tree) -> Vec<Violation> {
-    check_lists(tree, ROOMS, NOT_YET)
+    check_lists(tree, ROOMS)
 }
 
-fn check_lists(tree: &Tree, lists: &[(&str, &[&str])], not_yet: &[&str]) -> Vec<Violation> {
+fn check_lists(tree: &Tree, lists: &[(&str, &[&str])]) -> Vec<Violation> {
     let mut violations = Vec::new();
-    for (folder, _) in tree.crates().filter(|(folder, _)| !not_yet.contains(folder)) {
+    for (folder, _) in tree.crates() {
         let modules = Modules::of(tree, folder);
         let source = format!("{folder}/src");
         if modules.files.len() > 2 && !lists.iter().any(|(listed, _)| *listed == source) {
@@ -245,14 +242,14 @@ mod tests {
 
     #[test]
     fn imports_that_run_down_pass() {
-        assert_eq!(check_lists(&with("", ""), LISTS, &[]), []);
+        assert_eq!(check_lists(&with("", ""), LISTS), []);
     }
 
     #[test]
     fn a_room_that_names_one_above_it_fails_however_it_does() {
         for line in ["use crate::top::Top;", "use super::top::Top;", "use crate::Top;", "fn f() { crate::top::g() }"] {
             assert_eq!(
-                lines(&check_lists(&with("src/bottom.rs", &format!("\n{line}")), LISTS, &[])),
+                lines(&check_lists(&with("src/bottom.rs", &format!("\n{line}")), LISTS)),
                 ["c/src/bottom.rs:2: `bottom` names `top`, which is above it: imports run down the list in \
                   xtask/src/tidy/rooms.rs"],
                 "{line}"
@@ -262,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_folder_with_a_list_has_an_order_of_its_own() {
-        let lines = lines(&check_lists(&with("src/middle/low.rs", "use super::high::H;"), LISTS, &[]));
+        let lines = lines(&check_lists(&with("src/middle/low.rs", "use super::high::H;"), LISTS));
         assert_eq!(lines.len(), 1);
         assert!(lines[0].starts_with("c/src/middle/low.rs:1: `low` names `high`"), "{lines:?}");
     }
@@ -270,18 +267,18 @@ mod tests {
     #[test]
     fn what_a_folder_s_own_file_defines_is_above_its_rooms_unless_it_has_a_place() {
         let tree = with("src/bottom.rs", "use crate::N;");
-        let lines = lines(&check_lists(&tree, LISTS, &[]));
+        let lines = lines(&check_lists(&tree, LISTS));
         assert_eq!(lines.len(), 1);
         assert!(lines[0].starts_with("c/src/bottom.rs:1: `bottom` names what the folder's own file defines"));
         let placed: &[(&str, &[&str])] = &[("c/src", &["top", "middle", "bottom", "lib.rs"])];
-        assert_eq!(check_lists(&tree, placed, &[]), []);
+        assert_eq!(check_lists(&tree, placed), []);
     }
 
     #[test]
     fn a_module_without_a_place_and_a_place_without_a_module_fail() {
         let lists: &[(&str, &[&str])] = &[("c/src", &["top", "middle", "cellar"]), ("c/src/gone", &[])];
         assert_eq!(
-            lines(&check_lists(&with("", ""), lists, &[])),
+            lines(&check_lists(&with("", ""), lists)),
             [
                 "c/src/bottom.rs: `bottom` has no place among the rooms of c/src: give it one in xtask/src/tidy/rooms.rs",
                 "c/src: lists the room `cellar` in xtask/src/tidy/rooms.rs and has no such module",
@@ -292,9 +289,8 @@ mod tests {
 
     #[test]
     fn a_crate_without_a_list_fails_unless_it_is_known_to_have_none_yet() {
-        let lines = lines(&check_lists(&with("", ""), &[], &[]));
+        let lines = lines(&check_lists(&with("", ""), &[]));
         assert_eq!(lines.len(), 1);
         assert!(lines[0].starts_with("c/src: the modules of this crate have no order"), "{lines:?}");
-        assert_eq!(check_lists(&with("", ""), &[], &["c"]), []);
     }
 }

@@ -10,44 +10,12 @@ use super::modules::{Token, tokens};
 use super::syntax::shipped_code;
 use crate::tree::Tree;
 
-/// Names that several types still share.
-const STILL_TWICE: &[&str] = &[
-    "Cell",
-    "Claim",
-    "Cpu",
-    "Demand",
-    "Direction",
-    "Drawn",
-    "Engine",
-    "Entry",
-    "Limits",
-    "Machine",
-    "News",
-    "Order",
-    "Origin",
-    "Outcome",
-    "Place",
-    "Prepared",
-    "Program",
-    "Refusal",
-    "Seen",
-    "Settings",
-    "Shared",
-    "Statistics",
-    "Sums",
-    "Verdict",
-];
-
 const EVERYWHERE: &str = "Error";
 
 const ARCHITECTURES: [&str; 4] = ["aarch64", "arm", "x86", "x86_64"];
 
-/// No two public types of crates share a name, except the known ones; and those do share it.
+/// No two public types of crates share a name.
 pub fn check(tree: &Tree) -> Vec<Violation> {
-    check_but(tree, STILL_TWICE)
-}
-
-fn check_but(tree: &Tree, known: &[&str]) -> Vec<Violation> {
     let mut places: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (path, text) in tree.rust().filter(|(path, _)| is_shipped(path)) {
         for (name, line) in public_types(text) {
@@ -55,20 +23,12 @@ fn check_but(tree: &Tree, known: &[&str]) -> Vec<Violation> {
         }
     }
     places.retain(|_, places| places.len() > 1);
-    let again = places.iter().filter(|(name, _)| !known.contains(&name.as_str()));
-    let again = again.map(|(name, places)| {
+    let again = places.iter().map(|(name, places)| {
         let others: Vec<&str> = places.iter().skip(1).map(String::as_str).collect();
         let what = format!("another type is called `{name}` too: {}; say which one this is", others.join(", "));
         Violation::new(places.first().expect("there are two"), what)
     });
-    let once = known.iter().filter(|name| !places.contains_key(**name));
-    let once = once.map(|name| {
-        Violation::new(
-            "xtask/src/tidy/types.rs",
-            format!("`{name}` is the name of one type now: take it off STILL_TWICE"),
-        )
-    });
-    again.chain(once).collect()
+    again.collect()
 }
 
 /// Whether a file is built into crates, and is no variant for one architecture.
@@ -114,7 +74,7 @@ mod tests {
 
     /// Two files with a line each.
     fn check_both(first: (&str, &str), second: (&str, &str)) -> Vec<String> {
-        lines(&check_but(&Tree::from([first, second]), &[]))
+        lines(&check(&Tree::from([first, second])))
     }
 
     #[test]
@@ -158,17 +118,5 @@ mod tests {
         }
         let error = "pub enum Error {}";
         assert_eq!(check_both(("crates/a/src/error.rs", error), ("crates/b/src/error.rs", error)), [""; 0]);
-    }
-
-    #[test]
-    fn a_name_that_is_known_passes_until_one_type_has_it() {
-        let both =
-            Tree::from([("crates/a/src/lib.rs", "pub struct Place;"), ("crates/b/src/lib.rs", "pub enum Place {}")]);
-        assert_eq!(check_but(&both, &["Place"]), []);
-        let one = Tree::from([("crates/a/src/lib.rs", "pub struct Place;")]);
-        assert_eq!(
-            lines(&check_but(&one, &["Place"])),
-            ["xtask/src/tidy/types.rs: `Place` is the name of one type now: take it off STILL_TWICE"]
-        );
     }
 }

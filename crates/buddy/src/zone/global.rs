@@ -1,17 +1,17 @@
 //! The buddy algorithm on the global lists ([Panwar15, 2.1]; `__free_one_page`, `expand` and
 //! `__rmqueue_smallest` in mm/page_alloc.c, Linux 3.1).
 
-use rampart_memory::Order;
+use rampart_memory::BlockOrder;
 
 use super::{ZoneAllocator, span};
-use crate::{Allocated, End, Mark, Migratetype, Origin, Request};
+use crate::{Allocated, AllocationOrigin, End, Mark, Migratetype, Request};
 
 /// A block that was taken off the global lists for an allocation.
 pub(super) struct Found<M> {
     pub slot: u32,
     pub mark: M,
     /// The order of its list, or of that of the larger block that was split for it.
-    pub order: Order,
+    pub order: BlockOrder,
     pub migratetype: Migratetype,
 }
 
@@ -24,20 +24,20 @@ impl<M: Mark> ZoneAllocator<M> {
         if spare < order.frames() {
             return None;
         }
-        let (slot, mark, from) = if order == Order::ZERO {
+        let (slot, mark, from) = if order == BlockOrder::ZERO {
             let (slot, mark) = self.allocate_local(cpu, migratetype, spare)?;
-            (slot, mark, Origin::Local(cpu))
+            (slot, mark, AllocationOrigin::Local(cpu))
         } else {
             let found = self.find(order, migratetype)?;
-            (found.slot, found.mark, Origin::Global(self.list(found.order, found.migratetype)))
+            (found.slot, found.mark, AllocationOrigin::Global(self.list(found.order, found.migratetype)))
         };
         self.statistics.allocated += 1;
         Some(Allocated { block: self.hold(slot, order), mark, from })
     }
 
     /// Takes a block off the global lists: the first of the smallest that is large enough, split to size.
-    pub(super) fn find(&mut self, order: Order, migratetype: Migratetype) -> Option<Found<M>> {
-        let large_enough = Order::all().skip(order.index());
+    pub(super) fn find(&mut self, order: BlockOrder, migratetype: Migratetype) -> Option<Found<M>> {
+        let large_enough = BlockOrder::all().skip(order.index());
         let smallest = large_enough.filter_map(|order| self.lists.at(order, migratetype, End::Front)).next();
         let (slot, from, rest) = match smallest {
             Some(slot) => (slot, migratetype, migratetype),
@@ -50,7 +50,7 @@ impl<M: Mark> ZoneAllocator<M> {
     }
 
     /// Splits a block and puts the remainders on the lists: the upper half, then that of the lower half, and so on.
-    fn cut(&mut self, slot: u32, from: Order, to: Order, migratetype: Migratetype, mark: M) {
+    fn cut(&mut self, slot: u32, from: BlockOrder, to: BlockOrder, migratetype: Migratetype, mark: M) {
         let mut order = from;
         while order > to {
             order = order.below().expect("it is above another order");
@@ -60,7 +60,7 @@ impl<M: Mark> ZoneAllocator<M> {
     }
 
     /// Puts a block, on no list so far and without a retired frame, on the lists, merged with all free buddies.
-    pub(super) fn give(&mut self, slot: u32, order: Order, migratetype: Migratetype, mark: M, end: End) {
+    pub(super) fn give(&mut self, slot: u32, order: BlockOrder, migratetype: Migratetype, mark: M, end: End) {
         let (mut slot, mut order, mut mark) = (slot, order, mark);
         while let Some(above) = order.above() {
             let buddy = slot ^ span(order);
@@ -80,17 +80,17 @@ impl<M: Mark> ZoneAllocator<M> {
 #[cfg(test)]
 mod tests {
     use crate::testing::{CPU, at, block, free_blocks, list, machine, request, urgent};
-    use crate::{End, Migratetype::Movable, Origin, PageAllocator};
+    use crate::{AllocationOrigin, End, Migratetype::Movable, PageAllocator};
 
     #[test]
     fn a_block_is_split_from_the_smallest_that_is_large_enough() {
         let mut buddy = machine(2048);
         let first = buddy.allocate(request(8, Movable)).unwrap();
-        assert_eq!((first.block, first.from), (block(0, 8), Origin::Global(list(10, Movable))));
+        assert_eq!((first.block, first.from), (block(0, 8), AllocationOrigin::Global(list(10, Movable))));
         let left: Vec<_> = free_blocks(&buddy).into_iter().map(|(block, ..)| block).collect();
         assert_eq!(left, [block(256, 8), block(512, 9), block(1024, 10)]);
         let second = buddy.allocate(request(8, Movable)).unwrap();
-        assert_eq!((second.block, second.from), (block(256, 8), Origin::Global(list(8, Movable))));
+        assert_eq!((second.block, second.from), (block(256, 8), AllocationOrigin::Global(list(8, Movable))));
         assert_eq!(buddy.statistics().splits, 2);
         assert_eq!(buddy.allocated_from(list(10, Movable)), 1);
     }

@@ -1,6 +1,6 @@
 //! The lists of a zone and the kinds of their blocks, without a policy.
 
-use rampart_memory::Order;
+use rampart_memory::BlockOrder;
 
 use super::links::{Head, Links};
 use super::state::{Begins, State};
@@ -12,7 +12,7 @@ pub struct Lists<M> {
     links: Links,
     states: Vec<State>,
     marks: Vec<M>,
-    counts: [[Counts; Migratetype::COUNT]; Order::COUNT],
+    counts: [[Counts; Migratetype::COUNT]; BlockOrder::COUNT],
     free: u64,
 }
 
@@ -24,7 +24,7 @@ struct Counts {
 
 #[expect(clippy::cast_possible_truncation, reason = "a small constant")]
 const TYPES: u32 = Migratetype::COUNT as u32;
-const GLOBAL_LISTS: u32 = (Order::MAX.number() as u32 + 1) * TYPES;
+const GLOBAL_LISTS: u32 = (BlockOrder::MAX.number() as u32 + 1) * TYPES;
 
 impl<M: Mark> Lists<M> {
     /// Lists for so many slots, none of which is a frame yet.
@@ -33,7 +33,7 @@ impl<M: Mark> Lists<M> {
             links: Links::new(slots, GLOBAL_LISTS + cpus * TYPES),
             states: vec![State::GONE; slots as usize],
             marks: vec![mark; slots as usize],
-            counts: [[Counts::default(); Migratetype::COUNT]; Order::COUNT],
+            counts: [[Counts::default(); Migratetype::COUNT]; BlockOrder::COUNT],
             free: 0,
         }
     }
@@ -56,7 +56,7 @@ impl<M: Mark> Lists<M> {
     }
 
     /// Whether one of the frames of a block at `slot` is retired.
-    pub fn any_retired(&self, slot: u32, order: Order) -> bool {
+    pub fn any_retired(&self, slot: u32, order: BlockOrder) -> bool {
         let first = slot as usize;
         self.states[first..first + (1 << order.number())].iter().any(|state| state.is_retired())
     }
@@ -67,33 +67,33 @@ impl<M: Mark> Lists<M> {
     }
 
     /// Blocks on a global list.
-    pub const fn length(&self, order: Order, migratetype: Migratetype) -> u64 {
+    pub const fn length(&self, order: BlockOrder, migratetype: Migratetype) -> u64 {
         self.counts[order.index()][migratetype.index()].length
     }
 
     /// Blocks that allocation took off a global list.
-    pub const fn allocated(&self, order: Order, migratetype: Migratetype) -> u64 {
+    pub const fn allocated(&self, order: BlockOrder, migratetype: Migratetype) -> u64 {
         self.counts[order.index()][migratetype.index()].allocated
     }
 
     /// Records that a block of this list is for an allocation.
-    pub const fn count_allocated(&mut self, order: Order, migratetype: Migratetype) {
+    pub const fn count_allocated(&mut self, order: BlockOrder, migratetype: Migratetype) {
         self.counts[order.index()][migratetype.index()].allocated += 1;
     }
 
     /// The block at an end of a global list.
-    pub fn at(&self, order: Order, migratetype: Migratetype, end: End) -> Option<u32> {
+    pub fn at(&self, order: BlockOrder, migratetype: Migratetype, end: End) -> Option<u32> {
         self.links.at(self.global(order, migratetype), end)
     }
 
     /// The blocks of a global list from an end.
-    pub fn from(&self, order: Order, migratetype: Migratetype, end: End) -> impl Iterator<Item = u32> {
+    pub fn from(&self, order: BlockOrder, migratetype: Migratetype, end: End) -> impl Iterator<Item = u32> {
         self.links.from(self.global(order, migratetype), end)
     }
 
     /// Puts a block, on no list so far, on a global list.
     #[inline]
-    pub fn insert(&mut self, slot: u32, order: Order, migratetype: Migratetype, mark: M, end: End) {
+    pub fn insert(&mut self, slot: u32, order: BlockOrder, migratetype: Migratetype, mark: M, end: End) {
         self.states[slot as usize] = State::free(migratetype, order);
         self.marks[slot as usize] = mark;
         self.links.push(self.global(order, migratetype), slot, end);
@@ -103,7 +103,7 @@ impl<M: Mark> Lists<M> {
 
     /// Removes a block from its global list, and returns it.
     #[inline]
-    pub fn remove(&mut self, slot: u32) -> (Order, Migratetype, M) {
+    pub fn remove(&mut self, slot: u32) -> (BlockOrder, Migratetype, M) {
         let Begins::Free(migratetype, order) = self.state(slot).begins() else { panic!("no free block begins here") };
         self.links.remove(slot);
         self.states[slot as usize] = State::INSIDE;
@@ -141,7 +141,7 @@ impl<M: Mark> Lists<M> {
     }
 
     #[inline]
-    fn global(&self, order: Order, migratetype: Migratetype) -> Head {
+    fn global(&self, order: BlockOrder, migratetype: Migratetype) -> Head {
         self.links.head(u32::from(order.number()) * TYPES + migratetype as u32)
     }
 }

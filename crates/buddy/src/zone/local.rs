@@ -5,7 +5,7 @@
 //! of a CPU's lists together to the bound, a batch goes back, from their ends in turn. Frames on them keep their marks
 //! and are never merged.
 
-use rampart_memory::Order;
+use rampart_memory::BlockOrder;
 
 use super::ZoneAllocator;
 use crate::{Cpu, End, Mark, Migratetype};
@@ -34,7 +34,7 @@ impl<M: Mark> ZoneAllocator<M> {
         let list = self.lists.local(cpu, migratetype);
         self.statistics.refills += 1;
         for _ in 0..u64::from(LOCAL_BATCH).min(spare) {
-            let Some(found) = self.find(Order::ZERO, migratetype) else { break };
+            let Some(found) = self.find(BlockOrder::ZERO, migratetype) else { break };
             self.lists.insert_local(found.slot, list, found.mark, End::Back, End::Front);
             self.local[cpu.0 as usize] += 1;
         }
@@ -58,7 +58,7 @@ impl<M: Mark> ZoneAllocator<M> {
         while left > 0 {
             let migratetype = types.next().expect("a cycle has no end");
             if let Some((slot, mark, end)) = self.lists.take_local(self.lists.local(cpu, migratetype), End::Back) {
-                self.give(slot, Order::ZERO, migratetype, mark, end);
+                self.give(slot, BlockOrder::ZERO, migratetype, mark, end);
                 left -= 1;
             }
         }
@@ -85,7 +85,7 @@ mod tests {
     use super::{LOCAL_BATCH, LOCAL_HIGH};
     use crate::Migratetype::{Movable, Unmovable};
     use crate::testing::{CPU, at, block, free_blocks, list, machine, request};
-    use crate::{Cpu, End, Origin, PageAllocator, Request, ZoneIndex};
+    use crate::{AllocationOrigin, Cpu, End, PageAllocator, Request, ZoneIndex};
 
     const ZONE: ZoneIndex = ZoneIndex(0);
 
@@ -94,7 +94,7 @@ mod tests {
         let mut buddy = machine(4096);
         for (count, left) in (0_u64..u64::from(LOCAL_BATCH)).zip((0..u64::from(LOCAL_BATCH)).rev()) {
             let got = buddy.allocate(request(0, Movable)).unwrap();
-            assert_eq!((got.block, got.from), (block(count, 0), Origin::Local(CPU)));
+            assert_eq!((got.block, got.from), (block(count, 0), AllocationOrigin::Local(CPU)));
             assert_eq!(buddy.local_frames(ZONE, CPU), left);
         }
         assert_eq!(buddy.statistics().refills, 1);
@@ -121,7 +121,7 @@ mod tests {
         buddy.free(got.block, CPU, at(5), End::Front);
         let other_cpu = buddy.allocate(Request { cpu: Cpu(1), ..request(0, Movable) }).unwrap();
         let other_type = buddy.allocate(request(0, Unmovable)).unwrap();
-        assert_eq!(other_cpu.from, Origin::Local(Cpu(1)));
+        assert_eq!(other_cpu.from, AllocationOrigin::Local(Cpu(1)));
         assert!(other_cpu.block != got.block && other_type.block != got.block);
         assert_eq!(buddy.local_frames(ZONE, Cpu(1)), u64::from(LOCAL_BATCH) - 1);
     }

@@ -17,16 +17,16 @@ mod retire;
 mod state;
 mod steal;
 
-use rampart_memory::{Frame, FrameBlock, Order};
+use rampart_memory::{BlockOrder, Frame, FrameBlock};
 
 pub use local::{LOCAL_BATCH, LOCAL_HIGH};
 
-use crate::{Cpu, End, ListName, Mark, Migratetype, Place, Statistics, Watermarks, Zone, ZoneIndex};
+use crate::{AllocatorStatistics, Cpu, End, FramePlace, ListName, Mark, Migratetype, Watermarks, Zone, ZoneIndex};
 use lists::Lists;
 use state::{Begins, State};
 
 /// A pageblock: the frames that share one migratetype, 2 MiB as on x86-64.
-pub const PAGEBLOCK: Order = Order::new(9).expect("9 is an order");
+pub const PAGEBLOCK: BlockOrder = BlockOrder::new(9).expect("9 is an order");
 
 /// The allocator of one zone. Its owner passes only blocks of the zone.
 pub struct ZoneAllocator<M> {
@@ -42,18 +42,18 @@ pub struct ZoneAllocator<M> {
     /// Frames on the lists of each CPU.
     local: Vec<u32>,
     watermarks: Watermarks,
-    statistics: Statistics,
+    statistics: AllocatorStatistics,
 }
 
 /// Frames in a block, as a distance between slots.
-const fn span(order: Order) -> u32 {
+const fn span(order: BlockOrder) -> u32 {
     1 << order.number()
 }
 
 impl<M: Mark> ZoneAllocator<M> {
     /// A zone with all frames free, movable, and marked alike; the lowest are allocated first.
     pub fn new(index: ZoneIndex, zone: Zone, cpus: u32, watermarks: Watermarks, mark: M) -> Self {
-        let largest = Order::MAX.frames();
+        let largest = BlockOrder::MAX.frames();
         let base = zone.frames.start().number() / largest * largest;
         let slot = |frame: u64| u32::try_from(frame - base).expect("a zone has at most Zone::MOST_FRAMES");
         let slots = slot((zone.frames.last().number() + 1).next_multiple_of(largest));
@@ -63,10 +63,10 @@ impl<M: Mark> ZoneAllocator<M> {
             base,
             lists: Lists::new(slots, cpus, mark),
             pageblocks: vec![Migratetype::Movable; (slots / span(PAGEBLOCK)) as usize],
-            retired_near: vec![0; (slots / span(Order::MAX)) as usize],
+            retired_near: vec![0; (slots / span(BlockOrder::MAX)) as usize],
             local: vec![0; cpus as usize],
             watermarks,
-            statistics: Statistics::default(),
+            statistics: AllocatorStatistics::default(),
         };
         new.fill(slot(zone.frames.start().number()), slot(zone.frames.last().number() + 1), mark);
         new
@@ -77,8 +77,8 @@ impl<M: Mark> ZoneAllocator<M> {
         (first..end).for_each(|slot| self.lists.set(slot, State::INSIDE));
         let mut slot = first;
         while slot < end {
-            let fits = |order: &Order| slot.is_multiple_of(span(*order)) && span(*order) <= end - slot;
-            let order = Order::all().rfind(fits).expect("one frame always fits");
+            let fits = |order: &BlockOrder| slot.is_multiple_of(span(*order)) && span(*order) <= end - slot;
+            let order = BlockOrder::all().rfind(fits).expect("one frame always fits");
             self.lists.insert(slot, order, Migratetype::Movable, mark, End::Back);
             slot += span(order);
         }
@@ -92,7 +92,7 @@ impl<M: Mark> ZoneAllocator<M> {
         self.watermarks
     }
 
-    pub const fn statistics(&self) -> Statistics {
+    pub const fn statistics(&self) -> AllocatorStatistics {
         self.statistics
     }
 
@@ -109,7 +109,12 @@ impl<M: Mark> ZoneAllocator<M> {
     }
 
     /// The blocks of a list from an end.
-    pub fn blocks(&self, order: Order, migratetype: Migratetype, end: End) -> impl Iterator<Item = (FrameBlock, M)> {
+    pub fn blocks(
+        &self,
+        order: BlockOrder,
+        migratetype: Migratetype,
+        end: End,
+    ) -> impl Iterator<Item = (FrameBlock, M)> {
         self.lists.from(order, migratetype, end).map(move |slot| (self.block(slot, order), self.lists.mark(slot)))
     }
 
@@ -134,7 +139,7 @@ impl<M: Mark> ZoneAllocator<M> {
     pub fn free(&mut self, block: FrameBlock, cpu: Cpu, mark: M, end: End) {
         let slot = self.end_hold(block);
         self.statistics.freed += 1;
-        if block.order() > Order::ZERO {
+        if block.order() > BlockOrder::ZERO {
             self.give_good(slot, block.order(), mark, end);
         } else if !self.lists.state(slot).is_retired() {
             self.free_local(slot, cpu, mark, end);
@@ -146,19 +151,19 @@ impl<M: Mark> ZoneAllocator<M> {
         let first = self.end_hold(block);
         for slot in first..first + span(block.order()) {
             let retired = self.lists.state(slot).is_retired();
-            let held = State::held(Order::ZERO);
+            let held = State::held(BlockOrder::ZERO);
             self.lists.set(slot, if retired { held.retired() } else { held });
         }
     }
 
     /// The place of a frame.
-    pub fn place(&self, frame: Frame) -> Place {
+    pub fn place(&self, frame: Frame) -> FramePlace {
         let slot = self.slot(frame);
         match self.beginning(slot) {
-            Some((first, Begins::Free(_, order))) => Place::Free(self.block(first, order)),
-            Some((_, Begins::Held(_))) => Place::Held,
-            Some((_, Begins::Local(_))) => Place::Local,
-            Some((_, Begins::Nothing)) | None => Place::Retired,
+            Some((first, Begins::Free(_, order))) => FramePlace::Free(self.block(first, order)),
+            Some((_, Begins::Held(_))) => FramePlace::Held,
+            Some((_, Begins::Local(_))) => FramePlace::Local,
+            Some((_, Begins::Nothing)) | None => FramePlace::Retired,
         }
     }
 
@@ -166,7 +171,7 @@ impl<M: Mark> ZoneAllocator<M> {
     ///
     /// A block begins at a multiple of its size, so there are eleven places to look, the smallest block first.
     fn beginning(&self, slot: u32) -> Option<(u32, Begins)> {
-        Order::all().find_map(|order| {
+        BlockOrder::all().find_map(|order| {
             let first = slot & !(span(order) - 1);
             let begins = self.lists.state(first).begins();
             let reaches = match begins {
@@ -179,7 +184,7 @@ impl<M: Mark> ZoneAllocator<M> {
     }
 
     /// Records that a block is held.
-    fn hold(&mut self, slot: u32, order: Order) -> FrameBlock {
+    fn hold(&mut self, slot: u32, order: BlockOrder) -> FrameBlock {
         self.lists.set(slot, State::held(order));
         self.block(slot, order)
     }
@@ -192,7 +197,7 @@ impl<M: Mark> ZoneAllocator<M> {
         slot
     }
 
-    const fn list(&self, order: Order, migratetype: Migratetype) -> ListName {
+    const fn list(&self, order: BlockOrder, migratetype: Migratetype) -> ListName {
         ListName { zone: self.index, order, migratetype }
     }
 
@@ -204,7 +209,7 @@ impl<M: Mark> ZoneAllocator<M> {
         u32::try_from(frame.number() - self.base).expect("the frame lies in the zone")
     }
 
-    fn block(&self, slot: u32, order: Order) -> FrameBlock {
+    fn block(&self, slot: u32, order: BlockOrder) -> FrameBlock {
         let first = Frame::new(self.base + u64::from(slot)).expect("a slot stands for a frame");
         FrameBlock::new(first, order).expect("a block begins at a multiple of its size")
     }

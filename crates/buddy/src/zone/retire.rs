@@ -3,17 +3,17 @@
 //! A retired frame is on no list and is nobody's buddy, so blocks around it never merge over it. A held frame that
 //! fails stays with its holder, whose block comes back without it.
 
-use rampart_memory::{Frame, Order};
+use rampart_memory::{BlockOrder, Frame};
 
 use super::state::{Begins, State};
 use super::{ZoneAllocator, span};
-use crate::{End, Mark, Place};
+use crate::{End, FramePlace, Mark};
 
 impl<M: Mark> ZoneAllocator<M> {
     /// Retires a frame, and returns its place.
-    pub fn retire(&mut self, frame: Frame) -> Place {
+    pub fn retire(&mut self, frame: Frame) -> FramePlace {
         let was = self.place(frame);
-        if was == Place::Local {
+        if was == FramePlace::Local {
             // As in Linux: the lists of the CPUs are emptied, so that the frame is in a free block.
             self.drain_all();
         }
@@ -35,13 +35,14 @@ impl<M: Mark> ZoneAllocator<M> {
 
     fn set_retired(&mut self, slot: u32) {
         self.lists.set(slot, self.lists.state(slot).retired());
-        self.retired_near[(slot / span(Order::MAX)) as usize] += 1;
+        self.retired_near[(slot / span(BlockOrder::MAX)) as usize] += 1;
         self.statistics.retired += 1;
     }
 
     /// Gives a block, on no list so far, to the global lists in the largest parts without a retired frame.
-    pub(super) fn give_good(&mut self, slot: u32, order: Order, mark: M, end: End) {
-        let clean = self.retired_near[(slot / span(Order::MAX)) as usize] == 0 || !self.lists.any_retired(slot, order);
+    pub(super) fn give_good(&mut self, slot: u32, order: BlockOrder, mark: M, end: End) {
+        let clean =
+            self.retired_near[(slot / span(BlockOrder::MAX)) as usize] == 0 || !self.lists.any_retired(slot, order);
         if clean {
             self.give(slot, order, self.migratetype(slot), mark, end);
         } else if let Some(half) = order.below() {
@@ -57,7 +58,7 @@ impl<M: Mark> ZoneAllocator<M> {
 mod tests {
     use crate::Migratetype::Movable;
     use crate::testing::{CPU, at, block, frame, free_blocks, list, machine, request};
-    use crate::{End, PageAllocator, Place, ZoneIndex};
+    use crate::{End, FramePlace, PageAllocator, ZoneIndex};
 
     /// The parts of block 0 of order 3 without frame 5.
     const AROUND_5: [(u64, u8); 3] = [(0, 2), (4, 0), (6, 1)];
@@ -66,13 +67,13 @@ mod tests {
     fn the_rest_of_a_free_block_stays_free_with_its_mark() {
         let mut buddy = machine(1024);
         buddy.remark(|_| at(3));
-        assert_eq!(buddy.retire(frame(5)), Place::Free(block(0, 10)));
+        assert_eq!(buddy.retire(frame(5)), FramePlace::Free(block(0, 10)));
         let parts = AROUND_5.into_iter().chain((3..10).map(|order| (1 << order, order)));
         let mut expected: Vec<_> = parts.map(|(first, order)| (block(first, order), Movable, at(3))).collect();
         expected.sort_unstable();
         assert_eq!(free_blocks(&buddy), expected);
-        assert_eq!((buddy.place(frame(5)), buddy.free_frames(ZoneIndex(0))), (Place::Retired, 1023));
-        assert_eq!(buddy.retire(frame(5)), Place::Retired);
+        assert_eq!((buddy.place(frame(5)), buddy.free_frames(ZoneIndex(0))), (FramePlace::Retired, 1023));
+        assert_eq!(buddy.retire(frame(5)), FramePlace::Retired);
         assert_eq!(buddy.statistics().retired, 1);
     }
 
@@ -87,10 +88,10 @@ mod tests {
         let held = buddy.allocate(request(3, Movable));
         assert_eq!(held, None, "the watermark keeps these");
         let got = buddy.claim(block(8, 3)).unwrap();
-        assert_eq!(buddy.retire(frame(13)), Place::Held);
-        assert_eq!(buddy.place(frame(13)), Place::Held, "its holder has it until then");
+        assert_eq!(buddy.retire(frame(13)), FramePlace::Held);
+        assert_eq!(buddy.place(frame(13)), FramePlace::Held, "its holder has it until then");
         buddy.free(block(8, 3), CPU, got, End::Front);
-        assert_eq!(buddy.place(frame(13)), Place::Retired);
+        assert_eq!(buddy.place(frame(13)), FramePlace::Retired);
         let around_13: Vec<_> = AROUND_5.map(|(first, order)| (block(first + 8, order), Movable, at(1))).to_vec();
         assert_eq!(free_blocks(&buddy), around_13);
     }
@@ -112,7 +113,7 @@ mod tests {
         let local = buddy.local_frames(ZoneIndex(0), CPU);
         buddy.retire(got.block.first());
         buddy.free(got.block, CPU, got.mark, End::Front);
-        assert_eq!(buddy.place(got.block.first()), Place::Retired);
+        assert_eq!(buddy.place(got.block.first()), FramePlace::Retired);
         assert_eq!(buddy.local_frames(ZoneIndex(0), CPU), local);
     }
 
@@ -120,8 +121,8 @@ mod tests {
     fn a_frame_at_hand_for_a_cpu_is_retired_too() {
         let mut buddy = machine(1024);
         buddy.allocate(request(0, Movable)).unwrap();
-        assert_eq!(buddy.retire(frame(7)), Place::Local);
-        assert_eq!(buddy.place(frame(7)), Place::Retired);
+        assert_eq!(buddy.retire(frame(7)), FramePlace::Local);
+        assert_eq!(buddy.place(frame(7)), FramePlace::Retired);
         assert_eq!(buddy.free_frames(ZoneIndex(0)), 1022);
     }
 }

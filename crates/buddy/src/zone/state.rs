@@ -3,7 +3,7 @@
 //! Only the first frame of a block has the block's state; the others are marked as inside of one. So allocating a block
 //! of a thousand frames writes one byte.
 
-use rampart_memory::Order;
+use rampart_memory::BlockOrder;
 
 use crate::{End, Migratetype};
 
@@ -19,9 +19,9 @@ pub enum Begins {
     /// None: the frame is inside of a block, or retired and on no list, or no frame of the zone.
     Nothing,
     /// A held block.
-    Held(Order),
+    Held(BlockOrder),
     /// A block on a global list.
-    Free(Migratetype, Order),
+    Free(Migratetype, BlockOrder),
     /// A frame on the list of a CPU that goes to this end of a global list later.
     Local(End),
 }
@@ -40,11 +40,11 @@ impl State {
     /// Retired and on no list; slots without a frame of the zone have this state too, and so are never merged with one.
     pub const GONE: Self = Self(Self::RETIRED);
 
-    pub const fn held(order: Order) -> Self {
+    pub const fn held(order: BlockOrder) -> Self {
         Self(Self::HELD | order.number())
     }
 
-    pub const fn free(migratetype: Migratetype, order: Order) -> Self {
+    pub const fn free(migratetype: Migratetype, order: BlockOrder) -> Self {
         Self(Self::FREE | (migratetype as u8) << Self::MIGRATETYPE_SHIFT | order.number())
     }
 
@@ -53,7 +53,7 @@ impl State {
     }
 
     /// Whether a block of exactly this order, on a global list, begins here.
-    pub const fn is_free_block_of(self, order: Order) -> bool {
+    pub const fn is_free_block_of(self, order: BlockOrder) -> bool {
         self.0 & (Self::FREE | Self::ORDER) == Self::FREE | order.number()
     }
 
@@ -71,7 +71,7 @@ impl State {
 
     #[inline]
     pub fn begins(self) -> Begins {
-        let order = Order::new(self.0 & Self::ORDER);
+        let order = BlockOrder::new(self.0 & Self::ORDER);
         if self.0 & Self::FREE != 0 {
             let migratetype =
                 Migratetype::ALL[usize::from((self.0 & !Self::RETIRED & !Self::FREE) >> Self::MIGRATETYPE_SHIFT)];
@@ -92,13 +92,13 @@ mod tests {
 
     #[test]
     fn every_state_is_read_back_as_it_was_written() {
-        for order in Order::all() {
+        for order in BlockOrder::all() {
             assert_eq!(State::held(order).begins(), Begins::Held(order));
             assert_eq!(State::held(order).retired().begins(), Begins::Held(order));
             for migratetype in Migratetype::ALL {
                 let free = State::free(migratetype, order);
                 assert_eq!(free.begins(), Begins::Free(migratetype, order));
-                assert!(Order::all().all(|other| free.is_free_block_of(other) == (other == order)));
+                assert!(BlockOrder::all().all(|other| free.is_free_block_of(other) == (other == order)));
             }
         }
         for end in [End::Front, End::Back] {
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn what_is_not_free_is_never_taken_for_a_buddy() {
         let others = [State::INSIDE, State::GONE, State::local(End::Front), State::local(End::Back)];
-        for order in Order::all() {
+        for order in BlockOrder::all() {
             assert!(others.iter().chain([&State::held(order)]).all(|state| !state.is_free_block_of(order)));
         }
     }

@@ -2,7 +2,7 @@
 //! surroundings as is useful, so that its next requests are served there and do not scatter ([Panwar15, 2.2];
 //! `__rmqueue_fallback` and `move_freepages_block` in mm/page_alloc.c, Linux 3.1).
 
-use rampart_memory::Order;
+use rampart_memory::BlockOrder;
 
 use super::state::Begins;
 use super::{PAGEBLOCK, ZoneAllocator, span};
@@ -11,8 +11,8 @@ use crate::{End, Mark, Migratetype};
 impl<M: Mark> ZoneAllocator<M> {
     /// Picks the largest block of another migratetype and claims its surroundings. Returns the block, still on its
     /// list, the type whose list it is on, and the type whose list its rest goes to.
-    pub(super) fn steal(&mut self, order: Order, own: Migratetype) -> Option<(u32, Migratetype, Migratetype)> {
-        let large_enough = Order::all().skip(order.index()).rev();
+    pub(super) fn steal(&mut self, order: BlockOrder, own: Migratetype) -> Option<(u32, Migratetype, Migratetype)> {
+        let large_enough = BlockOrder::all().skip(order.index()).rev();
         let candidates = large_enough.flat_map(|order| own.fallbacks().map(|other| (order, other)));
         let (order, other, slot) = candidates
             .filter_map(|(order, other)| Some((order, other, self.lists.at(order, other, End::Front)?)))
@@ -29,7 +29,7 @@ impl<M: Mark> ZoneAllocator<M> {
 
     /// Moves the free blocks of a block's pageblocks to its new owner's lists. A pageblock of which at least half moves
     /// changes its migratetype.
-    fn claim_pageblocks(&mut self, slot: u32, order: Order, own: Migratetype) {
+    fn claim_pageblocks(&mut self, slot: u32, order: BlockOrder, own: Migratetype) {
         let first = slot / span(PAGEBLOCK);
         let last = (slot + span(order) - 1) / span(PAGEBLOCK);
         for pageblock in first..=last {
@@ -64,7 +64,7 @@ impl<M: Mark> ZoneAllocator<M> {
 mod tests {
     use crate::Migratetype::{Movable, Reclaimable, Unmovable};
     use crate::testing::{CPU, at, block, free_blocks, list, machine, order, request, urgent};
-    use crate::{End, Migratetype, Origin, PageAllocator};
+    use crate::{AllocationOrigin, End, Migratetype, PageAllocator};
     use rampart_memory::{FrameBlock, Tested};
 
     /// Types of the free blocks of the first zone, as (first frame, order number, type).
@@ -82,7 +82,7 @@ mod tests {
         let stolen = buddy.allocate(request(2, Unmovable)).unwrap();
         assert_eq!(
             (stolen.block, stolen.from),
-            (block(1024, 2), Origin::Global(list(10, Movable))),
+            (block(1024, 2), AllocationOrigin::Global(list(10, Movable))),
             "not from the small rest"
         );
         assert!(types(&buddy).iter().all(|&(first, _, own)| own == if first < 1024 { Movable } else { Unmovable }));
@@ -135,7 +135,7 @@ mod tests {
         for thief in [Unmovable, Reclaimable] {
             let mut buddy = nearly_full(&[(0, 3), (256, 1)]);
             let stolen = buddy.allocate(urgent(1, thief)).unwrap();
-            assert_eq!(stolen.from, Origin::Global(list(3, Movable)));
+            assert_eq!(stolen.from, AllocationOrigin::Global(list(3, Movable)));
             let rest = if thief == Reclaimable { Reclaimable } else { Movable };
             assert_eq!(types(&buddy), [(2, 1, rest), (4, 2, rest), (256, 1, rest)]);
         }
@@ -150,7 +150,10 @@ mod tests {
         buddy.put(block(0, 10), at(1), End::Front);
         buddy.put(block(1024, 10), at(1), End::Front);
         let stolen = [(); 2].map(|()| buddy.allocate(request(10, Unmovable)).unwrap().from);
-        assert_eq!(stolen, [Origin::Global(list(10, Unmovable)), Origin::Global(list(10, Reclaimable))]);
+        assert_eq!(
+            stolen,
+            [AllocationOrigin::Global(list(10, Unmovable)), AllocationOrigin::Global(list(10, Reclaimable))]
+        );
         assert_eq!(buddy.length(list(10, Movable)), 1);
         assert_eq!(super::PAGEBLOCK, order(9));
     }

@@ -6,8 +6,8 @@ mod world;
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use rampart_buddy::{Cpu, End, LOCAL_BATCH, LOCAL_HIGH, ListName, PageAllocator, Place, ZoneIndex};
-use rampart_memory::{Frame, FrameBlock, Order};
+use rampart_buddy::{Cpu, End, FramePlace, LOCAL_BATCH, LOCAL_HIGH, ListName, PageAllocator, ZoneIndex};
+use rampart_memory::{BlockOrder, Frame, FrameBlock};
 
 use world::{CPUS, Step, World, step};
 
@@ -55,22 +55,22 @@ proptest! {
     #[test]
     fn every_frame_is_in_one_place_and_none_is_lost(steps in steps()) {
         live(steps, |world| {
-            let mut places: BTreeMap<Frame, Place> = BTreeMap::new();
+            let mut places: BTreeMap<Frame, FramePlace> = BTreeMap::new();
             for (_, block) in free(world) {
                 for frame in block.frames() {
-                    prop_assert_eq!(places.insert(frame, Place::Free(block)), None, "two blocks share {}", frame);
+                    prop_assert_eq!(places.insert(frame, FramePlace::Free(block)), None, "two blocks share {}", frame);
                 }
             }
             for frame in world.held.iter().flat_map(|(block, _)| block.frames()) {
-                prop_assert_eq!(places.insert(frame, Place::Held), None, "{} is held and free", frame);
+                prop_assert_eq!(places.insert(frame, FramePlace::Held), None, "{} is held and free", frame);
             }
             let mut local = 0;
             for &frame in world.known.keys() {
                 let place = world.buddy.place(frame);
                 match places.get(&frame) {
                     Some(expected) => prop_assert_eq!(place, *expected),
-                    None if place == Place::Local => local += 1,
-                    None => prop_assert_eq!(place, Place::Retired),
+                    None if place == FramePlace::Local => local += 1,
+                    None => prop_assert_eq!(place, FramePlace::Retired),
                 }
             }
             let counted = world.zones().flat_map(|zone| (0..CPUS).map(move |cpu| (zone, Cpu(cpu))));
@@ -83,7 +83,7 @@ proptest! {
     fn no_two_free_blocks_are_buddies(steps in steps()) {
         live(steps, |world| {
             let blocks: BTreeSet<(ZoneIndex, FrameBlock)> = free(world).map(|(list, block)| (list.zone, block)).collect();
-            for &(zone, block) in blocks.iter().filter(|(_, block)| block.order() < Order::MAX) {
+            for &(zone, block) in blocks.iter().filter(|(_, block)| block.order() < BlockOrder::MAX) {
                 let buddy = Frame::new(block.first().number() ^ block.count()).unwrap();
                 let buddy = FrameBlock::new(buddy, block.order()).unwrap();
                 prop_assert!(!blocks.contains(&(zone, buddy)), "{} and its buddy are apart", block);
@@ -104,7 +104,7 @@ proptest! {
             prop_assert!(free(&world).all(|(_, block)| block.frames().all(|frame| !gone.contains(&frame))));
             let retired = world.naive.iter().flat_map(|zone| zone.retired.iter().copied());
             gone = retired.filter(|frame| !held.contains(frame)).collect();
-            prop_assert!(gone.iter().all(|frame| world.buddy.place(*frame) == Place::Retired));
+            prop_assert!(gone.iter().all(|frame| world.buddy.place(*frame) == FramePlace::Retired));
         }
     }
 

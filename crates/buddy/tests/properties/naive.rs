@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use rampart_buddy::{Cpu, End, LOCAL_BATCH, LOCAL_HIGH, ListName, Mark, Migratetype, PAGEBLOCK, Zone, ZoneIndex};
-use rampart_memory::{Frame, FrameBlock, Order, Tested};
+use rampart_memory::{BlockOrder, Frame, FrameBlock, Tested};
 
 type Blocks = VecDeque<(FrameBlock, Tested)>;
 type LocalFrames = VecDeque<(Frame, Tested, End)>;
@@ -37,8 +37,8 @@ impl Naive {
         let end = zone.frames.last().number() + 1;
         let mut first = zone.frames.start().number();
         while first < end {
-            let fits = |order: &Order| first.is_multiple_of(order.frames()) && first + order.frames() <= end;
-            let order = Order::all().rfind(fits).unwrap();
+            let fits = |order: &BlockOrder| first.is_multiple_of(order.frames()) && first + order.frames() <= end;
+            let order = BlockOrder::all().rfind(fits).unwrap();
             let block = FrameBlock::new(Frame::new(first).unwrap(), order).unwrap();
             naive.list(order, Migratetype::Movable).push_back((block, mark));
             first += order.frames();
@@ -46,11 +46,11 @@ impl Naive {
         naive
     }
 
-    fn name(&self, order: Order, migratetype: Migratetype) -> ListName {
+    fn name(&self, order: BlockOrder, migratetype: Migratetype) -> ListName {
         ListName { zone: self.index, order, migratetype }
     }
 
-    fn list(&mut self, order: Order, migratetype: Migratetype) -> &mut Blocks {
+    fn list(&mut self, order: BlockOrder, migratetype: Migratetype) -> &mut Blocks {
         self.lists.entry(self.name(order, migratetype)).or_default()
     }
 
@@ -104,7 +104,7 @@ impl Naive {
     }
 
     pub fn free(&mut self, block: FrameBlock, cpu: Cpu, mark: Tested, end: End) {
-        if block.order() > Order::ZERO || self.retired.contains(&block.first()) {
+        if block.order() > BlockOrder::ZERO || self.retired.contains(&block.first()) {
             self.put(block, mark, end);
             return;
         }
@@ -132,9 +132,15 @@ impl Naive {
         cpus.into_iter().for_each(|cpu| self.drain(cpu, usize::MAX));
     }
 
-    pub fn allocate(&mut self, order: Order, own: Migratetype, cpu: Cpu, floor: u64) -> Option<(FrameBlock, Tested)> {
+    pub fn allocate(
+        &mut self,
+        order: BlockOrder,
+        own: Migratetype,
+        cpu: Cpu,
+        floor: u64,
+    ) -> Option<(FrameBlock, Tested)> {
         let spare = self.free_frames().checked_sub(floor).filter(|spare| *spare >= order.frames())?;
-        if order > Order::ZERO {
+        if order > BlockOrder::ZERO {
             return self.find(order, own);
         }
         if self.local.entry((cpu, own)).or_default().is_empty() {
@@ -148,8 +154,8 @@ impl Naive {
     }
 
     /// The first of the smallest blocks that are large enough, split to size.
-    fn find(&mut self, order: Order, own: Migratetype) -> Option<(FrameBlock, Tested)> {
-        let mut large_enough = Order::all().filter(|larger| *larger >= order);
+    fn find(&mut self, order: BlockOrder, own: Migratetype) -> Option<(FrameBlock, Tested)> {
+        let mut large_enough = BlockOrder::all().filter(|larger| *larger >= order);
         let smallest = large_enough.find_map(|larger| Some((self.list(larger, own).front()?.0, own)));
         let (block, rest) = smallest.or_else(|| self.steal(order, own))?;
         let mark = self.claim(block).unwrap();
@@ -162,8 +168,8 @@ impl Naive {
         Some((FrameBlock::new(block.first(), order).unwrap(), mark))
     }
 
-    fn steal(&mut self, order: Order, own: Migratetype) -> Option<(FrameBlock, Migratetype)> {
-        for larger in Order::all().rev().filter(|larger| *larger >= order) {
+    fn steal(&mut self, order: BlockOrder, own: Migratetype) -> Option<(FrameBlock, Migratetype)> {
+        for larger in BlockOrder::all().rev().filter(|larger| *larger >= order) {
             for other in own.fallbacks() {
                 let Some(&(block, _)) = self.list(larger, other).front() else { continue };
                 if larger.number() < PAGEBLOCK.number() / 2 && own != Migratetype::Reclaimable {

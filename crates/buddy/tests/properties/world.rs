@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use proptest::sample::Index;
-use rampart_buddy::{Buddy, Cpu, End, ListName, Migratetype, PageAllocator, Place, Request, Zone, ZoneIndex, ZoneKind};
-use rampart_memory::{Frame, FrameBlock, FrameRange, Node, Order, Tested, Timestamp};
+use rampart_buddy::{
+    Buddy, Cpu, End, FramePlace, ListName, Migratetype, PageAllocator, Request, Zone, ZoneIndex, ZoneKind,
+};
+use rampart_memory::{BlockOrder, Frame, FrameBlock, FrameRange, Node, Tested, Timestamp};
 
 use crate::naive::Naive;
 
@@ -27,8 +29,8 @@ fn end() -> impl Strategy<Value = End> {
     prop_oneof![Just(End::Front), Just(End::Back)]
 }
 
-fn order() -> impl Strategy<Value = Order> {
-    prop_oneof![4 => Just(0), 2 => 1_u8..4, 1 => 4_u8..=10].prop_map(|number| Order::new(number).unwrap())
+fn order() -> impl Strategy<Value = BlockOrder> {
+    prop_oneof![4 => Just(0), 2 => 1_u8..4, 1 => 4_u8..=10].prop_map(|number| BlockOrder::new(number).unwrap())
 }
 
 fn request() -> impl Strategy<Value = Request> {
@@ -156,17 +158,17 @@ impl World {
     fn retire(&mut self, frame: Frame) -> Result<(), TestCaseError> {
         let was = self.buddy.retire(frame);
         if !self.known.contains_key(&frame) {
-            prop_assert_eq!(was, Place::Absent);
+            prop_assert_eq!(was, FramePlace::Absent);
             return Ok(());
         }
         let held = self.held.iter().any(|(block, _)| block.contains(frame));
         let twin = self.twin_of(frame);
-        if was == Place::Local {
+        if was == FramePlace::Local {
             prop_assert!(twin.local.values().flatten().any(|(other, ..)| *other == frame));
             twin.drain_all();
         }
-        prop_assert_eq!(was == Place::Held, held);
-        prop_assert_eq!(was == Place::Retired, twin.retired.contains(&frame) && !held);
+        prop_assert_eq!(was == FramePlace::Held, held);
+        prop_assert_eq!(was == FramePlace::Retired, twin.retired.contains(&frame) && !held);
         twin.retired.insert(frame);
         let lying_in = twin.lists.values().flatten().find(|(block, _)| block.contains(frame)).copied();
         if let Some((block, _)) = lying_in {

@@ -27,7 +27,7 @@ use crate::{Codec, Page, PageBits, PageData, Scheme};
 /// The result of a correction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "a correction is rare, and nothing may be allocated where it is made")]
-pub enum Outcome {
+pub enum CorrectionOutcome {
     /// The page and all its codes are as they were stored.
     Intact,
     /// The page is good, but its codes were changed. They are right again.
@@ -52,22 +52,28 @@ impl Codec {
     /// Corrects a page and its codes. It needs some 20 KiB of stack and allocates nothing.
     ///
     /// Panics if `codes` does not have the scheme's length.
-    pub fn correct(&self, page: &mut Page<'_>, codes: &mut [u8]) -> Outcome {
+    pub fn correct(&self, page: &mut Page<'_>, codes: &mut [u8]) -> CorrectionOutcome {
         let mut data = page.read();
         let stored = Codes::read(codes);
         let found = self.engine.crc(&Page::from(&mut data));
         if stored.crcs.contains(&found) {
-            return if self.renew(&mut data, codes) { Outcome::CodesWrong } else { Outcome::Intact };
+            return if self.renew(&mut data, codes) {
+                CorrectionOutcome::CodesWrong
+            } else {
+                CorrectionOutcome::Intact
+            };
         }
-        let Some((flipped, crc)) = self.right_guess(&mut data, &stored) else { return Outcome::Uncorrectable };
+        let Some((flipped, crc)) = self.right_guess(&mut data, &stored) else {
+            return CorrectionOutcome::Uncorrectable;
+        };
         for (line, _) in flipped.changed_lines() {
             page.write_line(line, &data.lines[line]);
         }
         if self.engine.crc(page) != crc {
-            return Outcome::Uncorrectable;
+            return CorrectionOutcome::Uncorrectable;
         }
         let codes_wrong = self.renew(&mut data, codes);
-        Outcome::Corrected(Correction { flipped, codes_wrong })
+        CorrectionOutcome::Corrected(Correction { flipped, codes_wrong })
     }
 
     /// The first guess that leads to a page with a stored CRC, and that CRC. `data` then holds that page.
@@ -126,12 +132,12 @@ fn guess(scheme: Scheme, syndrome: &[u8], number: usize) -> PageBits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Engine;
+    use crate::CodeEngine;
 
     /// P and Q do not see the change (`lines`), so it could be mistaken for a change of the CRC.
     #[test]
     fn a_change_that_p_and_q_do_not_see_is_not_taken_for_a_wrong_crc() {
-        let codec = Codec { scheme: Scheme::CrcPq, engine: Engine::detect() };
+        let codec = Codec { scheme: Scheme::CrcPq, engine: CodeEngine::detect() };
         let mut data = PageData::from_seed(3);
         let mut codes = [0; Scheme::CrcPq.code_bytes()];
         codec.encode(&Page::from(&mut data), &mut codes);
@@ -139,6 +145,6 @@ mod tests {
         let mut fresh = codes;
         codec.encode(&Page::from(&mut data), &mut fresh);
         assert!(fresh[4..132] == codes[4..132], "P and Q are the same");
-        assert_eq!(codec.correct(&mut Page::from(&mut data), &mut codes), Outcome::Uncorrectable);
+        assert_eq!(codec.correct(&mut Page::from(&mut data), &mut codes), CorrectionOutcome::Uncorrectable);
     }
 }

@@ -13,12 +13,12 @@ const COMPARED: u64 = 4;
 
 /// An instruction set of this processor.
 ///
-/// The kernels for AVX-512 with VPCLMULQDQ and GFNI were measured on a Zen 5 (docs/performance.md). [`Engine::detect`]
-/// compares each kernel with the portable one before it trusts it.
+/// The kernels for AVX-512 with VPCLMULQDQ and GFNI were measured on a Zen 5 (docs/performance.md).
+/// [`CodeEngine::detect`] compares each kernel with the portable one before it trusts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Engine(Isa);
+pub struct CodeEngine(Isa);
 
-impl Engine {
+impl CodeEngine {
     /// The engine that needs no special instruction.
     pub const PORTABLE: Self = Self(Isa::Portable);
 
@@ -29,7 +29,7 @@ impl Engine {
         first_that(Self::all_available(), |engine| engine.agrees(COMPARED))
     }
 
-    /// All engines of this processor, the fastest first, [`Engine::PORTABLE`] last.
+    /// All engines of this processor, the fastest first, [`CodeEngine::PORTABLE`] last.
     #[must_use]
     pub fn all_available() -> Vec<Self> {
         Isa::available().into_iter().map(Self).collect()
@@ -84,11 +84,11 @@ impl Engine {
 }
 
 /// The first trusted engine; the last one is trusted in any case.
-fn first_that(engines: Vec<Engine>, trusted: impl Fn(Engine) -> bool) -> Engine {
-    engines.into_iter().find(|&engine| trusted(engine)).unwrap_or(Engine::PORTABLE)
+fn first_that(engines: Vec<CodeEngine>, trusted: impl Fn(CodeEngine) -> bool) -> CodeEngine {
+    engines.into_iter().find(|&engine| trusted(engine)).unwrap_or(CodeEngine::PORTABLE)
 }
 
-impl fmt::Display for Engine {
+impl fmt::Display for CodeEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
@@ -100,9 +100,9 @@ mod tests {
 
     #[test]
     fn every_engine_of_this_machine_agrees_with_the_portable_one() {
-        let engines = Engine::all_available();
-        assert_eq!(engines.last(), Some(&Engine::PORTABLE));
-        assert_eq!(Engine::detect(), engines[0]);
+        let engines = CodeEngine::all_available();
+        assert_eq!(engines.last(), Some(&CodeEngine::PORTABLE));
+        assert_eq!(CodeEngine::detect(), engines[0]);
         for engine in engines {
             assert!(engine.agrees(200), "{engine}");
         }
@@ -110,12 +110,12 @@ mod tests {
 
     #[test]
     fn an_engine_that_disagrees_is_passed_over() {
-        let engines = Engine::all_available();
+        let engines = CodeEngine::all_available();
         for (i, &wrong) in engines.iter().enumerate() {
             let chosen = first_that(engines.clone(), |engine| engine != wrong);
-            let expected = if i == 0 { engines.get(1).copied().unwrap_or(Engine::PORTABLE) } else { engines[0] };
+            let expected = if i == 0 { engines.get(1).copied().unwrap_or(CodeEngine::PORTABLE) } else { engines[0] };
             assert_eq!(chosen, expected, "{wrong} is wrong");
         }
-        assert_eq!(first_that(engines, |_| false), Engine::PORTABLE);
+        assert_eq!(first_that(engines, |_| false), CodeEngine::PORTABLE);
     }
 }

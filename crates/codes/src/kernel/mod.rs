@@ -21,5 +21,5 @@ mod portable;
 mod transposed;
 mod vector;
 
-pub use self::engine::Engine;
+pub use self::engine::CodeEngine;
 pub use self::page::{Page, Pages};

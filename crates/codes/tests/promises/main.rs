@@ -5,7 +5,7 @@ mod codes_hit;
 mod page_hit;
 mod seen;
 
-use rampart_codes::{Codec, Correction, Engine, Outcome, Page, PageBits, PageData, Scheme, Verdict};
+use rampart_codes::{CodeEngine, CodeVerdict, Codec, Correction, CorrectionOutcome, Page, PageBits, PageData, Scheme};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -27,10 +27,10 @@ struct Stored {
 
 impl Stored {
     fn new(scheme: Scheme) -> Self {
-        Self::by(Engine::detect(), scheme)
+        Self::by(CodeEngine::detect(), scheme)
     }
 
-    fn by(engine: Engine, scheme: Scheme) -> Self {
+    fn by(engine: CodeEngine, scheme: Scheme) -> Self {
         let codec = Codec { scheme, engine };
         let mut good = PageData::from_seed(scheme.code_bytes() as u64);
         let mut codes = vec![0; scheme.code_bytes()];
@@ -46,27 +46,27 @@ impl Stored {
         self.codes[bit / 8] ^= 1 << (bit % 8);
     }
 
-    fn verify(&mut self) -> Verdict {
+    fn verify(&mut self) -> CodeVerdict {
         self.codec.verify(&Page::from(&mut self.page), &self.codes)
     }
 
     /// Corrects, and checks that the reported outcome is true.
-    fn correct(&mut self) -> Outcome {
+    fn correct(&mut self) -> CorrectionOutcome {
         let (page, codes) = (self.page.clone(), self.codes.clone());
-        let verified = self.verify() == Verdict::Verified;
+        let verified = self.verify() == CodeVerdict::Verified;
         let outcome = self.codec.correct(&mut Page::from(&mut self.page), &mut self.codes);
         let scheme = self.codec.scheme;
         assert!(!verified || page == self.good, "{scheme}: a wrong page was verified");
         match &outcome {
-            Outcome::Uncorrectable => {
+            CorrectionOutcome::Uncorrectable => {
                 assert!(self.page == page && self.codes == codes, "{scheme}: what cannot be corrected is left alone");
             }
-            Outcome::Intact | Outcome::CodesWrong => {
+            CorrectionOutcome::Intact | CorrectionOutcome::CodesWrong => {
                 assert!(self.page == self.good && page == self.good, "{scheme}: silent");
                 assert!(self.codes == self.good_codes, "{scheme}: the codes are right again");
-                assert_eq!(codes != self.good_codes, outcome == Outcome::CodesWrong, "{scheme}");
+                assert_eq!(codes != self.good_codes, outcome == CorrectionOutcome::CodesWrong, "{scheme}");
             }
-            Outcome::Corrected(Correction { flipped, codes_wrong }) => {
+            CorrectionOutcome::Corrected(Correction { flipped, codes_wrong }) => {
                 assert!(self.page == self.good, "{scheme}: corrected into something else");
                 assert!(self.codes == self.good_codes, "{scheme}: the codes are right again");
                 let mut back = page;
@@ -79,7 +79,7 @@ impl Stored {
     }
 
     fn is_corrected(&mut self) -> bool {
-        matches!(self.correct(), Outcome::Corrected(_))
+        matches!(self.correct(), CorrectionOutcome::Corrected(_))
     }
 
     /// Restores the stored page and codes.

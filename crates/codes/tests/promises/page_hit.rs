@@ -1,6 +1,6 @@
 //! The page was hit, its codes were not.
 
-use rampart_codes::{Engine, Outcome, Scheme, Verdict};
+use rampart_codes::{CodeEngine, CodeVerdict, CorrectionOutcome, Scheme};
 use rand::RngExt;
 
 use super::{BITS, CORRECTING, Stored, different_bits, places, random};
@@ -11,18 +11,18 @@ fn every_single_flip_of_a_page_is_corrected() {
         let mut stored = Stored::new(scheme);
         for bit in 0..BITS {
             stored.flip([bit]);
-            assert_eq!(stored.verify(), Verdict::Wrong);
+            assert_eq!(stored.verify(), CodeVerdict::Wrong);
             let outcome = stored.correct();
-            let Outcome::Corrected(correction) = outcome else { panic!("{scheme}, bit {bit}: {outcome:?}") };
+            let CorrectionOutcome::Corrected(correction) = outcome else { panic!("{scheme}, bit {bit}: {outcome:?}") };
             assert_eq!(places(&correction.flipped), [bit], "{scheme}");
-            assert_eq!(stored.verify(), Verdict::Verified);
+            assert_eq!(stored.verify(), CodeVerdict::Verified);
         }
     }
 }
 
 #[test]
 fn so_it_is_by_every_engine() {
-    for engine in Engine::all_available() {
+    for engine in CodeEngine::all_available() {
         for scheme in CORRECTING {
             let mut stored = Stored::by(engine, scheme);
             for bit in (0..BITS).step_by(509) {
@@ -37,7 +37,7 @@ fn so_it_is_by_every_engine() {
 fn a_page_that_is_as_it_was_is_intact() {
     for scheme in Scheme::ALL {
         let mut stored = Stored::new(scheme);
-        assert_eq!((stored.verify(), stored.correct()), (Verdict::Verified, Outcome::Intact), "{scheme}");
+        assert_eq!((stored.verify(), stored.correct()), (CodeVerdict::Verified, CorrectionOutcome::Intact), "{scheme}");
     }
 }
 
@@ -46,7 +46,7 @@ fn a_crc_alone_sees_every_flip_and_corrects_none() {
     let mut stored = Stored::new(Scheme::Crc);
     for bit in 0..BITS {
         stored.flip([bit]);
-        assert_eq!((stored.verify(), stored.correct()), (Verdict::Wrong, Outcome::Uncorrectable));
+        assert_eq!((stored.verify(), stored.correct()), (CodeVerdict::Wrong, CorrectionOutcome::Uncorrectable));
         stored.restore();
     }
 }
@@ -91,7 +91,7 @@ fn two_flips_are_corrected_just_where_the_scheme_can_and_never_silent() {
                 Scheme::Crc => false,
             };
             stored.flip([first, second]);
-            assert_eq!(stored.verify(), Verdict::Wrong);
+            assert_eq!(stored.verify(), CodeVerdict::Wrong);
             assert_eq!(stored.is_corrected(), can, "{scheme}: bits {first} and {second}");
             corrected += u32::from(can);
             stored.restore();
@@ -121,7 +121,7 @@ fn in_storms_of_flips_none_is_silent() {
         for round in 0..10_000 {
             let count = 3 + round % 62;
             stored.page.flip(&different_bits(&mut random, count));
-            assert_eq!(stored.verify(), Verdict::Wrong);
+            assert_eq!(stored.verify(), CodeVerdict::Wrong);
             stored.correct();
             stored.restore();
         }
@@ -139,7 +139,7 @@ fn a_bit_position_that_fails_in_many_lines_is_never_silent() {
         for _ in 0..10_000 {
             let (lane, lines) = (random.random_range(0..512), random.random::<u64>());
             stored.flip((0..64).filter(|line| lines >> line & 1 == 1).map(|line| 512 * line + lane));
-            assert_eq!(stored.verify(), Verdict::Wrong);
+            assert_eq!(stored.verify(), CodeVerdict::Wrong);
             corrected += u32::from(stored.is_corrected());
             stored.restore();
         }
@@ -154,7 +154,7 @@ fn three_flips_in_a_word_are_never_corrected_into_a_fourth() {
     let mut stored = Stored::new(Scheme::CrcSecded);
     for (first, second, third) in triples(64) {
         stored.flip([first, second, third].map(|bit| 64 * 77 + bit));
-        assert_eq!(stored.correct(), Outcome::Uncorrectable, "bits {first}, {second} and {third}");
+        assert_eq!(stored.correct(), CorrectionOutcome::Uncorrectable, "bits {first}, {second} and {third}");
         stored.restore();
     }
 }
@@ -165,7 +165,7 @@ fn three_flips_in_a_lane_are_never_corrected_into_a_fourth() {
     let mut stored = Stored::new(Scheme::CrcHamming);
     for (first, second, third) in triples(64) {
         stored.flip([first, second, third].map(|line| 512 * line + 123));
-        assert_eq!(stored.correct(), Outcome::Uncorrectable, "lines {first}, {second} and {third}");
+        assert_eq!(stored.correct(), CorrectionOutcome::Uncorrectable, "lines {first}, {second} and {third}");
         stored.restore();
     }
 }
@@ -187,7 +187,7 @@ fn two_wrong_lines_are_never_corrected_into_a_third() {
             let change: u64 = random.random_range(1..256);
             stored.page.lines[line].0[byte / 8] ^= change << (8 * (byte % 8));
         }
-        assert_eq!(stored.correct(), Outcome::Uncorrectable, "lines {one} and {other}");
+        assert_eq!(stored.correct(), CorrectionOutcome::Uncorrectable, "lines {one} and {other}");
         stored.restore();
     }
 }

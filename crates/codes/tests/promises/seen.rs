@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
-use rampart_codes::{Codec, Engine, Page, PageBits, PageData, Scheme};
+use rampart_codes::{CodeEngine, Codec, Page, PageBits, PageData, Scheme};
 
 use super::BITS;
 
 /// The change of the CRC for each bit of a page. The CRC of a sum of changes is the sum of these.
 fn changes() -> Vec<u32> {
-    let codec = Codec { scheme: Scheme::Crc, engine: Engine::detect() };
+    let codec = Codec { scheme: Scheme::Crc, engine: CodeEngine::detect() };
     let crc = |bits: &[usize]| {
         let mut page = PageData::ZERO;
         page.flip(&PageBits::from_iter(bits.iter().copied()));

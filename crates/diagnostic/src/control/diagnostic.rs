@@ -4,14 +4,14 @@
 //! Call [`Diagnostic::tick`] as often as its timers require, [`Diagnostic::next`] when a tester is idle, and
 //! [`Diagnostic::finish`] when it is done. The callers, and the passage of time, do not matter to it.
 
-use rampart_memory::{Fidelity, FrameRange, FrameSource, Node, Renewed, TestConfig, Timestamp, Verdict};
+use rampart_memory::{BlockVerdict, Fidelity, FrameRange, FrameSource, Node, Renewed, TestConfig, Timestamp};
 use serde::Serialize;
 
 use super::dispatch::{Dispatcher, Tester};
 use super::monitor::{Monitor, Reading};
-use super::policy::{Bandwidth, Policy, Seen, fastest};
+use super::policy::{Bandwidth, Policy, PolicyInput, fastest};
 use super::replenish::Replenish;
-use super::{Alarm, Guarantee, Settings};
+use super::{Alarm, ControlSettings, Guarantee};
 
 /// Counts since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -51,7 +51,7 @@ const DECAY: f64 = 0.75;
 /// The diagnostic over one source.
 pub struct Diagnostic<S: FrameSource> {
     source: S,
-    settings: Settings,
+    settings: ControlSettings,
     policy: Box<dyn Policy + Send>,
     refills: Vec<Refill>,
     monitor: Monitor,
@@ -83,7 +83,7 @@ impl<S: FrameSource> Diagnostic<S> {
     /// A diagnostic that begins now, with testers on these nodes; `rule` creates the rule that refills a list.
     pub fn new(
         source: S,
-        settings: Settings,
+        settings: ControlSettings,
         policy: Box<dyn Policy + Send>,
         mut rule: impl FnMut(rampart_memory::FreeList) -> Box<dyn Replenish + Send>,
         testers: &[Node],
@@ -162,7 +162,7 @@ impl<S: FrameSource> Diagnostic<S> {
     }
 
     /// Uses other settings and another policy from now on; demand and blocks under test are kept.
-    pub fn reconfigure(&mut self, settings: Settings, policy: Box<dyn Policy + Send>) {
+    pub fn reconfigure(&mut self, settings: ControlSettings, policy: Box<dyn Policy + Send>) {
         self.alarm = Alarm::new(settings.alarm);
         self.guarantee = Guarantee::new(settings.lifetime, self.latest);
         self.settings = settings;
@@ -210,15 +210,15 @@ impl<S: FrameSource> Diagnostic<S> {
     }
 
     /// Takes a finished block from a tester.
-    pub fn finish(&mut self, block: S::Block, verdict: Verdict, now: Timestamp) {
+    pub fn finish(&mut self, block: S::Block, verdict: BlockVerdict, now: Timestamp) {
         let (_, frames) = self.source.shape(&block);
         match &verdict {
-            Verdict::Good => self.counts.tested += frames,
-            Verdict::Failed(bad) => {
+            BlockVerdict::Good => self.counts.tested += frames,
+            BlockVerdict::Failed(bad) => {
                 self.counts.tested += frames;
                 self.counts.failed += bad.len() as u64;
             }
-            Verdict::NotTested => self.counts.not_tested += frames,
+            BlockVerdict::NotTested => self.counts.not_tested += frames,
         }
         self.source.give_back(block, verdict, now);
     }
@@ -226,14 +226,14 @@ impl<S: FrameSource> Diagnostic<S> {
     /// Gives back every block that no tester has begun.
     pub fn stop(&mut self, now: Timestamp) {
         for block in self.dispatcher.drain() {
-            self.finish(block, Verdict::NotTested, now);
+            self.finish(block, BlockVerdict::NotTested, now);
         }
         self.refills.iter_mut().for_each(|refill| refill.owed = 0);
     }
 
     fn decide(&mut self) {
         self.counts.epochs += 1;
-        self.config = self.policy.decide(&Seen {
+        self.config = self.policy.decide(&PolicyInput {
             request: self.settings.alpha * self.demand,
             bandwidth: self.bandwidth,
             limits: self.settings.limits,

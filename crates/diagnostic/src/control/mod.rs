@@ -28,7 +28,7 @@ pub use alarm::Alarm;
 pub use diagnostic::{Counts, Diagnostic, Work};
 pub use guarantee::Guarantee;
 pub use policy::{Policy, PolicyName};
-pub use settings::{Limits, Settings};
+pub use settings::{ControlSettings, PolicyLimits};
 
 /// Why settings are inconsistent.
 #[derive(Clone, Debug, PartialEq, displaydoc::Display, thiserror::Error)]

@@ -1,6 +1,6 @@
 //! The monitor: the demand on each free list since the last reading ([Rahman16, 5.2.4.2 and A.1.3], *Event Reader*).
 
-use rampart_memory::{Demand, FrameSource, FreeList};
+use rampart_memory::{FrameDemand, FrameSource, FreeList};
 
 /// The change between two readings of one list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,7 +8,7 @@ pub struct Reading {
     /// The list.
     pub list: FreeList,
     /// The demand since the previous reading, in blocks.
-    pub since: Demand,
+    pub since: FrameDemand,
 }
 
 impl Reading {
@@ -26,7 +26,7 @@ impl Reading {
 /// Reads counters and remembers them.
 #[derive(Clone, Debug)]
 pub struct Monitor {
-    known: Vec<(FreeList, Demand)>,
+    known: Vec<(FreeList, FrameDemand)>,
 }
 
 impl Monitor {

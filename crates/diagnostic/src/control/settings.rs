@@ -10,7 +10,7 @@ use super::Error;
 /// The administrator's settings [Rahman16, tab. 1 and 6].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Settings {
+pub struct ControlSettings {
     /// The vulnerability window, and the time in reserve.
     pub lifetime: TestLifetime,
     /// The period of readings of demand and of taking blocks: the monitoring timer, *replenish-δ*.
@@ -30,7 +30,7 @@ pub struct Settings {
     #[serde(default)]
     pub enough: Option<u64>,
     /// The limits of a policy's choice.
-    pub limits: Limits,
+    pub limits: PolicyLimits,
     /// Whether blocks of orders 3 to 8 are left to the splitting of larger ones [Rahman16, 5.2.3.3].
     pub skip_middle: bool,
     /// Whether a block goes to a tester on its own node [Rahman16, 5.2.2].
@@ -40,7 +40,7 @@ pub struct Settings {
 /// The limits of a policy's choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Limits {
+pub struct PolicyLimits {
     /// MIN-FIDELITY.
     pub min_fidelity: Fidelity,
     /// MAX-FIDELITY.
@@ -52,7 +52,7 @@ pub struct Limits {
     pub max_cores: u32,
 }
 
-impl Settings {
+impl ControlSettings {
     /// The values of the measurements of [Rahman16, tab. 1 and 6].
     #[must_use]
     pub fn thesis() -> Self {
@@ -66,7 +66,12 @@ impl Settings {
             alarm: 4.0,
             emergency: None,
             enough: None,
-            limits: Limits { min_fidelity: fidelity(1), max_fidelity: fidelity(32), fidelity_step: 1, max_cores: 4 },
+            limits: PolicyLimits {
+                min_fidelity: fidelity(1),
+                max_fidelity: fidelity(32),
+                fidelity_step: 1,
+                max_cores: 4,
+            },
             skip_middle: true,
             node_local: true,
         }
@@ -77,7 +82,7 @@ impl Settings {
     /// # Errors
     /// The first inconsistency.
     pub fn checked(self) -> Result<Self, Error> {
-        let Limits { min_fidelity, max_fidelity, fidelity_step, max_cores } = self.limits;
+        let PolicyLimits { min_fidelity, max_fidelity, fidelity_step, max_cores } = self.limits;
         let wrong = if !(self.alpha >= 1.0 && self.alpha.is_finite()) {
             Some(Error::Alpha(self.alpha))
         } else if !(self.alarm > 1.0 && self.alarm.is_finite()) {
@@ -106,7 +111,7 @@ impl Settings {
     }
 }
 
-impl Limits {
+impl PolicyLimits {
     /// Whether the limits allow this.
     fn allow(self, config: TestConfig) -> bool {
         (self.min_fidelity..=self.max_fidelity).contains(&config.fidelity)
@@ -125,7 +130,7 @@ impl Limits {
 
 /// The fastest configuration: MIN-FIDELITY on MAX-CORES, for emergencies ([Rahman16, tab. 6], *e_testconfig*).
 #[must_use]
-pub const fn fastest(limits: Limits) -> TestConfig {
+pub const fn fastest(limits: PolicyLimits) -> TestConfig {
     TestConfig { fidelity: limits.min_fidelity, threads: limits.max_cores }
 }
 
@@ -135,22 +140,22 @@ mod tests {
 
     #[test]
     fn the_thesis_values_make_sense() {
-        assert!(Settings::thesis().checked().is_ok());
+        assert!(ControlSettings::thesis().checked().is_ok());
     }
 
     #[test]
     fn values_that_make_no_sense_are_refused() {
-        let good = Settings::thesis();
+        let good = ControlSettings::thesis();
         let bad = [
-            Settings { alpha: 0.5, ..good },
-            Settings { alpha: f64::NAN, ..good },
-            Settings { alarm: 1.0, ..good },
-            Settings { epoch: Duration::from_millis(1), ..good },
-            Settings { emergency: Some(TestConfig { fidelity: Fidelity::MIN, threads: 5 }), ..good },
-            Settings { emergency: Some(TestConfig { fidelity: Fidelity::MAX, threads: 1 }), ..good },
-            Settings { limits: Limits { max_cores: 0, ..good.limits }, ..good },
-            Settings { limits: Limits { fidelity_step: 0, ..good.limits }, ..good },
-            Settings { limits: Limits { min_fidelity: Fidelity::MAX, ..good.limits }, ..good },
+            ControlSettings { alpha: 0.5, ..good },
+            ControlSettings { alpha: f64::NAN, ..good },
+            ControlSettings { alarm: 1.0, ..good },
+            ControlSettings { epoch: Duration::from_millis(1), ..good },
+            ControlSettings { emergency: Some(TestConfig { fidelity: Fidelity::MIN, threads: 5 }), ..good },
+            ControlSettings { emergency: Some(TestConfig { fidelity: Fidelity::MAX, threads: 1 }), ..good },
+            ControlSettings { limits: PolicyLimits { max_cores: 0, ..good.limits }, ..good },
+            ControlSettings { limits: PolicyLimits { fidelity_step: 0, ..good.limits }, ..good },
+            ControlSettings { limits: PolicyLimits { min_fidelity: Fidelity::MAX, ..good.limits }, ..good },
         ];
         assert!(bad.into_iter().all(|settings| settings.checked().is_err()));
     }
@@ -159,8 +164,12 @@ mod tests {
     fn fidelities_descend_and_end_with_the_least() {
         let of = |min, max, step| {
             let fidelity = |number| Fidelity::new(number).unwrap();
-            let limits =
-                Limits { min_fidelity: fidelity(min), max_fidelity: fidelity(max), fidelity_step: step, max_cores: 1 };
+            let limits = PolicyLimits {
+                min_fidelity: fidelity(min),
+                max_fidelity: fidelity(max),
+                fidelity_step: step,
+                max_cores: 1,
+            };
             limits.fidelities().map(Fidelity::backgrounds).collect::<Vec<_>>()
         };
         assert_eq!(of(4, 16, 4), [16, 12, 8, 4]);

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use rampart_memory::{Demand, Frame, FrameSource, Node, TestBench, Timestamp, Verdict};
+use rampart_memory::{BlockVerdict, Frame, FrameDemand, FrameSource, Node, TestBench, Timestamp};
 
 use super::dispatch::Tester;
 use super::policy::Bandwidth;
 use super::replenish::{FromDemand, Nothing, RateMachine, Replenish};
-use super::{Diagnostic, PolicyName, Settings};
+use super::{ControlSettings, Diagnostic, PolicyName};
 
 /// A source in a world that goes on beside it.
 pub trait World: FrameSource {
@@ -34,7 +34,7 @@ pub fn keeps_its_promises<W: World>(world: W, bench: &mut impl TestBench<W::Bloc
     let bandwidth = Bandwidth { at_fidelity_1: 20_000.0 };
     let policy = name.policy(settings.limits);
     let mut diagnostic = Diagnostic::new(world, settings, policy, rule, &[Node(0)], bandwidth, start);
-    let mut seen = Seen::default();
+    let mut seen = PolicyInput::default();
     for step in 0..6000_u64 {
         let back = if step >= 3000 { Duration::from_secs(20) } else { Duration::ZERO };
         let past = Duration::from_millis(100 * step).saturating_sub(back);
@@ -55,19 +55,19 @@ pub fn keeps_its_promises<W: World>(world: W, bench: &mut impl TestBench<W::Bloc
 }
 
 /// The settings of [Rahman16], with a lifetime of a minute and a monitoring timer of 100 ms.
-pub fn settings() -> Settings {
+pub fn settings() -> ControlSettings {
     let lifetime = rampart_memory::TestLifetime::new(Duration::from_secs(60), Duration::from_secs(5)).unwrap();
-    Settings { lifetime, monitoring: Duration::from_millis(100), ..Settings::thesis() }
+    ControlSettings { lifetime, monitoring: Duration::from_millis(100), ..ControlSettings::thesis() }
 }
 
 #[derive(Default)]
-struct Seen {
+struct PolicyInput {
     tested: u64,
     failed: BTreeSet<Frame>,
-    demands: Vec<Demand>,
+    demands: Vec<FrameDemand>,
 }
 
-impl Seen {
+impl PolicyInput {
     fn test_some<W: World>(
         &mut self,
         diagnostic: &mut Diagnostic<W>,
@@ -84,18 +84,18 @@ impl Seen {
             let (_, size) = diagnostic.source().shape(&work.block);
             frames -= frames.min(size * u64::from(work.fidelity.backgrounds()));
             let verdict = bench.test(&mut work.block, work.fidelity);
-            if let Verdict::Failed(bad) = &verdict {
+            if let BlockVerdict::Failed(bad) = &verdict {
                 self.failed.extend(bad);
             }
-            self.tested += if verdict == Verdict::NotTested { 0 } else { size };
+            self.tested += if verdict == BlockVerdict::NotTested { 0 } else { size };
             diagnostic.finish(work.block, verdict, now);
         }
     }
 
     fn counters_only_grow<W: World>(&mut self, diagnostic: &Diagnostic<W>) {
         let source = diagnostic.source();
-        let now: Vec<Demand> = source.lists().into_iter().map(|list| source.demand(list)).collect();
-        let grown = |(before, now): (&Demand, &Demand)| {
+        let now: Vec<FrameDemand> = source.lists().into_iter().map(|list| source.demand(list)).collect();
+        let grown = |(before, now): (&FrameDemand, &FrameDemand)| {
             before.allocated_tested <= now.allocated_tested
                 && before.allocated_untested <= now.allocated_untested
                 && before.returned_fresh <= now.returned_fresh

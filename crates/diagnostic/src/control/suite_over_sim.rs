@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use rampart_memory::{Fidelity, Frame, TestBench, Timestamp, Verdict};
+use rampart_memory::{BlockVerdict, Fidelity, Frame, TestBench, Timestamp};
 use rampart_sim::workload::Rates;
-use rampart_sim::{Access, Description, Machine, Taken, Testing};
+use rampart_sim::{Access, Description, SimulatedMachine, Taken, Testing};
 
 use super::PolicyName;
 use super::suite::{World, keeps_its_promises, settings};
 
 const QUANTUM: Duration = Duration::from_millis(100);
 
-impl World for Machine {
+impl World for SimulatedMachine {
     fn pass(&mut self, now: Timestamp) {
         self.set_clock(Timestamp::from_micros(now.micros() - 100_000));
         self.step();
@@ -27,9 +27,9 @@ impl World for Machine {
 struct Finds(Vec<Frame>);
 
 impl TestBench<Taken> for Finds {
-    fn test(&mut self, block: &mut Taken, _fidelity: Fidelity) -> Verdict {
+    fn test(&mut self, block: &mut Taken, _fidelity: Fidelity) -> BlockVerdict {
         let bad: Vec<Frame> = self.0.iter().copied().filter(|&frame| block.block().contains(frame)).collect();
-        if bad.is_empty() { Verdict::Good } else { Verdict::Failed(bad) }
+        if bad.is_empty() { BlockVerdict::Good } else { BlockVerdict::Failed(bad) }
     }
 }
 
@@ -45,7 +45,7 @@ fn every_policy_keeps_the_promises_of_a_source_over_the_simulated_machine() {
             core_local: true,
             migration: true,
         };
-        let mut machine = Machine::new(Description::small(1, 4096, 2, QUANTUM), Some(testing), 1, start);
+        let mut machine = SimulatedMachine::new(Description::small(1, 4096, 2, QUANTUM), Some(testing), 1, start);
         let rates = Rates {
             seconds: 120.0,
             footprint: 1500,

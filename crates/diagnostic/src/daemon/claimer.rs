@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rampart_linux::{Block, Error, PageKind, cpu};
 use rampart_memory::{Bytes, Node};
 
-use super::shared::Shared;
+use super::shared::DaemonContext;
 use super::tester::{rest, yield_to_programs};
 
 /// The period of checks whether watching ends.
@@ -20,7 +20,7 @@ pub struct ClaimQueue {
 }
 
 /// Serves claims until watching ends.
-pub fn work(shared: &Shared<'_>, desk: &ClaimQueue) {
+pub fn work(shared: &DaemonContext<'_>, desk: &ClaimQueue) {
     yield_to_programs();
     while !shared.halted() {
         let (node, bytes) = match desk.asked.recv_timeout(GLANCE) {
@@ -42,7 +42,7 @@ pub fn work(shared: &Shared<'_>, desk: &ClaimQueue) {
 
 /// A page comes from the node of the CPU that touches it first (the default policy, set_mempolicy(2)): with several
 /// nodes the thread is bound to a CPU of the node, and stays there.
-fn claim(shared: &Shared<'_>, node: Node, bytes: Bytes) -> Result<Block, Error> {
+fn claim(shared: &DaemonContext<'_>, node: Node, bytes: Bytes) -> Result<Block, Error> {
     let topology = shared.machine.topology();
     if topology.nodes.len() > 1 {
         // Memory of another node is as good, and slower to test.

@@ -9,7 +9,7 @@ use rampart_linux::errors::ErrorFeed;
 use rampart_memory::{ErrorBatch, ErrorTally, FrameRange, Suspects, Timestamp};
 use rampart_store::rasdaemon::{self, Rasdaemon};
 
-use super::shared::Shared;
+use super::shared::DaemonContext;
 use super::{DaemonEvent, DaemonSettings};
 
 /// The period of polls of the feed.
@@ -37,7 +37,7 @@ impl Feed {
     }
 
     /// The kernel if it sees errors, else rasdaemon if it has a database: both report the same errors.
-    fn found(shared: &Shared<'_>, now: Timestamp) -> Result<Self, String> {
+    fn found(shared: &DaemonContext<'_>, now: Timestamp) -> Result<Self, String> {
         let absence = match ErrorFeed::of_kernel(shared.machine.roots()) {
             Ok(feed) => return Ok(Self::Linux(feed)),
             Err(absence) => absence.to_string(),
@@ -73,7 +73,7 @@ pub struct ErrorWatch {
 
 impl ErrorWatch {
     /// Opens the named file, or the kernel's feed, or rasdaemon's.
-    pub fn listen(shared: &Shared<'_>, knobs: DaemonSettings) -> Self {
+    pub fn listen(shared: &DaemonContext<'_>, knobs: DaemonSettings) -> Self {
         let now = shared.clock.now();
         let feed = match &shared.request.errors {
             Some(path) => Feed::named(path, now).inspect_err(|error| shared.observer.warned(error)).ok(),
@@ -107,7 +107,7 @@ impl ErrorWatch {
     }
 
     /// Polls the feed, if it is time; returns the frames over the threshold.
-    pub fn look(&mut self, shared: &Shared<'_>, now: Timestamp) -> Option<Vec<FrameRange>> {
+    pub fn look(&mut self, shared: &DaemonContext<'_>, now: Timestamp) -> Option<Vec<FrameRange>> {
         let feed = self.feed.as_mut()?;
         if now.since(self.asked) < EVERY {
             return None;

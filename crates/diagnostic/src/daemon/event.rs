@@ -5,7 +5,7 @@ use rampart_memory::{Bytes, Frame, TestConfig, Timestamp};
 use serde::Serialize;
 
 use crate::testing::bad_frame::BadFrame;
-use crate::testing::verdict::Verdict;
+use crate::testing::verdict::TestVerdict;
 
 /// Name and version of the events' schema.
 pub const SCHEMA: &str = "rampart.event/1";
@@ -78,7 +78,7 @@ pub enum DaemonEvent {
     /// Watching has ended; all memory is given back.
     Stopped {
         /// The verdict.
-        verdict: Verdict,
+        verdict: TestVerdict,
     },
 }
 

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use rampart_memory::fault_map::Origin;
+use rampart_memory::fault_map::MapOrigin;
 use rampart_memory::{Bytes, FRAME_BYTES, Frame, TestLifetime, Tested, Timestamp};
-use rampart_store::{Age, Outcome, Store, TestEnd};
+use rampart_store::{Age, Store, TestEnd, TestEnding};
 
-use super::shared::Shared;
+use super::shared::DaemonContext;
 use super::{DaemonState, Observer, STATE_SCHEMA, WatchSummary};
 use crate::sources::free_memory::Ages;
 use crate::testing::publishing::lock;
-use crate::testing::verdict::Verdict;
+use crate::testing::verdict::TestVerdict;
 
 /// The ages that an earlier run kept.
 ///
@@ -31,7 +31,7 @@ pub fn known_ages(store: &Store, now: Timestamp, observer: &dyn Observer) -> Age
 
 /// The frames that are known to be really bad.
 pub fn known_bad(store: &Store, observer: &dyn Observer) -> Vec<Frame> {
-    match store.failures(Origin::Real) {
+    match store.failures(MapOrigin::Real) {
         Ok(map) => map.iter().map(|failed| failed.frame).collect(),
         Err(error) => {
             observer.warned(&format!("{error}; bad frames known from before may be used"));
@@ -47,10 +47,10 @@ pub fn rows(ages: &Ages, bound: TestLifetime) -> Vec<Age> {
 }
 
 /// The summary of a run, also recorded in the store.
-pub fn summarize(shared: &Shared<'_>, state: DaemonState) -> WatchSummary {
+pub fn summarize(shared: &DaemonContext<'_>, state: DaemonState) -> WatchSummary {
     let bad_frames = lock(&shared.published.findings).bad_frames();
     let incomplete = shortfall(&state);
-    let verdict = Verdict::of(bad_frames.len(), incomplete.as_ref());
+    let verdict = TestVerdict::of(bad_frames.len(), incomplete.as_ref());
     let ended = end(&state, &verdict, incomplete.clone());
     let facts_not_stored = lock(&shared.published.recorder).finish(ended);
     let sums = lock(&shared.sums);
@@ -80,14 +80,14 @@ fn shortfall(state: &DaemonState) -> Option<String> {
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a rate")]
-fn end(state: &DaemonState, verdict: &Verdict, shortfall: Option<String>) -> TestEnd {
+fn end(state: &DaemonState, verdict: &TestVerdict, shortfall: Option<String>) -> TestEnd {
     let seconds = state.at.since(state.started).as_secs_f64().max(1e-3);
     TestEnd {
         at: state.at,
         outcome: match verdict {
-            Verdict::Pass => Outcome::Pass,
-            Verdict::Fail => Outcome::Fail,
-            Verdict::Incomplete => Outcome::Incomplete,
+            TestVerdict::Pass => TestEnding::Pass,
+            TestVerdict::Fail => TestEnding::Fail,
+            TestVerdict::Incomplete => TestEnding::Incomplete,
         },
         shortfall,
         frames_tested: state.tested,

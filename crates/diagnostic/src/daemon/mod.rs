@@ -29,22 +29,22 @@ use std::time::Duration;
 
 use rampart_linux::SteadyClock;
 use rampart_march::execute::Method;
-use rampart_march::{MarchTest, Order, Plan};
+use rampart_march::{AddressSequence, MarchTest, Plan};
 use rampart_memory::fault::InjectionSpec;
 use rampart_memory::{Clock, Fidelity, Node, Timestamp};
 use rampart_store::{Store, TestStart};
 
 use self::claimer::ClaimQueue;
 use self::keep::{known_ages, known_bad};
-use self::prepare::Prepared;
-use self::shared::Shared;
+use self::prepare::WatchPreparation;
+use self::shared::DaemonContext;
 use self::watcher::DaemonLoop;
 use crate::control::dispatch::Tester;
 use crate::control::policy::Bandwidth;
 use crate::control::replenish::{FromDemand, Nothing, RateMachine, Replenish};
-use crate::control::{Diagnostic, PolicyName, Settings};
+use crate::control::{ControlSettings, Diagnostic, PolicyName};
 use crate::error::Error;
-use crate::machine::Machine;
+use crate::machine::MachineUnderTest;
 use crate::sources::DaemonSource;
 use crate::sources::free_memory::{Claims, FreeMemoryPool, ThisMachine};
 use crate::testing::known_bad::{self as on_the_map, KnownBadFrames};
@@ -83,7 +83,7 @@ impl Share {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DaemonSettings {
     /// The controller's.
-    pub settings: Settings,
+    pub settings: ControlSettings,
     /// The policy.
     pub policy: PolicyName,
     /// The part of its time that each tester tests.
@@ -100,7 +100,7 @@ pub struct WatchRequest {
     /// The march test.
     pub march: MarchTest,
     /// Address sequences, at least one.
-    pub orders: Vec<Order>,
+    pub orders: Vec<AddressSequence>,
     /// The wait of a `Del` element.
     pub delay: Duration,
     /// The rest before the delayed read; zero: no such read.
@@ -158,7 +158,7 @@ const TICK: Duration = Duration::from_millis(20);
 /// faults.
 pub fn run(
     request: &WatchRequest,
-    machine: &Machine,
+    machine: &MachineUnderTest,
     mut store: Store,
     stop: &AtomicBool,
     observer: &dyn Observer,
@@ -166,7 +166,7 @@ pub fn run(
     let clock = SteadyClock::default();
     let began = clock.now();
     let known = on_the_map::retire(machine, &mut store, observer);
-    let prepared = Prepared::new(request, machine)?;
+    let prepared = WatchPreparation::new(request, machine)?;
     observer.said(&prepared.describe(request));
     warning(&prepared.honesty).iter().for_each(|warning| observer.warned(warning));
     prepared.shortage(request).iter().for_each(|warning| observer.warned(warning));
@@ -177,15 +177,15 @@ pub fn run(
     let (ages, bad) = (known_ages(&store, began, observer), known_bad(&store, observer));
     let pool = FreeMemoryPool::new(kernel, prepared.step, request.knobs.settings.lifetime, ages, bad, began);
     let watched = Watched { request, machine, prepared: &prepared, observer, clock: &clock };
-    let claimer = |shared: &Shared<'_>| claimer::work(shared, &ClaimQueue { asked, answers });
+    let claimer = |shared: &DaemonContext<'_>| claimer::work(shared, &ClaimQueue { asked, answers });
     Ok(watched.watch(Box::new(pool), claimer, store, known, stop))
 }
 
 /// The parts of a run, except the source of frames.
 struct Watched<'a> {
     request: &'a WatchRequest,
-    machine: &'a Machine,
-    prepared: &'a Prepared,
+    machine: &'a MachineUnderTest,
+    prepared: &'a WatchPreparation,
     observer: &'a dyn Observer,
     clock: &'a SteadyClock,
 }
@@ -196,7 +196,7 @@ impl Watched<'_> {
     fn watch(
         &self,
         source: Box<dyn DaemonSource + Send + '_>,
-        background: impl FnOnce(&Shared<'_>) + Send,
+        background: impl FnOnce(&DaemonContext<'_>) + Send,
         store: Store,
         known: KnownBadFrames,
         stop: &AtomicBool,
@@ -205,7 +205,7 @@ impl Watched<'_> {
         let began = clock.now();
         let diagnostic = controller(request, prepared, source, began);
         let recorder = TestRecorder::begin(store, request.start(began), &*machine.clock, observer);
-        let shared = Shared::new(request, machine, prepared, observer, clock, recorder, diagnostic);
+        let shared = DaemonContext::new(request, machine, prepared, observer, clock, recorder, diagnostic);
         let version = env!("CARGO_PKG_VERSION");
         shared.happened(&DaemonEvent::Started { version, notation: request.march.to_string() });
         for (frame, retirement) in known.tried {
@@ -235,7 +235,7 @@ impl Watched<'_> {
 
 fn controller<'a>(
     request: &WatchRequest,
-    prepared: &Prepared,
+    prepared: &WatchPreparation,
     source: Box<dyn DaemonSource + Send + 'a>,
     now: Timestamp,
 ) -> Diagnostic<Box<dyn DaemonSource + Send + 'a>> {
@@ -249,7 +249,7 @@ fn controller<'a>(
 }
 
 /// The rule of a policy: COMeT has its own, from a frame to a step in each period.
-fn rule(policy: PolicyName, settings: Settings, most: u64) -> Box<dyn Replenish + Send> {
+fn rule(policy: PolicyName, settings: ControlSettings, most: u64) -> Box<dyn Replenish + Send> {
     match policy {
         PolicyName::OnDemand => Box::new(Nothing),
         PolicyName::Comet => Box::new(RateMachine::new(1, most, most.div_ceil(256))),

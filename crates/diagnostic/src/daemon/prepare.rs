@@ -3,18 +3,18 @@
 use std::time::Duration;
 
 use humantime::format_duration;
-use rampart_linux::{Block, Cpu, PageKind};
+use rampart_linux::{Block, CpuNumber, PageKind};
 use rampart_march::execute::honesty::Honesty;
 use rampart_march::execute::limit::Limit;
-use rampart_march::execute::{Engine, Region, Settings as March};
+use rampart_march::execute::{MarchEngine, MarchSettings, Region};
 use rampart_memory::fault::Campaign;
 use rampart_memory::{Bytes, FRAME_BYTES, Fidelity, Node, TestLifetime};
 
 use super::WatchRequest;
 use crate::control::policy::Bandwidth;
-use crate::control::{Limits, Settings};
+use crate::control::{ControlSettings, PolicyLimits};
 use crate::error::Error;
-use crate::machine::Machine;
+use crate::machine::MachineUnderTest;
 use crate::machine::reserve::{MemoryReserve, SMALLEST_CLAIM};
 use crate::testing::prepare::{choose_cpus, lines, settle_method};
 
@@ -22,20 +22,20 @@ use crate::testing::prepare::{choose_cpus, lines, settle_method};
 const LARGEST_STEP: Bytes = Bytes::from_mib(32);
 
 /// The decisions.
-pub struct Prepared {
+pub struct WatchPreparation {
     pub claimable: Bytes,
     pub step: Bytes,
     /// The nodes of as many testers as there are CPUs, and the CPUs of each: MAX-CORES may be raised later.
-    pub testers: Vec<(Node, Vec<Cpu>)>,
-    pub engine: Engine,
-    pub settings: March,
+    pub testers: Vec<(Node, Vec<CpuNumber>)>,
+    pub engine: MarchEngine,
+    pub settings: MarchSettings,
     pub honesty: Honesty,
     pub limit: Limit,
     pub campaign: Option<Campaign>,
 }
 
-impl Prepared {
-    pub fn new(request: &WatchRequest, machine: &Machine) -> Result<Self, Error> {
+impl WatchPreparation {
+    pub fn new(request: &WatchRequest, machine: &MachineUnderTest) -> Result<Self, Error> {
         let outlook = machine.outlook()?;
         let claimable = MemoryReserve::new(&outlook).claimable(&outlook);
         if claimable < SMALLEST_CLAIM {
@@ -51,17 +51,17 @@ impl Prepared {
             }
             None => None,
         };
-        let engine = Engine::detect();
+        let engine = MarchEngine::detect();
         let honesty = settle_method(request.method, engine, step)?;
         let mut block = Block::claim(step, PageKind::Huge)?;
         let limit = Limit::measure(engine, &mut Region::from(&mut block));
         let (delay, retention) = (request.delay, request.retention);
-        let settings = March { delay, retention, ..March::new(honesty.method) };
+        let settings = MarchSettings { delay, retention, ..MarchSettings::new(honesty.method) };
         Ok(Self { claimable, step, testers: testers(machine), engine, settings, honesty, limit, campaign })
     }
 
     pub fn describe(&self, request: &WatchRequest) -> String {
-        let Limits { min_fidelity, max_fidelity, max_cores, .. } = request.knobs.settings.limits;
+        let PolicyLimits { min_fidelity, max_fidelity, max_cores, .. } = request.knobs.settings.limits;
         let plural = if max_cores == 1 { "" } else { "s" };
         format!(
             "watching    each frame in reach once in {} with {}, fidelity {min_fidelity} to {max_fidelity}, by {} on at \
@@ -79,7 +79,7 @@ impl Prepared {
     /// A message, if all testers at the lowest fidelity cannot test the free memory once per lifetime [Rahman16,
     /// 3.2.2].
     pub fn shortage(&self, request: &WatchRequest) -> Option<String> {
-        let Settings { lifetime, alpha, limits, .. } = request.knobs.settings;
+        let ControlSettings { lifetime, alpha, limits, .. } = request.knobs.settings;
         let least = f64::from(limits.min_fidelity.backgrounds());
         let speed = self.bandwidth(request).at_fidelity_1 * request.knobs.shares.most.get();
         let latency = Duration::from_secs_f64(least / speed);
@@ -105,7 +105,7 @@ impl Prepared {
 }
 
 /// A tester for each CPU that the process may use, spread over the nodes that have both memory and CPUs.
-fn testers(machine: &Machine) -> Vec<(Node, Vec<Cpu>)> {
+fn testers(machine: &MachineUnderTest) -> Vec<(Node, Vec<CpuNumber>)> {
     let nodes = machine.topology().nodes.iter();
     let able: Vec<_> = nodes.filter(|node| node.total > Bytes::ZERO && !node.cpus.is_empty()).collect();
     let of = |index: usize| match able.get(index % able.len().max(1)) {

@@ -5,15 +5,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use rampart_linux::{Block, Pinning};
-use rampart_memory::fault_map::Origin;
+use rampart_memory::fault_map::MapOrigin;
 use rampart_memory::{Bytes, Clock, FRAME_BYTES, Fidelity};
 
-use super::prepare::Prepared;
+use super::prepare::WatchPreparation;
 use super::{DaemonEvent, Observer, Share, WatchRequest};
 use crate::control::dispatch::Tester;
 use crate::control::policy::Bandwidth;
 use crate::control::{Diagnostic, Work};
-use crate::machine::Machine;
+use crate::machine::MachineUnderTest;
 use crate::sources::DaemonSource;
 use crate::sources::free_memory::Step;
 use crate::testing::bad_frame::BadFrame;
@@ -25,7 +25,7 @@ const WEIGHT: f64 = 0.2;
 
 /// The testers' sums.
 #[derive(Debug, Default)]
-pub struct Sums {
+pub struct DaemonSums {
     /// Frames tested, each time counted.
     pub frames: u64,
     /// Reads and writes, in bytes.
@@ -43,15 +43,15 @@ pub struct Sums {
 }
 
 /// The shared state.
-pub struct Shared<'a> {
+pub struct DaemonContext<'a> {
     pub request: &'a WatchRequest,
-    pub machine: &'a Machine,
-    pub prepared: &'a Prepared,
+    pub machine: &'a MachineUnderTest,
+    pub prepared: &'a WatchPreparation,
     pub observer: &'a dyn Observer,
     pub clock: &'a (dyn Clock + Sync),
     pub diagnostic: Mutex<Diagnostic<Box<dyn DaemonSource + Send + 'a>>>,
     pub published: Publisher<'a>,
-    pub sums: Mutex<Sums>,
+    pub sums: Mutex<DaemonSums>,
     /// Frames per second at fidelity 1, by one tester that never rests.
     speed: Mutex<f64>,
     share_per_mille: AtomicU64,
@@ -60,11 +60,11 @@ pub struct Shared<'a> {
     regions: AtomicU64,
 }
 
-impl<'a> Shared<'a> {
+impl<'a> DaemonContext<'a> {
     pub fn new(
         request: &'a WatchRequest,
-        machine: &'a Machine,
-        prepared: &'a Prepared,
+        machine: &'a MachineUnderTest,
+        prepared: &'a WatchPreparation,
         observer: &'a dyn Observer,
         clock: &'a (dyn Clock + Sync),
         recorder: TestRecorder<'a>,
@@ -158,7 +158,7 @@ impl<'a> Shared<'a> {
         self.published.publish(|bad| self.report(bad));
     }
 
-    /// [`Shared::publish`], if it is due.
+    /// [`DaemonContext::publish`], if it is due.
     pub fn publish_if_due(&self) {
         self.published.publish_if_due(|bad| self.report(bad));
     }
@@ -175,7 +175,7 @@ impl<'a> Shared<'a> {
     /// Bad frames and pages found, real and emulated.
     pub fn bad_frames(&self) -> (u64, u64) {
         let bad = lock(&self.published.findings).bad_frames();
-        let emulated = bad.iter().filter(|bad| bad.origin == Origin::Emulated).count() as u64;
+        let emulated = bad.iter().filter(|bad| bad.origin == MapOrigin::Emulated).count() as u64;
         (bad.len() as u64 - emulated, emulated)
     }
 }

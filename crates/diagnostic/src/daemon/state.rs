@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::control::PolicyName;
 use crate::testing::bad_frame::BadFrame;
-use crate::testing::verdict::Verdict;
+use crate::testing::verdict::TestVerdict;
 
 /// Name and version of the state's schema.
 pub const SCHEMA: &str = "rampart.watch/1";
@@ -90,7 +90,7 @@ pub struct WatchSummary {
     /// Version of Rampart.
     pub version: &'static str,
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: TestVerdict,
     /// Why it is limited, if so.
     pub incomplete: Option<String>,
     /// Bad frames and pages found, real and emulated.

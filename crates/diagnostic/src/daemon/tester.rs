@@ -5,15 +5,15 @@ use std::ops::ControlFlow;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rampart_linux::{Block, Cpu, cpu};
+use rampart_linux::{Block, CpuNumber, cpu};
 use rampart_march::execute::{Executor, Mismatch, Region, Watch};
 use rampart_march::{Plan, promises};
 use rampart_memory::fault::Emulator;
 use rampart_memory::fault_map::Retirement;
-use rampart_memory::{Bytes, Frame, LINE_BYTES, Verdict};
+use rampart_memory::{BlockVerdict, Bytes, Frame, LINE_BYTES};
 
 use super::DaemonEvent;
-use super::shared::Shared;
+use super::shared::DaemonContext;
 use crate::control::Work;
 use crate::control::dispatch::Tester;
 use crate::sources::free_memory::Step;
@@ -33,7 +33,7 @@ const SHIFT: Duration = Duration::from_millis(5);
 const GLANCE: Duration = Duration::from_millis(10);
 
 /// Tests steps until watching ends. While a step rests, others are tested.
-pub fn work(shared: &Shared<'_>, number: Tester, near: &[Cpu]) {
+pub fn work(shared: &DaemonContext<'_>, number: Tester, near: &[CpuNumber]) {
     // A tester that cannot be bound tests all the same.
     let _unbound = cpu::bind_to_any(near);
     yield_to_programs();
@@ -108,7 +108,7 @@ struct Job {
 }
 
 impl Job {
-    fn new(shared: &Shared<'_>, work: Work<Step<Block>>) -> Self {
+    fn new(shared: &DaemonContext<'_>, work: Work<Step<Block>>) -> Self {
         let Work { block: mut step, fidelity } = work;
         let pinning = step.region.pin().pinning;
         let mut frames = Vec::new();
@@ -125,7 +125,7 @@ impl Job {
     }
 
     /// Runs the next stage.
-    fn test(&mut self, shared: &Shared<'_>) -> Stage {
+    fn test(&mut self, shared: &DaemonContext<'_>) -> Stage {
         self.pinning = self.pinning.min(self.step.region.pin().pinning);
         let now = self.frames_now(shared);
         // Pages that moved while the step rested say nothing about a frame.
@@ -144,14 +144,14 @@ impl Job {
         Stage::Rests
     }
 
-    fn frames_now(&self, shared: &Shared<'_>) -> Vec<Option<Frame>> {
+    fn frames_now(&self, shared: &DaemonContext<'_>) -> Vec<Option<Frame>> {
         let mut now = Vec::new();
         shared.machine.frames(&self.step.region, &mut now);
         now
     }
 
     /// Gives the step back to the pool with its result.
-    fn finish(mut self, shared: &Shared<'_>) {
+    fn finish(mut self, shared: &DaemonContext<'_>) {
         let after = self.frames_now(shared);
         self.step.region.unpin();
         shared.publish();
@@ -169,7 +169,7 @@ impl Job {
         lock(&shared.diagnostic).finish(step, verdict, now);
     }
 
-    fn tally(&self, shared: &Shared<'_>) {
+    fn tally(&self, shared: &DaemonContext<'_>) {
         let lines = lines(self.step.region.bytes());
         let promised = |fault: &_| promises(&self.plan, fault, lines, &shared.prepared.settings);
         lock(&shared.sums).missed.extend(self.planted.tally(promised).missed);
@@ -177,7 +177,7 @@ impl Job {
 }
 
 fn sum_up(
-    shared: &Shared<'_>,
+    shared: &DaemonContext<'_>,
     step: &Step<Block>,
     before: &[Option<Frame>],
     ended: Ended,
@@ -196,14 +196,14 @@ fn sum_up(
 /// ones. A step that was not tested to its end and has bad frames counts as failed, with none of its other frames
 /// tested.
 fn verdict(
-    shared: &Shared<'_>,
+    shared: &DaemonContext<'_>,
     step: &mut Step<Block>,
     before: &[Option<Frame>],
     ended: Ended,
     bad_pages: &BTreeSet<u64>,
-) -> Verdict {
+) -> BlockVerdict {
     if bad_pages.is_empty() {
-        return if ended == Ended::Whole { Verdict::Good } else { Verdict::NotTested };
+        return if ended == Ended::Whole { BlockVerdict::Good } else { BlockVerdict::NotTested };
     }
     if ended == Ended::Stopped {
         step.frames.fill(None);
@@ -219,11 +219,11 @@ fn verdict(
             None => step.keep(page),
         }
     }
-    Verdict::Failed(failed)
+    BlockVerdict::Failed(failed)
 }
 
 /// Lets the kernel retire a really bad frame; returns whether it did.
-fn retire(shared: &Shared<'_>, step: &mut Step<Block>, frame: Frame, page: u64) -> bool {
+fn retire(shared: &DaemonContext<'_>, step: &mut Step<Block>, frame: Frame, page: u64) -> bool {
     if !lock(&shared.published.findings).awaits_retirement(frame) {
         return false;
     }
@@ -238,7 +238,7 @@ fn retire(shared: &Shared<'_>, step: &mut Step<Block>, frame: Frame, page: u64) 
 }
 
 /// Runs the next stage over a step, part by part. Records the pages with mismatches.
-fn march(shared: &Shared<'_>, job: &mut Job, frames: &[Option<Frame>]) -> Ended {
+fn march(shared: &DaemonContext<'_>, job: &mut Job, frames: &[Option<Frame>]) -> Ended {
     let Job { step, plan, planted, emulator, bad_pages, .. } = job;
     let address = step.region.base().as_ptr().addr() as u64;
     let executor = Executor { engine: shared.prepared.engine, settings: shared.prepared.settings };
@@ -261,7 +261,7 @@ fn march(shared: &Shared<'_>, job: &mut Job, frames: &[Option<Frame>]) -> Ended 
 
 /// Injects faults of named frames wherever those come up, and those at random places once, in the first steps of the
 /// usual size: their findings stay out of use from then on.
-fn plant(shared: &Shared<'_>, bytes: Bytes, frames: &[Option<Frame>]) -> InjectedFaults {
+fn plant(shared: &DaemonContext<'_>, bytes: Bytes, frames: &[Option<Frame>]) -> InjectedFaults {
     let Some(campaign) = &shared.prepared.campaign else { return InjectedFaults::default() };
     let mut faults = campaign.in_frames(frames);
     if bytes == shared.prepared.step {
@@ -272,7 +272,7 @@ fn plant(shared: &Shared<'_>, bytes: Bytes, frames: &[Option<Frame>]) -> Injecte
 
 /// A tester's time on one step: work, and the rests that keep it within its share.
 struct Shift<'a, 'b> {
-    shared: &'a Shared<'b>,
+    shared: &'a DaemonContext<'b>,
     began: Instant,
     worked: Duration,
 }

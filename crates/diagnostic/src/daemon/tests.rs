@@ -7,19 +7,19 @@ use std::sync::atomic::AtomicU64;
 use rampart_linux::{Block, PageKind};
 use rampart_march::named;
 use rampart_memory::{
-    Bytes, Demand, FrameRange, FrameSource, FreeList, Order as BlockOrder, Renewed, TestLifetime, Verdict,
+    BlockOrder, BlockVerdict, Bytes, FrameDemand, FrameRange, FrameSource, FreeList, Renewed, TestLifetime,
 };
 
 use super::*;
-use crate::control::Limits;
-use crate::sources::free_memory::{Ages, News, Step};
+use crate::control::PolicyLimits;
+use crate::sources::free_memory::{Ages, PoolNews, Step};
 use crate::testing::bad_frame::BadFrame;
 use crate::testing::observer::TestProgress;
 
 /// Steps that wait for a test, and the verdicts.
 struct FewSteps<'a> {
     waiting: VecDeque<Step<Block>>,
-    verdicts: &'a Mutex<Vec<Verdict>>,
+    verdicts: &'a Mutex<Vec<BlockVerdict>>,
     let_go: &'a AtomicBool,
     asked: AtomicU64,
     ages: Ages,
@@ -33,8 +33,8 @@ impl FrameSource for FewSteps<'_> {
     }
 
     /// The demand grows each time.
-    fn demand(&self, _: FreeList) -> Demand {
-        Demand { allocated_untested: self.asked.fetch_add(10_000, Ordering::Relaxed), ..Demand::default() }
+    fn demand(&self, _: FreeList) -> FrameDemand {
+        FrameDemand { allocated_untested: self.asked.fetch_add(10_000, Ordering::Relaxed), ..FrameDemand::default() }
     }
 
     fn tested_free(&self, _: Timestamp) -> u64 {
@@ -49,7 +49,7 @@ impl FrameSource for FewSteps<'_> {
         (Node(0), block.region.pages())
     }
 
-    fn give_back(&mut self, _: Self::Block, verdict: Verdict, _: Timestamp) {
+    fn give_back(&mut self, _: Self::Block, verdict: BlockVerdict, _: Timestamp) {
         self.verdicts.lock().unwrap().push(verdict);
     }
 
@@ -87,7 +87,7 @@ impl DaemonSource for FewSteps<'_> {
         true
     }
 
-    fn take_news(&mut self) -> Vec<News> {
+    fn take_news(&mut self) -> Vec<PoolNews> {
         Vec::new()
     }
 
@@ -102,7 +102,7 @@ impl DaemonSource for FewSteps<'_> {
 
 /// Stops watching once all steps came back.
 struct UntilAllCameBack<'a> {
-    verdicts: &'a Mutex<Vec<Verdict>>,
+    verdicts: &'a Mutex<Vec<BlockVerdict>>,
     steps: usize,
     stop: &'a AtomicBool,
 }
@@ -131,8 +131,8 @@ impl Observer for UntilAllCameBack<'_> {
 }
 
 fn request() -> WatchRequest {
-    let limits = Limits { max_fidelity: Fidelity::MIN, max_cores: 1, ..Settings::thesis().limits };
-    let settings = Settings { monitoring: Duration::from_millis(1), limits, ..Settings::thesis() };
+    let limits = PolicyLimits { max_fidelity: Fidelity::MIN, max_cores: 1, ..ControlSettings::thesis().limits };
+    let settings = ControlSettings { monitoring: Duration::from_millis(1), limits, ..ControlSettings::thesis() };
     let share = Share::new(1.0).unwrap();
     let shares = Shares { most: share, beside_programs: share };
     let knobs = DaemonSettings {
@@ -144,7 +144,7 @@ fn request() -> WatchRequest {
     };
     WatchRequest {
         march: named::find("March C-").unwrap().test(),
-        orders: vec![Order::Sequential],
+        orders: vec![AddressSequence::Sequential],
         delay: Duration::ZERO,
         retention: Duration::ZERO,
         method: None,
@@ -159,8 +159,8 @@ fn request() -> WatchRequest {
 
 #[test]
 fn the_daemon_runs_over_any_source_and_says_of_each_step_whether_it_is_good() {
-    let (machine, request) = (Machine::this(), request());
-    let prepared = Prepared::new(&request, &machine).unwrap();
+    let (machine, request) = (MachineUnderTest::this(), request());
+    let prepared = WatchPreparation::new(&request, &machine).unwrap();
     let odd = Bytes::from_mib(4);
     assert_ne!(prepared.step, odd, "faults at random places lie in steps of the usual size only");
     let step = |bytes| {
@@ -186,8 +186,8 @@ fn the_daemon_runs_over_any_source_and_says_of_each_step_whether_it_is_good() {
         Watched { request: &request, machine: &machine, prepared: &prepared, observer: &observer, clock: &clock };
     let summary = watched.watch(Box::new(source), |_| {}, store, known, &stop);
     let verdicts = verdicts.into_inner().unwrap();
-    let failed = verdicts.iter().filter(|verdict| matches!(verdict, Verdict::Failed(_))).count();
-    let good = verdicts.iter().filter(|verdict| matches!(verdict, Verdict::Good)).count();
+    let failed = verdicts.iter().filter(|verdict| matches!(verdict, BlockVerdict::Failed(_))).count();
+    let good = verdicts.iter().filter(|verdict| matches!(verdict, BlockVerdict::Good)).count();
     assert_eq!((failed, good), (2, 1), "{verdicts:?}");
     assert!(let_go.into_inner() && !summary.bad_frames.is_empty());
 }

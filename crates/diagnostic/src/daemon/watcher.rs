@@ -7,9 +7,9 @@ use rampart_memory::{Bytes, TestConfig, Tested, Timestamp};
 use super::errors::ErrorWatch;
 use super::keep::{self, summarize};
 use super::pace::{DaemonPace, Urgency};
-use super::shared::Shared;
+use super::shared::DaemonContext;
 use super::{DaemonEvent, DaemonSettings, DaemonState, FrameCounts, STATE_SCHEMA, TestingCost, WatchSummary};
-use crate::sources::free_memory::News;
+use crate::sources::free_memory::PoolNews;
 use crate::testing::publishing::lock;
 
 /// The period of state reports.
@@ -17,7 +17,7 @@ const TELL: Duration = Duration::from_secs(1);
 
 /// The thread's state between ticks.
 pub struct DaemonLoop<'a, 'b> {
-    shared: &'a Shared<'b>,
+    shared: &'a DaemonContext<'b>,
     began: Timestamp,
     knobs: DaemonSettings,
     errors: ErrorWatch,
@@ -41,7 +41,7 @@ struct Last {
 }
 
 impl<'a, 'b> DaemonLoop<'a, 'b> {
-    pub fn new(shared: &'a Shared<'b>, began: Timestamp) -> Self {
+    pub fn new(shared: &'a DaemonContext<'b>, began: Timestamp) -> Self {
         let told = Last {
             at: Instant::now(),
             frames: 0,
@@ -144,9 +144,9 @@ impl<'a, 'b> DaemonLoop<'a, 'b> {
         drop(diagnostic);
         for news in news {
             match news {
-                News::SweepBegan => self.shared.happened(&DaemonEvent::SweepBegan),
-                News::SweepEnded(took) => self.end_sweep(took),
-                News::Pressure(bytes) => self.relieved = Bytes::new(self.relieved.get() + bytes.get()),
+                PoolNews::SweepBegan => self.shared.happened(&DaemonEvent::SweepBegan),
+                PoolNews::SweepEnded(took) => self.end_sweep(took),
+                PoolNews::Pressure(bytes) => self.relieved = Bytes::new(self.relieved.get() + bytes.get()),
             }
         }
         if alarms > self.told.alarms {

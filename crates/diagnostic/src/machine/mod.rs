@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rampart_linux::retire::{RetireOutcome, RetireRefusal, Retirer, Way};
 use rampart_linux::{
-    Block, Cpu, Error as LinuxError, ErrorCounts, FlagTable, FrameClass, FrameFlags, FrameUses, KernelWatermarks,
+    Block, CpuNumber, Error as LinuxError, ErrorCounts, FlagTable, FrameClass, FrameFlags, FrameUses, KernelWatermarks,
     MemoryState, Pagemap, Roots, Topology, cpu,
 };
 use rampart_memory::fault_map::Retirement;
@@ -17,7 +17,7 @@ use serde::Serialize;
 use self::reserve::Outlook;
 
 /// This machine, and its clock.
-pub struct Machine {
+pub struct MachineUnderTest {
     /// The machine's clock.
     pub clock: Box<dyn Clock + Sync>,
     roots: Roots,
@@ -28,7 +28,7 @@ pub struct Machine {
     high_watermark: Bytes,
 }
 
-impl Machine {
+impl MachineUnderTest {
     /// The machine on which this process runs.
     #[must_use]
     pub fn this() -> Self {
@@ -61,7 +61,7 @@ impl Machine {
 
     /// CPUs on which this process may run.
     #[must_use]
-    pub fn cpus(&self) -> &[Cpu] {
+    pub fn cpus(&self) -> &[CpuNumber] {
         &self.topology.allowed
     }
 

@@ -22,16 +22,16 @@ use std::thread;
 use std::time::Duration;
 
 use rampart_march::execute::Method;
-use rampart_march::{Fidelity, MarchTest, Order};
+use rampart_march::{AddressSequence, Fidelity, MarchTest};
 use rampart_memory::fault::InjectionSpec;
 use rampart_memory::{Bytes, Timestamp};
 use rampart_store::{Store, TestStart};
 
-use self::prepare::Prepared;
+use self::prepare::TestPreparation;
 use self::report::Report;
-use self::shared::Shared;
+use self::shared::TestContext;
 use crate::error::Error;
-use crate::machine::Machine;
+use crate::machine::MachineUnderTest;
 use crate::machine::reserve::Advice;
 use crate::testing::known_bad;
 pub use crate::testing::observer::{TestObserver, TestProgress};
@@ -52,7 +52,7 @@ pub struct TestRequest {
     /// Half the number of data patterns.
     pub fidelity: Fidelity,
     /// Address sequences, at least one.
-    pub orders: Vec<Order>,
+    pub orders: Vec<AddressSequence>,
     /// CPUs that test; `None`: half of those that this process may use.
     pub threads: Option<NonZero<usize>>,
     /// Repeat until this time has passed.
@@ -94,7 +94,7 @@ const TICK: Duration = Duration::from_millis(20);
 /// If the test cannot begin: more memory or CPUs requested than there are, no room for the emulated faults.
 pub fn run(
     request: &TestRequest,
-    machine: &Machine,
+    machine: &MachineUnderTest,
     mut store: Store,
     stop: &AtomicBool,
     witness: &dyn TestObserver,
@@ -102,11 +102,11 @@ pub fn run(
     let started = machine.clock.now();
     let errors = machine.errors();
     let known = known_bad::retire(machine, &mut store, witness);
-    let prepared = Prepared::new(request, machine)?;
+    let prepared = TestPreparation::new(request, machine)?;
     witness.said(&prepared.describe(request));
     warning(&prepared.honesty).iter().for_each(|warning| witness.warned(warning));
     let recorder = TestRecorder::begin(store, request.start(started), &*machine.clock, witness);
-    let shared = Shared::new(request, machine, &prepared, known.in_use, recorder, witness);
+    let shared = TestContext::new(request, machine, &prepared, known.in_use, recorder, witness);
     let shared_by_all = &shared;
     thread::scope(|scope| {
         let tester = |&cpu| scope.spawn(move || tester::work(shared_by_all, cpu));
@@ -120,7 +120,7 @@ pub fn run(
 }
 
 /// This thread's work every few milliseconds: stop in time, give memory back, show progress.
-fn tick(shared: &Shared<'_>, stop: &AtomicBool) {
+fn tick(shared: &TestContext<'_>, stop: &AtomicBool) {
     if stop.load(Ordering::Relaxed) {
         shared.stop(Stopped::Asked);
     } else if shared.request.duration.is_some_and(|limit| shared.elapsed() >= limit) {

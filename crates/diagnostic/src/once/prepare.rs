@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use rampart_linux::Cpu;
+use rampart_linux::CpuNumber;
 use rampart_march::Plan;
 use rampart_march::execute::honesty::Honesty;
-use rampart_march::execute::{Engine, Settings};
+use rampart_march::execute::{MarchEngine, MarchSettings};
 use rampart_memory::Bytes;
 use rampart_memory::fault::Campaign;
 
 use super::TestRequest;
 use crate::error::Error;
-use crate::machine::Machine;
+use crate::machine::MachineUnderTest;
 use crate::machine::reserve::{MemoryReserve, Outlook, SMALLEST_CLAIM};
 use crate::once::schedule::Goal;
 use crate::testing::prepare::{choose_cpus, lines, settle_method};
@@ -21,20 +21,20 @@ use crate::testing::prepare::{choose_cpus, lines, settle_method};
 const LARGEST_BLOCK: Bytes = Bytes::from_mib(64);
 
 /// The decisions.
-pub struct Prepared {
+pub struct TestPreparation {
     pub outlook: Outlook,
     pub politeness: MemoryReserve,
     pub goal: Goal,
     pub block: Bytes,
-    pub cpus: Vec<Cpu>,
-    pub engine: Engine,
-    pub settings: Settings,
+    pub cpus: Vec<CpuNumber>,
+    pub engine: MarchEngine,
+    pub settings: MarchSettings,
     pub honesty: Honesty,
     pub campaign: Option<Campaign>,
 }
 
-impl Prepared {
-    pub fn new(request: &TestRequest, machine: &Machine) -> Result<Self, Error> {
+impl TestPreparation {
+    pub fn new(request: &TestRequest, machine: &MachineUnderTest) -> Result<Self, Error> {
         let outlook = machine.outlook()?;
         let politeness = MemoryReserve::new(&outlook);
         let claimable = politeness.claimable(&outlook);
@@ -46,10 +46,10 @@ impl Prepared {
             Some(spec) => Some(Campaign::new(spec, lines(scope), lines(block))?),
             None => None,
         };
-        let engine = Engine::detect();
+        let engine = MarchEngine::detect();
         let honesty = settle_method(request.method, engine, block)?;
         let (delay, retention) = (request.delay, request.retention);
-        let settings = Settings { delay, retention, ..Settings::new(honesty.method) };
+        let settings = MarchSettings { delay, retention, ..MarchSettings::new(honesty.method) };
         Ok(Self { outlook, politeness, goal, block, cpus, engine, settings, honesty, campaign })
     }
 

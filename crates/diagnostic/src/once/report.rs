@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::extent::Extent;
 pub use crate::machine::KernelErrors;
 pub use crate::testing::bad_frame::BadFrame;
-pub use crate::testing::verdict::Verdict;
+pub use crate::testing::verdict::TestVerdict;
 
 /// Name and version of the JSON schema.
 pub const SCHEMA: &str = "rampart.test/1";
@@ -24,7 +24,7 @@ pub struct Report {
     /// Version of Rampart.
     pub version: &'static str,
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: TestVerdict,
     /// Why the test is incomplete, if it is (also with bad frames).
     pub incomplete: Option<String>,
     /// Bad frames and pages found, real and emulated.
@@ -46,7 +46,7 @@ pub struct Report {
     /// overlap. `None` without a measurement.
     pub fraction_of_limit: Option<f64>,
     /// The measured limits.
-    pub limit: Option<Limits>,
+    pub limit: Option<BandwidthLimits>,
     /// What ran.
     pub test: TestRan,
     /// The coverage of that test.
@@ -85,7 +85,7 @@ pub struct DelayedRead {
 
 /// Bandwidth of this machine, all testing CPUs together, in bytes per second.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Limits {
+pub struct BandwidthLimits {
     /// Writing only.
     pub write: f64,
     /// Reading and comparing only.
@@ -162,10 +162,10 @@ mod tests {
     #[test]
     fn a_verdict_never_hides_a_bad_frame_nor_a_shortfall() {
         let why = "stopped".to_owned();
-        assert_eq!(Verdict::of(0, None), Verdict::Pass);
-        assert_eq!(Verdict::of(0, Some(&why)), Verdict::Incomplete);
-        assert_eq!(Verdict::of(1, Some(&why)), Verdict::Fail);
-        assert_eq!(Verdict::of(1, None), Verdict::Fail);
-        assert_eq!([Verdict::Pass, Verdict::Fail, Verdict::Incomplete].map(|v| v.exit_code()), [0, 1, 2]);
+        assert_eq!(TestVerdict::of(0, None), TestVerdict::Pass);
+        assert_eq!(TestVerdict::of(0, Some(&why)), TestVerdict::Incomplete);
+        assert_eq!(TestVerdict::of(1, Some(&why)), TestVerdict::Fail);
+        assert_eq!(TestVerdict::of(1, None), TestVerdict::Fail);
+        assert_eq!([TestVerdict::Pass, TestVerdict::Fail, TestVerdict::Incomplete].map(|v| v.exit_code()), [0, 1, 2]);
     }
 }

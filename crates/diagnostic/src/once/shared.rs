@@ -10,16 +10,16 @@ use rampart_march::execute::limit::Limit;
 use rampart_memory::fault::Emulator;
 use rampart_memory::{Bytes, Frame};
 
-use super::prepare::Prepared;
+use super::prepare::TestPreparation;
 use super::{TestObserver, TestProgress, TestRequest};
-use crate::machine::Machine;
+use crate::machine::MachineUnderTest;
 use crate::machine::reserve::{Advice, MemoryReserve};
 use crate::once::schedule::{BlockSchedule, Next};
 use crate::testing::frames::stayed;
 use crate::testing::injected::{InjectedFaults, InjectedTally};
 use crate::testing::publishing::{Publisher, lock};
 use crate::testing::record::TestRecorder;
-use crate::testing::seen::Seen;
+use crate::testing::seen::FrameSet;
 
 /// A claimed block that is not under test.
 #[derive(Debug)]
@@ -85,9 +85,9 @@ pub enum Stopped {
 
 /// The testers' sums.
 #[derive(Debug, Default)]
-pub struct Sums {
+pub struct TestSums {
     /// Frames tested completely at least once.
-    pub frames: Seen,
+    pub frames: FrameSet,
     /// Tested pages with unknown frames, in presently held blocks.
     pub unknown_held: u64,
     /// The highest number of these at one moment: pages that are held together are on different frames.
@@ -117,15 +117,15 @@ pub struct Sums {
 }
 
 /// The shared state.
-pub struct Shared<'a> {
+pub struct TestContext<'a> {
     pub request: &'a TestRequest,
-    pub machine: &'a Machine,
-    pub prepared: &'a Prepared,
+    pub machine: &'a MachineUnderTest,
+    pub prepared: &'a TestPreparation,
     pub witness: &'a dyn TestObserver,
     /// Frames of the map that are in use: the kernel did not retire them.
     pub known_bad: BTreeSet<Frame>,
     pub published: Publisher<'a>,
-    pub sums: Mutex<Sums>,
+    pub sums: Mutex<TestSums>,
     ledger: Mutex<BlockSchedule<HeldBlock>>,
     politeness: Mutex<MemoryReserve>,
     stopped: Mutex<Option<Stopped>>,
@@ -136,11 +136,11 @@ pub struct Shared<'a> {
     start: Instant,
 }
 
-impl<'a> Shared<'a> {
+impl<'a> TestContext<'a> {
     pub fn new(
         request: &'a TestRequest,
-        machine: &'a Machine,
-        prepared: &'a Prepared,
+        machine: &'a MachineUnderTest,
+        prepared: &'a TestPreparation,
         known_bad: BTreeSet<Frame>,
         recorder: TestRecorder<'a>,
         witness: &'a dyn TestObserver,
@@ -196,7 +196,7 @@ impl<'a> Shared<'a> {
         self.published.publish(|bad| self.witness.bad_frame(&bad));
     }
 
-    /// [`Shared::publish`], if it is due.
+    /// [`TestContext::publish`], if it is due.
     pub fn publish_if_due(&self) {
         self.published.publish_if_due(|bad| self.witness.bad_frame(&bad));
     }
@@ -303,7 +303,7 @@ impl<'a> Shared<'a> {
     }
 }
 
-impl Sums {
+impl TestSums {
     /// The number of tested frames; pages, where frames are unknown.
     pub fn tested(&self) -> u64 {
         self.frames.len() + self.unknown_pages
@@ -381,7 +381,7 @@ mod tests {
         let seen = Compared::new(&before, &after, &BTreeSet::from([5]));
         assert_eq!(seen, Compared { same: vec![frame(1).unwrap()], unknown: 1, moved: 1, unreadable: 2 });
         assert!(!seen.is_whole() && Compared::new(&before[..1], &after[..1], &BTreeSet::new()).is_whole());
-        let mut sums = Sums::default();
+        let mut sums = TestSums::default();
         sums.add_tested(1, &seen);
         assert_eq!((sums.tested(), sums.moved, sums.unreadable), (2, 1, 2));
     }
@@ -389,7 +389,7 @@ mod tests {
     #[test]
     fn pages_whose_frames_are_unknown_count_as_far_as_they_are_held_together() {
         let block = Compared { unknown: 512, ..Compared::default() };
-        let mut sums = Sums::default();
+        let mut sums = TestSums::default();
         sums.add_tested(1, &block);
         sums.add_tested(1, &block);
         assert_eq!(sums.tested(), 1024);

@@ -3,14 +3,15 @@
 use rampart_march::{Aim, Plan, plan_coverage};
 
 use rampart_march::execute::limit::Limit;
-use rampart_memory::fault_map::Origin;
+use rampart_memory::fault_map::MapOrigin;
 use rampart_memory::{Bytes, FRAME_BYTES, Timestamp};
-use rampart_store::{Outcome, TestEnd};
+use rampart_store::{TestEnd, TestEnding};
 
-use super::shared::{Shared, Sums};
+use super::shared::{TestContext, TestSums};
 use crate::once::extent::{Extent, Losses, shortfall};
 use crate::once::report::{
-    BadFrame, Coverage, DelayedRead, Emulation, KernelErrors, Limits, NotTested, Report, SCHEMA, TestRan, Verdict,
+    BadFrame, BandwidthLimits, Coverage, DelayedRead, Emulation, KernelErrors, NotTested, Report, SCHEMA, TestRan,
+    TestVerdict,
 };
 use crate::once::schedule::Lack;
 use crate::once::unreached;
@@ -19,7 +20,7 @@ use crate::testing::prepare::lines;
 use crate::testing::publishing::lock;
 
 /// The report of an ended test, also recorded in the store.
-pub fn summarize(shared: &Shared<'_>, started: Timestamp, kernel_errors: KernelErrors) -> Report {
+pub fn summarize(shared: &TestContext<'_>, started: Timestamp, kernel_errors: KernelErrors) -> Report {
     shared.publish();
     // They are given back when the report is complete.
     let blocks = shared.ledger().take_all();
@@ -31,7 +32,7 @@ pub fn summarize(shared: &Shared<'_>, started: Timestamp, kernel_errors: KernelE
     let extent = Extent::new(Bytes::new(sums.tested() * FRAME_BYTES), shared.prepared.goal, machine);
     let losses = losses(shared, &sums);
     let incomplete = shortfall(&extent, &losses, shared.stopped());
-    let verdict = Verdict::of(bad_frames.len(), incomplete.as_ref());
+    let verdict = TestVerdict::of(bad_frames.len(), incomplete.as_ref());
     let limit = limits(&sums, plan.reads(), plan.writes());
     let bytes_per_second = sums.rate(shared.prepared.cpus.len());
     let end = end_of(shared, &verdict, incomplete.clone(), &bad_frames, sums.tested(), bytes_per_second);
@@ -62,20 +63,20 @@ pub fn summarize(shared: &Shared<'_>, started: Timestamp, kernel_errors: KernelE
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate is below 2^64 and positive")]
 fn end_of(
-    shared: &Shared<'_>,
-    verdict: &Verdict,
+    shared: &TestContext<'_>,
+    verdict: &TestVerdict,
     shortfall: Option<String>,
     bad_frames: &[BadFrame],
     frames_tested: u64,
     rate: f64,
 ) -> TestEnd {
-    let emulated = bad_frames.iter().filter(|bad| bad.origin == Origin::Emulated).count() as u64;
+    let emulated = bad_frames.iter().filter(|bad| bad.origin == MapOrigin::Emulated).count() as u64;
     TestEnd {
         at: shared.machine.clock.now(),
         outcome: match verdict {
-            Verdict::Pass => Outcome::Pass,
-            Verdict::Fail => Outcome::Fail,
-            Verdict::Incomplete => Outcome::Incomplete,
+            TestVerdict::Pass => TestEnding::Pass,
+            TestVerdict::Fail => TestEnding::Fail,
+            TestVerdict::Incomplete => TestEnding::Incomplete,
         },
         shortfall,
         frames_tested,
@@ -85,7 +86,7 @@ fn end_of(
     }
 }
 
-fn losses(shared: &Shared<'_>, sums: &Sums) -> Losses {
+fn losses(shared: &TestContext<'_>, sums: &TestSums) -> Losses {
     let ledger = shared.ledger();
     Losses {
         moved: sums.moved,
@@ -96,7 +97,7 @@ fn losses(shared: &Shared<'_>, sums: &Sums) -> Losses {
     }
 }
 
-fn not_tested(shared: &Shared<'_>, sums: &Sums, losses: &Losses) -> Vec<NotTested> {
+fn not_tested(shared: &TestContext<'_>, sums: &TestSums, losses: &Losses) -> Vec<NotTested> {
     let prepared = shared.prepared;
     let mut list = unreached::count(
         shared.machine,
@@ -122,23 +123,23 @@ fn not_tested(shared: &Shared<'_>, sums: &Sums, losses: &Losses) -> Vec<NotTeste
 
 /// Skipped delayed reads do not make a test incomplete: each march test was complete, and the coverage names the kind
 /// of fault that only delayed reads find.
-fn delayed_read(shared: &Shared<'_>, plan: &Plan, sums: &Sums) -> Option<DelayedRead> {
+fn delayed_read(shared: &TestContext<'_>, plan: &Plan, sums: &TestSums) -> Option<DelayedRead> {
     let delay_seconds = shared.request.retention.as_secs_f64();
     (plan.rests() > 0).then_some(DelayedRead { delay_seconds, frames_skipped: sums.not_read_late })
 }
 
 /// The bandwidth of the testing CPUs together. Each was measured while the others were at work too.
 #[expect(clippy::cast_precision_loss, reason = "rates")]
-fn limits(sums: &Sums, reads: usize, writes: usize) -> Option<Limits> {
+fn limits(sums: &TestSums, reads: usize, writes: usize) -> Option<BandwidthLimits> {
     if sums.limits.is_empty() {
         return None;
     }
     let sum = |of: fn(&Limit) -> f64| sums.limits.iter().map(of).sum::<f64>();
     let (write, read) = (sum(|limit| limit.write), sum(|limit| limit.read));
-    Some(Limits { write, read, of_this_test: 1.0 / (writes as f64 / write + reads as f64 / read) })
+    Some(BandwidthLimits { write, read, of_this_test: 1.0 / (writes as f64 / write + reads as f64 / read) })
 }
 
-fn test_that_ran(shared: &Shared<'_>, plan: &Plan, sums: &Sums) -> TestRan {
+fn test_that_ran(shared: &TestContext<'_>, plan: &Plan, sums: &TestSums) -> TestRan {
     let (request, prepared) = (shared.request, shared.prepared);
     TestRan {
         name: request.name.clone(),
@@ -172,7 +173,7 @@ fn coverage(plan: &Plan) -> Vec<Coverage> {
     told.collect()
 }
 
-fn emulation(spec: String, sums: &Sums) -> Emulation {
+fn emulation(spec: String, sums: &TestSums) -> Emulation {
     let sum = |of: fn(&InjectedTally) -> usize| sums.tallies.values().map(of).sum();
     let missed: Vec<String> = sums.tallies.values().flat_map(|tally| tally.missed.iter().cloned()).collect();
     Emulation {

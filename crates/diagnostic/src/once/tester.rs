@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rampart_linux::{Block, Cpu, PageKind, cpu};
+use rampart_linux::{Block, CpuNumber, PageKind, cpu};
 use rampart_march::execute::limit::Limit;
 use rampart_march::execute::{Executor, Mismatch, Region, Watch};
 use rampart_march::{Plan, promises};
@@ -13,7 +13,7 @@ use rampart_memory::fault::Emulator;
 use rampart_memory::fault_map::Retirement;
 use rampart_memory::{Bytes, Frame};
 
-use super::shared::{Compared, HeldBlock, Shared};
+use super::shared::{Compared, HeldBlock, TestContext};
 use crate::once::schedule::Next;
 use crate::testing::frames::note_pinning;
 use crate::testing::injected::{InjectedFaults, InjectedTally};
@@ -28,7 +28,7 @@ const IDLE: Duration = Duration::from_millis(5);
 const RETRIES: u32 = 3;
 
 /// Tests blocks until there are no more.
-pub fn work(shared: &Shared<'_>, on: Cpu) {
+pub fn work(shared: &TestContext<'_>, on: CpuNumber) {
     // A tester that cannot be bound or slowed down tests all the same.
     let _unbound = cpu::bind(on);
     let _unslowed = cpu::be_nice(cpu::Niceness::MOST);
@@ -51,7 +51,7 @@ pub fn work(shared: &Shared<'_>, on: Cpu) {
     }
 }
 
-fn claim(shared: &Shared<'_>, index: u64, bytes: Bytes) -> Option<HeldBlock> {
+fn claim(shared: &TestContext<'_>, index: u64, bytes: Bytes) -> Option<HeldBlock> {
     match Block::claim(bytes, PageKind::Huge) {
         Ok(block) => {
             shared.ledger().claimed(bytes);
@@ -68,7 +68,7 @@ fn claim(shared: &Shared<'_>, index: u64, bytes: Bytes) -> Option<HeldBlock> {
 }
 
 /// Tests one block until it rests or is done; then it is held, unless programs need it.
-fn test(shared: &Shared<'_>, mut held: HeldBlock) {
+fn test(shared: &TestContext<'_>, mut held: HeldBlock) {
     let pinning = held.block.pin().pinning;
     let mut now = Vec::new();
     shared.machine.frames(&held.block, &mut now);
@@ -102,7 +102,7 @@ fn test(shared: &Shared<'_>, mut held: HeldBlock) {
 
 /// Retires frames of the map that came up in a block: their pages are ours now, and can be moved. A frame that the
 /// kernel still does not retire is held until the test ends, whatever the test finds.
-fn hold_known(shared: &Shared<'_>, held: &mut HeldBlock) {
+fn hold_known(shared: &TestContext<'_>, held: &mut HeldBlock) {
     if shared.known_bad.is_empty() {
         return;
     }
@@ -118,7 +118,7 @@ fn hold_known(shared: &Shared<'_>, held: &mut HeldBlock) {
 }
 
 /// Begins a pass over a block on these frames.
-fn begin(shared: &Shared<'_>, held: &mut HeldBlock, now: &[Option<Frame>]) {
+fn begin(shared: &TestContext<'_>, held: &mut HeldBlock, now: &[Option<Frame>]) {
     held.frames.clear();
     held.frames.extend_from_slice(now);
     held.retired.clear();
@@ -131,7 +131,7 @@ fn begin(shared: &Shared<'_>, held: &mut HeldBlock, now: &[Option<Frame>]) {
 
 /// Records that the march tests of a block are complete. Returns whether they are, or must be repeated because the
 /// kernel moved frames: the pages' new frames were not tested.
-fn count(shared: &Shared<'_>, held: &mut HeldBlock, now: &[Option<Frame>], pass: u32) -> bool {
+fn count(shared: &TestContext<'_>, held: &mut HeldBlock, now: &[Option<Frame>], pass: u32) -> bool {
     let mut seen = Compared::new(&held.frames, now, &held.retired);
     if !held.tested && !seen.is_whole() && held.retries < RETRIES {
         return false;
@@ -151,7 +151,7 @@ fn count(shared: &Shared<'_>, held: &mut HeldBlock, now: &[Option<Frame>], pass:
 }
 
 /// A stage is done: the block rests before the next one, or is held.
-fn go_on(shared: &Shared<'_>, mut held: HeldBlock, plan: &Plan) {
+fn go_on(shared: &TestContext<'_>, mut held: HeldBlock, plan: &Plan) {
     let tested = held.stage >= plan.tested_after();
     held.stage += 1;
     let now = shared.elapsed();
@@ -170,7 +170,7 @@ fn go_on(shared: &Shared<'_>, mut held: HeldBlock, plan: &Plan) {
 }
 
 /// The faults of a block. A block that is smaller than its part of the test has those inside of it.
-fn plant(shared: &Shared<'_>, index: u64, block: &Block, frames: &[Option<Frame>]) -> InjectedFaults {
+fn plant(shared: &TestContext<'_>, index: u64, block: &Block, frames: &[Option<Frame>]) -> InjectedFaults {
     let Some(campaign) = &shared.prepared.campaign else { return InjectedFaults::default() };
     let mut faults = campaign.in_region(index);
     faults.extend(campaign.in_frames(frames));
@@ -186,7 +186,7 @@ enum Ended {
 }
 
 /// Runs the next stage over a block, part by part.
-fn march(shared: &Shared<'_>, held: &mut HeldBlock, frames: &[Option<Frame>], plan: &Plan) -> Ended {
+fn march(shared: &TestContext<'_>, held: &mut HeldBlock, frames: &[Option<Frame>], plan: &Plan) -> Ended {
     let address = held.block.base().as_ptr().addr() as u64;
     let executor = Executor { engine: shared.prepared.engine, settings: shared.prepared.settings };
     let began = Instant::now();
@@ -205,14 +205,14 @@ fn march(shared: &Shared<'_>, held: &mut HeldBlock, frames: &[Option<Frame>], pl
     Ended::Whole
 }
 
-fn tally(shared: &Shared<'_>, plan: &Plan, held: &HeldBlock) -> InjectedTally {
+fn tally(shared: &TestContext<'_>, plan: &Plan, held: &HeldBlock) -> InjectedTally {
     let lines = lines(held.block.bytes());
     held.planted.tally(|fault| promises(plan, fault, lines, &shared.prepared.settings))
 }
 
 /// Retires the bad frames of an unpinned block: the kernel moves our page elsewhere. A frame that it refuses to retire
 /// stays ours until the test ends.
-fn retire(shared: &Shared<'_>, held: &mut HeldBlock, frames: &[Option<Frame>]) {
+fn retire(shared: &TestContext<'_>, held: &mut HeldBlock, frames: &[Option<Frame>]) {
     for (page, &frame) in (0..).zip(frames) {
         let Some(frame) = frame.filter(|&frame| lock(&shared.published.findings).awaits_retirement(frame)) else {
             continue;
@@ -236,7 +236,7 @@ fn retire(shared: &Shared<'_>, held: &mut HeldBlock, frames: &[Option<Frame>]) {
 }
 
 struct TesterWatch<'a, 'b> {
-    shared: &'a Shared<'b>,
+    shared: &'a TestContext<'b>,
     scene: Scene<'a>,
     /// Pages whose bad frames were retired while the block rested.
     retired: &'a BTreeSet<u64>,

@@ -6,13 +6,19 @@
 use rampart_linux::FrameClass;
 use rampart_memory::Bytes;
 
-use crate::machine::Machine;
+use crate::machine::MachineUnderTest;
 use crate::once::report::NotTested;
 use crate::once::schedule::Goal;
-use crate::testing::seen::Seen;
+use crate::testing::seen::FrameSet;
 
 /// The frames that are not in `tested`, by reason.
-pub fn count(machine: &Machine, goal: Goal, tested: &Seen, tested_unknown: u64, reserve: Bytes) -> Vec<NotTested> {
+pub fn count(
+    machine: &MachineUnderTest,
+    goal: Goal,
+    tested: &FrameSet,
+    tested_unknown: u64,
+    reserve: Bytes,
+) -> Vec<NotTested> {
     let total = machine.outlook().map_or(0, |seen| seen.total.frames());
     let rest = total.saturating_sub(tested.len() + tested_unknown);
     let all = |why: &str| vec![NotTested { why: why.to_owned(), frames: rest }];

@@ -8,7 +8,7 @@ pub mod free_memory;
 use rampart_linux::Block;
 use rampart_memory::{Bytes, FrameSource, TestLifetime, Timestamp};
 
-use self::free_memory::{Ages, News, Step};
+use self::free_memory::{Ages, PoolNews, Step};
 
 /// A source of frames for the daemon: its requirements besides those of the controller ([`FrameSource`]).
 pub trait DaemonSource: FrameSource<Block = Step<Block>> {
@@ -31,7 +31,7 @@ pub trait DaemonSource: FrameSource<Block = Step<Block>> {
     fn is_sweeping(&self) -> bool;
 
     /// Returns the events since the last call.
-    fn take_news(&mut self) -> Vec<News>;
+    fn take_news(&mut self) -> Vec<PoolNews>;
 
     /// Uses another lifetime from now on.
     fn rebound(&mut self, bound: TestLifetime, now: Timestamp);

@@ -1,6 +1,6 @@
 //! A bad frame, in the form of reports and events.
 
-use rampart_memory::fault_map::{Cause, Evidence, FailedFrame, Origin, Retirement};
+use rampart_memory::fault_map::{Cause, Evidence, FailedFrame, MapOrigin, Retirement};
 use rampart_memory::{Frame, LineBit, LineBits, Timestamp};
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 #[derive(Clone, Debug, Serialize)]
 pub struct BadFrame {
     /// Whether the frame is really bad, or a fault was emulated.
-    pub origin: Origin,
+    pub origin: MapOrigin,
     /// The frame; `None` where frame numbers are unknown.
     pub frame: Option<Frame>,
     /// Physical address of the frame's first byte.
@@ -36,7 +36,7 @@ pub struct BadFrame {
 impl BadFrame {
     /// A frame of the map.
     #[must_use]
-    pub fn of_frame(origin: Origin, failed: &FailedFrame) -> Self {
+    pub fn of_frame(origin: MapOrigin, failed: &FailedFrame) -> Self {
         let bits = failed.evidence.iter().fold(LineBits::default(), |all, seen| all.union(&seen.bits()));
         Self {
             origin,
@@ -56,7 +56,7 @@ impl BadFrame {
 
     /// A page with an unknown frame, kept in a map by the page's number.
     #[must_use]
-    pub fn of_page(origin: Origin, failed: &FailedFrame) -> Self {
+    pub fn of_page(origin: MapOrigin, failed: &FailedFrame) -> Self {
         let known = Self::of_frame(origin, failed);
         Self { frame: None, page: known.address, address: None, ..known }
     }

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use rampart_memory::Frame;
-use rampart_memory::fault_map::{Evidence, FailedFrame, FaultMap, Origin, Retirement};
+use rampart_memory::fault_map::{Evidence, FailedFrame, FaultMap, MapOrigin, Retirement};
 
 use crate::testing::bad_frame::BadFrame;
 
@@ -27,25 +27,25 @@ pub struct Findings {
     frames: [FaultMap; 2],
     // Keyed by page number.
     pages: [FaultMap; 2],
-    untold: Vec<(Origin, MismatchLocation)>,
-    unkept: BTreeSet<(Origin, Frame)>,
+    untold: Vec<(MapOrigin, MismatchLocation)>,
+    unkept: BTreeSet<(MapOrigin, Frame)>,
 }
 
 /// Facts to write, and bad frames to report afterwards.
 #[derive(Debug, Default)]
-pub struct News {
+pub struct UnreportedFindings {
     /// Frames that are new, or with new facts since the last write.
-    pub facts: Vec<(Origin, FailedFrame)>,
+    pub facts: Vec<(MapOrigin, FailedFrame)>,
     /// Frames that are not reported yet.
     pub untold: Vec<BadFrame>,
 }
 
-const ORIGINS: [Origin; 2] = [Origin::Real, Origin::Emulated];
+const ORIGINS: [MapOrigin; 2] = [MapOrigin::Real, MapOrigin::Emulated];
 
-const fn index(origin: Origin) -> usize {
+const fn index(origin: MapOrigin) -> usize {
     match origin {
-        Origin::Real => 0,
-        Origin::Emulated => 1,
+        MapOrigin::Real => 0,
+        MapOrigin::Emulated => 1,
     }
 }
 
@@ -59,7 +59,7 @@ impl Default for Findings {
 
 impl Findings {
     /// Records a mismatch.
-    pub fn record(&mut self, origin: Origin, place: MismatchLocation, evidence: Evidence) {
+    pub fn record(&mut self, origin: MapOrigin, place: MismatchLocation, evidence: Evidence) {
         let (map, key) = match place {
             MismatchLocation::Frame(frame) => {
                 self.unkept.insert((origin, frame));
@@ -79,7 +79,7 @@ impl Findings {
     }
 
     /// Takes the facts to write and the frames to report.
-    pub fn take_news(&mut self) -> News {
+    pub fn take_news(&mut self) -> UnreportedFindings {
         let unkept = std::mem::take(&mut self.unkept).into_iter();
         let facts = unkept.filter_map(|(origin, frame)| Some((origin, self.frames[index(origin)].get(frame)?.clone())));
         let facts = facts.collect();
@@ -87,19 +87,19 @@ impl Findings {
             MismatchLocation::Frame(frame) => Some(BadFrame::of_frame(origin, self.frames[index(origin)].get(frame)?)),
             MismatchLocation::Page(page) => Some(BadFrame::of_page(origin, self.pages[index(origin)].get(page)?)),
         });
-        News { untold: untold.collect(), facts }
+        UnreportedFindings { untold: untold.collect(), facts }
     }
 
     /// Records the result of a real bad frame's retirement.
     pub fn retired(&mut self, frame: Frame, retirement: Retirement) {
-        if self.frames[index(Origin::Real)].set_retirement(frame, retirement).is_some() {
-            self.unkept.insert((Origin::Real, frame));
+        if self.frames[index(MapOrigin::Real)].set_retirement(frame, retirement).is_some() {
+            self.unkept.insert((MapOrigin::Real, frame));
         }
     }
 
     /// Whether a frame is really bad, and its retirement has not been tried.
     pub fn awaits_retirement(&self, frame: Frame) -> bool {
-        self.frames[index(Origin::Real)].get(frame).is_some_and(|failed| failed.retirement == Retirement::Pending)
+        self.frames[index(MapOrigin::Real)].get(frame).is_some_and(|failed| failed.retirement == Retirement::Pending)
     }
 
     /// The number of bad frames.
@@ -140,11 +140,11 @@ mod tests {
     fn a_frame_is_told_once_and_its_counts_are_written_again_when_they_grow() {
         let frame = Frame::new(9).unwrap();
         let mut findings = Findings::default();
-        findings.record(Origin::Real, MismatchLocation::Frame(frame), evidence());
+        findings.record(MapOrigin::Real, MismatchLocation::Frame(frame), evidence());
         let news = findings.take_news();
         assert_eq!((news.facts.len(), news.untold.len()), (1, 1));
         for _ in 0..99 {
-            findings.record(Origin::Real, MismatchLocation::Frame(frame), evidence());
+            findings.record(MapOrigin::Real, MismatchLocation::Frame(frame), evidence());
         }
         assert!(!findings.has_untold());
         let news = findings.take_news();
@@ -166,13 +166,13 @@ mod tests {
         let bad = findings.bad_frames();
         let retirements: Vec<_> = bad.iter().map(|bad| bad.retirement.clone()).collect();
         assert_eq!(retirements, [Retirement::Offlined, Retirement::Pending]);
-        assert_eq!(findings.take_news().facts, [(Origin::Real, findings.frames[0].get(frame).unwrap().clone())]);
+        assert_eq!(findings.take_news().facts, [(MapOrigin::Real, findings.frames[0].get(frame).unwrap().clone())]);
     }
 
     #[test]
     fn a_page_whose_frame_is_unknown_is_told_but_never_written() {
         let mut findings = Findings::default();
-        findings.record(Origin::Real, MismatchLocation::Page(Frame::new(9).unwrap()), evidence());
+        findings.record(MapOrigin::Real, MismatchLocation::Page(Frame::new(9).unwrap()), evidence());
         let news = findings.take_news();
         assert!(news.facts.is_empty());
         assert_eq!((news.untold[0].frame, news.untold[0].page), (None, Some(9 * 4096)));

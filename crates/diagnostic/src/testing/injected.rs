@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use rampart_memory::fault::PlacedFault;
-use rampart_memory::fault_map::Origin;
+use rampart_memory::fault_map::MapOrigin;
 use rampart_memory::{LineBits, RegionLine};
 
 /// One block's injected faults.
@@ -54,7 +54,7 @@ impl InjectedFaults {
     }
 
     /// Records wrong bits in a line; returns whether injected faults explain them all.
-    pub fn saw(&mut self, line: RegionLine, wrong: &LineBits) -> Origin {
+    pub fn saw(&mut self, line: RegionLine, wrong: &LineBits) -> MapOrigin {
         let mut explained = LineBits::default();
         for (number, bits) in self.victims.get(&line).into_iter().flatten() {
             if !bits.intersection(wrong).is_empty() {
@@ -62,7 +62,7 @@ impl InjectedFaults {
                 explained = explained.union(bits);
             }
         }
-        if wrong.minus(&explained).is_empty() { Origin::Emulated } else { Origin::Real }
+        if wrong.minus(&explained).is_empty() { MapOrigin::Emulated } else { MapOrigin::Real }
     }
 
     /// The results, for a completely tested block.
@@ -83,24 +83,24 @@ impl InjectedFaults {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rampart_memory::fault::{Cell, FaultKind};
+    use rampart_memory::fault::{FaultCell, FaultKind};
     use rampart_memory::{LineBit, LineData};
 
     #[test]
     fn a_wrong_bit_that_no_planted_fault_explains_is_real() {
-        let cell = Cell { line: RegionLine(5), bit: LineBit::new(9).unwrap() };
+        let cell = FaultCell { line: RegionLine(5), bit: LineBit::new(9).unwrap() };
         let mut planted = InjectedFaults::new(vec![PlacedFault::permanent(FaultKind::StuckAt { cell, value: true })]);
         let wrong = |bits: &[u16]| {
             let line = bits.iter().fold(LineData::ZERO, |line, &bit| line.with_bit(LineBit::new(bit).unwrap(), true));
             LineBits(line)
         };
-        assert_eq!(planted.saw(RegionLine(6), &wrong(&[9])), Origin::Real);
+        assert_eq!(planted.saw(RegionLine(6), &wrong(&[9])), MapOrigin::Real);
         assert!(!planted.found[0]);
-        assert_eq!(planted.saw(RegionLine(5), &wrong(&[9])), Origin::Emulated);
+        assert_eq!(planted.saw(RegionLine(5), &wrong(&[9])), MapOrigin::Emulated);
         assert!(planted.found[0]);
         assert_eq!(
             planted.saw(RegionLine(5), &wrong(&[9, 10])),
-            Origin::Real,
+            MapOrigin::Real,
             "one bit is explained, the other is not"
         );
     }

@@ -7,10 +7,10 @@
 use std::collections::BTreeSet;
 
 use rampart_memory::Frame;
-use rampart_memory::fault_map::{Origin, Retirement};
+use rampart_memory::fault_map::{MapOrigin, Retirement};
 use rampart_store::Store;
 
-use crate::machine::Machine;
+use crate::machine::MachineUnderTest;
 use crate::testing::observer::TestObserver;
 
 /// The results.
@@ -24,8 +24,8 @@ pub struct KnownBadFrames {
 
 /// Retires all real frames of the map that are in use. Prints a line with their number, and one more if some remain in
 /// use.
-pub fn retire(machine: &Machine, store: &mut Store, witness: &dyn TestObserver) -> KnownBadFrames {
-    let map = match store.failures(Origin::Real) {
+pub fn retire(machine: &MachineUnderTest, store: &mut Store, witness: &dyn TestObserver) -> KnownBadFrames {
+    let map = match store.failures(MapOrigin::Real) {
         Ok(map) => map,
         Err(error) => {
             witness.warned(&format!("{error}; bad frames known from before may be used"));
@@ -101,7 +101,7 @@ mod tests {
 
     /// A machine with memory in frames 0 to 15, of which 4 and 5 are reserved and 6 is retired, and a store with frames
     /// 3 to 6 and 99 on the map. Without its marks, the kernel's word counts.
-    fn machine(marks: bool) -> (tempfile::TempDir, Machine, Store) {
+    fn machine(marks: bool) -> (tempfile::TempDir, MachineUnderTest, Store) {
         let folder = tempfile::tempdir().unwrap();
         let roots = Roots::new(folder.path().join("proc"), folder.path().join("sys"));
         fs::create_dir_all(roots.proc("")).unwrap();
@@ -115,12 +115,12 @@ mod tests {
         }
         let mut store = Store::open(&folder.path().join("r.db"), NOW).unwrap().store;
         for number in [3, 4, 5, 6, 99] {
-            store.keep_failure(None, Origin::Real, &FailedFrame::condemned(frame(number), NOW)).unwrap();
+            store.keep_failure(None, MapOrigin::Real, &FailedFrame::condemned(frame(number), NOW)).unwrap();
         }
-        (folder, Machine::below(roots), store)
+        (folder, MachineUnderTest::below(roots), store)
     }
 
-    fn asked(machine: &Machine) -> String {
+    fn asked(machine: &MachineUnderTest) -> String {
         fs::read_to_string(machine.roots().sys("devices/system/memory/soft_offline_page")).unwrap()
     }
 
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(known.tried, [(frame(3), Retirement::Offlined), (frame(6), Retirement::Offlined)]);
         assert!(known.in_use.is_empty());
         assert!(asked(&machine).contains("0x6000"), "{}", asked(&machine));
-        let kept = store.failures(Origin::Real).unwrap();
+        let kept = store.failures(MapOrigin::Real).unwrap();
         assert_eq!(kept.get(frame(3)).unwrap().retirement, Retirement::Offlined);
         assert_eq!(kept.get(frame(4)).unwrap().retirement, Retirement::Pending, "reserved at boot: nothing to do");
         assert_eq!(*lines.0.lock().unwrap(), ["known bad   2 frames of the map were in use and are retired again"]);

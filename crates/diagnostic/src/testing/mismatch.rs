@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use rampart_march::Pass;
 use rampart_march::execute::Mismatch;
-use rampart_memory::fault_map::{Evidence, Origin};
+use rampart_memory::fault_map::{Evidence, MapOrigin};
 use rampart_memory::{FRAME_BYTES, Frame, Timestamp};
 
 use crate::testing::findings::{Findings, MismatchLocation};
@@ -35,7 +35,8 @@ impl Scene<'_> {
             element: u32::try_from(seen.element).unwrap_or(u32::MAX),
             background: self.step.background.name.clone(),
         };
-        let origin = if self.planted.is_empty() { Origin::Real } else { self.planted.saw(seen.line, &evidence.bits()) };
+        let origin =
+            if self.planted.is_empty() { MapOrigin::Real } else { self.planted.saw(seen.line, &evidence.bits()) };
         let page = seen.line.page();
         let index = usize::try_from(page).expect("a page of a block");
         let place = match self.frames[index] {

@@ -2,9 +2,9 @@
 
 use std::num::NonZero;
 
-use rampart_linux::{Block, Cpu, PageKind};
-use rampart_march::execute::honesty::{self, Honesty, NoneBypasses, Verdict};
-use rampart_march::execute::{Engine, Method, Region};
+use rampart_linux::{Block, CpuNumber, PageKind};
+use rampart_march::execute::honesty::{self, BypassVerdict, Honesty, NoneBypasses};
+use rampart_march::execute::{MarchEngine, Method, Region};
 use rampart_memory::{Bytes, LINE_BYTES};
 
 use crate::error::Error;
@@ -13,8 +13,8 @@ use crate::error::Error;
 pub const fn warning(honesty: &Honesty) -> Option<&'static str> {
     match honesty.verdict {
         // A method that reads a cache was refused before.
-        Verdict::ReachesDram | Verdict::ReadsCache => None,
-        Verdict::Unclear => Some("whether reads come from the DRAM or from a cache cannot be measured here"),
+        BypassVerdict::ReachesDram | BypassVerdict::ReadsCache => None,
+        BypassVerdict::Unclear => Some("whether reads come from the DRAM or from a cache cannot be measured here"),
     }
 }
 
@@ -23,7 +23,7 @@ pub const fn lines(bytes: Bytes) -> u64 {
     bytes.get() / LINE_BYTES
 }
 
-pub fn choose_cpus(wanted: Option<NonZero<usize>>, allowed: &[Cpu]) -> Result<Vec<Cpu>, Error> {
+pub fn choose_cpus(wanted: Option<NonZero<usize>>, allowed: &[CpuNumber]) -> Result<Vec<CpuNumber>, Error> {
     let count = match wanted {
         Some(wanted) if wanted.get() > allowed.len() => {
             return Err(Error::TooManyThreads { wanted: wanted.get(), allowed: allowed.len() });
@@ -35,7 +35,7 @@ pub fn choose_cpus(wanted: Option<NonZero<usize>>, allowed: &[Cpu]) -> Result<Ve
 }
 
 /// The requested method, or the fastest one that bypasses the caches, tried on a block that is given back at once.
-pub fn settle_method(wanted: Option<Method>, engine: Engine, bytes: Bytes) -> Result<Honesty, Error> {
+pub fn settle_method(wanted: Option<Method>, engine: MarchEngine, bytes: Bytes) -> Result<Honesty, Error> {
     let mut block = Block::claim(bytes, PageKind::Huge)?;
     let mut region = Region::from(&mut block);
     let settled = match wanted {
@@ -59,8 +59,13 @@ mod tests {
 
     #[test]
     fn a_method_that_reads_the_cache_is_refused_in_one_line_with_the_share_that_was_measured() {
-        let seen =
-            |method| Honesty { method, verdict: Verdict::ReadsCache, cached: 0.43, cache_ticks: 20, dram_ticks: 145 };
+        let seen = |method| Honesty {
+            method,
+            verdict: BypassVerdict::ReadsCache,
+            cached: 0.43,
+            cache_ticks: 20,
+            dram_ticks: 145,
+        };
         let refused = |methods: &[Method]| NoneBypasses { methods: methods.iter().copied().map(seen).collect() };
         let named = refusal(Some(Method::NonTemporal), refused(&[Method::NonTemporal])).to_string();
         assert!(named.contains("--method non-temporal") && named.contains("43 %"), "{named}");

@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use rampart_memory::Clock;
-use rampart_memory::fault_map::{FailedFrame, Origin};
+use rampart_memory::fault_map::{FailedFrame, MapOrigin};
 use rampart_store::{Age, Keeper, Kept, Store, TestEnd, TestStart};
 
 use crate::testing::observer::TestObserver;
@@ -45,7 +45,7 @@ impl<'a> TestRecorder<'a> {
     }
 
     /// Keeps what this test saw of some frames; durable when it returns, or pending and retried later.
-    pub fn keep(&mut self, facts: &[(Origin, FailedFrame)]) {
+    pub fn keep(&mut self, facts: &[(MapOrigin, FailedFrame)]) {
         let facts = facts.iter().map(|(origin, failed)| (*origin, failed));
         let kept = self.keeper.keep_all(facts, self.clock.now());
         self.note(&kept);

@@ -4,12 +4,12 @@ use rampart_memory::Frame;
 
 /// Frames that were seen.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct FrameSet {
     words: Vec<u64>,
     count: u64,
 }
 
-impl Seen {
+impl FrameSet {
     /// Adds a frame.
     pub fn insert(&mut self, frame: Frame) {
         let word = usize::try_from(frame.number() / 64).expect("a frame's number fits a usize");
@@ -41,7 +41,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_counts_like_a_set(numbers in proptest::collection::vec(0_u64..5000, 0..300)) {
-            let mut seen = Seen::default();
+            let mut seen = FrameSet::default();
             numbers.iter().for_each(|&number| seen.insert(Frame::new(number).unwrap()));
             let twin: std::collections::BTreeSet<_> = numbers.into_iter().collect();
             prop_assert_eq!(seen.len(), twin.len() as u64);

@@ -5,7 +5,7 @@ use serde::Serialize;
 /// The verdict in a word.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum TestVerdict {
     /// The whole request was tested; nothing was found.
     Pass,
     /// Bad frames were found.
@@ -14,7 +14,7 @@ pub enum Verdict {
     Incomplete,
 }
 
-impl Verdict {
+impl TestVerdict {
     /// The verdict, from the findings and the reason, if any, why the test is incomplete.
     #[must_use]
     pub const fn of(bad_frames: usize, shortfall: Option<&String>) -> Self {

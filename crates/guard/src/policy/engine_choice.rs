@@ -133,7 +133,7 @@ pub fn choose_tests(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rampart_march::execute::honesty::{Honesty, Verdict};
+    use rampart_march::execute::honesty::{BypassVerdict, Honesty};
 
     const OLD: &str = "this kernel's userfaultfd lacks MOVE (Linux 6.8)";
 
@@ -187,7 +187,8 @@ mod tests {
     #[test]
     fn frames_are_tested_past_the_caches_or_not_at_all() {
         let method = execute::Method::NonTemporal;
-        let seen = Honesty { method, verdict: Verdict::ReadsCache, cached: 0.4, cache_ticks: 20, dram_ticks: 145 };
+        let seen =
+            Honesty { method, verdict: BypassVerdict::ReadsCache, cached: 0.4, cache_ticks: 20, dram_ticks: 145 };
         let refused = || NoneBypasses { methods: vec![seen] };
         assert_eq!(choose_tests(true, Some(Ok(method))).unwrap(), ChosenTests { method: Some(method), notice: None });
         let without = choose_tests(false, Some(Err(refused()))).unwrap();

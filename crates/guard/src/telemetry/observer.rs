@@ -1,6 +1,6 @@
 //! The observer of a guard.
 
-use rampart_codes::Outcome;
+use rampart_codes::CorrectionOutcome;
 use rampart_memory::Frame;
 
 use crate::engine::EngineRefusal;
@@ -14,8 +14,9 @@ pub struct Trouble {
     pub page: PageIndex,
     /// Its frame, if the kernel shows it.
     pub frame: Option<Frame>,
-    /// The verdict of the codes. [`Outcome::Intact`]: the page was wrong at the first read, and right at the second.
-    pub outcome: Outcome,
+    /// The verdict of the codes. [`CorrectionOutcome::Intact`]: the page was wrong at the first read, and right at the
+    /// second.
+    pub outcome: CorrectionOutcome,
 }
 
 /// An observer of the guard.

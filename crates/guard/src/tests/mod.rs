@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use rampart_codes::{Outcome, PageBits, PageData, Scheme};
+use rampart_codes::{CorrectionOutcome, PageBits, PageData, Scheme};
 use rampart_memory::{Bytes, Frame, Timestamp};
 
 use crate::engine::{EngineRefusal, GuardEngine};
@@ -238,7 +238,7 @@ fn a_flip_in_a_locked_page_is_corrected_before_the_program_sees_it_and_told_with
     assert_eq!(world.read(5), PageData::from_seed(1));
     let told = told.0.lock().unwrap();
     assert_eq!((told.len(), told[0].page, told[0].frame), (1, PageIndex(5), Frame::new(0x1005)));
-    assert!(matches!(told[0].outcome, Outcome::Corrected(_)));
+    assert!(matches!(told[0].outcome, CorrectionOutcome::Corrected(_)));
     assert_eq!((counts.get(Counter::Corrected), counts.get(Counter::Injected)), (1, 1));
 }
 
@@ -294,7 +294,7 @@ fn a_page_beyond_correction_stops_the_program_or_is_told_as_wished() {
         // Two lines: more than P and Q rebuild.
         assert!(world.guard.inject(PageIndex(5), &[1, 513]));
         assert_eq!(world.fault(5), served);
-        assert_eq!(told.0.lock().unwrap()[0].outcome, Outcome::Uncorrectable);
+        assert_eq!(told.0.lock().unwrap()[0].outcome, CorrectionOutcome::Uncorrectable);
         assert_eq!(world.guard.engine().read(5).is_none(), served == FaultOutcome::Stop, "it never saw the page");
         // The saved state is there.
         world.lock_all_but(40);

@@ -44,8 +44,13 @@ fn a_page_over_a_stuck_cell_goes_to_a_frame_that_holds_it_and_the_program_never_
             lock_page_5(&mut world, 1);
         }
         assert!(world.read(5) == PageData::ZERO, "{}, {watches}: it reads the cell later", way.0);
-        let corrected =
-            told.0.lock().unwrap().iter().filter(|told| matches!(told.outcome, Outcome::Corrected(_))).count();
+        let corrected = told
+            .0
+            .lock()
+            .unwrap()
+            .iter()
+            .filter(|told| matches!(told.outcome, CorrectionOutcome::Corrected(_)))
+            .count();
         assert_eq!((corrected, counts.get(Counter::Corrected)), (1, 1), "{}, {watches}", way.0);
         assert_eq!(told.0.lock().unwrap()[0].frame, Frame::new(0x1005), "the frame that erred is reported");
         assert_eq!(world.guard.engine().tested_frames.lock().unwrap()[0], 0x1005, "and tested");
@@ -70,7 +75,10 @@ fn a_page_is_put_on_eight_frames_at_most_and_beyond_correction_if_none_holds_it(
             assert!(world.guard.engine().read(5).is_none(), "the program never saw it");
         }
         let told = told.0.lock().unwrap();
-        assert_eq!((told.len(), told[0].outcome == Outcome::Uncorrectable), (1, served == FaultOutcome::Stop));
+        assert_eq!(
+            (told.len(), told[0].outcome == CorrectionOutcome::Uncorrectable),
+            (1, served == FaultOutcome::Stop)
+        );
     }
 }
 
@@ -84,7 +92,7 @@ fn a_page_that_is_wrong_once_and_right_when_it_is_read_again_is_reported_and_lea
     world.guard.engine().stuck.lock().unwrap().insert(0x1005, (stuck.unwrap(), 1));
     assert!(world.read(5) == PageData::from_seed(1));
     let told = told.0.lock().unwrap();
-    assert_eq!((told.len(), &told[0].outcome, told[0].frame), (1, &Outcome::Intact, Frame::new(0x1005)));
+    assert_eq!((told.len(), &told[0].outcome, told[0].frame), (1, &CorrectionOutcome::Intact, Frame::new(0x1005)));
     assert_eq!([Counter::Transient, Counter::Corrected].map(|counter| counts.get(counter)), [1, 0]);
     assert_eq!(*world.guard.engine().tested_frames.lock().unwrap(), [0x1005]);
 }

@@ -1,6 +1,6 @@
 //! Makes codes, and verifies and corrects pages by them.
 
-use rampart_codes::{Outcome, Page, PageData};
+use rampart_codes::{CorrectionOutcome, Page, PageData};
 use std::ops::Range;
 
 use crate::engine::GuardEngine;
@@ -97,21 +97,21 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         }
         let (mut outcome, content) = self.correct(page, &mut known.codes[codes]);
         let frame = self.engine.frame(page);
-        if matches!(outcome, Outcome::Intact | Outcome::Corrected(_)) {
+        if matches!(outcome, CorrectionOutcome::Intact | CorrectionOutcome::Corrected(_)) {
             if matches!(known.grain, Grain::Whole { .. }) {
                 // A huge page loses a part. The rest gets tested frames too, without hurry.
                 known.tested = None;
             }
             if !self.put_elsewhere(page, &content) {
-                outcome = Outcome::Uncorrectable;
+                outcome = CorrectionOutcome::Uncorrectable;
             }
         }
         let counter = match outcome {
-            Outcome::Intact => Counter::Transient,
-            Outcome::CodesWrong => Counter::CodesWrong,
-            Outcome::Corrected(_) => Counter::Corrected,
-            Outcome::Uncorrectable if known.reported.contains(&page) => return false,
-            Outcome::Uncorrectable => {
+            CorrectionOutcome::Intact => Counter::Transient,
+            CorrectionOutcome::CodesWrong => Counter::CodesWrong,
+            CorrectionOutcome::Corrected(_) => Counter::Corrected,
+            CorrectionOutcome::Uncorrectable if known.reported.contains(&page) => return false,
+            CorrectionOutcome::Uncorrectable => {
                 known.reported.push(page);
                 Counter::Uncorrectable
             }
@@ -124,13 +124,13 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
 
     /// The verdict of a page's codes, and the right content if they determine it. A page that reads differently each
     /// time may be correctable at the next read.
-    fn correct(&self, page: PageIndex, codes: &mut [u8]) -> (Outcome, PageData) {
+    fn correct(&self, page: PageIndex, codes: &mut [u8]) -> (CorrectionOutcome, PageData) {
         let mut reads = 0;
         loop {
             let mut content = self.engine.read(page);
             let outcome = self.codec.correct(&mut Page::from(&mut content), codes);
             reads += 1;
-            if outcome != Outcome::Uncorrectable || reads == READS {
+            if outcome != CorrectionOutcome::Uncorrectable || reads == READS {
                 return (outcome, content);
             }
         }

@@ -10,7 +10,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::{Cpu, Tsc, bind};
+use super::{CpuNumber, Tsc, bind};
 use crate::Error;
 
 /// A detour.
@@ -41,7 +41,7 @@ pub struct Watched {
 /// # Errors
 /// [`Error::Bind`] if this thread may not run on that CPU.
 pub fn watch(
-    cpu: Cpu,
+    cpu: CpuNumber,
     tsc: &Tsc,
     threshold: Duration,
     length: Duration,

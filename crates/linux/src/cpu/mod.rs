@@ -21,7 +21,7 @@ use serde::Serialize;
 pub use self::scheduling::{Scheduling, schedule_as};
 pub use self::time::{busy, own};
 pub use self::tsc::Tsc;
-pub use crate::cpu_number::Cpu;
+pub use crate::cpu_number::CpuNumber;
 use crate::roots::require;
 use crate::{Error, Roots};
 
@@ -29,7 +29,7 @@ use crate::{Error, Roots};
 ///
 /// # Errors
 /// [`Error::Bind`] if the machine has no such CPU or this process may not run on it.
-pub fn bind(cpu: Cpu) -> Result<(), Error> {
+pub fn bind(cpu: CpuNumber) -> Result<(), Error> {
     bind_to_any(&[cpu])
 }
 
@@ -37,7 +37,7 @@ pub fn bind(cpu: Cpu) -> Result<(), Error> {
 ///
 /// # Errors
 /// [`Error::Bind`] if the machine lacks one of them, or this process may run on none.
-pub fn bind_to_any(cpus: &[Cpu]) -> Result<(), Error> {
+pub fn bind_to_any(cpus: &[CpuNumber]) -> Result<(), Error> {
     let refused = |cpu, errno: Errno| Error::Bind { cpu, cause: errno.into() };
     let mut set = CpuSet::new();
     for &cpu in cpus {
@@ -46,7 +46,7 @@ pub fn bind_to_any(cpus: &[Cpu]) -> Result<(), Error> {
         }
         set.set(cpu.0 as usize);
     }
-    sched_setaffinity(None, &set).map_err(|errno| refused(cpus.first().copied().unwrap_or(Cpu(0)), errno))
+    sched_setaffinity(None, &set).map_err(|errno| refused(cpus.first().copied().unwrap_or(CpuNumber(0)), errno))
 }
 
 /// How much a thread yields to others: 0 is usual, 19 the most.
@@ -154,10 +154,10 @@ mod tests {
     #[test]
     fn a_cpu_that_no_machine_has_is_refused_by_name() {
         for number in [1023, 1024, u32::MAX] {
-            if Topology::read(&Roots::default()).allowed.contains(&Cpu(number)) {
+            if Topology::read(&Roots::default()).allowed.contains(&CpuNumber(number)) {
                 continue;
             }
-            let refused = thread::spawn(move || bind(Cpu(number))).join().unwrap().unwrap_err();
+            let refused = thread::spawn(move || bind(CpuNumber(number))).join().unwrap().unwrap_err();
             assert!(refused.to_string().starts_with(&format!("cannot run on CPU {number}: ")), "{refused}");
         }
     }

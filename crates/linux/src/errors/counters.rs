@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use rampart_memory::{ErrorBatch, MemoryError, Place, Severity, Timestamp};
+use rampart_memory::{DimmLocation, ErrorBatch, MemoryError, Severity, Timestamp};
 
 use super::counts::{Controller, ErrorCount, controllers};
 use crate::{Absence, Roots};
@@ -53,10 +53,14 @@ impl CounterFeed {
     }
 }
 
-fn counters(controllers: &[Controller]) -> impl Iterator<Item = (Key, Place, ErrorCount)> + '_ {
+fn counters(controllers: &[Controller]) -> impl Iterator<Item = (Key, DimmLocation, ErrorCount)> + '_ {
     controllers.iter().flat_map(|controller| {
         let number = controller.number;
-        let place = move |label: &str| Place { label: label.to_owned(), controller: Some(number), ..Place::default() };
+        let place = move |label: &str| DimmLocation {
+            label: label.to_owned(),
+            controller: Some(number),
+            ..DimmLocation::default()
+        };
         let dimms = controller.dimms.iter().enumerate();
         let dimms = dimms.map(move |(index, dimm)| ((number, Some(index)), place(&dimm.label), dimm.errors));
         dimms.chain([((number, None), place(""), controller.unplaced)])
@@ -69,7 +73,7 @@ fn growth(before: u64, after: u64) -> u32 {
     u32::try_from(grown).unwrap_or(u32::MAX)
 }
 
-fn error(at: Timestamp, severity: Severity, count: u32, place: Place) -> MemoryError {
+fn error(at: Timestamp, severity: Severity, count: u32, place: DimmLocation) -> MemoryError {
     MemoryError { at, severity, count, frame: None, line: None, place: Some(place), syndrome: None, grain: None }
 }
 

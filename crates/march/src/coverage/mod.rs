@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::simulator::within::{self, BitPair};
 use crate::simulator::{Kind, prove_run};
-use crate::{Aim, Order, Pass, Plan};
+use crate::{AddressSequence, Aim, Pass, Plan};
 
 /// The least share of the faults of a kind that a plan finds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -72,8 +72,8 @@ fn note(plan: &Plan, kind: Kind) -> Option<&'static str> {
             Some("shows only in an access right after another; a machine that reads ahead puts others in between")
         }
         _ if kind.is_of_one_cell() => None,
-        _ if plan.orders().all(|order| order == Order::Sequential) => {
-            Some("lines that are visited close together need the interleaved order as well")
+        _ if plan.orders().all(|order| order == AddressSequence::Sequential) => {
+            Some("lines that are visited close together need the strided address sequence as well")
         }
         Kind::Address => Some("not an address that repeats the access before it; a machine puts others in between"),
         Kind::LinkedInversion => Some("73 % is the most that a march test in one order can find"),
@@ -151,12 +151,12 @@ mod tests {
     use crate::named::find;
     use crate::simulator::prove_kind;
 
-    fn plan(name: &str, fidelity: u32, orders: &[Order]) -> Plan {
+    fn plan(name: &str, fidelity: u32, orders: &[AddressSequence]) -> Plan {
         Plan::new(find(name).expect(name).test(), Fidelity::new(fidelity).unwrap(), orders, 3)
     }
 
     fn within(name: &str, fidelity: u32) -> [f64; 4] {
-        let coverage = within_line(&plan(name, fidelity, &[Order::Sequential]));
+        let coverage = within_line(&plan(name, fidelity, &[AddressSequence::Sequential]));
         within::KINDS.map(|kind| coverage.iter().find(|c| c.kind == kind).expect("simulated").percent)
     }
 
@@ -195,7 +195,7 @@ mod tests {
     fn between_lines_a_plan_finds_what_its_march_test_finds_without_help_of_the_access_before() {
         const HELPED: [Kind; 5] =
             [Kind::Address, Kind::StuckOpen, Kind::Dynamic, Kind::DynamicDisturb, Kind::DynamicReadCoupling];
-        let plan = plan("March RAW", 1, &[Order::Sequential]);
+        let plan = plan("March RAW", 1, &[AddressSequence::Sequential]);
         for coverage in plan_coverage(&plan).iter().filter(|coverage| coverage.scope == Aim::BetweenLines) {
             let proof = prove_kind(plan.test(), coverage.kind);
             let same = (coverage.detected as usize, coverage.total as usize) == (proof.detected, proof.total);
@@ -211,7 +211,7 @@ mod tests {
     /// MATS finds 50 % of TF; March X on the further backgrounds finds all, since TF are in one cell.
     #[test]
     fn further_backgrounds_count_for_faults_of_one_cell_and_for_no_others() {
-        let [one, two] = [1, 2].map(|fidelity| plan("MATS", fidelity, &[Order::Sequential]));
+        let [one, two] = [1, 2].map(|fidelity| plan("MATS", fidelity, &[AddressSequence::Sequential]));
         assert_eq!([&one, &two].map(|plan| between_lines(plan, Kind::Transition).percent), [50.0, 100.0]);
         assert_eq!([&one, &two].map(|plan| between_lines(plan, Kind::Inversion).percent), [50.0, 50.0]);
     }
@@ -220,8 +220,8 @@ mod tests {
     /// And of transition faults MATS finds one of two, with 0 and 1 exchanged the other.
     #[test]
     fn delayed_reads_find_retention_faults_and_the_exchange_of_values_counts_for_faults_of_one_cell() {
-        let orders = [Order::Sequential, Order::Interleaved];
-        let percents = |orders: &[Order], kind| {
+        let orders = [AddressSequence::Sequential, AddressSequence::Strided];
+        let percents = |orders: &[AddressSequence], kind| {
             let plan = plan("MATS", 1, orders);
             [&plan, &plan.clone().with_delayed_reads()].map(|plan| between_lines(plan, kind).percent)
         };
@@ -234,12 +234,12 @@ mod tests {
     #[test]
     fn notes_say_what_is_missing() {
         let notes = |plan: &Plan, kind| note(plan, kind);
-        let sequential = plan("March C-", 10, &[Order::Sequential]);
-        let both = plan("March G", 10, &[Order::Sequential, Order::Interleaved]);
+        let sequential = plan("March C-", 10, &[AddressSequence::Sequential]);
+        let both = plan("March G", 10, &[AddressSequence::Sequential, AddressSequence::Strided]);
         assert!(notes(&sequential, Kind::Retention).is_some_and(|note| note.contains("delays")));
         let rested = sequential.clone().with_delayed_reads();
         assert!(notes(&rested, Kind::Retention).is_some_and(|note| note.contains("both orders")));
-        assert!(notes(&sequential, Kind::Idempotent).is_some_and(|note| note.contains("interleaved")));
+        assert!(notes(&sequential, Kind::Idempotent).is_some_and(|note| note.contains("strided")));
         assert_eq!(notes(&sequential, Kind::StuckAt), None);
         assert_eq!((notes(&both, Kind::Retention), notes(&both, Kind::Idempotent)), (None, None));
     }

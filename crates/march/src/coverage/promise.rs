@@ -10,10 +10,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use rampart_memory::fault::{AddressFault, Cell, Emulator, FaultKind, Floating, LineAccess, Persistence, PlacedFault};
+use rampart_memory::fault::{
+    AddressFault, Emulator, FaultCell, FaultKind, Floating, LineAccess, Persistence, PlacedFault,
+};
 use rampart_memory::{LineBits, LineData, RegionLine};
 
-use crate::execute::Settings;
+use crate::execute::MarchSettings;
 use crate::{Direction, Element, Op, Pass, Plan, Visit};
 
 /// Whether the plan, run like this on a region of `region_lines`, always finds the fault, if no other fault is on its
@@ -22,7 +24,7 @@ use crate::{Direction, Element, Op, Pass, Plan, Visit};
 /// Only permanent faults can be guaranteed: an intermittent one may stay silent, and a pattern-sensitive one needs data
 /// that a plan may not contain. Panics if the fault is not in the region.
 #[must_use]
-pub fn promises(plan: &Plan, fault: &PlacedFault, region_lines: u64, settings: &Settings) -> bool {
+pub fn promises(plan: &Plan, fault: &PlacedFault, region_lines: u64, settings: &MarchSettings) -> bool {
     let lines = fault.lines();
     assert!(lines.iter().all(|line| line.0 < region_lines), "{fault} lies in a region of {region_lines} lines");
     let company: &[Company] =
@@ -50,7 +52,7 @@ fn listens(kind: &FaultKind) -> bool {
     }
 }
 
-fn is_found(plan: &Plan, fault: &PlacedFault, region_lines: u64, settings: &Settings, company: Company) -> bool {
+fn is_found(plan: &Plan, fault: &PlacedFault, region_lines: u64, settings: &MarchSettings, company: Company) -> bool {
     let mut runs = Run::every(fault, RegionLine(region_lines));
     plan.passes().iter().enumerate().any(|(number, pass)| {
         let visit = settings.visit(pass.order, region_lines);
@@ -63,7 +65,7 @@ fn is_found(plan: &Plan, fault: &PlacedFault, region_lines: u64, settings: &Sett
 }
 
 /// How long each `Del` element of a pass lasts, by its place.
-fn delays(plan: &Plan, pass: usize, settings: &Settings) -> impl Fn(usize) -> Duration {
+fn delays(plan: &Plan, pass: usize, settings: &MarchSettings) -> impl Fn(usize) -> Duration {
     let (rest, settings) = (plan.rest_in(pass), *settings);
     move |element| if rest == Some(element) { settings.retention } else { settings.delay }
 }
@@ -170,7 +172,7 @@ impl Run {
 /// The cells whose initial state may matter, each independent of the others. One bit of an address stands for all: each
 /// is a fault of its own, and what holds for one bit in all its states holds whatever the others hold.
 fn cells_concerned(fault: &PlacedFault) -> Vec<(RegionLine, LineBits)> {
-    let mut cells: Vec<Cell> =
+    let mut cells: Vec<FaultCell> =
         fault.kind.couplings().flat_map(|coupling| [coupling.aggressor, coupling.victim]).collect();
     if let FaultKind::State { aggressor, victim, .. } = fault.kind {
         cells.extend([aggressor, victim]);
@@ -201,23 +203,23 @@ mod tests {
     use crate::named::find;
     use crate::simulator::Kind;
     use crate::simulator::within::{self, BitPair};
-    use crate::{Fidelity, Order};
+    use crate::{AddressSequence, Fidelity};
     use proptest::prelude::*;
     use rampart_memory::LineBit;
-    use rampart_memory::fault::{Campaign, Direction as Change, Idempotent, InjectionSpec, Probability, WordPattern};
+    use rampart_memory::fault::{Campaign, Idempotent, InjectionSpec, Probability, TransitionDirection, WordPattern};
 
     const REGION: u64 = 1 << 12;
 
-    fn settings() -> Settings {
-        Settings { delay: Duration::from_millis(100), ..Settings::new(Method::FlushBehind) }
+    fn settings() -> MarchSettings {
+        MarchSettings { delay: Duration::from_millis(100), ..MarchSettings::new(Method::FlushBehind) }
     }
 
-    fn plan(name: &str, fidelity: u32, orders: &[Order]) -> Plan {
+    fn plan(name: &str, fidelity: u32, orders: &[AddressSequence]) -> Plan {
         Plan::new(find(name).expect(name).test(), Fidelity::new(fidelity).expect("1 to 1024"), orders, 11)
     }
 
-    fn cell(line: u64, bit: u16) -> Cell {
-        Cell { line: RegionLine(line), bit: LineBit::new(bit).expect("below 512") }
+    fn cell(line: u64, bit: u16) -> FaultCell {
+        FaultCell { line: RegionLine(line), bit: LineBit::new(bit).expect("below 512") }
     }
 
     fn promised(plan: &Plan, kind: FaultKind) -> bool {
@@ -227,31 +229,31 @@ mod tests {
     #[test]
     fn a_leak_is_promised_if_the_delay_is_long_enough_for_it() {
         let leaks = |after| FaultKind::Retention { cell: cell(9, 3), loses: true, after: Duration::from_millis(after) };
-        let with_delays = plan("March G", 1, &[Order::Sequential]);
+        let with_delays = plan("March G", 1, &[AddressSequence::Sequential]);
         assert!(promised(&with_delays, leaks(100)));
         assert!(!promised(&with_delays, leaks(101)));
-        assert!(!promised(&plan("March C-", 10, &[Order::Sequential]), leaks(1)));
+        assert!(!promised(&plan("March C-", 10, &[AddressSequence::Sequential]), leaks(1)));
     }
 
     #[test]
     fn a_slow_leak_of_either_value_is_promised_if_the_block_rests_long_enough_for_it() {
         let leaks =
             |loses, after| FaultKind::Retention { cell: cell(9, 3), loses, after: Duration::from_millis(after) };
-        let both = plan("March C-", 1, &[Order::Sequential, Order::Interleaved]);
+        let both = plan("March C-", 1, &[AddressSequence::Sequential, AddressSequence::Strided]);
         let rested = both.clone().with_delayed_reads();
         for loses in [false, true] {
             assert!(!promised(&both, leaks(loses, 1)));
             assert!(promised(&rested, leaks(loses, 300)) && promised(&rested, leaks(loses, 1000)));
             assert!(!promised(&rested, leaks(loses, 1001)), "it rests for a second");
         }
-        let sequential = plan("March C-", 1, &[Order::Sequential]).with_delayed_reads();
+        let sequential = plan("March C-", 1, &[AddressSequence::Sequential]).with_delayed_reads();
         assert_eq!([false, true].map(|loses| promised(&sequential, leaks(loses, 300))), [true, false]);
     }
 
     #[test]
     fn only_faults_that_always_act_are_promised() {
         let kind = FaultKind::StuckAt { cell: cell(9, 3), value: true };
-        let plan = plan("March C-", 10, &[Order::Sequential]);
+        let plan = plan("March C-", 10, &[AddressSequence::Sequential]);
         assert!(promised(&plan, kind));
         let sometimes = Persistence::Intermittent { probability: Probability::try_from(0.9).expect("up to 1") };
         let neighbourhood = WordPattern::new(0, 0b10, 0b10).expect("word 0");
@@ -264,15 +266,16 @@ mod tests {
     /// before the victim is read. In columns, the first comes before the victim and the second after it.
     #[test]
     fn the_second_order_finds_linked_faults_that_the_first_cannot() {
-        let visit = settings().visit(Order::Interleaved, REGION);
+        let visit = settings().visit(AddressSequence::Strided, REGION);
         let is_before = |line: &u64| visit.position(RegionLine(*line)) < visit.position(RegionLine(500));
         let first = (400..500).find(is_before).expect("a line in a column before");
         let second = (first..500).find(|line| !is_before(line)).expect("a line in a column after");
-        let coupling = |aggressor, value| Idempotent { aggressor, on: Change::Up, victim: cell(500, 5), value };
+        let coupling =
+            |aggressor, value| Idempotent { aggressor, on: TransitionDirection::Up, victim: cell(500, 5), value };
         let linked =
             FaultKind::Linked { first: coupling(cell(first, 5), true), second: coupling(cell(second, 5), false) };
-        assert!(!promised(&plan("March C-", 1, &[Order::Sequential]), linked));
-        assert!(promised(&plan("March C-", 1, &[Order::Sequential, Order::Interleaved]), linked));
+        assert!(!promised(&plan("March C-", 1, &[AddressSequence::Sequential]), linked));
+        assert!(promised(&plan("March C-", 1, &[AddressSequence::Sequential, AddressSequence::Strided]), linked));
     }
 
     #[test]
@@ -280,13 +283,17 @@ mod tests {
         let column = rampart_memory::fault::LineSpan { first: RegionLine(99), last: RegionLine(101) };
         let open = FaultKind::StuckOpen { cell: cell(100, 8), column };
         for (name, finds) in [("March C-", false), ("MATS+", false), ("MATS++", true), ("March RAW", true)] {
-            assert_eq!(promised(&plan(name, 10, &[Order::Sequential, Order::Interleaved]), open), finds, "{name}");
+            assert_eq!(
+                promised(&plan(name, 10, &[AddressSequence::Sequential, AddressSequence::Strided]), open),
+                finds,
+                "{name}"
+            );
         }
     }
 
     /// All faults of a kind between two bits of a line, in the order of `within`.
-    fn inside_a_line(aggressor: Cell, victim: Cell, kind: Kind) -> Vec<FaultKind> {
-        let changes = [Change::Up, Change::Down];
+    fn inside_a_line(aggressor: FaultCell, victim: FaultCell, kind: Kind) -> Vec<FaultKind> {
+        let changes = [TransitionDirection::Up, TransitionDirection::Down];
         match kind {
             Kind::Inversion => changes.map(|on| FaultKind::Inversion { aggressor, on, victim }).to_vec(),
             Kind::Idempotent => {
@@ -313,7 +320,7 @@ mod tests {
             prop_assume!(a != v);
             let (aggressor, victim) = (cell(7, a), cell(7, v));
             for name in ["MATS", "March C-", "March SS"] {
-                let plan = plan(name, fidelity, &[Order::Sequential]);
+                let plan = plan(name, fidelity, &[AddressSequence::Sequential]);
                 for kind in [Kind::State, Kind::Inversion, Kind::Idempotent] {
                     let found = plan.passes().iter().fold(0, |found, pass| {
                         let data = pass.background.data;
@@ -335,10 +342,10 @@ mod tests {
         fn every_promised_fault_is_found_among_many(
             seed in 0_u64..1 << 32, held in prop::array::uniform8(any::<u64>()),
             name in prop::sample::select(vec!["MATS+", "MATS++", "March C-", "March LR", "March G", "March RAW"]),
-            fidelity in 1_u32..12, interleaved in any::<bool>(), rests in any::<bool>()
+            fidelity in 1_u32..12, strided in any::<bool>(), rests in any::<bool>()
         ) {
-            let orders = [Order::Sequential, Order::Interleaved];
-            let plan = plan(name, fidelity, &orders[..1 + usize::from(interleaved)]);
+            let orders = [AddressSequence::Sequential, AddressSequence::Strided];
+            let plan = plan(name, fidelity, &orders[..1 + usize::from(strided)]);
             let plan = if rests { plan.with_delayed_reads() } else { plan };
             let kinds = "stuck-at:10,transition:10,coupling:30,address:20,stuck-open:20,retention:5,linked:30,multi-bit:5";
             let spec: InjectionSpec = format!("{kinds},seed={seed}").parse().expect("a specification");

@@ -11,20 +11,20 @@ use super::region::Region;
 
 /// An instruction set of this processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Engine {
+pub struct MarchEngine {
     isa: Isa,
     flush: Flush,
     caches: Caches,
 }
 
-impl Engine {
+impl MarchEngine {
     /// The widest one.
     #[must_use]
     pub fn detect() -> Self {
         Self::all_available()[0]
     }
 
-    /// All instruction sets of this processor, that of [`Engine::detect`] first; never empty.
+    /// All instruction sets of this processor, that of [`MarchEngine::detect`] first; never empty.
     #[must_use]
     pub fn all_available() -> Vec<Self> {
         let (flush, caches) = (Flush::detect(), arch::caches());
@@ -64,7 +64,7 @@ impl Engine {
     }
 }
 
-impl fmt::Display for Engine {
+impl fmt::Display for MarchEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }

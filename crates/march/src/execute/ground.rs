@@ -5,7 +5,7 @@ use rampart_memory::RegionLine;
 use super::arch;
 use super::caches::Caches;
 use super::direct::Direct;
-use super::engine::Engine;
+use super::engine::MarchEngine;
 use super::kernel::{Difference, Task};
 use super::region::{Leg, Region, Stretch};
 use super::steps::Step;
@@ -13,7 +13,7 @@ use super::steps::Step;
 /// A region and how its lines are read and written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ground<'s> {
-    pub engine: Engine,
+    pub engine: MarchEngine,
     pub region: &'s Region<'s>,
     /// Whether to write past the caches.
     pub streaming: bool,

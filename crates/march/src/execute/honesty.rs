@@ -24,8 +24,8 @@ use super::caches::Caches;
 use super::steps::{Read, Step};
 use super::sweep::Sweep;
 use super::watch::{Log, Unwatched};
-use super::{Engine, Executor, Method, Region, Settings, arch};
-use crate::{Direction, Order};
+use super::{Executor, MarchEngine, MarchSettings, Method, Region, arch};
+use crate::{AddressSequence, Direction};
 
 /// The most pages swept and probed: 2 MiB.
 const PAGES: usize = 512;
@@ -48,7 +48,7 @@ pub struct Honesty {
     /// The method.
     pub method: Method,
     /// The conclusion.
-    pub verdict: Verdict,
+    pub verdict: BypassVerdict,
     /// The share of loads at the speed of a cache after the method's sweeps, 0 to 1: the worst of writes alone and of
     /// reads with writes, in both sequences.
     pub cached: f64,
@@ -61,7 +61,7 @@ pub struct Honesty {
 /// Whether a method tests the DRAM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum BypassVerdict {
     /// At most 5 % of the loads after a sweep came at the speed of a cache.
     ReachesDram,
     /// The clock does not tell a cache from the DRAM here, or the region is too small.
@@ -92,7 +92,7 @@ impl fmt::Display for NoneBypasses {
 ///
 /// # Errors
 /// If none does; never because of one measurement.
-pub fn honest_method(engine: Engine, region: &mut Region<'_>) -> Result<Honesty, NoneBypasses> {
+pub fn honest_method(engine: MarchEngine, region: &mut Region<'_>) -> Result<Honesty, NoneBypasses> {
     let faster_first = match engine.caches() {
         Caches::Release => [Method::FlushBehind, Method::NonTemporal],
         Caches::Retain => [Method::NonTemporal, Method::FlushBehind],
@@ -104,11 +104,11 @@ pub fn honest_method(engine: Engine, region: &mut Region<'_>) -> Result<Honesty,
 ///
 /// # Errors
 /// If it does not bypass the caches.
-pub fn is_honest(engine: Engine, method: Method, region: &mut Region<'_>) -> Result<Honesty, NoneBypasses> {
+pub fn is_honest(engine: MarchEngine, method: Method, region: &mut Region<'_>) -> Result<Honesty, NoneBypasses> {
     settle_here(engine, &[method], region)
 }
 
-fn settle_here(engine: Engine, methods: &[Method], region: &mut Region<'_>) -> Result<Honesty, NoneBypasses> {
+fn settle_here(engine: MarchEngine, methods: &[Method], region: &mut Region<'_>) -> Result<Honesty, NoneBypasses> {
     settle(methods, |method| measure(engine, method, region), || thread::sleep(BETWEEN_ROUNDS))
 }
 
@@ -126,23 +126,23 @@ fn settle(
         }
         for (&method, seen) in methods.iter().zip(&mut seen) {
             let measured = measure(method);
-            if measured.verdict == Verdict::ReachesDram {
+            if measured.verdict == BypassVerdict::ReachesDram {
                 return Ok(measured);
             }
             seen.push(measured);
         }
-        if round > 0 && seen.iter().flatten().all(|seen| seen.verdict == Verdict::Unclear) {
+        if round > 0 && seen.iter().flatten().all(|seen| seen.verdict == BypassVerdict::Unclear) {
             break;
         }
     }
     let best = |seen: &Vec<Honesty>| {
         let by_verdict = |verdict| seen.iter().filter(move |seen| seen.verdict == verdict);
-        let refused = 2 * by_verdict(Verdict::ReadsCache).count() > seen.len();
-        let verdict = if refused { Verdict::ReadsCache } else { Verdict::Unclear };
+        let refused = 2 * by_verdict(BypassVerdict::ReadsCache).count() > seen.len();
+        let verdict = if refused { BypassVerdict::ReadsCache } else { BypassVerdict::Unclear };
         *by_verdict(verdict).min_by(|one, other| one.cached.total_cmp(&other.cached)).expect("one has this verdict")
     };
     let best: Vec<_> = seen.iter().map(best).collect();
-    match best.iter().find(|best| best.verdict == Verdict::Unclear) {
+    match best.iter().find(|best| best.verdict == BypassVerdict::Unclear) {
         Some(unclear) => Ok(*unclear),
         None => Err(NoneBypasses { methods: best }),
     }
@@ -150,8 +150,8 @@ fn settle(
 
 /// Measures one method, in some milliseconds. The region's content is lost.
 #[must_use]
-pub fn measure(engine: Engine, method: Method, region: &mut Region<'_>) -> Honesty {
-    let executor = Executor { engine, settings: Settings::new(method) };
+pub fn measure(engine: MarchEngine, method: Method, region: &mut Region<'_>) -> Honesty {
+    let executor = Executor { engine, settings: MarchSettings::new(method) };
     let mut probe = Probe::new(engine, region.first_pages(PAGES));
     let touched = probe.touched();
     let flushed = probe.flushed();
@@ -159,7 +159,7 @@ pub fn measure(engine: Engine, method: Method, region: &mut Region<'_>) -> Hones
     let write = Step { read: None, write: Some(data), evict: true };
     let read = Read { op: 0, expected: data };
     let read_write = Step { read: Some(read), write: Some(data.inverted()), evict: true };
-    let swept: Vec<_> = [Order::Sequential, Order::Interleaved]
+    let swept: Vec<_> = [AddressSequence::Sequential, AddressSequence::Strided]
         .into_iter()
         .flat_map(|order| [(order, &write), (order, &read_write)])
         .map(|(order, step)| {
@@ -174,14 +174,14 @@ pub fn measure(engine: Engine, method: Method, region: &mut Region<'_>) -> Hones
 
 /// Times single loads.
 struct Probe<'r> {
-    engine: Engine,
+    engine: MarchEngine,
     region: Region<'r>,
     /// A random line of each page, in random order.
     lines: Vec<RegionLine>,
 }
 
 impl<'r> Probe<'r> {
-    fn new(engine: Engine, region: Region<'r>) -> Self {
+    fn new(engine: MarchEngine, region: Region<'r>) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(0);
         let pages = 0..region.lines().div_ceil(LINES_PER_FRAME);
         let line_of = |page: u64| {
@@ -232,11 +232,11 @@ fn judge(method: Method, touched: &[u64], flushed: &[u64], swept: &[Vec<u64>]) -
 
     let told_apart = dram_ticks >= 2 * cache_ticks && share(flushed) <= TOLERATED && share(touched) >= 1.0 - TOLERATED;
     let verdict = if !told_apart || touched.len() < PROBES_AT_LEAST {
-        Verdict::Unclear
+        BypassVerdict::Unclear
     } else if cached <= TOLERATED {
-        Verdict::ReachesDram
+        BypassVerdict::ReachesDram
     } else {
-        Verdict::ReadsCache
+        BypassVerdict::ReadsCache
     };
     Honesty { method, verdict, cached, cache_ticks, dram_ticks }
 }
@@ -254,7 +254,7 @@ mod tests {
     use crate::execute::steps::{Stage, compile};
     use crate::execute::tests::Memory;
 
-    fn verdict(touched: u64, flushed: u64, cached_of_100: usize) -> Verdict {
+    fn verdict(touched: u64, flushed: u64, cached_of_100: usize) -> BypassVerdict {
         let (touched, flushed) = (vec![touched; 100], vec![flushed; 100]);
         let swept = [&touched[..cached_of_100], &flushed[cached_of_100..]].concat();
         judge(Method::NonTemporal, &touched, &flushed, &[flushed.clone(), swept]).verdict
@@ -262,15 +262,15 @@ mod tests {
 
     #[test]
     fn one_load_in_twenty_from_a_cache_is_tolerated_and_no_more() {
-        assert_eq!(verdict(20, 145, 0), Verdict::ReachesDram);
-        assert_eq!(verdict(20, 145, 5), Verdict::ReachesDram);
-        assert_eq!(verdict(20, 145, 6), Verdict::ReadsCache);
+        assert_eq!(verdict(20, 145, 0), BypassVerdict::ReachesDram);
+        assert_eq!(verdict(20, 145, 5), BypassVerdict::ReachesDram);
+        assert_eq!(verdict(20, 145, 6), BypassVerdict::ReadsCache);
     }
 
     #[test]
     fn where_the_clock_tells_no_cache_from_the_dram_nothing_is_claimed() {
-        assert_eq!(verdict(0, 0, 0), Verdict::Unclear);
-        assert_eq!(verdict(100, 145, 50), Verdict::Unclear);
+        assert_eq!(verdict(0, 0, 0), BypassVerdict::Unclear);
+        assert_eq!(verdict(100, 145, 50), BypassVerdict::Unclear);
     }
 
     /// Settles with measurements from lists of percentages, `None` where the clock tells nothing; the last is repeated.
@@ -301,7 +301,7 @@ mod tests {
             let mut shares = vec![Some(90); bad];
             shares.push(Some(1));
             let (settled, waits) = settled(&[(FlushBehind, &shares)]);
-            assert_eq!((settled.unwrap().verdict, waits), (Verdict::ReachesDram, bad));
+            assert_eq!((settled.unwrap().verdict, waits), (BypassVerdict::ReachesDram, bad));
         }
     }
 
@@ -322,9 +322,9 @@ mod tests {
     #[test]
     fn where_most_measurements_tell_nothing_nothing_is_refused() {
         let (unclear, waits) = settled(&[(Method::FlushBehind, &[None])]);
-        assert_eq!((unclear.unwrap().verdict, waits), (Verdict::Unclear, 1));
+        assert_eq!((unclear.unwrap().verdict, waits), (BypassVerdict::Unclear, 1));
         let (unclear, _) = settled(&[(Method::FlushBehind, &[Some(90), Some(90), None])]);
-        assert_eq!(unclear.unwrap().verdict, Verdict::Unclear);
+        assert_eq!(unclear.unwrap().verdict, BypassVerdict::Unclear);
         let (refused, _) = settled(&[(Method::FlushBehind, &[None, Some(90)])]);
         assert!(refused.is_err(), "four of five");
     }
@@ -332,14 +332,14 @@ mod tests {
     #[test]
     fn a_sweep_that_leaves_lines_in_the_cache_is_never_said_to_reach_the_dram() {
         let memory = Memory::new(512 * LINES_PER_FRAME);
-        let probe = Probe::new(Engine::detect(), memory.region());
+        let probe = Probe::new(MarchEngine::detect(), memory.region());
         let (touched, flushed, left) = (probe.touched(), probe.flushed(), probe.touched());
         let honesty = judge(Method::FlushBehind, &touched, &flushed, &[left]);
-        assert_ne!(honesty.verdict, Verdict::ReachesDram, "{honesty:?}");
+        assert_ne!(honesty.verdict, BypassVerdict::ReachesDram, "{honesty:?}");
     }
 
     /// Loads of each line of a small region, each after a sweep of its own that ends the element or a batch.
-    fn ticks_of_each_line(executor: &Executor, memory: &Memory, order: Order, notation: &str) -> Vec<u64> {
+    fn ticks_of_each_line(executor: &Executor, memory: &Memory, order: AddressSequence, notation: &str) -> Vec<u64> {
         let stages = compile(&notation.parse().unwrap(), &Background::solid());
         let [_, Stage::Sweep { direction, steps }, _] = &stages[..] else { panic!("three sweeps") };
         let zeros = Step { read: None, write: Some(LineData::ZERO), evict: true };
@@ -357,18 +357,22 @@ mod tests {
     #[test]
     fn after_any_step_no_line_is_in_a_cache_not_even_the_last_ones() {
         let memory = Memory::new(512);
-        for engine in Engine::all_available() {
+        for engine in MarchEngine::all_available() {
             let probe = |line| Probe { engine, region: memory.region(), lines: vec![RegionLine(line)] };
             let touched: Vec<_> = (0..memory.lines()).map(|line| probe(line).touched()[0]).collect();
             let flushed: Vec<_> = (0..memory.lines()).map(|line| probe(line).flushed()[0]).collect();
             for method in [Method::FlushBehind, Method::NonTemporal] {
-                let executor = Executor { engine, settings: Settings::new(method) };
+                let executor = Executor { engine, settings: MarchSettings::new(method) };
                 for element in ["^(w1); *(r1)", "v(r0,w1); *(r1)", "^(r0); *(r0)", "*(r0,w1,r1,w0); *(r0)"] {
                     let notation = format!("*(w0); {element}");
-                    for order in [Order::Sequential, Order::Interleaved] {
+                    for order in [AddressSequence::Sequential, AddressSequence::Strided] {
                         let swept = ticks_of_each_line(&executor, &memory, order, &notation);
                         let honesty = judge(method, &touched, &flushed, &[swept]);
-                        assert_ne!(honesty.verdict, Verdict::ReadsCache, "{engine}, {element}, {order}: {honesty:?}");
+                        assert_ne!(
+                            honesty.verdict,
+                            BypassVerdict::ReadsCache,
+                            "{engine}, {element}, {order}: {honesty:?}"
+                        );
                     }
                 }
             }
@@ -379,12 +383,12 @@ mod tests {
     fn regions_of_any_size_are_measured_with_every_engine() {
         for lines in [1, 70, 64 * LINES_PER_FRAME] {
             let memory = Memory::new(lines);
-            for engine in Engine::all_available() {
+            for engine in MarchEngine::all_available() {
                 let honesty = honest_method(engine, &mut memory.region()).expect("a method bypasses the caches");
                 assert!((0.0..=1.0).contains(&honesty.cached), "{honesty:?}");
                 let enough = lines >= 64 * LINES_PER_FRAME;
-                assert_ne!(honesty.verdict, Verdict::ReadsCache, "{engine}, {lines} lines: {honesty:?}");
-                assert!(enough || honesty.verdict == Verdict::Unclear, "{engine}, {lines} lines: {honesty:?}");
+                assert_ne!(honesty.verdict, BypassVerdict::ReadsCache, "{engine}, {lines} lines: {honesty:?}");
+                assert!(enough || honesty.verdict == BypassVerdict::Unclear, "{engine}, {lines} lines: {honesty:?}");
             }
             memory.content();
         }

@@ -13,8 +13,8 @@ use serde::Serialize;
 use super::steps::{Read, Step};
 use super::sweep::Sweep;
 use super::watch::{Log, Unwatched};
-use super::{Engine, Executor, Method, Region, Settings};
-use crate::{Direction, Order};
+use super::{Executor, MarchEngine, MarchSettings, Method, Region};
+use crate::{AddressSequence, Direction};
 
 /// Lines measured at once: 4 MiB.
 const PART: u64 = 65536;
@@ -34,17 +34,17 @@ pub struct Limit {
 impl Limit {
     /// Measures, in some 50 ms. The region's content is lost.
     #[must_use]
-    pub fn measure(engine: Engine, region: &mut Region<'_>) -> Self {
+    pub fn measure(engine: MarchEngine, region: &mut Region<'_>) -> Self {
         let write = Step { read: None, write: Some(LineData::ZERO), evict: true };
         let read = Step { read: Some(Read { op: 0, expected: LineData::ZERO }), write: None, evict: false };
         let lines = region.lines();
         let [flushing, streaming] = [Method::FlushBehind, Method::NonTemporal].map(|method| {
-            let executor = Executor { engine, settings: Settings::new(method) };
+            let executor = Executor { engine, settings: MarchSettings::new(method) };
             let (mut writing, mut reading) = (Vec::new(), Vec::new());
             for round in 0..ROUNDS {
                 let start = round * PART % lines.next_multiple_of(PART);
                 let part = start..lines.min(start + PART);
-                let sweep = executor.sweep(region, Order::Sequential, Direction::Up);
+                let sweep = executor.sweep(region, AddressSequence::Sequential, Direction::Up);
                 // The read follows the write: no line is in a cache then.
                 writing.push(speed(&sweep, &write, part.clone()));
                 reading.push(speed(&sweep, &read, part));
@@ -96,7 +96,7 @@ mod tests {
     fn the_limit_of_a_region_of_any_size_is_a_speed() {
         for lines in [1, 64, PART + 64] {
             let memory = Memory::new(lines);
-            for engine in Engine::all_available() {
+            for engine in MarchEngine::all_available() {
                 let limit = Limit::measure(engine, &mut memory.region());
                 assert!(limit.write.is_finite() && limit.write > 0.0, "{engine}, {lines} lines: {limit:?}");
                 assert!(limit.read.is_finite() && limit.read > 0.0, "{engine}, {lines} lines: {limit:?}");

@@ -6,8 +6,8 @@
 //! from the DRAM ([`Method`]); the cost of this is hidden behind the accesses to other lines, of which some hundred are
 //! in flight at once. [Rahman16, 5.2.3.4, A.2.2] writes and flushes a line at a time and reads a page back; this code
 //! runs at the speed of the DRAM. **Why this way.** Lines in flight blur the order of visits, but only inside a window
-//! of known width ([`Settings::window`]), and two address sequences together put every pair of lines outside of it once
-//! ([`crate::order`]).
+//! of known width ([`MarchSettings::window`]), and two address sequences together put every pair of lines outside of it
+//! once ([`crate::order`]).
 //!
 //! # Guarantees
 //! 1. The operations on one line are done in the order of the notation. A read that follows a write or a read of its
@@ -54,15 +54,15 @@ use rampart_memory::fault::Emulator;
 use rampart_memory::{LINES_PER_FRAME, RegionLine};
 use serde::Serialize;
 
-pub use self::engine::Engine;
+pub use self::engine::MarchEngine;
 use self::ground::Ground;
 pub use self::region::Region;
 use self::steps::{Stage, compile};
 use self::sweep::Sweep;
 use self::walk::Walk;
 use self::watch::Log;
-pub use self::watch::{Mismatch, Outcome, Watch};
-use crate::{Direction, Order, Part, Pass, Visit};
+pub use self::watch::{MarchOutcome, Mismatch, Watch};
+use crate::{AddressSequence, Direction, Part, Pass, Visit};
 
 /// The most visits by which a line may be read early: by our prefetch, by the prefetcher in the cache (20 lines), and
 /// by a processor that runs ahead of the loop (a reorder buffer of 512 operations holds some 27 visits).
@@ -92,7 +92,7 @@ impl fmt::Display for Method {
 
 /// How to run a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Settings {
+pub struct MarchSettings {
     /// How lines are evicted from the caches.
     pub method: Method,
     /// The most lines that may be visited and still be on their way to the DRAM, and the lines of a batch: a multiple
@@ -105,11 +105,11 @@ pub struct Settings {
     pub retention: Duration,
 }
 
-impl Settings {
+impl MarchSettings {
     /// Open lines by default: 32 KiB, the least with which flushing behind reaches its full speed.
     pub const OPEN: u64 = 512;
 
-    /// With this method, [`Settings::OPEN`] lines open, delays of 100 ms (refresh must keep a cell for 64 ms), and
+    /// With this method, [`MarchSettings::OPEN`] lines open, delays of 100 ms (refresh must keep a cell for 64 ms), and
     /// rests of a second.
     #[must_use]
     pub const fn new(method: Method) -> Self {
@@ -141,7 +141,7 @@ impl Settings {
 
     /// The order of visits over a region of `lines`.
     #[must_use]
-    pub fn visit(&self, order: Order, lines: u64) -> Visit {
+    pub fn visit(&self, order: AddressSequence, lines: u64) -> Visit {
         Visit::new(order, lines, self.window(lines).min(Visit::safe_window(lines)))
     }
 }
@@ -150,9 +150,9 @@ impl Settings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Executor {
     /// The instruction set.
-    pub engine: Engine,
+    pub engine: MarchEngine,
     /// Everything else.
-    pub settings: Settings,
+    pub settings: MarchSettings,
 }
 
 impl Executor {
@@ -164,19 +164,19 @@ impl Executor {
         pass: &Pass,
         emulator: Option<&mut Emulator>,
         watch: &mut dyn Watch,
-    ) -> Outcome {
+    ) -> MarchOutcome {
         self.run_part(region, &Part::whole(pass), emulator, watch)
     }
 
     /// The same for a part of a pass. Where the region rests first, the caller has made sure that it rested for at
-    /// least [`Settings::retention`].
+    /// least [`MarchSettings::retention`].
     pub fn run_part(
         &self,
         region: &mut Region<'_>,
         part: &Part<'_>,
         mut emulator: Option<&mut Emulator>,
         watch: &mut dyn Watch,
-    ) -> Outcome {
+    ) -> MarchOutcome {
         let pass = part.pass;
         let mut log = Log::new(watch);
         let stages = compile(&pass.test, &pass.background);
@@ -208,7 +208,7 @@ impl Executor {
     }
 
     /// A sweep that does nothing yet.
-    fn sweep<'s>(&self, region: &'s mut Region<'_>, order: Order, direction: Direction) -> Sweep<'s> {
+    fn sweep<'s>(&self, region: &'s mut Region<'_>, order: AddressSequence, direction: Direction) -> Sweep<'s> {
         let lines = region.lines();
         let walk = Walk::new(self.settings.visit(order, lines), lines, direction);
         Sweep { ground: self.ground(region), order, element: 0, walk, steps: &[], emulated: &[] }

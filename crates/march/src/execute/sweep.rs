@@ -18,13 +18,13 @@ use super::region::Stretch;
 use super::steps::{Read, Step};
 use super::walk::Walk;
 use super::watch::{Log, Mismatch};
-use crate::Order;
+use crate::AddressSequence;
 
 /// An element on its region.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sweep<'s> {
     pub ground: Ground<'s>,
-    pub order: Order,
+    pub order: AddressSequence,
     /// The element's index in its test.
     pub element: usize,
     pub walk: Walk,

@@ -63,14 +63,14 @@ impl Walk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Order;
+    use crate::AddressSequence;
     use crate::order::tests::visited;
     use proptest::prelude::*;
 
     proptest! {
         #[test]
         fn a_walk_is_the_columns_and_a_descending_one_their_reverse(lines in 1_u64..2000, window in 0_u64..80) {
-            for order in [Order::Sequential, Order::Interleaved] {
+            for order in [AddressSequence::Sequential, AddressSequence::Strided] {
                 let visit = Visit::new(order, lines, window);
                 let mut expected = visited(visit);
                 for direction in [Direction::Up, Direction::Down] {

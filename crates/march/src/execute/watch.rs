@@ -8,7 +8,7 @@ use std::time::Duration;
 use rampart_memory::{Bytes, LINE_BYTES, LineBits, LineData, RegionLine};
 use serde::Serialize;
 
-use crate::Order;
+use crate::AddressSequence;
 
 /// Sees what happens in a run, and may stop it.
 pub trait Watch {
@@ -41,7 +41,7 @@ pub struct Mismatch {
     /// The read's index among the element's operations, counted from 0.
     pub op: usize,
     /// The address sequence of the pass.
-    pub order: Order,
+    pub order: AddressSequence,
     /// Whether the line is one on which faults are emulated.
     pub emulated: bool,
 }
@@ -56,7 +56,7 @@ impl Mismatch {
 
 /// The result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-pub struct Outcome {
+pub struct MarchOutcome {
     /// Whether every operation was done; if not, the watcher stopped the run.
     pub completed: bool,
     /// The number of mismatches reported.
@@ -65,7 +65,7 @@ pub struct Outcome {
     pub operations: u64,
 }
 
-impl Outcome {
+impl MarchOutcome {
     /// The bytes read and written.
     #[must_use]
     pub const fn moved(&self) -> Bytes {
@@ -127,7 +127,11 @@ impl<'w> Log<'w> {
         self.watch.mismatch(mismatch);
     }
 
-    pub(super) fn outcome(self, end: ControlFlow<()>) -> Outcome {
-        Outcome { completed: end.is_continue(), mismatches: self.mismatches, operations: self.operations + self.untold }
+    pub(super) fn outcome(self, end: ControlFlow<()>) -> MarchOutcome {
+        MarchOutcome {
+            completed: end.is_continue(),
+            mismatches: self.mismatches,
+            operations: self.operations + self.untold,
+        }
     }
 }

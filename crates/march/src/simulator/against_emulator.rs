@@ -8,9 +8,9 @@ use rampart_memory::{LineBit, RegionLine};
 use super::fault::{AddressFault, CELLS, Cell, Effect, Fault, Floating, Primitive, Sensitizer, Wired, cells};
 use super::{Kind, list, world};
 use crate::coverage::promises;
-use crate::execute::{Method, Settings};
+use crate::execute::{MarchSettings, Method};
 use crate::named::NAMED;
-use crate::{Direction, Element, Fidelity, MarchTest, Order, Plan};
+use crate::{AddressSequence, Direction, Element, Fidelity, MarchTest, Plan};
 
 const DELAY: Duration = Duration::from_millis(100);
 
@@ -20,8 +20,8 @@ const fn line(cell: Cell) -> RegionLine {
     RegionLine(cell.0 as u64)
 }
 
-fn placed(cell: Cell) -> fault::Cell {
-    fault::Cell { line: line(cell), bit: LineBit::new(300).expect("below 512") }
+fn placed(cell: Cell) -> fault::FaultCell {
+    fault::FaultCell { line: line(cell), bit: LineBit::new(300).expect("below 512") }
 }
 
 /// The simulator's fault as a fault of the emulator.
@@ -43,7 +43,7 @@ fn emulated_primitive(primitive: &Primitive) -> FaultKind {
         (Sensitizer::State(lost), None) => FaultKind::StuckAt { cell: victim, value: !lost },
         (Sensitizer::Delay(loses), None) => FaultKind::Retention { cell: victim, loses, after: DELAY },
         (Sensitizer::Write(from, to), None) => {
-            let change = fault::Direction::of(from, to).expect("a transition");
+            let change = fault::TransitionDirection::of(from, to).expect("a transition");
             if on == victim {
                 FaultKind::Transition { cell: victim, blocked: change }
             } else {
@@ -61,7 +61,7 @@ fn idempotent(primitive: &Primitive) -> Idempotent {
     let (Sensitizer::Write(from, to), Some((_, loses))) = (primitive.when, primitive.given) else {
         panic!("{primitive:?} is a CFid");
     };
-    let on = fault::Direction::of(from, to).expect("a CFid is set off by a change");
+    let on = fault::TransitionDirection::of(from, to).expect("a CFid is set off by a change");
     Idempotent { aggressor: placed(primitive.on), on, victim: placed(primitive.victim), value: !loses }
 }
 
@@ -127,11 +127,11 @@ fn the_emulator_promises_what_the_simulator_proves() {
     ];
     let faults: Vec<_> = kinds.into_iter().flat_map(list::faults).collect();
     assert_eq!(faults.len(), 388);
-    let settings = Settings { delay: DELAY, ..Settings::new(Method::NonTemporal) };
+    let settings = MarchSettings { delay: DELAY, ..MarchSettings::new(Method::NonTemporal) };
     for named in NAMED {
         let plans: Vec<_> = directed(&named.test())
             .into_iter()
-            .map(|test| Plan::new(test, Fidelity::MIN, &[Order::Sequential], 0))
+            .map(|test| Plan::new(test, Fidelity::MIN, &[AddressSequence::Sequential], 0))
             .collect();
         for fault in &faults {
             let placed = PlacedFault::permanent(emulated(fault));

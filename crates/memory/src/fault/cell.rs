@@ -8,14 +8,14 @@ use crate::{LINE_WORDS, LineBit, LineBits, LineData, RegionLine};
 
 /// One bit of one line of the region under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Cell {
+pub struct FaultCell {
     /// The line that holds it.
     pub line: RegionLine,
     /// The bit of that line.
     pub bit: LineBit,
 }
 
-impl Cell {
+impl FaultCell {
     /// The cell as a set of bits of its line.
     #[must_use]
     pub const fn bits(self) -> LineBits {
@@ -26,14 +26,14 @@ impl Cell {
 /// The direction of a cell's change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Direction {
+pub enum TransitionDirection {
     /// From 0 to 1.
     Up,
     /// From 1 to 0.
     Down,
 }
 
-impl Direction {
+impl TransitionDirection {
     /// The direction of a change, or `None` if nothing changes.
     #[must_use]
     pub const fn of(from: bool, to: bool) -> Option<Self> {

@@ -2,19 +2,21 @@
 
 use std::fmt;
 
-use crate::fault::{AddressFault, Cell, Direction, FaultKind, Floating, Idempotent, Persistence, PlacedFault, Wired};
+use crate::fault::{
+    AddressFault, FaultCell, FaultKind, Floating, Idempotent, Persistence, PlacedFault, TransitionDirection, Wired,
+};
 
 const fn digit(value: bool) -> u8 {
     value as u8
 }
 
-impl fmt::Display for Cell {
+impl fmt::Display for FaultCell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {} bit {}", self.line.0, self.bit.index())
     }
 }
 
-impl fmt::Display for Direction {
+impl fmt::Display for TransitionDirection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Up => "↑",
@@ -116,24 +118,25 @@ mod tests {
     use crate::fault::{Campaign, FaultClass, InjectionSpec, LineSpan, WordPattern};
     use crate::{LineBit, RegionLine};
 
-    fn cell(line: u64, bit: u16) -> Cell {
-        Cell { line: RegionLine(line), bit: LineBit::new(bit).unwrap() }
+    fn cell(line: u64, bit: u16) -> FaultCell {
+        FaultCell { line: RegionLine(line), bit: LineBit::new(bit).unwrap() }
     }
 
     #[test]
     fn faults_are_told_in_the_notation_of_the_field() {
         let (line, other) = (RegionLine(2), RegionLine(7));
         let span = LineSpan { first: RegionLine(1), last: RegionLine(3) };
-        let coupling = Idempotent { aggressor: cell(7, 0), on: Direction::Up, victim: cell(2, 65), value: false };
+        let coupling =
+            Idempotent { aggressor: cell(7, 0), on: TransitionDirection::Up, victim: cell(2, 65), value: false };
         let (wired, floating) = (Wired::And, Floating::LastOnBus(span));
         for (kind, told) in [
             (FaultKind::StuckAt { cell: cell(2, 65), value: true }, "stuck-at <∀/1> at line 2 bit 65"),
             (
-                FaultKind::Transition { cell: cell(2, 65), blocked: Direction::Down },
+                FaultKind::Transition { cell: cell(2, 65), blocked: TransitionDirection::Down },
                 "transition <↓/1> at line 2 bit 65",
             ),
             (
-                FaultKind::Inversion { aggressor: cell(7, 0), on: Direction::Down, victim: cell(2, 65) },
+                FaultKind::Inversion { aggressor: cell(7, 0), on: TransitionDirection::Down, victim: cell(2, 65) },
                 "inversion coupling <↓;↕> from line 7 bit 0 to line 2 bit 65",
             ),
             (FaultKind::Idempotent(coupling), "idempotent coupling <↑;0> from line 7 bit 0 to line 2 bit 65"),

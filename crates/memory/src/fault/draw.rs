@@ -7,8 +7,8 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
 use crate::fault::{
-    AddressFault, Cell, Direction, FaultClass, FaultKind, Floating, Idempotent, InjectionSpec, LineSpan, Persistence,
-    PlacedFault, Wired, WordPattern,
+    AddressFault, FaultCell, FaultClass, FaultKind, Floating, Idempotent, InjectionSpec, LineSpan, Persistence,
+    PlacedFault, TransitionDirection, Wired, WordPattern,
 };
 use crate::{LINES_PER_FRAME, LineBit, RegionLine};
 
@@ -116,7 +116,7 @@ fn draw_kind(class: FaultClass, spec: &InjectionSpec, ground: &mut Ground, chanc
         FaultClass::Address => FaultKind::Address(draw_address(ground, chance)),
         FaultClass::StuckOpen => {
             let column = ground.take_anywhere(3, chance);
-            FaultKind::StuckOpen { cell: Cell { line: middle(column), bit: draw_bit(chance) }, column }
+            FaultKind::StuckOpen { cell: FaultCell { line: middle(column), bit: draw_bit(chance) }, column }
         }
         FaultClass::Retention => {
             FaultKind::Retention { cell: draw_cell(ground, chance), loses: chance.random(), after: spec.retention() }
@@ -130,14 +130,14 @@ fn draw_kind(class: FaultClass, spec: &InjectionSpec, ground: &mut Ground, chanc
 }
 
 /// An aggressor and a victim: one pair in eight in one line; half of the others near.
-fn draw_pair(ground: &mut Ground, chance: &mut ChaCha8Rng) -> (Cell, Cell) {
+fn draw_pair(ground: &mut Ground, chance: &mut ChaCha8Rng) -> (FaultCell, FaultCell) {
     let victim = draw_cell(ground, chance);
     if chance.random_ratio(1, 8) {
         let bit = (victim.bit.index() + chance.random_range(1..LineBit::COUNT)) % LineBit::COUNT;
         let bit = LineBit::new(bit).expect("reduced to a line's bits");
-        return (Cell { line: victim.line, bit }, victim);
+        return (FaultCell { line: victim.line, bit }, victim);
     }
-    (Cell { line: ground.take_beside(victim.line, chance), bit: draw_bit(chance) }, victim)
+    (FaultCell { line: ground.take_beside(victim.line, chance), bit: draw_bit(chance) }, victim)
 }
 
 fn draw_address(ground: &mut Ground, chance: &mut ChaCha8Rng) -> AddressFault {
@@ -171,13 +171,13 @@ fn draw_address(ground: &mut Ground, chance: &mut ChaCha8Rng) -> AddressFault {
 fn draw_linked(ground: &mut Ground, chance: &mut ChaCha8Rng) -> FaultKind {
     let victim = draw_cell(ground, chance);
     let value = chance.random();
-    let one = Cell { line: ground.take_beside(victim.line, chance), bit: draw_bit(chance) };
+    let one = FaultCell { line: ground.take_beside(victim.line, chance), bit: draw_bit(chance) };
     let first = Idempotent { aggressor: one, on: draw_direction(chance), victim, value };
     let second = if chance.random_ratio(1, 4) {
-        let on = if first.on == Direction::Up { Direction::Down } else { Direction::Up };
+        let on = if first.on == TransitionDirection::Up { TransitionDirection::Down } else { TransitionDirection::Up };
         Idempotent { on, value: !value, ..first }
     } else {
-        let other = Cell { line: ground.take_beside(victim.line, chance), bit: draw_bit(chance) };
+        let other = FaultCell { line: ground.take_beside(victim.line, chance), bit: draw_bit(chance) };
         Idempotent { aggressor: other, on: draw_direction(chance), victim, value: !value }
     };
     FaultKind::Linked { first, second }
@@ -205,16 +205,16 @@ fn draw_neighbourhood(kind: &FaultKind, chance: &mut ChaCha8Rng) -> WordPattern 
     WordPattern::new(word, beside & !victims, chance.random()).expect("a line has 8 words")
 }
 
-fn draw_cell(ground: &mut Ground, chance: &mut ChaCha8Rng) -> Cell {
-    Cell { line: ground.take_anywhere(1, chance).first, bit: draw_bit(chance) }
+fn draw_cell(ground: &mut Ground, chance: &mut ChaCha8Rng) -> FaultCell {
+    FaultCell { line: ground.take_anywhere(1, chance).first, bit: draw_bit(chance) }
 }
 
 fn draw_bit(chance: &mut ChaCha8Rng) -> LineBit {
     LineBit::new(chance.random_range(0..LineBit::COUNT)).expect("drawn among a line's bits")
 }
 
-fn draw_direction(chance: &mut ChaCha8Rng) -> Direction {
-    if chance.random() { Direction::Up } else { Direction::Down }
+fn draw_direction(chance: &mut ChaCha8Rng) -> TransitionDirection {
+    if chance.random() { TransitionDirection::Up } else { TransitionDirection::Down }
 }
 
 /// The middle one of three lines: its accesses come between those of the others, in either direction of a test.

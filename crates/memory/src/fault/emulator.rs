@@ -15,7 +15,7 @@ use std::time::Duration;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::fault::{Coupling, Direction, Effect, FaultKind, Floating, Persistence, PlacedFault, Reached};
+use crate::fault::{Coupling, Effect, FaultKind, Floating, Persistence, PlacedFault, Reached, TransitionDirection};
 use crate::{LineData, RegionLine};
 
 /// The good memory behind an [`Emulator`], line by line.
@@ -161,7 +161,7 @@ impl Coupling {
     /// Whether a write of `data` over `held` makes the aggressor's change.
     fn is_triggered(&self, line: RegionLine, held: &LineData, data: &LineData) -> bool {
         let bit = self.aggressor.bit;
-        self.aggressor.line == line && Direction::of(held.bit(bit), data.bit(bit)) == Some(self.on)
+        self.aggressor.line == line && TransitionDirection::of(held.bit(bit), data.bit(bit)) == Some(self.on)
     }
 
     /// The victim's line after the coupling acted on it.
@@ -178,7 +178,8 @@ impl Coupling {
 fn miswritten(kind: &FaultKind, line: RegionLine, held: &LineData, left: LineData) -> LineData {
     match *kind {
         FaultKind::Transition { cell, blocked }
-            if cell.line == line && Direction::of(held.bit(cell.bit), left.bit(cell.bit)) == Some(blocked) =>
+            if cell.line == line
+                && TransitionDirection::of(held.bit(cell.bit), left.bit(cell.bit)) == Some(blocked) =>
         {
             left.with_bit(cell.bit, blocked.from())
         }

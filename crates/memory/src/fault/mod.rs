@@ -15,7 +15,7 @@ pub mod model;
 pub mod place;
 pub mod spec;
 
-pub use cell::{Cell, Direction, LineSpan, NotAProbability, NotAWord, Probability, WordPattern};
+pub use cell::{FaultCell, LineSpan, NotAProbability, NotAWord, Probability, TransitionDirection, WordPattern};
 pub use emulator::{Emulator, LineAccess};
 pub use model::{
     AddressFault, Coupling, Effect, FaultKind, Floating, Idempotent, Persistence, PlacedFault, Reached, Wired,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::fault::{Cell, Direction, LineSpan, Probability, WordPattern};
+use crate::fault::{FaultCell, LineSpan, Probability, TransitionDirection, WordPattern};
 use crate::{LINE_WORDS, LineBits, LineData, RegionLine};
 
 /// A fault.
@@ -19,36 +19,36 @@ pub enum FaultKind {
     /// SAF: the cell always reads as `value`.
     StuckAt {
         /// The cell.
-        cell: Cell,
+        cell: FaultCell,
         /// The value that it reads as.
         value: bool,
     },
     /// TF: the cell cannot make one transition.
     Transition {
         /// The cell.
-        cell: Cell,
+        cell: FaultCell,
         /// The transition that fails.
-        blocked: Direction,
+        blocked: TransitionDirection,
     },
     /// CFin: a change of the aggressor inverts the victim.
     Inversion {
         /// The cell whose change acts.
-        aggressor: Cell,
+        aggressor: FaultCell,
         /// The change that acts.
-        on: Direction,
+        on: TransitionDirection,
         /// The cell inverted.
-        victim: Cell,
+        victim: FaultCell,
     },
     /// CFid: a change of the aggressor forces the victim to a value.
     Idempotent(Idempotent),
     /// CFst: while the aggressor holds a state, the victim reads as a value; the victim's content does not change.
     State {
         /// The cell whose state acts.
-        aggressor: Cell,
+        aggressor: FaultCell,
         /// The state that acts.
         holds: bool,
         /// The cell that reads wrong.
-        victim: Cell,
+        victim: FaultCell,
         /// The value that it reads as.
         reads: bool,
     },
@@ -57,14 +57,14 @@ pub enum FaultKind {
     /// SOF: the cell cannot be accessed. Writes are lost; a read returns what its sense amplifier last read.
     StuckOpen {
         /// The cell.
-        cell: Cell,
+        cell: FaultCell,
         /// The lines whose reads pass the same sense amplifiers: the emulator must see them.
         column: LineSpan,
     },
     /// DRF: the cell loses a value if it is not written for some time.
     Retention {
         /// The cell.
-        cell: Cell,
+        cell: FaultCell,
         /// The value that it loses.
         loses: bool,
         /// How long it holds the value.
@@ -90,11 +90,11 @@ pub enum FaultKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Idempotent {
     /// The cell whose change acts.
-    pub aggressor: Cell,
+    pub aggressor: FaultCell,
     /// The change that acts.
-    pub on: Direction,
+    pub on: TransitionDirection,
     /// The cell acted upon.
-    pub victim: Cell,
+    pub victim: FaultCell,
     /// The victim's value afterwards.
     pub value: bool,
 }
@@ -216,11 +216,11 @@ pub enum Reached {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coupling {
     /// The cell whose change acts.
-    pub aggressor: Cell,
+    pub aggressor: FaultCell,
     /// The change that acts.
-    pub on: Direction,
+    pub on: TransitionDirection,
     /// The cell acted upon.
-    pub victim: Cell,
+    pub victim: FaultCell,
     /// The effect on the victim.
     pub effect: Effect,
 }

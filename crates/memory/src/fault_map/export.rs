@@ -3,9 +3,9 @@
 //! **Problem.** The kernel forgets its retired frames at the next boot, unless the boot loader or the kernel learns of
 //! them before it hands out any memory. Both have their own languages for that, neither checks its input, and a wrong
 //! mask or a lost escape silently protects the wrong memory. **Idea.** Each form names exactly the bad frames, never
-//! more. A list that its reader cannot hold is refused ([`Refusal`]); other problems are listed ([`Obstacle`]); making
-//! the list coarser is a separate step that states its cost. **Why this way.** A list that was widened or cut to fit
-//! looks like a right one.
+//! more. A list that its reader cannot hold is refused ([`ExportRefusal`]); other problems are listed ([`Obstacle`]);
+//! making the list coarser is a separate step that states its cost. **Why this way.** A list that was widened or cut to
+//! fit looks like a right one.
 //!
 //! Sources: `memmap=` in Linux' `admin-guide/kernel-parameters.txt`, `arch/x86/kernel/e820.c` (the kernel's own table
 //! has room for more ranges than its command line) and `arch/x86/boot/compressed/kaslr.c` (four ranges; it notices
@@ -20,11 +20,11 @@ mod memmap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cause, FaultMap, Origin, Retirement};
+use super::{Cause, FaultMap, MapOrigin, Retirement};
 use crate::{FRAME_BYTES, Frame, FrameRange, Timestamp};
 
 pub use badram::{AddressMask, BadRam};
-pub use boot_table::{BootTable, Entry, Firmware, Purpose};
+pub use boot_table::{BootTable, BootTableEntry, Firmware, Purpose};
 pub use memmap::Memmap;
 
 /// The bytes that the kernel keeps of its command line: `COMMAND_LINE_SIZE` on x86, less the final zero byte.
@@ -44,7 +44,7 @@ pub struct Emulated;
 
 /// Why a list is not exported: its reader at the next boot cannot hold it, and would cut it off or not boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
-pub enum Refusal {
+pub enum ExportRefusal {
     /// {ranges} ranges of bad frames make a kernel command line of {bytes} bytes, of which the kernel keeps 2047: use
     /// --ranges {fit} (it gives up sound frames between them), or `rampart map restore` early at boot
     CommandLine {
@@ -167,8 +167,8 @@ impl Document {
 
 fn real_ranges(map: &FaultMap) -> Result<Vec<FrameRange>, Emulated> {
     match map.origin() {
-        Origin::Real => Ok(map.ranges()),
-        Origin::Emulated => Err(Emulated),
+        MapOrigin::Real => Ok(map.ranges()),
+        MapOrigin::Emulated => Err(Emulated),
     }
 }
 

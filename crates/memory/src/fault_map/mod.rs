@@ -18,7 +18,7 @@ use crate::{Frame, FrameRange, LINES_PER_FRAME, LineBits, LineData, Timestamp};
 /// Whether memory is bad, or a fault was emulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Origin {
+pub enum MapOrigin {
     /// The memory itself is bad.
     Real,
     /// A fault model stood between the tester and the memory. Never retired, never exported.
@@ -173,23 +173,23 @@ impl FailedFrame {
     }
 }
 
-/// All bad frames of one [`Origin`]: real and emulated ones are never in one map.
+/// All bad frames of one [`MapOrigin`]: real and emulated ones are never in one map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaultMap {
-    origin: Origin,
+    origin: MapOrigin,
     frames: BTreeMap<Frame, FailedFrame>,
 }
 
 impl FaultMap {
     /// An empty map.
     #[must_use]
-    pub const fn new(origin: Origin) -> Self {
+    pub const fn new(origin: MapOrigin) -> Self {
         Self { origin, frames: BTreeMap::new() }
     }
 
     /// Whether its frames are really bad or emulated.
     #[must_use]
-    pub const fn origin(&self) -> Origin {
+    pub const fn origin(&self) -> MapOrigin {
         self.origin
     }
 
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_frame_gathers_lines_counts_and_a_bounded_sample() {
-        let mut map = FaultMap::new(Origin::Real);
+        let mut map = FaultMap::new(MapOrigin::Real);
         let frame = Frame::new(7).unwrap();
         for at in 0..100_u64 {
             map.record(frame, evidence(u8::try_from(at % 4).unwrap(), at));
@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn a_failed_frame_stays_failed_until_a_person_forgets_it() {
-        let mut map = FaultMap::new(Origin::Real);
+        let mut map = FaultMap::new(MapOrigin::Real);
         let frame = Frame::new(7).unwrap();
         map.record(frame, evidence(0, 1));
         map.set_retirement(frame, Retirement::Offlined);

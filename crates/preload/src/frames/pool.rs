@@ -27,7 +27,7 @@ use rampart_guard::stock::TRAY_PAGES;
 use rampart_guard::{Counter, EngineRefusal, FrameHistory, FrameSettings, GuardCounts, PoolTarget, Untested};
 use rampart_linux::vault::{Side, Vault, VaultSpan};
 use rampart_linux::{Block, Error, MemoryState, Pagemap, Roots, SteadyClock, SystemClock};
-use rampart_memory::fault_map::{Evidence, Origin};
+use rampart_memory::fault_map::{Evidence, MapOrigin};
 use rampart_memory::{Bytes, Clock, FRAME_BYTES, Frame, Timestamp};
 use rustix::process::{Resource, getrlimit};
 
@@ -293,7 +293,7 @@ impl TestedFramePool {
         for ((mut block, names), frames) in blocks.into_iter().zip(names).zip(before) {
             let pages = block.pages();
             let mut failed: BTreeMap<u64, Why> = pages_of(&mut bad, first + pages)
-                .map(|(page, seen)| (page - first, Why::Failed(Origin::Real, seen.into())))
+                .map(|(page, seen)| (page - first, Why::Failed(MapOrigin::Real, seen.into())))
                 .collect();
             self.emulate(&mut block, &names, &frames, at, &mut failed);
             failed.extend(self.known.among(&frames).into_iter().map(|page| (page, Why::Known)));
@@ -324,7 +324,7 @@ impl TestedFramePool {
             let planted = self.with_planted(|planted| (planted.faults(name, frame), planted.seed() ^ name));
             let Some((faults, seed)) = planted.filter(|(faults, _)| !faults.is_empty()) else { continue };
             if let Some(seen) = self.test.run_emulated(block, page, (faults, seed), at) {
-                failed.entry(page).or_insert(Why::Failed(Origin::Emulated, seen.into()));
+                failed.entry(page).or_insert(Why::Failed(MapOrigin::Emulated, seen.into()));
             }
         }
     }
@@ -365,7 +365,7 @@ fn room() -> Bytes {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Why {
     /// It failed its test, with this evidence.
-    Failed(Origin, Box<Evidence>),
+    Failed(MapOrigin, Box<Evidence>),
     /// It is on the list of known bad frames.
     Known,
 }

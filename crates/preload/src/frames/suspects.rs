@@ -25,7 +25,7 @@ use rampart_guard::probation::{Probation, rests_at_one};
 use rampart_guard::{Counter, EngineRefusal, FrameSettings};
 use rampart_linux::shared::HeldFrame;
 use rampart_linux::{Block, PageKind, Pagemap, Pinning, Roots, SteadyClock, SystemClock};
-use rampart_memory::fault_map::{Evidence, Origin};
+use rampart_memory::fault_map::{Evidence, MapOrigin};
 use rampart_memory::{Bytes, Clock, FRAME_BYTES, Frame, LineData, PAGE_BYTES, Timestamp};
 
 use crate::reporting::published::Published;
@@ -273,7 +273,7 @@ impl SuspectTester {
 
     fn fail(&self, frame: Option<Frame>, seen: &Evidence) {
         // In this order: the process may end at any moment, and counted frames have been reported.
-        self.shared.failed(frame, Origin::Real, seen);
+        self.shared.failed(frame, MapOrigin::Real, seen);
         self.shared.counts.add(Counter::Retired, 1);
     }
 

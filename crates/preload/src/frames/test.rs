@@ -12,8 +12,8 @@ use rampart_codes::PageData;
 use rampart_guard::FrameSettings;
 use rampart_linux::Block;
 use rampart_linux::cpu::{Scheduling, schedule_as};
-use rampart_march::execute::{Engine, Executor, Mismatch, Region, Settings, Watch};
-use rampart_march::{Aim, Background, Fidelity, Order, Part, Pass, Plan};
+use rampart_march::execute::{Executor, MarchEngine, MarchSettings, Mismatch, Region, Watch};
+use rampart_march::{AddressSequence, Aim, Background, Fidelity, Part, Pass, Plan};
 use rampart_memory::fault::{Emulator, PlacedFault};
 use rampart_memory::fault_map::Evidence;
 use rampart_memory::{FRAME_BYTES, LINES_PER_FRAME, PAGE_BYTES, Timestamp};
@@ -33,12 +33,12 @@ impl FrameTest {
     /// The march test on the solid background, by address.
     pub fn new(knobs: &FrameSettings) -> Self {
         Self {
-            executor: Executor { engine: Engine::detect(), settings: Settings::new(knobs.method) },
-            plan: Plan::new(knobs.test.test.clone(), Fidelity::MIN, &[Order::Sequential], 0),
+            executor: Executor { engine: MarchEngine::detect(), settings: MarchSettings::new(knobs.method) },
+            plan: Plan::new(knobs.test.test.clone(), Fidelity::MIN, &[AddressSequence::Sequential], 0),
             rests: ["{⇕(w0); Del; ⇕(r0)}", "{⇕(w1); Del; ⇕(r1)}"].map(|test| Pass {
                 test: test.parse().expect("a march test"),
                 background: Background::solid(),
-                order: Order::Sequential,
+                order: AddressSequence::Sequential,
                 aim: Aim::BetweenLines,
             }),
         }

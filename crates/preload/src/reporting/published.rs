@@ -12,11 +12,11 @@ use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rampart_codes::Outcome;
+use rampart_codes::CorrectionOutcome;
 use rampart_guard::accesses::{Buffer, UnlockAccess};
 use rampart_guard::{Counter, EngineRefusal, GuardCounts, GuardObserver, PageIndex, Trouble};
 use rampart_linux::SystemClock;
-use rampart_memory::fault_map::{Evidence, Origin};
+use rampart_memory::fault_map::{Evidence, MapOrigin};
 use rampart_memory::{Clock, FRAME_BYTES, Frame};
 use rustix::fd::{AsRawFd as _, OwnedFd};
 use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, ftruncate, open};
@@ -94,10 +94,10 @@ impl Published {
     }
 
     /// A frame failed a test, with this first evidence.
-    pub fn failed(&self, frame: Option<Frame>, origin: Origin, seen: &Evidence) {
+    pub fn failed(&self, frame: Option<Frame>, origin: MapOrigin, seen: &Evidence) {
         let name = match origin {
-            Origin::Real => "failed",
-            Origin::Emulated => "failed_emulated",
+            MapOrigin::Real => "failed",
+            MapOrigin::Emulated => "failed_emulated",
         };
         let frame = frame.map_or_else(String::new, |frame| format!(",\"frame\":{}", frame.number()));
         let (bits, seen) = (seen.bits().count(), evidence(seen));
@@ -251,10 +251,10 @@ impl fmt::Display for Place {
 fn line(at: u64, trouble: &Trouble, place: &Place, site: Option<&str>) -> String {
     let Trouble { frame, outcome, .. } = trouble;
     let (name, bits) = match outcome {
-        Outcome::Intact => ("transient", 0),
-        Outcome::CodesWrong => ("codes_wrong", 0),
-        Outcome::Corrected(correction) => ("corrected", correction.flipped.count()),
-        Outcome::Uncorrectable => ("uncorrectable", 0),
+        CorrectionOutcome::Intact => ("transient", 0),
+        CorrectionOutcome::CodesWrong => ("codes_wrong", 0),
+        CorrectionOutcome::Corrected(correction) => ("corrected", correction.flipped.count()),
+        CorrectionOutcome::Uncorrectable => ("uncorrectable", 0),
     };
     let mut line = format!("{{\"event\":\"{name}\",\"at\":{at}{place}");
     if let Some(frame) = frame {
@@ -272,7 +272,7 @@ fn line(at: u64, trouble: &Trouble, place: &Place, site: Option<&str>) -> String
 
 impl GuardObserver for Published {
     fn trouble(&self, trouble: &Trouble) {
-        let is_beyond = trouble.outcome == Outcome::Uncorrectable;
+        let is_beyond = trouble.outcome == CorrectionOutcome::Uncorrectable;
         let site = if is_beyond { site(trouble.page) } else { None };
         let told = self.tell(&line(now(), trouble, &self.place(trouble.page), site.as_deref()));
         if is_beyond && !told {
@@ -306,12 +306,12 @@ mod tests {
 
     #[test]
     fn a_trouble_is_one_line_of_json() {
-        let trouble = Trouble { page: PageIndex(3), frame: Frame::new(16), outcome: Outcome::Uncorrectable };
+        let trouble = Trouble { page: PageIndex(3), frame: Frame::new(16), outcome: CorrectionOutcome::Uncorrectable };
         let place = Place { page: trouble.page, address: Some(65_536) };
         let told = line(7, &trouble, &place, Some("/bin/job+0x10"));
         let start = "{\"event\":\"uncorrectable\",\"at\":7,\"page\":3,\"offset\":12288";
         assert_eq!(told, format!("{start},\"address\":65536,\"frame\":16,\"site\":\"/bin/job+0x10\"}}\n"));
-        let nameless = Trouble { frame: None, outcome: Outcome::CodesWrong, ..trouble };
+        let nameless = Trouble { frame: None, outcome: CorrectionOutcome::CodesWrong, ..trouble };
         let told = line(7, &nameless, &Place { address: None, ..place }, None);
         assert_eq!(told, "{\"event\":\"codes_wrong\",\"at\":7,\"page\":3,\"offset\":12288}\n");
     }

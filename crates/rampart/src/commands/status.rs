@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use rampart_diagnostic::Machine;
+use rampart_diagnostic::MachineUnderTest;
 use rampart_diagnostic::daemon::DaemonState as WatchState;
 use rampart_diagnostic::machine::reserve::MemoryReserve;
 use rampart_linux::capabilities::{self, Capability, CapabilityState};
 use rampart_linux::{MemoryState, Topology};
-use rampart_march::execute::Engine;
+use rampart_march::execute::MarchEngine;
 use rampart_memory::Bytes;
-use rampart_memory::fault_map::{FrameUse, Origin};
+use rampart_memory::fault_map::{FrameUse, MapOrigin};
 use rampart_store::TestRecord;
 use serde::Serialize;
 use serde_json::Value;
@@ -45,12 +45,12 @@ struct Status {
 
 /// Shows the status. Returns 0.
 pub fn run(json: bool, path: Option<PathBuf>) -> Result<u8, Error> {
-    let machine = Machine::this();
+    let machine = MachineUnderTest::this();
     let store = store::open_to_read(path, machine.clock.now())?;
     let history = store.history(TESTS_SHOWN)?;
     let outlook = machine.outlook()?;
     let reserve = MemoryReserve::new(&outlook);
-    let (known, uses) = (store.failures(Origin::Real)?, machine.frame_uses());
+    let (known, uses) = (store.failures(MapOrigin::Real)?, machine.frame_uses());
     let mut bad_frames_now = BTreeMap::new();
     known.iter().for_each(|failed| *bad_frames_now.entry(uses.of(failed.frame)).or_default() += 1);
     let status = Status {
@@ -60,7 +60,7 @@ pub fn run(json: bool, path: Option<PathBuf>) -> Result<u8, Error> {
         testable_now: reserve.claimable(&outlook),
         reserve: reserve.reserve(),
         topology: machine.topology().clone(),
-        engines: Engine::all_available().iter().map(ToString::to_string).collect(),
+        engines: MarchEngine::all_available().iter().map(ToString::to_string).collect(),
         capabilities: capabilities::all(machine.roots()),
         bad_frames: known.len(),
         bad_frames_now,

@@ -12,10 +12,10 @@ use rampart_linux::{MemoryState, Roots};
 use rampart_memory::Bytes;
 
 /// Why a file is not read, and what to do.
-pub type Refusal = String;
+pub type FileRefusal = String;
 
 /// Returns the length of a regular file.
-pub fn length(path: &Path) -> Result<u64, Refusal> {
+pub fn length(path: &Path) -> Result<u64, FileRefusal> {
     let file = fs::metadata(path).map_err(|error| error.to_string())?;
     match file.file_type() {
         kind if kind.is_file() => Ok(file.len()),
@@ -25,7 +25,7 @@ pub fn length(path: &Path) -> Result<u64, Refusal> {
 }
 
 /// Reads a regular file of at most `max` bytes.
-pub fn read(path: &Path, max: Bytes) -> Result<Vec<u8>, Refusal> {
+pub fn read(path: &Path, max: Bytes) -> Result<Vec<u8>, FileRefusal> {
     let too_long = || format!("it is longer than {max}: name a shorter one");
     let length = length(path)?;
     if length > max.get() {
@@ -38,12 +38,12 @@ pub fn read(path: &Path, max: Bytes) -> Result<Vec<u8>, Refusal> {
 }
 
 /// Reads a regular file of at most `max` bytes as text.
-pub fn read_text(path: &Path, max: Bytes) -> Result<String, Refusal> {
+pub fn read_text(path: &Path, max: Bytes) -> Result<String, FileRefusal> {
     String::from_utf8(read(path, max)?).map_err(|_| "it is not UTF-8 text: name another file".to_owned())
 }
 
 /// Reads the first bytes of a regular file, at most `max`.
-pub fn read_start(path: &Path, max: usize) -> Result<Vec<u8>, Refusal> {
+pub fn read_start(path: &Path, max: usize) -> Result<Vec<u8>, FileRefusal> {
     length(path)?;
     let (mut bytes, refused) = (Vec::new(), |error: std::io::Error| error.to_string());
     File::open(path).map_err(refused)?.take(max as u64).read_to_end(&mut bytes).map_err(refused)?;
@@ -51,7 +51,7 @@ pub fn read_start(path: &Path, max: usize) -> Result<Vec<u8>, Refusal> {
 }
 
 /// Refuses work that needs more memory than is free.
-pub fn check_memory(needed: Bytes, remedy: &str) -> Result<(), Refusal> {
+pub fn check_memory(needed: Bytes, remedy: &str) -> Result<(), FileRefusal> {
     let available = MemoryState::read(&Roots::default()).map_err(|error| error.to_string())?.available();
     if needed > available {
         return Err(format!("it would take about {needed} of memory and {available} are free: {remedy}"));

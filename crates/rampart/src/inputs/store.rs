@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rampart_memory::{Bytes, FRAME_BYTES, Timestamp};
-use rampart_store::{Opened, Outcome, Store, TestRecord};
+use rampart_store::{Opened, Store, TestEnding, TestRecord};
 use serde_json::{Value, json};
 
 use crate::error::Error;
@@ -50,9 +50,9 @@ pub fn describe(test: &TestRecord) -> String {
     let emulated =
         test.start.injected.as_ref().map_or_else(String::new, |spec| format!(", with emulated faults {spec}"));
     let outcome = match (end.outcome, &end.shortfall) {
-        (Outcome::Pass, _) => "PASS".to_owned(),
-        (Outcome::Fail, _) => format!("FAIL: {} bad frames, {} emulated", end.bad_frames, end.emulated_frames),
-        (Outcome::Incomplete, why) => format!("INCOMPLETE: {}", why.as_deref().unwrap_or("unknown")),
+        (TestEnding::Pass, _) => "PASS".to_owned(),
+        (TestEnding::Fail, _) => format!("FAIL: {} bad frames, {} emulated", end.bad_frames, end.emulated_frames),
+        (TestEnding::Incomplete, why) => format!("INCOMPLETE: {}", why.as_deref().unwrap_or("unknown")),
     };
     format!("{when} {notation}, {memory}{emulated}: {outcome}")
 }
@@ -76,10 +76,10 @@ pub fn document(test: &TestRecord) -> Value {
     })
 }
 
-const fn verdict(outcome: Outcome) -> &'static str {
+const fn verdict(outcome: TestEnding) -> &'static str {
     match outcome {
-        Outcome::Pass => "pass",
-        Outcome::Fail => "fail",
-        Outcome::Incomplete => "incomplete",
+        TestEnding::Pass => "pass",
+        TestEnding::Fail => "fail",
+        TestEnding::Incomplete => "incomplete",
     }
 }

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
-use rampart_diagnostic::once::report::{BadFrame, KernelErrors, Report, Verdict};
-use rampart_memory::fault_map::{Cause, FrameUse, Origin, Retirement};
+use rampart_diagnostic::once::report::{BadFrame, KernelErrors, Report, TestVerdict};
+use rampart_memory::fault_map::{Cause, FrameUse, MapOrigin, Retirement};
 use rampart_memory::{Bytes, FRAME_BYTES, Timestamp};
 use rampart_scale::Time;
 use serde::Serialize;
@@ -98,19 +98,21 @@ pub fn report(report: &Report) -> String {
 
 /// The verdict of a test in one line.
 pub fn verdict(report: &Report) -> String {
-    let emulated = report.bad_frames.iter().filter(|bad| bad.origin == Origin::Emulated).count();
+    let emulated = report.bad_frames.iter().filter(|bad| bad.origin == MapOrigin::Emulated).count();
     let real = report.bad_frames.len() - emulated;
     let plural = |n: usize| if n == 1 { "" } else { "s" };
     let and = report.incomplete.as_ref().map_or_else(String::new, |why| format!("; INCOMPLETE: {why}"));
     let extent = report.extent.line();
     match report.verdict {
-        Verdict::Pass => format!("PASS: {extent}"),
-        Verdict::Incomplete => format!("INCOMPLETE: {}; {extent}", report.incomplete.as_deref().unwrap_or("unknown")),
-        Verdict::Fail if emulated == 0 => format!("FAIL: {real} bad frame{}{and}; {extent}", plural(real)),
-        Verdict::Fail if real == 0 => {
+        TestVerdict::Pass => format!("PASS: {extent}"),
+        TestVerdict::Incomplete => {
+            format!("INCOMPLETE: {}; {extent}", report.incomplete.as_deref().unwrap_or("unknown"))
+        }
+        TestVerdict::Fail if emulated == 0 => format!("FAIL: {real} bad frame{}{and}; {extent}", plural(real)),
+        TestVerdict::Fail if real == 0 => {
             format!("FAIL: {emulated} bad frame{}, all emulated{and}; {extent}", plural(emulated))
         }
-        Verdict::Fail => {
+        TestVerdict::Fail => {
             format!("FAIL: {} bad frames, {real} REAL and {emulated} emulated{and}; {extent}", report.bad_frames.len())
         }
     }
@@ -191,7 +193,7 @@ fn plural(number: u64, one: &str, more: &str) -> String {
 /// A bad frame in one line, with the result of its retirement.
 pub fn bad_frame(bad: &BadFrame) -> String {
     let retirement = match (&bad.retirement, bad.origin) {
-        (_, Origin::Emulated) => String::new(),
+        (_, MapOrigin::Emulated) => String::new(),
         (Retirement::Pending, _) => "; NOT retired".to_owned(),
         (Retirement::Offlined, _) => "; retired".to_owned(),
         (Retirement::Refused(why), _) => format!("; NOT retired: {why}"),
@@ -202,7 +204,7 @@ pub fn bad_frame(bad: &BadFrame) -> String {
 /// A frame of the map in one line, with its present state.
 pub fn known_frame(bad: &BadFrame, now: FrameUse) -> String {
     let now = match (now, &bad.retirement) {
-        _ if bad.origin == Origin::Emulated => return evidence(bad),
+        _ if bad.origin == MapOrigin::Emulated => return evidence(bad),
         (FrameUse::Retired, _) => "retired now".to_owned(),
         (FrameUse::Reserved, _) => "out of use: reserved at boot".to_owned(),
         (FrameUse::BeyondMemory, _) => "out of use: beyond this machine's memory".to_owned(),
@@ -232,7 +234,7 @@ fn evidence(bad: &BadFrame) -> String {
             seen.background
         )
     });
-    let origin = if bad.origin == Origin::Emulated { "emulated, " } else { "" };
+    let origin = if bad.origin == MapOrigin::Emulated { "emulated, " } else { "" };
     let why = match (bad.mismatches, bad.cause) {
         (0, Cause::Operator) => "put on the map by hand".to_owned(),
         (0, Cause::Guard) => "a page of a guarded program was beyond correction".to_owned(),

@@ -1,11 +1,11 @@
 //! Allocation with COMeT's hook: a program gets only frames with a good test [Rahman16, 4.1].
 
-use rampart_buddy::{Cpu, End, Migratetype, PageAllocator, Place, Request};
-use rampart_memory::{Frame, FrameBlock, FrameSource, Node, Order, Tested};
+use rampart_buddy::{Cpu, End, FramePlace, Migratetype, PageAllocator, Request};
+use rampart_memory::{BlockOrder, Frame, FrameBlock, FrameSource, Node, Tested};
 use rand::RngExt;
 
 use super::frames::{Holder, long, short};
-use super::{Fault, Machine};
+use super::{Fault, SimulatedMachine};
 
 /// Remembered frames with good tests per node: 4 GiB of them.
 const FRESH_KNOWN: usize = 1 << 20;
@@ -30,11 +30,11 @@ enum Was {
     Untested,
 }
 
-impl Machine {
+impl SimulatedMachine {
     /// A single good frame for a program on this core, held by nobody yet; `None` without memory.
     pub(super) fn allocate(&mut self, core: u32, node: Node) -> Option<Given> {
         let request =
-            Request { order: Order::ZERO, migratetype: Migratetype::Movable, cpu: Cpu(core), node, urgent: false };
+            Request { order: BlockOrder::ZERO, migratetype: Migratetype::Movable, cpu: Cpu(core), node, urgent: false };
         let fault = self.description.costs.page_fault.as_secs_f64();
         let mut cost = fault;
         let mut on_demand = false;
@@ -94,11 +94,11 @@ impl Machine {
             let entry = self.frames.get(frame);
             let good = entry.holder == Holder::Nobody && testing.lifetime.is_fresh(entry.tested, self.now);
             match self.allocator.place(frame) {
-                Place::Free(block) if good => {
+                FramePlace::Free(block) if good => {
                     self.cut_out(block, frame);
                     return Some(frame);
                 }
-                Place::Local if good => {
+                FramePlace::Local if good => {
                     self.fresh[node].push_front(number);
                     put_off += 1;
                 }
@@ -138,7 +138,7 @@ impl Machine {
             let (node, order) = (self.description.node_index(list.node), list.order.index());
             let now: u64 = self.lists_of(list).iter().map(|&name| self.allocator.allocated_from(name)).sum();
             let before = std::mem::replace(&mut self.allocated_from[node][order], now);
-            if now > before && list.order > Order::ZERO {
+            if now > before && list.order > BlockOrder::ZERO {
                 drawn.push((node, order, now - before));
             }
         }
@@ -148,7 +148,7 @@ impl Machine {
     /// Counts the allocation of a single frame, tested or not, for the list of single frames, and for the lists that
     /// its batch came from.
     fn count(&mut self, frame: Frame, drawn: &[(usize, usize, u64)], was: Was) {
-        let single = (self.description.node_index_of(frame), Order::ZERO.index(), 1);
+        let single = (self.description.node_index_of(frame), BlockOrder::ZERO.index(), 1);
         for &(node, order, blocks) in std::iter::once(&single).chain(drawn) {
             let asked = &mut self.demand[node][order];
             match was {
@@ -206,7 +206,7 @@ impl Machine {
             self.allocator.free(block, cpu, Tested::NEVER, End::Front);
             return;
         };
-        let asked = &mut self.demand[self.description.node_index_of(frame)][Order::ZERO.index()];
+        let asked = &mut self.demand[self.description.node_index_of(frame)][BlockOrder::ZERO.index()];
         if !testing.recycling && testing.lifetime.is_fresh(tested, self.now) {
             asked.returned_fresh += 1;
             self.note_fresh(frame);

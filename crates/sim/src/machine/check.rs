@@ -1,13 +1,13 @@
 //! The invariants, checked frame by frame. Slow and complete, for tests.
 
-use rampart_buddy::{PageAllocator, Place};
+use rampart_buddy::{FramePlace, PageAllocator};
 use rampart_memory::{Frame, FrameState};
 
-use super::Machine;
+use super::SimulatedMachine;
 use super::frames::{Holder, short};
 use super::program::SHORT;
 
-impl Machine {
+impl SimulatedMachine {
     /// The state of every frame of the machine's memory.
     ///
     /// # Panics
@@ -15,7 +15,7 @@ impl Machine {
     #[must_use]
     pub fn states(&self) -> Vec<(Frame, FrameState)> {
         let testing = self.testing.as_ref().expect("a machine with testing");
-        let memory = self.frames.iter().filter(|&(frame, _)| self.allocator.place(frame) != Place::Absent);
+        let memory = self.frames.iter().filter(|&(frame, _)| self.allocator.place(frame) != FramePlace::Absent);
         memory.map(|(frame, entry)| (frame, entry.state(testing.lifetime, self.now))).collect()
     }
 
@@ -31,15 +31,17 @@ impl Machine {
             match entry.holder {
                 Holder::Nobody => {
                     assert!(
-                        matches!(place, Place::Free(_) | Place::Local | Place::Absent),
+                        matches!(place, FramePlace::Free(_) | FramePlace::Local | FramePlace::Absent),
                         "{frame} is free: {place:?}"
                     );
                 }
-                Holder::Tester => assert_eq!(place, Place::Held, "{frame} is under test"),
-                Holder::Failed => assert!(matches!(place, Place::Retired | Place::Held), "{frame} failed: {place:?}"),
+                Holder::Tester => assert_eq!(place, FramePlace::Held, "{frame} is under test"),
+                Holder::Failed => {
+                    assert!(matches!(place, FramePlace::Retired | FramePlace::Held), "{frame} failed: {place:?}")
+                }
                 Holder::Program { program, slot, locked } => {
                     used += 1;
-                    assert_eq!(place, Place::Held, "{frame} is in use");
+                    assert_eq!(place, FramePlace::Held, "{frame} is in use");
                     self.check_used(frame, program, slot);
                     if let Some(testing) = self.testing.filter(|testing| testing.migration) {
                         let fresh = testing.lifetime.is_fresh(entry.tested, self.now);

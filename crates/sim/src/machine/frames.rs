@@ -4,7 +4,7 @@ use rampart_memory::{Frame, FrameState, TestLifetime, Tested, Timestamp};
 
 /// One frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct FrameEntry {
     /// The time of its last test.
     pub tested: Tested,
     /// Its holder.
@@ -31,33 +31,33 @@ pub enum Holder {
     Failed,
 }
 
-const _: () = assert!(size_of::<Entry>() == 16, "64 GiB of simulated memory have 16.8 million entries");
+const _: () = assert!(size_of::<FrameEntry>() == 16, "64 GiB of simulated memory have 16.8 million entries");
 
 /// All frames, by number.
 #[derive(Clone, Debug)]
 pub struct Frames {
-    entries: Vec<Entry>,
+    entries: Vec<FrameEntry>,
 }
 
 impl Frames {
     pub fn new(count: u64) -> Self {
         let count = usize::try_from(count).expect("a machine that can be simulated");
-        Self { entries: vec![Entry { tested: Tested::NEVER, holder: Holder::Nobody }; count] }
+        Self { entries: vec![FrameEntry { tested: Tested::NEVER, holder: Holder::Nobody }; count] }
     }
 
     pub const fn len(&self) -> usize {
         self.entries.len()
     }
 
-    pub fn get(&self, frame: Frame) -> Entry {
+    pub fn get(&self, frame: Frame) -> FrameEntry {
         self.entries[index(frame)]
     }
 
-    pub fn get_mut(&mut self, frame: Frame) -> &mut Entry {
+    pub fn get_mut(&mut self, frame: Frame) -> &mut FrameEntry {
         &mut self.entries[index(frame)]
     }
 
-    pub fn count(&self, is: impl Fn(&Entry) -> bool) -> usize {
+    pub fn count(&self, is: impl Fn(&FrameEntry) -> bool) -> usize {
         self.entries.iter().filter(|entry| is(entry)).count()
     }
 
@@ -65,13 +65,13 @@ impl Frames {
         self.entries.iter_mut().for_each(|entry| entry.tested = Tested::NEVER);
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (Frame, Entry)> {
+    pub fn iter(&self) -> impl Iterator<Item = (Frame, FrameEntry)> {
         let number = |at: usize| Frame::new(at as u64).expect("below the last frame");
         self.entries.iter().enumerate().map(move |(at, &entry)| (number(at), entry))
     }
 }
 
-impl Entry {
+impl FrameEntry {
     /// Its state in the diagram of [Rahman16, fig. 2]; while a tester has it, it counts as free and untested.
     pub fn state(self, lifetime: TestLifetime, now: Timestamp) -> FrameState {
         let fresh = lifetime.is_fresh(self.tested, now);

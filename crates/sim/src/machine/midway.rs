@@ -9,20 +9,20 @@
 use std::time::Duration;
 
 use rampart_buddy::{Cpu, Migratetype, PageAllocator, Request};
-use rampart_memory::{Frame, Order, Tested, Timestamp};
+use rampart_memory::{BlockOrder, Frame, Tested, Timestamp};
 use rand::RngExt;
 
-use super::Machine;
+use super::SimulatedMachine;
 use super::frames::short;
 use super::program::{number_of, usize_of};
-use crate::workload::{Program, Rates};
+use crate::workload::{Rates, WorkloadProgram};
 
 /// The fractional parts of its multiples are spread evenly, and so is any range of them.
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
-impl Machine {
+impl SimulatedMachine {
     /// Starts a program as [`Self::start`] does, at a random moment of its run.
-    pub fn start_midway(&mut self, program: &Program, core: u32) {
+    pub fn start_midway(&mut self, program: &WorkloadProgram, core: u32) {
         let rates = program.rates(self.description.speed, self.description.short_lived);
         self.start_midway_with(program.name, rates, core);
     }
@@ -51,7 +51,7 @@ impl Machine {
     fn take_untouched(&mut self, core: u32, program: usize) -> Option<Frame> {
         let node = self.programs[program].node;
         let migratetype = Migratetype::Movable;
-        let request = Request { order: Order::ZERO, migratetype, cpu: Cpu(core), node, urgent: false };
+        let request = Request { order: BlockOrder::ZERO, migratetype, cpu: Cpu(core), node, urgent: false };
         self.allocator.allocate(request).map(|allocated| allocated.block.first())
     }
 
@@ -116,7 +116,7 @@ mod tests {
         };
         let start = Timestamp::from_micros(1_000_000_000);
         let description = Description::small(1, 8192, 1, Duration::from_millis(1));
-        let mut machine = Machine::new(description, Some(testing), 1, start);
+        let mut machine = SimulatedMachine::new(description, Some(testing), 1, start);
         machine.start_midway_with("one", rates, 0);
         let held = &machine.programs[0].held;
         let age = |&number: &u32| machine.frames.get(crate::machine::frames::long(number)).tested.moment();

@@ -1,7 +1,8 @@
 //! The simulated machine.
 //!
-//! To drive it: [`Machine::step`] advances by a quantum; then give idle testers work ([`Machine::begin`]), take their
-//! results ([`Machine::finished`]), and use it as a [`FrameSource`](rampart_memory::FrameSource) for everything else.
+//! To drive it: [`SimulatedMachine::step`] advances by a quantum; then give idle testers work
+//! ([`SimulatedMachine::begin`]), take their results ([`SimulatedMachine::finished`]), and use it as a
+//! [`FrameSource`](rampart_memory::FrameSource) for everything else.
 
 mod allocation;
 mod check;
@@ -16,7 +17,7 @@ mod tester;
 use std::collections::{BTreeMap, VecDeque};
 
 use rampart_buddy::{Buddy, ListName};
-use rampart_memory::{Demand, Frame, Order, Renewed, Tested, Timestamp};
+use rampart_memory::{BlockOrder, Frame, FrameDemand, Renewed, Tested, Timestamp};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -31,7 +32,7 @@ use crate::wheel::Wheel;
 
 /// Counts since the machine began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
+pub struct MachineStatistics {
     /// Frames given to programs.
     pub allocated: u64,
     /// Frames tested while a program waited for them, including those of migrations.
@@ -64,7 +65,7 @@ pub struct Second {
 }
 
 /// A machine, running.
-pub struct Machine {
+pub struct SimulatedMachine {
     description: Description,
     testing: Option<Testing>,
     now: Timestamp,
@@ -87,27 +88,27 @@ pub struct Machine {
     finished: Vec<FinishedTest>,
     /// The demand on the lists, by node and order; single frames count when programs take them, not when batches reach
     /// the lists of the CPUs.
-    demand: Vec<[Demand; Order::COUNT]>,
+    demand: Vec<[FrameDemand; BlockOrder::COUNT]>,
     /// Free frames of each node that had a good test when they were noted, the last noted at the back.
     fresh: Vec<VecDeque<u32>>,
     /// The allocator's count of refills at the last check.
     refills: u64,
-    allocated_from: Vec<[u64; Order::COUNT]>,
+    allocated_from: Vec<[u64; BlockOrder::COUNT]>,
     preferred: Vec<rampart_memory::FrameRange>,
     /// Frames in the diagnostic's hands.
     in_testing: u64,
     /// Tested blocks that the handler has looked at since its last charge.
     passed_over: u64,
-    statistics: Statistics,
+    statistics: MachineStatistics,
     random: ChaCha8Rng,
     out_of_memory: bool,
     timeline: Vec<Second>,
-    second: (u64, Statistics),
+    second: (u64, MachineStatistics),
     /// Buffer for expiring frames, to avoid an allocation at each use.
     due: Vec<u32>,
 }
 
-impl Machine {
+impl SimulatedMachine {
     /// An idle machine at the given moment, with all memory free and untested. `testing` is its kernel's support for
     /// the diagnostic; `None` for a stock kernel.
     #[must_use]
@@ -127,18 +128,18 @@ impl Machine {
             testers: Vec::new(),
             finished: Vec::new(),
             names: source::names(&description),
-            demand: vec![[Demand::default(); Order::COUNT]; nodes],
+            demand: vec![[FrameDemand::default(); BlockOrder::COUNT]; nodes],
             fresh: vec![VecDeque::new(); nodes],
             refills: 0,
-            allocated_from: vec![[0; Order::COUNT]; nodes],
+            allocated_from: vec![[0; BlockOrder::COUNT]; nodes],
             preferred: Vec::new(),
             in_testing: 0,
             passed_over: 0,
-            statistics: Statistics::default(),
+            statistics: MachineStatistics::default(),
             random: ChaCha8Rng::seed_from_u64(seed),
             out_of_memory: false,
             timeline: Vec::new(),
-            second: (0, Statistics::default()),
+            second: (0, MachineStatistics::default()),
             due: Vec::new(),
             description,
             testing,
@@ -161,7 +162,7 @@ impl Machine {
 
     /// The counts so far.
     #[must_use]
-    pub const fn statistics(&self) -> Statistics {
+    pub const fn statistics(&self) -> MachineStatistics {
         self.statistics
     }
 

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use rampart_memory::{Frame, Node};
 use rand::{Rng, RngExt};
 
-use super::Machine;
+use super::SimulatedMachine;
 use super::frames::{long, short};
-use crate::workload::{Program, Rates};
+use crate::workload::{Rates, WorkloadProgram};
 
 /// The life of a short-lived page, in seconds of its program's time.
 const SHORT_LIFE: f64 = 0.05;
@@ -40,9 +40,9 @@ pub struct Running {
     phase: f64,
 }
 
-impl Machine {
+impl SimulatedMachine {
     /// Starts a program on a core; it restarts whenever it ends [Rahman16, 5.3.1].
-    pub fn start(&mut self, program: &Program, core: u32) {
+    pub fn start(&mut self, program: &WorkloadProgram, core: u32) {
         let rates = program.rates(self.description.speed, self.description.short_lived);
         self.start_with(program.name, rates, core);
     }

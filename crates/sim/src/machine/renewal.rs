@@ -5,14 +5,14 @@ use std::time::Duration;
 use rampart_buddy::PageAllocator;
 use rampart_memory::{Frame, Renewed, Tested, Timestamp};
 
-use super::Machine;
-use super::frames::{Entry, Holder, long, short};
+use super::SimulatedMachine;
+use super::frames::{FrameEntry, Holder, long, short};
 use super::program::SHORT;
 
 /// How long before its expiry a frame in use is renewed, unless renewals pile up.
 const AHEAD: Duration = Duration::from_secs(1);
 
-impl Machine {
+impl SimulatedMachine {
     /// Queues the frames that expire by `until`, the soonest first, and returns the work since the last call.
     pub(super) fn renew_expiring(&mut self, until: Timestamp) -> Renewed {
         let Some(testing) = self.testing.filter(|testing| testing.migration) else { return Renewed::default() };
@@ -121,7 +121,7 @@ impl Machine {
         }
         self.wheel.take(self.now, &mut due);
         for number in due.drain(..) {
-            let Entry { tested, holder } = self.frames.get(long(number));
+            let FrameEntry { tested, holder } = self.frames.get(long(number));
             let Holder::Program { locked: false, .. } = holder else { continue };
             if testing.lifetime.is_fresh(tested, self.now) {
                 self.wheel.add(testing.lifetime.expiry(tested), number);
@@ -176,6 +176,6 @@ impl Machine {
     }
 }
 
-const fn is_reachable(entry: Entry) -> bool {
+const fn is_reachable(entry: FrameEntry) -> bool {
     matches!(entry.holder, Holder::Program { locked: false, .. })
 }

@@ -1,12 +1,13 @@
 //! The machine as a source of frames: the interface of [Rahman16, A.1].
 
-use rampart_buddy::{End, ListName, Migratetype, PageAllocator, Place, ZoneIndex};
+use rampart_buddy::{End, FramePlace, ListName, Migratetype, PageAllocator, ZoneIndex};
 use rampart_memory::{
-    Demand, Frame, FrameBlock, FrameRange, FrameSource, FreeList, Node, Order, Renewed, Tested, Timestamp, Verdict,
+    BlockOrder, BlockVerdict, Frame, FrameBlock, FrameDemand, FrameRange, FrameSource, FreeList, Node, Renewed, Tested,
+    Timestamp,
 };
 
-use super::frames::{Entry, Holder};
-use super::{Description, Machine};
+use super::frames::{FrameEntry, Holder};
+use super::{Description, SimulatedMachine};
 
 /// A block in the diagnostic's hands. It can only be given back.
 #[derive(Debug)]
@@ -34,15 +35,15 @@ impl Taken {
 
 /// The lists of each node and order: those of its zones and of all migratetypes.
 pub(super) fn names(description: &Description) -> Vec<Vec<Vec<ListName>>> {
-    let of = |node: usize, order: Order| {
+    let of = |node: usize, order: BlockOrder| {
         let zones = description.zones.iter().enumerate();
         let zones = zones.filter(|(_, zone)| description.node_index(zone.node) == node).map(|(at, _)| ZoneIndex(at));
         zones.flat_map(|zone| Migratetype::ALL.map(|migratetype| ListName { zone, order, migratetype })).collect()
     };
-    (0..description.nodes()).map(|node| Order::all().map(|order| of(node, order)).collect()).collect()
+    (0..description.nodes()).map(|node| BlockOrder::all().map(|order| of(node, order)).collect()).collect()
 }
 
-impl Machine {
+impl SimulatedMachine {
     pub(super) fn lists_of(&self, list: FreeList) -> &[ListName] {
         &self.names[self.description.node_index(list.node)][list.order.index()]
     }
@@ -58,7 +59,7 @@ impl Machine {
     /// Splits a larger block without a good test into parts of the requested order, as allocation does when a list is
     /// empty.
     fn cut_larger(&mut self, list: FreeList, most: usize, now: Timestamp) -> Vec<Taken> {
-        let larger = Order::all().filter(|&order| order > list.order);
+        let larger = BlockOrder::all().filter(|&order| order > list.order);
         let names = larger.flat_map(|order| self.lists_of(FreeList { order, ..list }));
         let backs = names.filter_map(|&name| self.allocator.peek(name, End::Back));
         let stale = backs.filter(|&(block, mark)| !self.is_fresh(block, mark, now)).map(|(block, _)| block).next();
@@ -104,7 +105,7 @@ impl Machine {
         for range in &self.preferred {
             let frames = (0..range.count()).filter_map(|offset| range.start().checked_add(offset));
             for frame in frames {
-                let Place::Free(block) = self.allocator.place(frame) else { continue };
+                let FramePlace::Free(block) = self.allocator.place(frame) else { continue };
                 let is_new = block.order() == list.order && blocks.last() != Some(&block);
                 if is_new && self.description.node_of_frame(frame) == list.node && blocks.len() < most {
                     blocks.push(block);
@@ -115,23 +116,23 @@ impl Machine {
     }
 }
 
-impl FrameSource for Machine {
+impl FrameSource for SimulatedMachine {
     type Block = Taken;
 
     fn lists(&self) -> Vec<FreeList> {
         let mut nodes: Vec<Node> = self.description.zones.iter().map(|zone| zone.node).collect();
         nodes.sort_unstable();
         nodes.dedup();
-        nodes.into_iter().flat_map(|node| Order::all().map(move |order| FreeList { node, order })).collect()
+        nodes.into_iter().flat_map(|node| BlockOrder::all().map(move |order| FreeList { node, order })).collect()
     }
 
-    fn demand(&self, list: FreeList) -> Demand {
+    fn demand(&self, list: FreeList) -> FrameDemand {
         self.demand[self.description.node_index(list.node)][list.order.index()]
     }
 
     fn tested_free(&self, now: Timestamp) -> u64 {
         let Some(testing) = &self.testing else { return 0 };
-        let good = |entry: &Entry| entry.holder == Holder::Nobody && testing.lifetime.is_fresh(entry.tested, now);
+        let good = |entry: &FrameEntry| entry.holder == Holder::Nobody && testing.lifetime.is_fresh(entry.tested, now);
         self.frames.count(good) as u64
     }
 
@@ -171,19 +172,19 @@ impl FrameSource for Machine {
         (self.description.node_of_frame(block.block.first()), block.block.count())
     }
 
-    fn give_back(&mut self, block: Taken, verdict: Verdict, now: Timestamp) {
+    fn give_back(&mut self, block: Taken, verdict: BlockVerdict, now: Timestamp) {
         let Taken { block, held } = block;
         self.in_testing -= block.count();
         let tested = match &verdict {
-            Verdict::Good | Verdict::Failed(_) => Some(Tested::at(now)),
-            Verdict::NotTested => None,
+            BlockVerdict::Good | BlockVerdict::Failed(_) => Some(Tested::at(now)),
+            BlockVerdict::NotTested => None,
         };
         for frame in block.frames() {
             let entry = self.frames.get_mut(frame);
             entry.holder = Holder::Nobody;
             entry.tested = tested.unwrap_or(entry.tested);
         }
-        if let Verdict::Failed(bad) = &verdict {
+        if let BlockVerdict::Failed(bad) = &verdict {
             bad.iter().for_each(|&frame| self.fail(frame));
         }
         let end = if tested.is_some() { End::Front } else { End::Back };

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use rampart_memory::{Fidelity, Frame, Node, Verdict};
+use rampart_memory::{BlockVerdict, Fidelity, Frame, Node};
 
-use super::{Machine, Taken};
+use super::{SimulatedMachine, Taken};
 
 /// A block that a tester has finished.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub struct FinishedTest {
     /// The block.
     pub block: Taken,
     /// The result.
-    pub verdict: Verdict,
+    pub verdict: BlockVerdict,
 }
 
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl SimulatedTester {
     }
 }
 
-impl Machine {
+impl SimulatedMachine {
     /// Adds a tester, bound to a core of this node. Returns its number.
     pub fn add_tester(&mut self, node: Node) -> usize {
         self.testers.push(SimulatedTester { node, jobs: VecDeque::new(), queued: 0.0, starved: false });
@@ -113,13 +113,13 @@ impl Machine {
         if job.left <= 0.0 { tester.jobs.pop_front() } else { None }
     }
 
-    fn judge(&mut self, job: &Job) -> Verdict {
+    fn judge(&mut self, job: &Job) -> BlockVerdict {
         if self.faults.is_empty() {
-            return Verdict::Good;
+            return BlockVerdict::Good;
         }
         let frames: Vec<Frame> = job.block.block().frames().collect();
         let bad: Vec<Frame> =
             frames.into_iter().filter(|&frame| !self.passes(frame, job.fidelity.patterns())).collect();
-        if bad.is_empty() { Verdict::Good } else { Verdict::Failed(bad) }
+        if bad.is_empty() { BlockVerdict::Good } else { BlockVerdict::Failed(bad) }
     }
 }

@@ -34,7 +34,7 @@ const HELD: f64 = 120.0;
 
 /// A program's demand, by the mixes of [Rahman16, tab. 7] that it is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Demand {
+pub enum ProgramDemand {
     /// Only in L mixes, or in the gentler part of M ones.
     Low,
     /// In M mixes.
@@ -43,7 +43,7 @@ pub enum Demand {
     High,
 }
 
-impl Demand {
+impl ProgramDemand {
     /// Short-lived frames per second, on the server.
     const fn short_lived(self) -> f64 {
         match self {
@@ -85,7 +85,7 @@ impl Intensity {
 
 /// A program of [Rahman16].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Program {
+pub struct WorkloadProgram {
     /// Its name in [Rahman16, tab. 3].
     pub name: &'static str,
     /// Its time alone on the Pentium D, in seconds.
@@ -95,7 +95,7 @@ pub struct Program {
     /// The part of its footprint that it holds until it ends, 0 to 1.
     pub long_held: f64,
     /// Its demand.
-    pub demand: Demand,
+    pub demand: ProgramDemand,
     /// Its share of memory time.
     pub intensity: Intensity,
 }
@@ -121,7 +121,7 @@ pub struct Rates {
     pub memory: f64,
 }
 
-impl Program {
+impl WorkloadProgram {
     /// Its demands on a machine that is `speed` times as fast as the Pentium D, with its short-lived pages or without
     /// [Rahman16, ch. 4].
     #[must_use]

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use rampart_memory::fault_map::{Cause, Evidence, FailedFrame, FaultMap, Origin, Retirement};
+use rampart_memory::fault_map::{Cause, Evidence, FailedFrame, FaultMap, MapOrigin, Retirement};
 use rampart_memory::{Bytes, Frame, LineData, Timestamp};
-use rampart_store::{Outcome, SetAside, Store, TestEnd, TestStart};
+use rampart_store::{SetAside, Store, TestEnd, TestEnding, TestStart};
 use tempfile::TempDir;
 
 pub const NOW: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
@@ -41,7 +41,7 @@ pub fn evidence(line: u8, when: u64) -> Evidence {
 
 /// A frame that failed `count` times.
 pub fn failed(number: u64, count: u8) -> FailedFrame {
-    let mut map = FaultMap::new(Origin::Real);
+    let mut map = FaultMap::new(MapOrigin::Real);
     for turn in 0..count {
         map.record(frame(number), evidence(turn % 64, turn.into()));
     }
@@ -53,7 +53,7 @@ pub fn start(when: u64) -> TestStart {
         at: at(when),
         notation: "{⇕(w0); ⇑(r0,w1); ⇓(r1)}".to_owned(),
         fidelity: 8,
-        orders: vec!["sequential".to_owned(), "interleaved".to_owned()],
+        orders: vec!["sequential".to_owned(), "strided".to_owned()],
         wanted: Some(Bytes::from_mib(64)),
         injected: None,
     }
@@ -62,7 +62,7 @@ pub fn start(when: u64) -> TestStart {
 pub fn end(when: u64) -> TestEnd {
     TestEnd {
         at: at(when),
-        outcome: Outcome::Fail,
+        outcome: TestEnding::Fail,
         shortfall: Some("stopped".to_owned()),
         frames_tested: 1 << 14,
         bad_frames: 2,

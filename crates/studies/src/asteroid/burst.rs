@@ -3,7 +3,7 @@
 use rampart_sim::Second;
 use rampart_sim::workload::MIXES;
 
-use super::super::outcome::{Cell, Claim, Measure, Table, mean};
+use super::super::outcome::{Measure, StudyClaim, Table, TableCell, mean};
 use super::super::runs::Runner;
 use super::super::scenario::Setup;
 use super::super::{Findings, thesis};
@@ -49,10 +49,9 @@ fn instances(programs: &[&str], each: &[Option<f64>]) -> Table {
     let known = |name: &str, core: usize| {
         (name == "gcc").then(|| if core.is_multiple_of(2) { thesis::FIGURE_34_GCC.0 } else { thesis::FIGURE_34_GCC.1 })
     };
-    let rows = programs
-        .iter()
-        .enumerate()
-        .map(|(core, name)| (format!("{name} ({core})"), vec![Cell { ours: each[core], thesis: known(name, core) }]));
+    let rows = programs.iter().enumerate().map(|(core, name)| {
+        (format!("{name} ({core})"), vec![TableCell { ours: each[core], thesis: known(name, core) }])
+    });
     Table::bars("Slowdown of each program of H2", Measure::Slowdown, "program (core)", ["Adapt"], rows)
 }
 
@@ -64,8 +63,8 @@ fn around_the_peak(timeline: &[Second]) -> (usize, usize) {
     (peak.saturating_sub(AFTER), peak)
 }
 
-fn behind_in_the_peak(seen: &Second, peak: usize) -> Claim {
-    Claim::new(
+fn behind_in_the_peak(seen: &Second, peak: usize) -> StudyClaim {
+    StudyClaim::new(
         "a burst is more than the testers can follow (5.3.5)",
         seen.concurrent < seen.demand,
         format!(
@@ -75,20 +74,20 @@ fn behind_in_the_peak(seen: &Second, peak: usize) -> Claim {
     )
 }
 
-fn refilled_after_it(from_the_peak: &[Second]) -> Claim {
+fn refilled_after_it(from_the_peak: &[Second]) -> StudyClaim {
     let after = || from_the_peak.iter().skip(1).take(AFTER);
     let rate = |of: fn(&Second) -> f64| mean(after().map(of)).unwrap_or(f64::NAN);
     let (asked, tested) = (rate(|seen| seen.demand), rate(|seen| seen.concurrent + seen.on_demand));
-    Claim::new(
+    StudyClaim::new(
         "after it the test rate stays above demand, and fills the pool again (5.3.5)",
         tested > asked,
         format!("{tested:.0} tested, {asked:.0} asked for, frames/s over the next {AFTER} s"),
     )
 }
 
-fn slower_where_more_is_tested(each: &[Option<f64>]) -> Claim {
+fn slower_where_more_is_tested(each: &[Option<f64>]) -> StudyClaim {
     let on = |node: usize| mean(each.iter().skip(node).step_by(2).flatten().copied()).unwrap_or(f64::NAN);
-    Claim::new(
+    StudyClaim::new(
         "programs on P1, where more is tested, are slowed more than on P2 (5.3.5)",
         on(0) > on(1),
         format!("{:.3} and {:.3} on average", on(0), on(1)),

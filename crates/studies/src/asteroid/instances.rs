@@ -2,7 +2,7 @@
 
 use rampart_memory::Fidelity;
 
-use super::super::outcome::{Cell, Claim, Measure, Table};
+use super::super::outcome::{Measure, StudyClaim, Table, TableCell};
 use super::super::runs::Runner;
 use super::super::scenario::{Scenario, Setup, TestedMachine, patterns};
 use super::super::{Findings, thesis};
@@ -33,7 +33,7 @@ pub fn figure_24(runner: &Runner<'_>) -> Findings {
         point.map(|(.., slowdown)| slowdown)
     };
     let rows = instances.into_iter().zip(values.chunks(columns.len())).map(|(count, row)| {
-        let cells = row.iter().zip(&columns).map(|(&ours, &column)| Cell { ours, thesis: known(count, column) });
+        let cells = row.iter().zip(&columns).map(|(&ours, &column)| TableCell { ours, thesis: known(count, column) });
         (count.to_string(), cells.collect())
     });
     let names = columns.iter().map(|(program, fidelity)| format!("{program} f={fidelity}"));
@@ -43,12 +43,12 @@ pub fn figure_24(runner: &Runner<'_>) -> Findings {
     let rises = table.columns.iter().filter(|column| of("12", column) > of("1", column)).count();
     let earlier = programs.iter().filter(|p| of("8", &format!("{p} f=8")) >= of("8", &format!("{p} f=1"))).count();
     let claims = vec![
-        Claim::new(
+        StudyClaim::new(
             "one tester without the optimizations cannot keep up with many instances (5.0)",
             rises == columns.len(),
             format!("slower at 12 instances than at 1 for {rises} of {} curves", columns.len()),
         ),
-        Claim::new(
+        StudyClaim::new(
             "a higher fidelity is too slow for fewer instances (5.0)",
             earlier == programs.len(),
             format!("for {earlier} of 3 programs at 8 instances"),

@@ -7,7 +7,7 @@
 
 use rampart_sim::workload::{MIXES, Mix};
 
-use super::super::outcome::{Cell, Claim, Measure, Table, mean, range};
+use super::super::outcome::{Measure, StudyClaim, Table, TableCell, mean, range};
 use super::super::runs::Runner;
 use super::super::scenario::{Scenario, Setup};
 use super::super::{Findings, thesis};
@@ -119,12 +119,12 @@ pub fn tables_8_and_9(runner: &Runner<'_>) -> Findings {
     let ordered = rows.iter().filter(|row| slowest(row) >= fastest(row)).count();
     let claims = vec![
         never_much_worse(&rows),
-        Claim::new(
+        StudyClaim::new(
             "the fastest configuration, Fix4.8, slows programs no more than the slowest, Fix1.32 (5.3.3)",
             ordered == rows.len(),
             format!("for {ordered} of {} workloads", rows.len()),
         ),
-        Claim::new(
+        StudyClaim::new(
             "slowdown with Fix1.32 rises with demand, from L1 to H2 (5.3.3)",
             slowest(most) > slowest(least),
             format!("{:.3} and {:.3}", slowest(least), slowest(most)),
@@ -187,13 +187,13 @@ pub fn figure_33(runner: &Runner<'_>) -> Findings {
     Findings { tables, claims, remarks: Vec::new() }
 }
 
-const fn cell(ours: f64, thesis: Option<f64>) -> Cell {
-    Cell { ours: Some(ours), thesis }
+const fn cell(ours: f64, thesis: Option<f64>) -> TableCell {
+    TableCell { ours: Some(ours), thesis }
 }
 
-fn never_much_worse(rows: &[Row]) -> Claim {
+fn never_much_worse(rows: &[Row]) -> StudyClaim {
     let (_, worst) = range(rows.iter().map(|row| row.adaptive.slowdown() - row.fastest().slowdown()));
-    Claim::new(
+    StudyClaim::new(
         "Adaptive is never more than 0.01 slower than the best Fix (tables 8 and 9)",
         worst <= 0.01,
         format!("at most {worst:.3}"),
@@ -202,7 +202,7 @@ fn never_much_worse(rows: &[Row]) -> Claim {
 
 /// The number of L and H workloads, whose demand has peaks and valleys [Rahman16, 5.3.4], on which Adaptive applies as
 /// many patterns as the Fix of `which`; for the others, that Fix, and how much faster it is.
-fn as_thorough(says: &'static str, rows: &[Row], which: fn(&Row) -> &Point) -> Claim {
+fn as_thorough(says: &'static str, rows: &[Row], which: fn(&Row) -> &Point) -> StudyClaim {
     let looked_at: Vec<&Row> = rows.iter().filter(|row| row.mix.name.starts_with(['L', 'H'])).collect();
     let (higher, lower): (Vec<&Row>, Vec<&Row>) =
         looked_at.iter().copied().partition(|row| row.adaptive.patterns >= which(row).patterns);
@@ -211,7 +211,7 @@ fn as_thorough(says: &'static str, rows: &[Row], which: fn(&Row) -> &Point) -> C
         let fix = which(row);
         format!("; on {} {} is {}", row.mix.name, fix.name, fix.beside(&row.adaptive))
     });
-    Claim::new(
+    StudyClaim::new(
         says,
         lower.is_empty(),
         format!("for {} of {}: {}{}", names.len(), looked_at.len(), names.join(", "), others.collect::<String>()),
@@ -225,7 +225,7 @@ mod tests {
     use super::super::super::Effort;
     use super::super::slowdowns;
     use super::*;
-    use rampart_diagnostic::control::Limits;
+    use rampart_diagnostic::control::PolicyLimits;
 
     fn point(name: &str, slowdowns: &[f64]) -> Point {
         Point { name: name.to_owned(), slowdowns: slowdowns.to_vec(), patterns: 8.0, threads: 1.0 }
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn every_fixed_configuration_has_one_choice() {
         for (name, setup) in configurations() {
-            let Limits { min_fidelity, max_fidelity, .. } = setup.settings.limits;
+            let PolicyLimits { min_fidelity, max_fidelity, .. } = setup.settings.limits;
             assert_eq!(min_fidelity, max_fidelity, "{name}");
             assert!(setup.settings.checked().is_ok());
         }

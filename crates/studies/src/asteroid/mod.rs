@@ -12,7 +12,7 @@ pub use mixes::{figure_33, tables_8_and_9};
 pub use nodes::figure_32;
 pub use optimizations::figure_31;
 
-use super::outcome::Cell;
+use super::outcome::TableCell;
 use super::runs::Runner;
 use super::scenario::{Scenario, Setup, TestedMachine};
 
@@ -25,6 +25,6 @@ fn slowdowns(runner: &Runner<'_>, scenarios: &[Scenario]) -> Vec<Option<f64>> {
     scenarios.iter().zip(&runs).map(|(scenario, runs)| runner.slowdown(scenario, runs)).collect()
 }
 
-fn ours(values: &[Option<f64>]) -> Vec<Cell> {
-    values.iter().map(|&ours| Cell { ours, thesis: None }).collect()
+fn ours(values: &[Option<f64>]) -> Vec<TableCell> {
+    values.iter().map(|&ours| TableCell { ours, thesis: None }).collect()
 }

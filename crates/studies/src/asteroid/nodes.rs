@@ -3,15 +3,15 @@
 use rampart_sim::workload::MIXES;
 
 use super::super::Findings;
-use super::super::outcome::{Claim, Measure, Table, mean};
+use super::super::outcome::{Measure, StudyClaim, Table, mean};
 use super::super::runs::Runner;
 use super::super::scenario::{Scenario, Setup};
 use super::{on_t620, ours, slowdowns};
-use rampart_diagnostic::control::Settings;
+use rampart_diagnostic::control::ControlSettings;
 
 pub fn figure_32(runner: &Runner<'_>) -> Findings {
     let own = Setup::fix(2, 8);
-    let any = Setup { settings: Settings { node_local: false, ..own.settings }, ..own.clone() };
+    let any = Setup { settings: ControlSettings { node_local: false, ..own.settings }, ..own.clone() };
     let scenarios: Vec<Scenario> =
         MIXES.into_iter().flat_map(|mix| [&any, &own].map(|setup| on_t620(mix.programs(), setup.clone()))).collect();
     let values = slowdowns(runner, &scenarios);
@@ -19,7 +19,7 @@ pub fn figure_32(runner: &Runner<'_>) -> Findings {
     let columns = ["any node", "own node"];
     let table = Table::bars("Slowdown with two testers", Measure::Slowdown, "workload", columns, rows);
     let [any, own] = columns.map(|column| mean(table.column(column).flatten()).unwrap_or(f64::NAN));
-    let claims = vec![Claim::new(
+    let claims = vec![StudyClaim::new(
         "dispatch without regard to the node costs more (5.3.2)",
         any > own,
         format!("{any:.4} and {own:.4} on average"),

@@ -2,22 +2,23 @@
 
 use rampart_sim::workload::PAIRS;
 
-use super::super::outcome::{Claim, Measure, Table, mean, range};
+use super::super::outcome::{Measure, StudyClaim, Table, mean, range};
 use super::super::runs::{Runner, Runs};
 use super::super::scenario::{Scenario, Setup};
 use super::super::{Findings, thesis};
 use super::{on_t620, ours};
-use rampart_diagnostic::control::Settings;
+use rampart_diagnostic::control::ControlSettings;
 
 /// COMeT on the server, which is Fix1.8 without the optimizations, then with one more of them each time [Rahman16,
 /// 5.3.2].
 fn one_more_each() -> [(&'static str, Setup); 4] {
     let fix = Setup::fix(1, 8);
-    let settings = Settings { skip_middle: false, ..fix.settings };
+    let settings = ControlSettings { skip_middle: false, ..fix.settings };
     let comet = Setup { settings, cache_indirect: false, recycling: false, ..fix };
     let cache_indirect = Setup { cache_indirect: true, ..comet.clone() };
     let recycling = Setup { recycling: true, ..cache_indirect.clone() };
-    let skip_middle = Setup { settings: Settings { skip_middle: true, ..recycling.settings }, ..recycling.clone() };
+    let skip_middle =
+        Setup { settings: ControlSettings { skip_middle: true, ..recycling.settings }, ..recycling.clone() };
     [("COMeT", comet), ("+ cache indirect", cache_indirect), ("+ recycling", recycling), ("+ skip middle", skip_middle)]
 }
 
@@ -84,23 +85,23 @@ fn pairs(runner: &Runner<'_>, setups: &[(&str, Setup)]) -> Vec<Pair> {
 }
 
 /// The claims of [Rahman16, 5.3.2, fig. 31].
-fn claims_of_the_thesis(average: &[Option<f64>], pairs: &[Pair]) -> Vec<Claim> {
+fn claims_of_the_thesis(average: &[Option<f64>], pairs: &[Pair]) -> Vec<StudyClaim> {
     let steps: Vec<f64> = average.iter().flatten().copied().collect();
     let (least, most) = range(pairs.iter().filter_map(|pair| pair.slowdowns[0]));
     let (low, high) = thesis::FIGURE_31_COMET;
     let gains = steps.windows(2).map(|step| step[0] - step[1]).enumerate();
     vec![
-        Claim::new(
+        StudyClaim::new(
             "each optimization helps, on average over the pairs (5.3.2)",
             steps.windows(2).all(|step| step[1] <= step[0]),
             steps.iter().map(|step| format!("{step:.4}")).collect::<Vec<_>>().join(", "),
         ),
-        Claim::new(
+        StudyClaim::new(
             "COMeT without them slows the pairs by 1.5 to 2.3 (5.3.2)",
             least >= low - 0.2 && most <= high + 0.2,
             format!("{least:.2} to {most:.2}"),
         ),
-        Claim::new(
+        StudyClaim::new(
             "cache-indirect testing helps most (5.3.2)",
             gains.max_by(|a, b| a.1.total_cmp(&b.1)).is_some_and(|(at, _)| at == 0),
             "of the three steps".to_owned(),
@@ -108,11 +109,11 @@ fn claims_of_the_thesis(average: &[Option<f64>], pairs: &[Pair]) -> Vec<Claim> {
     ]
 }
 
-fn helps_where_one_tester_follows(pairs: &[Pair]) -> Claim {
+fn helps_where_one_tester_follows(pairs: &[Pair]) -> StudyClaim {
     let followed: Vec<&Pair> = pairs.iter().filter(|pair| pair.is_followed()).collect();
     let gaining = followed.iter().filter(|pair| pair.gains()).count();
     let renewed = |step: usize| followed.iter().map(|pair| pair.runs[step].count(|seen| seen.migrated)).sum::<u64>();
-    Claim::new(
+    StudyClaim::new(
         "each optimization helps each pair that one tester keeps up with",
         !followed.is_empty() && gaining == followed.len(),
         format!(

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::super::outcome::{Claim, Measure, range};
+use super::super::outcome::{Measure, StudyClaim, range};
 use super::super::runs::Runner;
 use super::super::scenario::Setup;
 use super::super::{Findings, thesis};
 use super::{slowdowns, table};
-use rampart_diagnostic::control::Settings;
+use rampart_diagnostic::control::ControlSettings;
 
 /// The programs of most of [Rahman16, 4.2.3], the least demanding first.
 const SUBSET: [&str; 7] = ["povray", "calculix", "gromacs", "zeusmp", "mcf", "gemsFDTD", "bzip2"];
@@ -24,8 +24,8 @@ pub fn window(runner: &Runner<'_>) -> Findings {
     let table = table(Measure::Slowdown, &programs, &["2 min", "3 min", "4 min"], &values, known);
     let [two, three, four] = ["2 min", "3 min", "4 min"].map(|column| table.average(column));
     let claims = vec![
-        Claim::new("two minutes are the worst (4.2.3)", two > three, format!("{two:.3}, {three:.3} at three")),
-        Claim::new(
+        StudyClaim::new("two minutes are the worst (4.2.3)", two > three, format!("{two:.3}, {three:.3} at three")),
+        StudyClaim::new(
             "four have little gain over three (4.2.3)",
             (three - four).abs() < (two - three).abs(),
             format!("{three:.3} and {four:.3}"),
@@ -45,7 +45,7 @@ pub fn delta(runner: &Runner<'_>) -> Findings {
     let (least, most) = range(columns.map(|column| table.average(column)));
     let spread = most - least;
     let claims =
-        vec![Claim::new("δ makes only a small change (4.2.3)", spread < 0.03, format!("{spread:.3} on average"))];
+        vec![StudyClaim::new("δ makes only a small change (4.2.3)", spread < 0.03, format!("{spread:.3} on average"))];
     let remarks = vec![
         "here a page is looked up δ before it expires and renewed in the last second, so that δ changes little; Rahman's \
          handler renews at once all that expire in the next δ (figure 6), which takes more tested frames than COMeT keeps",
@@ -56,7 +56,7 @@ pub fn delta(runner: &Runner<'_>) -> Findings {
 pub fn figure_14(runner: &Runner<'_>) -> Findings {
     let setups = [15, 25, 35, 45].map(|millis| {
         let comet = Setup::comet();
-        Setup { settings: Settings { monitoring: Duration::from_millis(millis), ..comet.settings }, ..comet }
+        Setup { settings: ControlSettings { monitoring: Duration::from_millis(millis), ..comet.settings }, ..comet }
     });
     let values = slowdowns(runner, &SUBSET, &setups);
     let known = |name: &str, at: usize| {
@@ -66,8 +66,8 @@ pub fn figure_14(runner: &Runner<'_>) -> Findings {
     let table = table(Measure::Slowdown, &SUBSET, &columns, &values, known);
     let [at_15, at_25, at_35, at_45] = columns.map(|column| table.average(column));
     let claims = vec![
-        Claim::new("15 ms costs more than 25 ms (4.2.3)", at_15 > at_25, format!("{at_15:.3} and {at_25:.3}")),
-        Claim::new(
+        StudyClaim::new("15 ms costs more than 25 ms (4.2.3)", at_15 > at_25, format!("{at_15:.3} and {at_25:.3}")),
+        StudyClaim::new(
             "25, 35 and 45 ms differ little (4.2.3)",
             (at_25 - at_45).abs() <= (at_15 - at_25).abs().max(0.005),
             format!("{at_25:.3}, {at_35:.3} and {at_45:.3}"),

@@ -2,7 +2,7 @@
 
 use rampart_memory::FreeList;
 
-use super::super::outcome::{Claim, Measure};
+use super::super::outcome::{Measure, StudyClaim};
 use super::super::runs::{Runner, Runs};
 use super::super::scenario::{Rule, Scenario, Setup};
 use super::super::{Findings, thesis};
@@ -19,12 +19,12 @@ pub fn figure_15(runner: &Runner<'_>) -> Findings {
     let table = table(Measure::Coverage, &spec(), &columns, &values, known);
     let lost = |row| table.number(row, "with migration") - table.number(row, "without");
     let claims = vec![
-        Claim::new(
+        StudyClaim::new(
             "without migration coverage falls (4.2.4)",
             lost("average") > 0.03,
             format!("{:.3} to {:.3} on average", table.average("with migration"), table.average("without")),
         ),
-        Claim::new(
+        StudyClaim::new(
             "most for programs that hold pages long, such as zeusmp; little for calculix, mcf and milc (4.2.4)",
             ["calculix", "mcf", "milc"].iter().all(|program| lost(program) < lost("zeusmp")),
             ["zeusmp", "calculix", "mcf", "milc"].map(|program| format!("{program} {:.2}", lost(program))).join(", "),
@@ -70,17 +70,17 @@ pub fn figure_16(runner: &Runner<'_>) -> Findings {
     let table = table(Measure::Slowdown, &spec(), &columns, &values, known);
     let [min, max, application, adaptive] = columns.map(|column| table.average(column));
     let claims = vec![
-        Claim::new(
+        StudyClaim::new(
             "with the least rates programs are tested on demand, and slow (4.2.4)",
             min > application + 0.02,
             format!("Min {min:.3}, Application {application:.3}"),
         ),
-        Claim::new(
+        StudyClaim::new(
             "the highest rates cost more than a program's own (4.2.4)",
             max >= application,
             format!("Max {max:.3}"),
         ),
-        Claim::new(
+        StudyClaim::new(
             "adaptive rates come close to a program's own, without a profile (4.2.4)",
             adaptive <= application + 0.02,
             format!("Adaptive {adaptive:.3}"),

@@ -2,7 +2,7 @@
 
 use rampart_memory::Fidelity;
 
-use super::super::outcome::{Cell, Claim, Measure, Table, range};
+use super::super::outcome::{Measure, StudyClaim, Table, TableCell, range};
 use super::super::runs::Runner;
 use super::super::scenario::{Scenario, Setup, TestedMachine};
 use super::super::{Findings, thesis};
@@ -20,7 +20,7 @@ pub fn table_5(runner: &Runner<'_>) -> Findings {
     let runs = runner.run_all(&scenarios);
     let values: Vec<_> = scenarios.iter().zip(&runs).map(|(scenario, runs)| runner.slowdown(scenario, runs)).collect();
     let rows = thesis::TABLE_5.iter().zip(values.chunks(INSTANCES)).map(|((name, known), ours)| {
-        let cells = ours.iter().zip(known).map(|(&ours, &thesis)| Cell { ours, thesis });
+        let cells = ours.iter().zip(known).map(|(&ours, &thesis)| TableCell { ours, thesis });
         ((*name).to_owned(), cells.collect())
     });
     let columns = (1..=INSTANCES).map(|count| format!("{count} instances"));
@@ -33,9 +33,9 @@ pub fn table_5(runner: &Runner<'_>) -> Findings {
     Findings { claims: claims_of_4_2_5(&table), tables: vec![table], remarks }
 }
 
-fn claims_of_4_2_5(table: &Table) -> Vec<Claim> {
+fn claims_of_4_2_5(table: &Table) -> Vec<StudyClaim> {
     let rows = || table.rows.iter().map(|(_, cells)| cells);
-    let rises = |cells: &&Vec<Cell>| {
+    let rises = |cells: &&Vec<TableCell>| {
         let possible: Vec<f64> = cells.iter().filter_map(|cell| cell.ours).collect();
         possible.last() >= possible.first()
     };
@@ -44,13 +44,13 @@ fn claims_of_4_2_5(table: &Table) -> Vec<Claim> {
     let agrees = |at: &usize| rows().all(|cells| cells[*at].ours.is_some() == cells[*at].thesis.is_some());
     let agreeing = (0..INSTANCES).filter(agrees).count();
     vec![
-        Claim::new(
+        StudyClaim::new(
             "slowdown rises with the load (4.2.5)",
             rising == table.rows.len(),
             format!("for {rising} of {} programs", table.rows.len()),
         ),
-        Claim::new("even the worst is acceptable: 1.14 (4.2.5)", worst <= 1.2, format!("{worst:.3}")),
-        Claim::new(
+        StudyClaim::new("even the worst is acceptable: 1.14 (4.2.5)", worst <= 1.2, format!("{worst:.3}")),
+        StudyClaim::new(
             "memory runs out where Rahman's did (table 5)",
             agreeing == INSTANCES,
             format!("{agreeing} of {INSTANCES} columns agree"),
@@ -65,13 +65,13 @@ pub fn figure_17(runner: &Runner<'_>) -> Findings {
     let values = slowdowns(runner, &programs, &setups);
     let rows = (0..setups.len()).map(|at| {
         let cells = thesis::FIGURE_17_AT_5.iter().zip(&values);
-        let cells = cells.map(|((_, known), row)| Cell { ours: row[at], thesis: (at == 4).then_some(*known) });
+        let cells = cells.map(|((_, known), row)| TableCell { ours: row[at], thesis: (at == 4).then_some(*known) });
         ((at + 1).to_string(), cells.collect())
     });
     let table = Table::lines("Slowdown", Measure::Slowdown, "iterations", programs, rows);
     let [mcf, zeusmp, gromacs, calculix] = programs.map(|program| table.number("5", program));
     let claims = vec![
-        Claim::new(
+        StudyClaim::new(
             "a longer test slows programs more (4.2.6)",
             programs.iter().all(|program| table.number("5", program) >= table.number("1", program)),
             programs
@@ -80,7 +80,7 @@ pub fn figure_17(runner: &Runner<'_>) -> Findings {
                 })
                 .join(", "),
         ),
-        Claim::new(
+        StudyClaim::new(
             "mcf and zeusmp suffer most, gromacs and calculix less (4.2.6)",
             mcf.min(zeusmp) > gromacs.max(calculix),
             "at five iterations".to_owned(),

@@ -7,7 +7,7 @@ mod overall;
 
 use rampart_sim::workload::SPEC;
 
-use super::outcome::{Cell, Measure, Table, mean};
+use super::outcome::{Measure, Table, TableCell, mean};
 use super::runs::{Runner, Runs};
 use super::scenario::{Scenario, Setup, TestedMachine};
 
@@ -59,7 +59,7 @@ fn table(
 ) -> Table {
     let row = |name: &str, values: &[Option<f64>]| {
         let cells = values.iter().enumerate();
-        (name.to_owned(), cells.map(|(at, &ours)| Cell { ours, thesis: known(name, at) }).collect())
+        (name.to_owned(), cells.map(|(at, &ours)| TableCell { ours, thesis: known(name, at) }).collect())
     };
     let title = match measure {
         Measure::Coverage => "Page coverage",

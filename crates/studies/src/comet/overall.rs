@@ -1,6 +1,6 @@
 //! COMeT beside testing on demand, over all programs [Rahman16, 4.2.2, fig. 11 and 12].
 
-use super::super::outcome::{Claim, Measure, range};
+use super::super::outcome::{Measure, StudyClaim, range};
 use super::super::runs::Runner;
 use super::super::scenario::Setup;
 use super::super::{Findings, thesis};
@@ -20,7 +20,7 @@ pub fn figure_11(runner: &Runner<'_>) -> Findings {
     };
     let table = table(Measure::Coverage, &spec(), &COLUMNS, &values, known);
     let higher = values.iter().filter(|row| row[1] >= row[0].map(|on_demand| on_demand - 0.01)).count();
-    let claims = vec![Claim::new(
+    let claims = vec![StudyClaim::new(
         "COMeT's coverage is higher than on demand's: it keeps tested pages in the free lists (4.2.2)",
         table.average("COMeT") > table.average("on demand"),
         format!("at least as high for {higher} of {} programs", values.len()),
@@ -43,17 +43,17 @@ pub fn figure_12(runner: &Runner<'_>) -> Findings {
     let (on_demand, comet) = (table.average("on demand"), table.average("COMeT"));
     let worse = values.iter().filter(|row| row[0] > row[1]).count();
     let claims = vec![
-        Claim::new(
+        StudyClaim::new(
             "testing on demand slows programs by more than 1.15 and less than 1.5 on average; Rahman16: by 1.34 (4.2.2)",
             (1.15..=1.5).contains(&on_demand),
             format!("{least:.2} to {most:.2}, {on_demand:.2} on average"),
         ),
-        Claim::new(
+        StudyClaim::new(
             "COMeT slows them by 1.02 to 1.06 on average; Rahman16: by 1.04 (4.2.2)",
             (1.02..=1.06).contains(&comet),
             format!("{comet:.3} on average"),
         ),
-        Claim::new(
+        StudyClaim::new(
             "every program is slower on demand than with COMeT (figure 12)",
             worse == values.len(),
             format!("{worse} of {}", values.len()),

@@ -6,7 +6,9 @@
 
 use std::time::Duration;
 
-use rampart_memory::fault::{AddressFault, Cell, Coupling, Direction, Effect, FaultKind, Persistence, PlacedFault};
+use rampart_memory::fault::{
+    AddressFault, Coupling, Effect, FaultCell, FaultKind, Persistence, PlacedFault, TransitionDirection,
+};
 use rampart_memory::{LINE_WORDS, RegionLine};
 use rand::{Rng, RngExt};
 
@@ -34,7 +36,7 @@ struct WordBit {
 }
 
 impl WordBit {
-    fn of(cell: Cell) -> Self {
+    fn of(cell: FaultCell) -> Self {
         Self { word: first_word(cell.line) + cell.bit.word(), mask: 1 << (cell.bit.index() % 64) }
     }
 
@@ -65,12 +67,12 @@ enum Watched {
     },
     Transition {
         bit: WordBit,
-        blocked: Direction,
+        blocked: TransitionDirection,
         last: bool,
     },
     Coupled {
         aggressor: WordBit,
-        on: Direction,
+        on: TransitionDirection,
         victim: WordBit,
         effect: Effect,
         last: bool,
@@ -139,7 +141,7 @@ impl Watched {
             Self::Stuck { bit, value, spared } => stick(*bit, *value, spared, words, draw),
             Self::Transition { bit, blocked, last } => {
                 let holds = bit.is_set(words);
-                let acts = Direction::of(*last, holds) == Some(*blocked) && { draw }();
+                let acts = TransitionDirection::of(*last, holds) == Some(*blocked) && { draw }();
                 if acts {
                     bit.force(words, *last);
                 } else {
@@ -150,7 +152,7 @@ impl Watched {
             Self::Coupled { aggressor, on, victim, effect, last } => {
                 let holds = aggressor.is_set(words);
                 let before = std::mem::replace(last, holds);
-                Direction::of(before, holds) == Some(*on) && couple(*victim, *effect, words, draw)
+                TransitionDirection::of(before, holds) == Some(*on) && couple(*victim, *effect, words, draw)
             }
             Self::Alias { first, last } => alias(*first, last, words, draw),
             Self::Leaking { bit, loses, after, last, since } => {

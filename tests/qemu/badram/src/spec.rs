@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use rampart_memory::fault::{
-    AddressFault, Cell, Direction, FaultKind, Idempotent, InjectionSpec, Persistence, PlacedFault, Probability,
+    AddressFault, FaultCell, FaultKind, Idempotent, InjectionSpec, Persistence, PlacedFault, Probability,
+    TransitionDirection,
 };
 use rampart_memory::{Frame, LINES_PER_FRAME, LineBit, RegionLine};
 
@@ -130,7 +131,7 @@ fn pair(place: &str) -> Result<(&str, &str), Problem> {
 }
 
 /// A cell with a value: `0x5000/3/65=1`.
-fn valued(text: &str) -> Result<(Cell, bool), Problem> {
+fn valued(text: &str) -> Result<(FaultCell, bool), Problem> {
     let (place, value) = text.split_once('=').ok_or(Problem::Form)?;
     let value = match value {
         "0" => false,
@@ -141,11 +142,11 @@ fn valued(text: &str) -> Result<(Cell, bool), Problem> {
 }
 
 /// A cell with a change: `0x5000/3/65=up`.
-fn changing(text: &str) -> Result<(Cell, Direction), Problem> {
+fn changing(text: &str) -> Result<(FaultCell, TransitionDirection), Problem> {
     let (place, change) = text.split_once('=').ok_or(Problem::Form)?;
     let change = match change {
-        "up" => Direction::Up,
-        "down" => Direction::Down,
+        "up" => TransitionDirection::Up,
+        "down" => TransitionDirection::Down,
         _ => return Err(Problem::Change),
     };
     Ok((cell(place)?, change))
@@ -155,11 +156,11 @@ fn changing(text: &str) -> Result<(Cell, Direction), Problem> {
 ///
 /// # Errors
 /// [`Problem::Cell`] if the text has another form.
-pub fn cell(text: &str) -> Result<Cell, Problem> {
+pub fn cell(text: &str) -> Result<FaultCell, Problem> {
     let (place, bit) = text.rsplit_once('/').ok_or(Problem::Cell)?;
     let (frame, line) = place.split_once('/').ok_or(Problem::Cell)?;
     let bit = bit.parse().ok().and_then(LineBit::new).ok_or(Problem::Cell)?;
-    Ok(Cell { line: line_of(frame, line).ok_or(Problem::Cell)?, bit })
+    Ok(FaultCell { line: line_of(frame, line).ok_or(Problem::Cell)?, bit })
 }
 
 fn line_of(frame: &str, line: &str) -> Option<RegionLine> {

@@ -3,14 +3,14 @@
 
 use rampart_memory::TestConfig;
 
-use super::{Policy, Seen, fastest};
+use super::{Policy, PolicyInput, fastest};
 
 /// Prefers few threads, then a high fidelity.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Adaptive;
 
 impl Policy for Adaptive {
-    fn decide(&mut self, seen: &Seen<'_>) -> TestConfig {
+    fn decide(&mut self, seen: &PolicyInput<'_>) -> TestConfig {
         let by_threads = (1..=seen.limits.max_cores)
             .flat_map(|threads| seen.limits.fidelities().map(move |fidelity| TestConfig { fidelity, threads }));
         let keeps_up = |config: &TestConfig| seen.request <= seen.bandwidth.of_config(*config);

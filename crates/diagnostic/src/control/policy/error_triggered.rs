@@ -3,7 +3,7 @@
 
 use rampart_memory::TestConfig;
 
-use super::{Policy, Seen};
+use super::{Policy, PolicyInput};
 
 /// Another policy while no frames err; MAX-FIDELITY while some do.
 ///
@@ -13,7 +13,7 @@ use super::{Policy, Seen};
 pub struct ErrorTriggered<P>(pub P);
 
 impl<P: Policy> Policy for ErrorTriggered<P> {
-    fn decide(&mut self, seen: &Seen<'_>) -> TestConfig {
+    fn decide(&mut self, seen: &PolicyInput<'_>) -> TestConfig {
         let calm = self.0.decide(seen);
         if seen.erring.is_empty() { calm } else { TestConfig { fidelity: seen.limits.max_fidelity, ..calm } }
     }
@@ -23,16 +23,16 @@ impl<P: Policy> Policy for ErrorTriggered<P> {
 mod tests {
     use super::super::{Adaptive, Bandwidth};
     use super::*;
-    use crate::control::Settings;
+    use crate::control::ControlSettings;
     use rampart_memory::{Frame, FrameRange};
 
     #[test]
     fn errors_call_for_the_highest_fidelity_and_calm_ends_it() {
         let erring = [FrameRange::new(Frame::new(512).unwrap(), 512).unwrap()];
-        let limits = Settings::thesis().limits;
+        let limits = ControlSettings::thesis().limits;
         let bandwidth = Bandwidth { at_fidelity_1: 1000.0 };
         let mut policy = ErrorTriggered(Adaptive);
-        let mut decide = |erring| policy.decide(&Seen { request: 900.0, bandwidth, limits, erring });
+        let mut decide = |erring| policy.decide(&PolicyInput { request: 900.0, bandwidth, limits, erring });
         assert_eq!(decide(&[]).fidelity.backgrounds(), 1);
         assert_eq!(decide(&erring).fidelity, limits.max_fidelity);
         assert_eq!(decide(&[]).fidelity.backgrounds(), 1);

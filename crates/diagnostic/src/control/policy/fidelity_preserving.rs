@@ -3,14 +3,14 @@
 
 use rampart_memory::TestConfig;
 
-use super::{Policy, Seen, fastest};
+use super::{Policy, PolicyInput, fastest};
 
 /// Prefers a high fidelity, then few threads.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FidelityPreserving;
 
 impl Policy for FidelityPreserving {
-    fn decide(&mut self, seen: &Seen<'_>) -> TestConfig {
+    fn decide(&mut self, seen: &PolicyInput<'_>) -> TestConfig {
         let by_fidelity = seen
             .limits
             .fidelities()

@@ -2,14 +2,14 @@
 
 use rampart_memory::TestConfig;
 
-use super::{Policy, Seen};
+use super::{Policy, PolicyInput};
 
 /// Always this configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct Fixed(pub TestConfig);
 
 impl Policy for Fixed {
-    fn decide(&mut self, _seen: &Seen<'_>) -> TestConfig {
+    fn decide(&mut self, _seen: &PolicyInput<'_>) -> TestConfig {
         self.0
     }
 }

@@ -19,18 +19,18 @@ pub use error_triggered::ErrorTriggered;
 pub use fidelity_preserving::FidelityPreserving;
 pub use fixed::Fixed;
 
-use super::settings::Limits;
+use super::settings::PolicyLimits;
 pub use super::settings::fastest;
 
 /// The input of a policy.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen<'a> {
+pub struct PolicyInput<'a> {
     /// Frames per second to test: demand, scaled by α.
     pub request: f64,
     /// The bandwidth of one thread, by fidelity.
     pub bandwidth: Bandwidth,
     /// The limits of the choice.
-    pub limits: Limits,
+    pub limits: PolicyLimits,
     /// Frames around which the hardware corrected more errors than allowed.
     pub erring: &'a [FrameRange],
 }
@@ -59,7 +59,7 @@ impl Bandwidth {
 /// Decides the configuration of tests.
 pub trait Policy {
     /// The configuration for the next epoch.
-    fn decide(&mut self, seen: &Seen<'_>) -> TestConfig;
+    fn decide(&mut self, seen: &PolicyInput<'_>) -> TestConfig;
 }
 
 /// The policies by name.
@@ -100,7 +100,7 @@ impl PolicyName {
 
     /// The policy of this name.
     #[must_use]
-    pub fn policy(self, limits: Limits) -> Box<dyn Policy + Send> {
+    pub fn policy(self, limits: PolicyLimits) -> Box<dyn Policy + Send> {
         let fidelity = limits.min_fidelity;
         match self {
             Self::OnDemand => Box::new(Fixed(TestConfig { fidelity, threads: 0 })),
@@ -132,13 +132,18 @@ mod tests {
 
     use proptest::prelude::*;
 
-    fn limits(min: u32, spread: u32, step: u32, max_cores: u32) -> Limits {
+    fn limits(min: u32, spread: u32, step: u32, max_cores: u32) -> PolicyLimits {
         let fidelity = |number| Fidelity::new(number).unwrap();
-        Limits { min_fidelity: fidelity(min), max_fidelity: fidelity(min + spread), fidelity_step: step, max_cores }
+        PolicyLimits {
+            min_fidelity: fidelity(min),
+            max_fidelity: fidelity(min + spread),
+            fidelity_step: step,
+            max_cores,
+        }
     }
 
     /// [Rahman16, fig. 30], line by line.
-    fn figure_30(request: f64, bandwidth: f64, limits: Limits) -> (u32, u32) {
+    fn figure_30(request: f64, bandwidth: f64, limits: PolicyLimits) -> (u32, u32) {
         let (min, max) = (limits.min_fidelity.backgrounds(), limits.max_fidelity.backgrounds());
         let (mut threads, mut fidelity) = (1, i64::from(max));
         while request > f64::from(threads) * (bandwidth / fidelity as f64) {
@@ -154,9 +159,9 @@ mod tests {
         (u32::try_from(fidelity).unwrap(), threads)
     }
 
-    fn decide(policy: &mut dyn Policy, request: f64, bandwidth: f64, limits: Limits) -> TestConfig {
+    fn decide(policy: &mut dyn Policy, request: f64, bandwidth: f64, limits: PolicyLimits) -> TestConfig {
         let bandwidth = Bandwidth { at_fidelity_1: bandwidth };
-        policy.decide(&Seen { request, bandwidth, limits, erring: &[] })
+        policy.decide(&PolicyInput { request, bandwidth, limits, erring: &[] })
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Asteroid's rule: the present demand, scaled, and never less than half of the usual demand.
 
-use rampart_memory::Demand;
+use rampart_memory::FrameDemand;
 
 use super::{Replenish, whole};
 
@@ -26,7 +26,7 @@ impl FromDemand {
 
 impl Replenish for FromDemand {
     #[expect(clippy::cast_precision_loss, reason = "blocks of one reading")]
-    fn blocks(&mut self, since: Demand) -> u64 {
+    fn blocks(&mut self, since: FrameDemand) -> u64 {
         let asked = since.allocated() as f64;
         let number = (self.alpha * asked).max(self.average / 2.0);
         self.average += WEIGHT * (asked - self.average);
@@ -38,15 +38,15 @@ impl Replenish for FromDemand {
 mod tests {
     use super::*;
 
-    fn asked(blocks: u64) -> Demand {
-        Demand { allocated_tested: blocks, ..Demand::default() }
+    fn asked(blocks: u64) -> FrameDemand {
+        FrameDemand { allocated_tested: blocks, ..FrameDemand::default() }
     }
 
     #[test]
     fn demand_is_provided_for_alpha_times_at_once() {
         let mut rule = FromDemand::new(2.0);
         assert_eq!(rule.blocks(asked(50)), 100);
-        assert_eq!(rule.blocks(Demand { allocated_untested: 7, ..Demand::default() }), 14);
+        assert_eq!(rule.blocks(FrameDemand { allocated_untested: 7, ..FrameDemand::default() }), 14);
     }
 
     #[test]

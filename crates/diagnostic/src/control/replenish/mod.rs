@@ -3,7 +3,7 @@
 mod demand;
 mod rate_machine;
 
-use rampart_memory::Demand;
+use rampart_memory::FrameDemand;
 
 pub use demand::FromDemand;
 pub use rate_machine::{RateMachine, RateState};
@@ -11,7 +11,7 @@ pub use rate_machine::{RateMachine, RateState};
 /// A rule for one free list.
 pub trait Replenish {
     /// Blocks to test now, after the demand `since` of one monitoring period.
-    fn blocks(&mut self, since: Demand) -> u64;
+    fn blocks(&mut self, since: FrameDemand) -> u64;
 }
 
 /// Nothing before allocation: the on-demand strategy, rate 0 [Rahman16, 3.2, tab. 1].
@@ -19,7 +19,7 @@ pub trait Replenish {
 pub struct Nothing;
 
 impl Replenish for Nothing {
-    fn blocks(&mut self, _since: Demand) -> u64 {
+    fn blocks(&mut self, _since: FrameDemand) -> u64 {
         0
     }
 }
@@ -41,7 +41,7 @@ impl Steady {
 }
 
 impl Replenish for Steady {
-    fn blocks(&mut self, _since: Demand) -> u64 {
+    fn blocks(&mut self, _since: FrameDemand) -> u64 {
         whole(&mut self.owed, self.rate)
     }
 }
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn a_fraction_of_a_block_is_owed_until_it_is_one() {
         let mut steady = Steady::new(0.25);
-        let blocks: Vec<u64> = (0..8).map(|_| steady.blocks(Demand::default())).collect();
+        let blocks: Vec<u64> = (0..8).map(|_| steady.blocks(FrameDemand::default())).collect();
         assert_eq!(blocks, [0, 0, 0, 1, 0, 0, 0, 1]);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Up fast, down slowly: a list that ran out of tested blocks doubles its rate in each period until none is missed.
 
-use rampart_memory::Demand;
+use rampart_memory::FrameDemand;
 
 use super::Replenish;
 
@@ -81,7 +81,7 @@ impl RateMachine {
 }
 
 impl Replenish for RateMachine {
-    fn blocks(&mut self, since: Demand) -> u64 {
+    fn blocks(&mut self, since: FrameDemand) -> u64 {
         self.state = self.next(since.allocated(), since.allocated_untested);
         self.rate = self.rate_in(self.state);
         self.rate
@@ -98,7 +98,7 @@ mod tests {
     }
 
     fn after(machine: &mut RateMachine, tested: u64, untested: u64) -> (RateState, u64) {
-        let since = Demand { allocated_tested: tested, allocated_untested: untested, ..Demand::default() };
+        let since = FrameDemand { allocated_tested: tested, allocated_untested: untested, ..FrameDemand::default() };
         let blocks = machine.blocks(since);
         (machine.state(), blocks)
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use rampart_memory::{Bytes, FRAME_BYTES, Frame, Node};
 
-use super::{Claim, Kernel};
+use super::{ClaimAnswer, Kernel};
 use crate::machine::reserve::Outlook;
 
 /// Frames that a program, the pool or nobody has.
@@ -84,19 +84,19 @@ impl Kernel for FakeKernel {
         }
     }
 
-    fn claim(&mut self, wanted: Option<(Node, Bytes)>) -> Claim<Vec<Frame>> {
-        let Some((node, bytes)) = self.pending.take().or(wanted) else { return Claim::Nothing };
+    fn claim(&mut self, wanted: Option<(Node, Bytes)>) -> ClaimAnswer<Vec<Frame>> {
+        let Some((node, bytes)) = self.pending.take().or(wanted) else { return ClaimAnswer::Nothing };
         if self.delays {
             self.delays = false;
             self.pending = Some((node, bytes));
-            return Claim::Pending;
+            return ClaimAnswer::Pending;
         }
         self.delays = self.slow;
         let count = usize::try_from(bytes.frames()).unwrap();
         if self.refuses || count > self.free.len() {
-            return Claim::Refused;
+            return ClaimAnswer::Refused;
         }
-        Claim::Ready(node, self.free.split_off(self.free.len() - count))
+        ClaimAnswer::Ready(node, self.free.split_off(self.free.len() - count))
     }
 
     fn pending(&self) -> Bytes {

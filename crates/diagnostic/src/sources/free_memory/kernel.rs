@@ -5,12 +5,12 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use rampart_linux::{Block, Error};
 use rampart_memory::{Bytes, Frame, Node};
 
-use crate::machine::Machine;
+use crate::machine::MachineUnderTest;
 use crate::machine::reserve::Outlook;
 
 /// A kernel's answer to a claim.
 #[derive(Debug)]
-pub enum Claim<R> {
+pub enum ClaimAnswer<R> {
     /// Nothing, and nothing was requested.
     Nothing,
     /// The requested memory is on its way.
@@ -33,7 +33,7 @@ pub trait Kernel {
     fn outlook(&self) -> Outlook;
 
     /// Requests memory, of this node if possible, unless an earlier claim is unanswered; returns the answer so far.
-    fn claim(&mut self, wanted: Option<(Node, Bytes)>) -> Claim<Self::Region>;
+    fn claim(&mut self, wanted: Option<(Node, Bytes)>) -> ClaimAnswer<Self::Region>;
 
     /// Requested memory that has not come.
     fn pending(&self) -> Bytes;
@@ -51,7 +51,7 @@ pub trait Kernel {
 /// The kernel of this machine. Another thread claims memory ([`Claims`]): the kernel first clears it, at the cost of
 /// the claiming thread, and that takes longer than programs may wait for our memory.
 pub struct ThisMachine<'a> {
-    machine: &'a Machine,
+    machine: &'a MachineUnderTest,
     claims: Claims,
     pending: Option<(Node, Bytes)>,
     /// Pages on bad frames.
@@ -71,7 +71,7 @@ pub struct Claims {
 impl<'a> ThisMachine<'a> {
     /// `complain` gets the kernel's refusals.
     #[must_use]
-    pub const fn new(machine: &'a Machine, claims: Claims, complain: &'a (dyn Fn(&str) + Sync)) -> Self {
+    pub const fn new(machine: &'a MachineUnderTest, claims: Claims, complain: &'a (dyn Fn(&str) + Sync)) -> Self {
         Self { machine, claims, pending: None, kept: Vec::new(), complain }
     }
 }
@@ -93,20 +93,20 @@ impl Kernel for ThisMachine<'_> {
         self.machine.outlook().unwrap_or(nothing)
     }
 
-    fn claim(&mut self, wanted: Option<(Node, Bytes)>) -> Claim<Block> {
+    fn claim(&mut self, wanted: Option<(Node, Bytes)>) -> ClaimAnswer<Block> {
         let Some((node, _)) = self.pending else {
-            let Some(wanted) = wanted else { return Claim::Nothing };
+            let Some(wanted) = wanted else { return ClaimAnswer::Nothing };
             let heard = self.claims.ask.send(wanted).is_ok();
             self.pending = heard.then_some(wanted);
-            return if heard { Claim::Pending } else { Claim::Refused };
+            return if heard { ClaimAnswer::Pending } else { ClaimAnswer::Refused };
         };
         let answer = match self.claims.answers.try_recv() {
-            Err(TryRecvError::Empty) => return Claim::Pending,
-            Err(TryRecvError::Disconnected) => Claim::Refused,
-            Ok(Ok(block)) => Claim::Ready(node, block),
+            Err(TryRecvError::Empty) => return ClaimAnswer::Pending,
+            Err(TryRecvError::Disconnected) => ClaimAnswer::Refused,
+            Ok(Ok(block)) => ClaimAnswer::Ready(node, block),
             Ok(Err(error)) => {
                 (self.complain)(&error.to_string());
-                Claim::Refused
+                ClaimAnswer::Refused
             }
         };
         self.pending = None;

@@ -1,7 +1,7 @@
 //! The free memory of one node, as the controller sees it: the demand that accrues during a sweep, and the frames that
 //! may be handed out for it.
 
-use rampart_memory::{Demand, Node, Timestamp};
+use rampart_memory::{FrameDemand, Node, Timestamp};
 
 /// One node's.
 #[derive(Clone, Debug)]
@@ -11,7 +11,7 @@ pub struct NodeList {
     /// Its share of the memory, 0 to 1.
     share: f64,
     /// The demand so far, in frames.
-    pub demand: Demand,
+    pub demand: FrameDemand,
     /// Frames per second, during a sweep.
     rate: f64,
     /// The fraction of a frame.
@@ -25,7 +25,7 @@ pub struct NodeList {
 impl NodeList {
     /// Nothing was asked of it yet.
     pub fn new(node: Node, share: f64, now: Timestamp) -> Self {
-        Self { node, share, demand: Demand::default(), rate: 0.0, accrued: 0.0, since: now, credit: 0 }
+        Self { node, share, demand: FrameDemand::default(), rate: 0.0, accrued: 0.0, since: now, credit: 0 }
     }
 
     /// Begins a sweep that should test so many frames per second, over all nodes.

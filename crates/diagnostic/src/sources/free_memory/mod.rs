@@ -40,7 +40,7 @@ use rampart_memory::{Bytes, Frame, FrameRange, Node, TestLifetime, Tested, Times
 use crate::machine::reserve::{Advice, MemoryReserve, SMALLEST_CLAIM};
 
 pub use ages::Ages;
-pub use kernel::{Claim, Claims, Kernel, ThisMachine};
+pub use kernel::{ClaimAnswer, Claims, Kernel, ThisMachine};
 pub use source::Step;
 pub use sweep::Sweep;
 
@@ -49,7 +49,7 @@ use stock::{HeldStep, HeldSteps};
 
 /// The pool's actions since the last call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum News {
+pub enum PoolNews {
     /// A sweep began.
     SweepBegan,
     /// A sweep has ended, after this time.
@@ -77,7 +77,7 @@ pub struct FreeMemoryPool<K: Kernel> {
     missing: Bytes,
     /// The kernel refused a claim: no more in this sweep.
     refused: bool,
-    news: Vec<News>,
+    news: Vec<PoolNews>,
 }
 
 impl<K: Kernel> FreeMemoryPool<K> {
@@ -141,7 +141,7 @@ impl<K: Kernel> FreeMemoryPool<K> {
     }
 
     /// The events since the last call.
-    pub fn take_news(&mut self) -> Vec<News> {
+    pub fn take_news(&mut self) -> Vec<PoolNews> {
         std::mem::take(&mut self.news)
     }
 
@@ -172,13 +172,13 @@ impl<K: Kernel> FreeMemoryPool<K> {
         self.missing = Bytes::new(more.min(self.out.get()));
         let affected = given.get() + self.missing.get();
         if affected > 0 {
-            self.news.push(News::Pressure(Bytes::new(affected)));
+            self.news.push(PoolNews::Pressure(Bytes::new(affected)));
         }
     }
 
     /// Gives back everything outside of testers' hands, and memory that has come since.
     pub fn let_go(&mut self) {
-        if let Claim::Ready(_, region) = self.kernel.claim(None) {
+        if let ClaimAnswer::Ready(_, region) = self.kernel.claim(None) {
             self.kernel.release(region, &[]);
         }
         while let Some((held, _)) = self.stock.give_up() {
@@ -204,19 +204,19 @@ impl<K: Kernel> FreeMemoryPool<K> {
         let bytes = claimable.min(self.step);
         let may = bytes >= SMALLEST_CLAIM && !self.refused && self.missing == Bytes::ZERO;
         match self.kernel.claim(may.then_some((node, bytes))) {
-            Claim::Ready(node, region) => self.receive(node, region),
-            Claim::Refused => {
+            ClaimAnswer::Ready(node, region) => self.receive(node, region),
+            ClaimAnswer::Refused => {
                 self.refused = true;
                 self.sweep.miss();
             }
-            Claim::Nothing if self.out == Bytes::ZERO && !self.stock.has_work() => self.end(now),
-            Claim::Pending | Claim::Nothing => {}
+            ClaimAnswer::Nothing if self.out == Bytes::ZERO && !self.stock.has_work() => self.end(now),
+            ClaimAnswer::Pending | ClaimAnswer::Nothing => {}
         }
     }
 
     fn begin(&mut self, now: Timestamp) {
         self.refused = false;
-        self.news.push(News::SweepBegan);
+        self.news.push(PoolNews::SweepBegan);
         let outlook = self.kernel.outlook();
         // Tasks that waited while nothing was claimed did not wait because of us.
         let _baseline = self.politeness.advise(&outlook);
@@ -230,7 +230,7 @@ impl<K: Kernel> FreeMemoryPool<K> {
         }
         self.let_go();
         if let Some(took) = self.sweep.end(now) {
-            self.news.push(News::SweepEnded(took));
+            self.news.push(PoolNews::SweepEnded(took));
         }
         self.lists.iter_mut().for_each(NodeList::end);
     }

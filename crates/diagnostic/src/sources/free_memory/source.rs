@@ -2,12 +2,12 @@
 
 use rampart_linux::Block;
 use rampart_memory::{
-    Bytes, Demand, Frame, FrameRange, FrameSource, FreeList, Node, Order, Renewed, TestLifetime, Tested, Timestamp,
-    Verdict,
+    BlockOrder, BlockVerdict, Bytes, Frame, FrameDemand, FrameRange, FrameSource, FreeList, Node, Renewed,
+    TestLifetime, Tested, Timestamp,
 };
 
 use super::stock::HeldStep;
-use super::{Ages, FreeMemoryPool, Kernel, News, Sweep};
+use super::{Ages, FreeMemoryPool, Kernel, PoolNews, Sweep};
 use crate::sources::DaemonSource;
 
 /// A claimed step in a tester's hands.
@@ -62,7 +62,7 @@ impl<K: Kernel<Region = Block>> DaemonSource for FreeMemoryPool<K> {
         self.is_sweeping()
     }
 
-    fn take_news(&mut self) -> Vec<News> {
+    fn take_news(&mut self) -> Vec<PoolNews> {
         self.take_news()
     }
 
@@ -83,11 +83,11 @@ impl<K: Kernel> FrameSource for FreeMemoryPool<K> {
     type Block = Step<K::Region>;
 
     fn lists(&self) -> Vec<FreeList> {
-        self.lists.iter().map(|list| FreeList { node: list.node, order: Order::ZERO }).collect()
+        self.lists.iter().map(|list| FreeList { node: list.node, order: BlockOrder::ZERO }).collect()
     }
 
-    fn demand(&self, list: FreeList) -> Demand {
-        self.lists.iter().find(|known| known.node == list.node).map_or_else(Demand::default, |known| known.demand)
+    fn demand(&self, list: FreeList) -> FrameDemand {
+        self.lists.iter().find(|known| known.node == list.node).map_or_else(FrameDemand::default, |known| known.demand)
     }
 
     /// Frames that were free when the pool tested them: it cannot know which of them programs have taken since.
@@ -129,15 +129,15 @@ impl<K: Kernel> FrameSource for FreeMemoryPool<K> {
         (block.node, self.kernel.bytes(&block.region).frames())
     }
 
-    fn give_back(&mut self, mut block: Self::Block, verdict: Verdict, now: Timestamp) {
+    fn give_back(&mut self, mut block: Self::Block, verdict: BlockVerdict, now: Timestamp) {
         let bytes = self.kernel.bytes(&block.region);
         self.out = self.out.saturating_sub(bytes);
         let frames = bytes.frames();
-        let tested = verdict != Verdict::NotTested;
+        let tested = verdict != BlockVerdict::NotTested;
         match &verdict {
-            Verdict::Good => self.note(&mut block, &[], now),
-            Verdict::Failed(bad) => self.note(&mut block, bad, now),
-            Verdict::NotTested => {}
+            BlockVerdict::Good => self.note(&mut block, &[], now),
+            BlockVerdict::Failed(bad) => self.note(&mut block, bad, now),
+            BlockVerdict::NotTested => {}
         }
         if let Some(list) = self.list(block.node) {
             let returned = if tested { &mut list.demand.returned_fresh } else { &mut list.demand.returned_expired };

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use rampart_memory::{Bytes, Fidelity, Frame, FrameRange, FrameSource, TestBench, TestLifetime, Timestamp, Verdict};
+use rampart_memory::{
+    BlockVerdict, Bytes, Fidelity, Frame, FrameRange, FrameSource, TestBench, TestLifetime, Timestamp,
+};
 
 use super::fake_kernel::FakeKernel;
-use super::{Ages, FreeMemoryPool, News, Step};
+use super::{Ages, FreeMemoryPool, PoolNews, Step};
 use crate::control::PolicyName;
 use crate::control::suite::{self, World};
 use crate::machine::reserve::MemoryReserve;
@@ -55,10 +57,10 @@ fn sweep(pool: &mut FreeMemoryPool<FakeKernel>, bad: &BTreeSet<Frame>, now: Time
 struct Bench(BTreeSet<Frame>);
 
 impl TestBench<Step<Vec<Frame>>> for Bench {
-    fn test(&mut self, block: &mut Step<Vec<Frame>>, _fidelity: Fidelity) -> Verdict {
+    fn test(&mut self, block: &mut Step<Vec<Frame>>, _fidelity: Fidelity) -> BlockVerdict {
         block.frames = block.region.iter().copied().map(Some).collect();
         let bad: Vec<_> = block.region.iter().copied().filter(|frame| self.0.contains(frame)).collect();
-        if bad.is_empty() { Verdict::Good } else { Verdict::Failed(bad) }
+        if bad.is_empty() { BlockVerdict::Good } else { BlockVerdict::Failed(bad) }
     }
 }
 
@@ -107,7 +109,7 @@ fn a_sweep_reaches_each_free_frame_but_the_reserve_once_and_gives_all_back() {
         assert_eq!(different.len(), tested.len(), "none twice");
         assert_eq!(tested.len() as u64, (MIB(256).frames() - reserve.frames()) / 512 * 512);
         assert_eq!((pool.claimed(), pool.kernel.free()), (Bytes::ZERO, MIB(256)));
-        assert_eq!(pool.take_news(), [News::SweepBegan, News::SweepEnded(Duration::ZERO)]);
+        assert_eq!(pool.take_news(), [PoolNews::SweepBegan, PoolNews::SweepEnded(Duration::ZERO)]);
     }
 }
 
@@ -154,7 +156,7 @@ fn sweep_one_call(pool: &mut FreeMemoryPool<FakeKernel>, now: Timestamp) -> Vec<
     for mut step in pool.take(list, 1024, now) {
         tested.extend(&step.region);
         step.frames = step.region.iter().copied().map(Some).collect();
-        pool.give_back(step, Verdict::Good, now);
+        pool.give_back(step, BlockVerdict::Good, now);
     }
     tested
 }
@@ -220,7 +222,7 @@ fn under_pressure_what_is_held_goes_at_once_and_testers_are_asked_for_the_rest()
     pool.kernel.allocate(MIB(256));
     pool.relieve();
     assert_eq!(pool.missing(), MIB(4), "only the tester has any");
-    pool.give_back(step, Verdict::NotTested, at(0));
+    pool.give_back(step, BlockVerdict::NotTested, at(0));
     assert_eq!((pool.missing(), pool.claimed(), pool.kernel.free()), (Bytes::ZERO, Bytes::ZERO, MIB(4)));
     assert!(pool.take(list, 512, at(0)).is_empty(), "and nothing is claimed while nothing is free");
 }
@@ -278,7 +280,7 @@ fn once_enough_is_tested_a_sweep_ends_and_nothing_is_held() {
     let step = pool.take(pool.lists()[0], 1, start()).pop().expect("a step");
     pool.rest(at(1));
     assert!(pool.is_sweeping(), "a step is under test");
-    pool.give_back(step, Verdict::NotTested, at(1));
+    pool.give_back(step, BlockVerdict::NotTested, at(1));
     pool.rest(at(2));
     assert!(!pool.is_sweeping());
     assert_eq!(pool.claimed(), Bytes::ZERO);

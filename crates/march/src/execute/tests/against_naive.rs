@@ -5,14 +5,16 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use rampart_memory::fault::{Cell, Direction as Change, Emulator, FaultKind, Idempotent, Persistence, PlacedFault};
+use rampart_memory::fault::{
+    Emulator, FaultCell, FaultKind, Idempotent, Persistence, PlacedFault, TransitionDirection,
+};
 use rampart_memory::{LineBit, LineData, RegionLine};
 
 use super::Memory;
 use super::naive::{self, Lines};
-use crate::execute::{Engine, Executor, Method, Mismatch, Outcome, Region, Settings, Watch};
+use crate::execute::{Executor, MarchEngine, MarchOutcome, MarchSettings, Method, Mismatch, Region, Watch};
 use crate::test::arbitrary::any_test;
-use crate::{Aim, Background, Element, MarchTest, Op, Order, Pass};
+use crate::{AddressSequence, Aim, Background, Element, MarchTest, Op, Pass};
 
 const DELAY: Duration = Duration::from_millis(5);
 
@@ -20,7 +22,7 @@ const DELAY: Duration = Duration::from_millis(5);
 struct Saboteur<'m> {
     memory: &'m Memory,
     /// The bits of the memory to flip after this many operations.
-    flips: BTreeMap<u64, Vec<Cell>>,
+    flips: BTreeMap<u64, Vec<FaultCell>>,
     operations: u64,
     mismatches: Vec<Mismatch>,
     pauses: Vec<Duration>,
@@ -55,7 +57,7 @@ struct Case {
     open: u64,
     pass: Pass,
     /// Bits that flip at the end of an element.
-    flips: Vec<(usize, Cell)>,
+    flips: Vec<(usize, FaultCell)>,
     faults: Vec<PlacedFault>,
 }
 
@@ -69,15 +71,15 @@ impl Case {
                 ends.push(operations);
             }
         }
-        let mut flips: BTreeMap<u64, Vec<Cell>> = BTreeMap::new();
+        let mut flips: BTreeMap<u64, Vec<FaultCell>> = BTreeMap::new();
         for (element, cell) in &self.flips {
             flips.entry(ends[element % ends.len()]).or_default().push(*cell);
         }
         Saboteur { memory, flips, operations: 0, mismatches: Vec::new(), pauses: Vec::new() }
     }
 
-    fn settings(&self, method: Method) -> Settings {
-        Settings { open: self.open, delay: DELAY, ..Settings::new(method) }
+    fn settings(&self, method: Method) -> MarchSettings {
+        MarchSettings { open: self.open, delay: DELAY, ..MarchSettings::new(method) }
     }
 }
 
@@ -108,7 +110,7 @@ fn naively(case: &Case) -> Traces {
     Traces::of(saboteur)
 }
 
-fn execute(case: &Case, engine: Engine, method: Method) -> (Outcome, Traces) {
+fn execute(case: &Case, engine: MarchEngine, method: Method) -> (MarchOutcome, Traces) {
     let memory = Memory::new(case.lines);
     let mut emulator = Emulator::new(case.faults.clone(), 1);
     let mut saboteur = case.saboteur(&memory);
@@ -126,7 +128,7 @@ fn execute(case: &Case, engine: Engine, method: Method) -> (Outcome, Traces) {
 
 fn agrees_with_naive(case: &Case) -> Result<(), TestCaseError> {
     let expected = naively(case);
-    for engine in Engine::all_available() {
+    for engine in MarchEngine::all_available() {
         for method in [Method::FlushBehind, Method::NonTemporal] {
             let (outcome, traces) = execute(case, engine, method);
             prop_assert!(outcome.completed);
@@ -155,14 +157,15 @@ fn march_test() -> impl Strategy<Value = MarchTest> {
     })
 }
 
-fn cell(lines: u64) -> impl Strategy<Value = Cell> {
+fn cell(lines: u64) -> impl Strategy<Value = FaultCell> {
     // First and last lines are as likely as all others.
     let line = prop_oneof![2 => 0..lines, 1 => Just(0), 1 => Just(lines - 1)];
-    (line, 0..LineBit::COUNT).prop_map(|(line, bit)| Cell { line: RegionLine(line), bit: LineBit::new(bit).unwrap() })
+    (line, 0..LineBit::COUNT)
+        .prop_map(|(line, bit)| FaultCell { line: RegionLine(line), bit: LineBit::new(bit).unwrap() })
 }
 
 fn fault(lines: u64) -> impl Strategy<Value = PlacedFault> {
-    let on = prop_oneof![Just(Change::Up), Just(Change::Down)];
+    let on = prop_oneof![Just(TransitionDirection::Up), Just(TransitionDirection::Down)];
     let kind =
         (0..5, cell(lines), cell(lines), on, any::<bool>()).prop_map(|(kind, cell, other, on, value)| match kind {
             0 => FaultKind::StuckAt { cell, value },
@@ -179,8 +182,8 @@ fn fault(lines: u64) -> impl Strategy<Value = PlacedFault> {
 }
 
 fn case(sizes: impl Strategy<Value = u64> + 'static) -> impl Strategy<Value = Case> {
-    let open = prop_oneof![Just(1), Just(2), Just(7), Just(64), Just(Settings::OPEN)];
-    let order = prop_oneof![Just(Order::Sequential), Just(Order::Interleaved)];
+    let open = prop_oneof![Just(1), Just(2), Just(7), Just(64), Just(MarchSettings::OPEN)];
+    let order = prop_oneof![Just(AddressSequence::Sequential), Just(AddressSequence::Strided)];
     let data = any::<[u64; 8]>().prop_map(LineData);
     (sizes, any::<bool>(), open, march_test(), order, data).prop_flat_map(|(lines, pages, open, test, order, data)| {
         let background = Background { name: "random".to_owned(), data };

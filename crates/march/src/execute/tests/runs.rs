@@ -3,12 +3,12 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use rampart_memory::fault::{Cell, Emulator, FaultKind, PlacedFault};
+use rampart_memory::fault::{Emulator, FaultCell, FaultKind, PlacedFault};
 use rampart_memory::{LineBit, LineData, RegionLine};
 
 use super::Memory;
-use crate::execute::{Engine, Executor, Method, Mismatch, Outcome, Region, Settings, Watch};
-use crate::{Aim, Background, Order, Pass, Visit};
+use crate::execute::{Executor, MarchEngine, MarchOutcome, MarchSettings, Method, Mismatch, Region, Watch};
+use crate::{AddressSequence, Aim, Background, Pass, Visit};
 
 /// Keeps all reports; stops the run after some operations, or at a pause.
 #[derive(Default)]
@@ -43,21 +43,27 @@ impl Watch for Recorder {
 
 fn executors() -> impl Iterator<Item = Executor> {
     let methods = [Method::FlushBehind, Method::NonTemporal];
-    let all = move |engine| methods.map(|method| Executor { engine, settings: Settings::new(method) });
-    Engine::all_available().into_iter().flat_map(all)
+    let all = move |engine| methods.map(|method| Executor { engine, settings: MarchSettings::new(method) });
+    MarchEngine::all_available().into_iter().flat_map(all)
 }
 
-fn pass(notation: &str, order: Order) -> Pass {
+fn pass(notation: &str, order: AddressSequence) -> Pass {
     let background = Background { name: "mixed".to_owned(), data: LineData([0x0123_4567_89ab_cdef; 8]) };
     Pass { test: notation.parse().unwrap(), background, order, aim: Aim::BetweenLines }
 }
 
-fn run(executor: &Executor, memory: &Memory, pass: &Pass, recorder: &mut Recorder) -> Outcome {
+fn run(executor: &Executor, memory: &Memory, pass: &Pass, recorder: &mut Recorder) -> MarchOutcome {
     executor.run(&mut memory.region(), pass, None, recorder)
 }
 
 /// Runs one element after the memory was filled with the background, except for `wrong`.
-fn one_element(executor: &Executor, memory: &Memory, element: &str, order: Order, wrong: &[u64]) -> Vec<Mismatch> {
+fn one_element(
+    executor: &Executor,
+    memory: &Memory,
+    element: &str,
+    order: AddressSequence,
+    wrong: &[u64],
+) -> Vec<Mismatch> {
     /// Damages lines once the background is written.
     struct Spoiler<'m>(&'m Memory, Vec<u64>, Recorder);
     impl Watch for Spoiler<'_> {
@@ -83,13 +89,13 @@ fn one_element(executor: &Executor, memory: &Memory, element: &str, order: Order
 
 #[test]
 fn a_sound_memory_shows_no_mismatch_and_ends_with_what_was_last_written() {
-    for order in [Order::Sequential, Order::Interleaved] {
+    for order in [AddressSequence::Sequential, AddressSequence::Strided] {
         let pass = pass("*(w0); ^(r0,w1); ^(r1,w0,r0,w1); v(r1,r1,w0,w0); Del; v(r0,w1,r1); *(r1)", order);
         for executor in executors() {
             let memory = Memory::new(3000);
             let mut recorder = Recorder::default();
             let outcome = run(&executor, &memory, &pass, &mut recorder);
-            assert_eq!(outcome, Outcome { completed: true, mismatches: 0, operations: 15 * 3000 }, "{executor:?}");
+            assert_eq!(outcome, MarchOutcome { completed: true, mismatches: 0, operations: 15 * 3000 }, "{executor:?}");
             assert_eq!(outcome.moved().get(), 15 * 3000 * 64);
             assert_eq!(recorder.pauses, [executor.settings.delay]);
             assert!(memory.content().iter().all(|&line| line == pass.background.line(true)), "{executor:?}");
@@ -102,10 +108,10 @@ fn a_wrong_line_is_told_with_its_place_its_bits_and_a_second_read() {
     for executor in executors() {
         let memory = Memory::new(200);
         for line in [0, 77, 199] {
-            let expected = pass("*(w0)", Order::Sequential).background.data;
-            let seen = one_element(&executor, &memory, "^(r0,w1)", Order::Sequential, &[line]);
+            let expected = pass("*(w0)", AddressSequence::Sequential).background.data;
+            let seen = one_element(&executor, &memory, "^(r0,w1)", AddressSequence::Sequential, &[line]);
             let line = RegionLine(line);
-            let (order, zero) = (Order::Sequential, LineData::ZERO);
+            let (order, zero) = (AddressSequence::Sequential, LineData::ZERO);
             let told =
                 Mismatch { line, expected, found: zero, reread: zero, element: 1, op: 0, order, emulated: false };
             assert_eq!(seen, [told], "{executor:?}");
@@ -121,7 +127,7 @@ fn lines_are_visited_in_the_order_and_the_direction_of_the_element() {
     let all: Vec<_> = (0..lines).collect();
     for executor in executors() {
         let memory = Memory::new(lines);
-        for order in [Order::Sequential, Order::Interleaved] {
+        for order in [AddressSequence::Sequential, AddressSequence::Strided] {
             let visit = executor.settings.visit(order, lines);
             let mut ascending: Vec<_> =
                 visit.columns().flat_map(|c| (0..c.count).map(move |i| c.first.0 + i * c.stride)).collect();
@@ -140,7 +146,7 @@ fn lines_are_visited_in_the_order_and_the_direction_of_the_element() {
 fn a_region_of_one_line_is_tested() {
     for executor in executors() {
         let memory = Memory::new(1);
-        for order in [Order::Sequential, Order::Interleaved] {
+        for order in [AddressSequence::Sequential, AddressSequence::Strided] {
             let seen = one_element(&executor, &memory, "v(r0,w1,r1,w0,r0)", order, &[0]);
             assert_eq!(seen.iter().map(|mismatch| mismatch.op).collect::<Vec<_>>(), [0], "{executor:?}");
         }
@@ -150,7 +156,7 @@ fn a_region_of_one_line_is_tested() {
 
 #[test]
 fn whoever_watches_is_told_of_all_operations_in_small_parts() {
-    let pass = pass("*(w0); ^(r0,w1); v(r1,w0,r0)", Order::Sequential);
+    let pass = pass("*(w0); ^(r0,w1); v(r1,w0,r0)", AddressSequence::Sequential);
     for executor in executors() {
         let memory = Memory::new(20_000);
         let mut recorder = Recorder::default();
@@ -163,7 +169,7 @@ fn whoever_watches_is_told_of_all_operations_in_small_parts() {
 
 #[test]
 fn a_run_stops_where_it_is_told_to() {
-    let pass = pass("*(w0); Del; ^(r0,w1)", Order::Interleaved);
+    let pass = pass("*(w0); Del; ^(r0,w1)", AddressSequence::Strided);
     for executor in executors() {
         let memory = Memory::new(20_000);
         let mut recorder = Recorder { stop_after: Some(10_000), ..Recorder::default() };
@@ -173,20 +179,20 @@ fn a_run_stops_where_it_is_told_to() {
 
         let mut recorder = Recorder { stop_at_pause: true, ..Recorder::default() };
         let outcome = run(&executor, &memory, &pass, &mut recorder);
-        assert_eq!(outcome, Outcome { completed: false, mismatches: 0, operations: 20_000 });
+        assert_eq!(outcome, MarchOutcome { completed: false, mismatches: 0, operations: 20_000 });
         memory.content();
     }
 }
 
 #[test]
 fn an_emulated_fault_is_found_beside_a_real_one_and_told_from_it() {
-    let cell = Cell { line: RegionLine(5), bit: LineBit::new(0).unwrap() };
+    let cell = FaultCell { line: RegionLine(5), bit: LineBit::new(0).unwrap() };
     let faults = vec![PlacedFault::permanent(FaultKind::StuckAt { cell, value: false })];
     for executor in executors() {
         let memory = Memory::new(64);
         let mut emulator = Emulator::new(faults.clone(), 0);
         let mut recorder = Recorder::default();
-        let pass = pass("*(w0); ^(r0,w1); v(r1)", Order::Sequential);
+        let pass = pass("*(w0); ^(r0,w1); v(r1)", AddressSequence::Sequential);
         let outcome = executor.run(&mut memory.region(), &pass, Some(&mut emulator), &mut recorder);
         let told: Vec<_> = recorder.mismatches.iter().map(|m| (m.line, m.element, m.emulated)).collect();
         assert_eq!(told, [(cell.line, 1, true)], "background bit 0 is 1, so r0 finds the stuck 0: {outcome:?}");
@@ -197,11 +203,11 @@ fn an_emulated_fault_is_found_beside_a_real_one_and_told_from_it() {
 #[test]
 #[should_panic(expected = "emulated faults lie in the region, whose last line is 63")]
 fn a_fault_outside_the_region_is_a_bug_of_the_caller() {
-    let cell = Cell { line: RegionLine(64), bit: LineBit::new(0).unwrap() };
+    let cell = FaultCell { line: RegionLine(64), bit: LineBit::new(0).unwrap() };
     let mut emulator = Emulator::new(vec![PlacedFault::permanent(FaultKind::StuckAt { cell, value: false })], 0);
     let executor = executors().next().unwrap();
     let memory = Memory::new(64);
-    let pass = pass("*(w0)", Order::Sequential);
+    let pass = pass("*(w0)", AddressSequence::Sequential);
     executor.run(&mut memory.region(), &pass, Some(&mut emulator), &mut Recorder::default());
 }
 
@@ -215,23 +221,23 @@ fn a_block_of_claimed_memory_is_a_region() {
     let executor = executors().next().unwrap();
     let mut region = Region::from(&mut block);
     assert_eq!((region.lines(), region.bytes().get()), (1024, 64 << 10));
-    let pass = pass("*(w0); ^(r0,w1); v(r1)", Order::Interleaved);
+    let pass = pass("*(w0); ^(r0,w1); v(r1)", AddressSequence::Strided);
     let outcome = executor.run(&mut region, &pass, None, &mut Recorder::default());
-    assert_eq!(outcome, Outcome { completed: true, mismatches: 0, operations: 4 * 1024 });
+    assert_eq!(outcome, MarchOutcome { completed: true, mismatches: 0, operations: 4 * 1024 });
 }
 
 #[test]
 fn two_orders_keep_every_pair_outside_the_window_once_from_2_mib_on() {
     for method in [Method::FlushBehind, Method::NonTemporal] {
-        let settings = Settings::new(method);
+        let settings = MarchSettings::new(method);
         for mib in [2, 3, 4, 8, 16, 64, 1024] {
             let lines = (mib << 20) / 64;
             assert!(settings.keeps_order(lines), "{mib} MiB");
-            let columns = settings.visit(Order::Interleaved, lines).columns().count() as u64;
+            let columns = settings.visit(AddressSequence::Strided, lines).columns().count() as u64;
             assert_eq!(columns, 2 * settings.window(lines) + 1, "{mib} MiB");
         }
         assert!(!settings.keeps_order(64));
         assert!(settings.window((64 << 20) / 64) <= Visit::safe_window((64 << 20) / 64));
-        assert_eq!(settings.visit(Order::Interleaved, 1).columns().count(), 1);
+        assert_eq!(settings.visit(AddressSequence::Strided, 1).columns().count(), 1);
     }
 }

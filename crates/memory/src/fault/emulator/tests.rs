@@ -1,7 +1,7 @@
 //! Each kind of fault and each persistence, worked out by hand.
 
 use super::*;
-use crate::fault::{AddressFault, Cell, Idempotent, LineSpan, Probability, Wired, WordPattern};
+use crate::fault::{AddressFault, FaultCell, Idempotent, LineSpan, Probability, Wired, WordPattern};
 use crate::{LINE_WORDS, LineBit};
 
 pub(super) const ZEROS: LineData = LineData::ZERO;
@@ -54,8 +54,8 @@ fn bit(index: u16) -> LineBit {
     LineBit::new(index).unwrap()
 }
 
-fn cell(line: u64, index: u16) -> Cell {
-    Cell { line: RegionLine(line), bit: bit(index) }
+fn cell(line: u64, index: u16) -> FaultCell {
+    FaultCell { line: RegionLine(line), bit: bit(index) }
 }
 
 fn span(first: u64, last: u64) -> LineSpan {
@@ -87,7 +87,7 @@ fn stuck_bits_of_a_word_read_as_they_are_stuck() {
 
 #[test]
 fn a_transition_fault_blocks_one_way_and_lets_the_other_pass() {
-    let mut bench = Bench::new(FaultKind::Transition { cell: cell(0, 3), blocked: Direction::Up });
+    let mut bench = Bench::new(FaultKind::Transition { cell: cell(0, 3), blocked: TransitionDirection::Up });
     bench.write(0, ONES);
     assert_eq!(bench.read(0), ONES.with_bit(bit(3), false));
     bench.memory.0[0] = ONES;
@@ -96,7 +96,7 @@ fn a_transition_fault_blocks_one_way_and_lets_the_other_pass() {
     bench.write(0, ZEROS);
     assert_eq!(bench.read(0), ZEROS);
 
-    let mut bench = Bench::new(FaultKind::Transition { cell: cell(0, 3), blocked: Direction::Down });
+    let mut bench = Bench::new(FaultKind::Transition { cell: cell(0, 3), blocked: TransitionDirection::Down });
     bench.write(0, ONES);
     bench.write(0, ZEROS);
     assert_eq!(bench.read(0), ZEROS.with_bit(bit(3), true));
@@ -104,7 +104,8 @@ fn a_transition_fault_blocks_one_way_and_lets_the_other_pass() {
 
 #[test]
 fn an_inversion_coupling_flips_its_victim_at_one_change_of_the_aggressor() {
-    let mut bench = Bench::new(FaultKind::Inversion { aggressor: cell(1, 0), on: Direction::Up, victim: cell(5, 9) });
+    let mut bench =
+        Bench::new(FaultKind::Inversion { aggressor: cell(1, 0), on: TransitionDirection::Up, victim: cell(5, 9) });
     bench.write(1, ONES);
     assert_eq!(bench.read(5), ZEROS.with_bit(bit(9), true));
     bench.write(1, ONES);
@@ -117,7 +118,7 @@ fn an_inversion_coupling_flips_its_victim_at_one_change_of_the_aggressor() {
 
 #[test]
 fn an_idempotent_coupling_forces_its_victim() {
-    let coupling = Idempotent { aggressor: cell(1, 0), on: Direction::Down, victim: cell(5, 9), value: true };
+    let coupling = Idempotent { aggressor: cell(1, 0), on: TransitionDirection::Down, victim: cell(5, 9), value: true };
     let mut bench = Bench::new(FaultKind::Idempotent(coupling));
     bench.write(1, ONES);
     assert_eq!(bench.read(5), ZEROS);
@@ -133,14 +134,15 @@ fn an_idempotent_coupling_forces_its_victim() {
 
 #[test]
 fn a_coupling_inside_a_line_dominates_what_is_written_to_its_victim() {
-    let coupling = Idempotent { aggressor: cell(4, 0), on: Direction::Up, victim: cell(4, 500), value: false };
+    let coupling =
+        Idempotent { aggressor: cell(4, 0), on: TransitionDirection::Up, victim: cell(4, 500), value: false };
     let mut bench = Bench::new(FaultKind::Idempotent(coupling));
     bench.write(4, ONES);
     assert_eq!(bench.read(4), ONES.with_bit(bit(500), false));
     bench.write(4, ONES);
     assert_eq!(bench.read(4), ONES, "the aggressor did not change");
 
-    let kind = FaultKind::Inversion { aggressor: cell(4, 0), on: Direction::Up, victim: cell(4, 500) };
+    let kind = FaultKind::Inversion { aggressor: cell(4, 0), on: TransitionDirection::Up, victim: cell(4, 500) };
     let mut bench = Bench::new(kind);
     bench.write(4, ONES);
     assert_eq!(bench.read(4), ONES.with_bit(bit(500), false));
@@ -249,8 +251,8 @@ fn a_leaking_bit_loses_its_value_if_it_is_not_written_in_time() {
 
 #[test]
 fn linked_couplings_mask_each_other() {
-    let first = Idempotent { aggressor: cell(1, 0), on: Direction::Up, victim: cell(3, 0), value: true };
-    let second = Idempotent { aggressor: cell(2, 0), on: Direction::Up, victim: cell(3, 0), value: false };
+    let first = Idempotent { aggressor: cell(1, 0), on: TransitionDirection::Up, victim: cell(3, 0), value: true };
+    let second = Idempotent { aggressor: cell(2, 0), on: TransitionDirection::Up, victim: cell(3, 0), value: false };
     let mut bench = Bench::new(FaultKind::Linked { first, second });
     bench.write(1, ONES);
     assert_eq!(bench.read(3), ZEROS.with_bit(bit(0), true));
@@ -285,15 +287,20 @@ fn a_fault_that_would_change_nothing_draws_nothing() {
 fn a_pattern_sensitive_fault_acts_only_while_its_neighbours_show_the_pattern() {
     let neighbourhood = WordPattern::new(0, 0b101, 0b100).unwrap();
     let persistence = Persistence::PatternSensitive { neighbourhood };
-    let mut bench = Bench::with(persistence, FaultKind::Transition { cell: cell(0, 1), blocked: Direction::Up });
+    let mut bench =
+        Bench::with(persistence, FaultKind::Transition { cell: cell(0, 1), blocked: TransitionDirection::Up });
     bench.write(0, ONES);
     assert_eq!(bench.read(0), ONES);
     bench.write(0, ZEROS);
     bench.write(0, ONES.with_bit(bit(0), false));
     assert_eq!(bench.read(0), ONES.with_bit(bit(0), false).with_bit(bit(1), false));
 
-    let kind =
-        FaultKind::Idempotent(Idempotent { aggressor: cell(3, 0), on: Direction::Up, victim: cell(0, 1), value: true });
+    let kind = FaultKind::Idempotent(Idempotent {
+        aggressor: cell(3, 0),
+        on: TransitionDirection::Up,
+        victim: cell(0, 1),
+        value: true,
+    });
     let mut bench = Bench::with(persistence, kind);
     bench.write(3, ONES);
     assert_eq!(bench.read(0), ZEROS, "the victim's line counts, not the aggressor's");

@@ -6,14 +6,14 @@ use proptest::prelude::*;
 
 use super::tests::Memory;
 use super::*;
-use crate::fault::{AddressFault, Cell, Idempotent, LineSpan, Wired};
+use crate::fault::{AddressFault, FaultCell, Idempotent, LineSpan, Wired};
 use crate::{LINE_WORDS, LineBit};
 
 const CELLS: usize = 4;
 const PAUSE: Duration = Duration::from_millis(100);
 
-fn cell(line: usize) -> Cell {
-    Cell { line: RegionLine(u64::try_from(line).unwrap()), bit: LineBit::new(77).unwrap() }
+fn cell(line: usize) -> FaultCell {
+    FaultCell { line: RegionLine(u64::try_from(line).unwrap()), bit: LineBit::new(77).unwrap() }
 }
 
 fn place(line: RegionLine) -> usize {
@@ -50,7 +50,9 @@ impl Twin {
             return;
         }
         self.cells[at] = value;
-        let changed = |cell: Cell, on| place(cell.line) == at && before[at] != value && value == (on == Direction::Up);
+        let changed = |cell: FaultCell, on| {
+            place(cell.line) == at && before[at] != value && value == (on == TransitionDirection::Up)
+        };
         match self.fault {
             FaultKind::Transition { cell, blocked } if changed(cell, blocked) => self.cells[at] = before[at],
             FaultKind::StuckOpen { cell, .. } if place(cell.line) == at => self.cells[at] = before[at],
@@ -129,7 +131,7 @@ fn kinds() -> impl Strategy<Value = FaultKind> {
     let all = LineSpan { first: RegionLine(0), last: RegionLine(3) };
     let cells = (0..CELLS, 1..CELLS, 1..CELLS).prop_map(|(v, a, b)| (v, (v + a) % CELLS, (v + b) % CELLS));
     (cells, any::<[bool; 4]>(), 0..12).prop_map(move |((v, a, b), [p, q, r, s], kind)| {
-        let direction = |up| if up { Direction::Up } else { Direction::Down };
+        let direction = |up| if up { TransitionDirection::Up } else { TransitionDirection::Down };
         let (line, other) = (cell(v).line, cell(a).line);
         let wired = if p { Wired::And } else { Wired::Or };
         let floating = if q {
@@ -217,8 +219,8 @@ proptest! {
         words in vec(any::<u64>(), 1..40),
     ) {
         let (a, v) = (bits.0, (bits.0 + bits.1) % 64);
-        let cell = |place: u32| Cell { line: RegionLine(0), bit: LineBit::new(u16::try_from(place).unwrap()).unwrap() };
-        let on = if up { Direction::Up } else { Direction::Down };
+        let cell = |place: u32| FaultCell { line: RegionLine(0), bit: LineBit::new(u16::try_from(place).unwrap()).unwrap() };
+        let on = if up { TransitionDirection::Up } else { TransitionDirection::Down };
         let (aggressor, victim) = (cell(a), cell(v));
         let kind = match forced {
             Some(value) => FaultKind::Idempotent(Idempotent { aggressor, on, victim, value }),

@@ -6,7 +6,7 @@
 //! boot. **Idea.** Masks leave bit 63 out. The search then ends at once at 2^63 or more, where no memory is. **Why one
 //! bit is enough.** The search varies the bits that the mask leaves out; with bit 63 alone, every odd number matches.
 
-use super::{BootTable, Emulated, Obstacle, Refusal, WORD_BYTES, low_frames, real_ranges};
+use super::{BootTable, Emulated, ExportRefusal, Obstacle, WORD_BYTES, low_frames, real_ranges};
 use crate::fault_map::FaultMap;
 use crate::{FRAME_BYTES, FrameRange};
 
@@ -62,16 +62,16 @@ impl BadRam {
     /// with this table.
     ///
     /// # Errors
-    /// [`Refusal::Word`] or [`Refusal::Table`].
-    pub fn check(&self, table: &BootTable) -> Result<(), Refusal> {
+    /// [`ExportRefusal::Word`] or [`ExportRefusal::Table`].
+    pub fn check(&self, table: &BootTable) -> Result<(), ExportRefusal> {
         let (ranges, pairs, bytes) = (self.ranges.len(), self.pairs.len(), self.word().len());
         let entries = table.entries_without(&self.ranges);
         if ranges > 0 && entries > BootTable::CAPACITY {
-            return Err(Refusal::Table { ranges, entries });
+            return Err(ExportRefusal::Table { ranges, entries });
         }
         if bytes > WORD_BYTES {
             let frames = self.ranges.iter().map(|range| range.count()).sum();
-            return Err(Refusal::Word { frames, pairs, bytes });
+            return Err(ExportRefusal::Word { frames, pairs, bytes });
         }
         Ok(())
     }

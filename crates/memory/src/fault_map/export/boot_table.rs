@@ -18,7 +18,7 @@ pub enum Firmware {
 
 /// One entry of the table: the bytes from `first` to `last`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct BootTableEntry {
     /// The physical address of its first byte.
     pub first: u64,
     /// The physical address of its last byte.
@@ -41,7 +41,7 @@ pub enum Purpose {
 /// The table, as it was at the last boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BootTable {
-    entries: Vec<Entry>,
+    entries: Vec<BootTableEntry>,
     firmware: Firmware,
     /// The number of unreadable entries.
     unread: usize,
@@ -59,14 +59,14 @@ impl BootTable {
 
     /// A table that was read.
     #[must_use]
-    pub const fn new(entries: Vec<Entry>, firmware: Firmware) -> Self {
+    pub const fn new(entries: Vec<BootTableEntry>, firmware: Firmware) -> Self {
         Self { entries, firmware, unread: 0 }
     }
 
     /// An unreadable table: any frame may be memory.
     #[must_use]
     pub fn unread(firmware: Firmware) -> Self {
-        let all = Entry { first: 0, last: u64::MAX, purpose: Purpose::Memory };
+        let all = BootTableEntry { first: 0, last: u64::MAX, purpose: Purpose::Memory };
         Self { entries: vec![all], firmware, unread: Self::ASSUMED - 1 }
     }
 
@@ -80,8 +80,8 @@ impl BootTable {
 
     /// The table as firmware hands it to GRUB: memory that was left out at the last boot and will be again counts as
     /// memory, merged with its neighbours.
-    fn before_grub(&self, ranges: &[FrameRange]) -> Vec<Entry> {
-        let mut table: Vec<Entry> = Vec::new();
+    fn before_grub(&self, ranges: &[FrameRange]) -> Vec<BootTableEntry> {
+        let mut table: Vec<BootTableEntry> = Vec::new();
         let mut goes_on = false;
         for &entry in &self.entries {
             let was_split = entry.purpose == Purpose::LeftOut && ranges.iter().any(|range| covers(*range, entry));
@@ -92,7 +92,7 @@ impl BootTable {
             });
             match before {
                 Some(before) => before.last = entry.last,
-                None if was_split => table.push(Entry { purpose: Purpose::Memory, ..entry }),
+                None if was_split => table.push(BootTableEntry { purpose: Purpose::Memory, ..entry }),
                 None => table.push(entry),
             }
             goes_on = was_split;
@@ -101,7 +101,7 @@ impl BootTable {
     }
 
     /// The number of entries that one entry becomes.
-    fn pieces(&self, entry: Entry, ranges: &[FrameRange]) -> usize {
+    fn pieces(&self, entry: BootTableEntry, ranges: &[FrameRange]) -> usize {
         if entry.purpose != Purpose::Memory {
             return 1;
         }
@@ -124,7 +124,7 @@ fn last_byte(range: FrameRange) -> u64 {
     range.last().address() + (FRAME_BYTES - 1)
 }
 
-fn covers(range: FrameRange, entry: Entry) -> bool {
+fn covers(range: FrameRange, entry: BootTableEntry) -> bool {
     range.start().address() <= entry.first && entry.last <= last_byte(range)
 }
 
@@ -142,10 +142,11 @@ mod tests {
         BootTable::new([FIRST_MIB.to_vec(), vec![ram]].concat(), firmware)
     }
 
-    const FIRST_MIB: [Entry; 2] = [entry(0, 0x9_fbff, Purpose::Memory), entry(0x9_fc00, 0xf_ffff, Purpose::Other)];
+    const FIRST_MIB: [BootTableEntry; 2] =
+        [entry(0, 0x9_fbff, Purpose::Memory), entry(0x9_fc00, 0xf_ffff, Purpose::Other)];
 
-    const fn entry(first: u64, last: u64, purpose: Purpose) -> Entry {
-        Entry { first, last, purpose }
+    const fn entry(first: u64, last: u64, purpose: Purpose) -> BootTableEntry {
+        BootTableEntry { first, last, purpose }
     }
 
     #[test]

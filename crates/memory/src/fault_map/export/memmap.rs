@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use super::{COMMAND_LINE_BYTES, Emulated, LOAD_RANGES, Obstacle, Refusal, low_frames, real_ranges};
+use super::{COMMAND_LINE_BYTES, Emulated, ExportRefusal, LOAD_RANGES, Obstacle, low_frames, real_ranges};
 use crate::fault_map::FaultMap;
 use crate::{FRAME_BYTES, FrameRange};
 
@@ -81,8 +81,8 @@ impl Memmap {
     /// Checks that the kernel keeps the whole argument, if the rest of its command line has so many bytes.
     ///
     /// # Errors
-    /// [`Refusal::CommandLine`] with the most ranges that fit, [`Refusal::NoRoom`] if none do.
-    pub fn check(&self, other_bytes: usize) -> Result<(), Refusal> {
+    /// [`ExportRefusal::CommandLine`] with the most ranges that fit, [`ExportRefusal::NoRoom`] if none do.
+    pub fn check(&self, other_bytes: usize) -> Result<(), ExportRefusal> {
         let (ranges, bytes) = (self.ranges.len(), self.line_bytes(other_bytes));
         if ranges == 0 || bytes <= COMMAND_LINE_BYTES {
             return Ok(());
@@ -90,8 +90,8 @@ impl Memmap {
         let counts = (1..ranges.min(COMMAND_LINE_BYTES / SHORTEST_ITEM)).rev().filter_map(NonZeroUsize::new);
         let mut fitting = counts.filter(|count| self.coarser(*count).line_bytes(other_bytes) <= COMMAND_LINE_BYTES);
         Err(match fitting.next() {
-            Some(fit) => Refusal::CommandLine { ranges, bytes, fit: fit.get() },
-            None => Refusal::NoRoom { ranges, bytes },
+            Some(fit) => ExportRefusal::CommandLine { ranges, bytes, fit: fit.get() },
+            None => ExportRefusal::NoRoom { ranges, bytes },
         })
     }
 

@@ -11,7 +11,7 @@ use super::*;
 use crate::fault_map::FailedFrame;
 
 fn map_of(frames: impl IntoIterator<Item = u64>) -> FaultMap {
-    let mut map = FaultMap::new(Origin::Real);
+    let mut map = FaultMap::new(MapOrigin::Real);
     for number in frames {
         map.insert(FailedFrame::condemned(Frame::new(number).unwrap(), Timestamp::default()));
     }
@@ -111,7 +111,7 @@ fn no_failed_frame_gives_nothing_to_add() {
 
 #[test]
 fn emulated_errors_are_never_exported() {
-    let map = FaultMap::new(Origin::Emulated);
+    let map = FaultMap::new(MapOrigin::Emulated);
     assert_eq!(Memmap::new(&map), Err(Emulated));
     assert_eq!(BadRam::new(&map), Err(Emulated));
     assert_eq!(Document::new(&map), Err(Emulated));
@@ -139,10 +139,10 @@ fn what_the_kernel_would_cut_off_is_refused_with_the_count_and_what_fits() {
     let one = memmap([0x10_0000]);
     let room = COMMAND_LINE_BYTES - 1 - one.kernel_argument().len();
     assert_eq!(one.check(room), Ok(()));
-    assert_eq!(one.check(room + 1), Err(Refusal::NoRoom { ranges: 1, bytes: COMMAND_LINE_BYTES + 1 }));
+    assert_eq!(one.check(room + 1), Err(ExportRefusal::NoRoom { ranges: 1, bytes: COMMAND_LINE_BYTES + 1 }));
     // 15 bytes each, with a comma.
     let many = memmap((0..200).map(|n| 0x10_0000 + 2 * n));
-    let Err(Refusal::CommandLine { ranges: 200, bytes, fit }) = many.check(100) else { panic!("too long") };
+    let Err(ExportRefusal::CommandLine { ranges: 200, bytes, fit }) = many.check(100) else { panic!("too long") };
     assert_eq!(bytes, 100 + 1 + many.kernel_argument().len());
     let of = |count| many.coarser(NonZeroUsize::new(count).unwrap());
     assert_eq!(of(fit).check(100), Ok(()));

@@ -6,13 +6,13 @@ use std::fmt::Write as _;
 use std::num::NonZero;
 use std::path::PathBuf;
 
-use rampart_diagnostic::Machine;
+use rampart_diagnostic::MachineUnderTest;
 use rampart_diagnostic::once::report::BadFrame;
 use rampart_linux::FrameUses;
 use rampart_memory::FaultMap;
 use rampart_memory::Frame;
 use rampart_memory::fault_map::export::{BadRam, Document, Memmap, Obstacle};
-use rampart_memory::fault_map::{FailedFrame, FrameUse, Origin, Retirement};
+use rampart_memory::fault_map::{FailedFrame, FrameUse, MapOrigin, Retirement};
 use rampart_store::Store;
 use serde::Serialize;
 
@@ -24,7 +24,7 @@ use crate::output::text;
 #[derive(Serialize)]
 struct Map {
     schema: &'static str,
-    origin: Origin,
+    origin: MapOrigin,
     frames: Vec<KnownFrame>,
 }
 
@@ -40,7 +40,7 @@ struct KnownFrame {
 
 impl KnownFrame {
     fn of(bad: BadFrame, uses: &FrameUses) -> Self {
-        let now = bad.frame.filter(|_| bad.origin == Origin::Real).map(|frame| uses.of(frame));
+        let now = bad.frame.filter(|_| bad.origin == MapOrigin::Real).map(|frame| uses.of(frame));
         Self { bad, now }
     }
 
@@ -55,11 +55,11 @@ impl KnownFrame {
 
 /// Runs one of the commands. `show` returns 1 if there are bad frames, `restore` 2 if one is still in use.
 pub fn run(command: &MapCommand, path: Option<PathBuf>) -> Result<u8, Error> {
-    let machine = Machine::this();
+    let machine = MachineUnderTest::this();
     let now = machine.clock.now();
     match *command {
         MapCommand::Show { emulated, json } => {
-            let origin = if emulated { Origin::Emulated } else { Origin::Real };
+            let origin = if emulated { MapOrigin::Emulated } else { MapOrigin::Real };
             show_map(&store::open_to_read(path, now)?, &machine, origin, json)
         }
         MapCommand::Export { format, ranges } => {
@@ -71,11 +71,11 @@ pub fn run(command: &MapCommand, path: Option<PathBuf>) -> Result<u8, Error> {
     }
 }
 
-fn show_map(store: &Store, machine: &Machine, origin: Origin, json: bool) -> Result<u8, Error> {
+fn show_map(store: &Store, machine: &MachineUnderTest, origin: MapOrigin, json: bool) -> Result<u8, Error> {
     let (map, uses) = (store.failures(origin)?, machine.frame_uses());
     let frames: Vec<KnownFrame> =
         map.iter().map(|failed| KnownFrame::of(BadFrame::of_frame(origin, failed), &uses)).collect();
-    let code = u8::from(!frames.is_empty() && origin == Origin::Real);
+    let code = u8::from(!frames.is_empty() && origin == MapOrigin::Real);
     if json {
         text::print_json(&Map { schema: "rampart.map/1", origin, frames })?;
         return Ok(code);
@@ -97,11 +97,11 @@ fn show_map(store: &Store, machine: &Machine, origin: Origin, json: bool) -> Res
 /// Also if the next boot could not use the whole list.
 fn export_map(
     store: &Store,
-    machine: &Machine,
+    machine: &MachineUnderTest,
     format: ExportFormat,
     ranges: Option<NonZero<usize>>,
 ) -> Result<(), Error> {
-    let map = store.failures(Origin::Real)?;
+    let map = store.failures(MapOrigin::Real)?;
     if ranges.is_some() && format != ExportFormat::Memmap {
         return Err(Error::RangesOfMemmap);
     }
@@ -153,18 +153,18 @@ fn lines(lines: &[String]) -> String {
 }
 
 /// Retires each frame of the map that is in use again: a kernel forgets retired frames at each boot.
-fn restore(store: &mut Store, machine: &Machine, json: bool) -> Result<u8, Error> {
+fn restore(store: &mut Store, machine: &MachineUnderTest, json: bool) -> Result<u8, Error> {
     if let Some(why) = store.read_only() {
         eprintln!("rampart: the results cannot be recorded on the map: {why}");
     }
-    let known = store.failures(Origin::Real)?;
+    let known = store.failures(MapOrigin::Real)?;
     let before = machine.frame_uses();
     let mut restored = Vec::new();
     for failed in known.iter() {
         let frame = failed.frame;
         let tried = if before.of(frame).is_out_of_use() { None } else { Some(machine.retire(frame)) };
         let known = record(store, failed, tried.as_ref())?;
-        let mut known = KnownFrame::of(BadFrame::of_frame(Origin::Real, &known), &before);
+        let mut known = KnownFrame::of(BadFrame::of_frame(MapOrigin::Real, &known), &before);
         match tried {
             // Trusts the kernel if its mark of the frame cannot be read.
             Some(Retirement::Offlined) => known.now = Some(FrameUse::Retired),
@@ -177,7 +177,7 @@ fn restore(store: &mut Store, machine: &Machine, json: bool) -> Result<u8, Error
     let mut text: String = restored.iter().map(|known| format!("{}\n", known.line())).collect();
     let _ = writeln!(text, "{} of {} bad frames are out of use", restored.len() - refused, restored.len());
     if json {
-        text::print_json(&Map { schema: "rampart.map/1", origin: Origin::Real, frames: restored })?;
+        text::print_json(&Map { schema: "rampart.map/1", origin: MapOrigin::Real, frames: restored })?;
     } else {
         text::print(&text)?;
     }
@@ -195,13 +195,13 @@ fn record(store: &mut Store, failed: &FailedFrame, tried: Option<&Retirement>) -
     }
 }
 
-fn add(store: &mut Store, machine: &Machine, frame: Frame, json: bool) -> Result<u8, Error> {
+fn add(store: &mut Store, machine: &MachineUnderTest, frame: Frame, json: bool) -> Result<u8, Error> {
     if machine.is_zero_page(frame) {
         return Err(Error::ZeroPage(frame));
     }
-    store.keep_failure(None, Origin::Real, &FailedFrame::condemned(frame, machine.clock.now()))?;
-    let known = store.failures(Origin::Real)?;
-    let known = BadFrame::of_frame(Origin::Real, known.get(frame).ok_or(Error::NotOnTheMap(frame))?);
+    store.keep_failure(None, MapOrigin::Real, &FailedFrame::condemned(frame, machine.clock.now()))?;
+    let known = store.failures(MapOrigin::Real)?;
+    let known = BadFrame::of_frame(MapOrigin::Real, known.get(frame).ok_or(Error::NotOnTheMap(frame))?);
     if json {
         text::print_json(&known)?;
     } else {
@@ -210,9 +210,9 @@ fn add(store: &mut Store, machine: &Machine, frame: Frame, json: bool) -> Result
     Ok(0)
 }
 
-fn forget(store: &mut Store, machine: &Machine, frame: Frame, json: bool) -> Result<u8, Error> {
+fn forget(store: &mut Store, machine: &MachineUnderTest, frame: Frame, json: bool) -> Result<u8, Error> {
     let known = store.forget(frame, machine.clock.now())?.ok_or(Error::NotOnTheMap(frame))?;
-    let known = BadFrame::of_frame(Origin::Real, &known);
+    let known = BadFrame::of_frame(MapOrigin::Real, &known);
     if json {
         text::print_json(&known)?;
     } else {

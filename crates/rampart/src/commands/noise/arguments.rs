@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use rampart_linux::Cpu;
+use rampart_linux::CpuNumber;
 use rampart_linux::topology::parse_cpus;
 
 use crate::parsing::simulated_time;
@@ -40,7 +40,7 @@ pub struct NoiseArguments {
 
 /// A list of CPUs, at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cpus(pub Vec<Cpu>);
+pub struct Cpus(pub Vec<CpuNumber>);
 
 fn some_cpus(text: &str) -> Result<Cpus, String> {
     let list = parse_cpus(text).filter(|list| !list.is_empty());
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn cpus_are_a_list_of_at_least_one() {
-        assert_eq!(some_cpus("0-1,4"), Ok(Cpus([0, 1, 4].map(Cpu).to_vec())));
+        assert_eq!(some_cpus("0-1,4"), Ok(Cpus([0, 1, 4].map(CpuNumber).to_vec())));
         for bad in ["", "x", "1-0", "4,1"] {
             assert!(some_cpus(bad).unwrap_err().contains("such as 0-3,8"), "{bad}");
         }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rampart_linux::capabilities::{self, Feature};
 use rampart_linux::cpu::Tsc;
 use rampart_linux::cpu::detours::{self, Watched};
-use rampart_linux::{Cpu, Roots, Topology};
+use rampart_linux::{CpuNumber, Roots, Topology};
 use rampart_scale::noise::{Detour, Noise, OfCpu};
 
 use self::arguments::NoiseArguments;
@@ -65,7 +65,7 @@ pub fn run(arguments: &NoiseArguments) -> Result<u8, Error> {
 }
 
 /// The requested CPUs, if this process may use them.
-fn cpus(arguments: &NoiseArguments, allowed: &[Cpu]) -> Result<Vec<Cpu>, Error> {
+fn cpus(arguments: &NoiseArguments, allowed: &[CpuNumber]) -> Result<Vec<CpuNumber>, Error> {
     let Some(requested) = &arguments.cores else { return Ok(allowed.to_vec()) };
     match requested.0.iter().find(|cpu| !allowed.contains(cpu)) {
         Some(cpu) => {
@@ -78,7 +78,7 @@ fn cpus(arguments: &NoiseArguments, allowed: &[Cpu]) -> Result<Vec<Cpu>, Error> 
 
 /// Watches all CPUs at once, each from a thread of its own, while another thread injects errors if requested.
 fn watch(
-    cpus: &[Cpu],
+    cpus: &[CpuNumber],
     tsc: &Tsc,
     arguments: &NoiseArguments,
     injection: Option<ErrorInjection>,
@@ -116,7 +116,7 @@ fn show_progress(duration: Duration, ended: &dyn Fn() -> bool) {
     steps.end();
 }
 
-fn of_cpu(cpu: Cpu, watched: &Watched) -> OfCpu {
+fn of_cpu(cpu: CpuNumber, watched: &Watched) -> OfCpu {
     let detour = |of: &detours::CpuDetour| Detour { start: time(of.start), length: time(of.length) };
     OfCpu {
         cpu: cpu.0,

@@ -7,7 +7,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::{fs, thread};
 
 use rampart_memory::Bytes;
-use rampart_mpi_build::{Compiler, Program};
+use rampart_mpi_build::{Compiler, MpiProgram};
 use rampart_scale::calibration::{Calibration, Estimate};
 use serde_json::json;
 
@@ -39,7 +39,7 @@ pub fn run(arguments: &CalibrateArguments) -> Result<(), Error> {
 
 fn measure(compiler: &Compiler, launcher: &[OsString]) -> Result<Calibration, Error> {
     let folder = tempfile::tempdir().map_err(Error::Calibrated)?;
-    let program = Program::CALIBRATE.build(compiler, folder.path())?;
+    let program = MpiProgram::CALIBRATE.build(compiler, folder.path())?;
     let (name, rest) = launcher.split_first().expect("it is not empty");
     let refused = |why: String| Error::Launcher { name: name.clone(), why };
     let output =

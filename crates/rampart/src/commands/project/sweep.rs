@@ -23,7 +23,7 @@ use crate::output::text::percent;
 use crate::process::signals;
 
 /// A simulated figure.
-pub struct Drawn {
+pub struct DrawnFigure {
     /// The figure.
     pub figure: Figure,
     /// The groups of bars.
@@ -34,7 +34,7 @@ pub struct Drawn {
 
 /// Simulates the figure, shows the values, and writes the requested files.
 pub fn run(arguments: &SweepArguments) -> Result<(), Error> {
-    let drawn = Drawn::simulated(arguments)?;
+    let drawn = DrawnFigure::simulated(arguments)?;
     if arguments.json {
         text::print_json(&drawn.document())?;
     } else {
@@ -48,7 +48,7 @@ pub fn run(arguments: &SweepArguments) -> Result<(), Error> {
     Ok(())
 }
 
-impl Drawn {
+impl DrawnFigure {
     fn simulated(arguments: &SweepArguments) -> Result<Self, Error> {
         let figure = Figure::new(arguments.figure)?;
         let settings = figure.settings(arguments.seed)?;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-use rampart_diagnostic::Machine;
+use rampart_diagnostic::MachineUnderTest;
 use rampart_guard::engine_choice::{self, ChosenTests};
 use rampart_guard::{EngineKind, GuardSettings, server as liveness};
 use rampart_linux::capabilities::guarding;
@@ -22,7 +22,7 @@ use rampart_linux::process::may_open;
 use rampart_linux::shared::has_huge_pages;
 use rampart_linux::{Block, PageKind, Roots, SystemClock};
 use rampart_march::execute::honesty::{self, NoneBypasses};
-use rampart_march::execute::{self, Engine, Region};
+use rampart_march::execute::{self, MarchEngine, Region};
 use rampart_memory::{Bytes, Clock as _};
 
 use self::arguments::{Faults, RunArguments};
@@ -63,7 +63,7 @@ pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error>
     let injected = matches!(arguments.inject, Some(Faults::InPages(_)));
     let mut follower = Follower::new(server.folder(), path, injected, checkpoint_command)?;
     if rampart_linux::is_root() {
-        let machine = Machine::this();
+        let machine = MachineUnderTest::this();
         follower = follower.with_retirement(Box::new(move |frame| machine.retire(frame)));
     }
     let (began, start) = (SystemClock.now(), Instant::now());
@@ -213,7 +213,7 @@ fn test_method(asked: bool) -> Result<Option<execute::Method>, Error> {
 /// `None` if there is no memory for the measurement.
 fn measured_test_method() -> Option<Result<execute::Method, NoneBypasses>> {
     let mut block = Block::claim(Bytes::from_mib(2), PageKind::Huge).ok()?;
-    let found = honesty::honest_method(Engine::detect(), &mut Region::from(&mut block));
+    let found = honesty::honest_method(MarchEngine::detect(), &mut Region::from(&mut block));
     Some(found.map(|honesty| honesty.method))
 }
 

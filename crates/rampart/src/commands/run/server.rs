@@ -17,7 +17,7 @@ use rampart_guard::{BadFrames, server};
 use rampart_linux::SystemClock;
 use rampart_linux::executable::LeftAlone;
 use rampart_memory::Clock as _;
-use rampart_memory::fault_map::Origin;
+use rampart_memory::fault_map::MapOrigin;
 use tempfile::{NamedTempFile, TempDir};
 
 use crate::error::Error;
@@ -132,7 +132,7 @@ impl BadFrameList {
             return Ok(());
         }
         // Opened only briefly, so that another process that finds the store damaged can set it aside.
-        let bad = store::open(Some(self.store.clone()), SystemClock.now())?.failures(Origin::Real)?;
+        let bad = store::open(Some(self.store.clone()), SystemClock.now())?.failures(MapOrigin::Real)?;
         let list: BadFrames = bad.iter().map(|failed| failed.frame).collect();
         replace(&folder.join(BadFrames::FILE), &list.to_string()).map_err(Error::GuardFolder)?;
         self.seen = now;
@@ -175,7 +175,7 @@ mod tests {
         for number in [5, 7] {
             let failed = FailedFrame::condemned(Frame::new(number).unwrap(), Timestamp::default());
             let mut store = store::open(Some(path.clone()), Timestamp::default()).unwrap();
-            store.keep_failure(None, Origin::Real, &failed).unwrap();
+            store.keep_failure(None, MapOrigin::Real, &failed).unwrap();
             drop(store);
             server.list.as_mut().unwrap().update(server.folder.path()).unwrap();
             assert_eq!(list(&server).unwrap().among(&[Frame::new(number)]), [0]);

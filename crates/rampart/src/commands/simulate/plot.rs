@@ -5,7 +5,7 @@
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use rampart_studies::{Drawn, Outcome, Table};
+use rampart_studies::{StudyChart, StudyOutcome, Table};
 
 /// The width of a drawing, and the height of each of its tables, in pixels.
 const SIZE: (u32, u32) = (1200, 520);
@@ -29,20 +29,20 @@ const MAX_HORIZONTAL_NAMES: usize = 10;
 type Failure = Box<dyn std::error::Error>;
 
 /// Draws all tables of an outcome, one below the other, as one SVG document.
-pub fn svg(outcome: &Outcome) -> String {
+pub fn svg(outcome: &StudyOutcome) -> String {
     let mut text = String::new();
     draw(outcome, &mut text).expect("a drawing into memory succeeds");
     text
 }
 
-fn draw(outcome: &Outcome, text: &mut String) -> Result<(), Failure> {
+fn draw(outcome: &StudyOutcome, text: &mut String) -> Result<(), Failure> {
     let count = u32::try_from(outcome.tables.len()).expect("a handful of tables");
     let root = SVGBackend::with_string(text, (SIZE.0, SIZE.1 * count)).into_drawing_area();
     root.fill(&WHITE)?;
     for (area, table) in root.split_evenly((outcome.tables.len(), 1)).iter().zip(&outcome.tables) {
         match table.drawn {
-            Drawn::Bars => bars(area, table)?,
-            Drawn::Lines => lines(area, table)?,
+            StudyChart::Bars => bars(area, table)?,
+            StudyChart::Lines => lines(area, table)?,
         }
     }
     root.present()?;

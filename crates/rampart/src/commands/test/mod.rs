@@ -4,7 +4,7 @@ pub mod arguments;
 
 use std::path::PathBuf;
 
-use rampart_diagnostic::{Machine, TestRequest, once};
+use rampart_diagnostic::{MachineUnderTest, TestRequest, once};
 
 use self::arguments::TestArguments;
 use crate::error::Error;
@@ -16,7 +16,7 @@ use crate::process::signals::stop_flag;
 /// Tests memory. Returns 0 if all requested memory is good, 1 if bad frames were found, 2 if not all could be tested.
 pub fn run(arguments: &TestArguments, path: Option<PathBuf>) -> Result<u8, Error> {
     let request = request(arguments);
-    let machine = Machine::this();
+    let machine = MachineUnderTest::this();
     let store = store::open(path, machine.clock.now())?;
     let stop = stop_flag()?;
     let line = TestProgressLine::new(arguments.json);

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rampart_diagnostic::control::{Error as SettingsError, Limits, PolicyName, Settings};
+use rampart_diagnostic::control::{ControlSettings, Error as SettingsError, PolicyLimits, PolicyName};
 use rampart_diagnostic::daemon::{DaemonSettings, Share, Shares};
 use rampart_march::Fidelity;
 use rampart_memory::{Bytes, FRAME_BYTES, TestConfig, TestLifetime};
@@ -96,14 +96,14 @@ fn combined(arguments: &WatchArguments) -> Result<DaemonSettings, Error> {
     // δ of [Rahman16, tab. 1], or a tenth of the lifetime if that is shorter.
     let delta = file.delta.unwrap_or_else(|| Duration::from_secs(10).min(lifetime / 10));
     let lifetime = TestLifetime::new(lifetime, delta).ok_or(Error::Delta { delta, lifetime })?;
-    let published = Settings::thesis();
-    let limits = Limits {
+    let published = ControlSettings::thesis();
+    let limits = PolicyLimits {
         min_fidelity: arguments.min_fidelity.or(file.min_fidelity).unwrap_or(published.limits.min_fidelity),
         max_fidelity: arguments.max_fidelity.or(file.max_fidelity).unwrap_or(published.limits.max_fidelity),
         fidelity_step: file.fidelity_step.unwrap_or(published.limits.fidelity_step),
         max_cores: arguments.max_cores.or(file.max_cores).unwrap_or(1),
     };
-    let settings = Settings {
+    let settings = ControlSettings {
         lifetime,
         monitoring: file.monitoring.unwrap_or(published.monitoring),
         epoch: file.epoch.unwrap_or(published.epoch),

@@ -7,7 +7,7 @@ mod observer;
 
 use std::path::PathBuf;
 
-use rampart_diagnostic::Machine;
+use rampart_diagnostic::MachineUnderTest;
 use rampart_diagnostic::daemon::{self as diagnostic, DaemonSettings, WatchRequest};
 
 use self::arguments::WatchArguments;
@@ -21,7 +21,7 @@ use crate::process::signals::{reload_flag, stop_flag};
 
 /// Watches until it is stopped. Returns 0 if no bad frame was found, 1 if one was, 2 if the tests were incomplete.
 pub fn run(arguments: &WatchArguments, path: Option<PathBuf>) -> Result<u8, Error> {
-    let machine = Machine::this();
+    let machine = MachineUnderTest::this();
     let cpus = u32::try_from(machine.cpus().len()).unwrap_or(u32::MAX);
     let settings = config::settings(arguments, cpus)?;
     let store = store::open(path, machine.clock.now())?;

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use proptest::collection::btree_set;
 use proptest::prelude::*;
 
-use super::super::{Entry, Firmware, Purpose};
+use super::super::{BootTableEntry, Firmware, Purpose};
 use super::*;
-use crate::fault_map::{FailedFrame, Origin};
+use crate::fault_map::{FailedFrame, MapOrigin};
 use crate::{Frame, Timestamp};
 
 fn badram(frames: impl IntoIterator<Item = u64>) -> BadRam {
-    let mut map = FaultMap::new(Origin::Real);
+    let mut map = FaultMap::new(MapOrigin::Real);
     for number in frames {
         map.insert(FailedFrame::condemned(Frame::new(number).unwrap(), Timestamp::default()));
     }
@@ -90,20 +90,20 @@ fn a_mask_with_bit_63_hangs_grub_below_any_region() {
 
 #[test]
 fn more_than_the_boot_table_or_a_word_of_grub_holds_is_refused_with_the_count() {
-    let memory = Entry { first: 0, last: 0xffff_ffff, purpose: Purpose::Memory };
+    let memory = BootTableEntry { first: 0, last: 0xffff_ffff, purpose: Purpose::Memory };
     let table = BootTable::new(vec![memory; 1], Firmware::Bios);
     // One entry and the hook's two: 125 more fit.
     let sparse = |ranges: u64| badram((0..ranges).map(|n| 0x8000 + 2 * n));
     assert_eq!(sparse(125).check(&table), Ok(()));
-    assert_eq!(sparse(126).check(&table), Err(Refusal::Table { ranges: 126, entries: 129 }));
+    assert_eq!(sparse(126).check(&table), Err(ExportRefusal::Table { ranges: 126, entries: 129 }));
     let efi = BootTable::new(vec![memory; 1], Firmware::Efi);
     assert_eq!(sparse(63).check(&efi), Ok(()));
-    assert_eq!(sparse(64).check(&efi), Err(Refusal::Table { ranges: 64, entries: 129 }));
+    assert_eq!(sparse(64).check(&efi), Err(ExportRefusal::Table { ranges: 64, entries: 129 }));
     // Runs of 14 frames that no larger block holds: 6 pairs each, of 29 bytes.
     let runs = |count: u64| badram((0..count).flat_map(|run| (1..15).map(move |n| 0x8000 + 16 * run + n)));
     assert_eq!(runs(47).check(&table), Ok(()));
     let bytes = 48 * 6 * 29 - 1;
-    assert_eq!(runs(48).check(&table), Err(Refusal::Word { frames: 672, pairs: 288, bytes }));
+    assert_eq!(runs(48).check(&table), Err(ExportRefusal::Word { frames: 672, pairs: 288, bytes }));
     assert!(runs(48).check(&table).unwrap_err().to_string().contains("672 bad frames"));
     assert_eq!(badram([]).check(&BootTable::new(vec![memory; 200], Firmware::Bios)), Ok(()), "not this list's fault");
 }

@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 
 use rampart_linux::SystemClock;
 use rampart_linux::process::has_ended;
-use rampart_memory::fault_map::{FailedFrame, FaultMap, Origin, Retirement};
+use rampart_memory::fault_map::{FailedFrame, FaultMap, MapOrigin, Retirement};
 use rampart_memory::{Clock as _, Frame, Timestamp};
 
 use self::checkpoint::CheckpointCommand;
@@ -156,7 +156,7 @@ impl Follower {
             return Ok(());
         }
         let mut store = store::open(self.store.clone(), now)?;
-        Ok(store.keep_failures(None, bad.iter().map(|failed| (Origin::Real, failed)))?)
+        Ok(store.keep_failures(None, bad.iter().map(|failed| (MapOrigin::Real, failed)))?)
     }
 
     /// The frame that an event condemns, if it was not reported before.
@@ -168,7 +168,7 @@ impl Follower {
                 Some(FailedFrame::spoilt(frame, now))
             }
             ("erring" | "unjudged", _) if !self.injected => Some(FailedFrame::spoilt(frame, now)),
-            ("failed", Some(seen)) => Some(FaultMap::new(Origin::Real).record(frame, seen.clone()).clone()),
+            ("failed", Some(seen)) => Some(FaultMap::new(MapOrigin::Real).record(frame, seen.clone()).clone()),
             _ => None,
         }
     }

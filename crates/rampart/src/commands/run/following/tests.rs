@@ -27,7 +27,7 @@ fn a_bad_frame_is_on_the_map_before_it_is_said_and_one_that_was_made_up_never_is
     let given_up = "{\"event\":\"given_up\",\"page\":4,\"frame\":19}\n";
     follow(true, given_up);
     follow(false, &(injected.clone() + &failed("failed", 18) + given_up));
-    let map = store::open(Some(path.clone()), Timestamp::default()).unwrap().failures(Origin::Real).unwrap();
+    let map = store::open(Some(path.clone()), Timestamp::default()).unwrap().failures(MapOrigin::Real).unwrap();
     let known = |number: u64| map.get(Frame::new(number).unwrap()).map(|known| (known.cause, known.lines));
     let (guard, march) = ((Cause::Guard, u64::MAX), (Cause::MarchTest, 1 << 3));
     assert_eq!([16, 17, 18, 19].map(known), [Some(guard), None, Some(march), Some(guard)]);
@@ -49,7 +49,7 @@ fn a_bad_frame_is_retired_once_its_process_has_ended_and_the_map_says_so() {
     };
     let follower = Follower::new(folder.path(), Some(path.clone()), false, None).unwrap();
     let known = || {
-        let map = store::open(Some(path.clone()), Timestamp::default()).unwrap().failures(Origin::Real).unwrap();
+        let map = store::open(Some(path.clone()), Timestamp::default()).unwrap().failures(MapOrigin::Real).unwrap();
         [16, 17, 18].map(|number| map.get(Frame::new(number).unwrap()).unwrap().retirement.clone())
     };
     let mut follower = follower.with_retirement(Box::new(retire));
@@ -73,7 +73,7 @@ fn a_frame_that_was_under_suspicion_when_its_process_ended_is_bad_and_one_that_w
     write(lives, &[event("suspect", 18), event("suspect", 19)]);
     let mut follower = Follower::new(folder.path(), Some(path.clone()), false, None).unwrap();
     let bad = || {
-        let map = store::open(Some(path.clone()), Timestamp::default()).unwrap().failures(Origin::Real).unwrap();
+        let map = store::open(Some(path.clone()), Timestamp::default()).unwrap().failures(MapOrigin::Real).unwrap();
         (16..21).filter(|&number| map.get(Frame::new(number).unwrap()).is_some()).collect::<Vec<_>>()
     };
     follower.poll();
