@@ -21,7 +21,7 @@ fn each_child_has_the_heap(name: &str, also: impl Fn(&Said, &Value)) {
 /// For children that are made without fork(3), which are counted.
 fn each_copy_has_the_heap(name: &str, made: u64) {
     each_child_has_the_heap(name, |said, report| {
-        assert_eq!(count(report, "left_children"), made, "{name}: {report}");
+        assert_eq!(count(report, "unguarded_children"), made, "{name}: {report}");
         assert!(said.err.contains("made without fork"), "{name}: {}", said.err);
     });
 }
@@ -81,7 +81,7 @@ fn a_child_that_was_made_without_fork_ends_as_any_program_does() {
 #[test]
 fn a_child_that_nobody_saw_being_made_has_the_heap_or_ends_with_a_line() {
     each_child_has_the_heap("unseen", |said, report| {
-        assert_eq!(count(report, "left_children"), 0, "{report}");
+        assert_eq!(count(report, "unguarded_children"), 0, "{report}");
         assert!(said.err.contains("has no heap: it ends"), "{}", said.err);
     });
 }

@@ -214,7 +214,7 @@ fn ranks_that_jump_through_their_memory_fault_less_and_less() {
         let said = run(&rampart, &[&options[..], &["--", &jumps, "64", "2000"]].concat());
         assert_eq!((said.code, said.out.as_str()), (Some(0), "right\n"), "{engine}: {}", said.err);
         let report = report(&rampart);
-        let (faults, grown) = (count(&report, "faults"), count(&report, "grown"));
+        let (faults, grown) = (count(&report, "faults"), count(&report, "limit_raised"));
         assert!(faults < 512_000 / 4 && grown > 0, "{engine}: {faults} faults for 512,000 updates: {report}");
         assert!(count(&report, "verified") > 0, "{engine}: {report}");
     }
@@ -385,7 +385,7 @@ fn frames_are_tested_before_a_program_gets_them_or_soon_after() {
         assert!(count(&waited, "supplied") > 8192 && count(&waited, "untested") == 0, "{block}: {waited}");
         assert!(count(&waited, "tested") >= count(&waited, "supplied"), "{block}: {waited}");
         let hurried = sums(&rampart, &["--block", block]);
-        assert!(count(&hurried, "supplied") + count(&hurried, "renewed") > 0, "{block}: {hurried}");
+        assert!(count(&hurried, "supplied") + count(&hurried, "re_placed") > 0, "{block}: {hurried}");
         assert_eq!(count(&waited, "retired") + count(&hurried, "retired"), 0, "{block}: this memory is good");
     }
 }

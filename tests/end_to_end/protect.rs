@@ -117,7 +117,7 @@ fn what_cannot_be_guarded_is_counted() {
     let Some(program) = victim(&rampart, "maps") else { return };
     for engine in engines(&rampart) {
         let (said, report) = guarded(&rampart, &["--engine", engine], &[&program, "leaves-alone"]);
-        assert_eq!((said.code, count(&report, "left_mappings")), (Some(0), 5), "{engine}: {}", said.err);
+        assert_eq!((said.code, count(&report, "unguarded_mappings")), (Some(0), 5), "{engine}: {}", said.err);
         assert!(said.err.contains("left alone: 5 mappings"), "{engine}: {}", said.err);
         // With the heap alone nothing is counted, and smaller mappings never are.
         for protect in ["heap", "heap,mmap=9MiB"] {
@@ -156,7 +156,7 @@ fn an_executable_at_fixed_addresses_is_guarded_but_for_what_libraries_have_in_it
         let (said, report) = guarded(&rampart, &["--engine", engine, "--block", "4KiB"], &[&traps, "forks", "bss"]);
         let ended = (said.code, said.out.as_str());
         assert_eq!(ended, (Some(0), "16384 pages are right\n"), "{engine}: {}", said.err);
-        let (data, left) = (count(&report, "data"), count(&report, "left_data"));
+        let (data, left) = (count(&report, "data"), count(&report, "unguarded_data"));
         assert!(data >= 16_384 && (1..200).contains(&left), "{engine}: {data} and {left} pages");
     }
 }

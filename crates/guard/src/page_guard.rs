@@ -160,7 +160,7 @@ impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
         if is_fresh {
             (known.state, known.open) = (state, self.layout().all_units());
             self.count_pages(block);
-            self.counts.add(Counter::Open, self.layout().pages_of(known.open));
+            self.counts.add(Counter::Unlocked, self.layout().pages_of(known.open));
         }
         is_fresh
     }

@@ -13,9 +13,9 @@ pub enum Counter {
     /// Blocks unlocked that were never used before.
     FirstUses,
     /// Pending blocks unlocked: locked ones whose codes were not made yet.
-    Early,
+    PendingUnlocked,
     /// Blocks unlocked by the prefetcher.
-    Ahead,
+    Prefetched,
     /// Pages verified.
     Verified,
     /// Pages whose codes were made.
@@ -35,19 +35,19 @@ pub enum Counter {
     /// Pages in use now.
     Pages,
     /// Of these, unlocked ones.
-    Open,
+    Unlocked,
     /// The most pages in use at once.
     MostPages,
     /// Sum over time of pages in use, in pages times microseconds.
     PageMicros,
     /// The same for unlocked pages.
-    OpenMicros,
+    UnlockedMicros,
     /// Nanoseconds spent verifying.
     VerifyNanos,
     /// Nanoseconds spent making codes.
     EncodeNanos,
     /// Times that the unlocked limit grew.
-    Grown,
+    LimitRaised,
     /// Pages with injected faults.
     Injected,
     /// Microseconds since the guard's start.
@@ -63,7 +63,7 @@ pub enum Counter {
     /// Pages that were first used on untested frames.
     Untested,
     /// Locked pages moved to tested frames (re-placement).
-    Renewed,
+    RePlaced,
     /// Frames that failed a test, and are not used again.
     Retired,
     /// Known bad frames that were kept from the program.
@@ -73,13 +73,13 @@ pub enum Counter {
     /// The most pages of the program's own mappings under guard at once.
     MostMapped,
     /// Mappings that are large enough to be guarded and cannot be.
-    LeftMappings,
+    UnguardedMappings,
     /// Pages of the executable's data under guard.
     Data,
     /// Pages of the executable's writable data that are not guarded, including those guarded in part.
-    LeftData,
+    UnguardedData,
     /// Children that are not guarded, because they were made without fork(3).
-    LeftChildren,
+    UnguardedChildren,
     /// Pages that were wrong at the first read, and right at the second.
     Transient,
     /// Times that the re-placement of a locked block was refused.
@@ -91,8 +91,8 @@ impl Counter {
     pub const ALL: [Self; COUNTERS] = [
         Self::Faults,
         Self::FirstUses,
-        Self::Early,
-        Self::Ahead,
+        Self::PendingUnlocked,
+        Self::Prefetched,
         Self::Verified,
         Self::Encoded,
         Self::Unwritten,
@@ -102,13 +102,13 @@ impl Counter {
         Self::CodesWrong,
         Self::Uncorrectable,
         Self::Pages,
-        Self::Open,
+        Self::Unlocked,
         Self::MostPages,
         Self::PageMicros,
-        Self::OpenMicros,
+        Self::UnlockedMicros,
         Self::VerifyNanos,
         Self::EncodeNanos,
-        Self::Grown,
+        Self::LimitRaised,
         Self::Injected,
         Self::Micros,
         Self::ServeNanos,
@@ -116,15 +116,15 @@ impl Counter {
         Self::Tested,
         Self::Supplied,
         Self::Untested,
-        Self::Renewed,
+        Self::RePlaced,
         Self::Retired,
         Self::Avoided,
         Self::TestNanos,
         Self::MostMapped,
-        Self::LeftMappings,
+        Self::UnguardedMappings,
         Self::Data,
-        Self::LeftData,
-        Self::LeftChildren,
+        Self::UnguardedData,
+        Self::UnguardedChildren,
         Self::Transient,
         Self::Refused,
     ];
@@ -135,8 +135,8 @@ impl Counter {
         match self {
             Self::Faults => "faults",
             Self::FirstUses => "first_uses",
-            Self::Early => "early",
-            Self::Ahead => "ahead",
+            Self::PendingUnlocked => "pending_unlocked",
+            Self::Prefetched => "prefetched",
             Self::Verified => "verified",
             Self::Encoded => "encoded",
             Self::Unwritten => "unwritten",
@@ -146,13 +146,13 @@ impl Counter {
             Self::CodesWrong => "codes_wrong",
             Self::Uncorrectable => "uncorrectable",
             Self::Pages => "pages",
-            Self::Open => "open",
+            Self::Unlocked => "unlocked",
             Self::MostPages => "most_pages",
             Self::PageMicros => "page_micros",
-            Self::OpenMicros => "open_micros",
+            Self::UnlockedMicros => "unlocked_micros",
             Self::VerifyNanos => "verify_nanos",
             Self::EncodeNanos => "encode_nanos",
-            Self::Grown => "grown",
+            Self::LimitRaised => "limit_raised",
             Self::Injected => "injected",
             Self::Micros => "micros",
             Self::ServeNanos => "serve_nanos",
@@ -160,15 +160,15 @@ impl Counter {
             Self::Tested => "tested",
             Self::Supplied => "supplied",
             Self::Untested => "untested",
-            Self::Renewed => "renewed",
+            Self::RePlaced => "re_placed",
             Self::Retired => "retired",
             Self::Avoided => "avoided",
             Self::TestNanos => "test_nanos",
             Self::MostMapped => "most_mapped",
-            Self::LeftMappings => "left_mappings",
+            Self::UnguardedMappings => "unguarded_mappings",
             Self::Data => "data",
-            Self::LeftData => "left_data",
-            Self::LeftChildren => "left_children",
+            Self::UnguardedData => "unguarded_data",
+            Self::UnguardedChildren => "unguarded_children",
             Self::Transient => "transient",
             Self::Refused => "refused",
         }
@@ -285,7 +285,7 @@ impl Snapshot {
     #[expect(clippy::cast_precision_loss, reason = "a ratio")]
     pub fn locked_share(&self) -> Option<f64> {
         let all = self.get(Counter::PageMicros);
-        (all > 0).then(|| 1.0 - self.get(Counter::OpenMicros) as f64 / all as f64)
+        (all > 0).then(|| 1.0 - self.get(Counter::UnlockedMicros) as f64 / all as f64)
     }
 
     /// The overhead of the guard, as a part of the time that the program would have taken without it: the time of

@@ -178,7 +178,7 @@ impl<'a> Simulated<'a> {
     /// Visits these pages, and computes for so many nanoseconds at each.
     fn run(&mut self, pages: impl IntoIterator<Item = (u64, u64)>) -> Cost {
         let sums = |counts: &GuardCounts| {
-            [Counter::Faults, Counter::Verified, Counter::PageMicros, Counter::OpenMicros]
+            [Counter::Faults, Counter::Verified, Counter::PageMicros, Counter::UnlockedMicros]
                 .map(|counter| counts.get(counter))
         };
         let (mut cost, before) = (Cost::default(), sums(self.counts));

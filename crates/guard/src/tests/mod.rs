@@ -177,7 +177,7 @@ proptest! {
         }
         prop_assert!(told.0.lock().unwrap().is_empty(), "no memory erred");
         let seen = counts.snapshot();
-        prop_assert!(seen.get(Counter::Open) <= seen.get(Counter::Pages) && seen.get(Counter::Pages) <= PAGES);
+        prop_assert!(seen.get(Counter::Unlocked) <= seen.get(Counter::Pages) && seen.get(Counter::Pages) <= PAGES);
     }
 }
 
@@ -331,7 +331,7 @@ fn a_fault_between_moving_and_coding_takes_the_block_back_unverified() {
     (known.open, known.stale) = (Units::NONE, world.guard.layout().all_units());
     drop(known);
     assert_eq!(world.read(0), PageData::from_seed(9));
-    assert_eq!((counts.get(Counter::Early), counts.get(Counter::Verified)), (1, 0));
+    assert_eq!((counts.get(Counter::PendingUnlocked), counts.get(Counter::Verified)), (1, 0));
 }
 
 #[test]
@@ -395,7 +395,7 @@ fn what_was_left_to_the_program_is_not_forgotten_but_can_be_taken_back() {
     assert!(!world.guard.forget(all));
     assert_eq!(world.read(5), PageData::from_seed(5));
     assert!(world.guard.take_back(all));
-    assert!(counts.get(Counter::Pages) < used && counts.get(Counter::Open) <= counts.get(Counter::Pages));
+    assert!(counts.get(Counter::Pages) < used && counts.get(Counter::Unlocked) <= counts.get(Counter::Pages));
     (0..8).for_each(|page| world.write(page, &PageData::from_seed(page + 9)));
     world.lock_all_but(20);
     assert!((0..8).all(|page| world.read(page) == PageData::from_seed(page + 9)) && counts.get(Counter::Verified) > 0);
@@ -434,7 +434,7 @@ fn what_is_ready_was_verified_counts_as_open_and_is_opened_without_another_look(
     world.write(5, &PageData::from_seed(1));
     world.lock_all_but(20);
     assert!(world.guard.inject(PageIndex(5), &[777]));
-    let open = counts.get(Counter::Open);
+    let open = counts.get(Counter::Unlocked);
     make_ready(&world, 1);
     assert!(world.guard.engine().is_in_vault(5) && counts.get(Counter::Corrected) == 1);
     assert!(!world.guard.inject(PageIndex(5), &[777]), "nobody would notice");
@@ -442,7 +442,7 @@ fn what_is_ready_was_verified_counts_as_open_and_is_opened_without_another_look(
     assert_eq!(world.read(5), PageData::from_seed(1));
     assert_eq!(counts.get(Counter::Verified), verified);
     world.keep();
-    assert!(counts.get(Counter::Open) <= open, "something was locked for it");
+    assert!(counts.get(Counter::Unlocked) <= open, "something was locked for it");
 }
 
 #[test]
@@ -462,7 +462,7 @@ fn what_is_ready_and_not_wanted_is_locked_again_with_the_codes_that_it_had() {
     assert_eq!(world.read(5), PageData::from_seed(1));
     make_ready(&world, 2);
     assert!(world.guard.forget(PageSpan { first: PageIndex(4), count: NonZero::new(8).unwrap() }));
-    assert!(world.read(5) == PageData::ZERO && counts.get(Counter::Open) <= counts.get(Counter::Pages));
+    assert!(world.read(5) == PageData::ZERO && counts.get(Counter::Unlocked) <= counts.get(Counter::Pages));
 }
 
 #[test]
@@ -492,9 +492,9 @@ fn a_program_that_comes_back_by_jumps_gets_units_and_one_that_goes_on_more_of_th
     for page in [3, 60, 3, 40, 21, 60, 50, 3, 40, 21, 3, 4, 5, 6, 7] {
         // No stream is seen, only jumps.
         world.guard.ahead().clone_from(&Prefetcher::new(world.guard.layout(), 0));
-        let before = counts.get(Counter::Open);
+        let before = counts.get(Counter::Unlocked);
         assert_eq!(world.read(page), PageData::from_seed(page));
-        opened.push(counts.get(Counter::Open) - before);
+        opened.push(counts.get(Counter::Unlocked) - before);
         world.keep();
     }
     assert_eq!(
@@ -532,10 +532,10 @@ fn a_keeper_that_cannot_keep_up_locks_before_it_opens_more() {
     assert!(world.guard.openings().is_far_over());
     world.guard.wanted().later([Want::Open(BlockPart::Block(BlockIndex(0)))].into_iter());
     while world.guard.openings().is_far_over() {
-        assert_eq!((world.guard.keep(at(world.time)), counts.get(Counter::Ahead)), (Some(Duration::ZERO), 0));
+        assert_eq!((world.guard.keep(at(world.time)), counts.get(Counter::Prefetched)), (Some(Duration::ZERO), 0));
     }
     world.keep();
-    assert_eq!(counts.get(Counter::Ahead), 1);
+    assert_eq!(counts.get(Counter::Prefetched), 1);
 }
 
 #[test]
@@ -648,7 +648,7 @@ fn locked_blocks_are_put_on_tested_frames_once_a_lifetime_and_keep_their_content
     assert_eq!(renew_all(&world, &mut round, 11), 0, "a test is good for ten seconds");
     assert_eq!(renew_all(&world, &mut round, 12), blocks - 2);
     (0..PAGES).for_each(|page| assert_eq!(world.read(page), PageData::from_seed(page)));
-    assert_eq!(counts.snapshot().get(Counter::Renewed), 2 * (PAGES - 8));
+    assert_eq!(counts.snapshot().get(Counter::RePlaced), 2 * (PAGES - 8));
 }
 
 #[test]

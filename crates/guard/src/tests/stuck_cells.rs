@@ -183,5 +183,5 @@ fn a_block_that_does_not_move_to_tested_frames_is_tried_less_and_less_often_and_
     assert!((16..24).contains(&tried), "{tried} times");
     *world.guard.engine().refuses.lock().unwrap() = false;
     (0..3).for_each(|_| minute(&mut world));
-    assert!(counts.get(Counter::Renewed) >= 4 && counts.get(Counter::Refused) == tried);
+    assert!(counts.get(Counter::RePlaced) >= 4 && counts.get(Counter::Refused) == tried);
 }

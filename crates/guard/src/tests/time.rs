@@ -26,7 +26,7 @@ fn a_program_whose_faults_take_long_by_the_clock_gets_more_room_and_no_other() {
             world.time += 20_000;
             world.keep();
         }
-        assert_eq!(counts.get(Counter::Grown) > 0, grows, "{tick:?} from one reading to the next");
+        assert_eq!(counts.get(Counter::LimitRaised) > 0, grows, "{tick:?} from one reading to the next");
         let (faults, served) = (counts.get(Counter::Faults), counts.get(Counter::ServeNanos));
         assert!(u128::from(served) >= u128::from(faults) * tick.as_nanos(), "{served} ns for {faults} faults");
     }

@@ -41,7 +41,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         *last = now;
         self.counts.add(Counter::Micros, micros);
         self.counts.add(Counter::PageMicros, micros.saturating_mul(self.counts.get(Counter::Pages)));
-        self.counts.add(Counter::OpenMicros, micros.saturating_mul(self.counts.get(Counter::Open)));
+        self.counts.add(Counter::UnlockedMicros, micros.saturating_mul(self.counts.get(Counter::Unlocked)));
     }
 
     /// A block with a page on an untested frame counts as untested.

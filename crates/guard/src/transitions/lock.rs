@@ -26,7 +26,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         let mut known = self.table.lock(block);
         let let_go = units & known.ready;
         known.ready -= let_go;
-        self.counts.subtract(Counter::Open, self.layout().pages_of(let_go));
+        self.counts.subtract(Counter::Unlocked, self.layout().pages_of(let_go));
         let units = units & known.open;
         if known.state != BlockState::Used || units.is_empty() {
             self.openings().went(block);
@@ -64,7 +64,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
             return;
         }
         self.counts.add(Counter::Locked, 1);
-        self.counts.subtract(Counter::Open, self.layout().pages_of(closed));
+        self.counts.subtract(Counter::Unlocked, self.layout().pages_of(closed));
         let unwritten = closed & known.watched;
         self.counts.add(Counter::Unwritten, self.layout().pages_of(unwritten));
         known.open -= closed;

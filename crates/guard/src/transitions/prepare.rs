@@ -101,7 +101,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
             Want::Verify(_) => self.make_ready(block, &mut known, units, now),
             Want::Open(_) if known.open.has(units) => {}
             Want::Open(_) => {
-                self.counts.add(Counter::Ahead, 1);
+                self.counts.add(Counter::Prefetched, 1);
                 self.open(block, &mut known, units, now, Why::Ahead);
             }
         }
@@ -122,7 +122,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
             return;
         }
         known.ready |= units;
-        self.counts.add(Counter::Open, self.layout().pages_of(units));
+        self.counts.add(Counter::Unlocked, self.layout().pages_of(units));
         self.openings().opened_ahead(UnlockedUnits { block, units }, now);
     }
 }

@@ -85,7 +85,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         match self.engine.renew(self.layout().span(block)) {
             Ok(FrameHistory::Tested(at)) => {
                 (known.tested, known.refused) = (Some(at), None);
-                self.counts.add(Counter::Renewed, u64::from(self.layout().block_pages()));
+                self.counts.add(Counter::RePlaced, u64::from(self.layout().block_pages()));
                 known.grain = Grain::NEW;
                 self.verify(block, known, all);
                 Replacement::Renewed

@@ -87,7 +87,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         }
         self.engine.discard(self.layout().span(block));
         self.counts.subtract(Counter::Pages, u64::from(self.layout().block_pages()));
-        self.counts.subtract(Counter::Open, self.layout().pages_of(known.open | known.ready));
+        self.counts.subtract(Counter::Unlocked, self.layout().pages_of(known.open | known.ready));
         (known.state, known.grain) = (BlockState::Fresh, Grain::NEW);
         known.reported.clear();
         (known.open, known.stale, known.ready, known.watched) = (Units::NONE, Units::NONE, Units::NONE, Units::NONE);

@@ -168,7 +168,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         let writes = matches!(why, Why::Wanted { touch: Touch::Write, .. });
         let watch = self.may_only_read(known, writes) && verified == Verified::Right && stale.is_empty();
         if !stale.is_empty() {
-            self.counts.add(Counter::Early, 1);
+            self.counts.add(Counter::PendingUnlocked, 1);
         }
         let asked = self.clock.stopwatch();
         for span in self.layout().spans(block, closed) {
@@ -220,7 +220,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     /// Pre-verified units are in the queue already, and count as unlocked.
     fn note_open(&self, opening: UnlockedUnits, was_ready: Units, was_used: bool, now: Timestamp, why: Why) {
         let new = UnlockedUnits { units: opening.units - was_ready, ..opening };
-        self.counts.add(Counter::Open, self.layout().pages_of(new.units));
+        self.counts.add(Counter::Unlocked, self.layout().pages_of(new.units));
         let mut openings = self.openings();
         let touch = match why {
             Why::Wanted { touch, began, jumped, .. } => {
@@ -232,7 +232,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
                 Touch::Ahead
             }
         };
-        self.counts.set(Counter::Grown, u64::from(openings.grown()));
+        self.counts.set(Counter::LimitRaised, u64::from(openings.grown()));
         drop(openings);
         for span in self.layout().spans(opening.block, opening.units) {
             self.witness.unlocked(UnlockAccess::new(now, span, touch));

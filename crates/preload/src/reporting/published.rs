@@ -63,7 +63,7 @@ impl Published {
         let counts = shared.unwrap_or_else(|| Box::leak(Box::default()));
         // Of the program that this process executed before: its counts go on, its memory is gone.
         counts.set(Counter::Pages, 0);
-        counts.set(Counter::Open, 0);
+        counts.set(Counter::Unlocked, 0);
         let accesses = recorder::is_wanted("accesses").then(|| Buffer::new(recorder::ACCESSES_AT_ONCE));
         // Now, because a process may give up the right to open it.
         let checkpoint = folder.as_ref().and_then(|folder| File::open(folder.join("checkpoint")).ok());

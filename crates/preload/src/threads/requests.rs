@@ -155,7 +155,7 @@ impl LiveGuard {
 
     /// Counts a child that is not guarded.
     pub fn count_left_child(&self) {
-        self.shared.counts.add(Counter::LeftChildren, 1);
+        self.shared.counts.add(Counter::UnguardedChildren, 1);
     }
 
     /// The content of so many pages is not needed. `false`: it stays.
@@ -187,12 +187,12 @@ impl LiveGuard {
     pub fn count_data(&self, guarded: usize, left: usize) {
         let pages = |bytes: usize| bytes as u64 / FRAME_BYTES;
         self.shared.counts.set(Counter::Data, pages(guarded));
-        self.shared.counts.set(Counter::LeftData, pages(left));
+        self.shared.counts.set(Counter::UnguardedData, pages(left));
     }
 
     /// A mapping could not be guarded.
     pub fn count_left_mapping(&self) {
-        self.shared.counts.add(Counter::LeftMappings, 1);
+        self.shared.counts.add(Counter::UnguardedMappings, 1);
     }
 
     /// The program gives pages back by itself.

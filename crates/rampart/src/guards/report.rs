@@ -80,7 +80,7 @@ impl RunReport {
     /// Adds the files of a folder to those of ended processes, which completes the report. Files and lines that cannot
     /// be read count as unreadable.
     pub fn with_folder(self, folder: &Path) -> Self {
-        let mut report = Self { schema: "rampart.run/1", ..self };
+        let mut report = Self { schema: "rampart.run/2", ..self };
         let mut paths: Vec<_> =
             fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
         paths.sort();
@@ -211,11 +211,11 @@ impl RunReport {
 
     /// The memory and processes that were to be guarded and could not be.
     fn excluded(&self) -> String {
-        let (mappings, data) = (self.counts.get(Counter::LeftMappings), pages(self.counts.get(Counter::LeftData)));
+        let (mappings, data) = (self.counts.get(Counter::UnguardedMappings), pages(self.counts.get(Counter::UnguardedData)));
         let plural = if mappings == 1 { "" } else { "s" };
         let mappings = (mappings > 0).then(|| format!("{} mapping{plural}", crate::output::text::count(mappings)));
         let data = (data > Bytes::ZERO).then(|| format!("{data} of static data"));
-        let children = match self.counts.get(Counter::LeftChildren) {
+        let children = match self.counts.get(Counter::UnguardedChildren) {
             0 => None,
             1 => Some("1 child made without fork".to_owned()),
             more => Some(format!("{} children made without fork", crate::output::text::count(more))),

@@ -115,7 +115,7 @@ fn over_time(body: &mut String, timeline: &Timeline) {
         over.iter().zip(under).map(|(over, under)| if *under > 0.0 { 100.0 * over / under } else { 0.0 }).collect()
     };
     let scaled = |values: &[f64], by: f64| -> Vec<f64> { values.iter().map(|value| value * by).collect() };
-    let (pages, unlocked) = (of(Counter::PageMicros), of(Counter::OpenMicros));
+    let (pages, unlocked) = (of(Counter::PageMicros), of(Counter::UnlockedMicros));
     let locked: Vec<f64> = ratio(&unlocked, &pages).iter().map(|unlocked| 100.0 - unlocked).collect();
     let mebibytes = FRAME_BYTES as f64 / f64::from(1 << 20) / (part * 1e6);
     let gigabytes = FRAME_BYTES as f64 / 1e9 / part;
@@ -138,7 +138,7 @@ fn over_time(body: &mut String, timeline: &Timeline) {
             None,
             vec![
                 ("faults", scaled(&of(Counter::Faults), 1.0 / part)),
-                ("blocks verified ahead", scaled(&of(Counter::Ahead), 1.0 / part)),
+                ("blocks verified ahead", scaled(&of(Counter::Prefetched), 1.0 / part)),
             ],
         ),
         (
