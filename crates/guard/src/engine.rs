@@ -47,15 +47,15 @@ pub trait GuardEngine: Sync {
     ///
     /// # Errors
     /// Why they cannot move; they are in the vault then.
-    fn open(&self, span: PageSpan) -> Result<(), EngineRefusal>;
+    fn unlock(&self, span: PageSpan) -> Result<(), EngineRefusal>;
 
-    /// As [`GuardEngine::open`]; also, the first write to these pages stops, if the machine can do that, from the
+    /// As [`GuardEngine::unlock`]; also, the first write to these pages stops, if the machine can do that, from the
     /// moment that they are unlocked: an earlier write would look like a memory error.
     ///
     /// # Errors
-    /// As for [`GuardEngine::open`].
-    fn open_watched(&self, span: PageSpan) -> Result<Writes, EngineRefusal> {
-        self.open(span).map(|()| Writes::GoOn)
+    /// As for [`GuardEngine::unlock`].
+    fn unlock_watched(&self, span: PageSpan) -> Result<Writes, EngineRefusal> {
+        self.unlock(span).map(|()| Writes::GoOn)
     }
 
     /// As [`GuardEngine::settle`], for a page whose first write stops: it stays so. `false`: that is impossible, and
@@ -72,16 +72,16 @@ pub trait GuardEngine: Sync {
     ///
     /// # Errors
     /// Why they cannot move; all are in the program's range then.
-    fn close(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal>;
+    fn lock(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal>;
 
     /// Gives the program a whole block that it never had, zeros on tested frames. Waiting threads are woken as for
-    /// [`GuardEngine::open`]. [`FrameHistory::Same`] if there are no such frames, or if the program has a page of the
+    /// [`GuardEngine::unlock`]. [`FrameHistory::Same`] if there are no such frames, or if the program has a page of the
     /// block already: by now it may have other pages too.
     fn supply(&self, _span: PageSpan) -> FrameHistory {
         FrameHistory::Same
     }
 
-    /// Gives the program zero pages where it has none. Waiting threads are woken as for [`GuardEngine::open`].
+    /// Gives the program zero pages where it has none. Waiting threads are woken as for [`GuardEngine::unlock`].
     ///
     /// # Errors
     /// Why there are no pages.
@@ -92,7 +92,7 @@ pub trait GuardEngine: Sync {
     ///
     /// # Errors
     /// Why it is impossible; the pages are on their old frames.
-    fn renew(&self, _span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
+    fn re_place(&self, _span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
         Ok(FrameHistory::Same)
     }
 
@@ -127,7 +127,7 @@ pub trait GuardEngine: Sync {
     fn wake(&self, span: PageSpan);
 
     /// The most blocks that may be unlocked at once; beyond that, the kernel refuses to keep them apart.
-    fn most_open(&self) -> usize {
+    fn most_unlocked(&self) -> usize {
         usize::MAX
     }
 

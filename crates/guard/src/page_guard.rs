@@ -41,7 +41,7 @@ impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
     ) -> Self {
         let cut = (layout.block_pages(), layout.unit_pages());
         assert_eq!(cut, (knobs.block_pages, knobs.unit_pages), "the range is cut as the knobs say");
-        let most = engine.most_open();
+        let most = engine.most_unlocked();
         let codec = Codec { scheme: knobs.scheme, engine: rampart_codes::CodeEngine::detect() };
         let mut zero_codes = vec![0; codec.scheme.code_bytes()].into_boxed_slice();
         codec.encode(&(&mut PageData::ZERO.clone()).into(), &mut zero_codes);

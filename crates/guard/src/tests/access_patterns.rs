@@ -50,12 +50,12 @@ impl Zeros {
 }
 
 impl GuardEngine for Zeros {
-    fn open(&self, span: PageSpan) -> Result<(), EngineRefusal> {
+    fn unlock(&self, span: PageSpan) -> Result<(), EngineRefusal> {
         self.set(span, true);
         Ok(())
     }
 
-    fn close(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
+    fn lock(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
         self.set(span, false);
         Ok(FrameHistory::Same)
     }

@@ -110,7 +110,7 @@ fn pages(span: PageSpan) -> std::ops::Range<usize> {
 }
 
 impl GuardEngine for FakeEngine {
-    fn open(&self, span: PageSpan) -> Result<(), EngineRefusal> {
+    fn unlock(&self, span: PageSpan) -> Result<(), EngineRefusal> {
         let (mut program, mut vault) = (self.program.lock().unwrap(), self.vault.lock().unwrap());
         for page in pages(span) {
             assert!(program[page].is_none(), "page {page} is in one place");
@@ -119,8 +119,8 @@ impl GuardEngine for FakeEngine {
         Ok(())
     }
 
-    fn open_watched(&self, span: PageSpan) -> Result<Writes, EngineRefusal> {
-        self.open(span)?;
+    fn unlock_watched(&self, span: PageSpan) -> Result<Writes, EngineRefusal> {
+        self.unlock(span)?;
         if !self.watches {
             return Ok(Writes::GoOn);
         }
@@ -136,7 +136,7 @@ impl GuardEngine for FakeEngine {
         self.watched.lock().unwrap().retain(|page| !pages(span).contains(&at(*page)));
     }
 
-    fn close(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
+    fn lock(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
         if pages(span).any(|page| self.pinned.lock().unwrap().contains(&(page as u64))) {
             return Err(EngineRefusal::Pinned);
         }
@@ -158,7 +158,7 @@ impl GuardEngine for FakeEngine {
         Ok(FrameHistory::Untested)
     }
 
-    fn renew(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
+    fn re_place(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
         let Some(tested) = *self.tested.lock().unwrap() else { return Ok(FrameHistory::Same) };
         if *self.refuses.lock().unwrap() {
             return Err(EngineRefusal::Pinned);
@@ -181,7 +181,7 @@ impl GuardEngine for FakeEngine {
 
     fn wake(&self, _: PageSpan) {}
 
-    fn most_open(&self) -> usize {
+    fn most_unlocked(&self) -> usize {
         self.most_open
     }
 

@@ -326,7 +326,7 @@ fn a_fault_between_moving_and_coding_takes_the_block_back_unverified() {
     let mut world = World::new(knobs(), &counts, &told);
     world.write(0, &PageData::from_seed(9));
     let block = BlockIndex(0);
-    world.guard.engine().close(world.guard.layout().span(block)).unwrap();
+    world.guard.engine().lock(world.guard.layout().span(block)).unwrap();
     let mut known = world.guard.table.lock(block);
     (known.open, known.stale) = (Units::NONE, world.guard.layout().all_units());
     drop(known);

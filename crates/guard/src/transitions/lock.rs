@@ -38,7 +38,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
             if known.holders > 0 {
                 break;
             }
-            let Ok(frames) = self.engine.close(span) else {
+            let Ok(frames) = self.engine.lock(span) else {
                 refused = true;
                 break;
             };

@@ -82,7 +82,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
             known.tested = Some(now);
             return Replacement::Nothing;
         }
-        match self.engine.renew(self.layout().span(block)) {
+        match self.engine.re_place(self.layout().span(block)) {
             Ok(FrameHistory::Tested(at)) => {
                 (known.tested, known.refused) = (Some(at), None);
                 self.counts.add(Counter::RePlaced, u64::from(self.layout().block_pages()));

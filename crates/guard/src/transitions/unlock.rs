@@ -172,7 +172,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         }
         let asked = self.clock.stopwatch();
         for span in self.layout().spans(block, closed) {
-            let opened = if watch { self.open_to_read(known, span) } else { self.engine.open(span) };
+            let opened = if watch { self.open_to_read(known, span) } else { self.engine.unlock(span) };
             if let Err(refusal) = opened {
                 self.witness.lost(block, &refusal);
                 return FaultOutcome::Stop;

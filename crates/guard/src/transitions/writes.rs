@@ -4,7 +4,7 @@
 //! costs as much as verifying it. But a write that goes unnoticed would look like a memory error, and would be
 //! "corrected". **Idea.** Memory that is unlocked for a read is watched: its first write stops, as a fault does
 //! ([`Guard::written`]), and until then the codes stay right. **Why this way.** Only an engine that unlocks and stops
-//! writes in one step can guarantee that no write came before ([`GuardEngine::open_watched`]). A write to watched
+//! writes in one step can guarantee that no write came before ([`GuardEngine::unlock_watched`]). A write to watched
 //! memory costs a fault, so recently written memory is not watched for a while.
 //!
 //! Source: [Fiala15, 4.3]: new codes for written pages.
@@ -36,7 +36,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
 
     /// Unlocks units with right codes, for a program that may only read them.
     pub(super) fn open_to_read(&self, known: &mut GuardBlock, span: PageSpan) -> Result<(), EngineRefusal> {
-        if self.engine.open_watched(span)? == Writes::Stop {
+        if self.engine.unlock_watched(span)? == Writes::Stop {
             known.watched |= self.layout().units_of(span);
         }
         Ok(())

@@ -38,11 +38,11 @@ impl MinorEngine {
 }
 
 impl GuardEngine for MinorEngine {
-    fn open(&self, span: PageSpan) -> Result<(), EngineRefusal> {
+    fn unlock(&self, span: PageSpan) -> Result<(), EngineRefusal> {
         self.range.unlock(as_vault(span), Wake::Later).map_err(|error| refused(&error))
     }
 
-    fn open_watched(&self, span: PageSpan) -> Result<Writes, EngineRefusal> {
+    fn unlock_watched(&self, span: PageSpan) -> Result<Writes, EngineRefusal> {
         let stops = self.range.unlock_watched(as_vault(span)).map_err(|error| refused(&error))?;
         Ok(if stops { Writes::Stop } else { Writes::GoOn })
     }
@@ -55,7 +55,7 @@ impl GuardEngine for MinorEngine {
         self.range.allow_writes(as_vault(span)).expect("writes to pages of ours are allowed");
     }
 
-    fn close(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
+    fn lock(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
         self.range.lock(as_vault(span)).map(|()| FrameHistory::Same).map_err(|error| {
             // If some of them are locked, a fault gets the answer "already unlocked", and finds its page.
             let _ = self.range.unlock(as_vault(span), Wake::Now);

@@ -114,7 +114,7 @@ impl VaultEngine {
 }
 
 impl GuardEngine for VaultEngine {
-    fn open(&self, span: PageSpan) -> Result<(), EngineRefusal> {
+    fn unlock(&self, span: PageSpan) -> Result<(), EngineRefusal> {
         let span = as_vault(span);
         match self.vault.unlock(span, Wake::Later) {
             Ok(()) => Ok(()),
@@ -131,7 +131,7 @@ impl GuardEngine for VaultEngine {
     /// A block is locked as a whole or not at all. Where pages are missing, because the program gave them back to the
     /// kernel by itself, it gets zeros; where they are shared since a fork, copies of its own. Frames that are known to
     /// be bad by now count as untested.
-    fn close(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
+    fn lock(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
         let span = as_vault(span);
         for attempt in 0..2 {
             let MoveCounts { holes, busy, occupied, .. } = self.vault.lock(span, |_, _| {}).map_err(not_moved)?;
@@ -164,7 +164,7 @@ impl GuardEngine for VaultEngine {
         }
     }
 
-    fn renew(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
+    fn re_place(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
         self.pool.map_or(Ok(FrameHistory::Same), |pool| pool.renew(as_vault(span)))
     }
 

@@ -63,11 +63,11 @@ fn bytes(pages: &mut [PageData]) -> &mut [u8] {
 }
 
 impl GuardEngine for ProtectEngine {
-    fn open(&self, span: PageSpan) -> Result<(), EngineRefusal> {
+    fn unlock(&self, span: PageSpan) -> Result<(), EngineRefusal> {
         self.range.unlock(as_vault(span)).map_err(|error| refused(&error))
     }
 
-    fn close(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
+    fn lock(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
         self.range.lock(as_vault(span)).map(|()| FrameHistory::Same).map_err(|error| {
             // If some of them are locked, a fault gets the answer "already unlocked".
             let _ = self.range.unlock(as_vault(span));
@@ -77,7 +77,7 @@ impl GuardEngine for ProtectEngine {
 
     /// Pages without a frame get one at their first touch.
     fn fill(&self, span: PageSpan) -> Result<FrameHistory, EngineRefusal> {
-        self.open(span).map(|()| FrameHistory::Untested)
+        self.unlock(span).map(|()| FrameHistory::Untested)
     }
 
     /// The block was unlocked meanwhile, so it is enough to try again; or the program removed the protection bits by
@@ -101,7 +101,7 @@ impl GuardEngine for ProtectEngine {
     fn wake(&self, _: PageSpan) {}
 
     /// An unlocked block between locked ones adds two runs.
-    fn most_open(&self) -> usize {
+    fn most_unlocked(&self) -> usize {
         self.range.most_runs() / 2
     }
 
