@@ -7,20 +7,20 @@ use rampart_memory::fault::TooManyFaults;
 /// Why a test could not begin.
 #[derive(Debug, displaydoc::Display, thiserror::Error)]
 pub enum Error {
-    /// --memory {wanted} is more than the {claimable} that can be tested now: ask for less, or stop programs first
+    /// --memory {requested} is more than the {claimable} that can be tested now: ask for less, or stop programs first
     TooMuchMemory {
-        /// The requested memory.
-        wanted: Bytes,
-        /// The claimable memory.
+        /// The requested value.
+        requested: Bytes,
+        /// The memory that could be claimed.
         claimable: Bytes,
     },
     /// no free memory can be tested beside the reserve that programs need: stop programs first
     NothingFree,
-    /// --threads {wanted} is more than the {allowed} CPUs that this process may use: ask for fewer
+    /// --threads {requested} is more than the {allowed} CPUs that this process may use: ask for fewer
     TooManyThreads {
-        /// The requested number.
-        wanted: usize,
-        /// The available number.
+        /// The requested value.
+        requested: usize,
+        /// The number of permitted CPUs.
         allowed: usize,
     },
     /// memory cannot be tested here, since reads come from a cache ({0}; 5 % are allowed): try when the machine is
@@ -28,7 +28,7 @@ pub enum Error {
     NoneBypasses(NoneBypasses),
     /// --method {method} reads a cache here ({seen}; 5 % are allowed): leave --method out
     MethodReadsCache {
-        /// The option's value.
+        /// The value of the option.
         method: &'static str,
         /// The measurement.
         seen: NoneBypasses,

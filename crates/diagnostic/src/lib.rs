@@ -1,20 +1,20 @@
-//! The online diagnostic: it tests memory while the machine works [Rahman16, ch. 3 and 4].
+//! The online diagnostic: tests memory while the machine works [Rahman16, ch. 3 and 4].
 //!
-//! **Problem.** Memory fails while it is in use, and a tester that needs the machine for itself is never run. **Idea.**
-//! Test free memory without disturbing programs, and condemn bad frames before a program gets them. **Why this way.**
-//! Decisions ([`control`], [`machine::reserve`], `once::schedule`) are pure functions of observations and of the time;
-//! [`MachineUnderTest`] is the only way to Linux; [`once`] and [`daemon`] join the two.
+//! **Problem.** Memory fails while it is in use, and administrators never run a tester that needs the whole machine.
+//! **Idea.** Test free memory without taking it from programs, and condemn bad frames before a program gets them. **Why
+//! this way.** Decisions ([`control`], [`machine::reserve`], `once::schedule`) are pure functions of their inputs and
+//! the time; [`MachineUnderTest`] is the only interface to Linux; [`once`] and [`daemon`] join the two.
 //!
-//! A room uses only rooms below it:
+//! A module uses only modules below it:
 //!
-//! | room | owns |
+//! | module | owns |
 //! |---|---|
-//! | [`daemon`] | `rampart watch`: each frame within reach is tested once per lifetime |
-//! | [`once`] | `rampart test`: one test, its block schedule and its report |
-//! | `testing` | the common parts: preparation, findings, injected faults, records, known bad frames |
+//! | [`daemon`] | `rampart watch`: each frame in reach is tested once a lifetime |
+//! | [`once`] | `rampart test`: one test, its schedule and its report |
+//! | `testing` | shared parts of both: preparation, findings, injected faults, records, known bad frames |
 //! | [`sources`] | sources of frames: this machine's free memory |
 //! | [`control`] | the test controller over any source, and its policies; pure |
-//! | `machine` | the only way to Linux, and the memory reserve for programs |
+//! | `machine` | the only interface to Linux, and the reserve that stays free for programs |
 //! | `error` | why a test could not begin |
 //!
 //! Libraries: `displaydoc` and `thiserror` (errors), `humantime` (durations), `serde` (the report).

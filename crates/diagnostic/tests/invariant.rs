@@ -1,8 +1,8 @@
 //! The bound: whatever the programs, the faults, the policy, the clock and the testers do, no frame that a program can
-//! access has a test older than its lifetime less δ, and no bad frame is handed out again [Rahman16, 3.2.1].
+//! reach has a test older than its lifetime minus δ, and no bad frame is handed out again [Rahman16, 3.2.1].
 //!
-//! 60 seeds of ten minutes run with the tests; `RAMPART_DAYS=1000 cargo test --release -p rampart-diagnostic --test
-//! invariant` runs 1,000 seeds of a simulated day each.
+//! By default, 60 seeds of ten simulated minutes each run; 1,000 seeds of a simulated day each run with
+//! `RAMPART_DAYS=1000 cargo test --release -p rampart-diagnostic --test invariant`.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,8 +21,8 @@ use rand_chacha::ChaCha8Rng;
 
 const START: Timestamp = Timestamp::from_micros(1 << 50);
 
-/// The parts of a run, all from its seed.
-struct World {
+/// A simulated run, determined by its seed.
+struct SimulatedRun {
     diagnostic: Diagnostic<SimulatedMachine>,
     testers: usize,
     name: PolicyName,
@@ -56,8 +56,8 @@ fn settings(random: &mut ChaCha8Rng) -> ControlSettings {
     }
 }
 
-fn rates(random: &mut ChaCha8Rng, most: u64) -> Rates {
-    let footprint = random.random_range(1..most);
+fn rates(random: &mut ChaCha8Rng, max_footprint: u64) -> Rates {
+    let footprint = random.random_range(1..max_footprint);
     Rates {
         seconds: random.random_range(20.0..20_000.0),
         footprint,
@@ -70,7 +70,7 @@ fn rates(random: &mut ChaCha8Rng, most: u64) -> Rates {
     }
 }
 
-impl World {
+impl SimulatedRun {
     fn new(seed: u64) -> Self {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let settings = settings(&mut random);
@@ -115,7 +115,7 @@ impl World {
         Self { diagnostic, testers, name, random }
     }
 
-    /// Occasional disturbances: the clock jumps, a tester gets no CPU, a region errs.
+    /// Causes occasional trouble: the clock jumps, a tester gets no CPU, a region has errors.
     fn upset(&mut self) {
         let machine = self.diagnostic.source_mut();
         match self.random.random_range(0..4_000_u32) {
@@ -149,8 +149,8 @@ impl World {
         }
     }
 
-    /// On-demand tests of allocation are the demand counters' untested blocks, or more where a batch was taken with
-    /// them.
+    /// Checks that the demand counters count on-demand tests as untested blocks; they count more if a batch was taken
+    /// with them.
     fn on_demand_is_counted(&self, seed: u64) {
         let source = self.diagnostic.source();
         let counted: u64 = source.lists().into_iter().map(|list| source.demand(list).allocated_untested).sum();
@@ -162,19 +162,20 @@ impl World {
     }
 }
 
-/// Runs a seed for so many steps of 250 ms, and checks every frame each `every` steps.
+/// Runs a seed for `steps` steps of 250 ms, and checks every frame each `every` steps.
 fn run(seed: u64, steps: u32, every: u32) -> u64 {
-    let mut world = World::new(seed);
+    let mut simulation = SimulatedRun::new(seed);
     for step in 0..steps {
-        world.step();
-        // Expired frames are locked before anyone goes on: so it is enough to check at some moments, but every frame.
+        simulation.step();
+        // Frames that expire are locked before the run goes on: so it is enough to check at some moments, but every
+        // frame.
         if step % every == 0 {
-            world.diagnostic.source().check();
+            simulation.diagnostic.source().check();
         }
     }
-    world.diagnostic.source().check();
-    world.on_demand_is_counted(seed);
-    world.diagnostic.source().statistics().allocated
+    simulation.diagnostic.source().check();
+    simulation.on_demand_is_counted(seed);
+    simulation.diagnostic.source().statistics().allocated
 }
 
 fn run_all(seeds: u64, steps: u32, every: u32) {

@@ -34,26 +34,26 @@ impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
     pub fn new(
         engine: Box<E>,
         layout: Layout,
-        knobs: GuardSettings,
+        settings: GuardSettings,
         counts: &'a GuardCounts,
         witness: &'a dyn GuardObserver,
         clock: &'a (dyn Clock + Sync),
     ) -> Self {
         let cut = (layout.block_pages(), layout.unit_pages());
-        assert_eq!(cut, (knobs.block_pages, knobs.unit_pages), "the range is cut as the knobs say");
+        assert_eq!(cut, (settings.block_pages, settings.unit_pages), "the range is cut as the settings say");
         let most = engine.most_unlocked();
-        let codec = Codec { scheme: knobs.scheme, engine: rampart_codes::CodeEngine::detect() };
+        let codec = Codec { scheme: settings.scheme, engine: rampart_codes::CodeEngine::detect() };
         let mut zero_codes = vec![0; codec.scheme.code_bytes()].into_boxed_slice();
         codec.encode(&(&mut PageData::ZERO.clone()).into(), &mut zero_codes);
         Self {
             engine,
             most,
-            knobs,
+            settings,
             codec,
             zero_codes,
             table: BlockTable::new(layout),
-            openings: Mutex::new(UnlockedQueue::new(UnlockedLimit::asked_for(&knobs, most), knobs.interval)),
-            ahead: Mutex::new(Prefetcher::new(layout, knobs.ahead)),
+            openings: Mutex::new(UnlockedQueue::new(UnlockedLimit::asked_for(&settings, most), settings.interval)),
+            ahead: Mutex::new(Prefetcher::new(layout, settings.ahead)),
             rounds: Mutex::default(),
             wanted: Mutex::default(),
             averaged: Mutex::new(clock.now()),
@@ -67,7 +67,7 @@ impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
     /// The action for a page that cannot be corrected.
     #[must_use]
     pub const fn on_error(&self) -> OnError {
-        self.knobs.on_error
+        self.settings.on_error
     }
 
     /// The engine.

@@ -68,7 +68,7 @@ pub enum Error {
     /// the event log {0} cannot be written ({1}): name another
     Events(PathBuf, #[source] io::Error),
     /// {0}
-    GuardSettings(#[from] rampart_guard::knobs::GuardSettingsError),
+    GuardSettings(#[from] rampart_guard::GuardSettingsError),
     /// --on-error is stop, continue, or checkpoint-command and a command
     Uncorrectable,
     /// librampart_preload.so is not beside this program: build it (`cargo build --release -p rampart-preload`), or name

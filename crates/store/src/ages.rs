@@ -1,8 +1,8 @@
-//! The times of frames' last tests, kept so that a restart need not test everything again.
+//! The times of the last tests of frames, stored so that a restart need not test them again.
 //!
-//! **Problem.** There are as many ages as frames. **Idea.** Adjacent frames were tested together, so a row is a run of
-//! them; the daemon replaces all rows at once, at intervals. **Why not more.** A lost age costs one needless test, so
-//! ages of a damaged store are not taken over.
+//! **Problem.** There are as many ages as frames. **Idea.** Neighbouring frames were tested together, so a row is a run
+//! of frames; all rows are replaced together. **Why no salvage.** A lost age costs only an unnecessary test: the ages
+//! in a damaged store are not copied.
 
 use rampart_memory::{Frame, FrameRange, Timestamp};
 use rusqlite::{Connection, Row, params};
@@ -16,7 +16,7 @@ use crate::fact::Fact;
 pub struct Age {
     /// The frames.
     pub frames: FrameRange,
-    /// The oldest of their last tests.
+    /// The time of the oldest of their last tests.
     pub tested: Timestamp,
 }
 
@@ -44,7 +44,7 @@ impl Fact for Age {
     }
 }
 
-/// Replaces all stored ages by these.
+/// Replaces all stored ages.
 pub(crate) fn replace(connection: &Connection, ages: &[Age]) -> rusqlite::Result<()> {
     connection.execute("DELETE FROM age", [])?;
     ages.iter().try_for_each(|age| age.write(connection))
@@ -53,7 +53,7 @@ pub(crate) fn replace(connection: &Connection, ages: &[Age]) -> rusqlite::Result
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Keeper, Kept, Store, TestStart};
+    use crate::{Durability, FactWriter, Store, TestStart};
 
     fn age(first: u64, count: u64, tested: u64) -> Age {
         let frames = FrameRange::new(Frame::new(first).unwrap(), count).unwrap();
@@ -66,7 +66,7 @@ mod tests {
             notation: "^(r0)".to_owned(),
             fidelity: 1,
             orders: Vec::new(),
-            wanted: None,
+            requested: None,
             injected: None,
         }
     }
@@ -76,10 +76,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("r.db");
         let now = Timestamp::from_micros(9);
-        let (mut keeper, _) = Keeper::begin(Store::open(&path, now).unwrap().store, start());
-        assert!(matches!(keeper.keep_ages(&[age(0, 512, 3), age(1024, 1, 5)], now), Kept::Durable));
-        assert!(matches!(keeper.keep_ages(&[age(7, 9, 8)], now), Kept::Durable));
-        drop(keeper);
+        let (mut writer, _) = FactWriter::begin(Store::open(&path, now).unwrap().store, start());
+        assert!(matches!(writer.keep_ages(&[age(0, 512, 3), age(1024, 1, 5)], now), Durability::Durable));
+        assert!(matches!(writer.keep_ages(&[age(7, 9, 8)], now), Durability::Durable));
+        drop(writer);
         assert_eq!(Store::open(&path, now).unwrap().store.ages().unwrap(), [age(7, 9, 8)]);
     }
 

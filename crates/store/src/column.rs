@@ -1,4 +1,4 @@
-//! Columns of a row: converts values to the database and back.
+//! Converts values to columns of a row and back.
 
 use rampart_memory::Timestamp;
 use rusqlite::Row;
@@ -8,8 +8,8 @@ use serde::de::DeserializeOwned;
 #[derive(Clone, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
 pub struct Malformed(pub(crate) &'static str, pub(crate) String);
 
-/// SQLite's integers have 63 bits and a sign. All real counts, sizes and times fit (8 EiB, the year 294,000); a larger
-/// one is stored as the largest that fits.
+/// SQLite's integers have 63 bits and a sign. All real counts, sizes and timestamps fit (8 EiB, the year 294,000); a
+/// larger value is stored as the largest that fits.
 pub(crate) fn integer(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
@@ -23,10 +23,10 @@ pub(crate) fn moment(column: &'static str, value: i64) -> Result<Timestamp, Malf
 }
 
 pub(crate) fn json<T: DeserializeOwned>(column: &'static str, text: &str) -> Result<T, Malformed> {
-    serde_json::from_str(text).map_err(|error| Malformed(column, format!("no JSON of ours: {error}")))
+    serde_json::from_str(text).map_err(|error| Malformed(column, format!("invalid JSON: {error}")))
 }
 
-/// The one of `all` that is spelt `text`.
+/// Returns the element of `all` whose spelling is `text`.
 pub(crate) fn word<T: Copy, const N: usize>(
     column: &'static str,
     text: &str,
@@ -36,7 +36,7 @@ pub(crate) fn word<T: Copy, const N: usize>(
     all.into_iter().find(|&one| spelling(one) == text).ok_or_else(|| Malformed(column, format!("{text:?}")))
 }
 
-/// A column, converted to its type.
+/// Reads a column as the expected type.
 pub(crate) fn column<T: rusqlite::types::FromSql>(row: &Row<'_>, name: &'static str) -> Result<T, Malformed> {
     row.get(name).map_err(|error| Malformed(name, error.to_string()))
 }

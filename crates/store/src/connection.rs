@@ -1,4 +1,4 @@
-//! Connections to a database of the newest schema, each set up for a file that may be forged.
+//! Opens connections to a database of the newest schema, configured for a file that may be forged.
 
 use std::path::Path;
 use std::thread;
@@ -11,10 +11,10 @@ use crate::Error;
 use crate::error::At;
 use crate::schema::{self, MIGRATIONS};
 
-/// How long a call waits for another process that holds the store.
+/// How long a call waits for another process that locks the store.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Sets a connection up as <https://sqlite.org/security.html>, 1.2, recommends for a file that may be forged.
+/// Configures a connection for a file that may be forged: <https://sqlite.org/security.html>, 1.2.
 pub(crate) fn set_up(connection: &mut Connection, path: &Path) -> Result<(), Error> {
     connection.busy_handler(Some(waiting(PATIENCE))).at(path)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true).at(path)?;
@@ -22,17 +22,16 @@ pub(crate) fn set_up(connection: &mut Connection, path: &Path) -> Result<(), Err
     connection.pragma_update(None, "cell_size_check", true).at(path)
 }
 
-/// A connection to a store of the newest schema, created if needed, with the durability that this crate's documentation
-/// promises.
+/// Opens a store of the newest schema, or creates it, with the durability that this crate's documentation describes.
 pub(crate) fn connect(path: &Path) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).at(path)?;
     set_up(&mut connection, path)?;
-    // Otherwise SQLite opens a read-only file, and reports that only at the first write.
+    // Otherwise SQLite opens an unwritable file read-only, and fails only at the first write.
     if connection.is_readonly("main").at(path)? {
         return Err(Error::Unwritable(path.to_owned(), "permission denied".to_owned()));
     }
-    // Before any change: the file may be another program's.
+    // Before any change: the file may belong to another program.
     schema::version(&connection, path, MIGRATIONS.len())?;
     connection.pragma_update(None, "synchronous", "EXTRA").at(path)?;
     let mode: String = connection.pragma_update_and_check(None, "journal_mode", "DELETE", |row| row.get(0)).at(path)?;
@@ -43,10 +42,10 @@ pub(crate) fn connect(path: &Path) -> Result<Connection, Error> {
     Ok(connection)
 }
 
-/// Decides, each time that another process has the store, whether to ask again. Asks every millisecond.
+/// Returns a busy handler that tries again every millisecond, for at most `patience`.
 ///
-/// SQLite's own waiting asks less and less often, down to ten times a second, and so hardly ever meets the gap between
-/// two facts of a busy process.
+/// SQLite's own handler tries less and less often, down to ten times a second, and so hardly ever hits the gap between
+/// two writes of a process that writes many facts.
 pub(crate) fn waiting(patience: Duration) -> impl FnMut(i32) -> bool + Send + 'static {
     const STEP: Duration = Duration::from_millis(1);
     move |asked| {

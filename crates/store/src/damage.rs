@@ -1,10 +1,10 @@
 //! Replaces a damaged store.
 //!
-//! **Problem.** Rampart runs on machines with bad memory, where files rot. A damaged store may hold the only trace of a
-//! bad frame. **Idea.** A new store is built beside the damaged one from every readable row, then takes its place; the
-//! damaged file keeps its bytes under another name, for ever. **Why in this order.** Up to the last step the store's
-//! name still leads to the damaged file, so a crash, or a full disk, at any instant leaves the old state, or one copy
-//! too many.
+//! **Problem.** Rampart runs on machines whose memory may be bad, so files get damaged. A damaged store may still hold
+//! the only record of a bad frame. **Idea.** A new store is built beside the damaged one from every readable row, then
+//! takes its place; the damaged file keeps its bytes under another name, for ever. **Why in this order.** Up to the
+//! last step the store's name refers to the damaged file, so that a crash, or a full disk, at any instant leaves
+//! everything unchanged, or leaves an extra copy.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,19 +19,19 @@ use crate::connection::connect;
 use crate::error::At;
 use crate::fact::Fact;
 use crate::history::TestRecord;
-use crate::place::{COMPANIONS, beside, sync};
+use crate::location::{COMPANIONS, beside, sync};
 use crate::sighting::Sighting;
 
 /// A damaged store that was set aside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetAside {
-    /// Its present path.
+    /// Its new path.
     pub path: PathBuf,
-    /// Its damage.
+    /// The damage.
     pub why: String,
-    /// Facts (sightings of bad frames, tests) that the new store took over.
+    /// Facts (sightings of bad frames, tests) copied to the new store.
     pub salvaged: u64,
-    /// Facts that were found and could not be read. Unreadable pages may hold more.
+    /// Facts that were found but could not be read. There may be more on pages that could not be read at all.
     pub unreadable: u64,
 }
 
@@ -39,22 +39,22 @@ pub struct SetAside {
 pub(crate) fn replace(path: &Path, why: String, now: Timestamp) -> Result<SetAside, Error> {
     let aside = free_name(path, now);
     for companion in COMPANIONS {
-        present(fs::rename(beside(path, companion), beside(&aside, companion))).at(path)?;
+        if_present(fs::rename(beside(path, companion), beside(&aside, companion))).at(path)?;
     }
-    let fresh = beside(path, ".new");
+    let new_path = beside(path, ".new");
     for suffix in [""].into_iter().chain(COMPANIONS) {
-        present(fs::remove_file(beside(&fresh, suffix))).at(path)?;
+        if_present(fs::remove_file(beside(&new_path, suffix))).at(path)?;
     }
-    let (salvaged, unreadable) = rebuild(path, &fresh)?;
-    // Where a file cannot have a second name, there is an instant without a store; the next start would create an empty
-    // one.
+    let (salvaged, unreadable) = rebuild(path, &new_path)?;
+    // If a file cannot have a second name, there is an instant without a store; a start at that instant would create an
+    // empty one.
     fs::hard_link(path, &aside).or_else(|_| fs::rename(path, &aside)).at(path)?;
-    fs::rename(&fresh, path).at(path)?;
+    fs::rename(&new_path, path).at(path)?;
     sync(path.parent().expect("a file lies in a folder")).at(path)?;
     Ok(SetAside { path: aside, why, salvaged, unreadable })
 }
 
-/// `NAME.corrupt-MICROSECONDS`, with a number at its end if that is taken.
+/// `NAME.corrupt-MICROSECONDS`, with a number appended if that name is taken.
 fn free_name(path: &Path, now: Timestamp) -> PathBuf {
     let first = beside(path, format!(".corrupt-{}", now.micros()));
     let next = (2_u64..).map(|number| beside(&first, format!("-{number}")));
@@ -65,31 +65,31 @@ fn free_name(path: &Path, now: Timestamp) -> PathBuf {
     std::iter::once(first.clone()).chain(next).find(free).expect("some number is free")
 }
 
-/// Treats a missing file as success.
-fn present(outcome: io::Result<()>) -> io::Result<()> {
+/// Ignores the error that a file does not exist.
+fn if_present(outcome: io::Result<()>) -> io::Result<()> {
     outcome.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }
 
-/// Builds a new store from the readable parts of a damaged one. Returns how many facts could be read, and how many
-/// could not.
-fn rebuild(damaged: &Path, fresh: &Path) -> Result<(u64, u64), Error> {
-    let mut new = connect(fresh)?;
-    let transaction = new.transaction().at(fresh)?;
+/// Makes a new store from the readable facts of a damaged one. Returns how many facts were readable, and how many were
+/// not.
+fn rebuild(damaged: &Path, new_path: &Path) -> Result<(u64, u64), Error> {
+    let mut new = connect(new_path)?;
+    let transaction = new.transaction().at(new_path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut unreadable = 0;
     if let Ok(old) = Connection::open_with_flags(damaged, flags) {
-        unreadable += salvage::<Sighting>(&old, &transaction).at(fresh)?;
-        unreadable += salvage::<TestRecord>(&old, &transaction).at(fresh)?;
+        unreadable += salvage::<Sighting>(&old, &transaction).at(new_path)?;
+        unreadable += salvage::<TestRecord>(&old, &transaction).at(new_path)?;
     }
     let count = "SELECT (SELECT count(*) FROM failure) + (SELECT count(*) FROM test)";
-    let salvaged: i64 = transaction.query_row(count, [], |row| row.get(0)).at(fresh)?;
-    transaction.commit().at(fresh)?;
+    let salvaged: i64 = transaction.query_row(count, [], |row| row.get(0)).at(new_path)?;
+    transaction.commit().at(new_path)?;
     Ok((salvaged.unsigned_abs(), unreadable))
 }
 
-/// Copies the readable rows of one table. Returns how many could not be read.
+/// Copies the readable rows of one table. Returns how many were unreadable.
 ///
-/// An unreadable page ends a scan, so a second scan comes from the other end.
+/// An unreadable page ends a scan; so a second scan starts from the other end.
 fn salvage<T: Fact>(old: &Connection, new: &Connection) -> rusqlite::Result<u64> {
     let mut bad = BTreeSet::new();
     for direction in ["ASC", "DESC"] {

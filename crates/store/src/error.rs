@@ -1,7 +1,7 @@
-//! Errors of a store, each with what to do.
+//! The errors of a store, with advice on what to do.
 //!
-//! **Problem.** "Disk full" must never look like "damaged": the former keeps facts in memory, the latter replaces the
-//! file. **Idea.** SQLite's result codes are classified here and nowhere else.
+//! **Problem.** "Disk full" must never be confused with "damaged": a full disk keeps facts in memory, damage replaces
+//! the file. **Idea.** SQLite's result codes are sorted here and nowhere else.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::Malformed;
 /// Why a fact could not be kept or read.
 #[derive(Debug, displaydoc::Display, thiserror::Error)]
 pub enum Error {
-    /// no place for the store: set HOME or XDG_STATE_HOME to an absolute path, or name a file
+    /// no path for the store: set HOME or XDG_STATE_HOME to an absolute path, or name a file
     NoPlace,
     /// the store {0} is not a regular file: name another
     NotAFile(PathBuf),
@@ -22,7 +22,7 @@ pub enum Error {
     /// the store {0} has schema {1} of a newer Rampart, this one knows up to {2}: use the newer one, or name another
     /// file
     Newer(PathBuf, usize, usize),
-    /// {0} is no store of Rampart, or too damaged to tell: move it away, or name another file
+    /// {0} is not a store of Rampart, or is too damaged to recognize: move it away, or name another file
     Foreign(PathBuf),
     /// the store {0} is busy with another process: try again when that is done
     Busy(PathBuf),
@@ -36,20 +36,20 @@ pub enum Error {
     Moved(PathBuf),
     /// the store {0} cannot be read or written ({1}): check the disk it is on
     Failed(PathBuf, String),
-    /// the last change of the store {0} was cut off, and to finish it a copy is needed ({1}): make the store writable,
-    /// or set TMPDIR to a folder that is
+    /// the last change of the store {0} was interrupted, and no copy to complete it could be made ({1}): make the store
+    /// writable, or set TMPDIR to a writable folder
     Unfinished(PathBuf, String),
     /// rasdaemon's database {0} cannot be read ({1}): run `rasdaemon --record`, and let this user read the file
     Rasdaemon(PathBuf, String),
 }
 
 impl Error {
-    /// The store's content is wrong. `why` may quote it, line breaks included.
+    /// The content of the store is wrong. `why` may quote it, including line breaks.
     pub(crate) fn damaged(path: &Path, why: &str) -> Self {
         Self::Damaged(path.to_owned(), why.replace(char::is_control, " "))
     }
 
-    /// The same error for another file: for a store, where its copy was read.
+    /// The same error for another file: for the store, if its copy was read.
     pub(crate) fn of(self, path: &Path) -> Self {
         let path = path.to_owned();
         match self {
@@ -60,15 +60,15 @@ impl Error {
         }
     }
 
-    /// Whether reopening the store at the same path may succeed.
-    pub(crate) const fn wants_reopening(&self) -> bool {
+    /// Whether a store that is opened again at the same path may take the fact.
+    pub(crate) const fn needs_reopening(&self) -> bool {
         matches!(self, Self::Damaged(..) | Self::Moved(_))
     }
 }
 
-/// Adds the store's path to an error that lacks it.
+/// Adds the store's path to an error.
 pub(crate) trait At<T> {
-    /// The same result, with this crate's error.
+    /// Converts the error, with the path.
     fn at(self, path: &Path) -> Result<T, Error>;
 }
 
@@ -94,7 +94,7 @@ impl<T> At<T> for Result<T, Malformed> {
 }
 
 /// Result codes: <https://sqlite.org/rescode.html>. CORRUPT and NOTADB mean that the file's content is wrong. So does
-/// ERROR, because our statements fit our tables, and so does a value of an unexpected type. No other code does.
+/// ERROR, because this crate's statements fit its tables; and a value of the wrong type. No other code does.
 fn of_sqlite(path: &Path, source: &rusqlite::Error) -> Error {
     use rusqlite::Error as Sqlite;
     let why = source.to_string();

@@ -1,8 +1,8 @@
-//! Tests: their settings, times and results.
+//! The history of tests: the parameters, the start and the end of each.
 //!
-//! A test is recorded when it begins, and again when it ends; a test without an end was interrupted, or still runs. Its
-//! number is the time of its beginning, or the next free number. So tests sort by age, and a number is not reused even
-//! if damage destroyed its row, but not the sightings with that number.
+//! A test is written when it begins, and again when it ends; a test without an end was interrupted, or still runs. Its
+//! number is the time of its start in microseconds, or the next free number: so tests sort by age, and no number is
+//! used twice, even if the test's row was lost to damage and only its sightings remain.
 
 use std::fmt;
 
@@ -29,31 +29,31 @@ impl fmt::Display for TestId {
     }
 }
 
-/// The beginning of a test.
+/// The start of a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestStart {
     /// When.
     pub at: Timestamp,
     /// The march test in its notation.
     pub notation: String,
-    /// Half the number of data patterns.
+    /// Half the number of patterns.
     pub fidelity: u32,
     /// The address sequences.
     pub orders: Vec<String>,
     /// The requested amount of memory; `None`: all free memory.
-    pub wanted: Option<Bytes>,
-    /// The emulated faults, if any.
+    pub requested: Option<Bytes>,
+    /// The notation of the injected faults, if any.
     pub injected: Option<String>,
 }
 
-/// The result of a test, in a word.
+/// The outcome of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TestEnding {
-    /// The whole request was tested; nothing was found.
+    /// The whole request was tested; no bad frame was found.
     Pass,
     /// Bad frames were found.
     Fail,
-    /// Nothing was found, but not the whole request was tested.
+    /// No bad frame was found, but a part of the request was not tested.
     Incomplete,
 }
 
@@ -62,28 +62,28 @@ pub enum TestEnding {
 pub struct TestEnd {
     /// When.
     pub at: Timestamp,
-    /// How.
+    /// The outcome.
     pub outcome: TestEnding,
-    /// Why not the whole request was tested, if so.
+    /// Why a part of the request was not tested, if so.
     pub shortfall: Option<String>,
-    /// Different frames tested whole at least once.
+    /// Different frames tested completely at least once.
     pub frames_tested: u64,
     /// Bad frames found.
     pub bad_frames: u64,
-    /// Frames that failed only by emulated faults.
+    /// Frames found with injected faults only.
     pub emulated_frames: u64,
-    /// Memory tested per second, each pass counted.
+    /// Memory tested, each pass counted, per second.
     pub bytes_per_second: u64,
 }
 
-/// A recorded test.
+/// A test in the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestRecord {
     /// Its number.
     pub id: TestId,
-    /// Its beginning.
+    /// How it began.
     pub start: TestStart,
-    /// Its end; `None` if it was interrupted, or still runs.
+    /// How it ended; `None` if it was interrupted, or still runs.
     pub end: Option<TestEnd>,
 }
 
@@ -104,13 +104,13 @@ impl Fact for TestRecord {
         if id < 1 {
             return Err(Malformed("id", format!("{id}")));
         }
-        let wanted: Option<i64> = column(row, "wanted")?;
+        let requested: Option<i64> = column(row, "wanted")?;
         let start = TestStart {
             at: moment("started", column(row, "started")?)?,
             notation: column(row, "notation")?,
             fidelity: column(row, "fidelity")?,
             orders: json("orders", &column::<String>(row, "orders")?)?,
-            wanted: wanted.map(|bytes| natural("wanted", bytes)).transpose()?.map(Bytes::new),
+            requested: requested.map(|bytes| natural("wanted", bytes)).transpose()?.map(Bytes::new),
             injected: column(row, "injected")?,
         };
         let ended: Option<i64> = column(row, "ended")?;
@@ -139,7 +139,7 @@ fn decode_end(at: Timestamp, row: &Row<'_>) -> Result<TestEnd, Malformed> {
     })
 }
 
-/// Records a test under the first free number from its start on.
+/// Writes the start of a test under the first free number from its start time on.
 pub(crate) fn begin(connection: &Connection, start: &TestStart) -> rusqlite::Result<TestId> {
     let mut id = TestId(integer(start.at.micros()).max(1));
     while is_taken(connection, id)? {
@@ -149,13 +149,13 @@ pub(crate) fn begin(connection: &Connection, start: &TestStart) -> rusqlite::Res
     Ok(id)
 }
 
-/// Whether a test, or a sighting of a lost test, has the number.
+/// Whether a test has the number, or a sighting of a lost test.
 fn is_taken(connection: &Connection, id: TestId) -> rusqlite::Result<bool> {
     let query = "SELECT 1 FROM test WHERE id = ?1 UNION ALL SELECT 1 FROM failure WHERE test = ?1";
     connection.query_row(query, [id.get()], |_| Ok(())).optional().map(|found| found.is_some())
 }
 
-/// Records a test under its number, unless it is already there.
+/// Writes the start of a test under its number, unless it is there already.
 pub(crate) fn insert(connection: &Connection, id: TestId, start: &TestStart) -> rusqlite::Result<()> {
     let orders = serde_json::to_string(&start.orders).expect("names are plain data");
     connection
@@ -169,13 +169,13 @@ pub(crate) fn insert(connection: &Connection, id: TestId, start: &TestStart) -> 
             start.notation,
             start.fidelity,
             orders,
-            start.wanted.map(|bytes| integer(bytes.get())),
+            start.requested.map(|bytes| integer(bytes.get())),
             start.injected,
         ])
         .map(|_| ())
 }
 
-/// Records the end of a test. Returns whether its beginning was there.
+/// Writes the end of a test. Returns whether its start was there.
 pub(crate) fn finish(connection: &Connection, id: TestId, end: &TestEnd) -> rusqlite::Result<bool> {
     let changed = connection
         .prepare_cached(

@@ -1,25 +1,25 @@
-//! Rampart's store of facts: bad frames and the history of tests.
+//! The store of Rampart's facts: bad frames, the ages of tests and the history of tests.
 //!
-//! **Problem.** A forgotten bad frame is handed to a program again. Tests are killed, disks fill up, files rot, and two
-//! tests may run at once. **Idea.** One embedded database, written before anything else happens to a bad frame. What
-//! one test saw of one frame is one row (a *sighting*), which only this test writes; readers combine a frame's
-//! sightings. So a count kept ten times is counted once, and no test overwrites another's facts. **Why this way.** The
-//! same test's later sighting replaces the earlier one as a whole: writing merges nothing, so two processes cannot
-//! conflict.
+//! **Problem.** A forgotten bad frame is handed to a program again. Tests are killed, disks fill up, files get damaged,
+//! and two tests may run at once. **Idea.** One embedded database, written before anything else happens to a bad frame.
+//! One test's findings on one frame are one row (a *sighting*) that only this test writes; the facts about a frame are
+//! combined from its sightings when it is read. So a count written ten times is counted once, and no test overwrites
+//! another's facts. **Why this way.** The same test's later sighting replaces the earlier one completely: writing
+//! merges nothing, so two processes cannot get a merge wrong.
 //!
 //! **Durability.** SQLite with a rollback journal that is deleted to commit, `synchronous=EXTRA`: journal, database and
-//! the deletion are each synced before a call returns, so a committed fact survives `kill -9` and power loss. (`FULL`
-//! alone leaves the deletion to the kernel: after power loss the journal may be back, and would undo the last fact;
-//! <https://sqlite.org/pragma.html#pragma_synchronous>.) There is no write-ahead log: bad frames are rare, so its speed
-//! gains nothing, while the rollback journal leaves one file at rest and lets SQLite notice that the file was moved
-//! away while in use.
+//! the deletion are each synced before a call returns, so that a committed fact survives `kill -9` and power loss
+//! (`FULL` alone leaves the deletion to the kernel: after power loss the journal may be back, and would undo the last
+//! fact; <https://sqlite.org/pragma.html#pragma_synchronous>). Not a write-ahead log: bad frames are rare, so its speed
+//! buys nothing, while the rollback journal leaves one file at rest and lets SQLite notice that the file was moved away
+//! while in use.
 //!
-//! This crate uses the file system and makes no policy. A damaged file is set aside, never overwritten; see
-//! [`SetAside`]. rasdaemon's database is read in its place ([`rasdaemon`]).
+//! This crate accesses the file system and contains no policy. A damaged file is set aside, never overwritten; see
+//! [`SetAside`]. rasdaemon's database is read in place ([`rasdaemon`]).
 //!
 //! Libraries: `rusqlite` (SQLite with its source: the best tested embedded database, no server, no system library),
-//! `serde` and `serde_json` (lists inside a column), `jiff` (times as another tool writes them), `displaydoc` and
-//! `thiserror` (an error's doc comment is its message).
+//! `serde` and `serde_json` (lists inside a column), `jiff` (timestamps of another tool), `displaydoc` and `thiserror`
+//! (an error's doc comment is its message).
 
 #![forbid(unsafe_code)]
 
@@ -29,9 +29,9 @@ mod connection;
 mod damage;
 mod error;
 mod fact;
+mod fact_writer;
 mod history;
-mod keeper;
-mod place;
+mod location;
 pub mod rasdaemon;
 mod reading;
 mod schema;
@@ -42,8 +42,8 @@ pub use ages::Age;
 pub use column::Malformed;
 pub use damage::SetAside;
 pub use error::Error;
+pub use fact_writer::{Durability, FactWriter};
 pub use history::{TestEnd, TestEnding, TestId, TestRecord, TestStart};
-pub use keeper::{Keeper, Kept};
-pub use place::default_path;
+pub use location::default_path;
 pub use sighting::FailureRow;
 pub use store::{Forgotten, Opened, Store};

@@ -1,10 +1,11 @@
-//! Memory errors that rasdaemon recorded, in another program's database, which is only read.
+//! Reads the memory errors that rasdaemon recorded in its own database; never writes to it.
 //!
-//! **Problem.** On most servers rasdaemon listens to the kernel and keeps every memory error with its address, also
-//! those before Rampart's start. Its database is not ours to write. Worse, it does not wait for readers: it drops an
-//! error that it wants to write while somebody reads. **Idea.** Look at the file's change counter, which takes no lock,
-//! and query SQLite only if it changed; then for a few rows at a time, by their number. **Why by number.** Its times
-//! are whole seconds, in local time, as text: two errors of one second would look alike.
+//! **Problem.** On most servers rasdaemon listens to the kernel and stores every memory error with its address, also
+//! from before Rampart was started. Rampart must not write to this database; moreover, rasdaemon does not wait for
+//! readers: it drops an error that it must store while another process reads. **Idea.** Read the file's change counter,
+//! which takes no lock, and query SQLite only if it changed; then read a few rows at a time, by their number. **Why by
+//! number.** Its timestamps are whole seconds, in local time, as text: they do not distinguish two errors of one
+//! second.
 //!
 //! Source: rasdaemon, db/ras-store-db.c and core/ras-mc-handler.c: table `mc_event`.
 
@@ -19,16 +20,16 @@ use rusqlite::{Connection, OpenFlags, Row, ffi};
 
 use crate::Error;
 
-/// rasdaemon's default database.
+/// The default path of rasdaemon's database.
 pub const DEFAULT_PATH: &str = "/var/lib/rasdaemon/ras-mc_event.db";
 
-/// How long a call waits for rasdaemon's lock.
+/// How long a call waits while rasdaemon locks its database.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Rows read under one lock: well below a millisecond.
-const AT_ONCE: u32 = 64;
+/// Rows read under one lock, which takes well below a millisecond.
+const ROWS_PER_LOCK: u32 = 64;
 
-/// Informational events are no errors.
+/// Rows of type `Info` are not errors.
 const QUERY: &str =
     "SELECT id, timestamp, err_count, err_type, label, mc, top_layer, middle_layer, lower_layer, address,
     grain, syndrome FROM mc_event WHERE id > ?1 AND err_type IS NOT 'Info' ORDER BY id LIMIT ?2";
@@ -36,45 +37,45 @@ const QUERY: &str =
 /// The start of a database file, up to its change counter and size.
 type Header = [u8; 32];
 
-/// The errors in rasdaemon's database, each returned once.
+/// Reads the errors in rasdaemon's database, each one once.
 #[derive(Debug)]
 pub struct Rasdaemon {
     path: PathBuf,
     since: Timestamp,
     /// The number of the last row read.
-    last: i64,
-    /// The file when it was read.
-    seen: Option<Header>,
+    last_id: i64,
+    /// The file's header at the last reading.
+    last_header: Option<Header>,
 }
 
 impl Rasdaemon {
-    /// The errors from `since` on in the database at `path`, such as [`DEFAULT_PATH`].
+    /// Opens the database at `path`, such as [`DEFAULT_PATH`], to read errors from `since` on.
     ///
     /// # Errors
     /// [`Error::Rasdaemon`] if it cannot be read or has no table of memory errors.
     pub fn open(path: &Path, since: Timestamp) -> Result<Self, Error> {
         let refuse = |why: &str| refusal(path, why);
-        // SQLite takes a relative path that starts with `file:` for a URI.
+        // SQLite treats a relative path that starts with `file:` as a URI.
         let path = std::path::absolute(path).map_err(|cause| refuse(&cause.to_string()))?;
-        newest(&connect(&path)?).map_err(|cause| refuse(&cause.to_string()))?;
-        // Its times are whole seconds: an error of the second in which we begin counts as new.
+        highest_id(&connect(&path)?).map_err(|cause| refuse(&cause.to_string()))?;
+        // Its timestamps are whole seconds: an error in the second of `since` counts as new.
         let since = Timestamp::from_micros(since.micros() - since.micros() % 1_000_000);
-        Ok(Self { path, since, last: 0, seen: None })
+        Ok(Self { path, since, last_id: 0, last_header: None })
     }
 
-    /// The errors since the last call; at first, since the time given to [`Rasdaemon::open`].
+    /// Returns the errors recorded since the last call; at the first call, since the time given to [`Rasdaemon::open`].
     ///
     /// # Errors
-    /// [`Error::Rasdaemon`] if they cannot be read now; a later call then returns them.
+    /// [`Error::Rasdaemon`] if they cannot be read now; a later call returns them.
     pub fn poll(&mut self) -> Result<ErrorBatch, Error> {
         let header = header(&self.path);
-        if header.is_some() && header == self.seen {
+        if header.is_some() && header == self.last_header {
             return Ok(ErrorBatch::default());
         }
         let connection = connect(&self.path)?;
         let read = || -> rusqlite::Result<_> {
-            // Fewer rows than before: the database was created anew.
-            let mut last = if newest(&connection)? < self.last { 0 } else { self.last };
+            // There are fewer rows than before: the database was created anew.
+            let mut last = if highest_id(&connection)? < self.last_id { 0 } else { self.last_id };
             let mut batch = ErrorBatch::default();
             while let Some(read) = read_some(&connection, last, self.since, &mut batch)? {
                 last = read;
@@ -82,7 +83,7 @@ impl Rasdaemon {
             Ok((last, batch))
         };
         let (last, batch) = read().map_err(|cause| refusal(&self.path, &cause.to_string()))?;
-        (self.last, self.seen) = (last, header);
+        (self.last_id, self.last_header) = (last, header);
         Ok(batch)
     }
 }
@@ -100,8 +101,9 @@ fn connect(path: &Path) -> Result<Connection, Error> {
     opened.map_err(|cause| refusal(path, &cause.to_string()))
 }
 
-/// A value that changes with the file (<https://sqlite.org/fileformat2.html#file_change_counter>); `None` if it cannot
-/// be read, or if the file has a write-ahead log, whose readers disturb nobody.
+/// Reads the part of the file that changes with every write
+/// (<https://sqlite.org/fileformat2.html#file_change_counter>); `None` if it cannot be read, or if the file has a
+/// write-ahead log, whose readers do not block writers.
 fn header(path: &Path) -> Option<Header> {
     const WRITE_VERSION: usize = 18;
     let mut header = Header::default();
@@ -109,13 +111,13 @@ fn header(path: &Path) -> Option<Header> {
     (header[WRITE_VERSION] == 1).then_some(header)
 }
 
-/// The highest number of a row; 0 without rows.
-fn newest(connection: &Connection) -> rusqlite::Result<i64> {
+/// The highest row number; 0 if there are no rows.
+fn highest_id(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row("SELECT coalesce(max(id), 0) FROM mc_event", [], |row| row.get(0))
 }
 
-/// Reads some of the rows after the row `last`. Returns the number of the last one, or `None` at the end. A damaged
-/// file may return the same rows for ever, so numbers must ascend.
+/// Reads up to [`ROWS_PER_LOCK`] rows after the row `last`. Returns the number of the last one, or `None` if there are
+/// no more. Row numbers must ascend: in a damaged file the same rows might repeat forever.
 fn read_some(
     connection: &Connection,
     last: i64,
@@ -124,7 +126,7 @@ fn read_some(
 ) -> rusqlite::Result<Option<i64>> {
     let mut read = None;
     let mut statement = connection.prepare_cached(QUERY)?;
-    let mut rows = statement.query((last, AT_ONCE))?;
+    let mut rows = statement.query((last, ROWS_PER_LOCK))?;
     while let Some(row) = rows.next()? {
         let id = row.get("id")?;
         if id <= read.unwrap_or(last) {
@@ -141,7 +143,7 @@ fn read_some(
     Ok(read)
 }
 
-/// The error in a row; `None` if rasdaemon never writes such a row.
+/// Decodes the error in a row; `None` if the row holds values that rasdaemon never writes.
 fn decode(row: &Row<'_>) -> Option<MemoryError> {
     let integer = |name| row.get::<_, i64>(name).ok();
     let layer = |name| integer(name).unwrap_or(-1);
@@ -152,7 +154,7 @@ fn decode(row: &Row<'_>) -> Option<MemoryError> {
         label: text(row, "label").unwrap_or_default(),
         controller: integer("mc")?.try_into().ok()?,
         layers: [layer("top_layer"), layer("middle_layer"), layer("lower_layer")],
-        // SQLite's integers have a sign.
+        // SQLite's integers are signed.
         address: integer("address")?.cast_unsigned(),
         // The column holds the logarithm (`grain_bits`), not the value that the kernel prints.
         grain: integer("grain").and_then(|bits| 1_u64.checked_shl(bits.try_into().ok()?)).map(Bytes::new),
@@ -161,7 +163,7 @@ fn decode(row: &Row<'_>) -> Option<MemoryError> {
     Some(event.into())
 }
 
-/// A column's text, with invalid UTF-8 replaced (a firmware's DIMM label may be anything).
+/// A column's text; invalid UTF-8 (a firmware's DIMM label may be anything) is replaced.
 fn text(row: &Row<'_>, name: &str) -> Option<String> {
     match row.get_ref(name).ok()? {
         ValueRef::Text(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
@@ -169,7 +171,7 @@ fn text(row: &Row<'_>, name: &str) -> Option<String> {
     }
 }
 
-/// A time as rasdaemon writes it, such as `2024-05-01 12:00:00 +0200`.
+/// Parses a timestamp of rasdaemon, such as `2024-05-01 12:00:00 +0200`.
 fn moment(text: &str) -> Option<Timestamp> {
     let moment = jiff::Timestamp::strptime("%Y-%m-%d %H:%M:%S %z", text).ok()?;
     u64::try_from(moment.as_microsecond()).ok().map(Timestamp::from_micros)
@@ -189,7 +191,7 @@ mod tests {
         err_msg TEXT, label TEXT, mc INTEGER, top_layer INTEGER, middle_layer INTEGER, lower_layer INTEGER,
         address INTEGER, grain INTEGER, syndrome INTEGER, driver_detail TEXT)";
 
-    /// A fake rasdaemon that records.
+    /// A fake rasdaemon that records errors.
     struct Daemon {
         folder: tempfile::TempDir,
         connection: Connection,
@@ -216,7 +218,7 @@ mod tests {
                 .unwrap();
         }
 
-        /// Records so many corrected errors at once, at ten o'clock.
+        /// Records this many corrected errors at once, at 10:00 UTC.
         fn corrected(&self, count: i64) {
             self.record("2024-05-01 12:00:00 +0200", count, "Corrected", 0x1234_5040);
         }
@@ -226,12 +228,13 @@ mod tests {
         Rasdaemon::open(&daemon.path(), Timestamp::from_micros(since)).unwrap()
     }
 
-    /// The counts of the errors that were returned.
+    /// The counts of the new errors.
     fn counts(reader: &mut Rasdaemon) -> Vec<u32> {
         reader.poll().unwrap().errors.iter().map(|error| error.count).collect()
     }
 
-    /// Makes each inner page lead to one and the same page (<https://sqlite.org/fileformat2.html#b_tree_pages>).
+    /// Damages the file: each interior page leads to one and the same child
+    /// (<https://sqlite.org/fileformat2.html#b_tree_pages>).
     fn tangle(path: &Path, page_bytes: usize) {
         const INTERIOR: u8 = 5;
         const HEADER: usize = 12;

@@ -1,10 +1,11 @@
-//! Reads a store that cannot be written: early at boot its file system is read-only, and other users have no rights.
+//! Reads a store that cannot be written: early at boot its file system is read-only, and other users have no write
+//! permission.
 //!
-//! **Problem.** SQLite must write even to read if the last change was cut off: its journal, or its write-ahead log,
-//! must go into the file first. Ignoring them would read half a change, or silently lose the last facts. **Idea.**
-//! Three ways, each tried if the previous one fails: read the file in place; read it as one that nobody changes, if no
-//! change lies beside it; finish the change in a private copy, and read that. **Why the copy last.** Only in the file's
-//! place do SQLite's locks protect a reader from another process' half change.
+//! **Problem.** If the last change was interrupted, SQLite must write even to read: it must apply its journal, or its
+//! write-ahead log, to the file first. Otherwise it would read half a change, or silently lose the last facts.
+//! **Idea.** Three ways, each tried if the previous one fails: read the file in place; read it as immutable, if no
+//! unfinished change is beside it; complete the change in a private copy, and read that. **Why the copy last.** Only in
+//! place do SQLite's locks protect a reader from a half-written change of another process.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -17,12 +18,12 @@ use rusqlite::{Connection, OpenFlags};
 use crate::Error;
 use crate::connection::{connect, set_up};
 use crate::error::At;
-use crate::place::{COMPANIONS, beside};
+use crate::location::{COMPANIONS, beside};
 use crate::schema;
 
-/// A read-only connection, with the copy that it reads, if any.
+/// Opens a read-only connection, and returns the copy that it reads if there is one.
 pub(crate) fn open(path: &Path) -> Result<(Connection, Option<Copy>), Error> {
-    let first = match in_place(path, false) {
+    let error = match in_place(path, false) {
         Ok(connection) => return Ok((connection, None)),
         Err(error) => error,
     };
@@ -30,17 +31,17 @@ pub(crate) fn open(path: &Path) -> Result<(Connection, Option<Copy>), Error> {
         if let Ok(connection) = in_place(path, true) {
             return Ok((connection, None));
         }
-        // A copy can mend nothing but an older schema.
-        if !matches!(first, Error::Damaged(..)) {
-            return Err(first);
+        // A copy helps only against an older schema.
+        if !matches!(error, Error::Damaged(..)) {
+            return Err(error);
         }
     }
     let copy = Copy::of(path).map_err(|cause| Error::Unfinished(path.to_owned(), cause.to_string()))?;
-    let connection = copy.finished().map_err(|error| error.of(path))?;
+    let connection = copy.finished().map_err(|cause| cause.of(path))?;
     Ok((connection, Some(copy)))
 }
 
-/// Reads the file itself. `immutable`: as one that nobody changes, without locks and companions.
+/// Reads the file in place. `immutable`: assumes that no process changes it, without locks and companion files.
 fn in_place(path: &Path, immutable: bool) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = if immutable {
@@ -56,7 +57,7 @@ fn in_place(path: &Path, immutable: bool) -> Result<Connection, Error> {
     Ok(connection)
 }
 
-/// A write must fail, not end in a temporary copy.
+/// Makes writes fail, because a write to a temporary copy would be lost.
 fn read_only(connection: &Connection, path: &Path) -> Result<(), Error> {
     connection.pragma_update(None, "query_only", true).at(path)
 }
@@ -78,7 +79,7 @@ fn has_unfinished_change(path: &Path) -> bool {
     size("-journal") > 0 || size("-wal") > 0
 }
 
-/// A copy of a store with its companions, for this user alone; removed when dropped.
+/// A private copy of a store and its companion files, for this user only; removed when dropped.
 #[derive(Debug)]
 pub(crate) struct Copy(PathBuf);
 
@@ -95,12 +96,12 @@ impl Copy {
         Ok(copy)
     }
 
-    /// Early at boot only file systems in memory can be written.
+    /// Creates an empty folder. Early at boot, only file systems in memory are writable.
     fn empty() -> io::Result<Self> {
-        let places = [std::env::temp_dir(), PathBuf::from("/run"), PathBuf::from("/dev/shm")];
+        let folders = [std::env::temp_dir(), PathBuf::from("/run"), PathBuf::from("/dev/shm")];
         let mut last = io::Error::from(io::ErrorKind::NotFound);
-        for (place, attempt) in places.iter().flat_map(|place| (0..100).map(move |attempt| (place, attempt))) {
-            let folder = place.join(format!("rampart-read-{}-{attempt}", process::id()));
+        for (parent, attempt) in folders.iter().flat_map(|parent| (0..100).map(move |attempt| (parent, attempt))) {
+            let folder = parent.join(format!("rampart-read-{}-{attempt}", process::id()));
             match DirBuilder::new().mode(0o700).create(&folder) {
                 Ok(()) => return Ok(Self(folder)),
                 Err(error) => last = error,
@@ -113,7 +114,7 @@ impl Copy {
         self.0.join("rampart.db")
     }
 
-    /// Lets SQLite finish the change, and brings the copy to the newest schema.
+    /// Lets SQLite complete the change, and brings the copy to the newest schema.
     fn finished(&self) -> Result<Connection, Error> {
         let path = self.store();
         let connection = connect(&path)?;
@@ -126,7 +127,7 @@ impl Copy {
 impl Drop for Copy {
     fn drop(&mut self) {
         for suffix in [""].into_iter().chain(COMPANIONS) {
-            // A leftover is a copy in memory.
+            // At worst, a copy in memory remains.
             let _gone = fs::remove_file(beside(&self.store(), suffix));
         }
         let _gone = fs::remove_dir(&self.0);

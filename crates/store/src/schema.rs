@@ -1,10 +1,10 @@
 //! The tables, their migrations, and the check of a file.
 //!
 //! **Problem.** A file may be new, ours, ours from an older or a newer version, another program's, or damaged; each
-//! needs another reaction. **Idea.** The file names its owner (`application_id`) and its number of migrations
-//! (`user_version`). It is sound if SQLite finds its pages in order, its tables are those of the migrations, and every
-//! row decodes. **Why read every row at the start.** An unreadable fact is found while a person is present, not when
-//! its frame fails again; there are few facts.
+//! needs another answer. **Idea.** The file names its program (`application_id`) and the number of its migrations
+//! (`user_version`); it is sound if SQLite finds its pages in order, its tables are those that the migrations create,
+//! and every row decodes. **Why read every row at the start.** An unreadable fact is found when a person starts the
+//! program, not when its frame fails again; the facts are few.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ use crate::sighting::Sighting;
 /// "Ramp" in ASCII; at offset 68 of the file, see <https://sqlite.org/fileformat2.html#database_header>.
 const APPLICATION_ID: i64 = 0x5261_6d70;
 
-/// The migration to each version of the schema from the previous one. Only ever appended to.
+/// Each entry makes a version of the schema from the previous one. Entries are only ever appended.
 pub(crate) const MIGRATIONS: [&str; 2] = [
     "
     CREATE TABLE failure (
@@ -66,13 +66,13 @@ pub(crate) const MIGRATIONS: [&str; 2] = [
 /// Brings a database to the newest schema, in one transaction.
 ///
 /// # Errors
-/// [`Error::Newer`], [`Error::Foreign`], [`Error::Damaged`], or that it cannot be read or written.
+/// [`Error::Newer`], [`Error::Foreign`], [`Error::Damaged`], or an error if it cannot be read or written.
 pub(crate) fn migrate(connection: &mut Connection, path: &Path, migrations: &[&str]) -> Result<(), Error> {
     if version(connection, path, migrations.len())? == migrations.len() {
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).at(path)?;
-    // Checked again: another process may have been first.
+    // Check again: another process may have been first.
     let seen = version(&transaction, path, migrations.len())?;
     for migration in &migrations[seen..] {
         transaction.execute_batch(migration).at(path)?;
@@ -82,12 +82,12 @@ pub(crate) fn migrate(connection: &mut Connection, path: &Path, migrations: &[&s
     transaction.commit().at(path)
 }
 
-/// The number of migrations of the database, at most `known`.
+/// The number of migrations that the database has seen, at most `known`.
 ///
 /// # Errors
-/// [`Error::Newer`], [`Error::Foreign`], [`Error::Damaged`], or that it cannot be read.
+/// [`Error::Newer`], [`Error::Foreign`], [`Error::Damaged`], or an error if it cannot be read.
 pub(crate) fn version(connection: &Connection, path: &Path, known: usize) -> Result<usize, Error> {
-    // One statement, so one point in time: another process may be migrating.
+    // One statement reads one state: another process may be migrating.
     let query = "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
         FROM pragma_application_id, pragma_user_version";
     let read = |row: &Row<'_>| Ok((row.get(0)?, row.get::<_, i64>(1)?, row.get(2)?));
@@ -102,10 +102,10 @@ pub(crate) fn version(connection: &Connection, path: &Path, known: usize) -> Res
     }
 }
 
-/// Checks that the newest schema is complete, and that every fact can be read.
+/// Checks that the database has the newest schema, and that every fact can be read.
 ///
 /// # Errors
-/// [`Error::Damaged`] if not; otherwise that it cannot be read now.
+/// [`Error::Damaged`] if not; another error if it cannot be read now.
 pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), Error> {
     let verdict: String = connection.pragma_query_value(None, "integrity_check", |row| row.get(0)).at(path)?;
     if verdict != "ok" {

@@ -1,9 +1,9 @@
-//! What one test saw of one frame, as a row; and the combination of all tests' sightings.
+//! One test's findings on one frame, as a row; and the combined findings of all tests.
 //!
-//! **Problem.** Any column of a file may hold anything. **Idea.** A row of plain columns, [`FailureRow`], becomes a
-//! [`FailedFrame`] in one pure function, which alone checks every column and is a fuzz target. **Why columns.** Their
-//! names and types belong to this crate: other crates may change their terms without a change on the disk. Only the
-//! evidence, a short list that nobody queries, is JSON.
+//! **Problem.** The content of a file cannot be trusted: any column may hold any value. **Idea.** A row of plain
+//! columns, [`FailureRow`], becomes a [`FailedFrame`] in one pure function only, which checks every column and is a
+//! fuzz target. **Why columns.** This crate alone defines their names and types: names in other crates may change
+//! without a change of the file format. Only the evidence, a short list without queries, is JSON.
 
 use rampart_memory::fault_map::{Cause, Evidence, FailedFrame, MapOrigin, Retirement};
 use rampart_memory::{Frame, LINES_PER_FRAME, Timestamp};
@@ -20,7 +20,7 @@ pub struct FailureRow {
     pub frame: i64,
     /// `march-test` or `operator`.
     pub cause: String,
-    /// The mask of failed lines, bit for bit.
+    /// The mask of bad lines, one bit per line.
     pub lines: i64,
     /// Microseconds since the epoch.
     pub first_seen: i64,
@@ -35,10 +35,10 @@ pub struct FailureRow {
 }
 
 impl FailureRow {
-    /// The columns of a bad frame.
+    /// Makes the columns of a bad frame.
     ///
-    /// Panics if it keeps more than [`FailedFrame::EVIDENCE_KEPT`] mismatches, or one in a line that no frame has: no
-    /// `FaultMap` creates such a frame, and it could not be read again.
+    /// Panics if the frame has more than [`FailedFrame::EVIDENCE_KEPT`] mismatches as evidence, or one in a line that
+    /// no frame has: no `FaultMap` makes such a frame, and it could not be read again.
     #[must_use]
     pub fn encode(failed: &FailedFrame) -> Self {
         assert!(failed.evidence.len() <= FailedFrame::EVIDENCE_KEPT, "evidence is bounded");
@@ -56,10 +56,10 @@ impl FailureRow {
         }
     }
 
-    /// The bad frame that the columns describe.
+    /// Makes the bad frame that the columns describe.
     ///
     /// # Errors
-    /// The first column with a value that [`FailureRow::encode`] never writes there.
+    /// Names the first column with a value that [`FailureRow::encode`] never writes there.
     pub fn decode(&self) -> Result<FailedFrame, Malformed> {
         let frame = natural("frame", self.frame)?;
         let failed = FailedFrame {
@@ -105,11 +105,11 @@ pub(crate) const fn origin_word(origin: MapOrigin) -> &'static str {
     }
 }
 
-/// What one test, or a person, saw of one frame.
+/// The findings of one test, or of a person, on one frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sighting {
     pub origin: MapOrigin,
-    /// The test's number; 0 where a person condemned the frame.
+    /// The test's number; 0 if a person condemned the frame.
     pub test: i64,
     /// When a person declared the frame good again.
     pub forgotten: Option<Timestamp>,
@@ -174,7 +174,7 @@ pub(crate) fn together(earlier: FailedFrame, later: FailedFrame) -> FailedFrame 
         lines: earlier.lines | later.lines,
         first_seen: earlier.first_seen.min(later.first_seen),
         last_seen: earlier.last_seen.max(later.last_seen),
-        // Real counts never reach the end of the range; a forged store must not stop the test.
+        // Genuine counts never reach the end of the range; a forged store must not stop the test.
         mismatches: earlier.mismatches.saturating_add(later.mismatches).min(integer(u64::MAX).cast_unsigned()),
         evidence: evidence.collect(),
         retirement: later.retirement,

@@ -1,4 +1,4 @@
-//! The store: opens it, keeps facts, reads them.
+//! The store: opens the database, writes facts and reads them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ use crate::connection::{PATIENCE, connect, waiting};
 use crate::error::At;
 use crate::fact::Fact;
 use crate::history::{self, TestEnd, TestId, TestRecord, TestStart};
-use crate::place::{self, Lock};
+use crate::location::{self, Lock};
 use crate::schema;
 use crate::sighting::{Sighting, origin_word, retirement_text, together};
 use crate::{Error, SetAside, damage, reading};
 
-/// Facts on the disk. A fact that a call has kept survives `kill -9` and power loss once the call returns. Several
-/// processes may have one store open; each waits up to 5 s for the others.
+/// Facts on the disk. Facts that a call has written when it returns survive `kill -9` and power loss. Several processes
+/// may have one store open; each waits up to 5 s for the others.
 #[derive(Debug)]
 pub struct Store {
     connection: Connection,
@@ -28,7 +28,7 @@ pub struct Store {
     // Both are dropped after the connection is.
     _lock: Option<Lock>,
     _copy: Option<reading::Copy>,
-    /// Why nothing can be written, if so.
+    /// Why the store cannot be written, if it is read-only.
     read_only: Option<Box<Error>>,
 }
 
@@ -37,7 +37,7 @@ pub struct Store {
 pub struct Opened {
     /// The store.
     pub store: Store,
-    /// The damaged store that was in its place.
+    /// The damaged store that was set aside, if there was one.
     pub set_aside: Option<SetAside>,
 }
 
@@ -46,26 +46,26 @@ pub struct Opened {
 pub struct Forgotten {
     /// When.
     pub at: Timestamp,
-    /// Its facts before that.
+    /// The facts that were known about it.
     pub failed: FailedFrame,
 }
 
 impl Store {
-    /// Opens a store, and creates it and its folders (mode 0755) if needed. A damaged one is set aside as
-    /// `NAME.corrupt-MICROSECONDS`, after `now`, with its bytes untouched, and its readable facts are taken over. A
-    /// file without any sign of a store counts as a damaged store only if its name ends in `.db`.
+    /// Opens a store, and creates it and its folders (mode 0755) if it does not exist. A damaged store is set aside as
+    /// `NAME.corrupt-MICROSECONDS`, named after `now`, with its bytes untouched; its readable facts are copied to the
+    /// new store. A file of unknown content counts as a damaged store only if its name ends in `.db`.
     ///
     /// # Errors
-    /// If there cannot be a store at `path`: not a regular file, cannot be written, of a newer schema or of another
-    /// program, kept busy by another process. An existing file stays unchanged.
+    /// If there cannot be a store at `path`: it is not a regular file, cannot be written, has a newer schema, belongs
+    /// to another program, or is busy with another process. An existing file is left unchanged.
     pub fn open(path: &Path, now: Timestamp) -> Result<Opened, Error> {
         Self::open_within(path, now, PATIENCE)
     }
 
     pub(crate) fn open_within(path: &Path, now: Timestamp, patience: Duration) -> Result<Opened, Error> {
-        let path = place::prepare(path)?;
+        let path = location::prepare(path)?;
         let lock = Lock::shared(&path, patience)?;
-        match sound(&path) {
+        match open_sound(&path) {
             Ok(connection) => {
                 let store = Self::to_write(connection, path, lock);
                 return Ok(Opened { store, set_aside: None });
@@ -73,9 +73,9 @@ impl Store {
             Err(Error::Damaged(..)) => drop(lock),
             Err(other) => return Err(other),
         }
-        let set_aside = mend(&path, now, patience)?;
+        let set_aside = repair(&path, now, patience)?;
         let lock = Lock::shared(&path, patience)?;
-        let store = Self::to_write(sound(&path)?, path, lock);
+        let store = Self::to_write(open_sound(&path)?, path, lock);
         Ok(Opened { store, set_aside })
     }
 
@@ -83,11 +83,11 @@ impl Store {
         Self { connection, path, _lock: Some(lock), _copy: None, read_only: None }
     }
 
-    /// Opens a store as [`Store::open`] does; one that cannot be written is opened read-only. No kept fact is lost: a
-    /// change that was cut off is finished in a copy.
+    /// Opens a store as [`Store::open`] does; an existing store that cannot be written is opened read-only. No fact in
+    /// it is lost: an interrupted change is completed in a copy.
     ///
     /// # Errors
-    /// As [`Store::open`]; also if there is no store and none can be created, or if there is no room to finish a
+    /// As [`Store::open`]; also if there is no store and none can be created, or if there is no space to complete a
     /// change.
     pub fn open_to_read(path: &Path, now: Timestamp) -> Result<Opened, Error> {
         let why = match Self::open(path, now) {
@@ -103,31 +103,32 @@ impl Store {
         Ok(Opened { store, set_aside: None })
     }
 
-    /// Why nothing can be kept in it, if it is read-only.
+    /// Why the store cannot be written, if it was opened read-only.
     #[must_use]
     pub fn read_only(&self) -> Option<&Error> {
         self.read_only.as_deref()
     }
 
-    /// Its absolute path.
+    /// The absolute path of the store.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Limits the time to wait for other processes from now on.
+    /// Sets how long calls wait for other processes.
     pub(crate) fn wait_at_most(&mut self, patience: Duration) -> Result<(), Error> {
         self.connection.busy_handler(Some(waiting(patience))).at(&self.path)
     }
 
-    /// Limits the database to so many pages, as a disk of that size would.
+    /// Limits the database to this many pages, as a disk of that size would.
     #[cfg(test)]
     pub(crate) fn limit_pages(&self, pages: u32) {
         let limit = |pages| self.connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()));
         limit(pages).unwrap();
     }
 
-    /// Keeps what one test saw of a frame, replacing the same test's earlier sighting. See [`Store::keep_failures`].
+    /// Writes one test's findings on a frame, in place of the same test's earlier findings. See
+    /// [`Store::keep_failures`].
     ///
     /// # Errors
     /// If the fact is not on the disk.
@@ -135,12 +136,11 @@ impl Store {
         self.keep_failures(test, [(origin, failed)])
     }
 
-    /// Keeps what one test saw of some frames, all or none: `failed` holds everything that *this test* saw since its
-    /// beginning, and nothing else, so a test's `FaultMap` starts empty. Reading adds the counts of different tests.
-    /// `test` is `None` if a person condemned the frames. The frames' retirement also applies to other tests'
-    /// sightings.
+    /// Writes one test's findings on some frames, all or none: `failed` holds all findings of *this test* since its
+    /// beginning and no others, so a test's `FaultMap` starts empty. The counts of different tests are added when read.
+    /// `test` is `None` if a person condemned the frames. The frames' retirement applies to the findings of all tests.
     ///
-    /// Costs five syncs of the disk for any number of frames.
+    /// Costs five syncs of the disk, however many frames there are.
     ///
     /// # Errors
     /// If the facts are not on the disk.
@@ -159,8 +159,7 @@ impl Store {
         })
     }
 
-    /// Records the result of a bad frame's retirement. Returns all known facts of the frame, or `None` if it is not
-    /// bad.
+    /// Writes the retirement of a bad frame. Returns all known facts about it, or `None` if it is not bad.
     ///
     /// # Errors
     /// If the fact is not on the disk.
@@ -169,7 +168,7 @@ impl Store {
         self.failure(frame)
     }
 
-    /// All bad frames of one origin.
+    /// Reads all bad frames of one origin.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -183,15 +182,15 @@ impl Store {
         Ok(map)
     }
 
-    /// The facts of one real bad frame.
+    /// Reads the known facts about a frame with real errors, if it is bad.
     fn failure(&self, frame: Frame) -> Result<Option<FailedFrame>, Error> {
         let query = "SELECT * FROM failure WHERE origin = 'real' AND forgotten = 0 AND frame = ? ORDER BY test";
         let sightings = self.read::<Sighting>(query, [integer(frame.number())])?;
         Ok(sightings.into_iter().fold(None, |known, sighting| Some(add(known, sighting.failed))))
     }
 
-    /// Forgets a real frame that a person declares good again at `at`. Returns its facts if it was bad; they stay in
-    /// the store, see [`Store::forgotten`].
+    /// Forgets a frame with real errors, because a person declared at `at` that it is good again. Returns the facts
+    /// that were known about it, if it was bad; these stay in the store, see [`Store::forgotten`].
     ///
     /// # Errors
     /// If the fact is not on the disk.
@@ -204,7 +203,7 @@ impl Store {
         Ok(known)
     }
 
-    /// The forgotten frames, the earliest first.
+    /// Reads the forgotten frames, in the order in which they were forgotten.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -219,7 +218,7 @@ impl Store {
         Ok(known.into_iter().filter_map(|((at, _), failed)| Some(Forgotten { at: at?, failed })).collect())
     }
 
-    /// Records that a test begins. Returns its number.
+    /// Writes the start of a test. Returns its number.
     ///
     /// # Errors
     /// If the fact is not on the disk.
@@ -227,12 +226,12 @@ impl Store {
         self.write(|transaction| history::begin(transaction, start))
     }
 
-    /// Records a test that got its number from the previous store at this path.
+    /// Writes the start of a test whose number comes from the previous store at this path.
     pub(crate) fn resume_test(&mut self, test: TestId, start: &TestStart) -> Result<(), Error> {
         self.write(|transaction| history::insert(transaction, test, start))
     }
 
-    /// Records the end of a test.
+    /// Writes the end of a test.
     ///
     /// # Errors
     /// If the fact is not on the disk.
@@ -240,10 +239,10 @@ impl Store {
         if self.write(|transaction| history::finish(transaction, test, end))? {
             return Ok(());
         }
-        Err(Error::damaged(&self.path, &format!("the beginning of test {test} is not in it")))
+        Err(Error::damaged(&self.path, &format!("the start of test {test} is missing")))
     }
 
-    /// The last tests, the newest first, at most `limit`.
+    /// Reads the last tests, the newest first, at most `limit`.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -252,7 +251,7 @@ impl Store {
         self.read("SELECT * FROM test ORDER BY id DESC LIMIT ?", [limit])
     }
 
-    /// The kept times of frames' last tests.
+    /// Reads the stored times of the last tests of frames.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -260,14 +259,14 @@ impl Store {
         self.read("SELECT * FROM age ORDER BY first", [])
     }
 
-    /// Keeps the times of frames' last tests, replacing all earlier ones.
+    /// Replaces all stored times of the last tests of frames.
     pub(crate) fn keep_ages(&mut self, ages: &[Age]) -> Result<(), Error> {
         self.write(|transaction| ages::replace(transaction, ages))
     }
 
-    /// Runs `change` and makes it durable, all of it or nothing.
+    /// Runs `change` and makes it durable, completely or not at all.
     fn write<T>(&mut self, change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>) -> Result<T, Error> {
-        // Immediate: two writers that both began by reading would otherwise refuse each other.
+        // Immediate: otherwise two writers that both began by reading would block each other.
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).at(&self.path)?;
         let outcome = change(&transaction).at(&self.path)?;
         transaction.commit().at(&self.path)?;
@@ -292,7 +291,7 @@ fn add(known: Option<FailedFrame>, more: FailedFrame) -> FailedFrame {
     }
 }
 
-/// Gives all current sightings of a frame its last known retirement.
+/// Sets the last known retirement in all sightings of a frame that is not forgotten.
 fn retire(
     transaction: &Transaction<'_>,
     origin: MapOrigin,
@@ -305,11 +304,11 @@ fn retire(
         .map(|_| ())
 }
 
-/// Replaces a damaged store, unless another process has done so by now.
-fn mend(path: &Path, now: Timestamp, patience: Duration) -> Result<Option<SetAside>, Error> {
+/// Replaces a damaged store, unless another process has already done so.
+fn repair(path: &Path, now: Timestamp, patience: Duration) -> Result<Option<SetAside>, Error> {
     let _alone = Lock::exclusive(path, patience)?;
-    match sound(path) {
-        // Somebody may have named their shell's history, or /etc/passwd, by mistake.
+    match open_sound(path) {
+        // The user may have given another file by mistake, such as a shell history or /etc/passwd.
         Err(Error::Damaged(..)) if path.extension().is_none_or(|extension| extension != "db") => {
             Err(Error::Foreign(path.to_owned()))
         }
@@ -318,8 +317,8 @@ fn mend(path: &Path, now: Timestamp, patience: Duration) -> Result<Option<SetAsi
     }
 }
 
-/// A connection to a checked store of the newest schema.
-fn sound(path: &Path) -> Result<Connection, Error> {
+/// Opens a connection to a store, checks it, and brings it to the newest schema.
+fn open_sound(path: &Path) -> Result<Connection, Error> {
     let connection = connect(path)?;
     schema::check(&connection, path)?;
     Ok(connection)

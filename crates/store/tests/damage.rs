@@ -1,4 +1,4 @@
-//! Opening any file never panics, never loses a byte of it, and saves what can be read.
+//! Whatever a file holds, opening it never panics, never loses a byte of it, and saves all readable facts.
 
 mod facts;
 
@@ -13,7 +13,7 @@ use rampart_memory::fault_map::{FaultMap, MapOrigin};
 use rampart_store::{Error, FailureRow, Store};
 use rusqlite::Connection;
 
-/// The bytes of a store with some pages of facts, and its facts.
+/// The bytes of a store with some pages of facts, and these facts.
 static SAMPLE: LazyLock<(Vec<u8>, FaultMap)> = LazyLock::new(|| {
     let folder = folder();
     let path = folder.path().join("r.db");
@@ -28,7 +28,7 @@ static SAMPLE: LazyLock<(Vec<u8>, FaultMap)> = LazyLock::new(|| {
     (fs::read(&path).unwrap(), map)
 });
 
-/// A store at `path` with one frame that one test saw; and a second connection to it.
+/// Makes a store at `path` with one frame that one test saw, and a second connection to it.
 fn small(path: &Path) -> Connection {
     let mut store = open(path);
     let test = store.begin_test(&start(0)).unwrap();
@@ -44,8 +44,8 @@ fn set_aside_files(folder: &Path) -> Vec<PathBuf> {
     aside
 }
 
-/// Opens a store of `bytes`. Every fact must be there, or the bytes set aside untouched, or both; afterwards a sound
-/// store is in its place. Returns the number of frames.
+/// Opens a store that holds `bytes`. Every fact must be there, or the bytes set aside untouched, or both; a sound store
+/// takes its place. Returns how many frames there are.
 fn open_bytes(path: &Path, bytes: &[u8]) -> Result<usize, Error> {
     fs::write(path, bytes).unwrap();
     let opened = match Store::open(path, NOW) {
@@ -99,7 +99,7 @@ proptest! {
         let folder = folder();
         let path = folder.path().join("r.db");
         match open_bytes(&path, &bytes) {
-            // The flipped bytes may include those that name a file's owner and version.
+            // The bytes of the application ID and of the schema version may be among the flipped ones.
             Ok(_) | Err(Error::Foreign(_) | Error::Newer(..)) => {}
             Err(other) => prop_assert!(false, "{other}"),
         }
@@ -111,7 +111,7 @@ proptest! {
         prop_assert_eq!(open_bytes(&folder.path().join("r.db"), &bytes).unwrap(), 0);
     }
 
-    /// The same check as the fuzz target of the stored map.
+    /// The same property as the fuzz target of the stored map.
     #[test]
     fn any_columns_decode_or_are_refused(
         frame in any::<i64>(), cause in "march-test|operator|.*", lines in any::<i64>(),
@@ -233,7 +233,7 @@ fn every_damaged_store_keeps_a_name_of_its_own_and_what_lies_beside_goes_with_it
     for garbage in ["one", "two", "three"] {
         fs::write(&path, garbage).unwrap();
         fs::write(folder.path().join("r.db-shm"), format!("index of {garbage}")).unwrap();
-        // A crash while a store was rebuilt may leave these.
+        // A crash during a rebuild may have left these files.
         fs::write(folder.path().join("r.db.new"), "half a store").unwrap();
         fs::write(folder.path().join("r.db.new-journal"), "half a journal").unwrap();
         let (mut store, aside) = open_damaged(&path);

@@ -1,5 +1,5 @@
-//! A disk that is really full: a small one in memory, mounted in a private namespace. Where that is not permitted, the
-//! limit on pages in the tests of `Keeper` replaces it.
+//! A really full disk: a small one in memory, mounted in a private mount namespace. Where that is not permitted, the
+//! page limit in the tests of `FactWriter` covers the case.
 
 mod facts;
 
@@ -11,7 +11,7 @@ use std::process::Command;
 
 use facts::{NOW, at, end, failed, open, start};
 use rampart_memory::fault_map::MapOrigin;
-use rampart_store::{Error, Keeper, Kept, Store};
+use rampart_store::{Durability, Error, FactWriter, Store};
 
 const DISK: &str = "RAMPART_SMALL_DISK";
 
@@ -39,17 +39,17 @@ fn a_full_disk_costs_no_fact() {
 
 fn on_a_small_disk(disk: &Path) {
     let (path, ballast) = (disk.join("r.db"), disk.join("ballast"));
-    let (mut keeper, begun) = Keeper::begin(open(&path), start(0));
-    assert!(matches!(begun, Kept::Durable));
-    assert!(matches!(keeper.keep(MapOrigin::Real, &failed(1, 2), at(1)), Kept::Durable));
+    let (mut writer, begun) = FactWriter::begin(open(&path), start(0));
+    assert!(matches!(begun, Durability::Durable));
+    assert!(matches!(writer.keep(MapOrigin::Real, &failed(1, 2), at(1)), Durability::Durable));
 
     fill(&ballast);
     for number in 2..50 {
-        let kept = keeper.keep(MapOrigin::Real, &failed(number, 2), at(2));
-        assert!(matches!(kept, Kept::Pending(Error::Full(_))), "{kept:?}");
+        let kept = writer.keep(MapOrigin::Real, &failed(number, 2), at(2));
+        assert!(matches!(kept, Durability::Pending(Error::Full(_))), "{kept:?}");
     }
-    assert_eq!(keeper.pending(), 48);
-    assert_eq!(open(&path).failures(MapOrigin::Real).unwrap().len(), 1, "what was kept can be read");
+    assert_eq!(writer.pending(), 48);
+    assert_eq!(open(&path).failures(MapOrigin::Real).unwrap().len(), 1, "facts on the disk can be read");
     assert!(matches!(Store::open(&disk.join("new.db"), NOW), Err(Error::Full(_))));
     let damaged = disk.join("damaged.db");
     fs::remove_file(&ballast).unwrap();
@@ -59,8 +59,8 @@ fn on_a_small_disk(disk: &Path) {
     assert_eq!(fs::read(&damaged).unwrap(), b"garbage", "it stays in its place until its successor is whole");
 
     fs::remove_file(&ballast).unwrap();
-    assert!(matches!(keeper.finish(end(3)), Kept::Durable));
-    assert_eq!(keeper.pending(), 0);
+    assert!(matches!(writer.finish(end(3)), Durability::Durable));
+    assert_eq!(writer.pending(), 0);
     let map = open(&path).failures(MapOrigin::Real).unwrap();
     assert_eq!(map.len(), 49);
     assert!(map.iter().all(|known| *known == failed(known.frame.number(), 2)));

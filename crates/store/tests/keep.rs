@@ -1,4 +1,4 @@
-//! Facts come back as they were kept, from every process that kept some.
+//! Facts are read as they were written, from every process.
 
 mod facts;
 
@@ -7,11 +7,11 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use rampart_memory::Bytes;
 use rampart_memory::fault_map::{FailedFrame, FaultMap, MapOrigin, Retirement};
-use rampart_store::{FailureRow, Forgotten, Keeper, Kept, Store, TestEnd, TestEnding, TestRecord, TestStart};
+use rampart_store::{Durability, FactWriter, FailureRow, Forgotten, Store, TestEnd, TestEnding, TestRecord, TestStart};
 use tempfile::TempDir;
 
-/// A store in a folder that lives as long.
-fn fresh() -> (TempDir, Store) {
+/// A store, and the folder that it needs.
+fn new_store() -> (TempDir, Store) {
     let folder = folder();
     let store = open(&folder.path().join("r.db"));
     (folder, store)
@@ -31,7 +31,7 @@ proptest! {
         real in vec(any_failed(), 0..8),
         emulated in vec(any_failed(), 0..8),
     ) {
-        let (folder, mut store) = fresh();
+        let (folder, mut store) = new_store();
         let test = store.begin_test(&start(0)).unwrap();
         let (real, emulated) = (map_of(MapOrigin::Real, real), map_of(MapOrigin::Emulated, emulated));
         for map in [&real, &emulated] {
@@ -43,17 +43,17 @@ proptest! {
         prop_assert_eq!(store.failures(MapOrigin::Emulated).unwrap(), emulated);
     }
 
-    /// The reference model: one map that saw every mismatch of every test, in the order of the tests.
+    /// The reference model: one map with every mismatch of every test, in the order of the tests.
     #[test]
     fn what_several_tests_saw_adds_up(tests in vec(vec((0_u64..4, any_evidence()), 0..20), 1..4)) {
-        let (_folder, mut store) = fresh();
+        let (_folder, mut store) = new_store();
         let mut all = FaultMap::new(MapOrigin::Real);
         for (number, seen) in (0..).zip(tests) {
             let test = store.begin_test(&start(number)).unwrap();
             let mut own = FaultMap::new(MapOrigin::Real);
             for (number, evidence) in seen {
                 all.record(frame(number), evidence.clone());
-                // Kept again and again, with growing counts.
+                // Writes the frame again and again, with growing counts.
                 let failed = own.record(frame(number), evidence);
                 store.keep_failure(Some(test), MapOrigin::Real, failed).unwrap();
             }
@@ -64,7 +64,7 @@ proptest! {
 
 #[test]
 fn two_processes_at_once_lose_nothing_of_each_other() {
-    let (folder, mut one) = fresh();
+    let (folder, mut one) = new_store();
     let mut two = open(&folder.path().join("r.db"));
     let tests = [one.begin_test(&start(0)).unwrap(), two.begin_test(&start(0)).unwrap()];
     assert_ne!(tests[0], tests[1], "two tests that begin in one microsecond are two");
@@ -82,7 +82,7 @@ fn two_processes_at_once_lose_nothing_of_each_other() {
 
 #[test]
 fn two_threads_that_write_without_pause_wait_for_each_other() {
-    let (folder, store) = fresh();
+    let (folder, store) = new_store();
     let path = folder.path().join("r.db");
     std::thread::scope(|scope| {
         for base in [0, 1000] {
@@ -101,7 +101,7 @@ fn two_threads_that_write_without_pause_wait_for_each_other() {
 
 #[test]
 fn a_person_condemns_and_forgets_and_nothing_is_lost() {
-    let (_folder, mut store) = fresh();
+    let (_folder, mut store) = new_store();
     let test = store.begin_test(&start(0)).unwrap();
     store.keep_failure(None, MapOrigin::Real, &FailedFrame::condemned(frame(9), at(5))).unwrap();
     store.keep_failure(Some(test), MapOrigin::Real, &failed(9, 3)).unwrap();
@@ -124,7 +124,7 @@ fn a_person_condemns_and_forgets_and_nothing_is_lost() {
 
 #[test]
 fn a_retirement_holds_for_the_frame_whoever_saw_it() {
-    let (_folder, mut store) = fresh();
+    let (_folder, mut store) = new_store();
     let tests = [0, 1].map(|when| store.begin_test(&start(when)).unwrap());
     for test in tests {
         store.keep_failure(Some(test), MapOrigin::Real, &failed(7, 2)).unwrap();
@@ -143,8 +143,8 @@ fn a_retirement_holds_for_the_frame_whoever_saw_it() {
 
 #[test]
 fn the_history_tells_ended_tests_from_interrupted_ones() {
-    let (folder, mut store) = fresh();
-    let free = TestStart { wanted: None, injected: Some("stuck-at:1".to_owned()), ..start(3) };
+    let (folder, mut store) = new_store();
+    let free = TestStart { requested: None, injected: Some("stuck-at:1".to_owned()), ..start(3) };
     let starts = [start(1), start(2), free];
     let ids = starts.clone().map(|start| store.begin_test(&start).unwrap());
     let pass = TestEnd { outcome: TestEnding::Pass, shortfall: None, ..end(9) };
@@ -162,21 +162,21 @@ fn the_history_tells_ended_tests_from_interrupted_ones() {
 
 #[test]
 fn numbers_beyond_63_bits_are_kept_as_the_largest() {
-    let (_folder, mut store) = fresh();
+    let (_folder, mut store) = new_store();
     let mut endless = failed(1, 1);
     endless.mismatches = u64::MAX;
-    let vast = TestStart { wanted: Some(Bytes::new(u64::MAX)), ..start(0) };
+    let vast = TestStart { requested: Some(Bytes::new(u64::MAX)), ..start(0) };
     let test = store.begin_test(&vast).unwrap();
     store.keep_failure(Some(test), MapOrigin::Real, &endless).unwrap();
     store.keep_failure(None, MapOrigin::Real, &endless).unwrap();
     let largest = i64::MAX.unsigned_abs();
     assert_eq!(store.failures(MapOrigin::Real).unwrap().get(frame(1)).unwrap().mismatches, largest);
-    assert_eq!(store.history(1).unwrap()[0].start.wanted, Some(Bytes::new(largest)));
+    assert_eq!(store.history(1).unwrap()[0].start.requested, Some(Bytes::new(largest)));
 }
 
 #[test]
 fn a_store_of_an_earlier_build_is_still_read() {
-    // As the first version wrote them: the names on the disk do not follow those of other crates.
+    // As the first version wrote them: the words on the disk do not change with the names in other crates.
     let row = FailureRow {
         frame: 7,
         cause: "march-test".to_owned(),
@@ -198,9 +198,9 @@ fn a_store_of_an_earlier_build_is_still_read() {
 
 #[test]
 fn a_keeper_may_move_to_another_thread() {
-    let (folder, store) = fresh();
-    let (mut keeper, _) = Keeper::begin(store, start(0));
-    let kept = std::thread::spawn(move || keeper.keep(MapOrigin::Real, &failed(7, 1), at(1))).join().unwrap();
-    assert!(matches!(kept, Kept::Durable));
+    let (folder, store) = new_store();
+    let (mut writer, _) = FactWriter::begin(store, start(0));
+    let kept = std::thread::spawn(move || writer.keep(MapOrigin::Real, &failed(7, 1), at(1))).join().unwrap();
+    assert!(matches!(kept, Durability::Durable));
     assert_eq!(open(&folder.path().join("r.db")).failures(MapOrigin::Real).unwrap().len(), 1);
 }

@@ -1,7 +1,8 @@
-//! `kill -9` at any instant loses no kept fact.
+//! `kill -9` at any instant loses no fact that was reported as written.
 //!
-//! This test runs itself again as two children at once, which keep facts in one store without pause and name each frame
-//! only after the store has confirmed it. The parent kills them at random instants and looks for every named frame.
+//! This test runs itself again as two children at once, which write facts to one store without pause and print each
+//! frame only after the store has reported it as written. The parent kills them at random instants and looks for every
+//! printed frame.
 
 mod facts;
 
@@ -16,7 +17,7 @@ use std::time::Duration;
 
 use facts::{failed, folder, frame, open, start};
 use rampart_memory::fault_map::MapOrigin;
-use rampart_store::{Error, Keeper, Kept};
+use rampart_store::{Durability, Error, FactWriter};
 
 const STORE: &str = "RAMPART_STORE_OF_CHILD";
 const FIRST: &str = "RAMPART_FIRST_FRAME_OF_CHILD";
@@ -32,7 +33,7 @@ fn no_fact_that_was_kept_is_missing_after_kill_9() {
     assert!(kept > 200, "only {kept} frames were kept");
 }
 
-/// Kills two children that keep facts in one store, twelve times over. Returns how many frames they named.
+/// Twelve times, starts and kills two children that write facts to one store. Returns how many frames they printed.
 fn rounds(chance: &mut Chance) -> usize {
     let folder = folder();
     let path = folder.path().join("r.db");
@@ -40,9 +41,9 @@ fn rounds(chance: &mut Chance) -> usize {
     for round in 0..12_u64 {
         let children = [0, 1].map(|child| spawn(&path, (2 * round + child) << 16));
         // Some die while they create or check the store, some after many facts.
-        let wanted = chance.below(4) * chance.below(10);
+        let frames = chance.below(4) * chance.below(10);
         let pause = Duration::from_micros(chance.below(6000));
-        for (frame, count) in children.map(|child| kill_after(child, wanted, pause)).into_iter().flatten() {
+        for (frame, count) in children.map(|child| kill_after(child, frames, pause)).into_iter().flatten() {
             named.insert(frame, count);
         }
         let map = open(&path).failures(MapOrigin::Real).unwrap();
@@ -56,17 +57,19 @@ fn rounds(chance: &mut Chance) -> usize {
     named.len()
 }
 
-/// The child's work until it is killed: it keeps each frame twice, with a growing count.
+/// Runs in a child until it is killed: writes each frame twice, with a growing count.
 fn keep_without_pause(path: &Path, first: u64) -> ! {
-    let (mut keeper, _) = Keeper::begin(open(path), start(first));
+    let (mut writer, _) = FactWriter::begin(open(path), start(first));
     for number in first.. {
         for count in 1..=2 {
-            match keeper.keep(MapOrigin::Real, &failed(number, count), facts::at(0)) {
-                // One write, which the test harness does not capture.
-                Kept::Durable => std::io::stdout().write_all(format!("kept {number} {count}\n").as_bytes()).unwrap(),
-                // The other child hardly leaves a gap.
-                Kept::Pending(Error::Busy(_)) => {}
-                Kept::Pending(other) => panic!("{other}"),
+            match writer.keep(MapOrigin::Real, &failed(number, count), facts::at(0)) {
+                // One write call, which the test harness does not capture.
+                Durability::Durable => {
+                    std::io::stdout().write_all(format!("kept {number} {count}\n").as_bytes()).unwrap()
+                }
+                // The other child hardly leaves a gap between its writes.
+                Durability::Pending(Error::Busy(_)) => {}
+                Durability::Pending(other) => panic!("{other}"),
             }
         }
     }
@@ -83,11 +86,11 @@ fn spawn(path: &Path, first: u64) -> Child {
         .unwrap()
 }
 
-/// Kills a child after it named so many frames, and a pause. Returns all that it named.
-fn kill_after(mut child: Child, wanted: u64, pause: Duration) -> Vec<(u64, u64)> {
+/// Kills a child after it printed `frames` frames, and a pause. Returns all frames that it printed.
+fn kill_after(mut child: Child, frames: u64, pause: Duration) -> Vec<(u64, u64)> {
     let mut output = BufReader::new(child.stdout.take().unwrap());
     let mut named = Vec::new();
-    while (named.len() as u64) < wanted {
+    while (named.len() as u64) < frames {
         let mut line = String::new();
         assert!(output.read_line(&mut line).unwrap() > 0, "the child ended by itself after {named:?}");
         named.extend(parse(&line));
@@ -101,7 +104,7 @@ fn kill_after(mut child: Child, wanted: u64, pause: Duration) -> Vec<(u64, u64)>
     named
 }
 
-/// A line that the child wrote completely.
+/// A line that the child wrote to its end.
 fn parse(line: &str) -> Option<(u64, u64)> {
     let (frame, count) = line.strip_suffix('\n')?.strip_prefix("kept ")?.split_once(' ')?;
     Some((frame.parse().ok()?, count.parse().ok()?))

@@ -1,5 +1,5 @@
-//! A store that cannot be written is read, and nothing in it is lost. A read-only file system needs a mount in its own
-//! namespace (`tests/end_to_end/read_only.rs`); here, file permissions have the same effect.
+//! A store that cannot be written is read, and nothing in it is lost. A read-only file system is a mount in a mount
+//! namespace of its own (`tests/end_to_end/read_only.rs`); here missing permissions have the same effect.
 
 mod facts;
 
@@ -12,7 +12,7 @@ use rampart_memory::fault_map::{MapOrigin, Retirement};
 use rampart_store::{Error, Store};
 use rusqlite::Connection;
 
-/// A store with one bad frame, whose lock no process can take, not even root: a folder is in its place.
+/// A store with one bad frame, whose lock no process can take, not even root: a folder has its name.
 fn unwritable(path: &Path) {
     open(path).keep_failure(None, MapOrigin::Real, &failed(7, 1)).unwrap();
     let mut lock = path.as_os_str().to_owned();
@@ -33,7 +33,7 @@ fn frames(store: &Store) -> Vec<u64> {
 #[test]
 fn a_store_that_cannot_be_written_is_read_and_takes_nothing() {
     let folder = folder();
-    // Characters that a URI would interpret.
+    // Characters with another meaning in a URI.
     let path = folder.path().join("r%20?#.db");
     unwritable(&path);
     let before = fs::read(&path).unwrap();
@@ -61,7 +61,7 @@ fn no_store_where_none_can_be_made_is_an_error_and_not_an_empty_map() {
     assert!(matches!(refused, Error::Unwritable(..)), "{refused}");
 }
 
-/// Copies SQLite's files in the middle of a change, as a crash would leave them.
+/// Copies the files that SQLite has on the disk in the middle of a change, as a crash would leave them.
 fn crash(from: &Path, to: &Path) {
     for suffix in ["", "-journal", "-wal"] {
         let name = |path: &Path| {
@@ -88,7 +88,7 @@ fn a_write_ahead_log_with_content_is_read_too() {
         )
         .unwrap();
     crash(&path, &crashed);
-    // Nobody can create the files that a reader of a write-ahead log needs beside it.
+    // The files that a reader of a write-ahead log needs beside it cannot be created.
     fs::create_dir(folder.path().join("crashed.db-shm")).unwrap();
     let store = read(&crashed);
     assert_eq!(frames(&store), [11]);
@@ -103,7 +103,7 @@ fn a_change_that_was_cut_off_is_undone_and_not_half_read() {
     unwritable(&crashed);
     open(&path).keep_failure(None, MapOrigin::Real, &failed(7, 1)).unwrap();
     let writer = Connection::open(&path).unwrap();
-    // A cache of one page: the change reaches the file before it is committed.
+    // With a cache of one page, the change reaches the file before it is committed.
     writer.execute_batch("PRAGMA cache_size = 1; PRAGMA cache_spill = 1; BEGIN IMMEDIATE").unwrap();
     for number in 100..400 {
         let row =

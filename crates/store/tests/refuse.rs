@@ -1,4 +1,4 @@
-//! Errors other than damage leave the file as it is, and one line says what to do.
+//! Other errors are not mistaken for damage: the file stays unchanged, and one line says what to do.
 
 mod facts;
 
@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use facts::{NOW, at, end, failed, folder, open, start};
 use rampart_memory::fault_map::MapOrigin;
-use rampart_store::{Error, Keeper, Kept, Store};
+use rampart_store::{Durability, Error, FactWriter, Store};
 use rusqlite::Connection;
 
 #[test]
@@ -45,15 +45,15 @@ fn a_store_that_may_not_be_written_is_refused() {
 fn a_busy_store_is_waited_for_and_then_said_to_be_busy() {
     let folder = folder();
     let path = folder.path().join("r.db");
-    let (mut keeper, begun) = Keeper::begin(open(&path), start(0));
-    assert!(matches!(begun, Kept::Durable));
+    let (mut writer, begun) = FactWriter::begin(open(&path), start(0));
+    assert!(matches!(begun, Durability::Durable));
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    assert!(matches!(keeper.keep(MapOrigin::Real, &failed(7, 1), at(1)), Kept::Pending(Error::Busy(_))));
-    assert_eq!(keeper.pending(), 1);
+    assert!(matches!(writer.keep(MapOrigin::Real, &failed(7, 1), at(1)), Durability::Pending(Error::Busy(_))));
+    assert_eq!(writer.pending(), 1);
     other.execute_batch("ROLLBACK").unwrap();
-    assert!(matches!(keeper.finish(end(2)), Kept::Durable));
-    assert_eq!(keeper.pending(), 0);
+    assert!(matches!(writer.finish(end(2)), Durability::Durable));
+    assert_eq!(writer.pending(), 0);
     assert_eq!(open(&path).failures(MapOrigin::Real).unwrap().len(), 1);
 }
 
@@ -77,12 +77,12 @@ fn a_damaged_store_is_not_replaced_while_another_uses_it() {
 fn a_store_that_goes_while_a_test_runs_has_a_successor() {
     let folder = folder();
     let path = folder.path().join("r.db");
-    let (mut keeper, _) = Keeper::begin(open(&path), start(0));
-    assert!(matches!(keeper.keep(MapOrigin::Real, &failed(7, 1), at(1)), Kept::Durable));
+    let (mut writer, _) = FactWriter::begin(open(&path), start(0));
+    assert!(matches!(writer.keep(MapOrigin::Real, &failed(7, 1), at(1)), Durability::Durable));
     fs::rename(&path, folder.path().join("moved.db")).unwrap();
-    assert!(matches!(keeper.keep(MapOrigin::Real, &failed(8, 1), at(2)), Kept::Pending(Error::Moved(_))));
-    assert!(matches!(keeper.finish(end(3)), Kept::Durable));
-    assert_eq!((keeper.pending(), keeper.set_aside()), (0, &[][..]));
+    assert!(matches!(writer.keep(MapOrigin::Real, &failed(8, 1), at(2)), Durability::Pending(Error::Moved(_))));
+    assert!(matches!(writer.finish(end(3)), Durability::Durable));
+    assert_eq!((writer.pending(), writer.set_aside()), (0, &[][..]));
 
     let both = ["moved.db", "r.db"].map(|name| open(&folder.path().join(name)));
     let [before, after] = both.each_ref().map(|store| store.failures(MapOrigin::Real).unwrap());
@@ -96,9 +96,12 @@ fn a_store_that_goes_while_a_test_runs_has_a_successor() {
 fn a_store_that_is_damaged_while_a_test_runs_is_set_aside_and_the_test_goes_on() {
     let folder = folder();
     let path = folder.path().join("r.db");
-    let (mut keeper, _) = Keeper::begin(open(&path), start(0));
+    let (mut writer, _) = FactWriter::begin(open(&path), start(0));
     let first: Vec<_> = (0..20).map(|number| failed(number, 4)).collect();
-    assert!(matches!(keeper.keep_all(first.iter().map(|failed| (MapOrigin::Real, failed)), at(1)), Kept::Durable));
+    assert!(matches!(
+        writer.keep_all(first.iter().map(|failed| (MapOrigin::Real, failed)), at(1)),
+        Durability::Durable
+    ));
     let mut bytes = fs::read(&path).unwrap();
     let third = bytes.len() / 3;
     bytes[third..].fill(0xa5);
@@ -106,12 +109,12 @@ fn a_store_that_is_damaged_while_a_test_runs_is_set_aside_and_the_test_goes_on()
     fs::write(&path, &bytes).unwrap();
 
     let last = failed(100, 1);
-    let mut outcome = keeper.keep(MapOrigin::Real, &last, at(2));
-    assert!(matches!(outcome, Kept::Pending(Error::Damaged(..))), "{outcome:?}");
-    outcome = keeper.finish(end(3));
-    assert!(matches!(outcome, Kept::Durable), "{outcome:?}");
-    assert_eq!(fs::read(&keeper.set_aside()[0].path).unwrap(), bytes);
-    drop(keeper);
+    let mut outcome = writer.keep(MapOrigin::Real, &last, at(2));
+    assert!(matches!(outcome, Durability::Pending(Error::Damaged(..))), "{outcome:?}");
+    outcome = writer.finish(end(3));
+    assert!(matches!(outcome, Durability::Durable), "{outcome:?}");
+    assert_eq!(fs::read(&writer.set_aside()[0].path).unwrap(), bytes);
+    drop(writer);
     let store = open(&path);
     assert_eq!(store.failures(MapOrigin::Real).unwrap().get(facts::frame(100)), Some(&last));
     assert_eq!(store.history(9).unwrap()[0].end, Some(end(3)));

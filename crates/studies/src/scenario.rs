@@ -88,7 +88,7 @@ impl Setup {
 
     /// The same on another machine, with a test that takes `iterations` times as long everywhere.
     pub fn comet_on(machine: TestedMachine, iterations: Fidelity) -> Self {
-        let thesis = ControlSettings::thesis();
+        let published = ControlSettings::rahman16();
         let limits =
             PolicyLimits { min_fidelity: iterations, max_fidelity: iterations, fidelity_step: 1, max_cores: 1 };
         Self {
@@ -98,7 +98,7 @@ impl Setup {
                 skip_middle: false,
                 node_local: false,
                 enough: Some(ENOUGH * machine.gigabytes()),
-                ..thesis
+                ..published
             },
             policy: PolicyName::Comet,
             rule: Rule::RateMachine,
@@ -126,7 +126,7 @@ impl Setup {
         let limits =
             PolicyLimits { min_fidelity: patterns(8), max_fidelity: patterns(32), fidelity_step: 4, max_cores: 4 };
         Self {
-            settings: ControlSettings { limits, ..ControlSettings::thesis() },
+            settings: ControlSettings { limits, ..ControlSettings::rahman16() },
             policy: PolicyName::Adaptive,
             rule: Rule::FromDemand,
             cache_indirect: true,

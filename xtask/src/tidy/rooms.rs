@@ -123,13 +123,13 @@ const ROOMS: &[(&str, &[&str])] = &[
     (
         "crates/store/src",
         &[
-            "keeper",
+            "fact_writer",
             "rasdaemon",
             "store",
             "damage",
             "reading",
             "connection",
-            "place",
+            "location",
             "schema",
             "ages",
             "error",

@@ -1,12 +1,11 @@
-//! The alarm condition: demand that rises too fast to wait for the end of the epoch ([Rahman16, 5.2.4.3], *emergency
-//! override*).
+//! The alarm: demand rose too fast to wait for the end of the epoch ([Rahman16, 5.2.4.3], *emergency override*).
 
 use std::time::Duration;
 
-/// Compares demand with its previous reading.
+/// Watches demand from one reading to the next.
 ///
-/// [Rahman16] raises the alarm when demand has grown fourfold since the last reading. One frame after none is such a
-/// growth too, so here demand must also exceed what the present configuration can test in the time.
+/// Rahman raises the alarm when demand has grown fourfold since the last reading. One frame after none is such a growth
+/// too, so here demand must also exceed the test rate of the configuration in force.
 #[derive(Clone, Debug)]
 pub struct Alarm {
     factor: f64,
@@ -14,13 +13,13 @@ pub struct Alarm {
 }
 
 impl Alarm {
-    /// An alarm for growth by `factor`, which is more than 1.
+    /// Makes an alarm that is raised when demand grows by `factor`, which is more than 1.
     #[must_use]
     pub const fn new(factor: f64) -> Self {
         Self { factor, before: 0 }
     }
 
-    /// Whether a demand of `frames` in `period` is cause for alarm, when `rate` frames per second can be tested.
+    /// Whether a demand of `frames` in `period` raises the alarm, if `rate` frames per second can be tested.
     #[expect(clippy::cast_precision_loss, reason = "counts of one reading are far below 2^52")]
     pub fn raised(&mut self, frames: u64, period: Duration, rate: f64) -> bool {
         let grown = frames as f64 >= self.factor * self.before as f64;

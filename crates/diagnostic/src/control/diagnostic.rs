@@ -1,8 +1,8 @@
 //! The whole controller: timers, monitor, policy, dispatcher and guarantee over one source of frames [Rahman16, fig. 26
 //! and 29].
 //!
-//! Call [`Diagnostic::tick`] as often as its timers require, [`Diagnostic::next`] when a tester is idle, and
-//! [`Diagnostic::finish`] when it is done. The callers, and the passage of time, do not matter to it.
+//! Call [`Diagnostic::tick`] when its timers are due, [`Diagnostic::next`] when a tester is idle, and
+//! [`Diagnostic::finish`] when a tester is done. The controller does not depend on its caller or on real time.
 
 use rampart_memory::{BlockVerdict, Fidelity, FrameRange, FrameSource, Node, Renewed, TestConfig, Timestamp};
 use serde::Serialize;
@@ -16,23 +16,23 @@ use super::{Alarm, ControlSettings, Guarantee};
 /// Counts since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// Frames that testers tested before their allocation, good or bad.
+    /// Frames that testers tested ahead of allocation, good or bad.
     pub tested: u64,
     /// Blocks taken from free lists.
     pub taken: u64,
-    /// Times that demand was read.
+    /// How often demand was read.
     pub readings: u64,
-    /// Frames whose test did not run to its end.
+    /// Frames whose test did not complete.
     pub not_tested: u64,
     /// Frames found bad by testers.
     pub failed: u64,
-    /// Times that the alarm was raised.
+    /// How often the alarm was raised.
     pub alarms: u64,
     /// Decisions of the policy.
     pub epochs: u64,
-    /// Times that the clock went back.
+    /// How often the clock went back.
     pub clock_went_back: u64,
-    /// The work of the guarantee timer.
+    /// The renewals by the guarantee timer.
     pub renewed: Renewed,
 }
 
@@ -45,7 +45,7 @@ pub struct Work<B> {
     pub fidelity: Fidelity,
 }
 
-/// The weight of the last demand in an epoch ([Rahman16, 5.3.1] decays monitored demand, and does not say how fast).
+/// The weight of the last epoch's demand ([Rahman16, 5.3.1] decays monitored demand, and does not say how fast).
 const DECAY: f64 = 0.75;
 
 /// The diagnostic over one source.
@@ -62,10 +62,11 @@ pub struct Diagnostic<S: FrameSource> {
     bandwidth: Bandwidth,
     erring: Vec<FrameRange>,
     config: TestConfig,
-    /// Whether enough free frames were tested at the last check.
+    /// Whether enough free frames were tested at the end of the last epoch.
     enough: bool,
-    /// Frames allocated in the epoch so far, and the decayed rate in frames per second.
-    asked: u64,
+    /// Frames allocated in the epoch so far.
+    allocated: u64,
+    /// The decayed demand, in frames per second.
     demand: f64,
     latest: Timestamp,
     reading_due: Timestamp,
@@ -73,14 +74,14 @@ pub struct Diagnostic<S: FrameSource> {
     counts: Counts,
 }
 
-/// The rule of one list, and the blocks that it still lacks.
+/// The rule of one list, and the blocks that it requested and that were not taken yet.
 struct Refill {
     rule: Box<dyn Replenish + Send>,
-    owed: u64,
+    requested: u64,
 }
 
 impl<S: FrameSource> Diagnostic<S> {
-    /// A diagnostic that begins now, with testers on these nodes; `rule` creates the rule that refills a list.
+    /// Starts a diagnostic with testers on these nodes; `rule` makes the replenish rule of a list.
     pub fn new(
         source: S,
         settings: ControlSettings,
@@ -91,7 +92,7 @@ impl<S: FrameSource> Diagnostic<S> {
         now: Timestamp,
     ) -> Self {
         let monitor = Monitor::new(&source);
-        let refills = monitor.lists().map(|list| Refill { rule: rule(list), owed: 0 }).collect();
+        let refills = monitor.lists().map(|list| Refill { rule: rule(list), requested: 0 }).collect();
         let mut diagnostic = Self {
             monitor,
             refills,
@@ -102,7 +103,7 @@ impl<S: FrameSource> Diagnostic<S> {
             config: fastest(settings.limits),
             erring: Vec::new(),
             enough: false,
-            asked: 0,
+            allocated: 0,
             demand: 0.0,
             latest: now,
             reading_due: now.after(settings.monitoring),
@@ -122,17 +123,17 @@ impl<S: FrameSource> Diagnostic<S> {
         &self.source
     }
 
-    /// The source of frames, mutable.
+    /// The source of frames, mutably.
     pub const fn source_mut(&mut self) -> &mut S {
         &mut self.source
     }
 
-    /// The present configuration.
+    /// The configuration in force.
     pub const fn config(&self) -> TestConfig {
         self.config
     }
 
-    /// The demand that the policy last saw, in frames per second, before α.
+    /// The demand that the policy last used, in frames per second, before α.
     pub const fn demand(&self) -> f64 {
         self.demand
     }
@@ -147,12 +148,13 @@ impl<S: FrameSource> Diagnostic<S> {
         self.dispatcher.waiting()
     }
 
-    /// Sets the measured bandwidth of one thread, for decisions from now on.
+    /// Sets the measured test rate of one thread, for decisions from now on.
     pub const fn measured(&mut self, bandwidth: Bandwidth) {
         self.bandwidth = bandwidth;
     }
 
-    /// Sets the frames around which the hardware corrects more errors than allowed; an empty list ends that.
+    /// Sets the frames around which the hardware corrects more errors than the threshold allows; an empty list ends the
+    /// special treatment.
     pub fn erring(&mut self, frames: Vec<FrameRange>) {
         if frames != self.erring {
             self.source.prefer(&frames);
@@ -161,7 +163,7 @@ impl<S: FrameSource> Diagnostic<S> {
         }
     }
 
-    /// Uses other settings and another policy from now on; demand and blocks under test are kept.
+    /// Replaces settings and policy; demand and blocks under test are kept.
     pub fn reconfigure(&mut self, settings: ControlSettings, policy: Box<dyn Policy + Send>) {
         self.alarm = Alarm::new(settings.alarm);
         self.guarantee = Guarantee::new(settings.lifetime, self.latest);
@@ -190,26 +192,26 @@ impl<S: FrameSource> Diagnostic<S> {
         let epoch = now.since(self.epoch_began);
         if epoch >= self.settings.epoch {
             #[expect(clippy::cast_precision_loss, reason = "frames of one epoch")]
-            let rate = self.asked as f64 / epoch.as_secs_f64();
+            let rate = self.allocated as f64 / epoch.as_secs_f64();
             self.demand = rate.max(DECAY * self.demand);
-            (self.asked, self.epoch_began) = (0, now);
+            (self.allocated, self.epoch_began) = (0, now);
             self.enough = self.settings.enough.is_some_and(|enough| self.source.tested_free(now) >= enough);
             self.decide();
         }
     }
 
-    /// The next time at which [`Self::tick`] must be called.
+    /// When [`Self::tick`] must be called next.
     pub fn due(&self) -> Timestamp {
         self.reading_due.min(self.guarantee.due())
     }
 
-    /// The next block for a tester.
+    /// Returns the next block for a tester.
     pub fn next(&mut self, tester: Tester) -> Option<Work<S::Block>> {
         let block = self.dispatcher.next(tester)?;
         Some(Work { block, fidelity: self.config.fidelity })
     }
 
-    /// Takes a finished block from a tester.
+    /// Takes back a block that a tester is done with.
     pub fn finish(&mut self, block: S::Block, verdict: BlockVerdict, now: Timestamp) {
         let (_, frames) = self.source.shape(&block);
         match &verdict {
@@ -223,12 +225,12 @@ impl<S: FrameSource> Diagnostic<S> {
         self.source.give_back(block, verdict, now);
     }
 
-    /// Gives back every block that no tester has begun.
+    /// Gives back every block that waits for a tester.
     pub fn stop(&mut self, now: Timestamp) {
         for block in self.dispatcher.drain() {
             self.finish(block, BlockVerdict::NotTested, now);
         }
-        self.refills.iter_mut().for_each(|refill| refill.owed = 0);
+        self.refills.iter_mut().for_each(|refill| refill.requested = 0);
     }
 
     fn decide(&mut self) {
@@ -245,7 +247,7 @@ impl<S: FrameSource> Diagnostic<S> {
         self.monitor.read(&self.source, &mut self.readings);
         self.counts.readings += 1;
         let frames = self.readings.iter().map(Reading::frames).sum();
-        self.asked += frames;
+        self.allocated += frames;
         let rate = self.bandwidth.of_config(self.config);
         let raised = self.alarm.raised(frames, self.settings.monitoring, rate);
         let emergency = self.settings.emergency();
@@ -255,7 +257,8 @@ impl<S: FrameSource> Diagnostic<S> {
         }
     }
 
-    /// The lists, each time those of another node first: if more is owed than can be tested, the first ones get it.
+    /// The lists, at each call those of another node first: where more blocks are requested than can be tested, the
+    /// first lists get them.
     fn in_turn(&self) -> impl Iterator<Item = usize> + use<S> {
         let node = |at: usize| self.readings[at].list.node;
         let begins: Vec<usize> = (0..self.readings.len()).filter(|&at| at == 0 || node(at) != node(at - 1)).collect();
@@ -264,8 +267,8 @@ impl<S: FrameSource> Diagnostic<S> {
         (first..self.readings.len()).chain(0..first)
     }
 
-    /// Takes the blocks that the rules require, as far as the testers can test them in an epoch: waiting blocks are
-    /// lost to the allocator and tested no sooner.
+    /// Takes the blocks that the rules request, up to the number that the testers can test in an epoch: a longer queue
+    /// would withhold memory from the allocator and test it no sooner.
     fn refill(&mut self, now: Timestamp) {
         if self.config.threads == 0 {
             return;
@@ -282,17 +285,17 @@ impl<S: FrameSource> Diagnostic<S> {
             if self.settings.skip_middle && middle {
                 continue;
             }
-            refill.owed += refill.rule.blocks(reading.since);
+            refill.requested += refill.rule.blocks(reading.since);
             if self.enough {
-                refill.owed = 0;
+                refill.requested = 0;
                 continue;
             }
             let room = self.dispatcher.room(reading.list.node, self.config.threads, capacity.max(1));
-            let wanted = refill.owed.min(room.div_ceil(reading.list.order.frames()));
-            let blocks = self.source.take(reading.list, wanted, now);
-            // A list without untested blocks owes none.
+            let count = refill.requested.min(room.div_ceil(reading.list.order.frames()));
+            let blocks = self.source.take(reading.list, count, now);
+            // A list without further untested blocks has no open requests.
             self.counts.taken += blocks.len() as u64;
-            refill.owed = if (blocks.len() as u64) < wanted { 0 } else { refill.owed - wanted };
+            refill.requested = if (blocks.len() as u64) < count { 0 } else { refill.requested - count };
             for block in blocks {
                 let (node, frames) = self.source.shape(&block);
                 self.dispatcher.dispatch(block, node, frames, self.config.threads);

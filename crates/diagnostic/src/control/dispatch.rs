@@ -1,7 +1,7 @@
-//! The test dispatcher: which tester gets a block [Rahman16, 5.2.2].
+//! The test dispatcher: decides which tester gets a block [Rahman16, 5.2.2].
 //!
 //! A block goes to a tester on its own node, because remote memory is slower to test [Rahman16, fig. 32], and there to
-//! the one whose queue has the fewest frames. Blocks are not split: they go back to the allocator whole.
+//! the tester whose queue has the fewest frames. Blocks are not split: they go back to the allocator whole.
 
 use std::collections::VecDeque;
 
@@ -26,7 +26,7 @@ struct Queue<B> {
 }
 
 impl<B> Dispatcher<B> {
-    /// Testers on these nodes, the first ones used first.
+    /// Makes a dispatcher for testers on these nodes; the first testers are used first.
     #[must_use]
     pub fn new(nodes: &[Node], node_local: bool) -> Self {
         assert!(!nodes.is_empty(), "somebody must test");
@@ -34,7 +34,7 @@ impl<B> Dispatcher<B> {
         Self { queues: nodes.iter().map(queue).collect(), node_local }
     }
 
-    /// Queues a block of so many frames for one of the first `threads` testers.
+    /// Queues a block of `frames` frames for one of the first `threads` testers.
     pub fn dispatch(&mut self, block: B, node: Node, frames: u64, threads: u32) {
         let active = usize::try_from(threads).unwrap_or(usize::MAX).clamp(1, self.queues.len());
         let node_local = self.node_local;
@@ -46,8 +46,9 @@ impl<B> Dispatcher<B> {
         queue.blocks.push_back((block, frames));
     }
 
-    /// Frames that may still be queued for a node, if `each` of the first `threads` testers may have so many waiting.
-    /// Each node has room of its own, so that the demand of one does not leave the testers of another without work.
+    /// The number of frames that may still be queued for a node, if each of the first `threads` testers may have `each`
+    /// frames waiting. Each node has its own room, so that the demand on one node does not keep the testers of another
+    /// from work.
     #[must_use]
     pub fn room(&self, node: Node, threads: u32, each: u64) -> u64 {
         let active = usize::try_from(threads).unwrap_or(usize::MAX).clamp(1, self.queues.len());
@@ -71,7 +72,7 @@ impl<B> Dispatcher<B> {
         self.queues.iter().map(|queue| queue.frames).sum()
     }
 
-    /// All waiting blocks, removed from the queues.
+    /// Takes all waiting blocks out of the queues.
     pub fn drain(&mut self) -> Vec<B> {
         let mut blocks = Vec::new();
         for queue in &mut self.queues {

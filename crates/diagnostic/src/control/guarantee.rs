@@ -1,8 +1,8 @@
-//! The guarantee timer: every δ, frames that expire before the next time are renewed [Rahman16, 4.1.2, fig. 6].
+//! The guarantee timer: every δ, it renews tests that expire before its next tick [Rahman16, 4.1.2, fig. 6].
 
 use rampart_memory::{FrameSource, Renewed, TestLifetime, Timestamp};
 
-/// The time of the last renewal.
+/// The state of the guarantee timer.
 #[derive(Clone, Debug)]
 pub struct Guarantee {
     lifetime: TestLifetime,
@@ -10,21 +10,21 @@ pub struct Guarantee {
 }
 
 impl Guarantee {
-    /// A timer that is due at once.
+    /// A timer that is due immediately.
     #[must_use]
     pub const fn new(lifetime: TestLifetime, now: Timestamp) -> Self {
         Self { lifetime, due: now }
     }
 
-    /// The next time at which it is due.
+    /// When it is due next.
     #[must_use]
     pub const fn due(&self) -> Timestamp {
         self.due
     }
 
-    /// If it is due, renews frames that expire before it is due again.
+    /// If the timer is due, renews the tests that expire before it is due again.
     ///
-    /// A source itself locks frames that expire before the call: a late timer costs a program time, and never breaks
+    /// A source itself locks frames that expire before this call: a late timer costs programs time, but never violates
     /// the bound.
     pub fn tick(&mut self, source: &mut impl FrameSource, now: Timestamp) -> Option<Renewed> {
         if now < self.due {
@@ -34,7 +34,7 @@ impl Guarantee {
         Some(source.renew(now, self.due))
     }
 
-    /// Makes it due at once: the clock went back, and no age is known.
+    /// Makes the timer due immediately: the clock went back, so no age is known.
     pub const fn hurry(&mut self, now: Timestamp) {
         self.due = now;
     }

@@ -1,11 +1,12 @@
-//! The test controller: what is tested next, at what fidelity, by how many threads [Rahman16, 5.2].
+//! The test controller: decides which frames are tested next, at which fidelity, by how many threads [Rahman16, 5.2].
 //!
-//! **Problem.** Programs take frames at changing rates; testing must stay ahead of them, and take no more of the
-//! machine than that needs. **Idea.** Sense, decide, configure: the [`monitor`] reads counters, a [`replenish`] rule
-//! decides how many blocks of each list to test, a [`policy`] decides fidelity and threads, the [`dispatch`]er hands
-//! the blocks to testers, and the [guarantee timer](Guarantee) renews frames that are about to expire. **Why this
-//! way.** Each part is a pure function of observations and of the time, so a year runs in a second from one seed, and
-//! the same code runs on a machine. [`Diagnostic`] joins them over any [`FrameSource`](rampart_memory::FrameSource).
+//! **Problem.** Programs take frames faster or slower from one moment to the next; testing must stay ahead of them, and
+//! take no more of the machine than necessary. **Idea.** Sense, decide, configure: the [`monitor`] reads counters, a
+//! [`replenish`] rule decides how many blocks of each list to test, a [`policy`] chooses fidelity and threads, the
+//! [`dispatch`]er hands the blocks to testers, and the [guarantee timer](Guarantee) renews tests that are about to
+//! expire. **Why this way.** Each is a pure function of its inputs and the time, so a year runs in a second from one
+//! seed, and the same code runs on a machine. [`Diagnostic`] joins them over any
+//! [`FrameSource`](rampart_memory::FrameSource).
 
 mod alarm;
 mod diagnostic;
@@ -30,7 +31,7 @@ pub use guarantee::Guarantee;
 pub use policy::{Policy, PolicyName};
 pub use settings::{ControlSettings, PolicyLimits};
 
-/// Why settings are inconsistent.
+/// Why settings are invalid.
 #[derive(Clone, Debug, PartialEq, displaydoc::Display, thiserror::Error)]
 pub enum Error {
     /// alpha is {0}: give a factor of 1 or more
@@ -39,25 +40,25 @@ pub enum Error {
     Alarm(f64),
     /// min-fidelity {min} is above max-fidelity {max}: exchange them
     Fidelities {
-        /// The lowest.
+        /// The least allowed.
         min: Fidelity,
-        /// The highest.
+        /// The most allowed.
         max: Fidelity,
     },
     /// fidelity-step is 0: give 1 or more
     FidelityStep,
     /// max-cores is 0: give 1 or more
     NoCores,
-    /// emergency-fidelity {fidelity} or emergency-cores {threads} is more or less than the limits allow: change it or
-    /// them
+    /// emergency-fidelity {fidelity} or emergency-cores {threads} is outside the limits: change it or the
+    /// limits
     Emergency {
-        /// The fidelity.
+        /// The emergency fidelity.
         fidelity: Fidelity,
-        /// The number of threads.
+        /// The emergency threads.
         threads: u32,
     },
-    /// the epoch {epoch:?} is shorter than the monitoring period {monitoring:?}, or that is 0: lengthen the one or
-    /// shorten the other
+    /// the epoch {epoch:?} is shorter than the monitoring period {monitoring:?}, or the period is 0: lengthen the epoch
+    /// or change the period
     Timers {
         /// The monitoring timer.
         monitoring: Duration,

@@ -1,4 +1,4 @@
-//! All parameters of [Rahman16, tab. 1 and 6], in one place, checked once.
+//! All settings of [Rahman16, tab. 1 and 6], in one place, checked once.
 
 use std::time::Duration;
 
@@ -7,37 +7,38 @@ use serde::{Deserialize, Serialize};
 
 use super::Error;
 
-/// The administrator's settings [Rahman16, tab. 1 and 6].
+/// The controller's settings [Rahman16, tab. 1 and 6].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ControlSettings {
-    /// The vulnerability window, and the time in reserve.
+    /// The vulnerability window and its safety margin δ.
     pub lifetime: TestLifetime,
-    /// The period of readings of demand and of taking blocks: the monitoring timer, *replenish-δ*.
+    /// How often demand is read and blocks are taken: the monitoring timer, *replenish-δ*.
     pub monitoring: Duration,
-    /// The period of the policy's decisions: the policy timer, a test epoch.
+    /// How often the policy decides: the policy timer, a test epoch.
     pub epoch: Duration,
-    /// Tests are provided for so many times the demand; at least 1.
+    /// This many times the demand is tested ahead; at least 1.
     pub alpha: f64,
-    /// Growth of demand by this factor between two readings raises the alarm; more than 1.
+    /// Demand that grew by this factor between two readings raises the alarm; more than 1.
     pub alarm: f64,
-    /// The configuration during an alarm, until the epoch ends, *e_testconfig*; by default the fastest that the limits
-    /// allow.
+    /// The configuration that an alarm puts in force until the epoch ends, *e_testconfig*; by default the fastest that
+    /// the limits allow.
     #[serde(default)]
     pub emergency: Option<TestConfig>,
-    /// With so many free frames tested, no more are tested in advance; by default as many as the rule of a list
-    /// requires. *There are enough tested pages* in state E [Rahman16, 4.1.5] is such a bound, without a number.
+    /// When this many free frames are tested, no more are tested ahead; by default the rule of each list alone decides.
+    /// *There are enough tested pages* in state E [Rahman16, 4.1.5] is such a bound; Rahman gives no number.
     #[serde(default)]
     pub enough: Option<u64>,
-    /// The limits of a policy's choice.
+    /// The configurations that a policy may choose.
     pub limits: PolicyLimits,
-    /// Whether blocks of orders 3 to 8 are left to the splitting of larger ones [Rahman16, 5.2.3.3].
+    /// Whether the lists of orders 3 to 8 are not refilled directly, but only by splits of larger blocks [Rahman16,
+    /// 5.2.3.3].
     pub skip_middle: bool,
     /// Whether a block goes to a tester on its own node [Rahman16, 5.2.2].
     pub node_local: bool,
 }
 
-/// The limits of a policy's choice.
+/// The configurations that a policy may choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyLimits {
@@ -45,17 +46,17 @@ pub struct PolicyLimits {
     pub min_fidelity: Fidelity,
     /// MAX-FIDELITY.
     pub max_fidelity: Fidelity,
-    /// The distance of the fidelities that are tried; 1 in [Rahman16, fig. 30], 4 (8 patterns) in the measurements of
-    /// [Rahman16, 5.3.1].
+    /// The step between the fidelities that a policy tries; 1 in [Rahman16, fig. 30], 4 (8 patterns) in Rahman's
+    /// measurements [Rahman16, 5.3.1].
     pub fidelity_step: u32,
     /// MAX-CORES; at least 1.
     pub max_cores: u32,
 }
 
 impl ControlSettings {
-    /// The values of the measurements of [Rahman16, tab. 1 and 6].
+    /// The values of Rahman's measurements [Rahman16, tab. 1 and 6].
     #[must_use]
-    pub fn thesis() -> Self {
+    pub fn rahman16() -> Self {
         let lifetime = TestLifetime::new(Duration::from_secs(180), Duration::from_secs(10));
         let fidelity = |number| Fidelity::new(number).expect("1 to 1024");
         Self {
@@ -77,10 +78,10 @@ impl ControlSettings {
         }
     }
 
-    /// The same settings, if they are consistent.
+    /// Returns the same settings if they are valid together.
     ///
     /// # Errors
-    /// The first inconsistency.
+    /// The first setting that is invalid.
     pub fn checked(self) -> Result<Self, Error> {
         let PolicyLimits { min_fidelity, max_fidelity, fidelity_step, max_cores } = self.limits;
         let wrong = if !(self.alpha >= 1.0 && self.alpha.is_finite()) {
@@ -104,7 +105,7 @@ impl ControlSettings {
         wrong.map_or(Ok(self), Err)
     }
 
-    /// The configuration during an alarm.
+    /// The configuration that an alarm puts in force.
     #[must_use]
     pub fn emergency(self) -> TestConfig {
         self.emergency.unwrap_or_else(|| fastest(self.limits))
@@ -112,7 +113,7 @@ impl ControlSettings {
 }
 
 impl PolicyLimits {
-    /// Whether the limits allow this.
+    /// Whether a policy may choose this configuration.
     fn allow(self, config: TestConfig) -> bool {
         (self.min_fidelity..=self.max_fidelity).contains(&config.fidelity)
             && (1..=self.max_cores).contains(&config.threads)
@@ -128,7 +129,8 @@ impl PolicyLimits {
     }
 }
 
-/// The fastest configuration: MIN-FIDELITY on MAX-CORES, for emergencies ([Rahman16, tab. 6], *e_testconfig*).
+/// The configuration that tests the most: MIN-FIDELITY on MAX-CORES, for emergencies ([Rahman16, tab. 6],
+/// *e_testconfig*).
 #[must_use]
 pub const fn fastest(limits: PolicyLimits) -> TestConfig {
     TestConfig { fidelity: limits.min_fidelity, threads: limits.max_cores }
@@ -140,12 +142,12 @@ mod tests {
 
     #[test]
     fn the_thesis_values_make_sense() {
-        assert!(ControlSettings::thesis().checked().is_ok());
+        assert!(ControlSettings::rahman16().checked().is_ok());
     }
 
     #[test]
     fn values_that_make_no_sense_are_refused() {
-        let good = ControlSettings::thesis();
+        let good = ControlSettings::rahman16();
         let bad = [
             ControlSettings { alpha: 0.5, ..good },
             ControlSettings { alpha: f64::NAN, ..good },

@@ -1,4 +1,4 @@
-//! The invariants of every source of frames under every policy: one suite, run over each source.
+//! The invariants of every source of frames under every policy, as one test suite.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,18 +10,22 @@ use super::policy::Bandwidth;
 use super::replenish::{FromDemand, Nothing, RateMachine, Replenish};
 use super::{ControlSettings, Diagnostic, PolicyName};
 
-/// A source in a world that goes on beside it.
-pub trait World: FrameSource {
-    /// Advances the world to `now`.
-    fn pass(&mut self, now: Timestamp);
+/// A source whose programs and memory are simulated.
+pub trait SimulatedSource: FrameSource {
+    /// Advances the simulation to `now`.
+    fn advance_to(&mut self, now: Timestamp);
 
     /// The frames of a block.
     fn frames_of(&self, block: &Self::Block) -> Vec<Frame>;
 }
 
-/// Runs `world` under a policy for 10 simulated minutes at a lifetime of 60 s, in the middle of which the clock goes
-/// back, and checks the invariants after each step; at the end, that everything was given back and counted once.
-pub fn keeps_its_promises<W: World>(world: W, bench: &mut impl TestBench<W::Block>, name: PolicyName) -> Diagnostic<W> {
+/// Runs a source under a policy for 10 simulated minutes at a lifetime of 60 s, in the middle of which the clock goes
+/// back. Checks the invariants after each step, and at the end that everything was given back and counted once.
+pub fn check_invariants<W: SimulatedSource>(
+    source: W,
+    bench: &mut impl TestBench<W::Block>,
+    name: PolicyName,
+) -> Diagnostic<W> {
     let settings = settings();
     let start = Timestamp::from_micros(1 << 50);
     let rule = |_| -> Box<dyn Replenish + Send> {
@@ -33,13 +37,13 @@ pub fn keeps_its_promises<W: World>(world: W, bench: &mut impl TestBench<W::Bloc
     };
     let bandwidth = Bandwidth { at_fidelity_1: 20_000.0 };
     let policy = name.policy(settings.limits);
-    let mut diagnostic = Diagnostic::new(world, settings, policy, rule, &[Node(0)], bandwidth, start);
+    let mut diagnostic = Diagnostic::new(source, settings, policy, rule, &[Node(0)], bandwidth, start);
     let mut seen = PolicyInput::default();
     for step in 0..6000_u64 {
         let back = if step >= 3000 { Duration::from_secs(20) } else { Duration::ZERO };
         let past = Duration::from_millis(100 * step).saturating_sub(back);
         let now = start.after(past);
-        diagnostic.source_mut().pass(now);
+        diagnostic.source_mut().advance_to(now);
         diagnostic.tick(now);
         seen.test_some(&mut diagnostic, bench, now);
         seen.counters_only_grow(&diagnostic);
@@ -54,10 +58,10 @@ pub fn keeps_its_promises<W: World>(world: W, bench: &mut impl TestBench<W::Bloc
     diagnostic
 }
 
-/// The settings of [Rahman16], with a lifetime of a minute and a monitoring timer of 100 ms.
+/// Rahman's settings, with a lifetime of a minute and a monitoring timer of 100 ms.
 pub fn settings() -> ControlSettings {
     let lifetime = rampart_memory::TestLifetime::new(Duration::from_secs(60), Duration::from_secs(5)).unwrap();
-    ControlSettings { lifetime, monitoring: Duration::from_millis(100), ..ControlSettings::thesis() }
+    ControlSettings { lifetime, monitoring: Duration::from_millis(100), ..ControlSettings::rahman16() }
 }
 
 #[derive(Default)]
@@ -68,13 +72,13 @@ struct PolicyInput {
 }
 
 impl PolicyInput {
-    fn test_some<W: World>(
+    fn test_some<W: SimulatedSource>(
         &mut self,
         diagnostic: &mut Diagnostic<W>,
         bench: &mut impl TestBench<W::Block>,
         now: Timestamp,
     ) {
-        // At most the bandwidth of the suite in a step, at the lowest fidelity.
+        // The number of frames that the bandwidth of the suite allows in a step, at the lowest fidelity.
         let mut frames = 2_000;
         while frames > 0
             && let Some(mut work) = diagnostic.next(Tester(0))
@@ -92,7 +96,7 @@ impl PolicyInput {
         }
     }
 
-    fn counters_only_grow<W: World>(&mut self, diagnostic: &Diagnostic<W>) {
+    fn counters_only_grow<W: SimulatedSource>(&mut self, diagnostic: &Diagnostic<W>) {
         let source = diagnostic.source();
         let now: Vec<FrameDemand> = source.lists().into_iter().map(|list| source.demand(list)).collect();
         let grown = |(before, now): (&FrameDemand, &FrameDemand)| {

@@ -7,12 +7,12 @@ use rampart_sim::workload::Rates;
 use rampart_sim::{Access, Description, SimulatedMachine, Taken, Testing};
 
 use super::PolicyName;
-use super::suite::{World, keeps_its_promises, settings};
+use super::suite::{SimulatedSource, check_invariants, settings};
 
 const QUANTUM: Duration = Duration::from_millis(100);
 
-impl World for SimulatedMachine {
-    fn pass(&mut self, now: Timestamp) {
+impl SimulatedSource for SimulatedMachine {
+    fn advance_to(&mut self, now: Timestamp) {
         self.set_clock(Timestamp::from_micros(now.micros() - 100_000));
         self.step();
         assert_eq!(self.now(), now);
@@ -23,7 +23,7 @@ impl World for SimulatedMachine {
     }
 }
 
-/// A bench that finds these frames bad.
+/// A test bench that finds these frames bad.
 struct Finds(Vec<Frame>);
 
 impl TestBench<Taken> for Finds {
@@ -58,7 +58,7 @@ fn every_policy_keeps_the_promises_of_a_source_over_the_simulated_machine() {
         };
         machine.start_with("a program", rates, 0);
         let bad = [100, 2000, 2001].map(|number| Frame::new(number).unwrap());
-        let diagnostic = keeps_its_promises(machine, &mut Finds(bad.to_vec()), name);
+        let diagnostic = check_invariants(machine, &mut Finds(bad.to_vec()), name);
         diagnostic.source().check();
         let failed = diagnostic.counts().failed;
         assert!(failed <= 3, "{name:?}: each bad frame is found once at most");

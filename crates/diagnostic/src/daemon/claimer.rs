@@ -1,4 +1,4 @@
-//! The thread that claims memory for the pool, when no other thread needs its CPU: the kernel clears memory that it
+//! The thread that claims memory for the pool, when no other thread needs the CPU: the kernel clears memory that it
 //! hands out.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -10,8 +10,8 @@ use rampart_memory::{Bytes, Node};
 use super::shared::DaemonContext;
 use super::tester::{rest, yield_to_programs};
 
-/// The period of checks whether watching ends.
-const GLANCE: Duration = Duration::from_millis(100);
+/// How often the claimer checks whether the daemon stops.
+const CHECK_EVERY: Duration = Duration::from_millis(100);
 
 /// The other ends of [`crate::sources::free_memory::Claims`].
 pub struct ClaimQueue {
@@ -19,11 +19,11 @@ pub struct ClaimQueue {
     pub answers: Sender<Result<Block, Error>>,
 }
 
-/// Serves claims until watching ends.
-pub fn work(shared: &DaemonContext<'_>, desk: &ClaimQueue) {
+/// Answers claims until the daemon stops.
+pub fn work(shared: &DaemonContext<'_>, queue: &ClaimQueue) {
     yield_to_programs();
     while !shared.halted() {
-        let (node, bytes) = match desk.asked.recv_timeout(GLANCE) {
+        let (node, bytes) = match queue.asked.recv_timeout(CHECK_EVERY) {
             Ok(asked) => asked,
             Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => return,
@@ -31,7 +31,7 @@ pub fn work(shared: &DaemonContext<'_>, desk: &ClaimQueue) {
         let began = Instant::now();
         let answer = claim(shared, node, bytes);
         let took = began.elapsed();
-        if desk.answers.send(answer).is_err() {
+        if queue.answers.send(answer).is_err() {
             return;
         }
         if rest(shared.rest_after(took), || shared.halted()).is_break() {
@@ -40,12 +40,12 @@ pub fn work(shared: &DaemonContext<'_>, desk: &ClaimQueue) {
     }
 }
 
-/// A page comes from the node of the CPU that touches it first (the default policy, set_mempolicy(2)): with several
-/// nodes the thread is bound to a CPU of the node, and stays there.
+/// Claims memory on a node. A page comes from the node of the CPU that touches it first (the default policy,
+/// set_mempolicy(2)): with more than one node, this binds the thread to the CPUs of `node` for good.
 fn claim(shared: &DaemonContext<'_>, node: Node, bytes: Bytes) -> Result<Block, Error> {
     let topology = shared.machine.topology();
     if topology.nodes.len() > 1 {
-        // Memory of another node is as good, and slower to test.
+        // Memory from another node is as good, but slower to test.
         let _elsewhere = cpu::bind_to_any(&topology.cpus_near(node));
     }
     Block::claim(bytes, PageKind::Huge)

@@ -1,4 +1,4 @@
-//! Memory errors that the hardware reports, turned into frames to be tested first [Rahman16, 6.2].
+//! Turns memory errors that the hardware reports into frames to test first [Rahman16, 6.2].
 
 use std::fs::File;
 use std::io::Read as _;
@@ -12,19 +12,19 @@ use rampart_store::rasdaemon::{self, Rasdaemon};
 use super::shared::DaemonContext;
 use super::{DaemonEvent, DaemonSettings};
 
-/// The period of polls of the feed.
-const EVERY: Duration = Duration::from_millis(500);
+/// How often the feed is polled.
+const POLL_EVERY: Duration = Duration::from_millis(500);
 
-/// The source of reports.
+/// The source of error reports.
 enum Feed {
     /// The kernel, or a growing file.
     Linux(ErrorFeed),
-    /// rasdaemon's database.
+    /// The database of rasdaemon.
     Rasdaemon(Rasdaemon),
 }
 
 impl Feed {
-    /// The named file: a database of rasdaemon's if it is one, else lines of JSON.
+    /// Opens the named file: as a database of rasdaemon if it is one, otherwise as lines of JSON.
     fn named(path: &Path, now: Timestamp) -> Result<Self, String> {
         let mut first = [0; 15];
         let is_database = File::open(path)
@@ -36,7 +36,8 @@ impl Feed {
         ErrorFeed::of_file(path).map(Self::Linux).map_err(|error| error.to_string())
     }
 
-    /// The kernel if it sees errors, else rasdaemon if it has a database: both report the same errors.
+    /// Opens the kernel's reports if there are any, otherwise rasdaemon's database if it exists: both report the same
+    /// errors.
     fn found(shared: &DaemonContext<'_>, now: Timestamp) -> Result<Self, String> {
         let absence = match ErrorFeed::of_kernel(shared.machine.roots()) {
             Ok(feed) => return Ok(Self::Linux(feed)),
@@ -60,20 +61,20 @@ impl Feed {
 
 /// A feed and its recent reports.
 pub struct ErrorWatch {
-    /// `None` without any reports of memory errors, and without a named file.
+    /// `None` if no source reports memory errors and no file was named.
     feed: Option<Feed>,
     tally: ErrorTally,
     threshold: u64,
     window: Duration,
-    asked: Timestamp,
+    polled: Timestamp,
     reports: u64,
-    /// The feed could not be read at the last poll.
+    /// Whether the last poll failed.
     in_trouble: bool,
 }
 
 impl ErrorWatch {
-    /// Opens the named file, or the kernel's feed, or rasdaemon's.
-    pub fn listen(shared: &DaemonContext<'_>, knobs: DaemonSettings) -> Self {
+    /// Opens the named file, the kernel's reports, or rasdaemon's database.
+    pub fn listen(shared: &DaemonContext<'_>, settings: DaemonSettings) -> Self {
         let now = shared.clock.now();
         let feed = match &shared.request.errors {
             Some(path) => Feed::named(path, now).inspect_err(|error| shared.observer.warned(error)).ok(),
@@ -83,41 +84,41 @@ impl ErrorWatch {
         };
         Self {
             feed,
-            tally: ErrorTally::new(knobs.error_window),
-            threshold: knobs.error_threshold,
-            window: knobs.error_window,
-            asked: Timestamp::from_micros(0),
+            tally: ErrorTally::new(settings.error_window),
+            threshold: settings.error_threshold,
+            window: settings.error_window,
+            polled: Timestamp::from_micros(0),
             reports: 0,
             in_trouble: false,
         }
     }
 
-    /// Uses another threshold and window; another window starts counting anew.
-    pub fn change(&mut self, knobs: DaemonSettings) {
-        self.threshold = knobs.error_threshold;
-        if self.window != knobs.error_window {
-            self.window = knobs.error_window;
+    /// Changes threshold and window; a different window restarts the count.
+    pub fn change(&mut self, settings: DaemonSettings) {
+        self.threshold = settings.error_threshold;
+        if self.window != settings.error_window {
+            self.window = settings.error_window;
             self.tally = ErrorTally::new(self.window);
         }
     }
 
-    /// Reports so far.
+    /// The number of reports so far.
     pub const fn reports(&self) -> u64 {
         self.reports
     }
 
-    /// Polls the feed, if it is time; returns the frames over the threshold.
-    pub fn look(&mut self, shared: &DaemonContext<'_>, now: Timestamp) -> Option<Vec<FrameRange>> {
+    /// Polls the feed if that is due; returns the frames above the threshold.
+    pub fn poll(&mut self, shared: &DaemonContext<'_>, now: Timestamp) -> Option<Vec<FrameRange>> {
         let feed = self.feed.as_mut()?;
-        if now.since(self.asked) < EVERY {
+        if now.since(self.polled) < POLL_EVERY {
             return None;
         }
-        self.asked = now;
+        self.polled = now;
         let batch = match feed.poll(now) {
             Ok(batch) => batch,
             Err(error) => {
                 if !self.in_trouble {
-                    shared.observer.warned(&format!("{error}; asked again twice a second"));
+                    shared.observer.warned(&format!("{error}; polled again twice a second"));
                 }
                 self.in_trouble = true;
                 return None;
@@ -136,7 +137,7 @@ impl ErrorWatch {
     }
 }
 
-/// Frames and regions as ranges, the worst first.
+/// Converts frames and regions to ranges, the worst first.
 fn ranges(suspects: &Suspects) -> Vec<FrameRange> {
     let frames = suspects.frames.iter().filter_map(|&(frame, _)| FrameRange::new(frame, 1));
     let regions = suspects.regions.iter().filter_map(|&(region, _)| FrameRange::new(region.first(), region.count()));

@@ -1,4 +1,4 @@
-//! Events while the machine is watched, for programs: one JSON object for each event (`docs/events.md`).
+//! The daemon's events as JSON, one object per event (`docs/events.md`).
 
 use rampart_memory::fault_map::Retirement;
 use rampart_memory::{Bytes, Frame, TestConfig, Timestamp};
@@ -14,7 +14,7 @@ pub const SCHEMA: &str = "rampart.event/1";
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum DaemonEvent {
-    /// Watching began.
+    /// The daemon started.
     Started {
         /// Version of Rampart.
         version: &'static str,
@@ -23,28 +23,28 @@ pub enum DaemonEvent {
     },
     /// A sweep through free memory began.
     SweepBegan,
-    /// A sweep has ended; all its claimed memory is given back.
+    /// A sweep has ended; all memory that it claimed is given back.
     SweepEnded {
         /// How long it took.
         seconds: f64,
-        /// Frames whose test is good now.
+        /// Frames whose test has not expired.
         fresh: u64,
         /// Frames that were ever reached.
         reached: u64,
     },
-    /// The policy changed its decision.
+    /// The policy changed the configuration.
     ConfigChanged {
         /// Fidelity and threads from now on.
         config: TestConfig,
         /// Frames a second that should be tested, before α.
         demand: f64,
     },
-    /// Demand rose too fast to wait for the end of the epoch: until then, the most threads and the lowest fidelity that
-    /// are allowed.
+    /// Demand rose too fast to wait for the end of the epoch: until then, as many threads and as low a fidelity as the
+    /// limits allow.
     Alarm,
-    /// Programs needed claimed memory; they got it.
+    /// Programs needed claimed memory and got it.
     Pressure {
-        /// How much, since the last such event. At most one is reported per second.
+        /// The amount since the last such event. At most one such event per second is reported.
         bytes: Bytes,
     },
     /// A frame was found bad; it is in the store.
@@ -52,44 +52,44 @@ pub enum DaemonEvent {
         /// The frame.
         bad: Box<BadFrame>,
     },
-    /// The kernel was asked to use a bad frame no more.
+    /// The kernel was asked to retire a bad frame.
     Retired {
         /// The frame.
         frame: Frame,
-        /// Its answer.
+        /// The kernel's answer.
         retirement: Retirement,
     },
-    /// Memory errors of the hardware, as the kernel or a file reported them.
+    /// The hardware reported memory errors, through the kernel or a file.
     MemoryErrors {
         /// How many reports.
         reports: u64,
-        /// Reports that their source lost, or that could not be parsed.
+        /// Reports that their source lost, or that could not be read.
         lost: u64,
-        /// Frames and regions that are over the threshold now.
+        /// Frames and regions above the threshold.
         erring: u64,
     },
     /// The configuration was read again.
     Reloaded,
-    /// The configuration was read again and is wrong; the old one stays.
+    /// The configuration was read again and is invalid; the old one stays in force.
     ReloadRefused {
-        /// The reason.
+        /// The error.
         why: String,
     },
-    /// Watching has ended; all memory is given back.
+    /// The daemon has stopped; all memory is given back.
     Stopped {
-        /// The verdict.
+        /// The verdict of the run.
         verdict: TestVerdict,
     },
 }
 
-/// An event with its time: a line of the log.
+/// An event and its time: a line of the log.
 #[derive(Clone, Debug, Serialize)]
-pub struct Told<'a> {
+pub struct EventRecord<'a> {
     /// [`SCHEMA`].
     pub schema: &'static str,
-    /// The time, in microseconds since 1970.
+    /// When, in microseconds since 1970.
     pub at: Timestamp,
-    /// What.
+    /// The event.
     #[serde(flatten)]
     pub event: &'a DaemonEvent,
 }
@@ -101,9 +101,9 @@ mod tests {
     #[test]
     fn an_event_is_one_flat_object_with_its_name() {
         let event = DaemonEvent::SweepEnded { seconds: 1.5, fresh: 3, reached: 4 };
-        let told = Told { schema: SCHEMA, at: Timestamp::from_micros(7), event: &event };
+        let record = EventRecord { schema: SCHEMA, at: Timestamp::from_micros(7), event: &event };
         let expected =
             r#"{"schema":"rampart.event/1","at":7,"event":"sweep_ended","seconds":1.5,"fresh":3,"reached":4}"#;
-        assert_eq!(serde_json::to_string(&told).unwrap(), expected);
+        assert_eq!(serde_json::to_string(&record).unwrap(), expected);
     }
 }

@@ -1,4 +1,4 @@
-//! State that is kept from one run to the next, and the summary of a run.
+//! The ages and bad frames that one run leaves to the next, and the summary of a run.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::sources::free_memory::Ages;
 use crate::testing::publishing::lock;
 use crate::testing::verdict::TestVerdict;
 
-/// The ages that an earlier run kept.
+/// Reads the test ages that an earlier run stored.
 ///
-/// They are on the machine's clock, and hold over a restart of the machine: a test is about cells, not about what runs.
-/// Times in the future are dropped: the clock was wrong then, or is now.
+/// Ages are measured by the machine's clock and stay valid after a reboot, because the result of a test does not depend
+/// on the running software. Times in the future are ignored: the clock was wrong then, or is wrong now.
 pub fn known_ages(store: &Store, now: Timestamp, observer: &dyn Observer) -> Ages {
     let kept = store.ages().unwrap_or_else(|error| {
         observer.warned(&format!("{error}; no frame counts as tested"));
@@ -29,7 +29,7 @@ pub fn known_ages(store: &Store, now: Timestamp, observer: &dyn Observer) -> Age
     ages
 }
 
-/// The frames that are known to be really bad.
+/// Reads the frames with real errors from the store.
 pub fn known_bad(store: &Store, observer: &dyn Observer) -> Vec<Frame> {
     match store.failures(MapOrigin::Real) {
         Ok(map) => map.iter().map(|failed| failed.frame).collect(),
@@ -40,13 +40,13 @@ pub fn known_bad(store: &Store, observer: &dyn Observer) -> Vec<Frame> {
     }
 }
 
-/// The ages as the store keeps them: to a hundredth of the lifetime, so that runs are long.
-pub fn rows(ages: &Ages, bound: TestLifetime) -> Vec<Age> {
+/// The ages as the store holds them: rounded down to a hundredth of the lifetime, so that runs are long.
+pub fn ages_to_store(ages: &Ages, bound: TestLifetime) -> Vec<Age> {
     let grain = (bound.lifetime() / 100).max(Duration::from_millis(100));
     ages.runs(grain).into_iter().map(|(frames, tested)| Age { frames, tested }).collect()
 }
 
-/// The summary of a run, also recorded in the store.
+/// Makes the summary of a run, and writes its end to the store.
 pub fn summarize(shared: &DaemonContext<'_>, state: DaemonState) -> WatchSummary {
     let bad_frames = lock(&shared.published.findings).bad_frames();
     let incomplete = shortfall(&state);
@@ -129,7 +129,7 @@ mod tests {
         let mut ages = Ages::new(now);
         let frame = |number| Frame::new(number).unwrap();
         (0..600).for_each(|number| ages.set(frame(number), Tested::at(ago(number / 100))));
-        let mut kept = rows(&ages, bound);
+        let mut kept = ages_to_store(&ages, bound);
         let future = FrameRange::new(frame(9000), 5).unwrap();
         kept.push(Age { frames: future, tested: now.after(Duration::from_secs(1)) });
         assert!(kept.len() <= 3, "{kept:?}");
@@ -140,12 +140,12 @@ mod tests {
             notation: String::new(),
             fidelity: 1,
             orders: Vec::new(),
-            wanted: None,
+            requested: None,
             injected: None,
         };
-        let (mut keeper, _) = rampart_store::Keeper::begin(store, start);
-        assert!(matches!(keeper.keep_ages(&kept, now), rampart_store::Kept::Durable));
-        drop(keeper);
+        let (mut writer, _) = rampart_store::FactWriter::begin(store, start);
+        assert!(matches!(writer.keep_ages(&kept, now), rampart_store::Durability::Durable));
+        drop(writer);
         let store = Store::open(&folder.path().join("r.db"), now).unwrap().store;
         let again = known_ages(&store, now, &Silent);
         for number in 0..600 {

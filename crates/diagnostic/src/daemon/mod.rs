@@ -1,12 +1,13 @@
-//! Tests for as long as the machine runs: `rampart watch`.
+//! Testing for as long as the machine runs: `rampart watch`.
 //!
-//! **Problem.** A test says nothing about next week; so each frame within reach must be tested again and again, without
-//! a request and without harm. **Idea.** The controller of [`crate::control`] runs over the free memory of
-//! [`crate::sources::free_memory`]. This thread calls its timers, gives memory back to programs, and reports events;
-//! testers, bound to their node, run only when no program needs their CPU, and rest for a part of the time. **Why this
-//! way.** All decisions are those of the simulation; this module has only threads, clocks, the store and Linux.
+//! **Problem.** A test says nothing about next week, so each frame that can be reached must be tested again and again,
+//! without the cooperation of programs and without harm to them. **Idea.** The controller of [`crate::control`] works
+//! on the free memory of [`crate::sources::free_memory`]. The main thread calls its timers, gives back memory that
+//! programs need, and reports events; testers, bound to their node, run only when no program needs their CPU, and rest
+//! for a part of the time. **Why this way.** The simulation runs the same decision code; this module adds threads,
+//! clocks, the store and Linux.
 //!
-//! Each finding is in the store before it is reported; no bad frame is given back [Rahman16, fig. 2].
+//! No finding is reported before it is in the store, and no bad frame is given back [Rahman16, fig. 2].
 
 mod claimer;
 mod errors;
@@ -52,11 +53,11 @@ use crate::testing::observer::TestObserver;
 use crate::testing::prepare::warning;
 use crate::testing::record::TestRecorder;
 
-pub use event::{DaemonEvent, SCHEMA as EVENT_SCHEMA, Told};
+pub use event::{DaemonEvent, EventRecord, SCHEMA as EVENT_SCHEMA};
 pub use pace::Shares;
 pub use state::{DaemonState, FrameCounts, SCHEMA as STATE_SCHEMA, TestingCost, WatchSummary};
 
-/// The part of its time in which a tester may test: more than nothing, at most all.
+/// The fraction of its time in which a tester may test: above 0, at most 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Share(f64);
 
@@ -79,48 +80,48 @@ impl Share {
     }
 }
 
-/// Settings that can be changed while the machine is watched.
+/// The settings that may be changed while the daemon runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DaemonSettings {
-    /// The controller's.
-    pub settings: ControlSettings,
+    /// The settings of the test controller.
+    pub control: ControlSettings,
     /// The policy.
     pub policy: PolicyName,
-    /// The part of its time that each tester tests.
+    /// The limits of each tester's share of time.
     pub shares: Shares,
-    /// A frame or a region of 2 MiB with more errors than this in [`DaemonSettings::error_window`] is tested first.
+    /// A frame or a region of 2 MiB with more errors than this within [`DaemonSettings::error_window`] is tested first.
     pub error_threshold: u64,
     /// How long a reported memory error counts.
     pub error_window: Duration,
 }
 
-/// The request.
+/// The parameters of a run of `rampart watch`.
 #[derive(Clone, Debug)]
 pub struct WatchRequest {
     /// The march test.
     pub march: MarchTest,
     /// Address sequences, at least one.
     pub orders: Vec<AddressSequence>,
-    /// The wait of a `Del` element.
+    /// How long a `Del` element waits.
     pub delay: Duration,
-    /// The rest before the delayed read; zero: no such read.
+    /// How long data rests before the delayed read; zero: no delayed read.
     pub retention: Duration,
-    /// How writes reach the DRAM; `None`: the faster of those that bypass the caches here.
+    /// How writes reach the DRAM; `None`: the fastest method that passes the cache-bypass check.
     pub method: Option<Method>,
-    /// The settings that can be changed later.
-    pub knobs: DaemonSettings,
+    /// The settings that may be changed later.
+    pub settings: DaemonSettings,
     /// Stop after this time.
     pub duration: Option<Duration>,
-    /// Emulated faults.
+    /// Faults to inject.
     pub inject: Option<InjectionSpec>,
-    /// The seed of random backgrounds.
+    /// The seed of random data backgrounds.
     pub seed: u64,
-    /// A file of memory errors, lines of JSON or a database of rasdaemon's, instead of the kernel's reports.
+    /// A file of memory errors, lines of JSON or a database of rasdaemon, to read instead of the kernel's reports.
     pub errors: Option<PathBuf>,
 }
 
 impl WatchRequest {
-    /// The plan for a step at a fidelity.
+    /// The test plan of a step at a fidelity.
     fn plan(&self, fidelity: Fidelity) -> Plan {
         let plan = Plan::new(self.march.clone(), fidelity, &self.orders, self.seed);
         if self.retention > Duration::ZERO { plan.with_delayed_reads() } else { plan }
@@ -130,32 +131,32 @@ impl WatchRequest {
         TestStart {
             at,
             notation: self.march.to_string(),
-            fidelity: self.knobs.settings.limits.min_fidelity.backgrounds(),
+            fidelity: self.settings.control.limits.min_fidelity.backgrounds(),
             orders: self.orders.iter().map(ToString::to_string).collect(),
-            wanted: None,
+            requested: None,
             injected: self.inject.as_ref().map(ToString::to_string),
         }
     }
 }
 
-/// The observer of the daemon, which may also change the settings.
+/// Receives the daemon's events, and may change its settings.
 pub trait Observer: TestObserver {
-    /// Something happened.
+    /// Receives an event.
     fn happened(&self, at: Timestamp, event: &DaemonEvent);
-    /// The present state; called once per second.
+    /// Receives the state, once a second.
     fn state(&self, state: &DaemonState);
-    /// New settings, if there are any; called often. MAX-CORES is at most the machine's CPUs.
+    /// Returns new settings if there are any; called often. MAX-CORES must be at most the number of the machine's CPUs.
     fn reload(&self) -> Option<DaemonSettings>;
 }
 
-/// The period of checks for programs' needs; see [`crate::once`].
+/// How often the main loop runs; see [`crate::once`].
 const TICK: Duration = Duration::from_millis(20);
 
-/// Watches until `stop` is set, or the time is up.
+/// Runs the daemon until `stop` is set, or the time is up.
 ///
 /// # Errors
-/// If watching cannot begin: no memory is free, more CPUs are requested than there are, no room for the emulated
-/// faults.
+/// If the daemon cannot start: no memory is free, the request needs more CPUs than there are, or the injected faults do
+/// not fit.
 pub fn run(
     request: &WatchRequest,
     machine: &MachineUnderTest,
@@ -170,18 +171,18 @@ pub fn run(
     observer.said(&prepared.describe(request));
     warning(&prepared.honesty).iter().for_each(|warning| observer.warned(warning));
     prepared.shortage(request).iter().for_each(|warning| observer.warned(warning));
-    let complain = |text: &str| observer.warned(text);
+    let warn = |text: &str| observer.warned(text);
     let (ask, asked) = channel();
     let (answers, answered) = channel();
-    let kernel = ThisMachine::new(machine, Claims { ask, answers: answered }, &complain);
+    let kernel = ThisMachine::new(machine, Claims { ask, answers: answered }, &warn);
     let (ages, bad) = (known_ages(&store, began, observer), known_bad(&store, observer));
-    let pool = FreeMemoryPool::new(kernel, prepared.step, request.knobs.settings.lifetime, ages, bad, began);
+    let pool = FreeMemoryPool::new(kernel, prepared.step, request.settings.control.lifetime, ages, bad, began);
     let watched = Watched { request, machine, prepared: &prepared, observer, clock: &clock };
     let claimer = |shared: &DaemonContext<'_>| claimer::work(shared, &ClaimQueue { asked, answers });
     Ok(watched.watch(Box::new(pool), claimer, store, known, stop))
 }
 
-/// The parts of a run, except the source of frames.
+/// The parts of a daemon, except for the source of frames.
 struct Watched<'a> {
     request: &'a WatchRequest,
     machine: &'a MachineUnderTest,
@@ -191,8 +192,7 @@ struct Watched<'a> {
 }
 
 impl Watched<'_> {
-    /// Watches over a source until `stop` is set, or the time is up. `background` is the source's work in a thread of
-    /// its own.
+    /// Runs the daemon over a source until `stop` is set, or the time is up. `background` is the source's own thread.
     fn watch(
         &self,
         source: Box<dyn DaemonSource + Send + '_>,
@@ -218,7 +218,8 @@ impl Watched<'_> {
             let mut waiting = prepared.testers.iter().enumerate();
             let mut at_work = 0;
             while !stop.load(Ordering::Relaxed) && !watcher.time_is_up() {
-                // Testers beyond MAX-CORES do not start before it is raised; those above it have no work.
+                // Testers beyond MAX-CORES are not started before it is raised; testers above a lowered limit get no
+                // work.
                 let more = watcher.max_cores().saturating_sub(at_work);
                 for (number, (_, near)) in waiting.by_ref().take(more) {
                     scope.spawn(move || tester::work(shared, Tester(number), near));
@@ -239,20 +240,20 @@ fn controller<'a>(
     source: Box<dyn DaemonSource + Send + 'a>,
     now: Timestamp,
 ) -> Diagnostic<Box<dyn DaemonSource + Send + 'a>> {
-    let DaemonSettings { settings, policy, shares, .. } = request.knobs;
+    let DaemonSettings { control, policy, shares, .. } = request.settings;
     let nodes: Vec<Node> = prepared.testers.iter().map(|(node, _)| *node).collect();
-    let most = prepared.step.frames();
-    let rule = |_| rule(policy, settings, most);
+    let max_blocks = prepared.step.frames();
+    let rule = |_| rule(policy, control, max_blocks);
     let whole = prepared.bandwidth(request).at_fidelity_1;
     let bandwidth = Bandwidth { at_fidelity_1: whole * shares.beside_programs.get() };
-    Diagnostic::new(source, settings, policy.policy(settings.limits), rule, &nodes, bandwidth, now)
+    Diagnostic::new(source, control, policy.policy(control.limits), rule, &nodes, bandwidth, now)
 }
 
-/// The rule of a policy: COMeT has its own, from a frame to a step in each period.
-fn rule(policy: PolicyName, settings: ControlSettings, most: u64) -> Box<dyn Replenish + Send> {
+/// The replenish rule of a policy: COMeT has its own, from a frame to a step in each period.
+fn rule(policy: PolicyName, settings: ControlSettings, max_blocks: u64) -> Box<dyn Replenish + Send> {
     match policy {
         PolicyName::OnDemand => Box::new(Nothing),
-        PolicyName::Comet => Box::new(RateMachine::new(1, most, most.div_ceil(256))),
+        PolicyName::Comet => Box::new(RateMachine::new(1, max_blocks, max_blocks.div_ceil(256))),
         _ => Box::new(FromDemand::new(settings.alpha)),
     }
 }

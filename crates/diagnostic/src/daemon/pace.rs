@@ -1,9 +1,9 @@
-//! The share of their time in which testers test.
+//! Which share of their time testers test.
 //!
-//! **Problem.** Testers run only where no program wants to, and still cost programs something, because caches and
-//! memory are shared. **Idea.** Hurry on an idle machine; beside programs, take the small configured share, or as much
-//! more as the lifetime needs. **Why this way.** The lifetime is a guarantee, so it comes first; everything beyond it
-//! is worth as much an hour later, when the machine may be idle.
+//! **Problem.** Testers run only where no program needs the CPU, and still cost programs something, because all share
+//! caches and memory. **Idea.** Test fast while no program runs; while programs run, use the small configured share, or
+//! more if the lifetime requires it. **Why this way.** The lifetime is a guarantee, so it comes first; any further
+//! testing is worth as much an hour later, when the machine may be idle.
 
 use std::time::Duration;
 
@@ -11,69 +11,69 @@ use rampart_memory::Timestamp;
 
 use super::Share;
 
-/// The period of checks whether programs run; many of the kernel's ticks.
-pub const LOOK: Duration = Duration::from_millis(200);
+/// How often the CPU time of programs is read; a multiple of the kernel's tick.
+pub const MEASURE_EVERY: Duration = Duration::from_millis(200);
 
-/// Programs that together use less of the machine's CPU time do not count: a machine's own housekeeping.
-const QUIET: f64 = 0.05;
+/// Below this fraction of the machine's CPU time, programs count as idle: it is the machine's own housekeeping.
+const IDLE_BELOW: f64 = 0.05;
 
-/// The machine is idle after so many idle checks: a program that waits for a moment comes back.
-const QUIET_LOOKS: u32 = 5;
+/// The machine is idle after this many readings without programs: a program that waits for a moment comes back.
+const IDLE_MEASUREMENTS: u32 = 5;
 
-/// The administrator's settings.
+/// The shares that the administrator configures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shares {
-    /// The maximum.
-    pub most: Share,
-    /// The maximum while programs run, unless the lifetime needs more.
+    /// The maximum at any time.
+    pub maximum: Share,
+    /// The maximum while programs run, unless the lifetime requires more.
     pub beside_programs: Share,
 }
 
 /// The urgency of tests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Urgency {
-    /// Each tester must test for this part of its time, or frames come due untested; 0 or more.
+    /// Each tester must test for this fraction of its time, or frames come due untested; 0 or more.
     Needs(f64),
     /// Frames have come due untested.
     Overdue,
 }
 
-/// Observations of programs beside the testers.
+/// The recent CPU use of other programs.
 #[derive(Clone, Copy, Debug)]
 pub struct DaemonPace {
-    looked: Timestamp,
+    measured: Timestamp,
     busy: Duration,
-    quiet: u32,
+    idle: u32,
 }
 
 impl DaemonPace {
-    /// Begins; `busy` is the time that CPUs ran programs so far, as for [`DaemonPace::look`]. Programs are assumed to
-    /// run until a check shows otherwise.
+    /// Starts the measurement; `busy` is the CPU time of programs so far, as for [`DaemonPace::measure`]. Programs are
+    /// assumed to run until measurements show that they do not.
     pub const fn new(now: Timestamp, busy: Duration) -> Self {
-        Self { looked: now, busy, quiet: 0 }
+        Self { measured: now, busy, idle: 0 }
     }
 
-    /// Whether it is time for a check.
+    /// Whether the next measurement is due.
     pub fn is_due(&self, now: Timestamp) -> bool {
-        now.since(self.looked) >= LOOK
+        now.since(self.measured) >= MEASURE_EVERY
     }
 
-    /// Checks the time that `cpus` CPUs ran programs so far.
-    pub fn look(&mut self, now: Timestamp, busy: Duration, cpus: u32) {
-        let time = now.since(self.looked).as_secs_f64() * f64::from(cpus.max(1));
+    /// Measures: `busy` is the time that `cpus` CPUs have run programs so far.
+    pub fn measure(&mut self, now: Timestamp, busy: Duration, cpus: u32) {
+        let time = now.since(self.measured).as_secs_f64() * f64::from(cpus.max(1));
         let part = busy.saturating_sub(self.busy).as_secs_f64() / time.max(1e-9);
-        self.quiet = if part < QUIET { self.quiet + 1 } else { 0 };
-        (self.looked, self.busy) = (now, busy);
+        self.idle = if part < IDLE_BELOW { self.idle + 1 } else { 0 };
+        (self.measured, self.busy) = (now, busy);
     }
 
     /// The share of each tester from now on.
     pub fn share(&self, shares: Shares, urgency: Urgency) -> Share {
         match urgency {
-            Urgency::Needs(part) if self.quiet < QUIET_LOOKS => {
+            Urgency::Needs(part) if self.idle < IDLE_MEASUREMENTS => {
                 let gentle = shares.beside_programs.get().max(part);
-                Share::new(gentle.min(shares.most.get())).unwrap_or(shares.most)
+                Share::new(gentle.min(shares.maximum.get())).unwrap_or(shares.maximum)
             }
-            _ => shares.most,
+            _ => shares.maximum,
         }
     }
 }
@@ -83,18 +83,19 @@ mod tests {
     use super::*;
 
     const SHARES: fn() -> Shares =
-        || Shares { most: Share::new(0.5).unwrap(), beside_programs: Share::new(0.05).unwrap() };
+        || Shares { maximum: Share::new(0.5).unwrap(), beside_programs: Share::new(0.05).unwrap() };
 
     fn at(millis: u64) -> Timestamp {
         Timestamp::from_micros(1000 * millis)
     }
 
-    /// Checks every 200 ms while programs use this part of two CPUs' time; returns the share then.
+    /// Measures `looks` times, every 200 ms, while programs use the fraction `part` of two CPUs; returns the resulting
+    /// share.
     fn after(looks: u64, part: f64, urgency: Urgency) -> f64 {
         let mut pace = DaemonPace::new(at(0), Duration::from_secs(1));
         for look in 1..=looks {
             let ran = Duration::from_secs(1) + Duration::from_millis(400 * look).mul_f64(part);
-            pace.look(at(200 * look), ran, 2);
+            pace.measure(at(200 * look), ran, 2);
         }
         pace.share(SHARES(), urgency).get()
     }
@@ -110,9 +111,9 @@ mod tests {
     #[test]
     fn one_busy_look_ends_the_hurry() {
         let mut pace = DaemonPace::new(at(0), Duration::ZERO);
-        (1..=9).for_each(|look| pace.look(at(200 * look), Duration::ZERO, 2));
+        (1..=9).for_each(|look| pace.measure(at(200 * look), Duration::ZERO, 2));
         assert_eq!(pace.share(SHARES(), Urgency::Needs(0.0)).get(), 0.5);
-        pace.look(at(2000), Duration::from_millis(40), 2);
+        pace.measure(at(2000), Duration::from_millis(40), 2);
         assert_eq!(pace.share(SHARES(), Urgency::Needs(0.0)).get(), 0.05);
     }
 
@@ -121,14 +122,14 @@ mod tests {
         assert_eq!(after(9, 1.0, Urgency::Needs(0.2)), 0.2);
         assert_eq!(after(9, 1.0, Urgency::Needs(7.0)), 0.5);
         assert_eq!(after(9, 1.0, Urgency::Overdue), 0.5);
-        let tight = Shares { most: Share::new(0.01).unwrap(), ..SHARES() };
+        let tight = Shares { maximum: Share::new(0.01).unwrap(), ..SHARES() };
         assert_eq!(DaemonPace::new(at(0), Duration::ZERO).share(tight, Urgency::Needs(0.0)).get(), 0.01);
     }
 
     #[test]
     fn a_clock_that_stands_is_no_idle_machine() {
         let mut pace = DaemonPace::new(at(5), Duration::ZERO);
-        (0..9).for_each(|tick| pace.look(at(5), Duration::from_millis(tick), 2));
+        (0..9).for_each(|tick| pace.measure(at(5), Duration::from_millis(tick), 2));
         assert_eq!(pace.share(SHARES(), Urgency::Needs(0.0)).get(), 0.05);
     }
 }

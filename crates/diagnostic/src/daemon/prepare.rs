@@ -1,4 +1,4 @@
-//! Decisions before the first frame is tested: where, by whom, with which loops, how fast.
+//! Prepares the daemon: nodes, CPUs, loops, and the speed of the machine.
 
 use std::time::Duration;
 
@@ -18,14 +18,15 @@ use crate::machine::MachineUnderTest;
 use crate::machine::reserve::{MemoryReserve, SMALLEST_CLAIM};
 use crate::testing::prepare::{choose_cpus, lines, settle_method};
 
-/// The largest step: the kernel clears it in about 40 ms, during which programs' needs are not checked.
+/// The largest step: the kernel clears it in about 40 ms, during which the claim cannot react to the demand of
+/// programs.
 const LARGEST_STEP: Bytes = Bytes::from_mib(32);
 
-/// The decisions.
+/// The settings of a daemon that is about to start.
 pub struct WatchPreparation {
     pub claimable: Bytes,
     pub step: Bytes,
-    /// The nodes of as many testers as there are CPUs, and the CPUs of each: MAX-CORES may be raised later.
+    /// The node and the CPUs of each tester. There is one tester per CPU, because MAX-CORES may be raised later.
     pub testers: Vec<(Node, Vec<CpuNumber>)>,
     pub engine: MarchEngine,
     pub settings: MarchSettings,
@@ -42,7 +43,7 @@ impl WatchPreparation {
             return Err(Error::NothingFree);
         }
         let step = Bytes::new(claimable.get() / 8).min(LARGEST_STEP).round_down(SMALLEST_CLAIM).max(SMALLEST_CLAIM);
-        let threads = usize::try_from(request.knobs.settings.limits.max_cores).unwrap_or(usize::MAX);
+        let threads = usize::try_from(request.settings.control.limits.max_cores).unwrap_or(usize::MAX);
         choose_cpus(std::num::NonZero::new(threads), machine.cpus())?;
         let campaign = match &request.inject {
             Some(spec) => {
@@ -61,33 +62,32 @@ impl WatchPreparation {
     }
 
     pub fn describe(&self, request: &WatchRequest) -> String {
-        let PolicyLimits { min_fidelity, max_fidelity, max_cores, .. } = request.knobs.settings.limits;
+        let PolicyLimits { min_fidelity, max_fidelity, max_cores, .. } = request.settings.control.limits;
         let plural = if max_cores == 1 { "" } else { "s" };
         format!(
             "watching    each frame in reach once in {} with {}, fidelity {min_fidelity} to {max_fidelity}, by {} on at \
              most {max_cores} CPU{plural}, {:.0} % of each, {:.0} % beside programs ({}, {})",
-            format_duration(request.knobs.settings.lifetime.lifetime()),
+            format_duration(request.settings.control.lifetime.lifetime()),
             request.march,
-            request.knobs.policy.as_str(),
-            100.0 * request.knobs.shares.most.get(),
-            100.0 * request.knobs.shares.beside_programs.get(),
+            request.settings.policy.as_str(),
+            100.0 * request.settings.shares.maximum.get(),
+            100.0 * request.settings.shares.beside_programs.get(),
             self.engine,
             self.settings.method
         )
     }
 
-    /// A message, if all testers at the lowest fidelity cannot test the free memory once per lifetime [Rahman16,
-    /// 3.2.2].
+    /// A warning, if all testers at the lowest fidelity cannot test the free memory once a lifetime [Rahman16, 3.2.2].
     pub fn shortage(&self, request: &WatchRequest) -> Option<String> {
-        let ControlSettings { lifetime, alpha, limits, .. } = request.knobs.settings;
+        let ControlSettings { lifetime, alpha, limits, .. } = request.settings.control;
         let least = f64::from(limits.min_fidelity.backgrounds());
-        let speed = self.bandwidth(request).at_fidelity_1 * request.knobs.shares.most.get();
+        let speed = self.bandwidth(request).at_fidelity_1 * request.settings.shares.maximum.get();
         let latency = Duration::from_secs_f64(least / speed);
         let testers = f64::from(limits.max_cores);
         let needed = TestLifetime::affordable(alpha, self.claimable, 1.0, latency, testers) + lifetime.delta();
         (needed > lifetime.lifetime()).then(|| {
             format!(
-                "a lifetime of {} is too short to test {} in; {} would do: lengthen it, or raise max-cores or max-share",
+                "a lifetime of {} is too short to test {}: set at least {}, or raise max-cores or max-share",
                 format_duration(lifetime.lifetime()),
                 self.claimable,
                 format_duration(Duration::from_secs(needed.as_secs() + 1))
@@ -95,7 +95,7 @@ impl WatchPreparation {
         })
     }
 
-    /// The bandwidth of one tester that never rests, before it is measured: the limit of its memory.
+    /// The estimated bandwidth of one tester that never rests, before any measurement: the limit of its memory.
     #[expect(clippy::cast_precision_loss, reason = "counts of operations")]
     pub fn bandwidth(&self, request: &WatchRequest) -> Bandwidth {
         let plan = request.plan(Fidelity::MIN);
@@ -104,7 +104,7 @@ impl WatchPreparation {
     }
 }
 
-/// A tester for each CPU that the process may use, spread over the nodes that have both memory and CPUs.
+/// One tester for each CPU that the process may use, distributed over the nodes that have both memory and CPUs.
 fn testers(machine: &MachineUnderTest) -> Vec<(Node, Vec<CpuNumber>)> {
     let nodes = machine.topology().nodes.iter();
     let able: Vec<_> = nodes.filter(|node| node.total > Bytes::ZERO && !node.cpus.is_empty()).collect();

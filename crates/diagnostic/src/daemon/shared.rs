@@ -1,4 +1,4 @@
-//! State that the testers and the watching thread share.
+//! The state that the daemon's threads share.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,25 +20,25 @@ use crate::testing::bad_frame::BadFrame;
 use crate::testing::publishing::{Publisher, lock};
 use crate::testing::record::TestRecorder;
 
-/// The weight of one more block in a tester's speed.
+/// The weight of one more block in the average speed of a tester.
 const WEIGHT: f64 = 0.2;
 
-/// The testers' sums.
+/// The totals of all testers.
 #[derive(Debug, Default)]
 pub struct DaemonSums {
-    /// Frames tested, each time counted.
+    /// Frame tests; a frame counts each time that it is tested.
     pub frames: u64,
-    /// Reads and writes, in bytes.
+    /// Bytes read and written.
     pub traffic: u64,
-    /// The testers' time in march tests.
+    /// Total testing time of all testers.
     pub busy: Duration,
-    /// Frames whose page moved while it was tested.
+    /// Frames whose page moved during the test.
     pub moved: u64,
-    /// Tested frames without a delayed read, because programs needed them or watching ended.
+    /// Tested frames whose delayed read was skipped, because programs needed them back or the daemon stopped.
     pub not_read_late: u64,
-    /// Emulated faults that were guaranteed and not found.
+    /// Injected faults within the detection guarantee that were not found.
     pub missed: Vec<String>,
-    /// How blocks were pinned; of several ways, the weakest.
+    /// The weakest way in which blocks were pinned.
     pub pinning: Option<Pinning>,
 }
 
@@ -56,7 +56,7 @@ pub struct DaemonContext<'a> {
     speed: Mutex<f64>,
     share_per_mille: AtomicU64,
     halt: AtomicBool,
-    wanted_back: AtomicBool,
+    needed_back: AtomicBool,
     regions: AtomicU64,
 }
 
@@ -72,7 +72,7 @@ impl<'a> DaemonContext<'a> {
     ) -> Self {
         Self {
             speed: Mutex::new(prepared.bandwidth(request).at_fidelity_1),
-            share_per_mille: AtomicU64::new(request.knobs.shares.beside_programs.per_mille()),
+            share_per_mille: AtomicU64::new(request.settings.shares.beside_programs.per_mille()),
             request,
             machine,
             prepared,
@@ -82,41 +82,42 @@ impl<'a> DaemonContext<'a> {
             published: Publisher::new(recorder),
             sums: Mutex::default(),
             halt: AtomicBool::new(false),
-            wanted_back: AtomicBool::new(false),
+            needed_back: AtomicBool::new(false),
             regions: AtomicU64::new(0),
         }
     }
 
-    /// A tester's next step.
+    /// Returns a tester's next step.
     pub fn next(&self, tester: Tester) -> Option<Work<Step<Block>>> {
         lock(&self.diagnostic).next(tester)
     }
 
-    /// The number of the next region of the usual size, from 0: for emulated faults at random places.
+    /// Returns the number of the next region of the usual size, from 0: for injected faults at random places.
     pub fn next_region(&self) -> u64 {
         self.regions.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The part of its time in which a tester may test.
+    /// The fraction of its time in which a tester may test.
     #[expect(clippy::cast_precision_loss, reason = "at most 1000")]
     pub fn share(&self) -> f64 {
         self.share_per_mille.load(Ordering::Relaxed) as f64 / 1000.0
     }
 
-    /// Sets that part; policies count on the testers' bandwidth with it.
+    /// Sets that fraction, and reports the resulting bandwidth to the policy.
     pub fn set_share(&self, share: Share) {
         if self.share_per_mille.swap(share.per_mille(), Ordering::Relaxed) != share.per_mille() {
-            self.tell_bandwidth(*lock(&self.speed));
+            self.report_bandwidth(*lock(&self.speed));
         }
     }
 
-    /// The length of a thread's rest after so much work.
+    /// How long a thread must rest after it worked for `worked`.
     pub fn rest_after(&self, worked: Duration) -> Duration {
         let share = self.share();
         worked.mul_f64((1.0 - share) / share)
     }
 
-    /// The part of its time that each of `testers` must test, to test so many frames per second at a fidelity.
+    /// The fraction of its time for which each of `testers` testers must test, to test `rate` frames per second at a
+    /// fidelity.
     pub fn share_needed(&self, rate: f64, fidelity: Fidelity, testers: u32) -> f64 {
         rate * f64::from(fidelity.backgrounds()) / (*lock(&self.speed) * f64::from(testers)).max(1e-9)
     }
@@ -129,16 +130,16 @@ impl<'a> DaemonContext<'a> {
         self.halt.load(Ordering::Relaxed)
     }
 
-    pub fn want_back(&self, wanted: bool) {
-        self.wanted_back.store(wanted, Ordering::Relaxed);
+    pub fn set_needed_back(&self, needed: bool) {
+        self.needed_back.store(needed, Ordering::Relaxed);
     }
 
-    /// Whether a tester must give its block back now. Tells so one tester.
+    /// Whether a tester must give its block back now. Returns true to only one tester.
     pub fn takes_back(&self) -> bool {
-        self.wanted_back.load(Ordering::Relaxed) && self.wanted_back.swap(false, Ordering::Relaxed)
+        self.needed_back.load(Ordering::Relaxed) && self.needed_back.swap(false, Ordering::Relaxed)
     }
 
-    /// Records the time of a tester's work on a block.
+    /// Records how long a tester worked on a block.
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
     pub fn took(&self, bytes: Bytes, fidelity: Fidelity, worked: Duration) {
         let frames = (bytes.get() / FRAME_BYTES) as f64 * f64::from(fidelity.backgrounds());
@@ -146,10 +147,10 @@ impl<'a> DaemonContext<'a> {
         let mut speed = lock(&self.speed);
         *speed += WEIGHT * (seen - *speed);
         let speed = *speed;
-        self.tell_bandwidth(speed);
+        self.report_bandwidth(speed);
     }
 
-    fn tell_bandwidth(&self, speed: f64) {
+    fn report_bandwidth(&self, speed: f64) {
         lock(&self.diagnostic).measured(Bandwidth { at_fidelity_1: speed * self.share() });
     }
 

@@ -1,4 +1,4 @@
-//! The state of the daemon at one moment: for `rampart status`, the progress line and the metrics.
+//! The daemon's state at one moment: `rampart status`, the progress line and the metrics show it.
 
 use rampart_memory::{Bytes, TestConfig, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -10,14 +10,14 @@ use crate::testing::verdict::TestVerdict;
 /// Name and version of the state's schema.
 pub const SCHEMA: &str = "rampart.watch/1";
 
-/// The daemon's state, once per second.
+/// The state that the daemon publishes once a second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DaemonState {
     /// [`SCHEMA`].
     pub schema: String,
     /// The daemon's process.
     pub pid: u32,
-    /// Its start.
+    /// When it started.
     pub started: Timestamp,
     /// The time of this state.
     pub at: Timestamp,
@@ -29,84 +29,84 @@ pub struct DaemonState {
     pub lifetime_seconds: f64,
     /// The policy.
     pub policy: PolicyName,
-    /// Frames, by their tests.
+    /// Frame counts, by test state.
     pub frames: FrameCounts,
-    /// Age of the oldest good test, in seconds; `None` without one.
+    /// Age of the oldest test that has not expired, in seconds; `None` if there is none.
     pub oldest_seconds: Option<f64>,
-    /// Claimed memory.
+    /// Memory that is claimed now.
     pub claimed: Bytes,
-    /// Frames per second that should be tested, before α.
+    /// Frames a second that should be tested, before α.
     pub demand: f64,
-    /// The present fidelity and threads.
+    /// Fidelity and threads now.
     pub config: TestConfig,
-    /// Frames tested in all, each time counted.
+    /// Frame tests in all; a frame counts each time that it is tested.
     pub tested: u64,
-    /// Recent test rate, in frames per second.
+    /// Frames tested per second since the last report.
     pub test_rate: f64,
-    /// The recent cost of testing.
+    /// The cost of testing since the last report.
     pub cost: TestingCost,
-    /// Times that programs needed memory back.
+    /// How often programs needed memory back.
     pub pressure: u64,
-    /// Times that the alarm was raised.
+    /// How often the alarm was raised.
     pub alarms: u64,
-    /// Reports of memory errors, by the hardware.
+    /// Memory errors that the hardware reported.
     pub errors: u64,
-    /// Bad frames found since the start, real ones.
+    /// Frames with real errors found since the start.
     pub bad_frames: u64,
-    /// Frames that failed only by emulated faults.
+    /// Frames found with injected faults only.
     pub emulated_frames: u64,
-    /// Memory of the tool itself, beyond claimed memory.
+    /// Memory that the tool itself uses beyond what it claims.
     pub own: Option<Bytes>,
 }
 
-/// Frames by their tests.
+/// Frame counts, by test state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrameCounts {
-    /// All frames of the machine.
+    /// All of the machine.
     pub total: u64,
-    /// Frames that were ever free, by number; 0 without the privilege to read frame numbers.
+    /// Frames that were ever seen free; 0 without the privilege to read frame numbers.
     pub reached: u64,
-    /// Of these, frames with a good test.
+    /// Of these, frames whose test has not expired.
     pub fresh: u64,
 }
 
-/// The cost of testing for the machine: bounds on the slowdown of programs, not a measurement of it.
+/// The cost of testing: upper bounds on the slowdown of programs, not a measurement of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TestingCost {
-    /// Time in march tests, over the time of all CPUs, 0 to 1. A tester runs when no program needs its CPU.
+    /// Testing time as a fraction of all CPU time, 0 to 1. A tester runs when no program needs its CPU.
     pub cpu: f64,
     /// Bytes per second that testers read and wrote.
     pub memory_traffic: f64,
-    /// The highest slowdown of a program that does nothing but wait for memory: if memory served no more than the bytes
-    /// that one CPU alone reads per second, as measured at the start. Most programs lose far less.
+    /// The upper bound of the slowdown factor, for a program that only waits for memory. It assumes that memory serves
+    /// no more bytes per second than one CPU reads alone, which was measured at the start. Most programs lose far less.
     pub slowdown: f64,
 }
 
-/// The summary of a run.
+/// The result of a run of `rampart watch`.
 #[derive(Clone, Debug, Serialize)]
 pub struct WatchSummary {
     /// [`SCHEMA`].
     pub schema: &'static str,
     /// Version of Rampart.
     pub version: &'static str,
-    /// The verdict.
+    /// The outcome.
     pub verdict: TestVerdict,
-    /// Why it is limited, if so.
+    /// Why the verdict is incomplete, if it is.
     pub incomplete: Option<String>,
     /// Bad frames and pages found, real and emulated.
     pub bad_frames: Vec<BadFrame>,
     /// The last state.
     pub state: DaemonState,
-    /// Frames whose page moved while it was tested.
+    /// Frames whose page moved during the test.
     pub moved: u64,
-    /// Tested frames that programs needed before their delayed read, each time counted.
+    /// Delayed reads that were skipped because programs needed the tested frames.
     pub delayed_reads_skipped: u64,
-    /// Emulated faults that the test guarantees and missed, in steps that were tested to the end.
+    /// Injected faults within the detection guarantee that the test did not find, in steps that were tested completely.
     pub missed: Vec<String>,
     /// How frames were held in place.
     pub pinning: Option<String>,
     /// Facts that could not be written to the store.
     pub facts_not_stored: usize,
-    /// The length of the run, in seconds.
+    /// How long the daemon ran, in seconds.
     pub seconds: f64,
 }

@@ -1,4 +1,4 @@
-//! One tester: a thread of a node that tests steps when no other thread needs its CPU.
+//! One tester: a thread on a node that tests steps when no other thread of the machine needs its CPU.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::ControlFlow;
@@ -19,22 +19,22 @@ use crate::control::dispatch::Tester;
 use crate::sources::free_memory::Step;
 use crate::testing::frames::{note_pinning, stayed};
 use crate::testing::injected::InjectedFaults;
-use crate::testing::mismatch::Scene;
+use crate::testing::mismatch::BlockUnderTest;
 use crate::testing::prepare::lines;
 use crate::testing::publishing::lock;
 
-/// The wait of a tester without work before it asks again.
+/// How long a tester without work sleeps before it asks again.
 const IDLE: Duration = Duration::from_millis(10);
 
-/// A tester rests each time after so much work.
+/// How long a tester works before it rests.
 const SHIFT: Duration = Duration::from_millis(5);
 
-/// The period of checks during a rest whether the tester's memory is needed.
-const GLANCE: Duration = Duration::from_millis(10);
+/// How often a resting tester checks whether programs need its memory.
+const CHECK_EVERY: Duration = Duration::from_millis(10);
 
-/// Tests steps until watching ends. While a step rests, others are tested.
+/// Tests steps until the daemon stops. While a step rests, the tester tests others.
 pub fn work(shared: &DaemonContext<'_>, number: Tester, near: &[CpuNumber]) {
-    // A tester that cannot be bound tests all the same.
+    // A tester that cannot be bound tests nevertheless.
     let _unbound = cpu::bind_to_any(near);
     yield_to_programs();
     let mut resting: VecDeque<(Instant, Job)> = VecDeque::new();
@@ -56,26 +56,26 @@ pub fn work(shared: &DaemonContext<'_>, number: Tester, near: &[CpuNumber]) {
     resting.into_iter().for_each(|(_, job)| job.finish(shared));
 }
 
-/// From now on the thread runs only when no other thread needs its CPU; if the kernel does not allow that, it runs all
-/// the same.
+/// Makes the calling thread run only when no other thread needs the CPU; if the kernel does not allow that, gives it
+/// the lowest priority.
 pub fn yield_to_programs() {
     if cpu::schedule_as(cpu::Scheduling::Idle).is_err() {
         let _unslowed = cpu::be_nice(cpu::Niceness::MOST);
     }
 }
 
-/// Rests for so long, unless `wanted` before.
-pub fn rest(time: Duration, wanted: impl Fn() -> bool) -> ControlFlow<()> {
+/// Sleeps for `time`; breaks early if `interrupted` returns true.
+pub fn rest(time: Duration, interrupted: impl Fn() -> bool) -> ControlFlow<()> {
     let end = Instant::now() + time;
     loop {
-        if wanted() {
+        if interrupted() {
             return ControlFlow::Break(());
         }
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        let remaining = end.saturating_duration_since(Instant::now());
+        if remaining.is_zero() {
             return ControlFlow::Continue(());
         }
-        thread::sleep(left.min(GLANCE));
+        thread::sleep(remaining.min(CHECK_EVERY));
     }
 }
 
@@ -85,20 +85,20 @@ enum Ended {
     Stopped,
 }
 
-/// The next action after a stage.
+/// The state after a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Rests,
     Ends,
 }
 
-/// A step and the progress of its test.
+/// A step and the state of its test.
 struct Job {
     step: Step<Block>,
     plan: Plan,
-    /// The frames of its pages at the beginning of the test, if they stayed.
+    /// The frames of its pages when the test began.
     frames: Vec<Option<Frame>>,
-    planted: InjectedFaults,
+    injected: InjectedFaults,
     emulator: Option<Emulator>,
     bad_pages: BTreeSet<u64>,
     pinning: rampart_linux::Pinning,
@@ -113,10 +113,10 @@ impl Job {
         let pinning = step.region.pin().pinning;
         let mut frames = Vec::new();
         shared.machine.frames(&step.region, &mut frames);
-        let planted = plant(shared, step.region.bytes(), &frames);
-        let emulator = (!planted.is_empty()).then(|| Emulator::new(planted.faults().to_vec(), shared.request.seed));
+        let injected = faults_to_inject(shared, step.region.bytes(), &frames);
+        let emulator = (!injected.is_empty()).then(|| Emulator::new(injected.faults().to_vec(), shared.request.seed));
         let (plan, bad_pages, worked) = (shared.request.plan(fidelity), BTreeSet::new(), Duration::ZERO);
-        Self { step, plan, frames, planted, emulator, bad_pages, pinning, stage: 0, worked }
+        Self { step, plan, frames, injected, emulator, bad_pages, pinning, stage: 0, worked }
     }
 
     /// Whether the march tests are complete.
@@ -128,7 +128,7 @@ impl Job {
     fn test(&mut self, shared: &DaemonContext<'_>) -> Stage {
         self.pinning = self.pinning.min(self.step.region.pin().pinning);
         let now = self.frames_now(shared);
-        // Pages that moved while the step rested say nothing about a frame.
+        // A mismatch in a page that moved while the step rested says nothing about a frame.
         let stayed = stayed(&self.frames, &now);
         if march(shared, self, &stayed) == Ended::Stopped {
             return Stage::Ends;
@@ -150,7 +150,7 @@ impl Job {
         now
     }
 
-    /// Gives the step back to the pool with its result.
+    /// Gives the step back to the pool with its verdict.
     fn finish(mut self, shared: &DaemonContext<'_>) {
         let after = self.frames_now(shared);
         self.step.region.unpin();
@@ -163,7 +163,7 @@ impl Job {
         }
         let Self { mut step, frames: before, bad_pages, pinning, .. } = self;
         step.frames = stayed(&before, &after);
-        sum_up(shared, &step, &before, ended, pinning);
+        add_to_sums(shared, &step, &before, ended, pinning);
         let verdict = verdict(shared, &mut step, &before, ended, &bad_pages);
         let now = shared.clock.now();
         lock(&shared.diagnostic).finish(step, verdict, now);
@@ -171,12 +171,12 @@ impl Job {
 
     fn tally(&self, shared: &DaemonContext<'_>) {
         let lines = lines(self.step.region.bytes());
-        let promised = |fault: &_| promises(&self.plan, fault, lines, &shared.prepared.settings);
-        lock(&shared.sums).missed.extend(self.planted.tally(promised).missed);
+        let guaranteed = |fault: &_| promises(&self.plan, fault, lines, &shared.prepared.settings);
+        lock(&shared.sums).missed.extend(self.injected.tally(guaranteed).missed);
     }
 }
 
-fn sum_up(
+fn add_to_sums(
     shared: &DaemonContext<'_>,
     step: &Step<Block>,
     before: &[Option<Frame>],
@@ -192,9 +192,9 @@ fn sum_up(
     }
 }
 
-/// The verdict for the pool. Bad frames are retired first; the pool keeps those that the kernel refuses, and emulated
-/// ones. A step that was not tested to its end and has bad frames counts as failed, with none of its other frames
-/// tested.
+/// Returns the verdict for the pool. Retires bad frames first; the pool keeps frames that the kernel does not retire,
+/// and frames with injected faults only. A step whose test was stopped and that has bad frames counts as failed, and
+/// none of its other frames as tested.
 fn verdict(
     shared: &DaemonContext<'_>,
     step: &mut Step<Block>,
@@ -222,7 +222,7 @@ fn verdict(
     BlockVerdict::Failed(failed)
 }
 
-/// Lets the kernel retire a really bad frame; returns whether it did.
+/// Asks the kernel to retire a frame with a real error; returns whether it did.
 fn retire(shared: &DaemonContext<'_>, step: &mut Step<Block>, frame: Frame, page: u64) -> bool {
     if !lock(&shared.published.findings).awaits_retirement(frame) {
         return false;
@@ -237,16 +237,16 @@ fn retire(shared: &DaemonContext<'_>, step: &mut Step<Block>, frame: Frame, page
     offline
 }
 
-/// Runs the next stage over a step, part by part. Records the pages with mismatches.
+/// Marches over a step, part by part of the stage that comes next. Notes the pages on which there were mismatches.
 fn march(shared: &DaemonContext<'_>, job: &mut Job, frames: &[Option<Frame>]) -> Ended {
-    let Job { step, plan, planted, emulator, bad_pages, .. } = job;
+    let Job { step, plan, injected, emulator, bad_pages, .. } = job;
     let address = step.region.base().as_ptr().addr() as u64;
     let executor = Executor { engine: shared.prepared.engine, settings: shared.prepared.settings };
     let mut shift = Shift { shared, began: Instant::now(), worked: Duration::ZERO };
     let stages = plan.stages();
     for part in &stages[job.stage] {
-        let scene = Scene { frames, address, planted, step: part.pass };
-        let mut watch = TesterWatch { scene, bad_pages, shift: &mut shift };
+        let under_test = BlockUnderTest { frames, address, injected, pass: part.pass };
+        let mut watch = TesterWatch { under_test, bad_pages, shift: &mut shift };
         if !executor.run_part(&mut Region::from(&mut step.region), part, emulator.as_mut(), &mut watch).completed {
             return Ended::Stopped;
         }
@@ -259,9 +259,9 @@ fn march(shared: &DaemonContext<'_>, job: &mut Job, frames: &[Option<Frame>]) ->
     Ended::Whole
 }
 
-/// Injects faults of named frames wherever those come up, and those at random places once, in the first steps of the
-/// usual size: their findings stay out of use from then on.
-fn plant(shared: &DaemonContext<'_>, bytes: Bytes, frames: &[Option<Frame>]) -> InjectedFaults {
+/// Returns the faults to inject into a step: faults of named frames whenever these frames are claimed; faults at random
+/// places once, in the first steps of the usual size, because frames in which these are found stay out of use.
+fn faults_to_inject(shared: &DaemonContext<'_>, bytes: Bytes, frames: &[Option<Frame>]) -> InjectedFaults {
     let Some(campaign) = &shared.prepared.campaign else { return InjectedFaults::default() };
     let mut faults = campaign.in_frames(frames);
     if bytes == shared.prepared.step {
@@ -270,7 +270,7 @@ fn plant(shared: &DaemonContext<'_>, bytes: Bytes, frames: &[Option<Frame>]) -> 
     InjectedFaults::new(faults)
 }
 
-/// A tester's time on one step: work, and the rests that keep it within its share.
+/// A tester's time on one step: the work, and the rests that keep it within its share.
 struct Shift<'a, 'b> {
     shared: &'a DaemonContext<'b>,
     began: Instant,
@@ -278,7 +278,7 @@ struct Shift<'a, 'b> {
 }
 
 impl Shift<'_, '_> {
-    /// Adds the time since the last rest to the testers' work, and returns it.
+    /// Adds the time since the last rest to the testers' total, and returns it.
     fn count(&mut self) -> Duration {
         let worked = self.began.elapsed();
         lock(&self.shared.sums).busy += worked;
@@ -287,19 +287,19 @@ impl Shift<'_, '_> {
         worked
     }
 
-    fn is_wanted(&self) -> bool {
+    fn is_interrupted(&self) -> bool {
         self.shared.halted() || self.shared.takes_back()
     }
 
     fn rest(&mut self, time: Duration) -> ControlFlow<()> {
-        rest(time, || self.is_wanted())?;
+        rest(time, || self.is_interrupted())?;
         self.began = Instant::now();
         ControlFlow::Continue(())
     }
 }
 
 struct TesterWatch<'a, 'b, 'c> {
-    scene: Scene<'a>,
+    under_test: BlockUnderTest<'a>,
     bad_pages: &'a mut BTreeSet<u64>,
     shift: &'a mut Shift<'b, 'c>,
 }
@@ -307,13 +307,13 @@ struct TesterWatch<'a, 'b, 'c> {
 impl Watch for TesterWatch<'_, '_, '_> {
     fn mismatch(&mut self, seen: &Mismatch) {
         let shared = self.shift.shared;
-        let page = self.scene.note(seen, shared.machine.clock.now(), &shared.published.findings);
+        let page = self.under_test.note(seen, shared.machine.clock.now(), &shared.published.findings);
         self.bad_pages.insert(page);
     }
 
     fn advanced(&mut self, operations: u64) -> ControlFlow<()> {
         lock(&self.shift.shared.sums).traffic += operations * LINE_BYTES;
-        if self.shift.is_wanted() {
+        if self.shift.is_interrupted() {
             return ControlFlow::Break(());
         }
         if self.shift.began.elapsed() < SHIFT {

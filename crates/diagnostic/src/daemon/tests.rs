@@ -1,4 +1,4 @@
-//! The daemon over a test's source of a few steps: no pool, no sweep.
+//! The daemon over a fake source of a few steps, without pool or sweep.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -16,7 +16,7 @@ use crate::sources::free_memory::{Ages, PoolNews, Step};
 use crate::testing::bad_frame::BadFrame;
 use crate::testing::observer::TestProgress;
 
-/// Steps that wait for a test, and the verdicts.
+/// Steps that wait for their test, and the verdict on each.
 struct FewSteps<'a> {
     waiting: VecDeque<Step<Block>>,
     verdicts: &'a Mutex<Vec<BlockVerdict>>,
@@ -32,7 +32,7 @@ impl FrameSource for FewSteps<'_> {
         vec![FreeList { node: Node(0), order: BlockOrder::ZERO }]
     }
 
-    /// The demand grows each time.
+    /// Demand grows at each call.
     fn demand(&self, _: FreeList) -> FrameDemand {
         FrameDemand { allocated_untested: self.asked.fetch_add(10_000, Ordering::Relaxed), ..FrameDemand::default() }
     }
@@ -41,8 +41,8 @@ impl FrameSource for FewSteps<'_> {
         0
     }
 
-    fn take(&mut self, _: FreeList, most: u64, _: Timestamp) -> Vec<Self::Block> {
-        if most == 0 { Vec::new() } else { self.waiting.pop_front().into_iter().collect() }
+    fn take(&mut self, _: FreeList, max_frames: u64, _: Timestamp) -> Vec<Self::Block> {
+        if max_frames == 0 { Vec::new() } else { self.waiting.pop_front().into_iter().collect() }
     }
 
     fn shape(&self, block: &Self::Block) -> (Node, u64) {
@@ -131,12 +131,12 @@ impl Observer for UntilAllCameBack<'_> {
 }
 
 fn request() -> WatchRequest {
-    let limits = PolicyLimits { max_fidelity: Fidelity::MIN, max_cores: 1, ..ControlSettings::thesis().limits };
-    let settings = ControlSettings { monitoring: Duration::from_millis(1), limits, ..ControlSettings::thesis() };
+    let limits = PolicyLimits { max_fidelity: Fidelity::MIN, max_cores: 1, ..ControlSettings::rahman16().limits };
+    let control = ControlSettings { monitoring: Duration::from_millis(1), limits, ..ControlSettings::rahman16() };
     let share = Share::new(1.0).unwrap();
-    let shares = Shares { most: share, beside_programs: share };
-    let knobs = DaemonSettings {
-        settings,
+    let shares = Shares { maximum: share, beside_programs: share };
+    let settings = DaemonSettings {
+        control,
         policy: PolicyName::Adaptive,
         shares,
         error_threshold: 10,
@@ -148,9 +148,9 @@ fn request() -> WatchRequest {
         delay: Duration::ZERO,
         retention: Duration::ZERO,
         method: None,
-        knobs,
+        settings,
         duration: Some(Duration::from_secs(60)),
-        // Some in each step of the usual size.
+        // Some faults in each step of the usual size.
         inject: Some("stuck-at:20000,seed=1".parse().unwrap()),
         seed: 1,
         errors: None,

@@ -1,4 +1,4 @@
-//! The watching thread's work every few milliseconds: programs first, then the controller, then the observer.
+//! The daemon's main loop. Every few milliseconds it gives memory back to programs, runs the controller, and reports.
 
 use std::time::{Duration, Instant};
 
@@ -12,16 +12,16 @@ use super::{DaemonEvent, DaemonSettings, DaemonState, FrameCounts, STATE_SCHEMA,
 use crate::sources::free_memory::PoolNews;
 use crate::testing::publishing::lock;
 
-/// The period of state reports.
-const TELL: Duration = Duration::from_secs(1);
+/// How often the state is reported.
+const REPORT_EVERY: Duration = Duration::from_secs(1);
 
-/// The thread's state between ticks.
+/// The state of the main loop.
 pub struct DaemonLoop<'a, 'b> {
     shared: &'a DaemonContext<'b>,
     began: Timestamp,
-    knobs: DaemonSettings,
+    settings: DaemonSettings,
     errors: ErrorWatch,
-    told: Last,
+    last: LastReport,
     pace: DaemonPace,
     sweeps: u64,
     pressure: u64,
@@ -29,8 +29,8 @@ pub struct DaemonLoop<'a, 'b> {
     peak_own: Bytes,
 }
 
-/// The last report, for rates.
-struct Last {
+/// The values of the last report; rates are computed from them.
+struct LastReport {
     at: Instant,
     frames: u64,
     traffic: u64,
@@ -42,7 +42,7 @@ struct Last {
 
 impl<'a, 'b> DaemonLoop<'a, 'b> {
     pub fn new(shared: &'a DaemonContext<'b>, began: Timestamp) -> Self {
-        let told = Last {
+        let last = LastReport {
             at: Instant::now(),
             frames: 0,
             traffic: 0,
@@ -51,13 +51,13 @@ impl<'a, 'b> DaemonLoop<'a, 'b> {
             alarms: 0,
             state: None,
         };
-        let knobs = shared.request.knobs;
+        let settings = shared.request.settings;
         Self {
-            errors: ErrorWatch::listen(shared, knobs),
+            errors: ErrorWatch::listen(shared, settings),
             shared,
             began,
-            knobs,
-            told,
+            settings,
+            last,
             pace: DaemonPace::new(began, shared.machine.others_busy().unwrap_or_default()),
             sweeps: 0,
             pressure: 0,
@@ -71,73 +71,75 @@ impl<'a, 'b> DaemonLoop<'a, 'b> {
         self.shared.request.duration.is_some_and(|limit| passed >= limit)
     }
 
-    /// The most testers that may be needed.
+    /// The maximum number of testers.
     pub fn max_cores(&self) -> usize {
-        usize::try_from(self.knobs.settings.limits.max_cores).unwrap_or(usize::MAX)
+        usize::try_from(self.settings.control.limits.max_cores).unwrap_or(usize::MAX)
     }
 
     pub fn tick(&mut self) {
         let now = self.shared.clock.now();
-        if let Some(knobs) = self.shared.observer.reload() {
-            self.reconfigure(knobs, now);
+        if let Some(settings) = self.shared.observer.reload() {
+            self.reconfigure(settings, now);
         }
         self.relieve(now);
-        if let Some(erring) = self.errors.look(self.shared, now) {
+        if let Some(erring) = self.errors.poll(self.shared, now) {
             lock(&self.shared.diagnostic).erring(erring);
         }
-        self.keep_pace(now);
+        self.update_share(now);
         lock(&self.shared.diagnostic).tick(now);
-        self.hear();
+        self.report_changes();
         self.shared.publish_if_due();
-        if self.told.at.elapsed() >= TELL || self.told.state.is_none() {
-            self.tell(now);
+        if self.last.at.elapsed() >= REPORT_EVERY || self.last.state.is_none() {
+            self.report(now);
         }
     }
 
-    /// Sets the testers' share from now on. Without the kernel's counts, programs are assumed to run.
-    fn keep_pace(&mut self, now: Timestamp) {
+    /// Sets the testers' share of time. If the kernel does not report the CPU time of programs, programs are assumed to
+    /// run.
+    fn update_share(&mut self, now: Timestamp) {
         if !self.pace.is_due(now) {
             return;
         }
         let machine = self.shared.machine;
         if let Some(busy) = machine.others_busy() {
-            self.pace.look(now, busy, u32::try_from(machine.cpus().len()).unwrap_or(u32::MAX));
+            self.pace.measure(now, busy, u32::try_from(machine.cpus().len()).unwrap_or(u32::MAX));
         }
         let diagnostic = lock(&self.shared.diagnostic);
         let (rate, overdue) = (diagnostic.source().rate(), diagnostic.source().is_overdue(now));
         drop(diagnostic);
-        let limits = self.knobs.settings.limits;
+        let limits = self.settings.control.limits;
         let urgency = match overdue {
             true => Urgency::Overdue,
             false => Urgency::Needs(self.shared.share_needed(rate, limits.min_fidelity, limits.max_cores)),
         };
-        self.shared.set_share(self.pace.share(self.knobs.shares, urgency));
+        self.shared.set_share(self.pace.share(self.settings.shares, urgency));
     }
 
-    /// Programs first: held steps go back, then waiting ones, then those that wait for a tester, then those under test.
+    /// Gives memory back to programs: first held steps, then waiting ones, then those that wait for a tester, then
+    /// those under test.
     fn relieve(&self, now: Timestamp) {
         let mut diagnostic = lock(&self.shared.diagnostic);
         diagnostic.source_mut().relieve();
         if diagnostic.source().missing() > Bytes::ZERO {
             diagnostic.stop(now);
         }
-        self.shared.want_back(diagnostic.source().missing() > Bytes::ZERO);
+        self.shared.set_needed_back(diagnostic.source().missing() > Bytes::ZERO);
     }
 
-    fn reconfigure(&mut self, knobs: DaemonSettings, now: Timestamp) {
+    fn reconfigure(&mut self, settings: DaemonSettings, now: Timestamp) {
         let mut diagnostic = lock(&self.shared.diagnostic);
-        if knobs.settings.lifetime != self.knobs.settings.lifetime {
-            diagnostic.source_mut().rebound(knobs.settings.lifetime, now);
+        if settings.control.lifetime != self.settings.control.lifetime {
+            diagnostic.source_mut().rebound(settings.control.lifetime, now);
         }
-        diagnostic.reconfigure(knobs.settings, knobs.policy.policy(knobs.settings.limits));
+        diagnostic.reconfigure(settings.control, settings.policy.policy(settings.control.limits));
         drop(diagnostic);
-        self.errors.change(knobs);
-        self.knobs = knobs;
+        self.errors.change(settings);
+        self.settings = settings;
         self.shared.happened(&DaemonEvent::Reloaded);
     }
 
-    /// Reports the news of the pool and the controller.
-    fn hear(&mut self) {
+    /// Reports the changes in the pool and the controller.
+    fn report_changes(&mut self) {
         let mut diagnostic = lock(&self.shared.diagnostic);
         let news = diagnostic.source_mut().take_news();
         let (config, demand, alarms) = (diagnostic.config(), diagnostic.demand(), diagnostic.counts().alarms);
@@ -149,13 +151,13 @@ impl<'a, 'b> DaemonLoop<'a, 'b> {
                 PoolNews::Pressure(bytes) => self.relieved = Bytes::new(self.relieved.get() + bytes.get()),
             }
         }
-        if alarms > self.told.alarms {
+        if alarms > self.last.alarms {
             self.shared.happened(&DaemonEvent::Alarm);
-            self.told.alarms = alarms;
+            self.last.alarms = alarms;
         }
-        if self.told.config != Some(config) {
+        if self.last.config != Some(config) {
             self.shared.happened(&DaemonEvent::ConfigChanged { config, demand });
-            self.told.config = Some(config);
+            self.last.config = Some(config);
         }
     }
 
@@ -163,15 +165,15 @@ impl<'a, 'b> DaemonLoop<'a, 'b> {
         self.sweeps += 1;
         let diagnostic = lock(&self.shared.diagnostic);
         let ages = diagnostic.source().ages();
-        let fresh = ages.fresh(self.knobs.settings.lifetime, self.shared.clock.now());
+        let fresh = ages.fresh(self.settings.control.lifetime, self.shared.clock.now());
         let reached = ages.seen();
-        let rows = keep::rows(ages, self.knobs.settings.lifetime);
+        let stored = keep::ages_to_store(ages, self.settings.control.lifetime);
         drop(diagnostic);
-        lock(&self.shared.published.recorder).keep_ages(&rows);
+        lock(&self.shared.published.recorder).keep_ages(&stored);
         self.shared.happened(&DaemonEvent::SweepEnded { seconds: took.as_secs_f64(), fresh, reached });
     }
 
-    fn tell(&mut self, now: Timestamp) {
+    fn report(&mut self, now: Timestamp) {
         if self.relieved > Bytes::ZERO {
             self.shared.happened(&DaemonEvent::Pressure { bytes: self.relieved });
             self.pressure += 1;
@@ -179,31 +181,31 @@ impl<'a, 'b> DaemonLoop<'a, 'b> {
         }
         let state = self.state(now);
         self.shared.observer.state(&state);
-        self.told.state = Some(state);
+        self.last.state = Some(state);
     }
 
-    /// Frames tested per second since the last call, and the cost.
+    /// Returns the frames tested per second since the last call, and the cost.
     #[expect(clippy::cast_precision_loss, reason = "rates")]
     fn rates(&mut self) -> (f64, TestingCost) {
-        let elapsed = self.told.at.elapsed().as_secs_f64().max(1e-3);
+        let elapsed = self.last.at.elapsed().as_secs_f64().max(1e-3);
         let sums = lock(&self.shared.sums);
         let (frames, traffic, busy) = (sums.frames, sums.traffic, sums.busy);
         drop(sums);
         let cpus = self.shared.machine.cpus().len().max(1) as f64;
-        let memory_traffic = (traffic - self.told.traffic) as f64 / elapsed;
+        let memory_traffic = (traffic - self.last.traffic) as f64 / elapsed;
         let cost = TestingCost {
-            cpu: (busy - self.told.busy).as_secs_f64() / elapsed / cpus,
+            cpu: (busy - self.last.busy).as_secs_f64() / elapsed / cpus,
             memory_traffic,
             slowdown: 1.0 + memory_traffic / self.shared.prepared.limit.read,
         };
-        let test_rate = (frames - self.told.frames) as f64 / elapsed;
-        (self.told.frames, self.told.traffic, self.told.busy, self.told.at) = (frames, traffic, busy, Instant::now());
+        let test_rate = (frames - self.last.frames) as f64 / elapsed;
+        (self.last.frames, self.last.traffic, self.last.busy, self.last.at) = (frames, traffic, busy, Instant::now());
         (test_rate, cost)
     }
 
     fn state(&mut self, now: Timestamp) -> DaemonState {
         let (test_rate, cost) = self.rates();
-        let bound = self.knobs.settings.lifetime;
+        let bound = self.settings.control.lifetime;
         let diagnostic = lock(&self.shared.diagnostic);
         let pool = diagnostic.source();
         let claimed = pool.claimed();
@@ -219,7 +221,7 @@ impl<'a, 'b> DaemonLoop<'a, 'b> {
             sweeping: pool.is_sweeping(),
             sweeps: self.sweeps,
             lifetime_seconds: bound.lifetime().as_secs_f64(),
-            policy: self.knobs.policy,
+            policy: self.settings.policy,
             frames: FrameCounts {
                 total: self.shared.machine.outlook().map_or(0, |seen| seen.total.frames()),
                 reached: pool.ages().seen(),
@@ -229,11 +231,11 @@ impl<'a, 'b> DaemonLoop<'a, 'b> {
             claimed,
             demand: diagnostic.demand(),
             config: diagnostic.config(),
-            tested: self.told.frames,
+            tested: self.last.frames,
             test_rate,
             cost,
             pressure: self.pressure,
-            alarms: self.told.alarms,
+            alarms: self.last.alarms,
             errors: self.errors.reports(),
             bad_frames,
             emulated_frames,
@@ -241,16 +243,16 @@ impl<'a, 'b> DaemonLoop<'a, 'b> {
         }
     }
 
-    /// Gives all memory back and sums up.
+    /// Gives all memory back and returns the summary.
     pub fn end(mut self) -> WatchSummary {
         let now = self.shared.clock.now();
         let mut diagnostic = lock(&self.shared.diagnostic);
         diagnostic.stop(now);
         diagnostic.source_mut().let_go();
-        let rows = keep::rows(diagnostic.source().ages(), self.knobs.settings.lifetime);
+        let stored = keep::ages_to_store(diagnostic.source().ages(), self.settings.control.lifetime);
         drop(diagnostic);
-        lock(&self.shared.published.recorder).keep_ages(&rows);
-        self.hear();
+        lock(&self.shared.published.recorder).keep_ages(&stored);
+        self.report_changes();
         self.shared.publish();
         let state = DaemonState { own: Some(self.peak_own), ..self.state(now) };
         let summary = summarize(self.shared, state);

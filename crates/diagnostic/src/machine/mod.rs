@@ -1,4 +1,4 @@
-//! The machine under test: the diagnostic's interface to Linux.
+//! The machine under test: the diagnostic's only interface to Linux.
 
 pub mod reserve;
 
@@ -29,13 +29,13 @@ pub struct MachineUnderTest {
 }
 
 impl MachineUnderTest {
-    /// The machine on which this process runs.
+    /// Opens the machine on which this process runs.
     #[must_use]
     pub fn this() -> Self {
         Self::below(Roots::default())
     }
 
-    /// A machine whose files are elsewhere.
+    /// Opens a machine whose `proc` and `sys` files are below `roots`.
     pub(crate) fn below(roots: Roots) -> Self {
         Self {
             clock: Box::new(cpu::SystemClock),
@@ -47,7 +47,7 @@ impl MachineUnderTest {
         }
     }
 
-    /// The roots of its files.
+    /// The locations of its `proc` and `sys` files.
     #[must_use]
     pub const fn roots(&self) -> &Roots {
         &self.roots
@@ -59,16 +59,16 @@ impl MachineUnderTest {
         &self.topology
     }
 
-    /// CPUs on which this process may run.
+    /// The CPUs on which this process may run.
     #[must_use]
     pub fn cpus(&self) -> &[CpuNumber] {
         &self.topology.allowed
     }
 
-    /// Its memory at this moment.
+    /// Reads the present state of its memory.
     ///
     /// # Errors
-    /// If the kernel does not show it.
+    /// If the kernel does not report it.
     pub fn outlook(&self) -> Result<Outlook, LinuxError> {
         let state = MemoryState::read(&self.roots)?;
         Ok(Outlook {
@@ -79,7 +79,7 @@ impl MachineUnderTest {
         })
     }
 
-    /// The frames of a block's pages, `None` for unknown ones.
+    /// The frames of a block's pages, `None` for those that are unknown.
     pub fn frames(&self, block: &Block, frames: &mut Vec<Option<Frame>>) {
         let known = self.pagemap.as_ref().is_some_and(|pagemap| block.frames(pagemap, frames).is_ok());
         if !known {
@@ -88,40 +88,40 @@ impl MachineUnderTest {
         }
     }
 
-    /// This process' memory in frames, if the kernel shows it.
+    /// The resident memory of this process; `None` if the kernel does not report it.
     #[must_use]
     pub fn resident(&self) -> Option<Bytes> {
         cpu::resident(&self.roots).ok()
     }
 
-    /// Time in which its CPUs ran other programs, added up since some moment in the past; `None` if the kernel does not
-    /// show it.
+    /// Total time in which its CPUs ran other programs, since some moment in the past; `None` if the kernel does not
+    /// report it.
     #[must_use]
     pub fn others_busy(&self) -> Option<Duration> {
         cpu::busy(&self.roots).ok().map(|all| all.saturating_sub(cpu::own()))
     }
 
-    /// Whether a frame is one of zeros that the kernel shows to all programs. Without readable flags, it counts as
-    /// none.
+    /// Whether a frame is the kernel's shared zero page; false if its flags cannot be read.
     #[must_use]
     pub fn is_zero_page(&self, frame: Frame) -> bool {
         let flags = FlagTable::open(&self.roots).and_then(|table| table.of(frame));
         flags.ok().flatten().is_some_and(FrameFlags::is_zero_page)
     }
 
-    /// The kernel's present use of frames.
+    /// Reads the kernel's present use of frames.
     #[must_use]
     pub fn frame_uses(&self) -> FrameUses {
         FrameUses::read(&self.roots)
     }
 
-    /// Lets the kernel move a frame's content and never use the frame again, if it can.
+    /// Asks the kernel to move the content of a frame elsewhere and to retire the frame.
     #[must_use]
     pub fn retire(&self, frame: Frame) -> Retirement {
         retirement(self.retirer.retire(frame, Way::Soft))
     }
 
-    /// The same for the frame of a page of an own, unpinned block: by the page if there is no file for it.
+    /// The same for the frame of a page of one of this process's unpinned blocks: through the page, where the kernel
+    /// has no file to retire a frame by its number.
     #[must_use]
     pub fn retire_own(&self, frame: Frame, block: &mut Block, page: u64) -> Retirement {
         let by_number = self.retirer.retire(frame, Way::Soft);
@@ -139,7 +139,7 @@ impl MachineUnderTest {
         ErrorCounts::read(&self.roots)
     }
 
-    /// Errors that the kernel counted since `before`.
+    /// The errors that the kernel counted since `before`.
     #[must_use]
     pub fn errors_since(&self, before: &ErrorCounts) -> KernelErrors {
         let after = self.errors();
@@ -148,16 +148,14 @@ impl MachineUnderTest {
                 corrected: after.corrected.saturating_sub(before.corrected),
                 uncorrected: after.uncorrected.saturating_sub(before.uncorrected),
             },
-            _ => KernelErrors::Absent(
-                after
-                    .controllers
-                    .err()
-                    .map_or_else(|| "its driver came or went".to_owned(), |absence| absence.to_string()),
-            ),
+            _ => KernelErrors::Absent(after.controllers.err().map_or_else(
+                || "its driver was loaded or unloaded during the test".to_owned(),
+                |absence| absence.to_string(),
+            )),
         }
     }
 
-    /// Counts the frames that `counted` selects, by their use; `None` if their flags cannot be read.
+    /// Counts the frames for which `counted` is true, by their use; `None` if their flags cannot be read.
     #[must_use]
     pub fn census(&self, counted: impl Fn(Frame) -> bool) -> Option<Vec<(FrameClass, u64)>> {
         let table = FlagTable::open(&self.roots).ok()?;
@@ -179,7 +177,7 @@ fn retirement(outcome: RetireOutcome) -> Retirement {
     }
 }
 
-/// The kernel's counts during the test.
+/// The memory errors that the kernel counted during a test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KernelErrors {
@@ -190,6 +188,6 @@ pub enum KernelErrors {
         /// Detected, uncorrected.
         uncorrected: u64,
     },
-    /// The kernel has no counts here.
+    /// The kernel keeps no counts here; the text says why.
     Absent(String),
 }

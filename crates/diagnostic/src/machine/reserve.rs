@@ -1,43 +1,44 @@
 //! How much memory a test may take, and when it must give some back.
 //!
-//! **Problem.** A test uses all free memory; programs need memory too, at any moment, and must never notice the test.
-//! **Idea.** Keep a reserve that only programs may use. While more than the reserve is free, the test may claim; when
-//! programs have used half of the reserve, or wait for memory at all, the test gives back until the reserve is whole.
-//! **Why this way.** Between the two marks nothing happens, so the test does not react to every allocation; and because
-//! it gives back long before the kernel's own watermarks, it causes neither reclaim nor the OOM killer.
+//! **Problem.** A test needs all free memory; other programs may need it too at any moment, and must never notice the
+//! test. **Idea.** Keep a reserve that only the programs may use. While more than the reserve is free, the test may
+//! claim; when programs have used half of the reserve, or wait for memory at all, the test gives memory back until the
+//! reserve is whole. **Why this way.** Between the two thresholds the test does nothing, so it does not follow every
+//! allocation; and because it gives memory back long before the kernel's own watermarks are reached, it never causes
+//! reclaim or starts the OOM killer.
 
 use std::time::Duration;
 
 use rampart_memory::Bytes;
 
-/// The smallest useful claim: one huge page.
+/// The smallest claim: one huge page.
 pub const SMALLEST_CLAIM: Bytes = Bytes::from_mib(2);
 
-/// The machine's memory at one moment.
+/// The state of the machine's memory at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outlook {
     /// All memory that the kernel manages.
     pub total: Bytes,
-    /// Memory that nobody uses and that this process may still take (a container's limit counts).
+    /// Unused memory that this process may still take (a container's limit counts).
     pub free: Bytes,
     /// Below this the kernel starts to reclaim.
     pub high_watermark: Bytes,
-    /// Time, since boot, in which some task waited for memory. `None` if the kernel does not show it.
+    /// Time, since boot, in which some task waited for memory. `None` if the kernel does not report it.
     pub stalled: Option<Duration>,
 }
 
-/// The test's permission at the moment.
+/// The action that the test may or must take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
-    /// Take up to so much more.
+    /// Claim up to this much more.
     Claim(Bytes),
-    /// Take nothing, keep the claimed memory.
+    /// Claim nothing, give nothing back.
     Keep,
-    /// Give back at least so much.
+    /// Give back at least this much.
     GiveBack(Bytes),
 }
 
-/// The policy: a reserve, and the last known waiting time of tasks.
+/// The policy: a reserve, and the last reading of the time that tasks waited.
 #[derive(Clone, Debug)]
 pub struct MemoryReserve {
     reserve: Bytes,
@@ -54,28 +55,28 @@ impl MemoryReserve {
         Self { reserve: Bytes::new(reserve), stalled: seen.stalled }
     }
 
-    /// Memory that is never claimed.
+    /// The memory that is never claimed.
     #[must_use]
-    pub const fn reserve(&self) -> Bytes {
+    pub const fn bytes(&self) -> Bytes {
         self.reserve
     }
 
-    /// How much could be claimed if nothing else happened.
+    /// How much could be claimed now.
     #[must_use]
     pub fn claimable(&self, seen: &Outlook) -> Bytes {
         seen.free.saturating_sub(self.reserve).round_down(SMALLEST_CLAIM)
     }
 
-    /// How much more may be claimed of the memory that was claimable at the start. The test's own memory, page tables
-    /// and buffers, comes out of the reserve, of which it may take a quarter: otherwise it could never test all of its
-    /// request. Programs still have half of the reserve before the test gives back.
+    /// How much more may be claimed of the request. The test's own memory, page tables and buffers, may take up to a
+    /// quarter of the reserve: otherwise it could never test all of its request. Programs can still use half of the
+    /// reserve before the test gives memory back.
     #[must_use]
     pub fn still_claimable(&self, seen: &Outlook) -> Bytes {
         let reserve = self.reserve.get() - self.reserve.get() / 4;
         seen.free.saturating_sub(Bytes::new(reserve)).round_down(SMALLEST_CLAIM)
     }
 
-    /// The advice for this observation.
+    /// Returns the advice for the present state of memory.
     pub fn advise(&mut self, seen: &Outlook) -> Advice {
         let waited = match (self.stalled, seen.stalled) {
             (Some(before), Some(now)) => now.saturating_sub(before),
@@ -112,59 +113,59 @@ mod tests {
 
     #[test]
     fn the_reserve_fits_the_machine() {
-        assert_eq!(MemoryReserve::new(&outlook(24 << 10, 23 << 10)).reserve(), Bytes::from_mib(768 + 8));
-        assert_eq!(MemoryReserve::new(&outlook(1 << 20, 1 << 19)).reserve(), Bytes::from_mib(1024 + 8));
-        assert_eq!(MemoryReserve::new(&outlook(512, 300)).reserve(), Bytes::from_mib(40));
-        assert_eq!(MemoryReserve::new(&outlook(512, 20)).reserve(), Bytes::from_mib(10));
+        assert_eq!(MemoryReserve::new(&outlook(24 << 10, 23 << 10)).bytes(), Bytes::from_mib(768 + 8));
+        assert_eq!(MemoryReserve::new(&outlook(1 << 20, 1 << 19)).bytes(), Bytes::from_mib(1024 + 8));
+        assert_eq!(MemoryReserve::new(&outlook(512, 300)).bytes(), Bytes::from_mib(40));
+        assert_eq!(MemoryReserve::new(&outlook(512, 20)).bytes(), Bytes::from_mib(10));
     }
 
     #[test]
     fn it_claims_above_the_reserve_keeps_at_it_and_gives_back_below_half() {
-        let mut polite = MemoryReserve::new(&outlook(512, 300));
-        assert_eq!(polite.advise(&outlook(512, 300)), Advice::Claim(Bytes::from_mib(260)));
-        assert_eq!(polite.advise(&outlook(512, 41)), Advice::Keep);
-        assert_eq!(polite.advise(&outlook(512, 25)), Advice::Keep);
-        assert_eq!(polite.advise(&outlook(512, 10)), Advice::GiveBack(Bytes::from_mib(30)));
+        let mut reserve = MemoryReserve::new(&outlook(512, 300));
+        assert_eq!(reserve.advise(&outlook(512, 300)), Advice::Claim(Bytes::from_mib(260)));
+        assert_eq!(reserve.advise(&outlook(512, 41)), Advice::Keep);
+        assert_eq!(reserve.advise(&outlook(512, 25)), Advice::Keep);
+        assert_eq!(reserve.advise(&outlook(512, 10)), Advice::GiveBack(Bytes::from_mib(30)));
     }
 
     #[test]
     fn what_the_test_itself_uses_comes_out_of_a_quarter_of_the_reserve() {
-        let polite = MemoryReserve::new(&outlook(512, 300));
-        assert_eq!(polite.claimable(&outlook(512, 300)), Bytes::from_mib(260));
-        assert_eq!(polite.still_claimable(&outlook(512, 300)), Bytes::from_mib(270));
-        assert_eq!(polite.still_claimable(&outlook(512, 31)), Bytes::ZERO, "30 of 40 MiB are left to programs");
-        assert_eq!(polite.still_claimable(&outlook(512, 36)), Bytes::from_mib(6));
+        let reserve = MemoryReserve::new(&outlook(512, 300));
+        assert_eq!(reserve.claimable(&outlook(512, 300)), Bytes::from_mib(260));
+        assert_eq!(reserve.still_claimable(&outlook(512, 300)), Bytes::from_mib(270));
+        assert_eq!(reserve.still_claimable(&outlook(512, 31)), Bytes::ZERO, "30 of 40 MiB are left to programs");
+        assert_eq!(reserve.still_claimable(&outlook(512, 36)), Bytes::from_mib(6));
     }
 
     #[test]
     fn it_gives_back_sooner_when_a_task_waited() {
-        let mut polite = MemoryReserve::new(&outlook(512, 300));
+        let mut reserve = MemoryReserve::new(&outlook(512, 300));
         let mut low = outlook(512, 35);
         low.stalled = Some(Duration::from_micros(1));
-        assert_eq!(polite.advise(&low), Advice::GiveBack(Bytes::from_mib(5)));
-        assert_eq!(polite.advise(&low), Advice::Keep, "no new waiting");
+        assert_eq!(reserve.advise(&low), Advice::GiveBack(Bytes::from_mib(5)));
+        assert_eq!(reserve.advise(&low), Advice::Keep, "no new waiting");
     }
 
     proptest! {
-        /// A program allocates at random beside the test: the memory of both never exceeds the machine's, the test
-        /// always returns to the reserve, and it never holds memory that is missing.
+        /// A program that allocates at random beside the test: the memory that both hold never exceeds the machine's,
+        /// the test always returns to the reserve, and it never holds memory that the program lacks.
         #[test]
         fn the_program_beside_it_always_finds_its_memory(demands in proptest::collection::vec(0_u64..400, 1..200)) {
             let total = 512_u64;
             let mut held = 0_u64;
-            let mut polite = MemoryReserve::new(&outlook(total, total - 60));
+            let mut reserve = MemoryReserve::new(&outlook(total, total - 60));
             for demand in demands {
                 let free = |held: u64| total.saturating_sub(60 + demand + held);
-                // A need beyond all of the free memory cannot be seen: giving it back takes some rounds.
+                // A shortage beyond the free memory is not visible at once: it takes some rounds to give enough back.
                 for _ in 0..32 {
-                    match polite.advise(&outlook(total, free(held))) {
+                    match reserve.advise(&outlook(total, free(held))) {
                         Advice::Claim(more) => held += more.get() >> 20,
                         Advice::Keep => break,
                         Advice::GiveBack(some) => held -= held.min(some.get().div_ceil(1 << 20)),
                     }
                 }
-                let enough = 60 + demand + (polite.reserve().get() >> 20) <= total;
-                prop_assert!(!enough || free(held) >= polite.reserve().get() >> 21, "{held} held, {} free", free(held));
+                let enough = 60 + demand + (reserve.bytes().get() >> 20) <= total;
+                prop_assert!(!enough || free(held) >= reserve.bytes().get() >> 21, "{held} held, {} free", free(held));
             }
         }
     }

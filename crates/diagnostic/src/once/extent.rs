@@ -1,9 +1,10 @@
-//! How much of the request was tested, and why not all, if so.
+//! How much of the request was tested, and why the rest was not.
 //!
-//! **Problem.** A test of a small part of the memory that finds nothing looks like a test of everything that finds
-//! nothing. **Idea.** Every test has a request: the named memory, or the claimable memory at its beginning. The tested
-//! memory is compared with it. **Why this way.** Without a named amount, a hundredth may be missing: programs come and
-//! go, and the test's own memory is not known in advance. A named amount is tested completely.
+//! **Problem.** A test of a small part of the memory that finds nothing looks like a test that finds nothing. **Idea.**
+//! Every test has a request: the amount that the user named, or all memory that could be claimed at the start. The
+//! tested memory is measured against it. **Why this way.** If the user named no amount, a hundredth may be missing:
+//! programs come and go, and the test's own memory use is not known beforehand. A named amount must be tested
+//! completely.
 
 use rampart_memory::Bytes;
 use serde::Serialize;
@@ -11,17 +12,17 @@ use serde::Serialize;
 use crate::once::Stopped;
 use crate::once::schedule::Goal;
 
-/// The least part of an unnamed request that must be tested, in per cent.
+/// The part of an unnamed request that must be tested, in percent.
 const ENOUGH_PERCENT: u64 = 99;
 
 /// The tested part of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Extent {
-    /// Different frames tested whole at least once.
+    /// Different frames tested completely at least once.
     pub tested: Bytes,
-    /// The requested memory.
+    /// The memory to be tested.
     pub request: Bytes,
-    /// Whether the request was named (`--memory`); otherwise it is the claimable memory at the beginning of the test.
+    /// Whether the user named the amount (`--memory`); otherwise it is the memory that could be claimed at the start.
     pub named: bool,
     /// All memory that the kernel manages here.
     pub machine: Bytes,
@@ -34,14 +35,14 @@ impl Extent {
         Self { tested, request: goal.bytes(), named: matches!(goal, Goal::Exactly(_)), machine }
     }
 
-    /// Whether that is enough for a verdict.
+    /// Whether enough was tested for a verdict.
     #[must_use]
     pub fn is_enough(&self) -> bool {
         let percent = if self.named { 100 } else { ENOUGH_PERCENT };
         u128::from(self.tested.get()) * 100 >= u128::from(self.request.get()) * u128::from(percent)
     }
 
-    /// `1.00 GiB tested, 100 % of the request, 4.3 % of this machine's memory`.
+    /// One line: `1.00 GiB tested, 100 % of the request, 4.3 % of this machine's memory`.
     #[must_use]
     pub fn line(&self) -> String {
         format!(
@@ -53,19 +54,19 @@ impl Extent {
     }
 }
 
-/// In per cent, rounded down to a tenth: an incomplete share never shows as 100.
+/// In percent, rounded down to a tenth: a part is never shown as 100.
 fn percent(part: Bytes, whole: Bytes) -> String {
     let tenths = u128::from(part.get()) * 1000 / u128::from(whole.get().max(1));
     let tenths = tenths.min(1000);
     if tenths.is_multiple_of(10) { format!("{}", tenths / 10) } else { format!("{}.{}", tenths / 10, tenths % 10) }
 }
 
-/// Why parts of the request were not tested.
+/// The parts of the request that were not tested, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// Frames that the kernel moved while they were under test, each attempt counted.
+    /// Frames that the kernel moved during their test, counted at each attempt.
     pub moved: u64,
-    /// Frames whose numbers could be read before their test or after it, and not both.
+    /// Frames whose number could be read only before or only after their test.
     pub unreadable: u64,
     /// Given back to programs before it was tested.
     pub given_back: Bytes,
@@ -99,10 +100,10 @@ pub fn shortfall(extent: &Extent, losses: &Losses, stopped: Option<Stopped>) -> 
         bytes(losses.never_free, "were taken by programs before they could be claimed"),
         bytes(losses.refused, "were refused by the kernel"),
         frames(losses.moved, "moved by the kernel while under test"),
-        frames(losses.unreadable, "tested, and the numbers could not be read"),
+        frames(losses.unreadable, "tested, but the numbers could not be read"),
     ];
     let reasons: Vec<_> = reasons.into_iter().flatten().collect();
-    let why = if reasons.is_empty() { "frames came up twice".to_owned() } else { reasons.join(", ") };
+    let why = if reasons.is_empty() { "some frames were claimed twice".to_owned() } else { reasons.join(", ") };
     Some(format!("{why}; test again when programs need less memory"))
 }
 
@@ -131,16 +132,16 @@ mod tests {
     fn every_way_to_fall_short_makes_a_test_incomplete_and_is_named() {
         for (losses, why) in [
             (Losses { moved: 7, ..Losses::default() }, "7 frames were moved by the kernel while under test"),
-            (Losses { unreadable: 1, ..Losses::default() }, "1 frame was tested, and the numbers could not be read"),
+            (Losses { unreadable: 1, ..Losses::default() }, "1 frame was tested, but the numbers could not be read"),
             (Losses { given_back: MIB(70), ..Losses::default() }, "70 MiB went back to programs before"),
             (Losses { refused: MIB(70), ..Losses::default() }, "70 MiB were refused by the kernel"),
             (Losses { never_free: MIB(70), ..Losses::default() }, "70 MiB were taken by programs before"),
             (Losses { moved: 7, refused: MIB(2), ..Losses::default() }, "2 MiB were refused by the kernel, 7 frames"),
-            (Losses::default(), "frames came up twice"),
+            (Losses::default(), "some frames were claimed twice"),
         ] {
-            let said = shortfall(&free(930), &losses, None).expect("70 MiB are missing");
-            assert!(said.contains(why), "{said}");
-            assert_eq!(shortfall(&free(990), &losses, None), None, "what was made good is no shortfall");
+            let message = shortfall(&free(930), &losses, None).expect("70 MiB are missing");
+            assert!(message.contains(why), "{message}");
+            assert_eq!(shortfall(&free(990), &losses, None), None, "a loss that was made good is not a shortfall");
         }
         assert!(
             shortfall(&free(930), &Losses::default(), Some(Stopped::TimeUp)).is_some_and(|why| why.contains("time"))

@@ -1,11 +1,12 @@
 //! One test of this machine's free memory while programs run: `rampart test`.
 //!
-//! **Problem.** Claim free memory, keep each frame in place while it is tested, lose no finding, disturb no program,
-//! and report at the end what was tested and what was not. **Idea.** Testers, one thread per CPU, take blocks from a
-//! [`crate::once::schedule::BlockSchedule`] and test them; this thread checks the machine's memory every few
-//! milliseconds, gives blocks back when programs need them, and shows progress. **Why this way.** All decisions are in
-//! [`crate::machine::reserve`] and [`crate::once::schedule`], which are pure; this module only acts: claim, pin, look
-//! up frames, test, keep, retire, give back ([Rahman16, fig. 2]: untested free → tested free or failed).
+//! **Problem.** The test must claim free memory, keep each frame in place while it is tested, lose no finding, disturb
+//! no program, and report which memory was and was not tested. **Idea.** Testers, one thread a CPU, take blocks from a
+//! [`crate::once::schedule::BlockSchedule`] and test them; the main thread watches the machine's memory every few
+//! milliseconds, gives blocks back when programs need them, and shows progress. **Why this way.**
+//! [`crate::machine::reserve`] and [`crate::once::schedule`] make all decisions and are pure; this module only carries
+//! them out: claim, pin, look up frames, test, record, retire, give back ([Rahman16, fig. 2]: untested free → tested
+//! free or failed).
 
 pub mod extent;
 mod prepare;
@@ -40,34 +41,34 @@ use crate::testing::record::TestRecorder;
 
 pub use self::shared::Stopped;
 
-/// The request.
+/// The parameters of one test.
 #[derive(Clone, Debug)]
 pub struct TestRequest {
-    /// The amount of memory; `None`: all free memory except a reserve.
+    /// How much memory; `None`: all free memory except for the reserve.
     pub memory: Option<Bytes>,
     /// The name of the march test, if it has one.
     pub name: Option<String>,
     /// The march test.
     pub march: MarchTest,
-    /// Half the number of data patterns.
+    /// Half the number of patterns.
     pub fidelity: Fidelity,
     /// Address sequences, at least one.
     pub orders: Vec<AddressSequence>,
-    /// CPUs that test; `None`: half of those that this process may use.
+    /// The number of testers, one per CPU; `None`: half of the CPUs that this process may use.
     pub threads: Option<NonZero<usize>>,
     /// Repeat until this time has passed.
     pub duration: Option<Duration>,
     /// The number of passes; `None`: one, or as many as `duration` allows.
     pub passes: Option<NonZero<u32>>,
-    /// The wait of a `Del` element.
+    /// How long a `Del` element waits.
     pub delay: Duration,
-    /// The rest before the delayed read; zero: no such read.
+    /// How long data rests before the delayed read; zero: no delayed read.
     pub retention: Duration,
-    /// How writes reach the DRAM; `None`: the faster of those that bypass the caches here.
+    /// How writes reach the DRAM; `None`: the fastest method that passes the cache-bypass check.
     pub method: Option<Method>,
-    /// Emulated faults.
+    /// Faults to inject.
     pub inject: Option<InjectionSpec>,
-    /// The seed of random backgrounds.
+    /// The seed of random data backgrounds.
     pub seed: u64,
 }
 
@@ -78,35 +79,35 @@ impl TestRequest {
             notation: self.march.to_string(),
             fidelity: self.fidelity.backgrounds(),
             orders: self.orders.iter().map(ToString::to_string).collect(),
-            wanted: self.memory,
+            requested: self.memory,
             injected: self.inject.as_ref().map(ToString::to_string),
         }
     }
 }
 
-/// The period of checks of the machine's memory. Between two checks, programs can use at most the reserve unnoticed;
+/// How often the machine's memory state is read. Between two readings, programs can take at most the reserve unnoticed;
 /// the reserve is at least 32 MiB, and a core dirties about 1 GB/s.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Runs a test to its end, or until `stop` is set. Each finding is in the store before anything else happens to it.
+/// Runs a test to its end, or until `stop` is set. Each finding is written to the store first.
 ///
 /// # Errors
-/// If the test cannot begin: more memory or CPUs requested than there are, no room for the emulated faults.
+/// If the test cannot begin: the request needs more memory or CPUs than there are, or the injected faults do not fit.
 pub fn run(
     request: &TestRequest,
     machine: &MachineUnderTest,
     mut store: Store,
     stop: &AtomicBool,
-    witness: &dyn TestObserver,
+    observer: &dyn TestObserver,
 ) -> Result<Report, Error> {
     let started = machine.clock.now();
     let errors = machine.errors();
-    let known = known_bad::retire(machine, &mut store, witness);
+    let known = known_bad::retire(machine, &mut store, observer);
     let prepared = TestPreparation::new(request, machine)?;
-    witness.said(&prepared.describe(request));
-    warning(&prepared.honesty).iter().for_each(|warning| witness.warned(warning));
-    let recorder = TestRecorder::begin(store, request.start(started), &*machine.clock, witness);
-    let shared = TestContext::new(request, machine, &prepared, known.in_use, recorder, witness);
+    observer.said(&prepared.describe(request));
+    warning(&prepared.honesty).iter().for_each(|warning| observer.warned(warning));
+    let recorder = TestRecorder::begin(store, request.start(started), &*machine.clock, observer);
+    let shared = TestContext::new(request, machine, &prepared, known.in_use, recorder, observer);
     let shared_by_all = &shared;
     thread::scope(|scope| {
         let tester = |&cpu| scope.spawn(move || tester::work(shared_by_all, cpu));
@@ -119,7 +120,7 @@ pub fn run(
     Ok(summary::summarize(&shared, started, machine.errors_since(&errors)))
 }
 
-/// This thread's work every few milliseconds: stop in time, give memory back, show progress.
+/// Runs every few milliseconds: stops in time, gives back memory that programs need, and shows progress.
 fn tick(shared: &TestContext<'_>, stop: &AtomicBool) {
     if stop.load(Ordering::Relaxed) {
         shared.stop(Stopped::Asked);
@@ -131,5 +132,5 @@ fn tick(shared: &TestContext<'_>, stop: &AtomicBool) {
     }
     shared.sample_own_memory();
     shared.publish_if_due();
-    shared.witness.progress(&shared.progress());
+    shared.observer.progress(&shared.progress());
 }

@@ -1,4 +1,4 @@
-//! Decisions before the first frame is tested: how much, by whom, with which loops.
+//! Prepares a test: how much memory, on which CPUs, with which loops.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ use crate::machine::reserve::{MemoryReserve, Outlook, SMALLEST_CLAIM};
 use crate::once::schedule::Goal;
 use crate::testing::prepare::{choose_cpus, lines, settle_method};
 
-/// The largest block: large enough for the widest reorder window that both address sequences cover, small enough to be
-/// given back at once.
+/// The largest block: large enough for the widest reorder window that both address sequences together make harmless,
+/// small enough to be given back at once.
 const LARGEST_BLOCK: Bytes = Bytes::from_mib(64);
 
-/// The decisions.
+/// The settings of a test that is about to start.
 pub struct TestPreparation {
     pub outlook: Outlook,
-    pub politeness: MemoryReserve,
+    pub reserve: MemoryReserve,
     pub goal: Goal,
     pub block: Bytes,
     pub cpus: Vec<CpuNumber>,
@@ -36,8 +36,8 @@ pub struct TestPreparation {
 impl TestPreparation {
     pub fn new(request: &TestRequest, machine: &MachineUnderTest) -> Result<Self, Error> {
         let outlook = machine.outlook()?;
-        let politeness = MemoryReserve::new(&outlook);
-        let claimable = politeness.claimable(&outlook);
+        let reserve = MemoryReserve::new(&outlook);
+        let claimable = reserve.claimable(&outlook);
         let cpus = choose_cpus(request.threads, machine.cpus())?;
         let goal = choose_goal(request.memory, claimable)?;
         let scope = goal.bytes();
@@ -50,10 +50,10 @@ impl TestPreparation {
         let honesty = settle_method(request.method, engine, block)?;
         let (delay, retention) = (request.delay, request.retention);
         let settings = MarchSettings { delay, retention, ..MarchSettings::new(honesty.method) };
-        Ok(Self { outlook, politeness, goal, block, cpus, engine, settings, honesty, campaign })
+        Ok(Self { outlook, reserve, goal, block, cpus, engine, settings, honesty, campaign })
     }
 
-    /// The plan of one pass, from 1: each pass of a repeated test has other random backgrounds.
+    /// The plan of one pass, from 1: each pass of a repeated test uses other random data backgrounds.
     pub fn plan(&self, request: &TestRequest, pass: u32) -> Plan {
         let seed = request.seed.wrapping_add(u64::from(pass - 1));
         let plan = Plan::new(request.march.clone(), request.fidelity, &request.orders, seed);
@@ -78,18 +78,18 @@ impl TestPreparation {
     }
 }
 
-fn choose_goal(wanted: Option<Bytes>, claimable: Bytes) -> Result<Goal, Error> {
+fn choose_goal(requested: Option<Bytes>, claimable: Bytes) -> Result<Goal, Error> {
     if claimable < SMALLEST_CLAIM {
         return Err(Error::NothingFree);
     }
-    match wanted.map(|bytes| bytes.round_down(SMALLEST_CLAIM)) {
-        Some(bytes) if bytes > claimable => Err(Error::TooMuchMemory { wanted: bytes, claimable }),
+    match requested.map(|bytes| bytes.round_down(SMALLEST_CLAIM)) {
+        Some(bytes) if bytes > claimable => Err(Error::TooMuchMemory { requested: bytes, claimable }),
         Some(bytes) => Ok(Goal::Exactly(bytes)),
         None => Ok(Goal::Free(claimable)),
     }
 }
 
-/// Blocks of 64 MiB, or smaller if each tester would not get two.
+/// Chooses blocks of 64 MiB, or smaller ones if each tester would not get two.
 fn choose_block(scope: Bytes, testers: usize) -> Bytes {
     let share = scope.get() / (2 * testers as u64);
     let block = Bytes::new(share).min(LARGEST_BLOCK).round_down(SMALLEST_CLAIM);

@@ -1,9 +1,9 @@
 //! The report of a test.
 //!
-//! **Problem.** A verdict that can be misread is worse than none. **Idea.** One enum holds it, computed from counts;
-//! everything else in the report explains it. `PASS` means that the whole request was tested and nothing was found.
-//! **Why this way.** The text and the JSON are two views of this one value, so they cannot disagree.
-//! `docs/report-schema.md` documents the JSON keys; [`SCHEMA`] changes when a key changes its meaning or goes away.
+//! **Problem.** A verdict that can be misread is worse than none. **Idea.** One enum, computed from counts, is the
+//! verdict; everything else in the report explains it. `PASS` means that the whole request was tested and no bad frame
+//! was found. **Why this way.** The text and the JSON are two views of this one value, so they cannot disagree.
+//! `docs/report-schema.md` documents the JSON keys; [`SCHEMA`] changes when a key changes its meaning or is removed.
 
 use rampart_memory::{Bytes, Timestamp};
 use serde::Serialize;
@@ -23,37 +23,37 @@ pub struct Report {
     pub schema: &'static str,
     /// Version of Rampart.
     pub version: &'static str,
-    /// The verdict.
+    /// The outcome.
     pub verdict: TestVerdict,
-    /// Why the test is incomplete, if it is (also with bad frames).
+    /// Why the test is incomplete, if it is (also if bad frames were found).
     pub incomplete: Option<String>,
     /// Bad frames and pages found, real and emulated.
     pub bad_frames: Vec<BadFrame>,
     /// The tested part of the request.
     pub extent: Extent,
-    /// Different frames (pages, where frame numbers are unknown) that were tested whole at least once.
+    /// Different frames (pages, where frame numbers are unknown) that were tested completely at least once.
     pub frames_tested: u64,
     /// Whether frame numbers were known.
     pub frames_known: bool,
     /// Frames that were not tested, by reason.
     pub not_tested: Vec<NotTested>,
-    /// The delayed read; `None` with `--retention 0s`.
+    /// The delayed read; `None` if `--retention 0s` disabled it.
     pub delayed_read: Option<DelayedRead>,
-    /// Memory tested per second of testing by all testers, each pass counted.
+    /// Memory tested, each pass counted, per second of testing, all testers together.
     pub bytes_per_second: f64,
-    /// `bytes_per_second` over the rate that this machine's write and read limits, measured in the same run on the same
-    /// number of CPUs, would allow for the operations of this test one after another. Above 1 where reads and writes
-    /// overlap. `None` without a measurement.
+    /// `bytes_per_second` divided by `limit.of_this_test`: the rate that this machine's write and read limits,
+    /// measured in the same run on the same number of CPUs, allow if the operations of this test run one after another.
+    /// Above 1 where reads and writes overlap. `None` if nothing was measured.
     pub fraction_of_limit: Option<f64>,
     /// The measured limits.
     pub limit: Option<BandwidthLimits>,
-    /// What ran.
+    /// The test that ran.
     pub test: TestRan,
-    /// The coverage of that test.
+    /// The faults that this test finds.
     pub coverage: Vec<Coverage>,
     /// The kernel's counts of memory errors during the test.
     pub kernel_errors: KernelErrors,
-    /// Emulated faults, with `--inject`.
+    /// The injected faults, if `--inject` was given.
     pub emulation: Option<Emulation>,
     /// Facts that could not be written to the store yet; 0 unless the disk is full or gone.
     pub facts_not_stored: usize,
@@ -61,7 +61,7 @@ pub struct Report {
     pub started: Timestamp,
     /// How long it took, claiming included, in seconds.
     pub seconds: f64,
-    /// The most memory that the tool itself used besides tested memory, in bytes.
+    /// The maximum memory use of the tool itself, beyond the tested memory, in bytes.
     pub own_bytes: Option<Bytes>,
 }
 
@@ -70,16 +70,16 @@ pub struct Report {
 pub struct NotTested {
     /// The reason.
     pub why: String,
-    /// The number of frames.
+    /// How many.
     pub frames: u64,
 }
 
 /// The delayed read at the end of a test, for cells that lose their value slowly.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct DelayedRead {
-    /// The minimum rest.
+    /// The minimum time between the last write and the read.
     pub delay_seconds: f64,
-    /// Tested frames that programs needed before it, or that had not rested when the test was stopped.
+    /// Tested frames without a delayed read: programs needed them back first, or the test was stopped first.
     pub frames_skipped: u64,
 }
 
@@ -90,7 +90,7 @@ pub struct BandwidthLimits {
     pub write: f64,
     /// Reading and comparing only.
     pub read: f64,
-    /// Memory tested per second, if each operation of this test went at those rates, one after another.
+    /// Memory tested per second, if the operations of this test ran at those rates one after another.
     pub of_this_test: f64,
 }
 
@@ -113,45 +113,46 @@ pub struct TestRan {
     pub threads: usize,
     /// Instruction set of the loops.
     pub engine: String,
-    /// The method by which writes reach the DRAM.
+    /// How writes reach the DRAM.
     pub method: String,
-    /// Visits within which one address sequence alone may reorder two lines.
+    /// The reorder window, in lines: within it, one address sequence alone does not determine which of two lines is
+    /// visited first.
     pub window_lines: u64,
-    /// Pairs of cells are tested inside blocks of this size, not across.
+    /// The block size: pairs of cells are tested within a block, not across blocks.
     pub block: Bytes,
     /// How frames were held in place.
     pub pinning: String,
-    /// Share of sampled reads after a write pass that came at the speed of a cache, 0 to 1.
+    /// The fraction of sampled reads after a write pass that were as fast as a cache, 0 to 1.
     pub cached_reads: f64,
 }
 
-/// How many faults of a kind the test provably finds.
+/// The fraction of the faults of one kind that the test provably finds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Coverage {
     /// The field's short name for the kind.
     pub fault: String,
-    /// Its meaning.
+    /// A description of the kind.
     pub meaning: &'static str,
-    /// `between-lines`: the cells concerned are in different lines; `within-line`: in one.
+    /// `between-lines`: the cells of the fault are in different lines; `within-line`: in one line.
     pub scope: &'static str,
-    /// In per cent.
+    /// In percent.
     pub percent: f64,
-    /// A condition on it, or a test that would find more.
+    /// A condition on the percentage, or a way to find more.
     pub note: Option<&'static str>,
 }
 
-/// The results for injected faults.
+/// The results for the injected faults.
 #[derive(Clone, Debug, Serialize)]
 pub struct Emulation {
-    /// The notation of the faults.
+    /// The value of `--inject`.
     pub spec: String,
-    /// Injected in blocks that were tested to the end.
+    /// Faults injected into blocks that were tested completely.
     pub planted: usize,
-    /// Of these, how many the test guarantees to find, whatever the content of the memory.
+    /// Of these, the faults within the test's detection guarantee, whatever the memory held.
     pub promised: usize,
-    /// Of the injected faults, how many were found.
+    /// Of the injected faults, the faults that were found.
     pub found: usize,
-    /// Guaranteed and not found: an error of Rampart. Empty unless something is wrong.
+    /// Guaranteed but not found: a bug in Rampart. Normally empty.
     pub missed: Vec<String>,
 }
 

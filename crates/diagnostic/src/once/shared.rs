@@ -1,4 +1,4 @@
-//! State that the testers and the watching thread share.
+//! The state that the testers and the main thread of `rampart test` share.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,28 +24,28 @@ use crate::testing::seen::FrameSet;
 /// A claimed block that is not under test.
 #[derive(Debug)]
 pub struct HeldBlock {
-    /// Its index in the test.
+    /// Its number in the test, from 0.
     pub index: u64,
     pub block: Block,
-    /// Its emulated faults.
-    pub planted: InjectedFaults,
-    /// Their emulator, from the first stage of a pass to the last.
+    /// Its injected faults.
+    pub injected: InjectedFaults,
+    /// Emulates these faults from the first stage of a pass to the last.
     pub emulator: Option<Emulator>,
-    /// Its pages on bad frames that could not be retired.
+    /// Its pages whose frames are bad and could not be retired.
     pub bad: Vec<u64>,
-    /// The frames of its pages at the beginning of the pass; `None` also for those that were retired since.
+    /// The frames of its pages when the pass began; `None` also for those that were retired since.
     pub frames: Vec<Option<Frame>>,
     /// Its pages whose frames were retired since the pass began.
     pub retired: BTreeSet<u64>,
     /// The next stage of its plan.
     pub stage: usize,
-    /// How often its test was restarted because frames moved.
+    /// How often its test was restarted because the kernel moved frames.
     pub retries: u32,
     /// Whether it was tested completely.
     pub tested: bool,
-    /// Whether it had its delayed read.
+    /// Whether its delayed read is done.
     pub read_late: bool,
-    /// Its tested pages with unknown frames.
+    /// Its tested pages whose frames are unknown.
     pub unknown: u64,
 }
 
@@ -55,7 +55,7 @@ impl HeldBlock {
         Self {
             index,
             block,
-            planted: InjectedFaults::default(),
+            injected: InjectedFaults::default(),
             emulator: None,
             bad: Vec::new(),
             frames: Vec::new(),
@@ -68,51 +68,51 @@ impl HeldBlock {
         }
     }
 
-    /// The frame of each page that stayed in place, `None` for the others, if `now` are the present frames.
+    /// The frame of each page that has not moved, `None` for the others; `now` holds the current frames.
     pub fn stayed(&self, now: &[Option<Frame>]) -> Vec<Option<Frame>> {
         stayed(&self.frames, now)
     }
 }
 
-/// Why nothing more is begun.
+/// Why the test was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// The user stopped it.
+    /// The user asked for it.
     Asked,
-    /// `--for` is over.
+    /// The time of `--for` is up.
     TimeUp,
 }
 
-/// The testers' sums.
+/// The totals of all testers.
 #[derive(Debug, Default)]
 pub struct TestSums {
     /// Frames tested completely at least once.
     pub frames: FrameSet,
-    /// Tested pages with unknown frames, in presently held blocks.
+    /// Tested pages whose frames are unknown, in blocks that are held now.
     pub unknown_held: u64,
-    /// The highest number of these at one moment: pages that are held together are on different frames.
+    /// The maximum of `unknown_held` so far: pages that are held at the same time are in different frames.
     pub unknown_pages: u64,
-    /// Frames whose page moved during its test, each attempt counted.
+    /// Frames whose page moved during the test, counted at each attempt.
     pub moved: u64,
-    /// Frames whose number could be read before their test or after it, and not both.
+    /// Frames whose number could be read only before or only after their test.
     pub unreadable: u64,
-    /// Pages of tested blocks without a delayed read.
+    /// Pages of tested blocks whose delayed read was skipped.
     pub not_read_late: u64,
-    /// Frames of the map that came up and could not be retired.
+    /// Frames of the fault map that were claimed and could not be retired.
     pub known_bad: u64,
     /// Bytes tested, each pass counted.
     pub bytes: u64,
-    /// The testers' time.
+    /// Total testing time of all testers.
     pub busy: Duration,
     /// Each tester's limit.
     pub limits: Vec<Limit>,
-    /// The results for emulated faults, by block.
+    /// Results for the injected faults, by block.
     pub tallies: BTreeMap<u64, InjectedTally>,
-    /// How blocks were pinned; of several ways, the weakest.
+    /// The weakest way in which blocks were pinned.
     pub pinning: Option<Pinning>,
     /// Bad frames still held because they could not be retired.
     pub kept: Vec<Block>,
-    /// The present pass, and the bytes tested completely in it.
+    /// The pass under way, and the bytes tested whole in it.
     pub in_pass: (u32, u64),
 }
 
@@ -121,17 +121,17 @@ pub struct TestContext<'a> {
     pub request: &'a TestRequest,
     pub machine: &'a MachineUnderTest,
     pub prepared: &'a TestPreparation,
-    pub witness: &'a dyn TestObserver,
-    /// Frames of the map that are in use: the kernel did not retire them.
+    pub observer: &'a dyn TestObserver,
+    /// Frames of the fault map that are in use because the kernel did not retire them.
     pub known_bad: BTreeSet<Frame>,
     pub published: Publisher<'a>,
     pub sums: Mutex<TestSums>,
-    ledger: Mutex<BlockSchedule<HeldBlock>>,
-    politeness: Mutex<MemoryReserve>,
+    schedule: Mutex<BlockSchedule<HeldBlock>>,
+    reserve: Mutex<MemoryReserve>,
     stopped: Mutex<Option<Stopped>>,
     halt: AtomicBool,
-    wanted_back: AtomicBool,
-    refusal_told: AtomicBool,
+    needed_back: AtomicBool,
+    refusal_reported: AtomicBool,
     own_bytes: AtomicU64,
     start: Instant,
 }
@@ -143,7 +143,7 @@ impl<'a> TestContext<'a> {
         prepared: &'a TestPreparation,
         known_bad: BTreeSet<Frame>,
         recorder: TestRecorder<'a>,
-        witness: &'a dyn TestObserver,
+        observer: &'a dyn TestObserver,
     ) -> Self {
         let passes = match (request.passes, request.duration) {
             (Some(passes), _) => Some(passes.get()),
@@ -154,72 +154,72 @@ impl<'a> TestContext<'a> {
             request,
             machine,
             prepared,
-            witness,
+            observer,
             known_bad,
             published: Publisher::new(recorder),
             sums: Mutex::default(),
-            ledger: Mutex::new(BlockSchedule::new(prepared.goal, prepared.block, passes)),
-            politeness: Mutex::new(prepared.politeness.clone()),
+            schedule: Mutex::new(BlockSchedule::new(prepared.goal, prepared.block, passes)),
+            reserve: Mutex::new(prepared.reserve.clone()),
             stopped: Mutex::new(None),
             halt: AtomicBool::new(false),
-            wanted_back: AtomicBool::new(false),
-            refusal_told: AtomicBool::new(false),
+            needed_back: AtomicBool::new(false),
+            refusal_reported: AtomicBool::new(false),
             own_bytes: AtomicU64::new(0),
             start: Instant::now(),
         }
     }
 
-    pub fn ledger(&self) -> MutexGuard<'_, BlockSchedule<HeldBlock>> {
-        lock(&self.ledger)
+    pub fn schedule(&self) -> MutexGuard<'_, BlockSchedule<HeldBlock>> {
+        lock(&self.schedule)
     }
 
     pub fn elapsed(&self) -> Duration {
         self.start.elapsed()
     }
 
-    /// A tester's next action.
+    /// Returns the next step of a tester.
     pub fn next(&self) -> Next<HeldBlock> {
-        // A tester that waits for a resting block asks often, and need not check the memory.
-        let outlook = if self.ledger().owes() { self.machine.outlook().ok() } else { None };
-        let claimable = outlook.map_or(Bytes::ZERO, |seen| lock(&self.politeness).still_claimable(&seen));
+        // A tester that waits for a resting block calls this often and need not read the machine's memory state.
+        let outlook = if self.schedule().has_unclaimed() { self.machine.outlook().ok() } else { None };
+        let claimable = outlook.map_or(Bytes::ZERO, |seen| lock(&self.reserve).still_claimable(&seen));
         let advice = if claimable > Bytes::ZERO { Advice::Claim(claimable) } else { Advice::Keep };
-        self.ledger().next(advice, self.elapsed())
+        self.schedule().next(advice, self.elapsed())
     }
 
-    /// The advice on the machine's memory; to keep everything if it cannot be read.
+    /// Returns the memory reserve's advice; [`Advice::Keep`] if the machine's memory state cannot be read.
     pub fn advise(&self) -> Advice {
-        self.machine.outlook().map_or(Advice::Keep, |seen| lock(&self.politeness).advise(&seen))
+        self.machine.outlook().map_or(Advice::Keep, |seen| lock(&self.reserve).advise(&seen))
     }
 
     /// Writes new facts, then reports them.
     pub fn publish(&self) {
-        self.published.publish(|bad| self.witness.bad_frame(&bad));
+        self.published.publish(|bad| self.observer.bad_frame(&bad));
     }
 
     /// [`TestContext::publish`], if it is due.
     pub fn publish_if_due(&self) {
-        self.published.publish_if_due(|bad| self.witness.bad_frame(&bad));
+        self.published.publish_if_due(|bad| self.observer.bad_frame(&bad));
     }
 
-    /// Gives back `bytes`, of blocks that are not under test, and if necessary of others.
+    /// Gives back `bytes`: first blocks that are not under test, then blocks that are.
     pub fn give_back(&self, bytes: Bytes) {
-        let blocks = self.ledger().give_back(bytes, |held| held.block.bytes());
+        let blocks = self.schedule().give_back(bytes, |held| held.block.bytes());
         let given: u64 = blocks.iter().map(|held| held.block.bytes().get()).sum();
         blocks.into_iter().for_each(|held| self.give_away(held));
-        self.wanted_back.store(given < bytes.get(), Ordering::Relaxed);
+        self.needed_back.store(given < bytes.get(), Ordering::Relaxed);
     }
 
-    /// Gives a block back before the test ends, and records the undone work.
+    /// Gives a block back before the test ends, and records the work that remains undone.
     pub fn give_away(&self, held: HeldBlock) {
         if held.tested {
             self.leave(&held);
         } else {
-            self.ledger().lost(held.index, held.block.bytes());
+            self.schedule().lost(held.index, held.block.bytes());
         }
         self.let_go(held);
     }
 
-    /// Records the undone work of a tested block.
+    /// Records the work that remains undone of a tested block.
     pub fn leave(&self, held: &HeldBlock) {
         let mut sums = lock(&self.sums);
         sums.unknown_held -= held.unknown;
@@ -228,27 +228,27 @@ impl<'a> TestContext<'a> {
         }
     }
 
-    /// Gives a block back, except for pages on bad frames: holding those keeps them from everybody else.
+    /// Gives a block back except for the pages in bad frames: as long as this process holds them, no program gets them.
     pub fn let_go(&self, held: HeldBlock) {
         if held.bad.is_empty() {
             return;
         }
         match held.block.keep_only(&held.bad) {
             Ok(kept) => lock(&self.sums).kept.extend(kept),
-            Err(error) => self.witness.warned(&format!("bad frames cannot be held: {error}")),
+            Err(error) => self.observer.warned(&format!("bad frames cannot be held: {error}")),
         }
     }
 
-    /// Warns once that the kernel refuses memory; the report has the missing amount.
+    /// Warns once that the kernel refuses memory; the report contains the amount that is missing at the end.
     pub fn warn_of_refusal(&self, error: &rampart_linux::Error) {
-        if !self.refusal_told.swap(true, Ordering::Relaxed) {
-            self.witness.warned(&error.to_string());
+        if !self.refusal_reported.swap(true, Ordering::Relaxed) {
+            self.observer.warned(&error.to_string());
         }
     }
 
-    /// Whether a tester must give its block back now. Tells so one tester.
+    /// Whether a tester must give its block back now. Returns true to only one tester.
     pub fn takes_back(&self) -> bool {
-        self.wanted_back.load(Ordering::Relaxed) && self.wanted_back.swap(false, Ordering::Relaxed)
+        self.needed_back.load(Ordering::Relaxed) && self.needed_back.swap(false, Ordering::Relaxed)
     }
 
     pub fn stop(&self, why: Stopped) {
@@ -256,7 +256,7 @@ impl<'a> TestContext<'a> {
         if stopped.is_none() {
             *stopped = Some(why);
             self.halt.store(true, Ordering::Relaxed);
-            self.ledger().stop();
+            self.schedule().stop();
         }
     }
 
@@ -268,9 +268,9 @@ impl<'a> TestContext<'a> {
         *lock(&self.stopped)
     }
 
-    /// Records the most memory that this process used besides claimed memory.
+    /// Updates the maximum of the memory that this process uses beyond its claims.
     pub fn sample_own_memory(&self) {
-        let claimed = self.ledger().mapped();
+        let claimed = self.schedule().mapped();
         if let Some(resident) = self.machine.resident() {
             self.own_bytes.fetch_max(resident.saturating_sub(claimed).get(), Ordering::Relaxed);
         }
@@ -283,16 +283,16 @@ impl<'a> TestContext<'a> {
 
     pub fn progress(&self) -> TestProgress {
         let bad_frames = lock(&self.published.findings).count();
-        let ledger = self.ledger();
+        let schedule = self.schedule();
         let sums = lock(&self.sums);
-        let pass = ledger.pass();
+        let pass = schedule.pass();
         let total = match self.prepared.goal {
-            _ if pass > 1 => ledger.granted(),
+            _ if pass > 1 => schedule.granted(),
             goal => goal.bytes(),
         };
         TestProgress {
             pass,
-            passes: ledger.passes(),
+            passes: schedule.passes(),
             done_in_pass: Bytes::new(if sums.in_pass.0 == pass { sums.in_pass.1 } else { 0 }),
             total_in_pass: total,
             elapsed: self.elapsed(),
@@ -304,19 +304,19 @@ impl<'a> TestContext<'a> {
 }
 
 impl TestSums {
-    /// The number of tested frames; pages, where frames are unknown.
+    /// The number of tested frames, or of tested pages where frames are unknown.
     pub fn tested(&self) -> u64 {
         self.frames.len() + self.unknown_pages
     }
 
-    /// Memory tested per second of testing, by all testers.
+    /// Memory tested per second of testing, all testers together.
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
     pub fn rate(&self, testers: usize) -> f64 {
         let busy = self.busy.as_secs_f64();
         if busy > 0.0 { self.bytes as f64 / busy * testers as f64 } else { 0.0 }
     }
 
-    /// Adds a block that was tested to its end, and stayed in place.
+    /// Adds a block that was tested completely.
     pub fn add_tested(&mut self, pass: u32, seen: &Compared) {
         seen.same.iter().for_each(|&frame| self.frames.insert(frame));
         self.moved += seen.moved;
@@ -333,13 +333,13 @@ impl TestSums {
 /// The frames of a block before and after its test, compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Compared {
-    /// Frames that stayed.
+    /// Frames that did not move.
     pub same: Vec<Frame>,
-    /// Pages with unknown frames.
+    /// Pages whose frames are unknown.
     pub unknown: u64,
-    /// Pages that are on another frame now.
+    /// Pages that are in another frame now.
     pub moved: u64,
-    /// Pages whose frame was known before or after, and not both.
+    /// Pages whose frame was known only before or only after the test.
     pub unreadable: u64,
 }
 
@@ -363,7 +363,7 @@ impl Compared {
         self.same.len() as u64 + self.unknown + self.moved + self.unreadable
     }
 
-    /// Whether another test of the block could not reach more frames.
+    /// Whether another test of the block could reach more frames.
     pub const fn is_whole(&self) -> bool {
         self.moved == 0 && self.unreadable == 0
     }

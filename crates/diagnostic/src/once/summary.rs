@@ -1,4 +1,4 @@
-//! The report, from the testers' sums.
+//! Makes the report from the totals of the testers.
 
 use rampart_march::{Aim, Plan, plan_coverage};
 
@@ -19,11 +19,11 @@ use crate::testing::injected::InjectedTally;
 use crate::testing::prepare::lines;
 use crate::testing::publishing::lock;
 
-/// The report of an ended test, also recorded in the store.
+/// Makes the report of a test that has ended, and writes its end to the store.
 pub fn summarize(shared: &TestContext<'_>, started: Timestamp, kernel_errors: KernelErrors) -> Report {
     shared.publish();
-    // They are given back when the report is complete.
-    let blocks = shared.ledger().take_all();
+    // The blocks are given back when this function returns.
+    let blocks = shared.schedule().take_all();
     blocks.iter().filter(|held| !held.read_late).for_each(|held| shared.leave(held));
     let sums = lock(&shared.sums);
     let bad_frames = lock(&shared.published.findings).bad_frames();
@@ -87,25 +87,20 @@ fn end_of(
 }
 
 fn losses(shared: &TestContext<'_>, sums: &TestSums) -> Losses {
-    let ledger = shared.ledger();
+    let schedule = shared.schedule();
     Losses {
         moved: sums.moved,
         unreadable: sums.unreadable,
-        given_back: ledger.lacks(Lack::GivenBack),
-        refused: ledger.lacks(Lack::Refused),
-        never_free: ledger.lacks(Lack::NeverFree),
+        given_back: schedule.lacks(Lack::GivenBack),
+        refused: schedule.lacks(Lack::Refused),
+        never_free: schedule.lacks(Lack::NeverFree),
     }
 }
 
 fn not_tested(shared: &TestContext<'_>, sums: &TestSums, losses: &Losses) -> Vec<NotTested> {
     let prepared = shared.prepared;
-    let mut list = unreached::count(
-        shared.machine,
-        prepared.goal,
-        &sums.frames,
-        sums.unknown_pages,
-        prepared.politeness.reserve(),
-    );
+    let mut list =
+        unreached::count(shared.machine, prepared.goal, &sums.frames, sums.unknown_pages, prepared.reserve.bytes());
     for (why, frames) in [
         ("of these, moved by the kernel while under test", losses.moved),
         ("of these, tested, but their numbers could not be read", losses.unreadable),
@@ -128,7 +123,7 @@ fn delayed_read(shared: &TestContext<'_>, plan: &Plan, sums: &TestSums) -> Optio
     (plan.rests() > 0).then_some(DelayedRead { delay_seconds, frames_skipped: sums.not_read_late })
 }
 
-/// The bandwidth of the testing CPUs together. Each was measured while the others were at work too.
+/// The limits of all testing CPUs together. Each CPU measured its own limit while the others worked.
 #[expect(clippy::cast_precision_loss, reason = "rates")]
 fn limits(sums: &TestSums, reads: usize, writes: usize) -> Option<BandwidthLimits> {
     if sums.limits.is_empty() {
@@ -147,7 +142,7 @@ fn test_that_ran(shared: &TestContext<'_>, plan: &Plan, sums: &TestSums) -> Test
         fidelity: request.fidelity.backgrounds(),
         orders: plan.orders().map(|order| order.to_string()).collect(),
         operations_per_line: plan.length() as u64,
-        passes: shared.ledger().pass(),
+        passes: shared.schedule().pass(),
         threads: prepared.cpus.len(),
         engine: prepared.engine.to_string(),
         method: prepared.settings.method.to_string(),
@@ -160,7 +155,7 @@ fn test_that_ran(shared: &TestContext<'_>, plan: &Plan, sums: &TestSums) -> Test
 
 fn coverage(plan: &Plan) -> Vec<Coverage> {
     let kinds = plan_coverage(plan).into_iter();
-    let told = kinds.map(|kind| Coverage {
+    let coverage = kinds.map(|kind| Coverage {
         fault: kind.kind.to_string(),
         meaning: kind.meaning,
         scope: match kind.scope {
@@ -170,7 +165,7 @@ fn coverage(plan: &Plan) -> Vec<Coverage> {
         percent: kind.percent,
         note: kind.note,
     });
-    told.collect()
+    coverage.collect()
 }
 
 fn emulation(spec: String, sums: &TestSums) -> Emulation {
@@ -178,8 +173,8 @@ fn emulation(spec: String, sums: &TestSums) -> Emulation {
     let missed: Vec<String> = sums.tallies.values().flat_map(|tally| tally.missed.iter().cloned()).collect();
     Emulation {
         spec,
-        planted: sum(|tally| tally.planted),
-        promised: sum(|tally| tally.promised),
+        planted: sum(|tally| tally.injected),
+        promised: sum(|tally| tally.guaranteed),
         found: sum(|tally| tally.found),
         missed,
     }

@@ -1,4 +1,4 @@
-//! One tester: a thread on a CPU of its own that claims, pins, tests, and holds.
+//! One tester: a thread on its own CPU that claims, pins, tests and holds blocks.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -17,19 +17,19 @@ use super::shared::{Compared, HeldBlock, TestContext};
 use crate::once::schedule::Next;
 use crate::testing::frames::note_pinning;
 use crate::testing::injected::{InjectedFaults, InjectedTally};
-use crate::testing::mismatch::Scene;
+use crate::testing::mismatch::BlockUnderTest;
 use crate::testing::prepare::lines;
 use crate::testing::publishing::lock;
 
-/// The wait of a tester without work before it asks again.
+/// How long a tester without work sleeps before it asks again.
 const IDLE: Duration = Duration::from_millis(5);
 
 /// How often a block is tested again because the kernel moved its frames.
 const RETRIES: u32 = 3;
 
-/// Tests blocks until there are no more.
+/// Tests blocks until the test is over.
 pub fn work(shared: &TestContext<'_>, on: CpuNumber) {
-    // A tester that cannot be bound or slowed down tests all the same.
+    // A tester that cannot be bound or given a lower priority tests nevertheless.
     let _unbound = cpu::bind(on);
     let _unslowed = cpu::be_nice(cpu::Niceness::MOST);
     let mut measured = false;
@@ -54,30 +54,30 @@ pub fn work(shared: &TestContext<'_>, on: CpuNumber) {
 fn claim(shared: &TestContext<'_>, index: u64, bytes: Bytes) -> Option<HeldBlock> {
     match Block::claim(bytes, PageKind::Huge) {
         Ok(block) => {
-            shared.ledger().claimed(bytes);
+            shared.schedule().claimed(bytes);
             let mut held = HeldBlock::new(index, block);
             hold_known(shared, &mut held);
             Some(held)
         }
         Err(error) => {
-            shared.ledger().refused(index, bytes, shared.elapsed());
+            shared.schedule().refused(index, bytes, shared.elapsed());
             shared.warn_of_refusal(&error);
             None
         }
     }
 }
 
-/// Tests one block until it rests or is done; then it is held, unless programs need it.
+/// Tests one block until it rests or its test is complete; then holds it, unless programs need it back.
 fn test(shared: &TestContext<'_>, mut held: HeldBlock) {
     let pinning = held.block.pin().pinning;
     let mut now = Vec::new();
     shared.machine.frames(&held.block, &mut now);
-    let pass = shared.ledger().pass();
+    let pass = shared.schedule().pass();
     let plan = shared.prepared.plan(shared.request, pass);
     if held.stage == 0 {
         begin(shared, &mut held, &now);
     }
-    // Pages that moved while the block rested say nothing about a frame.
+    // A mismatch in a page that moved while the block rested says nothing about a frame.
     let frames = held.stayed(&now);
     let ended = march(shared, &mut held, &frames, &plan);
     shared.machine.frames(&held.block, &mut now);
@@ -87,21 +87,21 @@ fn test(shared: &TestContext<'_>, mut held: HeldBlock) {
     let again = ended == Ended::Whole && held.stage == plan.tested_after() && !count(shared, &mut held, &now, pass);
     retire(shared, &mut held, &frames);
     match ended {
-        Ended::WantedBack => {
-            shared.ledger().dropped(held.block.bytes());
+        Ended::NeededBack => {
+            shared.schedule().dropped(held.block.bytes());
             shared.give_away(held);
         }
-        Ended::Stopped => shared.ledger().hold(held, shared.elapsed()),
+        Ended::Stopped => shared.schedule().hold(held, shared.elapsed()),
         Ended::Whole if again => {
             (held.stage, held.retries) = (0, held.retries + 1);
-            shared.ledger().again(held);
+            shared.schedule().again(held);
         }
         Ended::Whole => go_on(shared, held, &plan),
     }
 }
 
-/// Retires frames of the map that came up in a block: their pages are ours now, and can be moved. A frame that the
-/// kernel still does not retire is held until the test ends, whatever the test finds.
+/// Retires frames of the fault map that were claimed with a block: their pages belong to this process now, and can be
+/// moved. A frame that the kernel still does not retire is held until the test ends, whatever the test finds in it.
 fn hold_known(shared: &TestContext<'_>, held: &mut HeldBlock) {
     if shared.known_bad.is_empty() {
         return;
@@ -111,33 +111,33 @@ fn hold_known(shared: &TestContext<'_>, held: &mut HeldBlock) {
     for (page, frame) in (0..).zip(frames) {
         let Some(frame) = frame.filter(|frame| shared.known_bad.contains(frame)) else { continue };
         match shared.machine.retire_own(frame, &mut held.block, page) {
-            Retirement::Offlined => shared.witness.said(&format!("known bad   frame {frame} is retired")),
+            Retirement::Offlined => shared.observer.said(&format!("known bad   frame {frame} is retired")),
             _ => held.bad.push(page),
         }
     }
 }
 
-/// Begins a pass over a block on these frames.
+/// Begins a pass over a block whose pages are in the frames `now`.
 fn begin(shared: &TestContext<'_>, held: &mut HeldBlock, now: &[Option<Frame>]) {
     held.frames.clear();
     held.frames.extend_from_slice(now);
     held.retired.clear();
     if !held.tested && held.retries == 0 {
-        held.planted = plant(shared, held.index, &held.block, now);
+        held.injected = faults_to_inject(shared, held.index, &held.block, now);
     }
     held.emulator =
-        (!held.planted.is_empty()).then(|| Emulator::new(held.planted.faults().to_vec(), shared.request.seed));
+        (!held.injected.is_empty()).then(|| Emulator::new(held.injected.faults().to_vec(), shared.request.seed));
 }
 
-/// Records that the march tests of a block are complete. Returns whether they are, or must be repeated because the
-/// kernel moved frames: the pages' new frames were not tested.
+/// Counts the march tests of a block as complete and returns true; returns false if the block must be tested again
+/// because the kernel moved its pages to frames that were not tested.
 fn count(shared: &TestContext<'_>, held: &mut HeldBlock, now: &[Option<Frame>], pass: u32) -> bool {
     let mut seen = Compared::new(&held.frames, now, &held.retired);
     if !held.tested && !seen.is_whole() && held.retries < RETRIES {
         return false;
     }
     if held.tested {
-        // The reached frames are known: a move in a later pass takes nothing away.
+        // The frames tested in the first pass are known: a move in a later pass does not matter.
         (seen.moved, seen.unreadable, seen.unknown) = (0, 0, 0);
     }
     let known_bad = seen.same.extract_if(.., |frame| shared.known_bad.contains(frame)).count() as u64;
@@ -150,27 +150,28 @@ fn count(shared: &TestContext<'_>, held: &mut HeldBlock, now: &[Option<Frame>], 
     true
 }
 
-/// A stage is done: the block rests before the next one, or is held.
+/// Ends a stage: the block rests before the next one, or is held.
 fn go_on(shared: &TestContext<'_>, mut held: HeldBlock, plan: &Plan) {
     let tested = held.stage >= plan.tested_after();
     held.stage += 1;
     let now = shared.elapsed();
     if held.stage <= plan.rests() {
-        return shared.ledger().rest(held, tested, now, now + shared.request.retention);
+        return shared.schedule().rest(held, tested, now, now + shared.request.retention);
     }
     held.stage = 0;
     held.read_late = plan.rests() > 0;
     held.emulator = None;
     held.frames = Vec::new();
-    if !held.planted.is_empty() {
+    if !held.injected.is_empty() {
         let tally = tally(shared, plan, &held);
         lock(&shared.sums).tallies.insert(held.index, tally);
     }
-    shared.ledger().hold(held, now);
+    shared.schedule().hold(held, now);
 }
 
-/// The faults of a block. A block that is smaller than its part of the test has those inside of it.
-fn plant(shared: &TestContext<'_>, index: u64, block: &Block, frames: &[Option<Frame>]) -> InjectedFaults {
+/// The injected faults of a block: those that lie completely within it, because a block may be smaller than its part of
+/// the request.
+fn faults_to_inject(shared: &TestContext<'_>, index: u64, block: &Block, frames: &[Option<Frame>]) -> InjectedFaults {
     let Some(campaign) = &shared.prepared.campaign else { return InjectedFaults::default() };
     let mut faults = campaign.in_region(index);
     faults.extend(campaign.in_frames(frames));
@@ -182,10 +183,10 @@ fn plant(shared: &TestContext<'_>, index: u64, block: &Block, frames: &[Option<F
 enum Ended {
     Whole,
     Stopped,
-    WantedBack,
+    NeededBack,
 }
 
-/// Runs the next stage over a block, part by part.
+/// Runs the next stage of a block's plan, part by part.
 fn march(shared: &TestContext<'_>, held: &mut HeldBlock, frames: &[Option<Frame>], plan: &Plan) -> Ended {
     let address = held.block.base().as_ptr().addr() as u64;
     let executor = Executor { engine: shared.prepared.engine, settings: shared.prepared.settings };
@@ -193,8 +194,8 @@ fn march(shared: &TestContext<'_>, held: &mut HeldBlock, frames: &[Option<Frame>
     let mut paused = Duration::ZERO;
     let stages = plan.stages();
     for part in &stages[held.stage] {
-        let scene = Scene { frames, address, planted: &mut held.planted, step: part.pass };
-        let mut watch = TesterWatch { shared, scene, retired: &held.retired, paused, ended: Ended::Whole };
+        let under_test = BlockUnderTest { frames, address, injected: &mut held.injected, pass: part.pass };
+        let mut watch = TesterWatch { shared, under_test, retired: &held.retired, paused, ended: Ended::Whole };
         executor.run_part(&mut Region::from(&mut held.block), part, held.emulator.as_mut(), &mut watch);
         paused = watch.paused;
         if watch.ended != Ended::Whole {
@@ -207,11 +208,11 @@ fn march(shared: &TestContext<'_>, held: &mut HeldBlock, frames: &[Option<Frame>
 
 fn tally(shared: &TestContext<'_>, plan: &Plan, held: &HeldBlock) -> InjectedTally {
     let lines = lines(held.block.bytes());
-    held.planted.tally(|fault| promises(plan, fault, lines, &shared.prepared.settings))
+    held.injected.tally(|fault| promises(plan, fault, lines, &shared.prepared.settings))
 }
 
-/// Retires the bad frames of an unpinned block: the kernel moves our page elsewhere. A frame that it refuses to retire
-/// stays ours until the test ends.
+/// Retires the bad frames of an unpinned block: the kernel moves the page elsewhere. A frame that it does not retire is
+/// held until the test ends.
 fn retire(shared: &TestContext<'_>, held: &mut HeldBlock, frames: &[Option<Frame>]) {
     for (page, &frame) in (0..).zip(frames) {
         let Some(frame) = frame.filter(|&frame| lock(&shared.published.findings).awaits_retirement(frame)) else {
@@ -219,12 +220,12 @@ fn retire(shared: &TestContext<'_>, held: &mut HeldBlock, frames: &[Option<Frame
         };
         let retirement = shared.machine.retire_own(frame, &mut held.block, page);
         if let Retirement::Refused(why) = &retirement {
-            shared.witness.warned(&format!("NOT retired frame {frame}: {why}"));
+            shared.observer.warned(&format!("NOT retired frame {frame}: {why}"));
             if !held.bad.contains(&page) {
                 held.bad.push(page);
             }
         } else {
-            // It was tested enough: it failed. The page is on another frame now, in the middle of its test.
+            // The frame failed and needs no further test. During the test, the page has moved to another frame.
             lock(&shared.sums).frames.insert(frame);
             held.retired.insert(page);
             if let Some(known) = held.frames.get_mut(usize::try_from(page).expect("a page of a block")) {
@@ -237,20 +238,20 @@ fn retire(shared: &TestContext<'_>, held: &mut HeldBlock, frames: &[Option<Frame
 
 struct TesterWatch<'a, 'b> {
     shared: &'a TestContext<'b>,
-    scene: Scene<'a>,
+    under_test: BlockUnderTest<'a>,
     /// Pages whose bad frames were retired while the block rested.
     retired: &'a BTreeSet<u64>,
-    /// Time of delays, without testing.
+    /// Time spent in delays, which does not count as testing.
     paused: Duration,
     ended: Ended,
 }
 
 impl TesterWatch<'_, '_> {
-    fn look(&mut self) -> ControlFlow<()> {
+    fn check_interruption(&mut self) -> ControlFlow<()> {
         self.ended = if self.shared.halted() {
             Ended::Stopped
         } else if self.shared.takes_back() {
-            Ended::WantedBack
+            Ended::NeededBack
         } else {
             return ControlFlow::Continue(());
         };
@@ -260,28 +261,29 @@ impl TesterWatch<'_, '_> {
 
 impl Watch for TesterWatch<'_, '_> {
     fn mismatch(&mut self, seen: &Mismatch) {
-        // The kernel copied the bad frame's content, wrong bits included: they say nothing about the page's new frame.
+        // The kernel copied the content of the bad frame, with its wrong bits: they say nothing about the page's
+        // present frame.
         if self.retired.contains(&seen.line.page()) {
             return;
         }
         let at = self.shared.machine.clock.now();
-        self.scene.note(seen, at, &self.shared.published.findings);
+        self.under_test.note(seen, at, &self.shared.published.findings);
     }
 
     fn advanced(&mut self, _operations: u64) -> ControlFlow<()> {
-        self.look()
+        self.check_interruption()
     }
 
     fn pause(&mut self, time: Duration) -> ControlFlow<()> {
         let end = Instant::now() + time;
         self.paused += time;
         loop {
-            self.look()?;
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            self.check_interruption()?;
+            let remaining = end.saturating_duration_since(Instant::now());
+            if remaining.is_zero() {
                 return ControlFlow::Continue(());
             }
-            thread::sleep(left.min(Duration::from_millis(10)));
+            thread::sleep(remaining.min(Duration::from_millis(10)));
         }
     }
 }

@@ -10,15 +10,15 @@ use rampart_memory::{Bytes, FrameSource, TestLifetime, Timestamp};
 
 use self::free_memory::{Ages, PoolNews, Step};
 
-/// A source of frames for the daemon: its requirements besides those of the controller ([`FrameSource`]).
+/// A source of frames for the daemon: the methods that the daemon needs beyond the controller's ([`FrameSource`]).
 pub trait DaemonSource: FrameSource<Block = Step<Block>> {
     /// The time of the last test of each frame that was ever reached.
     fn ages(&self) -> &Ages;
 
-    /// Claimed memory: held, waiting, in testers' hands, and on its way.
+    /// Claimed memory: held, waiting, under test, and on its way.
     fn claimed(&self) -> Bytes;
 
-    /// How many frames a second should be tested, before the controller's alpha; 0 between two sweeps.
+    /// The frames per second that should be tested, before the controller's alpha; 0 between two sweeps.
     fn rate(&self) -> f64;
 
     /// Whether frames came due before they were tested.
@@ -30,15 +30,15 @@ pub trait DaemonSource: FrameSource<Block = Step<Block>> {
     /// Whether a sweep is under way.
     fn is_sweeping(&self) -> bool;
 
-    /// Returns the events since the last call.
+    /// Returns the changes since the last call.
     fn take_news(&mut self) -> Vec<PoolNews>;
 
-    /// Uses another lifetime from now on.
+    /// Changes the lifetime.
     fn rebound(&mut self, bound: TestLifetime, now: Timestamp);
 
-    /// Gives memory back that programs need. To be called every few milliseconds.
+    /// Gives back memory that programs need. To be called every few milliseconds.
     fn relieve(&mut self);
 
-    /// Gives back everything outside of testers' hands.
+    /// Gives back all memory that is not under test.
     fn let_go(&mut self);
 }

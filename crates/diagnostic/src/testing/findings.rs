@@ -1,10 +1,10 @@
-//! The findings of a test, kept before anything else happens to them.
+//! The findings of a test, written to the store before anything else happens to them.
 //!
 //! **Problem.** A bad frame that was reported and then forgotten, because the tester was killed or the disk was full,
-//! will be used again. A durable write takes milliseconds, and a bad row can bring a thousand frames at once. **Idea.**
-//! Testers only record their findings; a few times per second all new frames are written together, and only then
-//! reported. **Why this way.** A reported frame is on the disk, whatever happens next; and testing goes on during the
-//! write.
+//! would be used again. A durable write takes milliseconds, and a bad DRAM row can produce a thousand bad frames at
+//! once. **Idea.** Testers only record findings in memory; a few times per second all new frames are written together,
+//! and only then reported. **Why this way.** Every reported frame is on the disk, whatever happens next; and testing
+//! goes on during the write.
 
 use std::collections::BTreeSet;
 
@@ -13,12 +13,12 @@ use rampart_memory::fault_map::{Evidence, FailedFrame, FaultMap, MapOrigin, Reti
 
 use crate::testing::bad_frame::BadFrame;
 
-/// The place of a mismatch.
+/// Where a mismatch was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MismatchLocation {
     /// In this frame.
     Frame(Frame),
-    /// In this page of this process, by its number (address / 4096): its frame is unknown, so nothing can be kept.
+    /// In this page of this process, by its number (address / 4096): its frame is unknown, so it cannot be stored.
     Page(Frame),
 }
 
@@ -27,17 +27,17 @@ pub struct Findings {
     frames: [FaultMap; 2],
     // Keyed by page number.
     pages: [FaultMap; 2],
-    untold: Vec<(MapOrigin, MismatchLocation)>,
-    unkept: BTreeSet<(MapOrigin, Frame)>,
+    unreported: Vec<(MapOrigin, MismatchLocation)>,
+    unwritten: BTreeSet<(MapOrigin, Frame)>,
 }
 
-/// Facts to write, and bad frames to report afterwards.
+/// Findings to write, and then to report.
 #[derive(Debug, Default)]
 pub struct UnreportedFindings {
-    /// Frames that are new, or with new facts since the last write.
+    /// Frames that are new, or whose record has changed since the last write.
     pub facts: Vec<(MapOrigin, FailedFrame)>,
-    /// Frames that are not reported yet.
-    pub untold: Vec<BadFrame>,
+    /// Frames that were not reported yet.
+    pub unreported: Vec<BadFrame>,
 }
 
 const ORIGINS: [MapOrigin; 2] = [MapOrigin::Real, MapOrigin::Emulated];
@@ -50,54 +50,58 @@ const fn index(origin: MapOrigin) -> usize {
 }
 
 impl Default for Findings {
-    /// Nothing found yet.
+    /// No findings.
     fn default() -> Self {
         let maps = || ORIGINS.map(FaultMap::new);
-        Self { frames: maps(), pages: maps(), untold: Vec::new(), unkept: BTreeSet::new() }
+        Self { frames: maps(), pages: maps(), unreported: Vec::new(), unwritten: BTreeSet::new() }
     }
 }
 
 impl Findings {
     /// Records a mismatch.
-    pub fn record(&mut self, origin: MapOrigin, place: MismatchLocation, evidence: Evidence) {
-        let (map, key) = match place {
+    pub fn record(&mut self, origin: MapOrigin, location: MismatchLocation, evidence: Evidence) {
+        let (map, key) = match location {
             MismatchLocation::Frame(frame) => {
-                self.unkept.insert((origin, frame));
+                self.unwritten.insert((origin, frame));
                 (&mut self.frames[index(origin)], frame)
             }
             MismatchLocation::Page(page) => (&mut self.pages[index(origin)], page),
         };
         if map.get(key).is_none() {
-            self.untold.push((origin, place));
+            self.unreported.push((origin, location));
         }
         map.record(key, evidence);
     }
 
     /// Whether there are unreported frames.
-    pub const fn has_untold(&self) -> bool {
-        !self.untold.is_empty()
+    pub const fn has_unreported(&self) -> bool {
+        !self.unreported.is_empty()
     }
 
-    /// Takes the facts to write and the frames to report.
+    /// Takes the findings to write and report.
     pub fn take_news(&mut self) -> UnreportedFindings {
-        let unkept = std::mem::take(&mut self.unkept).into_iter();
-        let facts = unkept.filter_map(|(origin, frame)| Some((origin, self.frames[index(origin)].get(frame)?.clone())));
+        let unwritten = std::mem::take(&mut self.unwritten).into_iter();
+        let facts =
+            unwritten.filter_map(|(origin, frame)| Some((origin, self.frames[index(origin)].get(frame)?.clone())));
         let facts = facts.collect();
-        let untold = std::mem::take(&mut self.untold).into_iter().filter_map(|(origin, place)| match place {
-            MismatchLocation::Frame(frame) => Some(BadFrame::of_frame(origin, self.frames[index(origin)].get(frame)?)),
-            MismatchLocation::Page(page) => Some(BadFrame::of_page(origin, self.pages[index(origin)].get(page)?)),
-        });
-        UnreportedFindings { untold: untold.collect(), facts }
+        let unreported =
+            std::mem::take(&mut self.unreported).into_iter().filter_map(|(origin, location)| match location {
+                MismatchLocation::Frame(frame) => {
+                    Some(BadFrame::of_frame(origin, self.frames[index(origin)].get(frame)?))
+                }
+                MismatchLocation::Page(page) => Some(BadFrame::of_page(origin, self.pages[index(origin)].get(page)?)),
+            });
+        UnreportedFindings { unreported: unreported.collect(), facts }
     }
 
-    /// Records the result of a real bad frame's retirement.
+    /// Records the retirement of a frame with a real error.
     pub fn retired(&mut self, frame: Frame, retirement: Retirement) {
         if self.frames[index(MapOrigin::Real)].set_retirement(frame, retirement).is_some() {
-            self.unkept.insert((MapOrigin::Real, frame));
+            self.unwritten.insert((MapOrigin::Real, frame));
         }
     }
 
-    /// Whether a frame is really bad, and its retirement has not been tried.
+    /// Whether a frame with a real error waits for its retirement.
     pub fn awaits_retirement(&self, frame: Frame) -> bool {
         self.frames[index(MapOrigin::Real)].get(frame).is_some_and(|failed| failed.retirement == Retirement::Pending)
     }
@@ -142,13 +146,13 @@ mod tests {
         let mut findings = Findings::default();
         findings.record(MapOrigin::Real, MismatchLocation::Frame(frame), evidence());
         let news = findings.take_news();
-        assert_eq!((news.facts.len(), news.untold.len()), (1, 1));
+        assert_eq!((news.facts.len(), news.unreported.len()), (1, 1));
         for _ in 0..99 {
             findings.record(MapOrigin::Real, MismatchLocation::Frame(frame), evidence());
         }
-        assert!(!findings.has_untold());
+        assert!(!findings.has_unreported());
         let news = findings.take_news();
-        assert_eq!((news.facts[0].1.mismatches, news.untold.len()), (100, 0));
+        assert_eq!((news.facts[0].1.mismatches, news.unreported.len()), (100, 0));
         assert_eq!(findings.take_news().facts.len(), 0, "nothing is left to write");
     }
 
@@ -175,6 +179,6 @@ mod tests {
         findings.record(MapOrigin::Real, MismatchLocation::Page(Frame::new(9).unwrap()), evidence());
         let news = findings.take_news();
         assert!(news.facts.is_empty());
-        assert_eq!((news.untold[0].frame, news.untold[0].page), (None, Some(9 * 4096)));
+        assert_eq!((news.unreported[0].frame, news.unreported[0].page), (None, Some(9 * 4096)));
     }
 }

@@ -1,7 +1,7 @@
-//! Emulated faults in one block: which were injected, guaranteed by the test, and found.
+//! The injected faults of one block: which the test must find, and which it found.
 //!
 //! The faults of a block are the same in every pass. A wrong bit that an injected fault explains is emulated; any other
-//! wrong bit is real, even in a line with an injected fault: emulation never hides an error of the memory itself.
+//! wrong bit is real, even in a line with an injected fault: injection never hides an error of the memory itself.
 
 use std::collections::HashMap;
 
@@ -9,30 +9,30 @@ use rampart_memory::fault::PlacedFault;
 use rampart_memory::fault_map::MapOrigin;
 use rampart_memory::{LineBits, RegionLine};
 
-/// One block's injected faults.
+/// The injected faults of one block.
 #[derive(Debug, Default)]
 pub struct InjectedFaults {
     faults: Vec<PlacedFault>,
     found: Vec<bool>,
-    /// For each line that faults can make wrong: the faults, and the affected bits.
+    /// For each line that faults can corrupt: these faults, and the bits that each can corrupt.
     victims: HashMap<RegionLine, Vec<(usize, LineBits)>>,
 }
 
 /// The results for the injected faults of completely tested blocks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InjectedTally {
-    /// Injected.
-    pub planted: usize,
-    /// Of these, guaranteed by the test.
-    pub promised: usize,
-    /// Of the injected ones, found.
+    /// Injected faults.
+    pub injected: usize,
+    /// Of these, faults within the test's detection guarantee.
+    pub guaranteed: usize,
+    /// Of the injected faults, those found.
     pub found: usize,
-    /// Guaranteed and not found.
+    /// Faults within the guarantee that were not found.
     pub missed: Vec<String>,
 }
 
 impl InjectedFaults {
-    /// These faults, none found yet.
+    /// Makes a set of faults, none of them found yet.
     pub fn new(faults: Vec<PlacedFault>) -> Self {
         let mut victims: HashMap<_, Vec<_>> = HashMap::new();
         for (number, fault) in faults.iter().enumerate() {
@@ -53,7 +53,7 @@ impl InjectedFaults {
         &self.faults
     }
 
-    /// Records wrong bits in a line; returns whether injected faults explain them all.
+    /// Records wrong bits in a line; returns [`MapOrigin::Emulated`] if injected faults explain them all.
     pub fn saw(&mut self, line: RegionLine, wrong: &LineBits) -> MapOrigin {
         let mut explained = LineBits::default();
         for (number, bits) in self.victims.get(&line).into_iter().flatten() {
@@ -65,14 +65,15 @@ impl InjectedFaults {
         if wrong.minus(&explained).is_empty() { MapOrigin::Emulated } else { MapOrigin::Real }
     }
 
-    /// The results, for a completely tested block.
-    pub fn tally(&self, promised: impl Fn(&PlacedFault) -> bool) -> InjectedTally {
-        let mut tally = InjectedTally { planted: self.faults.len(), ..InjectedTally::default() };
+    /// Returns the results, after the block was tested completely. `guaranteed` says whether the test must find a
+    /// fault.
+    pub fn tally(&self, guaranteed: impl Fn(&PlacedFault) -> bool) -> InjectedTally {
+        let mut tally = InjectedTally { injected: self.faults.len(), ..InjectedTally::default() };
         for (fault, &found) in self.faults.iter().zip(&self.found) {
-            let promised = promised(fault);
-            tally.promised += usize::from(promised);
+            let guaranteed = guaranteed(fault);
+            tally.guaranteed += usize::from(guaranteed);
             tally.found += usize::from(found);
-            if promised && !found {
+            if guaranteed && !found {
                 tally.missed.push(fault.to_string());
             }
         }
@@ -89,17 +90,17 @@ mod tests {
     #[test]
     fn a_wrong_bit_that_no_planted_fault_explains_is_real() {
         let cell = FaultCell { line: RegionLine(5), bit: LineBit::new(9).unwrap() };
-        let mut planted = InjectedFaults::new(vec![PlacedFault::permanent(FaultKind::StuckAt { cell, value: true })]);
+        let mut injected = InjectedFaults::new(vec![PlacedFault::permanent(FaultKind::StuckAt { cell, value: true })]);
         let wrong = |bits: &[u16]| {
             let line = bits.iter().fold(LineData::ZERO, |line, &bit| line.with_bit(LineBit::new(bit).unwrap(), true));
             LineBits(line)
         };
-        assert_eq!(planted.saw(RegionLine(6), &wrong(&[9])), MapOrigin::Real);
-        assert!(!planted.found[0]);
-        assert_eq!(planted.saw(RegionLine(5), &wrong(&[9])), MapOrigin::Emulated);
-        assert!(planted.found[0]);
+        assert_eq!(injected.saw(RegionLine(6), &wrong(&[9])), MapOrigin::Real);
+        assert!(!injected.found[0]);
+        assert_eq!(injected.saw(RegionLine(5), &wrong(&[9])), MapOrigin::Emulated);
+        assert!(injected.found[0]);
         assert_eq!(
-            planted.saw(RegionLine(5), &wrong(&[9, 10])),
+            injected.saw(RegionLine(5), &wrong(&[9, 10])),
             MapOrigin::Real,
             "one bit is explained, the other is not"
         );

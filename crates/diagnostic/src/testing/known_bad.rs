@@ -1,8 +1,8 @@
-//! Frames that are on the map when testing begins.
+//! Frames that are in the fault map when testing begins.
 //!
-//! **Problem.** A kernel forgets its retired frames at each boot. A test that claims such a frame while its fault is
-//! dormant sees a good one and hands it back to programs. **Idea.** All frames of the map that are in use are retired
-//! before the first claim. **Why retire.** Merely not claiming a frame leaves it to programs.
+//! **Problem.** At each boot, a kernel forgets which frames it retired. A test that claims such a frame while its fault
+//! is inactive finds no error and gives it back to programs. **Idea.** All frames of the fault map that are in use are
+//! retired before the first claim. **Why not only skip them.** A program can still get a frame that no test claims.
 
 use std::collections::BTreeSet;
 
@@ -13,22 +13,22 @@ use rampart_store::Store;
 use crate::machine::MachineUnderTest;
 use crate::testing::observer::TestObserver;
 
-/// The results.
+/// The result of the attempt to retire them.
 #[derive(Debug, Default)]
 pub struct KnownBadFrames {
     /// Frames that were in use, and the kernel's answers.
     pub tried: Vec<(Frame, Retirement)>,
-    /// Of these, frames that are still in use: never given back as good.
+    /// Of these, frames that are still in use: they must never be given back as good.
     pub in_use: BTreeSet<Frame>,
 }
 
-/// Retires all real frames of the map that are in use. Prints a line with their number, and one more if some remain in
-/// use.
-pub fn retire(machine: &MachineUnderTest, store: &mut Store, witness: &dyn TestObserver) -> KnownBadFrames {
+/// Retires all frames of the fault map that have real errors and are in use. Reports in one line how many were retired,
+/// and warns in another if some remain in use.
+pub fn retire(machine: &MachineUnderTest, store: &mut Store, observer: &dyn TestObserver) -> KnownBadFrames {
     let map = match store.failures(MapOrigin::Real) {
         Ok(map) => map,
         Err(error) => {
-            witness.warned(&format!("{error}; bad frames known from before may be used"));
+            observer.warned(&format!("{error}; bad frames known from before may be used"));
             return KnownBadFrames::default();
         }
     };
@@ -38,15 +38,15 @@ pub fn retire(machine: &MachineUnderTest, store: &mut Store, witness: &dyn TestO
     for frame in in_use {
         let retirement = machine.retire(frame);
         if let Err(error) = store.keep_retirement(frame, &retirement) {
-            witness.warned(&format!("{error}; what became of frame {frame} is not recorded"));
+            observer.warned(&format!("{error}; the retirement of frame {frame} is not recorded"));
         }
         if retirement != Retirement::Offlined {
             known.in_use.insert(frame);
         }
         known.tried.push((frame, retirement));
     }
-    describe(&known).iter().for_each(|line| witness.said(line));
-    shortfall(&known).iter().for_each(|line| witness.warned(line));
+    describe(&known).iter().for_each(|line| observer.said(line));
+    shortfall(&known).iter().for_each(|line| observer.warned(line));
     known
 }
 
@@ -100,7 +100,7 @@ mod tests {
     }
 
     /// A machine with memory in frames 0 to 15, of which 4 and 5 are reserved and 6 is retired, and a store with frames
-    /// 3 to 6 and 99 on the map. Without its marks, the kernel's word counts.
+    /// 3 to 6 and 99 in the fault map. If `marks` is false, it has no page flags, and only the kernel's answers count.
     fn machine(marks: bool) -> (tempfile::TempDir, MachineUnderTest, Store) {
         let folder = tempfile::tempdir().unwrap();
         let roots = Roots::new(folder.path().join("proc"), folder.path().join("sys"));
@@ -128,7 +128,7 @@ mod tests {
     fn a_known_bad_frame_in_use_is_retired_before_anything_is_tested() {
         let (_folder, machine, mut store) = machine(false);
         let lines = Lines::default();
-        // 6 is retired, which cannot be seen here: retiring it again does no harm.
+        // 6 is retired, which is not visible here: retiring it again does no harm.
         let known = retire(&machine, &mut store, &lines);
         assert_eq!(known.tried, [(frame(3), Retirement::Offlined), (frame(6), Retirement::Offlined)]);
         assert!(known.in_use.is_empty());

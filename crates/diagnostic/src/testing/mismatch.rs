@@ -1,4 +1,4 @@
-//! Turns a mismatch in a block into a finding: its frame, real or emulated, and the evidence.
+//! Converts a mismatch in a block to a finding: the frame, real or emulated, and the evidence.
 
 use std::sync::Mutex;
 
@@ -10,20 +10,20 @@ use rampart_memory::{FRAME_BYTES, Frame, Timestamp};
 use crate::testing::findings::{Findings, MismatchLocation};
 use crate::testing::injected::InjectedFaults;
 
-/// The facts about a block under test that a finding needs.
-pub struct Scene<'a> {
+/// The parts of a block under test that determine its findings.
+pub struct BlockUnderTest<'a> {
     /// The frame of each page.
     pub frames: &'a [Option<Frame>],
     /// The address of the first page in this process.
     pub address: u64,
-    /// Its emulated faults.
-    pub planted: &'a mut InjectedFaults,
-    /// The present pass.
-    pub step: &'a Pass,
+    /// Its injected faults.
+    pub injected: &'a mut InjectedFaults,
+    /// The pass of the test plan.
+    pub pass: &'a Pass,
 }
 
-impl Scene<'_> {
-    /// Records a mismatch; returns its page of the block.
+impl BlockUnderTest<'_> {
+    /// Records a mismatch; returns its page in the block.
     pub fn note(&mut self, seen: &Mismatch, at: Timestamp, findings: &Mutex<Findings>) -> u64 {
         let evidence = Evidence {
             at,
@@ -31,12 +31,12 @@ impl Scene<'_> {
             expected: seen.expected,
             found: seen.found,
             reread: seen.reread,
-            test: self.step.test.to_string(),
+            test: self.pass.test.to_string(),
             element: u32::try_from(seen.element).unwrap_or(u32::MAX),
-            background: self.step.background.name.clone(),
+            background: self.pass.background.name.clone(),
         };
         let origin =
-            if self.planted.is_empty() { MapOrigin::Real } else { self.planted.saw(seen.line, &evidence.bits()) };
+            if self.injected.is_empty() { MapOrigin::Real } else { self.injected.saw(seen.line, &evidence.bits()) };
         let page = seen.line.page();
         let index = usize::try_from(page).expect("a page of a block");
         let place = match self.frames[index] {

@@ -1,4 +1,4 @@
-//! The common parts of `rampart test` and `rampart watch`.
+//! The shared parts of `rampart test` and `rampart watch`.
 
 pub mod bad_frame;
 pub mod findings;

@@ -1,4 +1,4 @@
-//! Decisions before the first frame is tested, for any test: its CPUs, and a method that reaches the DRAM.
+//! The shared preparation of `rampart test` and `rampart watch`: the CPUs, and an access method that reaches the DRAM.
 
 use std::num::NonZero;
 
@@ -9,7 +9,7 @@ use rampart_memory::{Bytes, LINE_BYTES};
 
 use crate::error::Error;
 
-/// A warning, if it is unknown whether reads come from the DRAM.
+/// A warning, if it is not known whether reads come from the DRAM.
 pub const fn warning(honesty: &Honesty) -> Option<&'static str> {
     match honesty.verdict {
         // A method that reads a cache was refused before.
@@ -18,35 +18,36 @@ pub const fn warning(honesty: &Honesty) -> Option<&'static str> {
     }
 }
 
-/// Lines in so much memory.
+/// The number of lines in this much memory.
 pub const fn lines(bytes: Bytes) -> u64 {
     bytes.get() / LINE_BYTES
 }
 
-pub fn choose_cpus(wanted: Option<NonZero<usize>>, allowed: &[CpuNumber]) -> Result<Vec<CpuNumber>, Error> {
-    let count = match wanted {
-        Some(wanted) if wanted.get() > allowed.len() => {
-            return Err(Error::TooManyThreads { wanted: wanted.get(), allowed: allowed.len() });
+pub fn choose_cpus(requested: Option<NonZero<usize>>, allowed: &[CpuNumber]) -> Result<Vec<CpuNumber>, Error> {
+    let count = match requested {
+        Some(count) if count.get() > allowed.len() => {
+            return Err(Error::TooManyThreads { requested: count.get(), allowed: allowed.len() });
         }
-        Some(wanted) => wanted.get(),
+        Some(count) => count.get(),
         None => allowed.len().div_ceil(2),
     };
     Ok(allowed[..count].to_vec())
 }
 
-/// The requested method, or the fastest one that bypasses the caches, tried on a block that is given back at once.
-pub fn settle_method(wanted: Option<Method>, engine: MarchEngine, bytes: Bytes) -> Result<Honesty, Error> {
+/// Checks the requested method, or chooses the fastest one that bypasses the cache, on a block that is given back
+/// immediately.
+pub fn settle_method(requested: Option<Method>, engine: MarchEngine, bytes: Bytes) -> Result<Honesty, Error> {
     let mut block = Block::claim(bytes, PageKind::Huge)?;
     let mut region = Region::from(&mut block);
-    let settled = match wanted {
+    let checked = match requested {
         Some(method) => honesty::is_honest(engine, method, &mut region),
         None => honesty::honest_method(engine, &mut region),
     };
-    settled.map_err(|seen| refusal(wanted, seen))
+    checked.map_err(|seen| refusal(requested, seen))
 }
 
-fn refusal(wanted: Option<Method>, seen: NoneBypasses) -> Error {
-    match wanted {
+fn refusal(requested: Option<Method>, seen: NoneBypasses) -> Error {
+    match requested {
         Some(Method::FlushBehind) => Error::MethodReadsCache { method: "flush-behind", seen },
         Some(Method::NonTemporal) => Error::MethodReadsCache { method: "non-temporal", seen },
         None => Error::NoneBypasses(seen),

@@ -2,7 +2,7 @@
 
 use rampart_memory::Frame;
 
-/// Frames that were seen.
+/// The frames that were seen.
 #[derive(Clone, Debug, Default)]
 pub struct FrameSet {
     words: Vec<u64>,
@@ -27,7 +27,7 @@ impl FrameSet {
         word.is_some_and(|word| word >> (frame.number() % 64) & 1 == 1)
     }
 
-    /// The number of frames in the set.
+    /// How many different frames there are.
     pub const fn len(&self) -> u64 {
         self.count
     }
@@ -43,9 +43,9 @@ mod tests {
         fn it_counts_like_a_set(numbers in proptest::collection::vec(0_u64..5000, 0..300)) {
             let mut seen = FrameSet::default();
             numbers.iter().for_each(|&number| seen.insert(Frame::new(number).unwrap()));
-            let twin: std::collections::BTreeSet<_> = numbers.into_iter().collect();
-            prop_assert_eq!(seen.len(), twin.len() as u64);
-            prop_assert!((0..5000).all(|n| seen.contains(Frame::new(n).unwrap()) == twin.contains(&n)));
+            let model: std::collections::BTreeSet<_> = numbers.into_iter().collect();
+            prop_assert_eq!(seen.len(), model.len() as u64);
+            prop_assert!((0..5000).all(|n| seen.contains(Frame::new(n).unwrap()) == model.contains(&n)));
         }
     }
 }

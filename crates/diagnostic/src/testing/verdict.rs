@@ -1,21 +1,21 @@
-//! The verdict of a test, computed from counts in one place.
+//! The verdict of a test, decided from counts in one place.
 
 use serde::Serialize;
 
-/// The verdict in a word.
+/// The verdict of a test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TestVerdict {
-    /// The whole request was tested; nothing was found.
+    /// The whole request was tested; no bad frame was found.
     Pass,
     /// Bad frames were found.
     Fail,
-    /// Nothing was found, but not the whole request was tested.
+    /// No bad frame was found, but a part of the request was not tested.
     Incomplete,
 }
 
 impl TestVerdict {
-    /// The verdict, from the findings and the reason, if any, why the test is incomplete.
+    /// The verdict, from the number of bad frames and the shortfall, if any.
     #[must_use]
     pub const fn of(bad_frames: usize, shortfall: Option<&String>) -> Self {
         match (bad_frames, shortfall) {
@@ -25,7 +25,7 @@ impl TestVerdict {
         }
     }
 
-    /// 0 pass, 1 bad frames found, 2 could not test the request.
+    /// 0: pass; 1: bad frames found; 2: could not test the whole request.
     #[must_use]
     pub const fn exit_code(&self) -> u8 {
         match self {

@@ -62,18 +62,18 @@ impl FromStr for FrameSettings {
 
     fn from_str(text: &str) -> Result<Self, GuardSettingsError> {
         let malformed = |setting: &str| GuardSettingsError::Malformed(setting.to_owned());
-        let (settings, test) = text.split_once("test=").ok_or_else(|| malformed(text))?;
-        let mut knobs = Self {
+        let (before, test) = text.split_once("test=").ok_or_else(|| malformed(text))?;
+        let mut settings = Self {
             test: test.parse().map_err(|_| malformed(test))?,
             method: Method::FlushBehind,
             untested: Untested::Allow,
             lifetime: Self::LIFETIME,
             spare: Bytes::from_mib(64),
         };
-        for setting in settings.split(',').filter(|setting| !setting.is_empty()) {
-            knobs.set(setting).ok_or_else(|| malformed(setting))?;
+        for setting in before.split(',').filter(|setting| !setting.is_empty()) {
+            settings.set(setting).ok_or_else(|| malformed(setting))?;
         }
-        Ok(knobs)
+        Ok(settings)
     }
 }
 
@@ -105,14 +105,14 @@ mod tests {
         ) {
             let named = rampart_march::named::NAMED[named];
             let text = if notation { named.notation } else { named.name };
-            let knobs = FrameSettings {
+            let settings = FrameSettings {
                 test: text.parse().unwrap(),
                 method: if streaming { Method::NonTemporal } else { Method::FlushBehind },
                 untested: if wait { Untested::Wait } else { Untested::Allow },
                 lifetime: Duration::from_micros(lifetime),
                 spare: Bytes::new(spare),
             };
-            prop_assert_eq!(knobs.to_string().parse(), Ok(knobs));
+            prop_assert_eq!(settings.to_string().parse(), Ok(settings));
         }
     }
 

@@ -168,11 +168,11 @@ impl FromStr for GuardSettings {
     type Err = GuardSettingsError;
 
     fn from_str(text: &str) -> Result<Self, GuardSettingsError> {
-        let mut knobs = Self::default();
+        let mut settings = Self::default();
         for setting in text.split(',').filter(|setting| !setting.is_empty()) {
-            knobs.set(setting).ok_or_else(|| GuardSettingsError::Malformed(setting.to_owned()))?;
+            settings.set(setting).ok_or_else(|| GuardSettingsError::Malformed(setting.to_owned()))?;
         }
-        knobs.checked()
+        settings.checked()
     }
 }
 
@@ -208,7 +208,7 @@ mod tests {
             interval in proptest::option::of(1_u64..10_000_000), overhead in proptest::option::of(1_u32..500),
             on_error in 0_usize..3, method in 0_usize..3, data in any::<bool>(), mappings in proptest::option::of(1_u64..1 << 40)
         ) {
-            let knobs = GuardSettings {
+            let settings = GuardSettings {
                 method: EngineKind::ALL[method],
                 scheme: Scheme::ALL[scheme],
                 block_pages: 1 << order,
@@ -220,7 +220,7 @@ mod tests {
                 on_error: OnError::ALL[on_error].1,
                 protect: Protect { data, mappings: mappings.map(Bytes::new) },
             };
-            prop_assert_eq!(knobs.to_string().parse(), Ok(knobs));
+            prop_assert_eq!(settings.to_string().parse(), Ok(settings));
         }
     }
 

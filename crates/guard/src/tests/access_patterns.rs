@@ -136,7 +136,7 @@ struct Simulated<'a> {
 
 impl<'a> Simulated<'a> {
     /// All of so many blocks has been used before.
-    fn new(blocks: u64, knobs: GuardSettings, counts: &'a GuardCounts) -> Self {
+    fn new(blocks: u64, settings: GuardSettings, counts: &'a GuardCounts) -> Self {
         let (pages, clock) = (usize::try_from(blocks * BLOCK).unwrap(), FakeClock::new());
         let engine = Zeros {
             there: Mutex::new(vec![false; pages]),
@@ -145,7 +145,7 @@ impl<'a> Simulated<'a> {
         };
         let layout = Layout::new(Bytes::new(blocks * BLOCK * 4096), 512, 16).unwrap();
         let mut simulated = Self {
-            guard: Guard::new(Box::new(engine), layout, knobs, counts, &Nobody, clock),
+            guard: Guard::new(Box::new(engine), layout, settings, counts, &Nobody, clock),
             counts,
             now: 0,
             keeper: 0,
@@ -205,7 +205,7 @@ impl<'a> Simulated<'a> {
     }
 }
 
-fn knobs(cap_blocks: u64) -> GuardSettings {
+fn settings(cap_blocks: u64) -> GuardSettings {
     GuardSettings { cap: Bytes::from_mib(2 * cap_blocks), scheme: Scheme::Crc, ..GuardSettings::default() }
 }
 
@@ -224,7 +224,7 @@ fn rounds(units: std::ops::Range<u64>) -> impl Iterator<Item = (u64, u64)> {
 fn a_program_that_comes_round_finds_what_is_next_open() {
     let counts = GuardCounts::default();
     // A twentieth of the heap.
-    let mut world = Simulated::new(640, knobs(32), &counts);
+    let mut world = Simulated::new(640, settings(32), &counts);
     world.run(rounds(0..2));
     let seen = world.run(rounds(2..32));
     // 7680 units are used.
@@ -239,7 +239,7 @@ fn a_program_that_comes_round_finds_what_is_next_open() {
 #[test]
 fn where_two_rounds_do_not_fit_nothing_is_lost_by_preparing_the_next() {
     let counts = GuardCounts::default();
-    let mut world = Simulated::new(640, knobs(10), &counts);
+    let mut world = Simulated::new(640, settings(10), &counts);
     world.run(rounds(0..1));
     let seen = world.run(rounds(1..8));
     assert!(seen.overhead() < 1.5, "{seen:?}, {:.3}", seen.overhead());
@@ -264,7 +264,7 @@ fn products(times: usize) -> impl Iterator<Item = (u64, u64)> {
 #[test]
 fn a_program_that_sweeps_and_has_a_hot_set_waits_for_neither() {
     let counts = GuardCounts::default();
-    let mut world = Simulated::new(304, knobs(15), &counts);
+    let mut world = Simulated::new(304, settings(15), &counts);
     world.run(products(1));
     let seen = world.run(products(4));
     // Each block of the arrays is verified once per iteration, and the hot ones hardly ever.
@@ -278,7 +278,7 @@ fn a_program_that_sweeps_and_has_a_hot_set_waits_for_neither() {
 #[test]
 fn a_sweep_that_is_too_fast_for_the_keeper_shares_the_work_with_it() {
     let counts = GuardCounts::default();
-    let mut world = Simulated::new(640, knobs(32), &counts);
+    let mut world = Simulated::new(640, settings(32), &counts);
     world.run(sweep(0..64, 400));
     let seen = world.run(sweep(64..512, 400));
     assert!(

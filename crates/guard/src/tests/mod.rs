@@ -55,7 +55,7 @@ fn at(micros: u64) -> Timestamp {
     Timestamp::from_micros(micros)
 }
 
-fn knobs() -> GuardSettings {
+fn settings() -> GuardSettings {
     GuardSettings { block_pages: 4, unit_pages: 4, cap: Bytes::new(8 * 4096), ahead: 0, ..GuardSettings::default() }
 }
 
@@ -68,22 +68,22 @@ struct World<'a> {
 }
 
 impl<'a> World<'a> {
-    fn new(knobs: GuardSettings, counts: &'a GuardCounts, told: &'a Told) -> Self {
-        Self::on(FakeEngine::new(usize::try_from(PAGES).unwrap()), knobs, counts, told)
+    fn new(settings: GuardSettings, counts: &'a GuardCounts, told: &'a Told) -> Self {
+        Self::on(FakeEngine::new(usize::try_from(PAGES).unwrap()), settings, counts, told)
     }
 
     /// On an engine that stops writes.
-    fn watching(knobs: GuardSettings, counts: &'a GuardCounts, told: &'a Told) -> Self {
+    fn watching(settings: GuardSettings, counts: &'a GuardCounts, told: &'a Told) -> Self {
         let mut engine = FakeEngine::new(usize::try_from(PAGES).unwrap());
         engine.watches = true;
-        Self::on(engine, knobs, counts, told)
+        Self::on(engine, settings, counts, told)
     }
 
-    fn on(engine: FakeEngine, knobs: GuardSettings, counts: &'a GuardCounts, told: &'a Told) -> Self {
-        let layout = Layout::new(Bytes::new(PAGES * 4096), knobs.block_pages, knobs.unit_pages).unwrap();
+    fn on(engine: FakeEngine, settings: GuardSettings, counts: &'a GuardCounts, told: &'a Told) -> Self {
+        let layout = Layout::new(Bytes::new(PAGES * 4096), settings.block_pages, settings.unit_pages).unwrap();
         let clock = FakeClock::new();
         clock.tick_by(Duration::from_micros(1));
-        Self { guard: Guard::new(Box::new(engine), layout, knobs, counts, told, clock), clock, time: 0 }
+        Self { guard: Guard::new(Box::new(engine), layout, settings, counts, told, clock), clock, time: 0 }
     }
 
     fn fault(&mut self, page: u64) -> FaultOutcome {
@@ -137,9 +137,9 @@ proptest! {
         scheme in 0_usize..4, ahead in 0_u32..5, unit in 0_u32..3, watches in any::<bool>()
     ) {
         let (counts, told) = (GuardCounts::default(), Told::default());
-        let knobs = GuardSettings { scheme: Scheme::ALL[scheme], ahead, unit_pages: 1 << unit, ..knobs() };
+        let settings = GuardSettings { scheme: Scheme::ALL[scheme], ahead, unit_pages: 1 << unit, ..settings() };
         let world = if watches { World::watching } else { World::new };
-        let mut world = world(knobs, &counts, &told);
+        let mut world = world(settings, &counts, &told);
         let mut twin = BTreeMap::new();
         for (page, other, seed, keep) in steps {
             let span = PageSpan::of_page(PageIndex(page));
@@ -190,7 +190,7 @@ fn lock_page_5(world: &mut World<'_>, round: u64) {
 #[test]
 fn what_is_only_read_keeps_its_codes_and_what_is_written_gets_new_ones() {
     let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::watching(knobs(), &counts, &told);
+    let mut world = World::watching(settings(), &counts, &told);
     world.write(5, &PageData::from_seed(1));
     (0..3).for_each(|round| lock_page_5(&mut world, round));
     let encoded = counts.get(Counter::Encoded);
@@ -217,7 +217,7 @@ fn what_is_only_read_keeps_its_codes_and_what_is_written_gets_new_ones() {
 #[test]
 fn what_memory_did_to_a_page_while_it_was_unlocked_and_only_read_is_put_right() {
     let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::watching(knobs(), &counts, &told);
+    let mut world = World::watching(settings(), &counts, &told);
     world.write(5, &PageData::from_seed(1));
     lock_page_5(&mut world, 0);
     world.read(5);
@@ -230,7 +230,7 @@ fn what_memory_did_to_a_page_while_it_was_unlocked_and_only_read_is_put_right() 
 #[test]
 fn a_flip_in_a_locked_page_is_corrected_before_the_program_sees_it_and_told_with_its_frame() {
     let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(knobs(), &counts, &told);
+    let mut world = World::new(settings(), &counts, &told);
     world.write(5, &PageData::from_seed(1));
     world.lock_all_but(20);
     assert!(world.guard.engine().is_in_vault(5));
@@ -245,7 +245,7 @@ fn a_flip_in_a_locked_page_is_corrected_before_the_program_sees_it_and_told_with
 #[test]
 fn a_page_that_the_hardware_gives_up_is_rebuilt_if_it_had_but_a_line_and_is_beyond_correction_else() {
     let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(GuardSettings { on_error: OnError::Continue, ..knobs() }, &counts, &told);
+    let mut world = World::new(GuardSettings { on_error: OnError::Continue, ..settings() }, &counts, &told);
     let mut line = PageData::ZERO;
     line.flip(&PageBits::from_iter([5, 511]));
     let pages = [(5, line), (6, PageData::ZERO), (7, PageData::from_seed(7))];
@@ -262,8 +262,9 @@ fn a_page_that_the_hardware_gives_up_is_rebuilt_if_it_had_but_a_line_and_is_beyo
 fn ten_thousand_flips_in_locked_pages_are_all_corrected() {
     let (counts, told) = (GuardCounts::default(), Told::default());
     // Everything unlocked is locked as soon as the maintenance thread runs.
-    let knobs = GuardSettings { interval: Some(Duration::from_micros(1)), cap: Bytes::new(PAGES * 4096), ..knobs() };
-    let mut world = World::new(knobs, &counts, &told);
+    let settings =
+        GuardSettings { interval: Some(Duration::from_micros(1)), cap: Bytes::new(PAGES * 4096), ..settings() };
+    let mut world = World::new(settings, &counts, &told);
     (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
     let mut state = 1_u64;
     for _ in 0..10_000 {
@@ -288,7 +289,7 @@ fn a_page_beyond_correction_stops_the_program_or_is_told_as_wished() {
         (OnError::Checkpoint, FaultOutcome::Stop),
     ] {
         let (counts, told) = (GuardCounts::default(), Told::default());
-        let mut world = World::new(GuardSettings { on_error, ..knobs() }, &counts, &told);
+        let mut world = World::new(GuardSettings { on_error, ..settings() }, &counts, &told);
         world.write(5, &PageData::from_seed(1));
         world.lock_all_but(20);
         // Two lines: more than P and Q rebuild.
@@ -307,7 +308,7 @@ fn a_page_beyond_correction_stops_the_program_or_is_told_as_wished() {
 #[test]
 fn what_a_device_uses_stays_open_and_is_locked_when_it_is_free() {
     let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(knobs(), &counts, &told);
+    let mut world = World::new(settings(), &counts, &told);
     world.write(0, &PageData::from_seed(9));
     world.guard.engine().pinned.lock().unwrap().insert(1);
     world.read(20);
@@ -323,7 +324,7 @@ fn what_a_device_uses_stays_open_and_is_locked_when_it_is_free() {
 #[test]
 fn a_fault_between_moving_and_coding_takes_the_block_back_unverified() {
     let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(knobs(), &counts, &told);
+    let mut world = World::new(settings(), &counts, &told);
     world.write(0, &PageData::from_seed(9));
     let block = BlockIndex(0);
     world.guard.engine().lock(world.guard.layout().span(block)).unwrap();
@@ -337,7 +338,7 @@ fn a_fault_between_moving_and_coding_takes_the_block_back_unverified() {
 #[test]
 fn forgotten_blocks_read_as_zeros_and_parts_of_blocks_are_not_forgotten() {
     let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(knobs(), &counts, &told);
+    let mut world = World::new(settings(), &counts, &told);
     (0..8).for_each(|page| world.write(page, &PageData::from_seed(page)));
     world.lock_all_but(20);
     let span = |first, count| PageSpan { first: PageIndex(first), count: NonZero::new(count).unwrap() };
@@ -350,7 +351,7 @@ fn forgotten_blocks_read_as_zeros_and_parts_of_blocks_are_not_forgotten() {
 #[test]
 fn a_page_that_the_program_gave_back_by_itself_is_filled_again() {
     let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(knobs(), &counts, &told);
+    let mut world = World::new(settings(), &counts, &told);
     world.write(0, &PageData::from_seed(9));
     world.guard.engine().discard(PageSpan::of_page(PageIndex(0)));
     assert_eq!(world.read(0), PageData::ZERO);
@@ -359,7 +360,7 @@ fn a_page_that_the_program_gave_back_by_itself_is_filled_again() {
 #[test]
 fn pages_that_the_program_gives_back_read_as_zeros_wherever_they_are_and_the_rest_stays() {
     let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(knobs(), &counts, &told);
+    let mut world = World::new(settings(), &counts, &told);
     (0..16).for_each(|page| world.write(page, &PageData::from_seed(page)));
     world.lock_all_but(20);
     assert!(world.guard.engine().is_in_vault(3));
@@ -374,7 +375,7 @@ fn pages_that_the_program_gives_back_read_as_zeros_wherever_they_are_and_the_res
 #[test]
 fn what_the_program_maps_by_itself_is_never_locked_again() {
     let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(knobs(), &counts, &told);
+    let mut world = World::new(settings(), &counts, &told);
     world.write(5, &PageData::from_seed(1));
     world.lock_all_but(20);
     assert_eq!(world.guard.leave(PageSpan::of_page(PageIndex(5)), at(world.time)), FaultOutcome::GoesOn);
@@ -387,7 +388,7 @@ fn what_the_program_maps_by_itself_is_never_locked_again() {
 #[test]
 fn what_was_left_to_the_program_is_not_forgotten_but_can_be_taken_back() {
     let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(knobs(), &counts, &told);
+    let mut world = World::new(settings(), &counts, &told);
     (0..8).for_each(|page| world.write(page, &PageData::from_seed(page)));
     let all = PageSpan { first: PageIndex(0), count: NonZero::new(8).unwrap() };
     assert_eq!(world.guard.leave(PageSpan::of_page(PageIndex(5)), at(world.time)), FaultOutcome::GoesOn);
@@ -405,7 +406,7 @@ fn what_was_left_to_the_program_is_not_forgotten_but_can_be_taken_back() {
 fn a_sweep_finds_its_blocks_open_or_verified_ahead_of_it() {
     let (counts, told) = (GuardCounts::default(), Told::default());
     let mut world = World::new(
-        GuardSettings { ahead: 4, block_pages: 1, unit_pages: 1, cap: Bytes::new(8 * 4096), ..knobs() },
+        GuardSettings { ahead: 4, block_pages: 1, unit_pages: 1, cap: Bytes::new(8 * 4096), ..settings() },
         &counts,
         &told,
     );
@@ -430,7 +431,7 @@ fn make_ready(world: &World<'_>, block: u64) {
 #[test]
 fn what_is_ready_was_verified_counts_as_open_and_is_opened_without_another_look() {
     let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(knobs(), &counts, &told);
+    let mut world = World::new(settings(), &counts, &told);
     world.write(5, &PageData::from_seed(1));
     world.lock_all_but(20);
     assert!(world.guard.inject(PageIndex(5), &[777]));
@@ -448,7 +449,7 @@ fn what_is_ready_was_verified_counts_as_open_and_is_opened_without_another_look(
 #[test]
 fn what_is_ready_and_not_wanted_is_locked_again_with_the_codes_that_it_had() {
     let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(knobs(), &counts, &told);
+    let mut world = World::new(settings(), &counts, &told);
     world.write(5, &PageData::from_seed(1));
     world.lock_all_but(20);
     make_ready(&world, 1);
@@ -468,7 +469,7 @@ fn what_is_ready_and_not_wanted_is_locked_again_with_the_codes_that_it_had() {
 #[test]
 fn what_is_beyond_correction_is_never_ready() {
     let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(knobs(), &counts, &told);
+    let mut world = World::new(settings(), &counts, &told);
     world.write(5, &PageData::from_seed(1));
     world.lock_all_but(20);
     assert!(world.guard.inject(PageIndex(5), &[1, 513]));
@@ -479,7 +480,7 @@ fn what_is_beyond_correction_is_never_ready() {
 
 /// Blocks of eight units; everything beyond two blocks is locked.
 fn in_units() -> GuardSettings {
-    GuardSettings { block_pages: 8, unit_pages: 1, cap: Bytes::new(16 * 4096), ..knobs() }
+    GuardSettings { block_pages: 8, unit_pages: 1, cap: Bytes::new(16 * 4096), ..settings() }
 }
 
 #[test]
@@ -541,7 +542,7 @@ fn a_keeper_that_cannot_keep_up_locks_before_it_opens_more() {
 #[test]
 fn every_unlocking_is_told_with_what_it_was_for() {
     let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(knobs(), &counts, &told);
+    let mut world = World::new(settings(), &counts, &told);
     world.write(5, &PageData::from_seed(1));
     world.write(6, &PageData::from_seed(2));
     world.lock_all_but(20);
@@ -556,7 +557,7 @@ fn every_unlocking_is_told_with_what_it_was_for() {
 #[test]
 fn what_is_locked_can_be_verified_without_opening_it() {
     let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(knobs(), &counts, &told);
+    let mut world = World::new(settings(), &counts, &told);
     (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
     world.keep();
     world.guard.inject(PageIndex(0), &[0]);
@@ -568,14 +569,14 @@ fn what_is_locked_can_be_verified_without_opening_it() {
 #[test]
 fn a_fault_elsewhere_is_none_of_ours() {
     let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(knobs(), &counts, &told);
+    let mut world = World::new(settings(), &counts, &told);
     assert_eq!(world.fault(PAGES), FaultOutcome::Elsewhere);
 }
 
 #[test]
 fn what_a_system_call_holds_stays_open_until_it_is_released() {
     let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(knobs(), &counts, &told);
+    let mut world = World::new(settings(), &counts, &told);
     world.write(5, &PageData::from_seed(1));
     world.lock_all_but(20);
     let held = PageSpan { first: PageIndex(5), count: NonZero::new(6).unwrap() };
@@ -601,11 +602,11 @@ fn what_a_system_call_holds_stays_open_until_it_is_released() {
 #[test]
 fn no_more_blocks_are_open_than_the_kernel_keeps_apart_however_late_the_keeper_is() {
     let (counts, told) = (GuardCounts::default(), Told::default());
-    let knobs = GuardSettings { block_pages: 1, unit_pages: 1, cap: Bytes::new(4 * 4096), ..knobs() };
-    let layout = Layout::new(Bytes::new(PAGES * 4096), knobs.block_pages, knobs.unit_pages).unwrap();
+    let settings = GuardSettings { block_pages: 1, unit_pages: 1, cap: Bytes::new(4 * 4096), ..settings() };
+    let layout = Layout::new(Bytes::new(PAGES * 4096), settings.block_pages, settings.unit_pages).unwrap();
     let mut engine = FakeEngine::new(usize::try_from(PAGES).unwrap());
     engine.most_open = 6;
-    let guard = Guard::new(Box::new(engine), layout, knobs, &counts, &told, FakeClock::new());
+    let guard = Guard::new(Box::new(engine), layout, settings, &counts, &told, FakeClock::new());
     for page in 0..PAGES {
         assert_eq!(guard.fault(PageIndex(page), Touch::Read, at(page), || ()), FaultOutcome::GoesOn);
         assert!((0..PAGES).filter(|&page| guard.engine().read(page).is_some()).count() <= 6);
@@ -615,7 +616,7 @@ fn no_more_blocks_are_open_than_the_kernel_keeps_apart_however_late_the_keeper_i
 #[test]
 fn a_fault_on_what_was_left_to_the_program_is_said_to_be_its_own() {
     let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(knobs(), &counts, &told);
+    let mut world = World::new(settings(), &counts, &told);
     world.write(5, &PageData::from_seed(1));
     world.guard.leave(PageSpan::of_page(PageIndex(5)), at(world.time));
     assert_eq!(world.fault(5), FaultOutcome::Left);
@@ -635,7 +636,7 @@ fn renew_all(world: &World<'_>, round: &mut ReplacementRound, seconds: u64) -> u
 #[test]
 fn locked_blocks_are_put_on_tested_frames_once_a_lifetime_and_keep_their_content() {
     let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(knobs(), &counts, &told);
+    let mut world = World::new(settings(), &counts, &told);
     let mut round = ReplacementRound::default();
     (0..PAGES).for_each(|page| world.write(page, &PageData::from_seed(page)));
     world.keep();
@@ -654,7 +655,7 @@ fn locked_blocks_are_put_on_tested_frames_once_a_lifetime_and_keep_their_content
 #[test]
 fn what_memory_did_before_a_renewal_is_put_right_and_told_of_the_frame_that_did_it() {
     let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(knobs(), &counts, &told);
+    let mut world = World::new(settings(), &counts, &told);
     world.write(5, &PageData::from_seed(1));
     world.lock_all_but(20);
     let before = world.guard.engine().frame(PageIndex(5));

@@ -33,7 +33,7 @@ fn a_page_over_a_stuck_cell_goes_to_a_frame_that_holds_it_and_the_program_never_
     for (way, watches) in ways.into_iter().flat_map(|way| [(way, false), (way, true)]) {
         let (counts, told) = (GuardCounts::default(), Told::default());
         let new = if watches { World::watching } else { World::new };
-        let mut world = new(knobs(), &counts, &told);
+        let mut world = new(settings(), &counts, &told);
         world.write(5, &PageData::ZERO);
         lock_page_5(&mut world, 0);
         world.guard.engine().stick(5, 777);
@@ -62,7 +62,7 @@ fn a_page_over_a_stuck_cell_goes_to_a_frame_that_holds_it_and_the_program_never_
 fn a_page_is_put_on_eight_frames_at_most_and_beyond_correction_if_none_holds_it() {
     for (bad, served) in [(7, FaultOutcome::GoesOn), (8, FaultOutcome::Stop)] {
         let (counts, told) = (GuardCounts::default(), Told::default());
-        let mut world = World::new(knobs(), &counts, &told);
+        let mut world = World::new(settings(), &counts, &told);
         world.write(5, &PageData::ZERO);
         world.lock_all_but(20);
         let frames = (0..=bad).map(|turn| 0x1005 + turn * fake_engine::SECOND_FRAMES);
@@ -85,7 +85,7 @@ fn a_page_is_put_on_eight_frames_at_most_and_beyond_correction_if_none_holds_it(
 #[test]
 fn a_page_that_is_wrong_once_and_right_when_it_is_read_again_is_reported_and_leaves_its_frame() {
     let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(knobs(), &counts, &told);
+    let mut world = World::new(settings(), &counts, &told);
     world.write(5, &PageData::from_seed(1));
     world.lock_all_but(20);
     let stuck = (0..32768).find(|bit| PageData::from_seed(1).lines[bit / 512].0[bit / 64 % 8] >> (bit % 64) & 1 == 0);
@@ -101,7 +101,7 @@ fn a_page_that_is_wrong_once_and_right_when_it_is_read_again_is_reported_and_lea
 #[test]
 fn a_page_that_does_not_read_the_same_each_time_is_corrected_by_a_read_that_can_be() {
     let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(knobs(), &counts, &told);
+    let mut world = World::new(settings(), &counts, &told);
     world.write(5, &PageData::ZERO);
     world.lock_all_but(20);
     assert!(world.guard.inject(PageIndex(5), &[1]));
@@ -114,7 +114,7 @@ fn a_page_that_does_not_read_the_same_each_time_is_corrected_by_a_read_that_can_
 #[test]
 fn a_page_beyond_correction_is_reported_once_until_it_is_written() {
     let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(GuardSettings { on_error: OnError::Continue, ..knobs() }, &counts, &told);
+    let mut world = World::new(GuardSettings { on_error: OnError::Continue, ..settings() }, &counts, &told);
     let err = |world: &mut World<'_>, round| {
         lock_page_5(world, round);
         assert!(world.guard.inject(PageIndex(5), &[1, 513]));
@@ -135,7 +135,7 @@ fn a_page_beyond_correction_is_reported_once_until_it_is_written() {
 #[test]
 fn a_block_that_cannot_be_locked_is_tried_less_and_less_often_and_still_locked_when_it_can() {
     let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(knobs(), &counts, &told);
+    let mut world = World::new(settings(), &counts, &told);
     world.write(0, &PageData::from_seed(9));
     world.guard.engine().pinned.lock().unwrap().insert(1);
     let minute = |world: &mut World<'_>| {
@@ -165,7 +165,7 @@ fn a_block_that_cannot_be_locked_is_tried_less_and_less_often_and_still_locked_w
 #[test]
 fn a_block_that_does_not_move_to_tested_frames_is_tried_less_and_less_often_and_moved_when_it_can() {
     let (counts, told) = (GuardCounts::default(), Told::default());
-    let mut world = World::new(knobs(), &counts, &told);
+    let mut world = World::new(settings(), &counts, &told);
     world.write(5, &PageData::from_seed(1));
     world.lock_all_but(20);
     *world.guard.engine().tested.lock().unwrap() = Some(at(1));

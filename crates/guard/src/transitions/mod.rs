@@ -72,7 +72,7 @@ pub enum FaultOutcome {
 /// A guard over one range.
 pub struct Guard<'a, E: GuardEngine + ?Sized> {
     pub(crate) engine: Box<E>,
-    pub(crate) knobs: GuardSettings,
+    pub(crate) settings: GuardSettings,
     /// The most mappings that the kernel keeps apart.
     pub(crate) most: usize,
     pub(crate) codec: Codec,

@@ -69,7 +69,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
             self.counts.add_time(Counter::VerifyNanos, self.took(began));
             for page in wrong.iter() {
                 if !self.put_right(block, known, PageIndex(span.first.0 + u64::from(page))) {
-                    let goes_on = self.knobs.on_error == OnError::Continue;
+                    let goes_on = self.settings.on_error == OnError::Continue;
                     verified = if goes_on { Verified::Wrong } else { Verified::Stop };
                 }
             }

@@ -24,12 +24,12 @@ use self::move_pages::MovedMemory;
 use self::mprotect::ProtectedMemory;
 
 /// Reserves a range for the engine of the settings. At first it is ordinary memory.
-pub fn prepare(bytes: Bytes, knobs: &GuardSettings) -> Result<Box<dyn GuardedMemory>, Error> {
+pub fn prepare(bytes: Bytes, settings: &GuardSettings) -> Result<Box<dyn GuardedMemory>, Error> {
     // Huge pages and larger ones are blocks of the largest size.
-    let kind = if knobs.block_pages == MOST_PAGES { PageKind::Huge } else { PageKind::Base };
-    Ok(match knobs.method {
+    let kind = if settings.block_pages == MOST_PAGES { PageKind::Huge } else { PageKind::Base };
+    Ok(match settings.method {
         EngineKind::Move => Box::new(MovedMemory::prepare(bytes, kind)?),
-        EngineKind::Minor => Box::new(SharedMemory::prepare(bytes, knobs.unit_pages)?),
+        EngineKind::Minor => Box::new(SharedMemory::prepare(bytes, settings.unit_pages)?),
         EngineKind::Mprotect => Box::new(ProtectedMemory::prepare(bytes, kind)?),
     })
 }

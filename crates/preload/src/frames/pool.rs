@@ -46,7 +46,7 @@ const TURNS: usize = 16;
 /// Tested memory, and the way to make more.
 pub struct TestedFramePool {
     vault: &'static Vault,
-    knobs: FrameSettings,
+    settings: FrameSettings,
     test: FrameTest,
     clock: SteadyClock,
     shared: &'static Published,
@@ -76,25 +76,25 @@ impl TestedFramePool {
         known: &'static KnownBadPages,
     ) -> Result<Option<Self>, String> {
         let Ok(text) = env::var("RAMPART_GUARD_FRAMES") else { return Ok(None) };
-        let mut knobs: FrameSettings = text.parse().map_err(|error| format!("RAMPART_GUARD_FRAMES: {error}"))?;
-        knobs.spare = knobs.spare.min(room());
-        Ok(Some(Self::new(vault, shared, known, knobs, InjectedFrames::from_environment()?)))
+        let mut settings: FrameSettings = text.parse().map_err(|error| format!("RAMPART_GUARD_FRAMES: {error}"))?;
+        settings.spare = settings.spare.min(room());
+        Ok(Some(Self::new(vault, shared, known, settings, InjectedFrames::from_environment()?)))
     }
 
     fn new(
         vault: &'static Vault,
         shared: &'static Published,
         known: &'static KnownBadPages,
-        knobs: FrameSettings,
+        settings: FrameSettings,
         planted: Option<InjectedFrames>,
     ) -> Self {
         let clock = SteadyClock::default();
-        let trays = usize::try_from(knobs.spare.frames() / TRAY_PAGES).unwrap_or(usize::MAX);
+        let trays = usize::try_from(settings.spare.frames() / TRAY_PAGES).unwrap_or(usize::MAX);
         // A page that waits for tested memory gets it through the pool.
-        let most = trays.max(usize::from(knobs.untested == Untested::Wait));
+        let most = trays.max(usize::from(settings.untested == Untested::Wait));
         Self {
             vault,
-            test: FrameTest::new(&knobs),
+            test: FrameTest::new(&settings),
             shared,
             pagemap: Pagemap::open(&Roots::default()).ok(),
             shelf: Mutex::new(Chunks::new(PoolTarget::new(most, clock.now()))),
@@ -102,13 +102,13 @@ impl TestedFramePool {
             known,
             tester: OnceLock::new(),
             clock,
-            knobs,
+            settings,
         }
     }
 
     /// The settings.
-    pub const fn knobs(&self) -> &FrameSettings {
-        &self.knobs
+    pub const fn settings(&self) -> &FrameSettings {
+        &self.settings
     }
 
     /// Sets the thread that is woken when something must be tested.
@@ -133,7 +133,7 @@ impl TestedFramePool {
     /// Gives the program untouched pages, on tested frames. [`FrameHistory::Same`]: no memory fits, and no page was
     /// given.
     pub fn supply(&self, span: VaultSpan) -> FrameHistory {
-        let turns = match self.knobs.untested {
+        let turns = match self.settings.untested {
             Untested::Wait => TURNS,
             Untested::Allow => 0,
         };

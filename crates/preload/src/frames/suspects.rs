@@ -91,9 +91,9 @@ impl SuspectTester {
     /// A tester with the test of the environment.
     pub fn from_environment(shared: &'static Published, known: &'static KnownBadPages) -> Result<Arc<Self>, String> {
         let text = env::var("RAMPART_GUARD_FRAMES").unwrap_or_else(|_| USUAL_TEST.to_owned());
-        let knobs: FrameSettings = text.parse().map_err(|error| format!("RAMPART_GUARD_FRAMES: {error}"))?;
+        let settings: FrameSettings = text.parse().map_err(|error| format!("RAMPART_GUARD_FRAMES: {error}"))?;
         Ok(Arc::new(Self {
-            test: FrameTest::new(&knobs),
+            test: FrameTest::new(&settings),
             shared,
             known,
             pagemap: Pagemap::open(&Roots::default()).ok(),

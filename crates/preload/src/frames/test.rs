@@ -31,10 +31,10 @@ pub struct FrameTest {
 
 impl FrameTest {
     /// The march test on the solid background, by address.
-    pub fn new(knobs: &FrameSettings) -> Self {
+    pub fn new(settings: &FrameSettings) -> Self {
         Self {
-            executor: Executor { engine: MarchEngine::detect(), settings: MarchSettings::new(knobs.method) },
-            plan: Plan::new(knobs.test.test.clone(), Fidelity::MIN, &[AddressSequence::Sequential], 0),
+            executor: Executor { engine: MarchEngine::detect(), settings: MarchSettings::new(settings.method) },
+            plan: Plan::new(settings.test.test.clone(), Fidelity::MIN, &[AddressSequence::Sequential], 0),
             rests: ["{⇕(w0); Del; ⇕(r0)}", "{⇕(w1); Del; ⇕(r1)}"].map(|test| Pass {
                 test: test.parse().expect("a march test"),
                 background: Background::solid(),

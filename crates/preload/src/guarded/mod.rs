@@ -136,11 +136,11 @@ impl ProcessGuard {
         used: Option<BackingSpan>,
         left: Vec<rampart_guard::PageSpan>,
     ) -> Result<(), String> {
-        let knobs = knobs()?;
-        let layout = Layout::new(memory.bytes(), knobs.block_pages, knobs.unit_pages);
+        let settings = settings()?;
+        let layout = Layout::new(memory.bytes(), settings.block_pages, settings.unit_pages);
         let layout = layout.ok_or("the range is not a number of blocks")?;
         let used = Used { bytes: used.map_or(Bytes::ZERO, |used| used.bytes), left };
-        let live = LiveGuard::begin(memory, layout, knobs, used)?;
+        let live = LiveGuard::begin(memory, layout, settings, used)?;
         live.count_data(self.data.load(Ordering::Relaxed), self.left_data.load(Ordering::Relaxed));
         self.process.store(std::process::id(), Ordering::Relaxed);
         self.mark.set();
@@ -323,10 +323,10 @@ impl ProcessGuard {
     /// The memory to guard by the environment, if it guards: static data in whole blocks of so many bytes, and mappings
     /// of at least so many.
     pub fn protect(&self) -> (Option<usize>, Option<usize>) {
-        let knobs = self.memory().and_then(|_| knobs().ok());
-        let block = |knobs: &GuardSettings| knobs.block_pages as usize * PAGE_BYTES;
-        let data = knobs.as_ref().filter(|knobs| knobs.protect.data).map(block);
-        (data, knobs.and_then(|knobs| knobs.protect.mappings).map(length))
+        let settings = self.memory().and_then(|_| settings().ok());
+        let block = |settings: &GuardSettings| settings.block_pages as usize * PAGE_BYTES;
+        let data = settings.as_ref().filter(|settings| settings.protect.data).map(block);
+        (data, settings.and_then(|settings| settings.protect.mappings).map(length))
     }
 
     /// The pages of the heap at these addresses.
@@ -444,15 +444,15 @@ fn data_in_use() -> Option<u64> {
 }
 
 /// The settings in the environment.
-fn knobs() -> Result<GuardSettings, String> {
+fn settings() -> Result<GuardSettings, String> {
     let text = env::var("RAMPART_GUARD").map_err(|error| error.to_string())?;
     text.parse().map_err(|error| format!("RAMPART_GUARD: {error}"))
 }
 
 impl HeapBacking for ProcessGuard {
     fn reserve(&self, bytes: Bytes) -> Result<NonNull<u8>, Error> {
-        let Ok(knobs) = knobs() else { return Plain.reserve(bytes) };
-        match engines::prepare(bytes, &knobs) {
+        let Ok(settings) = settings() else { return Plain.reserve(bytes) };
+        match engines::prepare(bytes, &settings) {
             Ok(memory) => {
                 let base = memory.base();
                 self.memory.store(Box::into_raw(Box::new(memory)), Ordering::Release);
@@ -472,7 +472,7 @@ impl HeapBacking for ProcessGuard {
     /// So that a program that uses half of the addresses finds room for all that, even if none of it fits into the
     /// range.
     fn parts(&self) -> u64 {
-        match knobs().map(|knobs| knobs.method) {
+        match settings().map(|settings| settings.method) {
             // A hidden range of the same length follows.
             Ok(EngineKind::Move | EngineKind::Minor) => 12,
             Ok(EngineKind::Mprotect) => 6,

@@ -45,7 +45,7 @@ impl LiveGuard {
     pub fn begin(
         memory: &'static dyn GuardedMemory,
         layout: Layout,
-        knobs: GuardSettings,
+        settings: GuardSettings,
         used: Used,
     ) -> Result<&'static Self, String> {
         // The C library allocates a new thread's data in the thread that starts it.
@@ -53,7 +53,7 @@ impl LiveGuard {
         let signals = Signals::block_all();
         let (answer, answers) = channel();
         let handler = spawn("rampart-handler", move || {
-            let begun = Self::begin_here(memory, layout, knobs, &used);
+            let begun = Self::begin_here(memory, layout, settings, &used);
             let live = begun.as_ref().ok().copied();
             // The starting thread waits for it.
             answer.send(begun).expect("somebody waits");
@@ -72,7 +72,7 @@ impl LiveGuard {
     fn begin_here(
         memory: &'static dyn GuardedMemory,
         layout: Layout,
-        knobs: GuardSettings,
+        settings: GuardSettings,
         used: &Used,
     ) -> Result<&'static Self, String> {
         descriptors::take_own_table().map_err(|error| error.to_string())?;
@@ -85,7 +85,7 @@ impl LiveGuard {
         let clock: &'static SteadyClock = Box::leak(Box::new(SteadyClock::default()));
         let suspects = SuspectTester::from_environment(shared, known)?;
         let engine = memory.engine(pool, known, Arc::clone(&suspects));
-        let guard = Guard::new(engine, layout, knobs, shared.counts, shared, clock);
+        let guard = Guard::new(engine, layout, settings, shared.counts, shared, clock);
         let live: &'static Self = Box::leak(Box::new(Self {
             guard,
             shared,

@@ -27,7 +27,7 @@ impl LiveGuard {
                 TesterStep::Ahead => continue,
                 TesterStep::Returned => began.elapsed() * REST,
                 TesterStep::None if self.paused.load(Ordering::Acquire) != 0 => NAP,
-                TesterStep::None => match self.guard.renew(&mut round, pool.knobs().lifetime, self.clock.now()) {
+                TesterStep::None => match self.guard.renew(&mut round, pool.settings().lifetime, self.clock.now()) {
                     Replacement::Renewed | Replacement::Nothing => Duration::ZERO,
                     Replacement::NoFrames | Replacement::RoundDone => NAP,
                 },

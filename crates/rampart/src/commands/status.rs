@@ -58,7 +58,7 @@ pub fn run(json: bool, path: Option<PathBuf>) -> Result<u8, Error> {
         version: env!("CARGO_PKG_VERSION"),
         memory: MemoryState::read(machine.roots())?,
         testable_now: reserve.claimable(&outlook),
-        reserve: reserve.reserve(),
+        reserve: reserve.bytes(),
         topology: machine.topology().clone(),
         engines: MarchEngine::all_available().iter().map(ToString::to_string).collect(),
         capabilities: capabilities::all(machine.roots()),

@@ -211,7 +211,8 @@ impl RunReport {
 
     /// The memory and processes that were to be guarded and could not be.
     fn excluded(&self) -> String {
-        let (mappings, data) = (self.counts.get(Counter::UnguardedMappings), pages(self.counts.get(Counter::UnguardedData)));
+        let (mappings, data) =
+            (self.counts.get(Counter::UnguardedMappings), pages(self.counts.get(Counter::UnguardedData)));
         let plural = if mappings == 1 { "" } else { "s" };
         let mappings = (mappings > 0).then(|| format!("{} mapping{plural}", crate::output::text::count(mappings)));
         let data = (data > Bytes::ZERO).then(|| format!("{data} of static data"));

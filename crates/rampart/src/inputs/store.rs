@@ -64,7 +64,7 @@ pub fn document(test: &TestRecord) -> Value {
         "notation": test.start.notation,
         "fidelity": test.start.fidelity,
         "orders": test.start.orders,
-        "memory": test.start.wanted,
+        "memory": test.start.requested,
         "injected": test.start.injected,
         "ended": test.end.as_ref().map(|end| end.at),
         "verdict": test.end.as_ref().map(|end| verdict(end.outcome)),

@@ -1,4 +1,4 @@
-//! Facts to keep, by hand and at random.
+//! Facts for the tests, fixed and random.
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 use std::path::Path;
@@ -12,8 +12,7 @@ use tempfile::TempDir;
 
 pub const NOW: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
 
-/// A folder of its own, in memory if possible: a real disk takes its time to sync, and most tests check only the
-/// content.
+/// A temporary folder, in memory if possible: syncing a real disk takes time, and most tests do not need it.
 pub fn folder() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
@@ -54,7 +53,7 @@ pub fn start(when: u64) -> TestStart {
         notation: "{⇕(w0); ⇑(r0,w1); ⇓(r1)}".to_owned(),
         fidelity: 8,
         orders: vec!["sequential".to_owned(), "strided".to_owned()],
-        wanted: Some(Bytes::from_mib(64)),
+        requested: Some(Bytes::from_mib(64)),
         injected: None,
     }
 }
@@ -78,7 +77,7 @@ pub fn open(path: &Path) -> Store {
     opened.store
 }
 
-/// A damaged store, reopened, and the one that was set aside.
+/// Opens a store that was damaged, and returns what was set aside.
 pub fn open_damaged(path: &Path) -> (Store, SetAside) {
     let opened = Store::open(path, NOW).unwrap();
     (opened.store, opened.set_aside.expect("the store is damaged"))
@@ -112,7 +111,7 @@ fn any_retirement() -> impl Strategy<Value = Retirement> {
     prop_oneof![Just(Retirement::Pending), Just(Retirement::Offlined), any::<String>().prop_map(Retirement::Refused)]
 }
 
-/// Any frame that may be kept.
+/// Any frame that can be stored.
 pub fn any_failed() -> impl Strategy<Value = FailedFrame> {
     let cause = prop_oneof![Just(Cause::MarchTest), Just(Cause::Operator), Just(Cause::Guard)];
     let times = (0..1_u64 << 63, 0..1_u64 << 63);

@@ -1,11 +1,11 @@
-//! Adaptive, core-preserving: the fewest threads, and with them the highest fidelity, that keep up [Rahman16, 5.2.4.5,
-//! fig. 30].
+//! Adaptive, core-preserving: the fewest threads, and with them the highest fidelity, that keep up
+//! [Rahman16, 5.2.4.5, fig. 30].
 
 use rampart_memory::TestConfig;
 
 use super::{Policy, PolicyInput, fastest};
 
-/// Prefers few threads, then a high fidelity.
+/// Prefers fewer threads, then higher fidelity.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Adaptive;
 

@@ -1,21 +1,21 @@
-//! Error-triggered: where the hardware corrects more errors than allowed, test first and at the highest fidelity.
-//! [Rahman16, 6.2] leaves it to future work.
+//! Error-triggered: tests first, and at the highest fidelity, where the hardware corrects more errors than the
+//! threshold allows. Rahman leaves it to future work [Rahman16, 6.2].
 
 use rampart_memory::TestConfig;
 
 use super::{Policy, PolicyInput};
 
-/// Another policy while no frames err; MAX-FIDELITY while some do.
+/// Applies another policy while there are no errors; MAX-FIDELITY while there are some.
 ///
-/// The configuration does not determine which frames are tested first: [`super::super::Diagnostic::erring`] passes that
-/// to the source.
+/// The order of tests is not part of the configuration: [`super::super::Diagnostic::erring`] passes the frames to the
+/// source.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ErrorTriggered<P>(pub P);
 
 impl<P: Policy> Policy for ErrorTriggered<P> {
     fn decide(&mut self, seen: &PolicyInput<'_>) -> TestConfig {
-        let calm = self.0.decide(seen);
-        if seen.erring.is_empty() { calm } else { TestConfig { fidelity: seen.limits.max_fidelity, ..calm } }
+        let config = self.0.decide(seen);
+        if seen.erring.is_empty() { config } else { TestConfig { fidelity: seen.limits.max_fidelity, ..config } }
     }
 }
 
@@ -29,7 +29,7 @@ mod tests {
     #[test]
     fn errors_call_for_the_highest_fidelity_and_calm_ends_it() {
         let erring = [FrameRange::new(Frame::new(512).unwrap(), 512).unwrap()];
-        let limits = ControlSettings::thesis().limits;
+        let limits = ControlSettings::rahman16().limits;
         let bandwidth = Bandwidth { at_fidelity_1: 1000.0 };
         let mut policy = ErrorTriggered(Adaptive);
         let mut decide = |erring| policy.decide(&PolicyInput { request: 900.0, bandwidth, limits, erring });

@@ -1,11 +1,11 @@
-//! Fidelity-preserving: the highest fidelity, and for it the fewest threads, that keep up. [Rahman16, 6.2] leaves it to
-//! future work.
+//! Fidelity-preserving: the highest fidelity, and for it the fewest threads, that keep up. Rahman leaves it to future
+//! work [Rahman16, 6.2].
 
 use rampart_memory::TestConfig;
 
 use super::{Policy, PolicyInput, fastest};
 
-/// Prefers a high fidelity, then few threads.
+/// Prefers higher fidelity, then fewer threads.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FidelityPreserving;
 

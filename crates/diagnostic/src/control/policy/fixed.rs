@@ -1,4 +1,4 @@
-//! Fixed: the administrator's configuration, whatever happens [Rahman16, 5.2.4.4].
+//! Fixed: always the administrator's configuration [Rahman16, 5.2.4.4].
 
 use rampart_memory::TestConfig;
 

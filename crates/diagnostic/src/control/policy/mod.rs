@@ -1,8 +1,8 @@
-//! The configuration of tests until the next decision: fidelity and threads [Rahman16, 5.2.4.3 to 5.2.4.5].
+//! The policies: fidelity and threads until the next decision [Rahman16, 5.2.4.3 to 5.2.4.5].
 //!
-//! **Problem.** Tests at a high fidelity by few threads are slow; fast ones have a low fidelity or take cores.
-//! **Idea.** Each policy is a pure function from the requested rate to a [`TestConfig`] within the administrator's
-//! limits. **Why this way.** A policy knows nothing of allocators, lists or threads, so a new one is one small file.
+//! **Problem.** Thorough tests by few threads are slow, fast ones are shallow or take cores. **Idea.** Each policy is a
+//! pure function from the requested test rate to a [`TestConfig`] within the administrator's limits. **Why this way.**
+//! A policy knows nothing of allocators, lists or threads, so a new one is one small file.
 
 mod adaptive;
 mod error_triggered;
@@ -27,18 +27,18 @@ pub use super::settings::fastest;
 pub struct PolicyInput<'a> {
     /// Frames per second to test: demand, scaled by α.
     pub request: f64,
-    /// The bandwidth of one thread, by fidelity.
+    /// The test rate of one thread, by fidelity.
     pub bandwidth: Bandwidth,
-    /// The limits of the choice.
+    /// The permitted configurations.
     pub limits: PolicyLimits,
-    /// Frames around which the hardware corrected more errors than allowed.
+    /// Frames around which the hardware corrected more errors than the threshold allows.
     pub erring: &'a [FrameRange],
 }
 
-/// The bandwidth of one thread (CALC-BANDWIDTH, [Rahman16, fig. 30]).
+/// The test rate of one thread (CALC-BANDWIDTH, [Rahman16, fig. 30]).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bandwidth {
-    /// Frames a second at fidelity 1: MAX-TEST-BW, measured on the machine.
+    /// Frames per second at fidelity 1: MAX-TEST-BW, measured on the machine.
     pub at_fidelity_1: f64,
 }
 
@@ -56,7 +56,7 @@ impl Bandwidth {
     }
 }
 
-/// Decides the configuration of tests.
+/// Decides fidelity and threads.
 pub trait Policy {
     /// The configuration for the next epoch.
     fn decide(&mut self, seen: &PolicyInput<'_>) -> TestConfig;
@@ -66,7 +66,7 @@ pub trait Policy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PolicyName {
-    /// No test before allocation [Rahman16, 3.2].
+    /// No test ahead of allocation [Rahman16, 3.2].
     OnDemand,
     /// COMeT: one thread, the lowest fidelity, a rate for each list [Rahman16, 4.1.5].
     Comet,
@@ -76,7 +76,7 @@ pub enum PolicyName {
     Adaptive,
     /// The highest fidelity, then the fewest threads, that keep up [Rahman16, 6.2].
     FidelityPreserving,
-    /// Adaptive, and at the highest fidelity where the hardware corrects errors [Rahman16, 6.2].
+    /// Adaptive, but at the highest fidelity while the hardware corrects errors [Rahman16, 6.2].
     ErrorTriggered,
 }
 
@@ -85,7 +85,7 @@ impl PolicyName {
     pub const ALL: [Self; 6] =
         [Self::OnDemand, Self::Comet, Self::Fixed, Self::Adaptive, Self::FidelityPreserving, Self::ErrorTriggered];
 
-    /// Its name on the command line.
+    /// The name on the command line.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -98,7 +98,7 @@ impl PolicyName {
         }
     }
 
-    /// The policy of this name.
+    /// Makes the policy of this name.
     #[must_use]
     pub fn policy(self, limits: PolicyLimits) -> Box<dyn Policy + Send> {
         let fidelity = limits.min_fidelity;
@@ -113,7 +113,7 @@ impl PolicyName {
     }
 }
 
-/// {0:?} is no policy: give on-demand, comet, fixed, adaptive, fidelity-preserving or error-triggered
+/// {0:?} is not a policy: give on-demand, comet, fixed, adaptive, fidelity-preserving or error-triggered
 #[derive(Clone, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
 pub struct ParsePolicyError(String);
 
@@ -182,7 +182,7 @@ mod tests {
             prop_assert_eq!((chosen.fidelity.backgrounds(), chosen.threads), figure_30(request, bandwidth, limits));
         }
 
-        /// A policy's choice keeps up, or no allowed one does.
+        /// A policy's choice keeps up with the request, or no permitted configuration does.
         #[test]
         fn what_is_chosen_keeps_up_and_obeys_the_limits(
             request in 0.0_f64..1e6, bandwidth in 1.0_f64..1e6, min in 1_u32..8, spread in 0_u32..32,
@@ -197,7 +197,7 @@ mod tests {
             prop_assert!((1..=cores).contains(&chosen.threads));
         }
 
-        /// Core-preserving takes no more threads than fidelity-preserving, and that no lower fidelity.
+        /// Core-preserving takes no more threads than fidelity-preserving; fidelity-preserving has no lower fidelity.
         #[test]
         fn each_preserves_what_it_says(request in 0.0_f64..1e6, bandwidth in 1.0_f64..1e6, cores in 1_u32..8) {
             let limits = limits(1, 31, 1, cores);

@@ -1,4 +1,4 @@
-//! Asteroid's rule: the present demand, scaled, and never less than half of the usual demand.
+//! Asteroid's rule: the last period's demand, scaled, and never less than half of the average.
 
 use rampart_memory::FrameDemand;
 
@@ -9,28 +9,28 @@ use super::{Replenish, whole};
 pub struct FromDemand {
     alpha: f64,
     average: f64,
-    owed: f64,
+    remainder: f64,
 }
 
-/// The weight of the newest reading in the moving average, which so decays to a third in 40 readings: an epoch of 1 s
-/// at the 25 ms of [Rahman16], which says that it decays gradually, and not how fast.
+/// The weight of the newest reading in the moving average. The average decays to about a third in 40 readings: an epoch
+/// of 1 s at Rahman's 25 ms. Rahman says that it decays gradually, but not how fast.
 const WEIGHT: f64 = 1.0 / 40.0;
 
 impl FromDemand {
-    /// A rule that provides for `alpha` times the demand, at least once.
+    /// A rule that provides `alpha` times the demand; `alpha` is at least 1.
     #[must_use]
     pub const fn new(alpha: f64) -> Self {
-        Self { alpha, average: 0.0, owed: 0.0 }
+        Self { alpha, average: 0.0, remainder: 0.0 }
     }
 }
 
 impl Replenish for FromDemand {
     #[expect(clippy::cast_precision_loss, reason = "blocks of one reading")]
     fn blocks(&mut self, since: FrameDemand) -> u64 {
-        let asked = since.allocated() as f64;
-        let number = (self.alpha * asked).max(self.average / 2.0);
-        self.average += WEIGHT * (asked - self.average);
-        whole(&mut self.owed, number)
+        let allocated = since.allocated() as f64;
+        let number = (self.alpha * allocated).max(self.average / 2.0);
+        self.average += WEIGHT * (allocated - self.average);
+        whole(&mut self.remainder, number)
     }
 }
 

@@ -10,11 +10,11 @@ pub use rate_machine::{RateMachine, RateState};
 
 /// A rule for one free list.
 pub trait Replenish {
-    /// Blocks to test now, after the demand `since` of one monitoring period.
+    /// Returns the number of blocks to test now, after a demand of `since` in one monitoring period.
     fn blocks(&mut self, since: FrameDemand) -> u64;
 }
 
-/// Nothing before allocation: the on-demand strategy, rate 0 [Rahman16, 3.2, tab. 1].
+/// Tests nothing ahead of allocation: the on-demand strategy, rate 0 [Rahman16, 3.2, tab. 1].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nothing;
 
@@ -29,29 +29,29 @@ impl Replenish for Nothing {
 #[derive(Clone, Copy, Debug)]
 pub struct Steady {
     rate: f64,
-    owed: f64,
+    remainder: f64,
 }
 
 impl Steady {
-    /// So many blocks per period; a fraction adds up to a block after some periods.
+    /// Makes a rule of `rate` blocks per period; fractions add up to a block after some periods.
     #[must_use]
     pub const fn new(rate: f64) -> Self {
-        Self { rate, owed: 0.0 }
+        Self { rate, remainder: 0.0 }
     }
 }
 
 impl Replenish for Steady {
     fn blocks(&mut self, _since: FrameDemand) -> u64 {
-        whole(&mut self.owed, self.rate)
+        whole(&mut self.remainder, self.rate)
     }
 }
 
-/// Adds to the amount due, and removes and returns its whole blocks.
+/// Adds `more` to the remainder, and takes the whole blocks out of it.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "blocks of one period, not negative")]
-fn whole(owed: &mut f64, more: f64) -> u64 {
-    *owed += more;
-    let blocks = owed.floor();
-    *owed -= blocks;
+fn whole(remainder: &mut f64, more: f64) -> u64 {
+    *remainder += more;
+    let blocks = remainder.floor();
+    *remainder -= blocks;
     blocks as u64
 }
 

@@ -1,23 +1,24 @@
 //! COMeT's rule: five states for each free list [Rahman16, 4.1.5, fig. 9 and 10].
 //!
-//! Up fast, down slowly: a list that ran out of tested blocks doubles its rate in each period until none is missed.
+//! The rate rises fast and falls slowly: a list that ran out of tested blocks doubles its rate in each period until no
+//! tested block is missing.
 
 use rampart_memory::FrameDemand;
 
 use super::Replenish;
 
-/// The change of a list's rate.
+/// The state of a list's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RateState {
-    /// A: it is the lowest.
+    /// A: the rate is the minimum.
     Least,
-    /// B: it doubles.
+    /// B: the rate doubles.
     Doubling,
-    /// C: it stays.
+    /// C: the rate stays.
     Steady,
-    /// D: it halves, down to the lowest.
+    /// D: the rate halves, down to the minimum.
     Halving,
-    /// E: it is zero; there are enough tested blocks, and no demand.
+    /// E: the rate is 0; there are enough tested blocks, and no demand.
     Resting,
 }
 
@@ -26,19 +27,19 @@ pub enum RateState {
 pub struct RateMachine {
     state: RateState,
     rate: u64,
-    least: u64,
-    most: u64,
+    minimum: u64,
+    maximum: u64,
     threshold: u64,
 }
 
 impl RateMachine {
-    /// A list that starts in state A at the lowest rate, in whole blocks per period as in [Rahman16, fig. 10]. From
-    /// `threshold` blocks per period on demand is high; no rate exceeds `most`, the blocks that can be tested in a
+    /// A list that starts in state A at the minimum rate, in whole blocks per period as in [Rahman16, fig. 10]. Demand
+    /// of at least `threshold` blocks per period is high; no rate exceeds `maximum`, the blocks that can be tested in a
     /// period.
     #[must_use]
-    pub fn new(least: u64, most: u64, threshold: u64) -> Self {
-        assert!(0 < least && least <= most && threshold > 0, "a rate that can grow, and a threshold to pass");
-        Self { state: RateState::Least, rate: least, least, most, threshold }
+    pub fn new(minimum: u64, maximum: u64, threshold: u64) -> Self {
+        assert!(0 < minimum && minimum <= maximum && threshold > 0, "a rate that can grow, and a threshold to pass");
+        Self { state: RateState::Least, rate: minimum, minimum, maximum, threshold }
     }
 
     /// The state of the list.
@@ -49,9 +50,9 @@ impl RateMachine {
 
     /// The next state after `a` blocks allocated, `u` of them untested, with the threshold `th`.
     ///
-    /// The text of [Rahman16, 4.1.5] in order of precedence: an untested block or four times the threshold doubles; the
-    /// threshold is passed upwards from A and E to B, from B to C and from D to C; no allocation leads to A from D, and
-    /// else to E. In A and E the text has a ≤ th where it says that pressure increases; this code uses a ≥ th.
+    /// The rules of [Rahman16, 4.1.5] in order of precedence: an untested block or four times the threshold leads to B;
+    /// demand of at least the threshold leads from A and E to B, and from B and D to C; no demand leads from D to A,
+    /// and otherwise to E. For A and E, Rahman writes a ≤ th where pressure increases; this code reads it as a ≥ th.
     fn next(self, a: u64, u: u64) -> RateState {
         use RateState::{Doubling, Halving, Least, Resting, Steady};
         let th = self.threshold;
@@ -71,10 +72,10 @@ impl RateMachine {
 
     fn rate_in(self, state: RateState) -> u64 {
         match state {
-            RateState::Least => self.least,
-            RateState::Doubling => (2 * self.rate.max(self.least)).min(self.most),
+            RateState::Least => self.minimum,
+            RateState::Doubling => (2 * self.rate.max(self.minimum)).min(self.maximum),
             RateState::Steady => self.rate,
-            RateState::Halving => (self.rate / 2).max(self.least),
+            RateState::Halving => (self.rate / 2).max(self.minimum),
             RateState::Resting => 0,
         }
     }

@@ -1,10 +1,10 @@
-//! The time of each frame's last test: 4 bytes per frame, 1 MiB per GiB of memory.
+//! The time of each frame's last test: 4 bytes per frame, 1 MiB for each GiB of memory.
 //!
-//! **Problem.** A time takes 8 bytes, a machine has hundreds of millions of frames, and the daemon must stay small.
-//! **Idea.** Count tenths of a second from a base far back, rounded down: a test counts as up to 100 ms older than it
-//! is, never younger. Frames of 128 MiB share a chunk that is allocated when the first of them is seen. A second table
-//! has the number of frames of each tick, so that finding the oldest test needs no scan: the frames of a block are
-//! tested at once, so there are as many ticks as blocks.
+//! **Problem.** A timestamp takes 8 bytes, a machine has hundreds of millions of frames, and the daemon must stay
+//! small. **Idea.** Count tenths of a second from a base far in the past, rounded down: a test counts as up to 100 ms
+//! older than it is, never younger. The frames of 128 MiB share a chunk, which is allocated when the first of them is
+//! seen. A second table counts the frames of each tick, so that the oldest test is found without a scan: the frames of
+//! a block are tested together, so there are at most as many ticks as blocks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,14 +17,14 @@ const TICK: u64 = 100_000;
 /// Frames in a chunk: 128 MiB.
 const FRAMES: usize = 1 << 15;
 
-/// The oldest age that counts: more than the longest possible lifetime.
-const BACK: Duration = Duration::from_secs(400 * 86_400);
+/// How far back tests are recorded: more than the longest permitted lifetime.
+const RECORDED: Duration = Duration::from_secs(400 * 86_400);
 
 const UNSEEN: u32 = 0;
 const NEVER: u32 = 1;
 const FIRST: u32 = 2;
 
-/// Frames that were seen, with the times of their tests.
+/// The frames that were seen, and the times of their last tests.
 #[derive(Debug)]
 pub struct Ages {
     base: u64,
@@ -33,30 +33,30 @@ pub struct Ages {
 }
 
 impl Ages {
-    /// A table without frames. Tests of more than 400 days before `now` count as none.
+    /// Starts without frames. Tests more than 400 days before `now` count as none.
     #[must_use]
     pub fn new(now: Timestamp) -> Self {
-        let back = u64::try_from(BACK.as_micros()).expect("some days");
+        let back = u64::try_from(RECORDED.as_micros()).expect("some days");
         Self { base: now.micros().saturating_sub(back), chunks: Vec::new(), counts: BTreeMap::new() }
     }
 
-    /// The time of a frame's test; `None` if the frame was never seen.
+    /// The time of a frame's last test; `None` if the frame was never seen.
     #[must_use]
     pub fn get(&self, frame: Frame) -> Option<Tested> {
-        let (chunk, place) = split(frame);
-        let tick = self.chunks.get(chunk)?.as_ref()?[place];
+        let (chunk, index) = split(frame);
+        let tick = self.chunks.get(chunk)?.as_ref()?[index];
         (tick != UNSEEN).then(|| self.moment(tick))
     }
 
-    /// Records the time of a frame's test; the frame counts as seen from now on.
+    /// Sets the time of a frame's last test; the frame counts as seen from now on.
     pub fn set(&mut self, frame: Frame, tested: Tested) {
         let tick = self.tick(tested);
-        let (chunk, place) = split(frame);
+        let (chunk, index) = split(frame);
         if chunk >= self.chunks.len() {
             self.chunks.resize_with(chunk + 1, || None);
         }
         let ticks = self.chunks[chunk].get_or_insert_with(|| vec![UNSEEN; FRAMES].into_boxed_slice());
-        let before = std::mem::replace(&mut ticks[place], tick);
+        let before = std::mem::replace(&mut ticks[index], tick);
         if before == tick {
             return;
         }
@@ -79,31 +79,31 @@ impl Ages {
         self.counts.retain(|_, count| *count > 0);
     }
 
-    /// Frames that were seen.
+    /// The number of frames that were seen.
     #[must_use]
     pub fn seen(&self) -> u64 {
         self.counts.values().sum()
     }
 
-    /// Frames whose test is good.
+    /// The number of frames whose test has not expired.
     #[must_use]
     pub fn fresh(&self, bound: TestLifetime, now: Timestamp) -> u64 {
         self.counts_of(|tested| bound.is_fresh(tested, now))
     }
 
-    /// Frames with at least one test.
+    /// The number of frames that were tested at least once.
     #[must_use]
     pub fn tested(&self) -> u64 {
         self.counts_of(|tested| tested != Tested::NEVER)
     }
 
-    /// The oldest good test.
+    /// The oldest test that has not expired.
     #[must_use]
     pub fn oldest_fresh(&self, bound: TestLifetime, now: Timestamp) -> Option<Tested> {
         self.counts.keys().map(|&tick| self.moment(tick)).find(|&tested| bound.is_fresh(tested, now))
     }
 
-    /// Runs of frames tested at about the same time, ascending: times are rounded down to `grain`.
+    /// Runs of frames tested at about the same time, in ascending order of frames; times are rounded down to `grain`.
     pub fn runs(&self, grain: Duration) -> Vec<(FrameRange, Timestamp)> {
         let grain = u64::try_from(grain.as_micros()).unwrap_or(u64::MAX).max(1);
         let mut runs: Vec<(FrameRange, Timestamp)> = Vec::new();
@@ -120,8 +120,8 @@ impl Ages {
         runs
     }
 
-    fn counts_of(&self, wanted: impl Fn(Tested) -> bool) -> u64 {
-        self.counts.iter().filter(|&(&tick, _)| wanted(self.moment(tick))).map(|(_, count)| count).sum()
+    fn counts_of(&self, predicate: impl Fn(Tested) -> bool) -> u64 {
+        self.counts.iter().filter(|&(&tick, _)| predicate(self.moment(tick))).map(|(_, count)| count).sum()
     }
 
     fn table(&self) -> impl Iterator<Item = (Frame, u32)> + '_ {
@@ -140,7 +140,7 @@ impl Ages {
         }
     }
 
-    /// Rounded down; a time beyond the range counts as the latest in it.
+    /// The tick of a test, rounded down; a time after the last tick counts as the last tick.
     fn tick(&self, tested: Tested) -> u32 {
         match tested.moment().and_then(|moment| moment.micros().checked_sub(self.base)) {
             None => NEVER,
@@ -206,21 +206,21 @@ mod tests {
             notes in proptest::collection::vec((0_u64..100_000, prop::option::of(0_u64..300)), 0..200), now in 0_u64..300,
         ) {
             let mut ages = Ages::new(at(0));
-            let mut twin = HashMap::new();
+            let mut model = HashMap::new();
             for (number, ticks) in notes {
                 let tested = ticks.map_or(Tested::NEVER, |ticks| Tested::at(at(ticks)));
                 ages.set(frame(number), tested);
-                twin.insert(number, tested);
+                model.insert(number, tested);
             }
             let fresh = |tested: &&Tested| bound().is_fresh(**tested, at(now));
-            prop_assert!(twin.iter().all(|(&number, &tested)| ages.get(frame(number)) == Some(tested)));
-            prop_assert_eq!(ages.seen(), twin.len() as u64);
-            prop_assert_eq!(ages.fresh(bound(), at(now)), twin.values().filter(fresh).count() as u64);
-            prop_assert_eq!(ages.oldest_fresh(bound(), at(now)), twin.values().filter(fresh).min().copied());
+            prop_assert!(model.iter().all(|(&number, &tested)| ages.get(frame(number)) == Some(tested)));
+            prop_assert_eq!(ages.seen(), model.len() as u64);
+            prop_assert_eq!(ages.fresh(bound(), at(now)), model.values().filter(fresh).count() as u64);
+            prop_assert_eq!(ages.oldest_fresh(bound(), at(now)), model.values().filter(fresh).min().copied());
             let listed: u64 = ages.runs(Duration::from_micros(1)).iter().map(|(range, _)| range.count()).sum();
             prop_assert_eq!(listed, ages.tested());
             ages.forget();
-            prop_assert_eq!((ages.seen(), ages.tested()), (twin.len() as u64, 0));
+            prop_assert_eq!((ages.seen(), ages.tested()), (model.len() as u64, 0));
         }
     }
 }

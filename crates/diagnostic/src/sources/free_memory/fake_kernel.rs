@@ -1,4 +1,4 @@
-//! A fake kernel: frames by number, the last freed one first out, and programs that come and go.
+//! A fake kernel: frames by number, the last freed is handed out first, and programs that allocate and free.
 
 use std::collections::BTreeSet;
 
@@ -7,18 +7,18 @@ use rampart_memory::{Bytes, FRAME_BYTES, Frame, Node};
 use super::{ClaimAnswer, Kernel};
 use crate::machine::reserve::Outlook;
 
-/// Frames that a program, the pool or nobody has.
+/// Frames that are free, or belong to a program or the pool.
 #[derive(Debug)]
 pub struct FakeKernel {
     total: u64,
     /// The last is handed out first.
     free: Vec<Frame>,
     program: Vec<Frame>,
-    /// Pages that the pool keeps.
+    /// Frames that the pool keeps.
     pub kept: BTreeSet<Frame>,
-    /// Refuses every claim.
+    /// Whether it refuses every claim.
     pub refuses: bool,
-    /// Answers each claim only at the next call.
+    /// Whether it answers each claim only at the second call.
     slow: bool,
     delays: bool,
     pending: Option<(Node, Bytes)>,
@@ -39,7 +39,7 @@ impl FakeKernel {
         }
     }
 
-    /// Like this machine's kernel, which takes its time to clear claimed memory.
+    /// Like a real kernel, which needs time to clear claimed memory.
     pub fn slow(total: Bytes) -> Self {
         Self { slow: true, delays: true, ..Self::new(total) }
     }
@@ -48,7 +48,7 @@ impl FakeKernel {
         Bytes::new(self.free.len() as u64 * FRAME_BYTES)
     }
 
-    /// The program allocates as much as there is, up to this amount.
+    /// Allocates as much as there is for the program, at most `bytes`.
     pub fn allocate(&mut self, bytes: Bytes) {
         let count = usize::try_from(bytes.frames()).unwrap().min(self.free.len());
         let taken = self.free.split_off(self.free.len() - count);
@@ -56,13 +56,13 @@ impl FakeKernel {
         self.program.extend(taken);
     }
 
-    /// The program frees so much, in the order of allocation.
+    /// Frees `bytes` of the program, the oldest allocation first.
     pub fn deallocate(&mut self, bytes: Bytes) {
         let count = usize::try_from(bytes.frames()).unwrap().min(self.program.len());
         self.free.extend(self.program.drain(..count));
     }
 
-    /// Frames that the program has.
+    /// The program's frames.
     pub fn used(&self) -> &[Frame] {
         &self.program
     }
@@ -84,8 +84,8 @@ impl Kernel for FakeKernel {
         }
     }
 
-    fn claim(&mut self, wanted: Option<(Node, Bytes)>) -> ClaimAnswer<Vec<Frame>> {
-        let Some((node, bytes)) = self.pending.take().or(wanted) else { return ClaimAnswer::Nothing };
+    fn claim(&mut self, request: Option<(Node, Bytes)>) -> ClaimAnswer<Vec<Frame>> {
+        let Some((node, bytes)) = self.pending.take().or(request) else { return ClaimAnswer::Nothing };
         if self.delays {
             self.delays = false;
             self.pending = Some((node, bytes));

@@ -1,4 +1,4 @@
-//! The pool's source of memory: this machine's kernel, or a fake one.
+//! The kernel that gives the pool its memory: this machine's, or a fake.
 
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 
@@ -11,68 +11,69 @@ use crate::machine::reserve::Outlook;
 /// A kernel's answer to a claim.
 #[derive(Debug)]
 pub enum ClaimAnswer<R> {
-    /// Nothing, and nothing was requested.
+    /// There is no claim.
     Nothing,
-    /// The requested memory is on its way.
+    /// The claimed memory is on its way.
     Pending,
-    /// The requested memory, on this node.
+    /// The claimed memory, on this node.
     Ready(Node, R),
-    /// The requested memory cannot be had.
+    /// The kernel refused the claim.
     Refused,
 }
 
-/// The pool's interface to a kernel.
+/// The interface between the pool and a kernel.
 pub trait Kernel {
     /// Claimed memory.
     type Region;
 
-    /// The nodes with memory, each with its share, 0 to 1.
+    /// The nodes that have memory, each with its fraction of all memory, 0 to 1.
     fn nodes(&self) -> Vec<(Node, f64)>;
 
-    /// The machine's memory at this moment.
+    /// The present state of the machine's memory.
     fn outlook(&self) -> Outlook;
 
-    /// Requests memory, of this node if possible, unless an earlier claim is unanswered; returns the answer so far.
-    fn claim(&mut self, wanted: Option<(Node, Bytes)>) -> ClaimAnswer<Self::Region>;
+    /// Claims memory, on this node if possible, unless an earlier claim is unanswered; returns the answer to the open
+    /// claim.
+    fn claim(&mut self, request: Option<(Node, Bytes)>) -> ClaimAnswer<Self::Region>;
 
-    /// Requested memory that has not come.
+    /// The claimed memory that is on its way.
     fn pending(&self) -> Bytes;
 
     /// The size of a region.
     fn bytes(&self, region: &Self::Region) -> Bytes;
 
-    /// Sets `frames` to the frame of each page of a region, `None` for unknown ones.
+    /// Replaces the content of `frames` by the frame of each page of a region, `None` where it is not known.
     fn frames(&self, region: &Self::Region, frames: &mut Vec<Option<Frame>>);
 
-    /// Gives a region back, except for these of its pages, which nobody gets again as long as this process runs.
+    /// Gives a region back, except for the pages in `keep`, which stay out of use as long as this process runs.
     fn release(&mut self, region: Self::Region, keep: &[u64]);
 }
 
-/// The kernel of this machine. Another thread claims memory ([`Claims`]): the kernel first clears it, at the cost of
-/// the claiming thread, and that takes longer than programs may wait for our memory.
+/// The kernel of this machine. Another thread claims the memory ([`Claims`]): the kernel clears it first, on the
+/// claiming thread, and that takes longer than programs may wait for held memory.
 pub struct ThisMachine<'a> {
     machine: &'a MachineUnderTest,
     claims: Claims,
     pending: Option<(Node, Bytes)>,
-    /// Pages on bad frames.
+    /// Pages in bad frames.
     kept: Vec<Block>,
-    complain: &'a (dyn Fn(&str) + Sync),
+    warn: &'a (dyn Fn(&str) + Sync),
 }
 
-/// The pool's ends of the channels to the claiming thread.
+/// The channels to and from the claiming thread.
 #[derive(Debug)]
 pub struct Claims {
-    /// Requests.
+    /// Claims: a node and an amount.
     pub ask: Sender<(Node, Bytes)>,
-    /// An answer for each of these.
+    /// One answer for each claim.
     pub answers: Receiver<Result<Block, Error>>,
 }
 
 impl<'a> ThisMachine<'a> {
-    /// `complain` gets the kernel's refusals.
+    /// Opens the kernel; `warn` is called for each refused claim.
     #[must_use]
-    pub const fn new(machine: &'a MachineUnderTest, claims: Claims, complain: &'a (dyn Fn(&str) + Sync)) -> Self {
-        Self { machine, claims, pending: None, kept: Vec::new(), complain }
+    pub const fn new(machine: &'a MachineUnderTest, claims: Claims, warn: &'a (dyn Fn(&str) + Sync)) -> Self {
+        Self { machine, claims, pending: None, kept: Vec::new(), warn }
     }
 }
 
@@ -87,25 +88,25 @@ impl Kernel for ThisMachine<'_> {
         if shares.is_empty() { vec![(Node(0), 1.0)] } else { shares }
     }
 
-    /// If the kernel does not show it, nothing is free.
+    /// If the kernel does not report it, no memory counts as free.
     fn outlook(&self) -> Outlook {
         let nothing = Outlook { total: Bytes::ZERO, free: Bytes::ZERO, high_watermark: Bytes::ZERO, stalled: None };
         self.machine.outlook().unwrap_or(nothing)
     }
 
-    fn claim(&mut self, wanted: Option<(Node, Bytes)>) -> ClaimAnswer<Block> {
+    fn claim(&mut self, request: Option<(Node, Bytes)>) -> ClaimAnswer<Block> {
         let Some((node, _)) = self.pending else {
-            let Some(wanted) = wanted else { return ClaimAnswer::Nothing };
-            let heard = self.claims.ask.send(wanted).is_ok();
-            self.pending = heard.then_some(wanted);
-            return if heard { ClaimAnswer::Pending } else { ClaimAnswer::Refused };
+            let Some(request) = request else { return ClaimAnswer::Nothing };
+            let sent = self.claims.ask.send(request).is_ok();
+            self.pending = sent.then_some(request);
+            return if sent { ClaimAnswer::Pending } else { ClaimAnswer::Refused };
         };
         let answer = match self.claims.answers.try_recv() {
             Err(TryRecvError::Empty) => return ClaimAnswer::Pending,
             Err(TryRecvError::Disconnected) => ClaimAnswer::Refused,
             Ok(Ok(block)) => ClaimAnswer::Ready(node, block),
             Ok(Err(error)) => {
-                (self.complain)(&error.to_string());
+                (self.warn)(&error.to_string());
                 ClaimAnswer::Refused
             }
         };
@@ -125,7 +126,7 @@ impl Kernel for ThisMachine<'_> {
         self.machine.frames(region, frames);
     }
 
-    /// Kept pages are pinned as well as possible, so that their frames stay ours.
+    /// Pins the kept pages as well as possible, so that they stay in their frames.
     fn release(&mut self, mut region: Block, keep: &[u64]) {
         if keep.is_empty() {
             return;
@@ -133,7 +134,7 @@ impl Kernel for ThisMachine<'_> {
         region.pin();
         match region.keep_only(keep) {
             Ok(kept) => self.kept.extend(kept),
-            Err(error) => (self.complain)(&format!("bad frames cannot be held: {error}")),
+            Err(error) => (self.warn)(&format!("bad frames cannot be held: {error}")),
         }
     }
 }

@@ -1,45 +1,45 @@
-//! The free memory of one node, as the controller sees it: the demand that accrues during a sweep, and the frames that
-//! may be handed out for it.
+//! The free memory of one node, as the controller sees it: demand accrues during a sweep, and limits the frames that
+//! may be handed out.
 
 use rampart_memory::{FrameDemand, Node, Timestamp};
 
-/// One node's.
+/// The free list of one node.
 #[derive(Clone, Debug)]
 pub struct NodeList {
     /// The node.
     pub node: Node,
-    /// Its share of the memory, 0 to 1.
+    /// The node's fraction of the memory, 0 to 1.
     share: f64,
     /// The demand so far, in frames.
     pub demand: FrameDemand,
     /// Frames per second, during a sweep.
     rate: f64,
-    /// The fraction of a frame.
+    /// The accrued fraction of a frame.
     accrued: f64,
-    /// The time of the last update.
+    /// The time of the last call of [`NodeList::accrue`].
     since: Timestamp,
-    /// Frames that may be handed out; negative after a step that was larger than the demand.
+    /// Frames that may be handed out; negative after a step that was larger than the requested number.
     pub credit: i64,
 }
 
 impl NodeList {
-    /// Nothing was asked of it yet.
+    /// A list without demand.
     pub fn new(node: Node, share: f64, now: Timestamp) -> Self {
         Self { node, share, demand: FrameDemand::default(), rate: 0.0, accrued: 0.0, since: now, credit: 0 }
     }
 
-    /// Begins a sweep that should test so many frames per second, over all nodes.
+    /// Begins a sweep that should test `rate` frames per second, over all nodes.
     pub fn begin(&mut self, rate: f64, now: Timestamp) {
         self.rate = rate * self.share;
         self.since = now;
     }
 
-    /// Frames per second that should be tested; 0 outside of sweeps.
+    /// Frames per second that should be tested; 0 between two sweeps.
     pub const fn rate(&self) -> f64 {
         self.rate
     }
 
-    /// Counts the demand since the last update.
+    /// Counts the frames that came due since the last call.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "frames, not negative")]
     pub fn accrue(&mut self, late: bool, now: Timestamp) {
         self.accrued += self.rate * now.since(self.since).as_secs_f64();
@@ -50,7 +50,7 @@ impl NodeList {
         *counter += whole as u64;
     }
 
-    /// Ends the sweep: there is no more demand.
+    /// Ends the sweep: no more demand accrues.
     pub const fn end(&mut self) {
         self.rate = 0.0;
     }

@@ -1,33 +1,33 @@
-//! This machine's free memory as a source of frames: each frame within reach is tested once per lifetime.
+//! This machine's free memory as a source of frames: each reachable frame is tested once a lifetime.
 //!
-//! **Problem.** A stock kernel gives no access to its free lists. An ordinary program can only request memory, gets the
-//! kernel's choice, and takes it from other programs. **Idea.** Claim free memory in steps, within the memory reserve;
-//! look up the frames of each step; test those whose test grows old; hold the rest, because memory that is given back
-//! would return at once; and release everything when no new frame comes ([`Sweep`]). The age of each frame is known by
-//! its number ([`Ages`]), so nothing is tested twice. **Why this way.** It needs no privilege except reading frame
-//! numbers, no module, and no hook in the allocator.
+//! **Problem.** An unmodified kernel gives no program access to its free lists; an ordinary program can only request
+//! memory, gets frames that the kernel chooses, and takes them from other programs. **Idea.** Claim free memory in
+//! steps, down to the memory reserve; find out which frames each step is in; test steps with old tests; hold the rest,
+//! because the kernel would hand out the same frames again; and give everything back when no new frame can be claimed
+//! ([`Sweep`]). [`Ages`] holds the age of each frame by its number, so that no frame is tested too soon. **Why this
+//! way.** It needs no privilege except to read frame numbers, no kernel module, and no hook in the allocator.
 //!
-//! The terms of [Rahman16, 3.2 and A.1] in the pool:
+//! Rahman's terms and their counterparts in the pool [Rahman16, 3.2 and A.1]:
 //!
-//! | [Rahman16] | pool |
+//! | Rahman | pool |
 //! |---|---|
 //! | free list | the free memory of a node, counted in frames |
-//! | untested-free, tested-free | a claimed frame whose test has grown old, or has not |
-//! | tested-used | a frame in a program's hands; it came free from the last sweep, so it is tested |
-//! | allocation demand | frames of the present sweep, spread evenly over its intended time; as *tested* while no frame has come due untested, otherwise as *untested* |
-//! | returned fresh, returned expired | frames of steps that were tested to the end, or were not |
-//! | migration of frames that are about to expire | none: memory that a program holds for longer than a lifetime is out of reach, and counted so |
+//! | untested-free, tested-free | a claimed frame with an old or a recent test |
+//! | tested-used | a frame that a program holds; it was given back by the last sweep, hence tested |
+//! | allocation demand | frames of the current sweep, spread evenly over its intended duration; as *tested* while no frame has come due untested, otherwise as *untested* |
+//! | returned fresh, returned expired | frames of steps that were tested completely, or were not |
+//! | migration of frames about to expire | none: frames that a program holds for longer than a lifetime are out of reach, and counted as such |
 //!
-//! Without the privilege to read frame numbers the pool tests all claimable memory once per lifetime, and knows no
-//! frame.
+//! Without the privilege to read frame numbers, the pool tests all memory that it can claim once a lifetime, and knows
+//! no frame.
 
 mod ages;
 #[cfg(test)]
 pub(crate) mod fake_kernel;
+mod held_steps;
 mod kernel;
 mod list;
 mod source;
-mod stock;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -44,44 +44,44 @@ pub use kernel::{ClaimAnswer, Claims, Kernel, ThisMachine};
 pub use source::Step;
 pub use sweep::Sweep;
 
+use held_steps::{HeldStep, HeldSteps};
 use list::NodeList;
-use stock::{HeldStep, HeldSteps};
 
-/// The pool's actions since the last call.
+/// A change in the pool since the last call of [`FreeMemoryPool::take_news`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PoolNews {
     /// A sweep began.
     SweepBegan,
     /// A sweep has ended, after this time.
     SweepEnded(Duration),
-    /// Programs needed so much of the claimed memory.
+    /// Programs needed this much of the claimed memory.
     Pressure(Bytes),
 }
 
-/// Free memory, claimed and given back.
+/// Claims free memory, hands it to testers, and gives it back.
 #[derive(Debug)]
 pub struct FreeMemoryPool<K: Kernel> {
     kernel: K,
-    politeness: MemoryReserve,
+    reserve: MemoryReserve,
     step: Bytes,
     bound: TestLifetime,
     ages: Ages,
     sweep: Sweep,
     lists: Vec<NodeList>,
-    stock: HeldSteps<K::Region>,
+    held: HeldSteps<K::Region>,
     preferred: Vec<FrameRange>,
     bad: BTreeSet<Frame>,
-    /// In testers' hands or queues.
+    /// Memory under test or queued for testers.
     out: Bytes,
     /// Memory that programs need back and that is under test.
     missing: Bytes,
-    /// The kernel refused a claim: no more in this sweep.
+    /// Whether the kernel refused a claim: then this sweep makes no more claims.
     refused: bool,
     news: Vec<PoolNews>,
 }
 
 impl<K: Kernel> FreeMemoryPool<K> {
-    /// A pool of free memory, in steps of at most `step`, with the known ages of frames and the bad ones.
+    /// Makes a pool of free memory in steps of at most `step`, with the known ages of frames and the known bad frames.
     pub fn new(
         kernel: K,
         step: Bytes,
@@ -93,10 +93,10 @@ impl<K: Kernel> FreeMemoryPool<K> {
         assert!(step >= SMALLEST_CLAIM, "a step is at least a huge page");
         let lists = kernel.nodes().into_iter().map(|(node, share)| NodeList::new(node, share, now)).collect();
         Self {
-            politeness: MemoryReserve::new(&kernel.outlook()),
+            reserve: MemoryReserve::new(&kernel.outlook()),
             sweep: Sweep::new(bound, now),
             bad: bad.into_iter().collect(),
-            stock: HeldSteps::default(),
+            held: HeldSteps::default(),
             preferred: Vec::new(),
             out: Bytes::ZERO,
             missing: Bytes::ZERO,
@@ -115,12 +115,12 @@ impl<K: Kernel> FreeMemoryPool<K> {
         &self.ages
     }
 
-    /// Claimed memory: held, waiting, in testers' hands, and on its way.
+    /// Claimed memory: held, waiting, under test, and on its way.
     pub fn claimed(&self) -> Bytes {
-        Bytes::new(self.stock.bytes().get() + self.out.get() + self.kernel.pending().get())
+        Bytes::new(self.held.bytes().get() + self.out.get() + self.kernel.pending().get())
     }
 
-    /// Frames per second that the present sweep should test, before α; 0 without a sweep.
+    /// How many frames per second the current sweep should test, before α; 0 between two sweeps.
     pub fn rate(&self) -> f64 {
         if self.is_sweeping() { self.lists.iter().map(NodeList::rate).sum() } else { 0.0 }
     }
@@ -130,7 +130,7 @@ impl<K: Kernel> FreeMemoryPool<K> {
         self.sweep.is_overdue(now)
     }
 
-    /// Memory that programs need back and only testers can give.
+    /// Memory that programs need back and that only testers can give.
     pub const fn missing(&self) -> Bytes {
         self.missing
     }
@@ -140,48 +140,48 @@ impl<K: Kernel> FreeMemoryPool<K> {
         self.sweep.is_under_way()
     }
 
-    /// The events since the last call.
+    /// Returns the changes since the last call.
     pub fn take_news(&mut self) -> Vec<PoolNews> {
         std::mem::take(&mut self.news)
     }
 
-    /// Uses another lifetime from now on.
+    /// Changes the lifetime.
     pub fn rebound(&mut self, bound: TestLifetime, now: Timestamp) {
         self.bound = bound;
         self.sweep.rebound(bound, now);
     }
 
     /// Checks whether programs need memory, and gives it back: held steps first, then waiting ones. Testers must give
-    /// the rest, [`Self::missing`]. To be called every few milliseconds.
+    /// the remaining [`Self::missing`]. To be called every few milliseconds.
     pub fn relieve(&mut self) {
         self.missing = Bytes::ZERO;
         if self.claimed() == Bytes::ZERO {
             return;
         }
-        let Advice::GiveBack(wanted) = self.politeness.advise(&self.kernel.outlook()) else { return };
+        let Advice::GiveBack(needed) = self.reserve.advise(&self.kernel.outlook()) else { return };
         let mut given = Bytes::ZERO;
-        while given < wanted
-            && let Some((held, untested)) = self.stock.give_up()
+        while given < needed
+            && let Some((held, untested)) = self.held.give_up()
         {
             if untested {
                 self.sweep.miss();
             }
             given = Bytes::new(given.get() + self.release(held).get());
         }
-        let more = wanted.saturating_sub(given).get();
-        self.missing = Bytes::new(more.min(self.out.get()));
+        let unmet = needed.saturating_sub(given).get();
+        self.missing = Bytes::new(unmet.min(self.out.get()));
         let affected = given.get() + self.missing.get();
         if affected > 0 {
             self.news.push(PoolNews::Pressure(Bytes::new(affected)));
         }
     }
 
-    /// Gives back everything outside of testers' hands, and memory that has come since.
+    /// Gives back all memory that is not under test, also a claim that was answered meanwhile.
     pub fn let_go(&mut self) {
         if let ClaimAnswer::Ready(_, region) = self.kernel.claim(None) {
             self.kernel.release(region, &[]);
         }
-        while let Some((held, _)) = self.stock.give_up() {
+        while let Some((held, _)) = self.held.give_up() {
             self.release(held);
         }
     }
@@ -192,7 +192,7 @@ impl<K: Kernel> FreeMemoryPool<K> {
         bytes
     }
 
-    /// Begins a sweep, claims a step for it, or ends it, by the time and the machine's memory.
+    /// Begins a sweep, claims a step for it, or ends it, depending on the time and the machine's memory.
     fn advance(&mut self, node: Node, now: Timestamp) {
         if self.sweep.begin(now) {
             self.begin(now);
@@ -200,7 +200,7 @@ impl<K: Kernel> FreeMemoryPool<K> {
         if !self.sweep.is_under_way() {
             return;
         }
-        let claimable = self.politeness.claimable(&self.kernel.outlook());
+        let claimable = self.reserve.claimable(&self.kernel.outlook());
         let bytes = claimable.min(self.step);
         let may = bytes >= SMALLEST_CLAIM && !self.refused && self.missing == Bytes::ZERO;
         match self.kernel.claim(may.then_some((node, bytes))) {
@@ -209,7 +209,7 @@ impl<K: Kernel> FreeMemoryPool<K> {
                 self.refused = true;
                 self.sweep.miss();
             }
-            ClaimAnswer::Nothing if self.out == Bytes::ZERO && !self.stock.has_work() => self.end(now),
+            ClaimAnswer::Nothing if self.out == Bytes::ZERO && !self.held.has_work() => self.end(now),
             ClaimAnswer::Pending | ClaimAnswer::Nothing => {}
         }
     }
@@ -218,14 +218,15 @@ impl<K: Kernel> FreeMemoryPool<K> {
         self.refused = false;
         self.news.push(PoolNews::SweepBegan);
         let outlook = self.kernel.outlook();
-        // Tasks that waited while nothing was claimed did not wait because of us.
-        let _baseline = self.politeness.advise(&outlook);
-        let rate = self.sweep.rate(self.politeness.claimable(&outlook).frames());
+        // Resets the reserve's record of waiting tasks: while nothing was claimed, the pool did not cause their
+        // waiting.
+        let _baseline = self.reserve.advise(&outlook);
+        let rate = self.sweep.rate(self.reserve.claimable(&outlook).frames());
         self.lists.iter_mut().for_each(|list| list.begin(rate, now));
     }
 
     fn end(&mut self, now: Timestamp) {
-        if self.stock.bytes() == Bytes::ZERO {
+        if self.held.bytes() == Bytes::ZERO {
             self.sweep.miss();
         }
         self.let_go();
@@ -235,30 +236,31 @@ impl<K: Kernel> FreeMemoryPool<K> {
         self.lists.iter_mut().for_each(NodeList::end);
     }
 
-    /// Inspects claimed memory: whether it must be tested.
+    /// Takes claimed memory, and decides whether to test it.
     fn receive(&mut self, node: Node, region: K::Region) {
         let bytes = self.kernel.bytes(&region);
         let mut frames = Vec::new();
         self.kernel.frames(&region, &mut frames);
-        let mut seen = Looked { oldest: Tested::at(Timestamp::from_micros(u64::MAX)), due: false, preferred: false };
+        let mut seen =
+            StepSummary { oldest: Tested::at(Timestamp::from_micros(u64::MAX)), due: false, preferred: false };
         let mut bad = Vec::new();
         for (page, frame) in (0..).zip(frames) {
             match frame {
                 Some(frame) if self.bad.contains(&frame) => bad.push(page),
-                frame => self.look(frame, &mut seen),
+                frame => self.check_frame(frame, &mut seen),
             }
         }
         let held = HeldStep { region, bytes, node, bad };
         if seen.due {
-            self.stock.add_work(held, seen.preferred, seen.oldest);
+            self.held.add_work(held, seen.preferred, seen.oldest);
         } else if !held.bad.is_empty() {
             self.release(held);
         } else {
-            self.stock.hold(held);
+            self.held.hold(held);
         }
     }
 
-    fn look(&mut self, frame: Option<Frame>, seen: &mut Looked) {
+    fn check_frame(&mut self, frame: Option<Frame>, seen: &mut StepSummary) {
         let Some(frame) = frame else {
             seen.due |= self.sweep.sees(Tested::NEVER, false);
             seen.oldest = Tested::NEVER;
@@ -279,7 +281,7 @@ impl<K: Kernel> FreeMemoryPool<K> {
         self.lists.iter_mut().find(|list| list.node == node)
     }
 
-    /// Records the result of a step's test. The holder of a bad frame keeps it.
+    /// Records the result of a step's test. Bad frames stay in the step.
     fn note(&mut self, step: &mut Step<K::Region>, failed: &[Frame], now: Timestamp) {
         self.bad.extend(failed);
         let mut kept = Vec::new();
@@ -294,8 +296,8 @@ impl<K: Kernel> FreeMemoryPool<K> {
     }
 }
 
-/// Facts about the frames of a step.
-struct Looked {
+/// A summary of the frames of a step.
+struct StepSummary {
     oldest: Tested,
     due: bool,
     preferred: bool,

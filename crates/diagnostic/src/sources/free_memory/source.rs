@@ -1,4 +1,4 @@
-//! The pool as a source of frames: requests of the controller, and results of testers.
+//! The pool as a source of frames, for the controller and the testers.
 
 use rampart_linux::Block;
 use rampart_memory::{
@@ -6,30 +6,30 @@ use rampart_memory::{
     TestLifetime, Tested, Timestamp,
 };
 
-use super::stock::HeldStep;
+use super::held_steps::HeldStep;
 use super::{Ages, FreeMemoryPool, Kernel, PoolNews, Sweep};
 use crate::sources::DaemonSource;
 
-/// A claimed step in a tester's hands.
+/// A claimed step under test.
 #[derive(Debug)]
 pub struct Step<R> {
     /// The memory.
     pub region: R,
-    /// The frame of each page, if it is known. The tester of the step leaves the completely tested frames here; those
-    /// that the kernel retired become `None`.
+    /// The frame of each page, if it is known. The tester leaves only frames that were tested completely; frames that
+    /// the kernel retired become `None`.
     pub frames: Vec<Option<Frame>>,
     pub(super) node: Node,
-    /// Pages on bad frames: the pool never gives them back.
+    /// Pages in bad frames: the pool never gives them back.
     pub(super) bad: Vec<u64>,
 }
 
 impl<R> Step<R> {
-    /// A step of a node, without known bad frames.
+    /// Makes a step of a node, without known bad frames.
     pub const fn new(region: R, frames: Vec<Option<Frame>>, node: Node) -> Self {
         Self { region, frames, node, bad: Vec::new() }
     }
 
-    /// Keeps a page from everybody for good: its frame is bad, and unknown.
+    /// Keeps a page out of use for good: its frame is bad, and unknown.
     pub fn keep(&mut self, page: u64) {
         if !self.bad.contains(&page) {
             self.bad.push(page);
@@ -90,24 +90,25 @@ impl<K: Kernel> FrameSource for FreeMemoryPool<K> {
         self.lists.iter().find(|known| known.node == list.node).map_or_else(FrameDemand::default, |known| known.demand)
     }
 
-    /// Frames that were free when the pool tested them: it cannot know which of them programs have taken since.
+    /// Counts frames that were free when the pool tested them; it cannot know which of them programs have taken since.
     fn tested_free(&self, now: Timestamp) -> u64 {
         self.ages.fresh(self.bound, now)
     }
 
-    /// Hands out whole steps: the last may be larger than the demand, and later calls hand out less for it.
-    fn take(&mut self, list: FreeList, most: u64, now: Timestamp) -> Vec<Self::Block> {
+    /// Hands out whole steps: the last may exceed the requested number of frames, and later calls hand out fewer in
+    /// return.
+    fn take(&mut self, list: FreeList, max_frames: u64, now: Timestamp) -> Vec<Self::Block> {
         self.advance(list.node, now);
         let late = self.sweep.is_late(now);
-        let most_credit = 4 * i64::try_from(self.step.frames()).expect("a step is small");
+        let max_credit = 4 * i64::try_from(self.step.frames()).expect("a step is small");
         let Some(known) = self.list(list.node) else { return Vec::new() };
         known.accrue(late, now);
-        let asked = i64::try_from(most).unwrap_or(i64::MAX);
-        known.credit = known.credit.saturating_add(asked).min(most_credit);
+        let requested = i64::try_from(max_frames).unwrap_or(i64::MAX);
+        known.credit = known.credit.saturating_add(requested).min(max_credit);
         let mut credit = known.credit;
         let mut steps = Vec::new();
         while credit > 0
-            && let Some(held) = self.stock.work(list.node)
+            && let Some(held) = self.held.take_work(list.node)
         {
             credit -= i64::try_from(held.bytes.frames()).expect("a step is small");
             self.out = Bytes::new(self.out.get() + held.bytes.get());
@@ -117,7 +118,7 @@ impl<K: Kernel> FrameSource for FreeMemoryPool<K> {
         steps
     }
 
-    /// The sweep ends early.
+    /// Ends the sweep early.
     fn rest(&mut self, now: Timestamp) {
         if self.sweep.is_under_way() && self.out == Bytes::ZERO {
             self.sweep.miss();
@@ -151,16 +152,17 @@ impl<K: Kernel> FrameSource for FreeMemoryPool<K> {
             }
             self.release(held);
         } else if !held.bad.is_empty() {
-            // At once: until then, the kernel may move the content of a bad frame, and hand the frame out.
+            // Release it immediately: until then, the kernel may move the content of a bad frame and hand the frame
+            // out.
             self.release(held);
         } else if tested || !self.sweep.is_under_way() {
-            self.stock.hold(held);
+            self.held.hold(held);
         } else {
-            self.stock.add_work(held, false, Tested::NEVER);
+            self.held.add_work(held, false, Tested::NEVER);
         }
     }
 
-    /// None of the pool's memory is in use.
+    /// Does nothing: no frame of the pool is in use by a program.
     fn renew(&mut self, _now: Timestamp, _until: Timestamp) -> Renewed {
         Renewed::default()
     }

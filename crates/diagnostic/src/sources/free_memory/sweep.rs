@@ -1,28 +1,28 @@
-//! Sweeps: when all free memory is visited, and which of its frames are tested then.
+//! When a sweep of free memory begins, and which frames it tests.
 //!
-//! **Problem.** The kernel chooses the free frames that it hands out; so reaching all of them requires holding all at
-//! once, and held memory is lost to programs. **Idea.** *Sweep*: claim step after step, test those with frames whose
-//! test grows old, hold the others; when no more can be had, give all back, and rest until the oldest of the seen
-//! frames would come due before the next sweep could reach it. **Why this way.** A sweep at full speed disturbs
-//! programs; a very slow one holds memory for ever. A sweep aims at half of the time that its bound allows, shared by α
-//! (see [`Sweep::rate`]).
+//! **Problem.** The kernel alone decides which free frames it hands out; to reach all of them, the pool must hold all
+//! at once, and programs cannot use them meanwhile. **Idea.** *Sweep*: claim step after step, test the steps with old
+//! tests, hold the others. When no more memory can be claimed, give all back, and rest until just enough time remains
+//! for the next sweep to reach the oldest frame before it comes due. **Why this way.** A sweep that is as fast as
+//! possible disturbs programs; one that is as slow as possible holds memory for a long time. A sweep aims at half of
+//! the time that its bound allows, divided by α (see [`Sweep::rate`]).
 //!
 //! With window = lifetime - δ: a frame is *due* in a sweep if its test is older than a quarter of the window when the
-//! sweep begins, so none is tested twice for nothing. The untested and the tested frames of a sweep bound the beginning
-//! of the next.
+//! sweep begins, so that no frame is tested again too soon. All frames that a sweep saw, tested or not, determine when
+//! the next one begins.
 
 use std::time::Duration;
 
 use rampart_memory::{TestLifetime, Tested, Timestamp};
 
-/// Resting or sweeping, and the observations of the sweep.
+/// The state of the sweeps: resting or sweeping, and the expiry of the frames seen.
 #[derive(Clone, Debug)]
 pub struct Sweep {
     bound: TestLifetime,
     phase: Phase,
-    /// The time when the first frame of the last sweep comes due; `None` before the first has ended.
+    /// When the first frame that the last sweep saw comes due; `None` before the end of the first sweep.
     deadline: Option<Timestamp>,
-    /// The duration of a sweep.
+    /// The time to reserve for the next sweep.
     takes: Duration,
 }
 
@@ -33,7 +33,7 @@ enum Phase {
 }
 
 impl Sweep {
-    /// At rest until `now`.
+    /// Resting until `now`.
     #[must_use]
     pub const fn new(bound: TestLifetime, now: Timestamp) -> Self {
         Self { bound, phase: Phase::Resting { until: now }, deadline: None, takes: Duration::ZERO }
@@ -51,7 +51,7 @@ impl Sweep {
         matches!(self.phase, Phase::Sweeping { .. })
     }
 
-    /// Uses another bound from now on. A rest that is too long for it ends.
+    /// Changes the bound, and ends a rest.
     pub fn rebound(&mut self, bound: TestLifetime, now: Timestamp) {
         self.bound = bound;
         self.hurry(now);
@@ -64,7 +64,7 @@ impl Sweep {
         }
     }
 
-    /// Begins a sweep if it is time for one; returns whether it did.
+    /// Begins a sweep if one is due; returns whether it did.
     pub fn begin(&mut self, now: Timestamp) -> bool {
         let Phase::Resting { until } = self.phase else { return false };
         if now < until {
@@ -75,7 +75,7 @@ impl Sweep {
         true
     }
 
-    /// Records a frame, and returns whether it must be tested in this sweep.
+    /// Registers a frame, and returns whether this sweep must test it.
     pub fn sees(&mut self, tested: Tested, preferred: bool) -> bool {
         let Phase::Sweeping { began, earliest, .. } = &mut self.phase else { return false };
         let expiry = self.bound.expiry(tested);
@@ -87,17 +87,16 @@ impl Sweep {
         due
     }
 
-    /// Due frames are given back untested.
+    /// Records that frames that were due were given back untested.
     pub const fn miss(&mut self) {
         if let Phase::Sweeping { missed, .. } = &mut self.phase {
             *missed = true;
         }
     }
 
-    /// Everything within reach is tested. Returns the duration.
+    /// Ends the sweep, when all reachable frames are tested. Returns how long it took.
     ///
-    /// The next sweep begins a sweep's time, and a quarter of it, before the first frame comes due; soon, if some were
-    /// missed.
+    /// The next sweep begins 1.25 times this duration before the first frame comes due; soon, if frames were missed.
     pub fn end(&mut self, now: Timestamp) -> Option<Duration> {
         let Phase::Sweeping { began, earliest, missed } = self.phase else { return None };
         let window = Self::window(self.bound);
@@ -110,13 +109,13 @@ impl Sweep {
         Some(took)
     }
 
-    /// Whether there are frames without a good test: they came due before they were tested, or never were tested.
+    /// Whether there are frames without a valid test: they came due before they were tested, or never were tested.
     #[must_use]
     pub fn is_late(&self, now: Timestamp) -> bool {
         self.deadline.is_none_or(|deadline| now >= deadline)
     }
 
-    /// Whether frames came due before they were tested; in the first sweep, whether it takes longer than allowed.
+    /// Whether frames came due before they were tested; in the first sweep, whether it takes too long.
     #[must_use]
     pub fn is_overdue(&self, now: Timestamp) -> bool {
         match (self.deadline, self.phase) {
@@ -126,8 +125,8 @@ impl Sweep {
         }
     }
 
-    /// How many of `frames` a sweep should test per second, before α: all of them in half of the window. With the α of
-    /// 2 of [Rahman16], in a quarter.
+    /// How many of `frames` a sweep should test per second, before α: all of them in half of the window. With Rahman's
+    /// α of 2, in a quarter.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
     pub fn rate(&self, frames: u64) -> f64 {

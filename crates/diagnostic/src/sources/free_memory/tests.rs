@@ -10,7 +10,7 @@ use rampart_memory::{
 use super::fake_kernel::FakeKernel;
 use super::{Ages, FreeMemoryPool, PoolNews, Step};
 use crate::control::PolicyName;
-use crate::control::suite::{self, World};
+use crate::control::suite::{self, SimulatedSource};
 use crate::machine::reserve::MemoryReserve;
 
 use super::Kernel;
@@ -38,8 +38,8 @@ fn pool(kernel: FakeKernel) -> FreeMemoryPool<FakeKernel> {
     FreeMemoryPool::new(kernel, MIB(4), bound(), Ages::new(start()), [], start())
 }
 
-/// Tests everything that the pool hands out at `now`, until it hands out no more. Returns the frames, in the order of
-/// tests.
+/// Tests every step that the pool hands out at `now`, until it hands out no more. Returns the frames in the order of
+/// their tests.
 fn sweep(pool: &mut FreeMemoryPool<FakeKernel>, bad: &BTreeSet<Frame>, now: Timestamp) -> Vec<Frame> {
     let mut tested = Vec::new();
     for _ in 0..200 {
@@ -53,7 +53,7 @@ fn sweep(pool: &mut FreeMemoryPool<FakeKernel>, bad: &BTreeSet<Frame>, now: Time
     tested
 }
 
-/// Finds the bad frames.
+/// A test bench that finds these frames bad.
 struct Bench(BTreeSet<Frame>);
 
 impl TestBench<Step<Vec<Frame>>> for Bench {
@@ -64,9 +64,9 @@ impl TestBench<Step<Vec<Frame>>> for Bench {
     }
 }
 
-impl World for FreeMemoryPool<FakeKernel> {
-    /// A program that takes and gives back a quarter of the memory, every 30 seconds.
-    fn pass(&mut self, now: Timestamp) {
+impl SimulatedSource for FreeMemoryPool<FakeKernel> {
+    /// A program that allocates and frees a quarter of the memory, every 30 seconds.
+    fn advance_to(&mut self, now: Timestamp) {
         self.relieve();
         let phase = now.micros() / 1_000_000 % 30;
         if phase < 15 {
@@ -93,7 +93,7 @@ fn every_policy_keeps_the_promises_of_a_source_over_the_pool() {
             [],
             start(),
         );
-        let mut diagnostic = suite::keeps_its_promises(pool, &mut bench, name);
+        let mut diagnostic = suite::check_invariants(pool, &mut bench, name);
         diagnostic.source_mut().let_go();
         assert_eq!(diagnostic.source().claimed(), Bytes::ZERO, "{name:?}");
     }
@@ -102,7 +102,7 @@ fn every_policy_keeps_the_promises_of_a_source_over_the_pool() {
 #[test]
 fn a_sweep_reaches_each_free_frame_but_the_reserve_once_and_gives_all_back() {
     for kernel in [FakeKernel::new(MIB(256)), FakeKernel::slow(MIB(256))] {
-        let reserve = MemoryReserve::new(&kernel.outlook()).reserve();
+        let reserve = MemoryReserve::new(&kernel.outlook()).bytes();
         let mut pool = pool(kernel);
         let tested = sweep(&mut pool, &BTreeSet::new(), at(0));
         let different: BTreeSet<_> = tested.iter().collect();
@@ -149,7 +149,7 @@ fn every_frame_in_reach_is_tested_again_before_its_lifetime_is_over_and_not_much
     assert!(average > 720, "three quarters of the window at least: {average} s");
 }
 
-/// A monitoring timer's request: a step at most.
+/// Tests the steps that one call of the monitoring timer takes: at most one step.
 fn sweep_one_call(pool: &mut FreeMemoryPool<FakeKernel>, now: Timestamp) -> Vec<Frame> {
     let mut tested = Vec::new();
     let list = pool.lists()[0];
@@ -165,7 +165,7 @@ fn sweep_one_call(pool: &mut FreeMemoryPool<FakeKernel>, now: Timestamp) -> Vec<
 fn what_was_tested_longest_ago_or_is_preferred_comes_first() {
     let mut ages = Ages::new(start());
     for number in 0..MIB(64).frames() {
-        // The higher its number, the longer ago; all are due.
+        // The higher the frame number, the older the test; all frames are due.
         let ago = Duration::from_secs(500 + number / 64);
         let tested = Timestamp::from_micros(start().micros() - u64::try_from(ago.as_micros()).unwrap());
         ages.set(frame(number), rampart_memory::Tested::at(tested));
@@ -211,7 +211,7 @@ fn under_pressure_what_is_held_goes_at_once_and_testers_are_asked_for_the_rest()
     (0..200).for_each(|_| assert!(pool.take(list, 0, at(0)).is_empty()));
     let step = under_test.pop().unwrap();
     assert!(pool.claimed() > MIB(200));
-    // A program takes all of the reserve, again and again, until it has everything.
+    // A program allocates the whole reserve again and again, until it has all memory.
     while pool.claimed() > MIB(4) {
         pool.kernel.allocate(MIB(32));
         pool.relieve();
@@ -256,7 +256,7 @@ fn what_was_learnt_before_is_not_learnt_again() {
 fn eight_hours_of_watching_leave_its_tables_as_they_were() {
     let mut pool = pool(FakeKernel::new(MIB(64)));
     let size = |pool: &FreeMemoryPool<FakeKernel>| {
-        (pool.ages.seen(), pool.bad.len(), pool.news.len(), pool.stock.bytes(), pool.kernel.free())
+        (pool.ages.seen(), pool.bad.len(), pool.news.len(), pool.held.bytes(), pool.kernel.free())
     };
     let mut sizes = BTreeSet::new();
     for second in 0..8 * 3600 {

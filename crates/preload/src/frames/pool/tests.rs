@@ -33,9 +33,9 @@ fn known_frames<const N: usize>(shared: &'static Published, frames: [Frame; N]) 
 
 fn pool(vault: &'static Vault, faults: Option<&str>) -> TestedFramePool {
     let planted = faults.map(|faults| InjectedFrames::new(&faults.parse().unwrap()).unwrap());
-    let knobs = "untested=wait,test=mats+".parse().unwrap();
+    let settings = "untested=wait,test=mats+".parse().unwrap();
     let shared: &'static Published = Box::leak(Box::new(Published::new()));
-    TestedFramePool::new(vault, shared, known_frames(shared, []), knobs, planted)
+    TestedFramePool::new(vault, shared, known_frames(shared, []), settings, planted)
 }
 
 fn work(pool: &TestedFramePool) {

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use rampart_codes::Scheme;
+use rampart_guard::GuardSettingsError;
 use rampart_guard::engine_choice::usual_unit_pages;
-use rampart_guard::knobs::GuardSettingsError;
 use rampart_guard::{EngineKind, FrameSettings, GuardSettings, OnError, Protect, Untested};
 use rampart_march::MarchChoice;
 use rampart_march::execute;
@@ -217,13 +217,13 @@ impl RunArguments {
         .ok_or(Error::Uncorrectable)
     }
 
-    /// The guard's knobs, for a method that was chosen, where the kernel's pool has huge pages or not.
+    /// The guard's settings, for a method that was chosen, where the kernel's pool has huge pages or not.
     ///
     /// # Errors
     /// What does not make sense together.
-    pub fn knobs(&self, method: EngineKind, has_huge_pages: bool) -> Result<GuardSettings, Error> {
+    pub fn settings(&self, method: EngineKind, has_huge_pages: bool) -> Result<GuardSettings, Error> {
         let block_pages = pages(self.block);
-        let knobs = GuardSettings {
+        let settings = GuardSettings {
             method,
             scheme: self.codes,
             block_pages,
@@ -243,7 +243,7 @@ impl RunArguments {
         if method != EngineKind::Move && matches!(&self.inject, Some(Faults::InPages(errors)) if is_lost(errors)) {
             return Err(GuardSettingsError::NothingLost.into());
         }
-        Ok(knobs.checked()?)
+        Ok(settings.checked()?)
     }
 
     /// Whether an option says that frames must be tested.
@@ -252,12 +252,12 @@ impl RunArguments {
         is_named || self.untested == UntestedChoice::Wait || matches!(self.inject, Some(Faults::InFrames(_)))
     }
 
-    /// The knobs about frames, if they are to be tested and the method that guards the program can; `reach` says how
+    /// The settings about frames, if they are to be tested and the method that guards the program can; `reach` says how
     /// tests reach the DRAM, if they do.
     ///
     /// # Errors
     /// Those of `reach`.
-    pub fn frame_knobs(
+    pub fn frame_settings(
         &self,
         method: EngineKind,
         reach: impl FnOnce() -> Result<Option<execute::Method>, Error>,

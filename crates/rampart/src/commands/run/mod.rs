@@ -56,7 +56,7 @@ pub fn run(arguments: &RunArguments, path: Option<PathBuf>) -> Result<u8, Error>
     let unguardable = why_unguardable(&arguments.program[0]);
     let engine = engine_choice::choose(arguments.engine.map(Into::into), why_unusable)?;
     let has_huge_pages = has_huge_pages(&Roots::default());
-    let settings = arguments.knobs(engine.method, has_huge_pages)?;
+    let settings = arguments.settings(engine.method, has_huge_pages)?;
     let mut server = GuardServer::start(store_of_bad_frames(path.as_ref(), settings.method)?)?;
     let command = guarded_command(arguments, &settings, &library, unguardable, server.folder())?;
     let (_, checkpoint_command) = arguments.on_error()?;
@@ -161,7 +161,7 @@ fn guarded_command(
     if arguments.require_server {
         command.env(liveness::VARIABLE, liveness::REQUIRED);
     }
-    if let Some(frames) = arguments.frame_knobs(settings.method, || test_method(arguments.asks_for_tests()))? {
+    if let Some(frames) = arguments.frame_settings(settings.method, || test_method(arguments.asks_for_tests()))? {
         command.env("RAMPART_GUARD_FRAMES", frames.to_string());
     }
     let mut preload = library::preloaded(library);

@@ -85,7 +85,7 @@ enum Enough {
 /// The settings of the command line and of its configuration file, for a process that may use so many `cpus`.
 pub fn settings(arguments: &WatchArguments, cpus: u32) -> Result<DaemonSettings, Error> {
     let settings = combined(arguments)?;
-    let cores = settings.settings.limits.max_cores;
+    let cores = settings.control.limits.max_cores;
     if cores > cpus { Err(Error::MoreCores(cores, cpus)) } else { Ok(settings) }
 }
 
@@ -96,7 +96,7 @@ fn combined(arguments: &WatchArguments) -> Result<DaemonSettings, Error> {
     // δ of [Rahman16, tab. 1], or a tenth of the lifetime if that is shorter.
     let delta = file.delta.unwrap_or_else(|| Duration::from_secs(10).min(lifetime / 10));
     let lifetime = TestLifetime::new(lifetime, delta).ok_or(Error::Delta { delta, lifetime })?;
-    let published = ControlSettings::thesis();
+    let published = ControlSettings::rahman16();
     let limits = PolicyLimits {
         min_fidelity: arguments.min_fidelity.or(file.min_fidelity).unwrap_or(published.limits.min_fidelity),
         max_fidelity: arguments.max_fidelity.or(file.max_fidelity).unwrap_or(published.limits.max_fidelity),
@@ -122,10 +122,10 @@ fn combined(arguments: &WatchArguments) -> Result<DaemonSettings, Error> {
         ..published
     };
     Ok(DaemonSettings {
-        settings: settings.checked()?,
+        control: settings.checked()?,
         policy: arguments.policy.or(file.policy).unwrap_or(PolicyName::Adaptive),
         shares: Shares {
-            most: arguments.max_share.or(file.max_share).unwrap_or(Share::new(0.5).expect("a half")),
+            maximum: arguments.max_share.or(file.max_share).unwrap_or(Share::new(0.5).expect("a half")),
             beside_programs: arguments.busy_share.or(file.busy_share).unwrap_or(Share::new(0.05).expect("a twentieth")),
         },
         error_threshold: file.error_threshold.unwrap_or(10),
@@ -251,7 +251,7 @@ mod tests {
         let path = folder.path().join("watch.toml");
         let enough = |text: &str| {
             std::fs::write(&path, format!("enough = {text:?}\n")).unwrap();
-            combined(&arguments(&["--config", path.to_str().unwrap()])).map(|settings| settings.settings.enough)
+            combined(&arguments(&["--config", path.to_str().unwrap()])).map(|settings| settings.control.enough)
         };
         assert_eq!(enough("all").unwrap(), None);
         assert_eq!(enough("1GiB").unwrap(), Some(262_144));
@@ -265,9 +265,9 @@ mod tests {
         std::fs::write(&path, "lifetime = \"10m\"\nmax-cores = 3\nmax-share = \"20%\"\n").unwrap();
         let path = path.to_str().unwrap();
         let combined_settings = combined(&arguments(&["--config", path, "--max-cores", "2"])).unwrap();
-        assert_eq!(combined_settings.settings.lifetime.lifetime(), Duration::from_secs(600));
-        assert_eq!(combined_settings.settings.limits.max_cores, 2);
-        assert_eq!((combined_settings.shares.most.get(), combined_settings.policy), (0.2, PolicyName::Adaptive));
+        assert_eq!(combined_settings.control.lifetime.lifetime(), Duration::from_secs(600));
+        assert_eq!(combined_settings.control.limits.max_cores, 2);
+        assert_eq!((combined_settings.shares.maximum.get(), combined_settings.policy), (0.2, PolicyName::Adaptive));
         assert!(matches!(settings(&arguments(&["--config", path]), 2), Err(Error::MoreCores(3, 2))));
     }
 
@@ -295,6 +295,6 @@ mod tests {
         ));
         assert!(matches!(combined(&arguments(&["--max-cores", "0"])), Err(Error::Settings(_))));
         let short = combined(&arguments(&["--lifetime", "10s"])).unwrap();
-        assert_eq!(short.settings.lifetime.delta(), Duration::from_secs(1));
+        assert_eq!(short.control.lifetime.delta(), Duration::from_secs(1));
     }
 }

@@ -56,7 +56,7 @@ fn request(arguments: &WatchArguments, settings: DaemonSettings) -> WatchRequest
         delay: arguments.delay,
         retention: arguments.retention,
         method: arguments.method.map(Into::into),
-        knobs: settings,
+        settings,
         duration: arguments.duration,
         inject: arguments.inject.clone(),
         seed: arguments.seed,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use rampart_diagnostic::daemon::{DaemonEvent, DaemonSettings, DaemonState, EVENT_SCHEMA, Observer, Told};
+use rampart_diagnostic::daemon::{DaemonEvent, DaemonSettings, DaemonState, EVENT_SCHEMA, EventRecord, Observer};
 use rampart_diagnostic::once::report::BadFrame;
 use rampart_diagnostic::{TestObserver, TestProgress};
 use rampart_memory::{Clock, Timestamp};
@@ -74,7 +74,7 @@ fn open(path: &Path) -> io::Result<Mutex<EventLog>> {
 impl EventLog {
     /// Writes one line with one write, so that lines of two daemons do not mix.
     fn write(&mut self, at: Timestamp, event: &DaemonEvent) {
-        let line = Told { schema: EVENT_SCHEMA, at, event };
+        let line = EventRecord { schema: EVENT_SCHEMA, at, event };
         let mut line = serde_json::to_string(&line).expect("plain data");
         line.push('\n');
         if let Err(error) = self.file.write_all(line.as_bytes()) {

@@ -1,8 +1,8 @@
-//! The store's path, and the lock for its replacement.
+//! The path of the store, and the lock that protects its replacement.
 //!
-//! **Problem.** A damaged file is replaced while other processes have it open. **Idea.** Each process holds a shared
-//! lock on a file beside the store as long as it has the store open; a process that replaces the store holds an
-//! exclusive one. **Why a file of its own.** A lock must not be on the file that is replaced, and closing a second
+//! **Problem.** Replacing a damaged file would harm other processes that have it open. **Idea.** Each process holds a
+//! shared lock on a file beside the store as long as it has the store open; a process that replaces the store holds the
+//! lock exclusively. **Why a separate file.** The lock must not be on the file that is replaced, and closing a second
 //! handle of the store would drop SQLite's own locks (<https://sqlite.org/howtocorrupt.html>, 2.2).
 
 use std::ffi::{OsStr, OsString};
@@ -16,15 +16,15 @@ use std::time::Duration;
 use crate::Error;
 use crate::error::At;
 
-/// Files that SQLite may keep beside a database: <https://sqlite.org/tempfiles.html>.
+/// The files that SQLite may keep beside a database: <https://sqlite.org/tempfiles.html>.
 pub(crate) const COMPANIONS: [&str; 3] = ["-journal", "-wal", "-shm"];
 
-/// The store's default path: for root `/var/lib/rampart/rampart.db` (FHS 3.0, 5.8), for others `rampart/rampart.db` in
-/// `$XDG_STATE_HOME`, or else in `$HOME/.local/state` (XDG Base Directory Specification 0.8; a relative path counts as
-/// unset). `variable` looks up the environment.
+/// The default path of the store: for root `/var/lib/rampart/rampart.db` (FHS 3.0, 5.8), for others
+/// `rampart/rampart.db` in `$XDG_STATE_HOME`, or else in `$HOME/.local/state` (XDG Base Directory Specification 0.8; a
+/// relative path counts as unset). `variable` reads an environment variable.
 ///
 /// # Errors
-/// [`Error::NoPlace`] if neither variable helps.
+/// [`Error::NoPlace`] if neither variable holds an absolute path.
 pub fn default_path(is_root: bool, variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, Error> {
     if is_root {
         return Ok(PathBuf::from("/var/lib/rampart/rampart.db"));
@@ -34,15 +34,15 @@ pub fn default_path(is_root: bool, variable: impl Fn(&str) -> Option<OsString>) 
     state.map(|folder| folder.join("rampart/rampart.db")).ok_or(Error::NoPlace)
 }
 
-/// The path with a suffix.
+/// Appends a suffix to the path.
 pub(crate) fn beside(path: &Path, suffix: impl AsRef<OsStr>) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-/// Creates the folders of a store. Returns its path: absolute, because SQLite takes a relative one that starts with
-/// `file:` for a URI; and without links, so that a replacement replaces the file and not a link to it.
+/// Creates the folders of a store. Returns its path: absolute, because SQLite treats a relative path that starts with
+/// `file:` as a URI; and without links, so that a replacement replaces the file and not a link to it.
 pub(crate) fn prepare(path: &Path) -> Result<PathBuf, Error> {
     let path = std::path::absolute(path).at(path)?;
     if let Some(folder) = path.parent() {
@@ -56,7 +56,7 @@ pub(crate) fn prepare(path: &Path) -> Result<PathBuf, Error> {
     }
 }
 
-/// Creates a folder and its parents, durable when this returns.
+/// Creates a folder and its parents, each durable when this returns.
 fn make_folder(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
@@ -74,17 +74,17 @@ pub(crate) fn sync(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// The right to use the store, or to replace it, until it is dropped.
+/// The right to use or to replace the store; released when dropped.
 #[derive(Debug)]
 pub(crate) struct Lock(#[expect(dead_code, reason = "the lock is held as long as the file is open")] File);
 
 impl Lock {
-    /// The right to use the store, shared with others. Waits at most `patience` for a replacement.
+    /// Takes the shared right to use the store. Waits at most `patience` for a process that replaces it.
     pub(crate) fn shared(path: &Path, patience: Duration) -> Result<Self, Error> {
         Self::take(path, patience, File::try_lock_shared)?.ok_or_else(|| Error::Busy(path.to_owned()))
     }
 
-    /// The right to replace the store. Waits at most `patience` for its users.
+    /// Takes the exclusive right to replace the store. Waits at most `patience` for processes that use it.
     pub(crate) fn exclusive(path: &Path, patience: Duration) -> Result<Self, Error> {
         Self::take(path, patience, File::try_lock)?.ok_or_else(|| Error::DamagedInUse(path.to_owned()))
     }

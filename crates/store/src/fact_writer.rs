@@ -1,9 +1,9 @@
-//! Keeps the facts of a running test, whatever the disk does.
+//! Writes the facts of a running test, and holds them in memory while the disk is full or fails.
 //!
-//! **Problem.** A full disk must not stop a test, nor lose its findings. **Idea.** Facts that cannot be written wait in
-//! memory, the newest value for each frame, and are retried with every later fact. **Why the newest fact first and
-//! alone.** While the disk is full, each call costs one small failed transaction, however many facts wait; the first
-//! success shows that the rest will succeed.
+//! **Problem.** A test must not stop, nor lose findings, because a disk is full. **Idea.** Facts that cannot be written
+//! wait in memory, the newest value for each frame, and are written again with every later fact. **Why the newest fact
+//! first and alone.** While the disk is full, each call costs one small failed transaction, however many facts wait;
+//! the first that succeeds shows that the rest can be written.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,40 +15,40 @@ use rampart_memory::{Frame, Timestamp};
 use crate::history::{TestEnd, TestId, TestStart};
 use crate::{Age, Error, SetAside, Store};
 
-/// The place of a fact.
+/// Whether facts are on the disk.
 #[derive(Debug)]
 #[must_use]
-pub enum Kept {
-    /// On the disk, with all facts that waited.
+pub enum Durability {
+    /// All facts are on the disk.
     Durable,
-    /// This or another fact waits in memory, for this reason.
+    /// At least one fact waits in memory, for this reason.
     Pending(Error),
 }
 
-/// Keeps the facts of one test.
+/// Writes the facts of one test.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct FactWriter {
     path: PathBuf,
-    /// `None` between a store that was found damaged or missing and its successor.
+    /// `None` after a store was found damaged or gone, until its successor is open.
     store: Option<Store>,
     start: TestStart,
-    /// The test's number, from the first store that recorded its beginning.
+    /// The test's number, from the first store that took its start.
     test: Option<TestId>,
-    /// Whether the present store has its beginning.
+    /// Whether the present store has the test's start.
     begun: bool,
     failures: BTreeMap<(MapOrigin, Frame), FailedFrame>,
     end: Option<TestEnd>,
     set_aside: Vec<SetAside>,
 }
 
-impl Keeper {
-    /// How long a call waits for another process that holds the store.
+impl FactWriter {
+    /// How long a call waits for another process that uses the store. The running test is delayed for as long.
     pub const PATIENCE: Duration = Duration::from_secs(1);
 
-    /// Records that a test begins, and keeps its facts from now on.
-    pub fn begin(store: Store, start: TestStart) -> (Self, Kept) {
+    /// Writes the start of a test, and makes the writer of its facts.
+    pub fn begin(store: Store, start: TestStart) -> (Self, Durability) {
         let now = start.at;
-        let mut keeper = Self {
+        let mut writer = Self {
             path: store.path().to_owned(),
             store: Some(store),
             start,
@@ -58,63 +58,63 @@ impl Keeper {
             end: None,
             set_aside: Vec::new(),
         };
-        let kept = keeper.retry(now);
-        (keeper, kept)
+        let durability = writer.retry(now);
+        (writer, durability)
     }
 
-    /// Keeps everything that this test saw of a frame since its beginning, and nothing else. `now` names a damaged
-    /// store that must be set aside.
-    pub fn keep(&mut self, origin: MapOrigin, failed: &FailedFrame, now: Timestamp) -> Kept {
+    /// Writes all findings of this test on a frame since its beginning, and no others. `now` names a damaged store that
+    /// must be set aside.
+    pub fn keep(&mut self, origin: MapOrigin, failed: &FailedFrame, now: Timestamp) -> Durability {
         self.keep_all([(origin, failed)], now)
     }
 
-    /// Keeps what this test saw of several frames at once, which costs hardly more than one.
+    /// Writes this test's findings on some frames together: it costs hardly more than one frame.
     pub fn keep_all<'a>(
         &mut self,
         failed: impl IntoIterator<Item = (MapOrigin, &'a FailedFrame)>,
         now: Timestamp,
-    ) -> Kept {
+    ) -> Durability {
         let failed = failed.into_iter().map(|(origin, failed)| ((origin, failed.frame), failed.clone()));
         let new: BTreeMap<_, _> = failed.collect();
-        // A waiting fact may have an older value of the same frame, which must not be written after this one.
+        // A waiting fact may be an older value of the same frame; it must not be written after this one.
         self.failures.retain(|key, _| !new.contains_key(key));
         if let Err(why) = self.write(&new, now) {
             self.failures.extend(new);
-            return Kept::Pending(why);
+            return Durability::Pending(why);
         }
         self.retry(now)
     }
 
-    /// Keeps the times of frames' last tests, replacing older ones. Times that cannot be written do not wait: the next
-    /// ones replace them anyway.
-    pub fn keep_ages(&mut self, ages: &[Age], now: Timestamp) -> Kept {
+    /// Replaces the stored times of the last tests of frames. Ages that cannot be written do not wait: the next call
+    /// brings newer ones.
+    pub fn keep_ages(&mut self, ages: &[Age], now: Timestamp) -> Durability {
         match self.with_store(now, |store, _| store.keep_ages(ages)) {
-            Ok(()) => Kept::Durable,
-            Err(why) => Kept::Pending(why),
+            Ok(()) => Durability::Durable,
+            Err(why) => Durability::Pending(why),
         }
     }
 
-    /// Records the end of the test.
-    pub fn finish(&mut self, end: TestEnd) -> Kept {
+    /// Writes the end of the test.
+    pub fn finish(&mut self, end: TestEnd) -> Durability {
         let now = end.at;
         self.end = Some(end);
         self.retry(now)
     }
 
-    /// Tries again to write all waiting facts.
-    pub fn retry(&mut self, now: Timestamp) -> Kept {
+    /// Writes all waiting facts again.
+    pub fn retry(&mut self, now: Timestamp) -> Durability {
         let waiting = std::mem::take(&mut self.failures);
         let written = self.write(&waiting, now);
         if written.is_err() {
             self.failures = waiting;
         }
         match written.and_then(|()| self.write_end(now)) {
-            Ok(()) => Kept::Durable,
-            Err(why) => Kept::Pending(why),
+            Ok(()) => Durability::Durable,
+            Err(why) => Durability::Pending(why),
         }
     }
 
-    /// The number of facts that wait in memory: frames, the test's beginning, its end.
+    /// The number of facts that wait in memory: frames, the test's start, its end.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.failures.len() + usize::from(!self.begun) + usize::from(self.end.is_some())
@@ -143,8 +143,8 @@ impl Keeper {
         Ok(())
     }
 
-    /// Runs `keep` on the store once it has the test's beginning. A store that turns out to be damaged or missing is
-    /// given up; the next call opens its successor.
+    /// Runs `action` on the store after the test's start is in it. A store that turns out to be damaged or gone is
+    /// closed; the next call opens its successor.
     fn with_store(
         &mut self,
         now: Timestamp,
@@ -152,7 +152,7 @@ impl Keeper {
     ) -> Result<(), Error> {
         let mut store = self.store.take().map_or_else(|| self.reopen(now), Ok)?;
         let outcome = self.begin_in(&mut store).and_then(|test| action(&mut store, test));
-        if !outcome.as_ref().is_err_and(Error::wants_reopening) {
+        if !outcome.as_ref().is_err_and(Error::needs_reopening) {
             self.store = Some(store);
         }
         outcome
@@ -188,37 +188,37 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_micros(1);
 
-    /// In memory if possible: a real disk takes its time to sync.
+    /// A folder in memory if possible: syncing a real disk takes time.
     fn folder() -> tempfile::TempDir {
         tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
     }
 
-    fn keeper(folder: &tempfile::TempDir) -> (Keeper, Kept) {
+    fn writer(folder: &tempfile::TempDir) -> (FactWriter, Durability) {
         let store = Store::open(&folder.path().join("r.db"), NOW).unwrap().store;
-        // SQLite's smallest limit is the present size.
+        // SQLite raises the limit to the present size of the database.
         store.limit_pages(1);
         let start = TestStart {
             at: NOW,
             notation: "{⇕(w0)}".to_owned(),
             fidelity: 1,
             orders: Vec::new(),
-            wanted: None,
+            requested: None,
             injected: None,
         };
-        Keeper::begin(store, start)
+        FactWriter::begin(store, start)
     }
 
     fn condemned(number: u64) -> FailedFrame {
         FailedFrame::condemned(Frame::new(number).unwrap(), NOW)
     }
 
-    /// Keeps frames until one finds no space. Returns how many succeeded.
-    fn fill(keeper: &mut Keeper) -> u64 {
+    /// Writes frames until one finds no space. Returns how many were written.
+    fn fill(writer: &mut FactWriter) -> u64 {
         for number in 0..1000 {
-            match keeper.keep(MapOrigin::Real, &condemned(number), NOW) {
-                Kept::Durable => {}
-                Kept::Pending(Error::Full(_)) => return number,
-                Kept::Pending(other) => panic!("{other}"),
+            match writer.keep(MapOrigin::Real, &condemned(number), NOW) {
+                Durability::Durable => {}
+                Durability::Pending(Error::Full(_)) => return number,
+                Durability::Pending(other) => panic!("{other}"),
             }
         }
         panic!("the store never fills");
@@ -239,25 +239,25 @@ mod tests {
     #[test]
     fn what_finds_no_space_waits_in_memory_and_is_kept_later() {
         let folder = folder();
-        let (mut keeper, begun) = keeper(&folder);
-        assert!(matches!(begun, Kept::Durable));
-        let first = fill(&mut keeper);
-        assert_eq!(keeper.pending(), 1);
+        let (mut writer, begun) = writer(&folder);
+        assert!(matches!(begun, Durability::Durable));
+        let first = fill(&mut writer);
+        assert_eq!(writer.pending(), 1);
 
-        // The newest value of each frame; real and emulated ones are separate.
+        // The newest value of each frame; real and emulated ones separately.
         let refused = FailedFrame { retirement: Retirement::Refused("why ".repeat(2000)), ..condemned(first) };
-        assert!(matches!(keeper.keep(MapOrigin::Real, &refused, NOW), Kept::Pending(Error::Full(_))));
+        assert!(matches!(writer.keep(MapOrigin::Real, &refused, NOW), Durability::Pending(Error::Full(_))));
         let many: Vec<_> = (first..first + 100).map(condemned).collect();
         let many = many.iter().map(|failed| (MapOrigin::Emulated, failed));
-        assert!(matches!(keeper.keep_all(many, NOW), Kept::Pending(Error::Full(_))));
-        assert!(matches!(keeper.finish(end()), Kept::Pending(Error::Full(_))));
-        assert_eq!(keeper.pending(), 1 + 100 + 1);
-        assert!(matches!(keeper.retry(NOW), Kept::Pending(Error::Full(_))));
+        assert!(matches!(writer.keep_all(many, NOW), Durability::Pending(Error::Full(_))));
+        assert!(matches!(writer.finish(end()), Durability::Pending(Error::Full(_))));
+        assert_eq!(writer.pending(), 1 + 100 + 1);
+        assert!(matches!(writer.retry(NOW), Durability::Pending(Error::Full(_))));
 
-        keeper.store.as_ref().unwrap().limit_pages(u32::MAX);
-        assert!(matches!(keeper.keep(MapOrigin::Real, &condemned(first + 1), NOW), Kept::Durable));
-        assert_eq!(keeper.pending(), 0);
-        drop(keeper);
+        writer.store.as_ref().unwrap().limit_pages(u32::MAX);
+        assert!(matches!(writer.keep(MapOrigin::Real, &condemned(first + 1), NOW), Durability::Durable));
+        assert_eq!(writer.pending(), 0);
+        drop(writer);
 
         let store = Store::open(&folder.path().join("r.db"), NOW).unwrap().store;
         let real = store.failures(MapOrigin::Real).unwrap();
@@ -270,11 +270,11 @@ mod tests {
     #[test]
     fn an_older_value_that_waits_never_follows_a_newer_one() {
         let folder = folder();
-        let (mut keeper, _) = keeper(&folder);
-        let number = fill(&mut keeper);
-        keeper.store.as_ref().unwrap().limit_pages(u32::MAX);
+        let (mut writer, _) = writer(&folder);
+        let number = fill(&mut writer);
+        writer.store.as_ref().unwrap().limit_pages(u32::MAX);
         let newer = FailedFrame { retirement: Retirement::Offlined, ..condemned(number) };
-        assert!(matches!(keeper.keep(MapOrigin::Real, &newer, NOW), Kept::Durable));
+        assert!(matches!(writer.keep(MapOrigin::Real, &newer, NOW), Durability::Durable));
         let store = Store::open(&folder.path().join("r.db"), NOW).unwrap().store;
         assert_eq!(store.failures(MapOrigin::Real).unwrap().get(newer.frame), Some(&newer));
     }
@@ -283,18 +283,18 @@ mod tests {
     fn a_test_that_cannot_be_begun_waits_with_its_facts() {
         let folder = folder();
         let path = folder.path().join("r.db");
-        let (mut first, _) = keeper(&folder);
+        let (mut first, _) = writer(&folder);
         let full = fill(&mut first);
         drop(first);
         let store = Store::open(&path, NOW).unwrap().store;
         store.limit_pages(1);
-        let long = TestStart { notation: "r0,".repeat(3000), ..keeper(&folder).0.start };
-        let (mut second, begun) = Keeper::begin(store, long.clone());
-        assert!(matches!(begun, Kept::Pending(Error::Full(_))));
-        assert!(matches!(second.keep(MapOrigin::Real, &condemned(full), NOW), Kept::Pending(Error::Full(_))));
+        let long = TestStart { notation: "r0,".repeat(3000), ..writer(&folder).0.start };
+        let (mut second, begun) = FactWriter::begin(store, long.clone());
+        assert!(matches!(begun, Durability::Pending(Error::Full(_))));
+        assert!(matches!(second.keep(MapOrigin::Real, &condemned(full), NOW), Durability::Pending(Error::Full(_))));
         assert_eq!(second.pending(), 2);
         second.store.as_ref().unwrap().limit_pages(u32::MAX);
-        assert!(matches!(second.retry(NOW), Kept::Durable));
+        assert!(matches!(second.retry(NOW), Durability::Durable));
         let store = Store::open(&path, NOW).unwrap().store;
         assert!(store.history(9).unwrap().iter().any(|record| record.start == long && record.end.is_none()));
         assert!(store.failures(MapOrigin::Real).unwrap().get(condemned(full).frame).is_some());
