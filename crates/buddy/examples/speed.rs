@@ -31,7 +31,7 @@ fn main() {
     }
 }
 
-/// The fastest of many rounds, as nanoseconds per operation: the one with the least disturbance.
+/// Returns the fastest of many rounds, in nanoseconds per operation: other work on the machine disturbed it least.
 fn fastest(buddy: &mut Buddy<Tested>, count: usize, order: BlockOrder, shuffled: bool) -> (f64, f64) {
     let request = Request { order, migratetype: Migratetype::Movable, cpu: CPU, node: Node(0), urgent: false };
     let mut held: Held = Vec::with_capacity(count);
@@ -51,7 +51,7 @@ fn fastest(buddy: &mut Buddy<Tested>, count: usize, order: BlockOrder, shuffled:
     (each(best.0), each(best.1))
 }
 
-/// By Fisher and Yates, with a generator by Marsaglia (xorshift64): no library for so little.
+/// Shuffles by Fisher and Yates, with a generator by Marsaglia (xorshift64), which needs no crate.
 fn shuffle(held: &mut Held) {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     for last in (1..held.len()).rev() {

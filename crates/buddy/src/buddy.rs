@@ -1,4 +1,4 @@
-//! The allocator of a whole machine: zones in the order in which a request tries them.
+//! The allocator of a whole machine, and the order in which a request tries its zones.
 
 use std::fmt;
 
@@ -10,27 +10,27 @@ use crate::{
     Zone, ZoneIndex,
 };
 
-/// The buddy system of Linux.
+/// The buddy system as in Linux.
 ///
-/// Each operation takes a bounded number of steps on a machine of any size: at most eleven splits or merges, a batch of
-/// [`LOCAL_BATCH`](crate::LOCAL_BATCH) frames, the blocks of one pageblock. The exceptions: a request that finds
-/// nothing and the retirement of a frame on the list of a CPU first empty the lists of all CPUs, and
+/// Each operation takes a bounded number of steps, whatever the size of the machine: at most eleven splits or merges, a
+/// batch of [`LOCAL_BATCH`](crate::LOCAL_BATCH) frames, the blocks of one pageblock. The exceptions: a request that
+/// finds nothing and the retirement of a frame on the list of a CPU empty the lists of all CPUs first, and
 /// [`PageAllocator::remark`] visits every frame.
 pub struct Buddy<M> {
     zones: Vec<ZoneAllocator<M>>,
     /// The first and the last frame of each zone and its index in `zones`, ascending.
     by_frame: Vec<(Frame, Frame, usize)>,
-    /// For each node, ascending, all zones in the order in which a request for it tries them.
+    /// For each node, ascending, all zones as a request for it tries them.
     zonelists: Vec<(Node, Vec<usize>)>,
     refused: u64,
 }
 
 impl<M: Mark> Buddy<M> {
-    /// An allocator of a machine of these zones, which may have holes between them, and so many CPUs. All frames are
-    /// free and movable, with the mark `mark`, and the lowest frames of a zone are at the front.
+    /// Returns an allocator for a machine of these zones, which may have holes between them, and `cpus` CPUs. All
+    /// frames are free and movable, with the mark `mark`, and the lowest frames of a zone are at the front.
     ///
     /// # Errors
-    /// If there is no zone or no CPU, or if zones overlap or are too large.
+    /// If there is no zone or no CPU, if zones overlap or are too large.
     pub fn new(zones: &[Zone], cpus: u32, mark: M) -> Result<Self, Error> {
         check(zones, cpus)?;
         let machine = zones.iter().map(|zone| zone.frames.count()).sum();
@@ -46,7 +46,7 @@ impl<M: Mark> Buddy<M> {
         })
     }
 
-    /// A block from the first zone of the request that keeps `floor` frames free.
+    /// Allocates from the first zone of the request's zonelist that keeps `floor` frames free.
     fn first(&mut self, request: &Request, floor: impl Fn(Watermarks) -> u64) -> Option<Allocated<M>> {
         let Self { zones, zonelists, .. } = self;
         let own = zonelists.iter().find(|(node, _)| *node >= request.node);
@@ -57,9 +57,9 @@ impl<M: Mark> Buddy<M> {
         })
     }
 
-    /// A block for a request that would leave too little, or finds nothing, in every zone.
+    /// Allocates for a request that every zone refused at its low watermark.
     #[cold]
-    fn insist(&mut self, request: &Request) -> Option<Allocated<M>> {
+    fn allocate_below_low(&mut self, request: &Request) -> Option<Allocated<M>> {
         let floor = |marks: Watermarks| if request.urgent { 0 } else { marks.min };
         let allocated =
             self.first(request, floor).or_else(|| if self.drain_all() > 0 { self.first(request, floor) } else { None });
@@ -87,12 +87,11 @@ impl<M: Mark> Buddy<M> {
 }
 
 impl<M: Mark> PageAllocator<M> for Buddy<M> {
-    /// The zones are tried down to the low watermark, then down to min, or to the last frame for an urgent request;
-    /// then once more after the lists of the CPUs were emptied (`__alloc_pages_slowpath` in mm/page_alloc.c, Linux
-    /// 3.1).
+    /// Tries the zones down to the low watermark, then down to min, or to the last frame if the request is urgent; then
+    /// once more with the frames of the lists of the CPUs (`__alloc_pages_slowpath` in mm/page_alloc.c, Linux 3.1).
     fn allocate(&mut self, request: Request) -> Option<Allocated<M>> {
         let allocated = self.first(&request, |marks| marks.low);
-        if allocated.is_some() { allocated } else { self.insist(&request) }
+        if allocated.is_some() { allocated } else { self.allocate_below_low(&request) }
     }
 
     fn free(&mut self, block: FrameBlock, cpu: Cpu, mark: M, end: End) {
@@ -192,8 +191,9 @@ fn by_frame(zones: &[Zone]) -> Vec<(Frame, Frame, usize)> {
     by_frame
 }
 
-/// The zones of each node in the order of its requests: its own, the highest kind first, then those of later nodes,
-/// then those of earlier nodes (`build_zonelists` in mm/page_alloc.c, with all nodes equally far).
+/// Returns the zones of each node in the order in which requests for it try them: its own, the highest kind first, then
+/// those of the nodes after it, then those of the nodes before it (`build_zonelists` in mm/page_alloc.c, all nodes
+/// being equally far).
 fn zonelists(zones: &[Zone]) -> Vec<(Node, Vec<usize>)> {
     let mut nodes: Vec<Node> = zones.iter().map(|zone| zone.node).collect();
     nodes.sort_unstable();
@@ -219,16 +219,16 @@ mod tests {
         ZoneKind::{Dma, Normal},
     };
 
-    /// Two nodes, as on the machine of [Rahman16, 5.3], but small; a hole lies between them.
+    /// Two nodes, as on the machine of [Rahman16, 5.3], but small; a hole lies between the nodes.
     fn two_nodes() -> Buddy<()> {
         let zones = [zone(0, Dma, 1, 3071), zone(0, Normal, 8192, 4096), zone(1, Normal, 65_536, 4096)];
         Buddy::new(&zones, 2, ()).unwrap()
     }
 
-    /// The zones that large blocks come from until there are none.
+    /// Returns the zones that large blocks come from, until there are none.
     fn zones_of_requests(buddy: &mut Buddy<()>, node: u32) -> Vec<usize> {
-        let wish = Request { node: Node(node), ..request(6, Movable) };
-        let mut zones: Vec<usize> = std::iter::from_fn(|| buddy.allocate(wish))
+        let request_of_64 = Request { node: Node(node), ..request(6, Movable) };
+        let mut zones: Vec<usize> = std::iter::from_fn(|| buddy.allocate(request_of_64))
             .map(|got| match got.from {
                 AllocationOrigin::Global(list) => list.zone.0,
                 AllocationOrigin::Local(_) => panic!("only single frames are kept by CPUs"),
@@ -258,7 +258,8 @@ mod tests {
         zones_of_requests(&mut buddy, 0);
         for (zone, _) in buddy.zones().collect::<Vec<_>>() {
             let (free, min) = (buddy.free_frames(zone), buddy.watermarks(zone).min);
-            // Blocks smaller than requested are left over: up to 63 frames at the start of a zone that begins anywhere.
+            // Blocks smaller than asked for are left besides: up to 63 frames at the start of a zone that begins
+            // anywhere.
             assert!((min..min + 64 + 63).contains(&free), "{free} of {min}");
         }
         assert_eq!(buddy.allocate(request(6, Movable)), None);

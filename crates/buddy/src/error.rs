@@ -1,8 +1,8 @@
-//! Machines that no allocator can serve.
+//! The errors of making an allocator.
 
 use rampart_memory::Frame;
 
-/// Why a machine can have no allocator.
+/// Why no allocator can be made for a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, displaydoc::Display, thiserror::Error)]
 pub enum Error {
     /// a machine needs memory: give at least one zone

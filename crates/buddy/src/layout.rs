@@ -9,16 +9,16 @@ use crate::Migratetype;
 pub struct Cpu(pub u32);
 
 impl Cpu {
-    /// The most CPUs of a machine: more than any build of Linux allows.
+    /// The most CPUs of a machine: more than Linux supports.
     pub const MOST: u32 = 1 << 16;
 }
 
-/// The purpose of a zone's memory, the scarcest first [Panwar15, 2.1].
+/// What a zone's memory can be used for, the scarcest first [Panwar15, 2.1].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ZoneKind {
-    /// Below 16 MiB: memory that the oldest devices can address.
+    /// Below 16 MiB: addressable by the oldest devices.
     Dma,
-    /// Below 4 GiB: memory that devices with 32 address lines can address.
+    /// Below 4 GiB: addressable by devices with 32 address lines.
     Dma32,
     /// The rest.
     Normal,
@@ -27,9 +27,9 @@ pub enum ZoneKind {
 /// A part of a node's memory with free lists of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zone {
-    /// Its node.
+    /// The node that it belongs to.
     pub node: Node,
-    /// Its purpose.
+    /// Its kind.
     pub kind: ZoneKind,
     /// Its frames, at most [`Zone::MOST_FRAMES`].
     pub frames: FrameRange,
@@ -40,7 +40,7 @@ impl Zone {
     pub const MOST_FRAMES: u64 = 1 << 31;
 }
 
-/// A zone by its index among the zones of the allocator.
+/// A zone, by its index among those given to the allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ZoneIndex(pub usize);
 
@@ -49,23 +49,23 @@ pub struct ZoneIndex(pub usize);
 pub struct ListName {
     /// The zone.
     pub zone: ZoneIndex,
-    /// The size of its blocks.
+    /// The order of its blocks.
     pub order: BlockOrder,
-    /// The purpose of its blocks.
+    /// The migratetype of its blocks.
     pub migratetype: Migratetype,
 }
 
 /// An end of a free list [Rahman16, A.1.1].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum End {
-    /// Allocation takes from here.
+    /// The end that allocation takes from.
     Front,
-    /// Blocks that should be allocated last are put here.
+    /// The end for blocks to be allocated last.
     Back,
 }
 
 impl End {
-    /// The other end.
+    /// Returns the other end.
     #[must_use]
     pub const fn opposite(self) -> Self {
         match self {

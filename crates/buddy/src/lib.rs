@@ -1,15 +1,15 @@
-//! Physical page allocators: they decide who gets which frame.
+//! Physical page allocators.
 //!
-//! **Problem.** A diagnostic that tests memory before its use works on the free lists of a kernel: it takes blocks that
-//! were not tested lately, puts them back tested, and must see the effect of allocation on them. **Idea.** [`Buddy`] is
-//! Linux' allocator without Linux: zones, orders, migratetypes, per-CPU lists and watermarks. Each free block has a
-//! [`Mark`], such as the time of its last test, which merging never makes newer. **Why this way.** It makes no system
-//! call and reads no clock, so a simulated machine runs on it from one seed. Its users need only the trait
-//! [`PageAllocator`], which another allocator may implement.
+//! **Problem.** A diagnostic that tests memory ahead of its use works on the free lists of a kernel: it takes blocks
+//! whose tests are old, puts them back tested, and must see the effect of allocation on them. **Idea.** [`Buddy`]
+//! implements the allocator of Linux as a library: zones, orders, migratetypes, per-CPU lists and watermarks. Each free
+//! block has a [`Mark`], such as the time of its last test, that merging never makes newer. **Why this way.** It makes
+//! no system call and reads no clock, so a simulated machine that uses it is determined by one seed. Other crates use
+//! it through the trait [`PageAllocator`], which a different allocator may implement.
 //!
-//! It keeps the parts of Linux that shape the lists ([Rahman16, 2.3.2 and 4.1]; [Panwar15, 2.1] and 2.2). It leaves
-//! out, because nothing above needs them: reclaim and compaction, the reserve that keeps requests for a high zone out
-//! of the low ones, and distances between nodes.
+//! It keeps the parts of Linux that shape the lists ([Rahman16, 2.3.2 and 4.1]; [Panwar15, 2.1] and 2.2). It leaves out
+//! parts that no caller needs: reclaim and compaction, the reserve that keeps requests for a high zone out of the low
+//! ones, and distances between nodes.
 //!
 //! Libraries: `displaydoc` and `thiserror` (an error's doc comment is its message).
 

@@ -2,17 +2,17 @@
 
 use rampart_memory::Tested;
 
-/// A fact about all frames of a free block.
+/// Information about all frames of a free block.
 ///
-/// A merged block has one mark for both halves, so [`Mark::join`] keeps what holds for both: of two times of a last
-/// test, the older one. When a block is split, each half gets the same mark.
+/// A merged block has one mark for both halves, so [`Mark::join`] returns the information that is true of both, such as
+/// the older of two times of a last test. A block that is split gives each half its own mark.
 pub trait Mark: Copy + Eq {
-    /// The mark that holds for both. Associative and commutative, and `a.join(a) == a`.
+    /// Returns the mark that is true of both. Associative and commutative, and `a.join(a) == a`.
     #[must_use]
     fn join(self, other: Self) -> Self;
 }
 
-/// No facts: an allocator without marks.
+/// No information: an allocator without marks.
 impl Mark for () {
     fn join(self, (): Self) -> Self {}
 }

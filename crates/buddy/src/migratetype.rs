@@ -1,10 +1,10 @@
-//! Whether a page can be moved, and so which pages it may be placed among.
+//! Whether a page can be moved, which decides among which pages it may lie.
 
-/// The mobility of a page once it is allocated. Free blocks are separated by it, so that unmovable pages do not scatter
-/// [Panwar15, 2.2].
+/// Whether an allocated page can be moved or reclaimed. Free blocks are on separate lists by this type, so that pages
+/// that cannot be moved do not scatter [Panwar15, 2.2].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Migratetype {
-    /// Stays in its place: page tables, the kernel's own data.
+    /// Stays where it is: page tables, the kernel's own data.
     Unmovable,
     /// Can be copied elsewhere: memory of programs, the page cache.
     Movable,
@@ -13,19 +13,19 @@ pub enum Migratetype {
 }
 
 impl Migratetype {
-    /// All types, in the order of [`Migratetype::index`].
+    /// All, in the order of [`Migratetype::index`].
     pub const ALL: [Self; 3] = [Self::Unmovable, Self::Movable, Self::Reclaimable];
 
-    /// The number of types.
+    /// The number of migratetypes.
     pub const COUNT: usize = Self::ALL.len();
 
-    /// Its index in [`Migratetype::ALL`].
+    /// Returns the index in [`Migratetype::ALL`].
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// The types whose blocks a request of this type takes when its own lists are empty, the preferred first
+    /// Returns the types whose blocks a request of this type takes when its own lists are empty, the preferred first
     /// (`fallbacks` in mm/page_alloc.c, Linux 2.6.24 and later).
     #[must_use]
     pub const fn fallbacks(self) -> [Self; 2] {

@@ -1,4 +1,4 @@
-//! A request to an allocator, and its answer.
+//! Requests to an allocator, and the blocks that it returns.
 
 use rampart_memory::{BlockOrder, FrameBlock, Node};
 
@@ -7,36 +7,35 @@ use crate::{Cpu, ListName, Migratetype};
 /// A request for a block of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The size.
+    /// The order of the block.
     pub order: BlockOrder,
-    /// The intended content of the frames.
+    /// The migratetype of its pages.
     pub migratetype: Migratetype,
     /// The requesting CPU: a single frame comes from its list.
     pub cpu: Cpu,
-    /// The preferred node; other nodes follow if it has no memory.
+    /// The preferred node; other nodes follow if it has no block.
     pub node: Node,
     /// Whether the reserve below the min watermark may be used, as by a program that is about to free memory
     /// (`PF_MEMALLOC` in Linux).
     pub urgent: bool,
 }
 
-/// A block that the requester holds until it is freed.
+/// A block that the requester holds until it frees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocated<M> {
-    /// Its frames.
+    /// The block.
     pub block: FrameBlock,
-    /// Its mark while it was free.
+    /// Its mark.
     pub mark: M,
-    /// Its place while it was free.
+    /// The list that it came from.
     pub from: AllocationOrigin,
 }
 
-/// The place where an allocated block was found.
+/// The list that an allocated block came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllocationOrigin {
-    /// On the list of a CPU.
+    /// The list of a CPU.
     Local(Cpu),
-    /// On this global list: of a larger order if the block had to be split, of another migratetype if it had to be
-    /// stolen.
+    /// This global list, of a larger order if the block was split, of another migratetype if it was stolen.
     Global(ListName),
 }

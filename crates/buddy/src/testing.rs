@@ -10,7 +10,7 @@ pub fn zone(node: u32, kind: ZoneKind, start: u64, count: u64) -> Zone {
     Zone { node: Node(node), kind, frames: FrameRange::new(frame(start), count).unwrap() }
 }
 
-/// Two CPUs and one zone of so many frames from 0 on, never tested.
+/// Returns a machine of two CPUs and one zone of `frames` frames from 0 on, never tested.
 pub fn machine(frames: u64) -> Buddy<Tested> {
     Buddy::new(&[zone(0, ZoneKind::Normal, 0, frames)], 2, Tested::NEVER).unwrap()
 }
@@ -44,7 +44,7 @@ pub fn list(number: u8, migratetype: Migratetype) -> ListName {
     ListName { zone: ZoneIndex(0), order: order(number), migratetype }
 }
 
-/// The free blocks of the first zone, by their first frame, with the migratetype of their list.
+/// Returns the free blocks of the first zone, sorted by their first frame, with the migratetype of their list.
 pub fn free_blocks(buddy: &Buddy<Tested>) -> Vec<(FrameBlock, Migratetype, Tested)> {
     let of = |list| buddy.blocks(list, End::Front).map(move |(block, mark)| (block, list.migratetype, mark));
     let mut blocks: Vec<_> = buddy.lists().filter(|list| list.zone == ZoneIndex(0)).flat_map(of).collect();

@@ -1,8 +1,8 @@
 //! The compiler of the MPI that a program is started with.
 //!
-//! **Problem.** A machine has several MPI libraries, and what is built for one does not run with another. **Idea.** The
-//! launcher and the compiler of a library are named alike: `mpirun.mpich` and `mpicc.mpich`, and lie beside each other.
-//! **Why this way.** It needs no knowledge of any library; where it fails, the compiler is named by hand.
+//! **Problem.** A machine has several MPI libraries, and a binary built for one does not run with another. **Idea.**
+//! The launcher and the compiler of a library have similar names, `mpirun.mpich` and `mpicc.mpich`, and are in the same
+//! folder. **Why this way.** It needs no knowledge of any library. If it fails, the user names the compiler.
 
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use crate::error::Error;
 
-/// Names of launchers, without their suffix.
+/// The names of launchers, without a suffix.
 const LAUNCHERS: [&str; 3] = ["mpirun", "mpiexec", "orterun"];
 
 /// The name of compilers, without the same suffix.
@@ -22,7 +22,7 @@ const COMPILER: &str = "mpicc";
 pub struct Compiler(OsString);
 
 impl Compiler {
-    /// The named compiler, or that of the library whose launcher is in this command line, or the default `mpicc`.
+    /// Returns the named compiler, or the one of the library whose launcher is in this command line, or `mpicc`.
     ///
     /// # Errors
     /// [`Error::NoCompiler`] if it cannot be run.
@@ -35,29 +35,29 @@ impl Compiler {
         found.map(Self).ok_or_else(|| Error::NoCompiler(COMPILER.into()))
     }
 
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub fn name(&self) -> &OsStr {
         &self.0
     }
 
-    /// The compiler's output while it builds `what`; its first error message if it fails.
+    /// Runs the compiler to build `what` and returns its output; its first error message if it fails.
     pub(crate) fn run(&self, what: &'static str, arguments: &[&OsStr]) -> Result<String, Error> {
         let refused = |why: String| Error::Compiler { name: self.0.clone(), what, why };
         let output = Command::new(&self.0).args(arguments).output().map_err(|error| refused(error.to_string()))?;
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
-        let said = String::from_utf8_lossy(&output.stderr);
-        let first = said.lines().find(|line| line.contains("error")).or_else(|| said.lines().next());
+        let messages = String::from_utf8_lossy(&output.stderr);
+        let first = messages.lines().find(|line| line.contains("error")).or_else(|| messages.lines().next());
         Err(refused(first.unwrap_or("it says nothing").trim().to_owned()))
     }
 }
 
 fn beside(launcher: &Path) -> Option<OsString> {
     let name = launcher.file_name()?.to_str()?;
-    let ending = LAUNCHERS.iter().find_map(|known| name.strip_prefix(known))?;
-    Some(launcher.with_file_name(format!("{COMPILER}{ending}")).into_os_string())
+    let suffix = LAUNCHERS.iter().find_map(|known| name.strip_prefix(known))?;
+    Some(launcher.with_file_name(format!("{COMPILER}{suffix}")).into_os_string())
 }
 
 fn runs(compiler: &OsStr) -> bool {

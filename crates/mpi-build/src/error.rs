@@ -1,10 +1,10 @@
-//! Why a library cannot be built.
+//! The errors of a build.
 
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why nothing was built. Each message is one line and says what to do.
+/// Why a build failed. Each message is one line and says what to do.
 #[derive(Debug, displaydoc::Display, thiserror::Error)]
 pub enum Error {
     /// there is no {0:?}: install the development files of the program's MPI (libopenmpi-dev, libmpich-dev), or name
@@ -12,18 +12,18 @@ pub enum Error {
     NoCompiler(OsString),
     /// {name:?} cannot build {what}: {why}
     Compiler {
-        /// Its name as given.
+        /// The compiler's name.
         name: OsString,
-        /// The library or program.
+        /// The library or program to build.
         what: &'static str,
-        /// The compiler's first error message.
+        /// Its first error message.
         why: String,
     },
     /// the sources cannot be written to {path}: {cause}
     Sources {
         /// The folder.
         path: PathBuf,
-        /// The reason.
+        /// The system's error.
         #[source]
         cause: io::Error,
     },

@@ -1,8 +1,8 @@
 //! The functions that a preprocessed C header declares, such as `mpi.h`.
 //!
-//! **Problem.** Wrappers need the names and types of arguments, which each MPI declares in its own way. **Idea.** This
-//! is no parser of C: after the preprocessor, a declaration of MPI's is a result, a name that begins with `MPI_`, and a
-//! list of parameters in parentheses; everything else is skipped. **Why this way.** It reads every known `mpi.h`
+//! **Problem.** Wrappers need the names and types of arguments, which each MPI declares differently. **Idea.** Search
+//! instead of parsing C: after the preprocessor, a declaration of MPI is a result type, a name that begins with `MPI_`,
+//! and a list of parameters in parentheses; skip all other text. **Why this way.** It reads every `mpi.h` tried so far
 //! without a C front end, and the C compiler checks the generated code.
 
 /// A function as a header declares it.
@@ -19,13 +19,13 @@ pub struct Function {
 pub struct Parameter {
     /// Its declaration.
     pub declared: String,
-    /// Its type: without the name, with single blanks, `[]` for an array.
+    /// Its type, with single blanks, and `[]` for an array.
     pub kind: String,
     /// Its name; empty if it has none.
     pub name: String,
 }
 
-/// Functions of a text that return `result` and whose names begin with `begin`, without that prefix.
+/// Returns the functions of a text that return `result` and whose names have the prefix `begin`.
 pub fn functions<'a>(text: &'a str, result: &'a str, begin: &'a str) -> impl Iterator<Item = Function> + 'a {
     text.match_indices(begin).filter_map(move |(place, _)| {
         if !text[..place].trim_end().ends_with(result) {
@@ -39,7 +39,7 @@ pub fn functions<'a>(text: &'a str, result: &'a str, begin: &'a str) -> impl Ite
     })
 }
 
-/// The position of the parenthesis that closes one before this text.
+/// Returns the position that closes the parenthesis opened before this text.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 1;
     text.find(|letter| {

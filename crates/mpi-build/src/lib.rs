@@ -1,16 +1,16 @@
-//! Builds Rampart's C libraries and programs for the installed MPI.
+//! Builds Rampart's C libraries and programs for the MPI at hand.
 //!
-//! **Problem.** MPI has no binary interface: a communicator differs from one MPI to another, so a library for one does
-//! not work with another, and a machine has several. **Idea.** This crate contains the C sources (`mpi/` in the tree).
-//! They are built at each use, in a second, by the compiler of the program's MPI; wrappers around its functions are
-//! generated from its own `mpi.h`. **Why this way.** The result always fits both the MPI and this version of Rampart,
-//! and nobody installs or builds anything by hand.
+//! **Problem.** MPI has no standard binary interface: the type of a communicator differs between MPI libraries, so a
+//! library built for one does not work with another, and a machine has several. **Idea.** The C sources (`mpi/` in the
+//! tree) are inside this crate. The compiler of the program's MPI builds them each time they are needed, in a second.
+//! Wrappers around its functions are generated from its own `mpi.h`. **Why this way.** The result always matches both
+//! the MPI and this version of Rampart, and users install and build nothing by hand.
 //!
-//! The name of the launcher leads to the [`Compiler`]; a [`Library`] is preloaded into an MPI program, and a launcher
-//! starts a [`MpiProgram`]. To add a library, put its sources into `mpi/NAME/`, and a constant beside
+//! A [`Compiler`] is found by the name of the launcher. A [`Library`] is preloaded into an MPI program; a launcher
+//! starts a [`MpiProgram`]. To add a library: put its sources into `mpi/NAME/`, and a constant beside
 //! [`Library::TRACE`].
 //!
-//! This crate runs the C compiler and writes into the given folder. It starts no other program.
+//! This crate runs the C compiler and writes into the folder that it is given. It starts no other program.
 //!
 //! Libraries: `displaydoc` and `thiserror` (an error's doc comment is its message).
 

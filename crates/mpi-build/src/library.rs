@@ -1,4 +1,4 @@
-//! Libraries that are preloaded into MPI programs, between the program and its MPI.
+//! Libraries that are preloaded into MPI programs and interpose their MPI functions.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -13,11 +13,11 @@ const TRACE_CALLS: &str = include_str!("../../../mpi/trace/calls.h");
 /// A library of wrappers around functions of MPI (the profiling interface, PMPI).
 #[derive(Clone, Copy, Debug)]
 pub struct Library {
-    /// Its name in messages.
+    /// Its description, for messages.
     what: &'static str,
     /// The name of its file.
     file: &'static str,
-    /// The header that declares the function to call after each MPI function.
+    /// The header that declares the functions called after those of MPI.
     calls: &'static str,
     /// Its C sources and headers, by name; the wrappers are generated.
     sources: &'static [(&'static str, &'static str)],
@@ -42,7 +42,7 @@ impl Library {
         ],
     };
 
-    /// Builds it in a folder.
+    /// Builds the library in a folder.
     ///
     /// # Errors
     /// [`Error::Sources`] if the folder cannot be written to, [`Error::Compiler`] if the compiler refuses the sources.

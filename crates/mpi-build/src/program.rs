@@ -1,4 +1,4 @@
-//! Programs of MPI that Rampart itself starts.
+//! MPI programs that Rampart itself starts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use crate::error::Error;
 /// A program of one C source.
 #[derive(Clone, Copy, Debug)]
 pub struct MpiProgram {
-    /// Its name in messages.
+    /// Its description, for messages.
     what: &'static str,
-    /// The name of its file; its source has the suffix `.c`.
+    /// The name of its file; the source has the suffix `.c`.
     file: &'static str,
     source: &'static str,
 }
@@ -24,7 +24,7 @@ impl MpiProgram {
         source: include_str!("../../../mpi/calibrate/calibrate.c"),
     };
 
-    /// Builds it in a folder.
+    /// Builds the program in a folder.
     ///
     /// # Errors
     /// [`Error::Sources`] if the folder cannot be written to, [`Error::Compiler`] if the compiler refuses the source.

@@ -1,19 +1,20 @@
-//! The wrappers around MPI's functions, generated from the installed `mpi.h`.
+//! The wrappers around MPI's functions, generated from the `mpi.h` at hand.
 //!
-//! **Problem.** MPI has 400 functions, which each library declares in its own way, and each has two entry points, for C
-//! and for Fortran. **Idea.** The record of a call is written by hand (`mpi/trace/calls.h`: `after_Send` for
-//! `MPI_Send`); everything that all functions share is generated from the declaration: forward the call, then pass
-//! `after_Send` the arguments that it asks for, by their names. **Why this way.** The C compiler checks the result
-//! against the same `mpi.h` that the program was built with.
+//! **Problem.** MPI has 400 functions, which each library declares differently, and each has two entries, for C and for
+//! Fortran. **Idea.** The code that records a call is written by hand (`mpi/trace/calls.h`: `after_Send` for
+//! `MPI_Send`). The code that is the same for every function is generated from its declaration: call the MPI, then pass
+//! to `after_Send` the arguments that it has parameters for, by name. **Why this way.** The C compiler checks the
+//! result against the same `mpi.h` that the program was built with.
 //!
-//! Functions that communicate and are not recorded are named at their first call; all others stay unwrapped.
+//! Functions that communicate with other ranks and are not recorded are reported at their first call; all others have
+//! no wrapper.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::header::{Function, Parameter, functions};
 
-/// Functions that communicate and are not simulated: their names, or prefixes with a `*`.
+/// Functions that communicate with other ranks and are not simulated, by name, or by prefix with a final `*`.
 const OTHERS: [&str; 51] = [
     "Accumulate",
     "Alltoallw",
@@ -68,7 +69,7 @@ const OTHERS: [&str; 51] = [
     "Win_*",
 ];
 
-/// Types of handles, and the conversions from Fortran's to C's.
+/// Types of handles, and the functions that convert Fortran's to C's.
 const HANDLES: [(&str, &str); 5] = [
     ("MPI_Comm", "PMPI_Comm_f2c"),
     ("MPI_Datatype", "PMPI_Type_f2c"),
@@ -77,7 +78,8 @@ const HANDLES: [(&str, &str); 5] = [
     ("MPI_Request", "PMPI_Request_f2c"),
 ];
 
-/// The wrappers of all functions of a preprocessed `mpi.h`; `calls` (the text of `calls.h`) says which are recorded.
+/// Returns the wrappers of the functions of a preprocessed `mpi.h`; `calls`, the text of `calls.h`, declares which are
+/// recorded.
 pub fn generate(header: &str, calls: &str) -> String {
     let mut out =
         String::from("/* Generated from mpi.h by rampart. */\n#include \"calls.h\"\n#include \"fortran.h\"\n");
@@ -87,8 +89,8 @@ pub fn generate(header: &str, calls: &str) -> String {
         if let Some((after, asked)) = recorded.get(&name) {
             let asked: Option<Vec<&Parameter>> = asked.iter().map(|asked| argument(asked, &parameters)).collect();
             let Some(asked) = asked else { continue };
-            in_c(&mut out, &name, &parameters, after, &asked);
-            in_fortran(&mut out, &name, &parameters, after, &asked);
+            write_c(&mut out, &name, &parameters, after, &asked);
+            write_fortran(&mut out, &name, &parameters, after, &asked);
         } else if is_other(&name) {
             other(&mut out, &name, &parameters);
         }
@@ -103,7 +105,7 @@ fn is_other(name: &str) -> bool {
     })
 }
 
-/// By the name of the MPI function: the function to call after it, and its arguments.
+/// Returns, by the name of an MPI function, the function called after it and its parameters.
 fn recorded(calls: &str) -> BTreeMap<String, (String, Vec<Parameter>)> {
     let written: BTreeMap<String, Vec<Parameter>> =
         functions(calls, "void", "after_").map(|one| (one.name, one.parameters)).collect();
@@ -115,7 +117,7 @@ fn recorded(calls: &str) -> BTreeMap<String, (String, Vec<Parameter>)> {
     own.chain(same).filter_map(|(name, after)| Some((name, (after.clone(), written.get(&after)?.clone())))).collect()
 }
 
-/// The argument of this name, or the only one of its type.
+/// Returns the argument of this name, or the only one of its type.
 fn argument<'a>(asked: &Parameter, given: &'a [Parameter]) -> Option<&'a Parameter> {
     let named = given.iter().find(|one| one.name == asked.name);
     named.or_else(|| {
@@ -135,7 +137,7 @@ fn names(parameters: &[Parameter]) -> String {
 
 const STATUS: &str = "MPI_Status *";
 
-fn in_c(out: &mut String, name: &str, parameters: &[Parameter], after: &str, asked: &[&Parameter]) {
+fn write_c(out: &mut String, name: &str, parameters: &[Parameter], after: &str, asked: &[&Parameter]) {
     let declared = listed(parameters.iter().map(|one| one.declared.as_str()));
     let asked = asked.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ");
     let _ = writeln!(out, "\nint MPI_{name}({declared})\n{{\n    bool own = enter();");
@@ -148,13 +150,13 @@ fn in_c(out: &mut String, name: &str, parameters: &[Parameter], after: &str, ask
     let _ = writeln!(out, "    leave();\n    return result;\n}}");
 }
 
-/// An argument in Fortran: all are passed by their addresses.
+/// Declares an argument for Fortran, which passes all by address.
 fn declared_in_fortran(parameter: &Parameter) -> String {
     let kind = if parameter.kind.contains("void") { "void" } else { "MPI_Fint" };
     format!("{kind} *{}", parameter.name)
 }
 
-/// The head of a wrapper for Fortran, up to the conversion of arguments.
+/// Writes the head of a wrapper for Fortran.
 fn fortran_head(out: &mut String, name: &str, parameters: &[Parameter]) {
     let (small, large) = (name.to_ascii_lowercase(), name.to_ascii_uppercase());
     let mut declared: Vec<String> = parameters.iter().map(declared_in_fortran).collect();
@@ -168,7 +170,7 @@ fn fortran_call(out: &mut String, name: &str, parameters: &[Parameter]) {
     let _ = writeln!(out, "    pmpi_{}_({});", name.to_ascii_lowercase(), handed.join(", "));
 }
 
-fn in_fortran(out: &mut String, name: &str, parameters: &[Parameter], after: &str, asked: &[&Parameter]) {
+fn write_fortran(out: &mut String, name: &str, parameters: &[Parameter], after: &str, asked: &[&Parameter]) {
     fortran_head(out, name, parameters);
     out.push_str("    bool own = enter();\n");
     for status in parameters.iter().filter(|one| one.kind == STATUS) {
@@ -178,12 +180,12 @@ fn in_fortran(out: &mut String, name: &str, parameters: &[Parameter], after: &st
     }
     fortran_call(out, name, parameters);
     out.push_str("    if (own && *error == MPI_SUCCESS) {\n");
-    let handed: Vec<String> = asked.iter().map(|one| in_c_again(out, one)).collect();
+    let handed: Vec<String> = asked.iter().map(|one| converted_to_c(out, one)).collect();
     let _ = writeln!(out, "        after_{after}({});\n    }}\n    leave();\n}}", handed.join(", "));
 }
 
-/// An argument of Fortran's in C; a conversion that needs its own line is written first.
-fn in_c_again(out: &mut String, parameter: &Parameter) -> String {
+/// Returns an argument of Fortran's converted to C; writes first the lines that the conversion needs.
+fn converted_to_c(out: &mut String, parameter: &Parameter) -> String {
     let Parameter { kind, name, .. } = parameter;
     if kind == STATUS {
         let _ = writeln!(out, "        MPI_Status {name}_of_c;\n        PMPI_Status_f2c({name}, &{name}_of_c);");
@@ -201,18 +203,19 @@ fn in_c_again(out: &mut String, parameter: &Parameter) -> String {
     if kind == "int" { format!("*{name}") } else { name.clone() }
 }
 
-/// Names the function at its first call. Fortran's strings have lengths that mpi.h does not show, so functions with
-/// strings stay unwrapped.
+/// Writes wrappers that report the function at its first call. Functions with Fortran strings, whose hidden lengths
+/// `mpi.h` does not show, get none for Fortran.
 fn other(out: &mut String, name: &str, parameters: &[Parameter]) {
     let declared = listed(parameters.iter().map(|one| one.declared.as_str()));
-    let tell = format!(
-        "    static bool told;\n    if (!told) {{\n        told = true;\n        after_other(\"MPI_{name}\");\n    }}\n"
+    let report = format!(
+        "    static bool reported;\n    if (!reported) {{\n        reported = true;\n        after_other(\"MPI_{name}\");\n    }}\n"
     );
-    let _ = writeln!(out, "\nint MPI_{name}({declared})\n{{\n{tell}    return PMPI_{name}({});\n}}", names(parameters));
+    let _ =
+        writeln!(out, "\nint MPI_{name}({declared})\n{{\n{report}    return PMPI_{name}({});\n}}", names(parameters));
     let for_fortran = |one: &Parameter| !one.kind.contains("char") && !one.kind.contains("function");
     if !name.ends_with("_c") && parameters.iter().all(for_fortran) {
         fortran_head(out, name, parameters);
-        out.push_str(&tell);
+        out.push_str(&report);
         fortran_call(out, name, parameters);
         out.push_str("}\n");
     }

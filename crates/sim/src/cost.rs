@@ -1,21 +1,21 @@
-//! The cost of operations, and the slowdown that testers and programs cause each other.
+//! The cost of each operation, and how testers and programs slow each other.
 //!
-//! **Why a model.** The machines and programs of [Rahman16] cannot be had. Each number below has a source or a
-//! derivation; those that rest on a result of [Rahman16] are marked as *calibrated*, and no other number is fitted to
-//! one.
+//! **Why a model.** Rahman's machines and programs are not available. Each number below has a source or a derivation.
+//! Numbers fitted to a result of Rahman's are marked *calibrated*; no other number is fitted.
 //!
-//! **Memory.** A channel serves lines one after the other, each for the time of its transfer. At utilization U a line
-//! waits U / (2 (1 − U)) transfers for earlier ones (Pollaczek and Khinchine, for constant service times). An access
-//! takes the memory's latency alone, so it takes 1 + U / (2 (1 − U)) · transfer / latency times as long. A program that
-//! spends the share m of its time on memory takes 1 − m + m times that; a tester, whose time is all memory, takes that.
+//! **Memory.** A channel serves lines one after the other, each for its transfer time. At utilization U a line waits U
+//! / (2 (1 − U)) transfers for those before it (Pollaczek and Khinchine, for constant service times). An access takes
+//! only the latency if memory is otherwise idle, so it takes f = 1 + U / (2 (1 − U)) · transfer / latency times as
+//! long. A program that spends the share m of its time on memory runs 1 − m + m · f times as long; a tester, which
+//! spends all its time on memory, f times.
 //!
-//! **CPUs.** Runnable programs and busy testers share the cores evenly, each at most one.
+//! **CPUs.** Runnable programs and testers that have work share the cores evenly, each at most one.
 
 use std::time::Duration;
 
 use rampart_memory::Fidelity;
 
-/// A tester's way to the DRAM [Rahman16, 5.2.3.4].
+/// How a tester reaches the DRAM [Rahman16, 5.2.3.4].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Word by word, past the caches.
@@ -27,36 +27,36 @@ pub enum Access {
 /// The costs of one machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
-    /// Testing a frame with the two patterns of fidelity 1, word by word.
+    /// Time to test a frame with the two patterns of fidelity 1, word by word.
     pub direct: Duration,
-    /// The same through the caches.
+    /// Time for the same test through the caches.
     pub indirect: Duration,
-    /// Bytes that a direct test of a frame moves at fidelity 1: a line per access to a word.
+    /// Bytes that a direct test of a frame moves at fidelity 1: a line for each access to a word.
     pub direct_bytes: f64,
     /// Bytes that an indirect test moves.
     pub indirect_bytes: f64,
-    /// The factor for a test of another node's memory.
+    /// How much longer a test takes on another node's memory.
     pub remote: f64,
-    /// The bandwidth of a node's memory, in bytes per second.
+    /// Bandwidth of a node's memory, in bytes per second.
     pub bandwidth: f64,
-    /// The number of channels that share it.
+    /// The number of channels that share the bandwidth.
     pub channels: u32,
-    /// An access to idle local memory.
+    /// Time of an access to local memory that is otherwise idle.
     pub latency: Duration,
-    /// An allocation or a release, alone.
+    /// Time of an allocation or a release without tests.
     pub page_fault: Duration,
-    /// Copying a page, fixing its entry in the page table and the other cores' TLBs.
+    /// Time to copy a page and update its page table entry and the other cores' TLBs.
     pub migration: Duration,
-    /// The probability that a program touches a page while it moves, and waits ([Rahman16, 4.2.2] calls it probable
-    /// where much memory is in use): an assumption, the same for both machines.
+    /// The probability that a program touches a page while it is moved, and waits ([Rahman16, 4.2.2] calls it probable
+    /// if much memory is in use). An assumption, the same for both machines.
     pub touched: f64,
-    /// The loss of a core that runs a program when a tester unmaps a frame: each is mapped for its test alone
-    /// [Rahman16, A.2.2], and before Linux 2.6.28 `vunmap` interrupted all cores and emptied their TLBs; later versions
-    /// batch that.
+    /// Time that a core with a program loses when a tester unmaps a frame. Each frame is mapped only for its test
+    /// [Rahman16, A.2.2]. Before Linux 2.6.28 `vunmap` interrupted all cores and flushed their TLBs; since then it
+    /// flushes them lazily.
     pub unmapping: Duration,
-    /// A call of a handler that takes blocks, while allocation waits for its lock or the program for its core.
+    /// Time of a call of a handler that takes blocks. Allocation waits for its lock, or the program for its core.
     pub handler: Duration,
-    /// The additional cost of each block that it takes or gives back.
+    /// Additional time for each block that the handler takes or gives back.
     pub handler_block: Duration,
 }
 
@@ -69,11 +69,11 @@ impl Costs {
     /// | its bytes | MATS, 4n: 512 words × 4 accesses, a line of 64 B each |
     /// | indirect test | 4 passes over 4 KiB at a third of the bandwidth, one core; not used in [Rahman16, ch. 4] |
     /// | 4.3 GB/s | one channel of DDR2-533 |
-    /// | latency 195 ns | the direct test's, an access of which opens and closes its row [Rahman16, 4.2.1] |
+    /// | latency 195 ns | that of the direct test, each access of which opens and closes its row [Rahman16, 4.2.1] |
     /// | page fault 1 µs | `lmbench` of the time |
     /// | migration 15 µs | 4 KiB at 1 GB/s, and an interrupt to the other core |
-    /// | unmapping 2.3 µs | an interrupt, as a page fault; 64 entries of the TLB walked again, two reads of 10 ns in the second cache each |
-    /// | handler 100 µs + 0.5 µs | a timer, and a list entry or two missed in the cache for each block that is taken; one that is passed over, [Rahman16, fig. 7], a latency |
+    /// | unmapping 2.3 µs | an interrupt, like a page fault; page walks for 64 TLB entries, each two reads of 10 ns from the L2 cache |
+    /// | handler 100 µs + 0.5 µs | a timer; cache misses on one or two list entries for each block taken; one latency for each block passed over [Rahman16, fig. 7] |
     #[must_use]
     pub const fn pentium_d() -> Self {
         Self {
@@ -99,12 +99,12 @@ impl Costs {
     /// | number | from |
     /// |---|---|
     /// | direct test 160 µs | 512 words × 4 accesses at 80 ns, the latency of local memory |
-    /// | indirect test 5.5 µs | 4 passes over 4 KiB at 3 GB/s, what a core writes and flushes |
+    /// | indirect test 5.5 µs | 4 passes over 4 KiB at 3 GB/s, the rate at which a core writes and flushes |
     /// | remote 1.6 | 130 ns against 80 ns; [Rahman16, fig. 25] is a picture of another machine |
     /// | 34 GB/s | four fifths of 4 × 10.7 GB/s |
     /// | latency 80 ns | as above |
     /// | unmapping nothing | Linux 3.1.7 |
-    /// | migration 6 µs, handler 20 µs + 0.2 µs | as above, on a core three times as fast, with more of them to interrupt |
+    /// | migration 6 µs, handler 20 µs + 0.2 µs | as above, on a core three times as fast, with more cores to interrupt |
     #[must_use]
     pub const fn t620() -> Self {
         Self {
@@ -125,7 +125,7 @@ impl Costs {
         }
     }
 
-    /// Seconds to test one frame of idle local memory.
+    /// Returns the time to test one frame of local memory that is otherwise idle, in seconds.
     #[must_use]
     pub fn test(&self, access: Access, fidelity: Fidelity) -> f64 {
         let once = match access {
@@ -135,7 +135,7 @@ impl Costs {
         once.as_secs_f64() * f64::from(fidelity.backgrounds())
     }
 
-    /// Bytes per second that a tester moves.
+    /// Returns the bytes per second that a tester moves.
     #[must_use]
     pub fn traffic(&self, access: Access) -> f64 {
         match access {
@@ -144,19 +144,19 @@ impl Costs {
         }
     }
 
-    /// The factor of an access's time at a demand of so many bytes per second of a node.
+    /// Returns by what factor an access slows down when `traffic` bytes per second are requested from a node.
     #[must_use]
-    pub fn memory_takes(&self, wanted: f64) -> f64 {
-        // Beyond the bandwidth, users slow down until their demand fits; 0.9 keeps the wait finite.
-        let utilization = (wanted / self.bandwidth).min(0.9);
-        let overcommitted = (wanted / self.bandwidth / 0.9).max(1.0);
+    pub fn memory_slowdown(&self, traffic: f64) -> f64 {
+        // Beyond the bandwidth all requesters are slowed until the traffic fits; 0.9 keeps the wait finite.
+        let utilization = (traffic / self.bandwidth).min(0.9);
+        let overcommitted = (traffic / self.bandwidth / 0.9).max(1.0);
         let transfer = LINE * f64::from(self.channels) / self.bandwidth;
         let waits = utilization / (2.0 * (1.0 - utilization)) * transfer / self.latency.as_secs_f64();
         (1.0 + waits) * overcommitted
     }
 }
 
-/// Bytes in a line.
+/// Bytes per line.
 const LINE: f64 = 64.0;
 
 #[cfg(test)]
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn memory_slows_as_it_fills() {
         let costs = Costs::t620();
-        let at = [0.0, 0.1, 0.5, 0.9, 1.8].map(|share| costs.memory_takes(share * costs.bandwidth));
+        let at = [0.0, 0.1, 0.5, 0.9, 1.8].map(|share| costs.memory_slowdown(share * costs.bandwidth));
         assert!((at[0] - 1.0).abs() < 1e-12);
         let transfer = 64.0 * 4.0 / 34.0;
         assert!((at[2] - 1.0 - transfer / 2.0 / 80.0).abs() < 1e-9, "half full, a line waits for half a transfer");

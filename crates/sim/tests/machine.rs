@@ -1,4 +1,4 @@
-//! The simulated machine by itself: runs repeat, nothing is lost, and the bound holds whatever the clock does.
+//! The simulated machine by itself: runs repeat, no frame is lost, and the bound on age holds whatever the clock does.
 
 use std::time::Duration;
 
@@ -147,7 +147,7 @@ fn programs_and_testers_share_the_cores_and_the_memory() {
     assert!(work(2, 0.9) < work(1, 0.9), "two that want all memory slow each other");
 }
 
-/// [Rahman16, fig. 7]: the handler looks at each tested block on its way.
+/// [Rahman16, fig. 7]: the handler reads each tested block that it passes.
 #[test]
 fn a_handler_pays_for_the_tested_blocks_that_it_passes_over() {
     let description = Description::small(1, 8192, 1, Duration::from_millis(1));
@@ -165,7 +165,7 @@ fn a_handler_pays_for_the_tested_blocks_that_it_passes_over() {
     assert!((passed_over - 2.0).abs() < 1e-6, "{passed_over} blocks");
 }
 
-/// [Rahman16, A.2.2]: each page is mapped for its test and unmapped, which interrupts running programs.
+/// [Rahman16, A.2.2]: each page is mapped for its test and then unmapped, which interrupts running programs.
 #[test]
 fn a_tested_page_that_is_unmapped_costs_a_program_time() {
     let work = |unmapping: Duration| {

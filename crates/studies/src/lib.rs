@@ -1,21 +1,21 @@
-//! The experiments of [Rahman16, 4.2 and 5.3] on the simulated machine.
+//! Rahman's experiments on the simulated machine [Rahman16, 4.2 and 5.3].
 //!
-//! **Problem.** The value of a policy shows only against programs, allocators and memory of known behaviour, for hours.
-//! **Idea.** The same controller that runs on a machine runs over `rampart-sim`, which has the machines and programs of
-//! [Rahman16]; an experiment is data: its programs, its setups, its comparisons. Each result is beside the published
-//! number. **Why this way.** The cost model is calibrated on a few points that `rampart-sim` names, and on none of the
-//! results; where our results differ in shape, the outcome says so.
+//! **Problem.** The value of a policy shows only with programs, allocators and memory of known behaviour, over hours.
+//! **Idea.** Run the controller of the product on `rampart-sim`, which simulates Rahman's machines and programs. An
+//! experiment is data: programs, setups and comparisons. Each result is printed beside Rahman's number. **Why this
+//! way.** The cost model is calibrated on a few points that `rampart-sim` names, and on none of the results. The
+//! outcome reports where our results differ in shape from Rahman's.
 
 #![forbid(unsafe_code)]
 
 mod asteroid;
 mod comet;
 mod outcome;
+mod rahman;
 mod runs;
 mod scenario;
 mod simulate;
 mod text;
-mod thesis;
 
 use std::time::Duration;
 
@@ -24,29 +24,29 @@ use serde::Serialize;
 pub use outcome::{Measure, StudyChart, StudyClaim, StudyOutcome, Table, TableCell};
 pub use scenario::{Rule, Scenario, Setup, TestedMachine};
 
-/// The amount of simulation.
+/// How much is simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
-    /// The seed of all randomness.
+    /// The seed of all random numbers.
     pub seed: u64,
-    /// The number of consecutive seeds, at least 1: each number is a mean over them.
+    /// The number of consecutive seeds from `seed` on, at least 1: each result is a mean over them.
     pub seeds: u64,
-    /// The simulated time of one run on the desktop, at least [`Self::SHORTEST`]; on the server a tenth. Programs that
-    /// end sooner are started again.
+    /// Simulated time of one run on the desktop, at least [`Self::SHORTEST`]; on the server a tenth of it. Programs
+    /// that end sooner start again.
     pub longest: Duration,
 }
 
 impl Effort {
-    /// The shortest useful time: two seconds on the server, of which one counts.
+    /// The shortest useful time: two seconds on the server, one of which is sampled.
     pub const SHORTEST: Duration = Duration::from_secs(20);
 
-    /// Long enough for three lifetimes of a test.
+    /// Returns an effort long enough for three lifetimes of a test.
     #[must_use]
     pub const fn full() -> Self {
         Self { seed: 1, seeds: 1, longest: Duration::from_secs(600) }
     }
 
-    /// Long enough to see an order, for tests.
+    /// Returns an effort long enough to see an order, for tests.
     #[must_use]
     pub const fn short() -> Self {
         Self { seed: 1, seeds: 1, longest: Duration::from_secs(60) }
@@ -63,15 +63,15 @@ impl Effort {
 pub struct Experiment {
     /// Its name on the command line.
     pub name: &'static str,
-    /// Its subject.
+    /// What it shows.
     pub shows: &'static str,
-    /// Its place in [Rahman16].
+    /// Its place in Rahman's work.
     pub source: &'static str,
     #[serde(skip)]
     make: fn(&runs::Runner<'_>) -> Findings,
 }
 
-/// The findings of an experiment, before its name is added.
+/// The results of an experiment, without its name.
 struct Findings {
     tables: Vec<Table>,
     claims: Vec<StudyClaim>,
@@ -79,7 +79,7 @@ struct Findings {
 }
 
 impl Experiment {
-    /// Runs it; `progress` gets the number of finished runs and of all runs.
+    /// Runs the experiment. Calls `progress` with the number of finished runs and of all runs.
     #[must_use]
     pub fn run(&self, effort: &Effort, progress: &(dyn Fn(usize, usize) + Sync)) -> StudyOutcome {
         let runner = runs::Runner::new(*effort, progress);
@@ -98,13 +98,13 @@ impl Experiment {
     }
 }
 
-/// The experiment of this name.
+/// Returns the experiment of this name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Experiment> {
     ALL.iter().find(|experiment| experiment.name == name)
 }
 
-/// All experiments, in the order of [Rahman16].
+/// All experiments, in Rahman's order.
 pub static ALL: [Experiment; 15] = [
     Experiment {
         name: "figure11",

@@ -1,15 +1,14 @@
-//! The result of an experiment: our numbers beside the published ones, and whether the conclusions of [Rahman16] hold
-//! here.
+//! The outcome of an experiment: our numbers beside Rahman's, and whether his conclusions hold here.
 
 use serde::Serialize;
 
-/// The kind of the numbers.
+/// The quantity that numbers measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
     /// Time with testing over time without.
     Slowdown,
-    /// The part of all frames that have a good test, 0 to 1.
+    /// The share of all frames that have a good test, 0 to 1.
     Coverage,
     /// Patterns applied to a frame, averaged over time.
     Patterns,
@@ -20,7 +19,7 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// The label of an axis.
+    /// Returns the label of an axis.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
@@ -32,7 +31,7 @@ impl Measure {
         }
     }
 
-    /// The number of meaningful decimals.
+    /// Returns the number of significant digits after the point.
     #[must_use]
     pub const fn digits(self) -> usize {
         match self {
@@ -44,25 +43,25 @@ impl Measure {
     }
 }
 
-/// One number, with the published one where the text or the tables of [Rahman16] have it.
+/// One number, and Rahman's if his text or tables give one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TableCell {
-    /// Ours; `None` where the run is not possible, as when memory runs out.
+    /// Our number; `None` if the run is not possible, as when memory runs out.
     pub ours: Option<f64>,
-    /// The published number.
+    /// Rahman's number.
     pub thesis: Option<f64>,
 }
 
 /// A table: rows of workloads or of time, columns of configurations.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Table {
-    /// Its title.
+    /// The title.
     pub title: String,
-    /// The kind of its numbers.
+    /// The quantity of its numbers.
     pub measure: Measure,
-    /// The best way to draw it.
+    /// The preferred kind of drawing.
     pub drawn: StudyChart,
-    /// The kind of the rows: `workload`, `seconds`.
+    /// The quantity of the rows: `workload`, `seconds`.
     pub of: &'static str,
     /// The columns' names.
     pub columns: Vec<String>,
@@ -70,20 +69,20 @@ pub struct Table {
     pub rows: Vec<(String, Vec<TableCell>)>,
 }
 
-/// How a table is drawn.
+/// The kind of drawing of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StudyChart {
-    /// A group of bars per row.
+    /// A group of bars for each row.
     Bars,
-    /// A line per column, over numeric rows.
+    /// A line for each column, over rows that are numbers.
     Lines,
 }
 
-/// A conclusion of [Rahman16], and whether our numbers support it.
+/// A conclusion of Rahman's, and whether our numbers support it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StudyClaim {
-    /// The conclusion, with its section.
+    /// Rahman's conclusion, with its section.
     pub says: &'static str,
     /// Whether it holds here.
     pub holds: bool,
@@ -91,26 +90,26 @@ pub struct StudyClaim {
     pub because: String,
 }
 
-/// The result of an experiment.
+/// The outcome of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StudyOutcome {
     /// `rampart.experiment/1`.
     pub schema: &'static str,
     /// The experiment's name.
     pub experiment: &'static str,
-    /// Its place in [Rahman16].
+    /// Its place in Rahman's work.
     pub source: &'static str,
     /// The first seed.
     pub seed: u64,
-    /// The number of consecutive seeds; each number is a mean over them.
+    /// The number of consecutive seeds from `seed` on; each number is a mean over them.
     pub seeds: u64,
-    /// Simulated time of all runs, in seconds.
+    /// Simulated time summed over all runs, in seconds.
     pub simulated_seconds: f64,
     /// The numbers.
     pub tables: Vec<Table>,
-    /// The conclusions.
+    /// The conclusions that the numbers decide.
     pub claims: Vec<StudyClaim>,
-    /// Differences in shape with their reasons; parameters that [Rahman16] does not give.
+    /// Differences in shape from Rahman's results, with the reason, and our choices where Rahman gives no value.
     pub remarks: Vec<&'static str>,
 }
 
@@ -121,7 +120,7 @@ impl StudyClaim {
 }
 
 impl Table {
-    /// A table of workloads, each drawn as a group of bars.
+    /// Returns a table of workloads, each a group of bars.
     pub(super) fn bars(
         title: &str,
         measure: Measure,
@@ -140,7 +139,7 @@ impl Table {
         }
     }
 
-    /// A table with numeric rows, each column drawn as a line.
+    /// Returns a table whose rows are numbers, each column a line.
     pub(super) fn lines(
         title: &str,
         measure: Measure,
@@ -151,37 +150,37 @@ impl Table {
         Self { drawn: StudyChart::Lines, ..Self::bars(title, measure, of, columns, rows) }
     }
 
-    /// The column of this name, from the top.
+    /// Returns our numbers in the column of this name, from the top down.
     pub fn column(&self, name: &str) -> impl Iterator<Item = Option<f64>> {
         let index = self.columns.iter().position(|column| column == name).expect("a column of this table");
         self.rows.iter().map(move |(_, cells)| cells[index].ours)
     }
 
-    /// Our number in a row and a column, if there is one.
+    /// Returns our number in a row and a column, if there is one.
     #[must_use]
     pub fn ours(&self, row: &str, column: &str) -> Option<f64> {
         let at = self.rows.iter().position(|(name, _)| name == row)?;
         self.column(column).nth(at)?
     }
 
-    /// The same, for the comparison of a claim: a claim about a missing number never holds.
+    /// Returns our number for a comparison in a claim; NaN if there is none, so that no comparison holds.
     pub(super) fn number(&self, row: &str, column: &str) -> f64 {
         self.ours(row, column).unwrap_or(f64::NAN)
     }
 
-    /// Our number in the row of averages.
+    /// Returns our number in the row of averages.
     pub(super) fn average(&self, column: &str) -> f64 {
         self.number("average", column)
     }
 }
 
-/// The least and the greatest value.
+/// Returns the least and the greatest value.
 pub(super) fn range(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
     let all = (f64::INFINITY, f64::NEG_INFINITY);
-    values.into_iter().fold(all, |(least, most), value| (least.min(value), most.max(value)))
+    values.into_iter().fold(all, |(least, greatest), value| (least.min(value), greatest.max(value)))
 }
 
-/// The mean of the existing values.
+/// Returns the mean of the values; `None` if there are none.
 #[must_use]
 pub fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let (sum, count) = values.into_iter().fold((0.0, 0_u32), |(sum, count), value| (sum + value, count + 1));

@@ -1,4 +1,4 @@
-//! The runs of an experiment: several at once, for each seed, each compared with the run without testing.
+//! Runs the scenarios of an experiment in parallel, for each seed, each with its baseline without testing.
 
 use std::collections::HashMap;
 use std::num::NonZero;
@@ -19,17 +19,17 @@ use super::simulate::{Run, simulate};
 pub struct Runs(Vec<Run>);
 
 impl Runs {
-    /// The mean over the seeds.
+    /// Returns the mean over the seeds.
     pub fn mean(&self, of: impl Fn(&Run) -> f64) -> f64 {
         mean(self.0.iter().map(of)).expect("at least one seed")
     }
 
-    /// The sum of a count of the machines over all seeds.
+    /// Returns a count of the machines, summed over the seeds.
     pub fn count(&self, of: impl Fn(&MachineStatistics) -> u64) -> u64 {
         self.0.iter().map(|run| of(&run.machine)).sum()
     }
 
-    /// The run of the first seed, for views second by second.
+    /// Returns the run of the first seed, for results second by second.
     pub fn first(&self) -> &Run {
         &self.0[0]
     }
@@ -58,7 +58,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Simulated time of all runs so far.
+    /// Returns the simulated time so far, summed over all runs.
     pub fn simulated(&self) -> Duration {
         *self.simulated.lock().expect("no run panicked")
     }
@@ -68,7 +68,7 @@ impl<'a> Runner<'a> {
         self.run_all(std::slice::from_ref(scenario)).pop().expect("one scenario")
     }
 
-    /// Runs all scenarios, and those without testing for comparison.
+    /// Runs all scenarios, and the baselines without testing that are missing.
     pub fn run_all(&self, scenarios: &[Scenario]) -> Vec<Runs> {
         let mut missing: Vec<Scenario> = Vec::new();
         for scenario in scenarios {
@@ -80,32 +80,32 @@ impl<'a> Runner<'a> {
         }
         let all: Vec<Scenario> = missing.iter().chain(scenarios).cloned().collect();
         let mut runs = self.for_each_seed(&all);
-        let wanted = runs.split_off(missing.len());
+        let requested = runs.split_off(missing.len());
         let baselines = missing.iter().map(name).zip(runs);
         self.baselines.lock().expect("no run panicked").extend(baselines);
-        wanted
+        requested
     }
 
-    /// Time with testing over time without, averaged over the programs and the seeds; `None` if memory ran out or a
-    /// program stood still.
+    /// Returns time with testing over time without, averaged over the programs and the seeds; `None` if memory ran out
+    /// or a program made no progress.
     pub fn slowdown(&self, scenario: &Scenario, runs: &Runs) -> Option<f64> {
         mean(self.slowdown_by_seed(scenario, runs)?)
     }
 
-    /// The same for each seed.
+    /// Returns the slowdown for each seed.
     pub fn slowdown_by_seed(&self, scenario: &Scenario, runs: &Runs) -> Option<Vec<f64>> {
         let of_seed = |each: Vec<Option<f64>>| mean(each.into_iter().collect::<Option<Vec<f64>>>()?);
         self.ratios(scenario, runs).into_iter().map(of_seed).collect()
     }
 
-    /// The same for each program, averaged over the seeds.
+    /// Returns the slowdown of each program, averaged over the seeds.
     pub fn slowdown_of_each(&self, scenario: &Scenario, runs: &Runs) -> Vec<Option<f64>> {
         let ratios = self.ratios(scenario, runs);
         let of_program = |at: usize| mean(ratios.iter().map(|each| each[at]).collect::<Option<Vec<f64>>>()?);
         (0..scenario.programs.len()).map(of_program).collect()
     }
 
-    /// Work without testing over work with it: for each seed, for each program.
+    /// Returns work without testing over work with it, by seed and program.
     fn ratios(&self, scenario: &Scenario, runs: &Runs) -> Vec<Vec<Option<f64>>> {
         let baselines = self.baselines.lock().expect("no run panicked");
         let without = &baselines[&name(&Scenario { setup: None, ..scenario.clone() })];
@@ -154,8 +154,8 @@ fn name(scenario: &Scenario) -> String {
     format!("{:?} {}", scenario.machine, scenario.programs.join(" "))
 }
 
-/// The simulated time of a scenario. The server demands a hundred times as many frames per second as the desktop, and
-/// the short-lived pages of Asteroid's experiments live for seconds: a tenth is enough.
+/// Returns how long a scenario runs. The server allocates a hundred times as many frames per second as the desktop, and
+/// the short-lived pages that Asteroid's experiments are about live for seconds, so a tenth of the time suffices.
 fn time(scenario: &Scenario, effort: &Effort) -> Duration {
     match scenario.machine {
         TestedMachine::PentiumD => effort.longest,

@@ -1,4 +1,4 @@
-//! A scenario: programs on a machine, and how its memory is tested meanwhile.
+//! Scenarios: programs on a machine, and how its memory is tested while they run.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use rampart_memory::{Fidelity, FreeList, TestLifetime};
 
 use rampart_diagnostic::control::{ControlSettings, PolicyLimits, PolicyName};
 
-/// The machines of [Rahman16, 5.3.1, tab. 2].
+/// Rahman's machines [Rahman16, 5.3.1, tab. 2].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TestedMachine {
     /// Pentium D 930: 2 cores, 1 GB.
@@ -20,48 +20,47 @@ pub enum TestedMachine {
 pub struct Scenario {
     /// The machine.
     pub machine: TestedMachine,
-    /// The programs, one instance each, by their names in the tables of [Rahman16]; the nth on the nth core, wrapping
-    /// around.
+    /// The programs, one instance each, by their names in Rahman's tables, assigned to the cores in turn.
     pub programs: Vec<&'static str>,
-    /// How memory is tested; `None` for the baseline run.
+    /// How memory is tested; `None` for the baseline without testing.
     pub setup: Option<Setup>,
 }
 
 /// How memory is tested.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setup {
-    /// Timers, limits, and inputs of the dispatcher.
+    /// Timers, limits, and options of the dispatcher.
     pub settings: ControlSettings,
-    /// Fidelity and threads.
+    /// The policy for fidelity and threads.
     pub policy: PolicyName,
-    /// The number of blocks of each list.
+    /// The rule for how many blocks of each list to test.
     pub rule: Rule,
-    /// Whether a line is written through the caches and flushed [Rahman16, 5.2.3.4], instead of word by word past them.
+    /// Whether a test writes lines through the caches and flushes them [Rahman16, 5.2.3.4], instead of words past them.
     pub cache_indirect: bool,
-    /// Whether a returned page expires and goes to the end [Rahman16, 5.2.3.2].
+    /// Whether a page that a program frees is marked expired and put last [Rahman16, 5.2.3.2].
     pub recycling: bool,
-    /// Whether tests on demand run on the core that needs them [Rahman16, 5.2.3.1].
+    /// Whether each core tests on demand the pages that it needs [Rahman16, 5.2.3.1].
     pub core_local: bool,
-    /// Whether pages in use are renewed before they expire [Rahman16, 4.1.6].
+    /// Whether pages in use are re-placed before they expire [Rahman16, 4.1.6].
     pub migration: bool,
-    /// The fidelity of a test that a program waits for.
+    /// How thoroughly a page is tested when a program waits for it.
     pub on_demand: Fidelity,
 }
 
-/// The number of blocks of each list to test.
+/// The rule for how many blocks of each list to test.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rule {
-    /// None before allocation.
+    /// None ahead of allocation.
     Nothing,
     /// COMeT's five states for each list [Rahman16, 4.1.5].
     RateMachine,
     /// Asteroid's *memblocks* [Rahman16, 5.2.4.2].
     FromDemand,
-    /// So many blocks of each list in each monitoring period; none of unnamed lists.
+    /// A fixed number of blocks of each list in each monitoring period; none of lists that are not named.
     Steady(Vec<(FreeList, f64)>),
 }
 
-/// COMeT's stock of free frames with a good test, per gigabyte of memory, above which it rests. *Calibrated* on
+/// The number of free frames with a good test, per gigabyte of memory, at which COMeT stops testing. *Calibrated* on
 /// povray's coverage in [Rahman16, fig. 11]: 19.5 % of 1 GB, where 14.9 % are in use.
 const ENOUGH: u64 = 12_000;
 
@@ -74,21 +73,21 @@ impl TestedMachine {
     }
 }
 
-/// Patterns, the unit of fidelity in [Rahman16, ch. 5]: two for each of ours.
+/// Returns the fidelity with this number of patterns, the unit of [Rahman16, ch. 5]: two patterns for each of ours.
 pub fn patterns(count: u32) -> Fidelity {
     assert!(count.is_multiple_of(2), "a background and its complement");
     Fidelity::new(count / 2).expect("some patterns")
 }
 
 impl Setup {
-    /// COMeT as in [Rahman16, ch. 4, tab. 1]: one tester, past the caches, none of Asteroid's optimizations.
+    /// Returns COMeT as in [Rahman16, ch. 4, tab. 1]: one tester, past the caches, no optimizations of Asteroid's.
     pub fn comet() -> Self {
         Self::comet_on(TestedMachine::PentiumD, Fidelity::MIN)
     }
 
-    /// The same on another machine, with a test that takes `iterations` times as long everywhere.
+    /// Returns COMeT on another machine, with every test `iterations` times as long.
     pub fn comet_on(machine: TestedMachine, iterations: Fidelity) -> Self {
-        let published = ControlSettings::rahman16();
+        let thesis = ControlSettings::rahman16();
         let limits =
             PolicyLimits { min_fidelity: iterations, max_fidelity: iterations, fidelity_step: 1, max_cores: 1 };
         Self {
@@ -98,7 +97,7 @@ impl Setup {
                 skip_middle: false,
                 node_local: false,
                 enough: Some(ENOUGH * machine.gigabytes()),
-                ..published
+                ..thesis
             },
             policy: PolicyName::Comet,
             rule: Rule::RateMachine,
@@ -110,12 +109,12 @@ impl Setup {
         }
     }
 
-    /// Each page is tested when a program requests it, and again when it expires in use [Rahman16, 3.2, 4.2.1].
+    /// Each page is tested when a program asks for it, and again when it expires in use [Rahman16, 3.2, 4.2.1].
     pub fn on_demand() -> Self {
         Self { policy: PolicyName::OnDemand, rule: Rule::Nothing, ..Self::comet() }
     }
 
-    /// The same with another lifetime and δ.
+    /// Returns the setup with another lifetime and δ.
     pub fn with_lifetime(self, lifetime: Duration, delta: Duration) -> Self {
         let lifetime = TestLifetime::new(lifetime, delta).expect("δ is shorter");
         Self { settings: ControlSettings { lifetime, ..self.settings }, ..self }

@@ -1,4 +1,4 @@
-//! One run: a scenario on the simulated machine under the controller, from its first quantum to its last.
+//! Runs a scenario on the simulated machine under the controller.
 
 use std::time::Duration;
 
@@ -16,17 +16,17 @@ use rampart_diagnostic::control::{Diagnostic, PolicyName};
 /// The results of a run.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// Each program's work, in seconds alone.
+    /// Work that each program did, in seconds of a run without testing.
     pub work: Vec<f64>,
     /// Whether memory ran out.
     pub out_of_memory: bool,
     /// The mean over time of the share of frames with a good test.
     pub coverage: f64,
-    /// The mean over time of patterns.
+    /// The mean over time of the number of patterns.
     pub patterns: f64,
-    /// The mean over time of threads.
+    /// The mean over time of the number of threads.
     pub threads: f64,
-    /// Mean blocks demanded of each list in a monitoring period.
+    /// Mean number of blocks requested from each list in a monitoring period.
     pub asked: Vec<(FreeList, f64)>,
     /// Each second.
     pub timeline: Vec<Second>,
@@ -34,16 +34,16 @@ pub struct Run {
     pub machine: MachineStatistics,
 }
 
-/// The start time of the machines.
+/// The time at which the machines start.
 const START: Timestamp = Timestamp::from_micros(1_000_000_000);
 
-/// The period of changes of the configuration [Rahman16, 5.3.1].
+/// The interval between samples of the configuration [Rahman16, 5.3.1].
 const CONFIG_EVERY: Duration = Duration::from_secs(1);
 
-/// The period of coverage samples, which visit every frame.
+/// The interval between samples of coverage, each of which reads every frame of the machine.
 const COVERAGE_EVERY: Duration = Duration::from_secs(10);
 
-/// Runs a scenario for so long, with all randomness from `seed`.
+/// Runs a scenario for `time`, with all random numbers from `seed`.
 pub fn simulate(scenario: &Scenario, seed: u64, time: Duration) -> Run {
     let machine = machine(scenario, seed);
     match &scenario.setup {
@@ -97,9 +97,9 @@ fn alone(mut machine: SimulatedMachine, time: Duration) -> Run {
     }
 }
 
-/// The rule of one list. COMeT's least rate is the guarantee rate [Rahman16, tab. 1]: all memory in a lifetime, and at
-/// least a block; its highest rate is what one tester tests in a period. [Rahman16] gives no threshold: here demand is
-/// high when a batch of a core's list is demanded in one period.
+/// Returns the rule of one list. COMeT's lowest rate is the guarantee rate [Rahman16, tab. 1]: all memory in a
+/// lifetime, and at least a block; the highest is the rate of one tester. Rahman gives no threshold: here demand is
+/// high if at least a batch of a core's list is requested in one period.
 fn rule(setup: &Setup, list: FreeList, bandwidth: Bandwidth, memory: u64) -> Box<dyn Replenish + Send> {
     let period = setup.settings.monitoring.as_secs_f64();
     match &setup.rule {
@@ -115,14 +115,14 @@ fn rule(setup: &Setup, list: FreeList, bandwidth: Bandwidth, memory: u64) -> Box
             let guarantee = memory as f64 / good_for.as_secs_f64();
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "frames of a period")]
             let blocks = |rate: f64| ((rate * period) as u64 / list.order.frames()).max(1);
-            let most = blocks(bandwidth.of(setup.settings.limits.min_fidelity));
+            let highest = blocks(bandwidth.of(setup.settings.limits.min_fidelity));
             let batch = (rampart_buddy::LOCAL_BATCH as u64 / list.order.frames()).max(1);
-            Box::new(RateMachine::new(blocks(guarantee).min(most), most, batch))
+            Box::new(RateMachine::new(blocks(guarantee).min(highest), highest, batch))
         }
     }
 }
 
-/// The samples of the means.
+/// Samples for the means.
 struct Samples {
     coverage: Vec<f64>,
     patterns: Vec<f64>,
@@ -132,14 +132,14 @@ struct Samples {
 }
 
 impl Samples {
-    /// The first configuration precedes any demand and has the most patterns; in the hours of [Rahman16] it does not
-    /// show.
+    /// Skips the first configuration, which precedes all demand and has the most patterns; over Rahman's hours it would
+    /// not show.
     fn new() -> Self {
         let (config_due, coverage_due) = (START.after(CONFIG_EVERY), START);
         Self { coverage: Vec::new(), patterns: Vec::new(), threads: Vec::new(), config_due, coverage_due }
     }
 
-    fn look(&mut self, diagnostic: &Diagnostic<SimulatedMachine>) {
+    fn sample(&mut self, diagnostic: &Diagnostic<SimulatedMachine>) {
         let now = diagnostic.source().now();
         if now >= self.config_due {
             self.config_due = now.after(CONFIG_EVERY);
@@ -157,7 +157,7 @@ fn tested(machine: SimulatedMachine, setup: &Setup, programs: usize, time: Durat
     let costs = machine.description().costs;
     let bandwidth = Bandwidth { at_fidelity_1: 1.0 / costs.test(access(setup), Fidelity::MIN) };
     let count = usize::try_from(setup.settings.limits.max_cores).expect("a few testers");
-    // Alternating between the nodes [Rahman16, 5.3.1].
+    // Testers are distributed over the nodes in turn [Rahman16, 5.3.1].
     let nodes: Vec<Node> = (0..count).map(|tester| machine.description().node_of_core(tester)).collect();
     let policy = setup.policy.policy(setup.settings.limits);
     let memory = machine.description().zones.iter().map(|zone| zone.frames.count()).sum();
@@ -170,14 +170,14 @@ fn tested(machine: SimulatedMachine, setup: &Setup, programs: usize, time: Durat
     let mut samples = Samples::new();
     while diagnostic.source().now().since(START) < time && !diagnostic.source().is_out_of_memory() {
         drive(&mut diagnostic, nodes.len(), handlers);
-        samples.look(&diagnostic);
+        samples.sample(&diagnostic);
     }
     finish(&diagnostic, samples)
 }
 
-/// Handlers that delay programs in each monitoring period. COMeT has a timer for each zone, whose lock allocation waits
-/// for, and two on each core, which interrupt the program there [Rahman16, fig. 5, 4.1.3]; Asteroid's controller has
-/// one [Rahman16, 5.2.4.2].
+/// Returns the number of handlers that delay programs in each monitoring period. COMeT has a timer per zone, whose lock
+/// allocation waits for, and two per core, which interrupt its program [Rahman16, fig. 5, 4.1.3]; Asteroid's controller
+/// has one [Rahman16, 5.2.4.2].
 fn handlers(setup: &Setup, machine: &Description, programs: usize) -> u32 {
     let interrupted = machine.cpus.min(u32::try_from(programs).unwrap_or(u32::MAX));
     match setup.policy {
@@ -186,7 +186,7 @@ fn handlers(setup: &Setup, machine: &Description, programs: usize) -> u32 {
     }
 }
 
-/// One quantum.
+/// Runs one quantum.
 fn drive(diagnostic: &mut Diagnostic<SimulatedMachine>, testers: usize, handlers: u32) {
     diagnostic.source_mut().step();
     let now = diagnostic.source().now();

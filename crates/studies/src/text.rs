@@ -1,4 +1,4 @@
-//! An outcome as text: each of our numbers, with the published one in parentheses.
+//! Prints an outcome as text: each of our numbers, with Rahman's in parentheses.
 
 use std::fmt;
 
@@ -57,7 +57,7 @@ impl Table {
         let digits = self.measure.digits();
         let ours = cell.ours.map_or_else(|| "-".to_owned(), |ours| format!("{ours:.digits$}"));
         match cell.thesis {
-            // [Rahman16] prints slowdowns with two digits.
+            // Rahman gives two digits for slowdowns.
             Some(thesis) => format!("{ours} ({thesis:.width$})", width = digits.min(2)),
             None => ours,
         }

@@ -1,4 +1,4 @@
-//! Rahman's orderings come out, in a short form; `rampart simulate` has the whole.
+//! Short runs reproduce Rahman's orderings; `rampart simulate` runs them in full.
 
 use rampart_studies::{Effort, StudyOutcome};
 
@@ -27,7 +27,7 @@ fn comet_covers_more_than_testing_on_demand() {
     assert!(outcome.claims.iter().all(|claim| claim.holds), "{outcome}");
 }
 
-/// ChaCha8 and nothing else is drawn from.
+/// ChaCha8 is the only source of random numbers.
 #[test]
 fn a_seed_means_one_outcome() {
     assert_eq!(run("delta"), run("delta"));

@@ -43,7 +43,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         "crates/march/src",
         &["coverage", "execute", "plan", "simulator", "named", "notation", "background", "order", "test"],
     ),
-    ("crates/sim/src", &["machine", "workload", "cost", "wheel"]),
+    ("crates/sim/src", &["machine", "workload", "cost", "timing_wheel"]),
     ("crates/diagnostic/src", &["daemon", "once", "testing", "sources", "machine", "control", "error"]),
     ("crates/guard/src", &["page_guard", "transitions", "policy", "settings", "telemetry", "engine", "state"]),
     (
@@ -141,7 +141,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     (
         "crates/studies/src",
-        &["asteroid", "comet", "runs", "simulate", "scenario", "thesis", "text", "outcome", "lib.rs"],
+        &["asteroid", "comet", "runs", "simulate", "scenario", "rahman", "text", "outcome", "lib.rs"],
     ),
     ("tests/qemu/badram/src", &["injector", "effect", "rests", "spec"]),
     ("tests/trials/src", &["corruption", "hostile", "program", "error"]),

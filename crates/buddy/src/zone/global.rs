@@ -10,13 +10,13 @@ use crate::{Allocated, AllocationOrigin, End, Mark, Migratetype, Request};
 pub(super) struct Found<M> {
     pub slot: u32,
     pub mark: M,
-    /// The order of its list, or of that of the larger block that was split for it.
+    /// The list of the block, or of the larger block that was split for it.
     pub order: BlockOrder,
     pub migratetype: Migratetype,
 }
 
 impl<M: Mark> ZoneAllocator<M> {
-    /// A block for a request, if that leaves `floor` frames on the global lists.
+    /// Allocates a block for a request, if that leaves `floor` frames on the global lists.
     #[inline]
     pub fn allocate(&mut self, request: &Request, floor: u64) -> Option<Allocated<M>> {
         let Request { order, migratetype, cpu, .. } = *request;
@@ -35,7 +35,7 @@ impl<M: Mark> ZoneAllocator<M> {
         Some(Allocated { block: self.hold(slot, order), mark, from })
     }
 
-    /// Takes a block off the global lists: the first of the smallest that is large enough, split to size.
+    /// Takes a block off the global lists: the first of the smallest that are large enough, split to size.
     pub(super) fn find(&mut self, order: BlockOrder, migratetype: Migratetype) -> Option<Found<M>> {
         let large_enough = BlockOrder::all().skip(order.index());
         let smallest = large_enough.filter_map(|order| self.lists.at(order, migratetype, End::Front)).next();
@@ -45,12 +45,13 @@ impl<M: Mark> ZoneAllocator<M> {
         };
         let (larger, _, mark) = self.lists.remove(slot);
         self.lists.count_allocated(larger, from);
-        self.cut(slot, larger, order, rest, mark);
+        self.split_down(slot, larger, order, rest, mark);
         Some(Found { slot, mark, order: larger, migratetype: from })
     }
 
-    /// Splits a block and puts the remainders on the lists: the upper half, then that of the lower half, and so on.
-    fn cut(&mut self, slot: u32, from: BlockOrder, to: BlockOrder, migratetype: Migratetype, mark: M) {
+    /// Splits a block down to size and puts the rest on the lists: the upper half, then the upper half of the lower
+    /// half, and so on.
+    fn split_down(&mut self, slot: u32, from: BlockOrder, to: BlockOrder, migratetype: Migratetype, mark: M) {
         let mut order = from;
         while order > to {
             order = order.below().expect("it is above another order");
@@ -59,7 +60,7 @@ impl<M: Mark> ZoneAllocator<M> {
         }
     }
 
-    /// Puts a block, on no list so far and without a retired frame, on the lists, merged with all free buddies.
+    /// Puts a block that is on no list and has no retired frame on the lists, merged with all free buddies.
     pub(super) fn give(&mut self, slot: u32, order: BlockOrder, migratetype: Migratetype, mark: M, end: End) {
         let (mut slot, mut order, mut mark) = (slot, order, mark);
         while let Some(above) = order.above() {

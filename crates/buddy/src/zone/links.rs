@@ -1,13 +1,13 @@
 //! Many doubly linked lists in one array.
 //!
-//! **Problem.** A merged buddy leaves the middle of its list, so every list operation must take the same short time at
-//! any position. **Idea.** Each frame's slot has two indices, to the previous and the next element; the heads of the
-//! lists are slots after those of the frames, and each list is a ring through its head, as in Linux. So an element can
-//! be removed without knowing its list, and no end is a special case.
+//! **Problem.** A merge removes a buddy from the middle of its list, so every list operation must take the same short
+//! time wherever the element is. **Idea.** Each frame's slot has two indices, of the previous and the next slot. The
+//! heads of the lists are slots behind those of the frames, and each list is a ring through its head, as in Linux. So
+//! an element can be removed without knowing its list, and no end is a special case.
 
 use crate::End;
 
-/// A slot of the array: a frame's index in its zone, or a list's head.
+/// A slot of the array: a frame or the head of a list.
 #[derive(Clone, Copy)]
 struct Link {
     next: u32,
@@ -27,7 +27,8 @@ pub struct Links {
 }
 
 impl Links {
-    /// Empty lists, and elements on none of them. An element or a list that does not exist is a bug, and panics.
+    /// Returns empty lists, and elements on none of them. Using an element or a list that does not exist is a bug and
+    /// panics.
     pub fn new(elements: u32, lists: u32) -> Self {
         let slots = elements.checked_add(lists).expect("a zone is small enough for its links");
         Self { links: (0..slots).map(|slot| Link { next: slot, previous: slot }).collect(), elements }
@@ -43,13 +44,13 @@ impl Links {
         self.links[list.0 as usize].next == list.0
     }
 
-    /// The element at an end.
+    /// Returns the element at an end.
     #[inline]
     pub fn at(&self, list: Head, end: End) -> Option<u32> {
         self.element(self.step(list.0, end))
     }
 
-    /// All elements from an end.
+    /// Returns all elements, from an end on.
     pub fn from(&self, list: Head, end: End) -> impl Iterator<Item = u32> {
         std::iter::successors(self.at(list, end), move |&slot| self.element(self.step(slot, end)))
     }
@@ -104,19 +105,19 @@ mod tests {
         #[test]
         fn three_rings_do_what_three_deques_do(steps in prop::collection::vec((0..ELEMENTS, 0..LISTS, any::<bool>()), 0..60)) {
             let mut links = Links::new(ELEMENTS, LISTS);
-            let mut twin = vec![VecDeque::new(); LISTS as usize];
+            let mut model = vec![VecDeque::new(); LISTS as usize];
             for (slot, list, front) in steps {
-                if let Some(deque) = twin.iter_mut().find(|deque| deque.contains(&slot)) {
+                if let Some(deque) = model.iter_mut().find(|deque| deque.contains(&slot)) {
                     links.remove(slot);
                     deque.retain(|&other| other != slot);
                 } else if front {
                     links.push(links.head(list), slot, End::Front);
-                    twin[list as usize].push_front(slot);
+                    model[list as usize].push_front(slot);
                 } else {
                     links.push(links.head(list), slot, End::Back);
-                    twin[list as usize].push_back(slot);
+                    model[list as usize].push_back(slot);
                 }
-                for (list, deque) in (0..LISTS).zip(&twin) {
+                for (list, deque) in (0..LISTS).zip(&model) {
                     let head = links.head(list);
                     prop_assert!(links.from(head, End::Front).eq(deque.iter().copied()));
                     prop_assert!(links.from(head, End::Back).eq(deque.iter().rev().copied()));

@@ -1,4 +1,4 @@
-//! The lists of a zone and the kinds of their blocks, without a policy.
+//! The lists of a zone and the states of their blocks, without a policy.
 
 use rampart_memory::BlockOrder;
 
@@ -27,7 +27,7 @@ const TYPES: u32 = Migratetype::COUNT as u32;
 const GLOBAL_LISTS: u32 = (BlockOrder::MAX.number() as u32 + 1) * TYPES;
 
 impl<M: Mark> Lists<M> {
-    /// Lists for so many slots, none of which is a frame yet.
+    /// Returns lists for `slots` slots, none of which is a frame yet.
     pub fn new(slots: u32, cpus: u32, mark: M) -> Self {
         Self {
             links: Links::new(slots, GLOBAL_LISTS + cpus * TYPES),
@@ -46,7 +46,7 @@ impl<M: Mark> Lists<M> {
         self.states[slot as usize] = state;
     }
 
-    /// The mark of the listed block that begins here.
+    /// Returns the mark of the block that begins here, while it is on a list.
     pub fn mark(&self, slot: u32) -> M {
         self.marks[slot as usize]
     }
@@ -55,43 +55,43 @@ impl<M: Mark> Lists<M> {
         &mut self.marks
     }
 
-    /// Whether one of the frames of a block at `slot` is retired.
+    /// Whether a frame of the block at `slot` is retired.
     pub fn any_retired(&self, slot: u32, order: BlockOrder) -> bool {
         let first = slot as usize;
         self.states[first..first + (1 << order.number())].iter().any(|state| state.is_retired())
     }
 
-    /// Frames on the global lists.
+    /// Returns the number of frames on the global lists.
     pub const fn free_frames(&self) -> u64 {
         self.free
     }
 
-    /// Blocks on a global list.
+    /// Returns the number of blocks on a global list.
     pub const fn length(&self, order: BlockOrder, migratetype: Migratetype) -> u64 {
         self.counts[order.index()][migratetype.index()].length
     }
 
-    /// Blocks that allocation took off a global list.
+    /// Returns the number of blocks that allocation took off a global list.
     pub const fn allocated(&self, order: BlockOrder, migratetype: Migratetype) -> u64 {
         self.counts[order.index()][migratetype.index()].allocated
     }
 
-    /// Records that a block of this list is for an allocation.
+    /// Counts a block of this list that allocation took.
     pub const fn count_allocated(&mut self, order: BlockOrder, migratetype: Migratetype) {
         self.counts[order.index()][migratetype.index()].allocated += 1;
     }
 
-    /// The block at an end of a global list.
+    /// Returns the block at an end of a global list.
     pub fn at(&self, order: BlockOrder, migratetype: Migratetype, end: End) -> Option<u32> {
         self.links.at(self.global(order, migratetype), end)
     }
 
-    /// The blocks of a global list from an end.
+    /// Returns the blocks of a global list, from an end on.
     pub fn from(&self, order: BlockOrder, migratetype: Migratetype, end: End) -> impl Iterator<Item = u32> {
         self.links.from(self.global(order, migratetype), end)
     }
 
-    /// Puts a block, on no list so far, on a global list.
+    /// Puts a block that is on no list on a global one.
     #[inline]
     pub fn insert(&mut self, slot: u32, order: BlockOrder, migratetype: Migratetype, mark: M, end: End) {
         self.states[slot as usize] = State::free(migratetype, order);
@@ -101,7 +101,7 @@ impl<M: Mark> Lists<M> {
         self.free += order.frames();
     }
 
-    /// Removes a block from its global list, and returns it.
+    /// Takes a block off its global list, and returns its order, migratetype and mark.
     #[inline]
     pub fn remove(&mut self, slot: u32) -> (BlockOrder, Migratetype, M) {
         let Begins::Free(migratetype, order) = self.state(slot).begins() else { panic!("no free block begins here") };
@@ -112,7 +112,7 @@ impl<M: Mark> Lists<M> {
         (order, migratetype, self.marks[slot as usize])
     }
 
-    /// Puts a frame, on no list so far, on the list of a CPU; `later` is the end of the global list that it goes to
+    /// Puts a frame that is on no list on the list of a CPU; `later` is the end of the global list that it goes to
     /// later.
     #[inline]
     pub fn insert_local(&mut self, slot: u32, list: Head, mark: M, end: End, later: End) {
@@ -121,7 +121,7 @@ impl<M: Mark> Lists<M> {
         self.links.push(list, slot, end);
     }
 
-    /// Takes the frame at an end of a CPU's list, and returns the end of a global list that it was to go to.
+    /// Takes the frame at an end of a CPU's list, and returns also the end of the global list that it was to go to.
     #[inline]
     pub fn take_local(&mut self, list: Head, end: End) -> Option<(u32, M, End)> {
         let slot = self.links.at(list, end)?;

@@ -1,9 +1,9 @@
-//! The lists of the CPUs: single frames in reserve ([Rahman16, 4.1 and A.1.2]; `buffered_rmqueue` and
+//! The lists of the CPUs, which cache single frames ([Rahman16, 4.1 and A.1.2]; `buffered_rmqueue` and
 //! `free_pcppages_bulk` in mm/page_alloc.c, Linux 3.1).
 //!
-//! A CPU has a list per zone and migratetype. An empty list gets a batch from the global lists; when a free fills all
-//! of a CPU's lists together to the bound, a batch goes back, from their ends in turn. Frames on them keep their marks
-//! and are never merged.
+//! A CPU has a list per zone and migratetype. An empty list gets a batch from the global lists. When a free brings all
+//! lists of a CPU together to the bound, a batch goes back, from their ends in turn. Frames on them keep their marks
+//! and never merge.
 
 use rampart_memory::BlockOrder;
 
@@ -14,11 +14,11 @@ use crate::{Cpu, End, Mark, Migratetype};
 /// more).
 pub const LOCAL_BATCH: u32 = 31;
 
-/// The number of frames of one zone at which the lists of a CPU give back a batch (`setup_pageset`).
+/// Frames of one zone at which the lists of a CPU give back a batch (`setup_pageset`).
 pub const LOCAL_HIGH: u32 = 6 * LOCAL_BATCH;
 
 impl<M: Mark> ZoneAllocator<M> {
-    /// Takes the first frame of a CPU's list; an empty list is first filled with at most `spare` frames.
+    /// Takes the first frame of a CPU's list; an empty list is first filled with at limit `spare` frames.
     #[inline]
     pub(super) fn allocate_local(&mut self, cpu: Cpu, migratetype: Migratetype, spare: u64) -> Option<(u32, M)> {
         let list = self.lists.local(cpu, migratetype);
@@ -50,9 +50,9 @@ impl<M: Mark> ZoneAllocator<M> {
         }
     }
 
-    /// Gives so many frames of a CPU, or all, to the global lists: the last of each of its lists in turn.
-    fn drain(&mut self, cpu: Cpu, most: u32) {
-        let frames = self.local[cpu.0 as usize].min(most);
+    /// Gives at limit `limit` frames of a CPU to the global lists: the last of each of its lists in turn.
+    fn drain(&mut self, cpu: Cpu, limit: u32) {
+        let frames = self.local[cpu.0 as usize].min(limit);
         let mut types = Migratetype::ALL.into_iter().cycle();
         let mut left = frames;
         while left > 0 {
@@ -66,7 +66,7 @@ impl<M: Mark> ZoneAllocator<M> {
         self.statistics.drains += 1;
     }
 
-    /// Gives all frames on the lists of all CPUs to the global lists; returns their number.
+    /// Gives all frames on the lists of all CPUs to the global lists, and returns their number.
     pub fn drain_all(&mut self) -> u64 {
         let before = self.lists.free_frames();
         for cpu in (0..).map(Cpu).take(self.local.len()) {

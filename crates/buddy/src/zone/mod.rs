@@ -1,13 +1,13 @@
-//! One zone: its free lists, and the ways of blocks on and off them.
+//! One zone: its free lists, and the allocation and free of its blocks.
 //!
-//! **Problem.** There are millions of frames, and each allocation or free must take nanoseconds, wherever the frame is
-//! on its list. **Idea.** A frame has a *slot*, its distance from the zone's first frame rounded down to the largest
-//! block. So a block's buddy has the slot that differs in one bit, and flat arrays by slot hold everything: a byte of
-//! [`State`], two links, a mark. **Why this way.** It takes seventeen bytes per frame with an eight-byte mark; a
-//! machine of 64 GiB is simulated in 270 MiB.
+//! **Problem.** A zone has millions of frames, and every allocation or free must take nanoseconds, wherever the frame
+//! is on its list. **Idea.** A frame has a *slot*, its distance from the zone's first frame rounded down to the largest
+//! block. So the slot of a block's buddy differs in one bit, and flat arrays by slot hold all data: a byte of
+//! [`State`], two links, a mark. **Why this way.** A frame takes seventeen bytes with an eight-byte mark, so simulating
+//! a machine of 64 GiB takes 270 MiB.
 //!
-//! The parts: [`lists`] stores, `global` merges, splits and finds, `steal` takes from other migratetypes, `local` has
-//! the lists of the CPUs, `retire` takes bad frames out.
+//! The parts: [`lists`] stores the lists, `global` finds, splits and merges blocks, `steal` takes blocks of other
+//! migratetypes, `local` has the lists of the CPUs, `retire` removes bad frames.
 
 mod global;
 mod links;
@@ -25,19 +25,20 @@ use crate::{AllocatorStatistics, Cpu, End, FramePlace, ListName, Mark, Migratety
 use lists::Lists;
 use state::{Begins, State};
 
-/// A pageblock: the frames that share one migratetype, 2 MiB as on x86-64.
+/// The order of a pageblock, the unit that has one migratetype: 2 MiB as on x86-64.
 pub const PAGEBLOCK: BlockOrder = BlockOrder::new(9).expect("9 is an order");
 
-/// The allocator of one zone. Its owner passes only blocks of the zone.
+/// The allocator of one zone. Its owner passes only blocks in the zone.
 pub struct ZoneAllocator<M> {
     index: ZoneIndex,
     zone: Zone,
-    /// The frame number of slot 0.
+    /// The number of the frame of slot 0.
     base: u64,
     lists: Lists<M>,
     /// The migratetype of each pageblock.
     pageblocks: Vec<Migratetype>,
-    /// Retired frames in each block of the largest order; a free block is searched for them only if there are any.
+    /// Retired frames in each block of the largest order, so that a free block is searched for them only if there are
+    /// any.
     retired_near: Vec<u16>,
     /// Frames on the lists of each CPU.
     local: Vec<u32>,
@@ -51,7 +52,7 @@ const fn span(order: BlockOrder) -> u32 {
 }
 
 impl<M: Mark> ZoneAllocator<M> {
-    /// A zone with all frames free, movable, and marked alike; the lowest are allocated first.
+    /// Returns a zone whose frames are all free and movable, with the same mark; the lowest are allocated first.
     pub fn new(index: ZoneIndex, zone: Zone, cpus: u32, watermarks: Watermarks, mark: M) -> Self {
         let largest = BlockOrder::MAX.frames();
         let base = zone.frames.start().number() / largest * largest;
@@ -108,7 +109,7 @@ impl<M: Mark> ZoneAllocator<M> {
         self.lists.marks_mut()
     }
 
-    /// The blocks of a list from an end.
+    /// Returns the blocks of a list, from an end on.
     pub fn blocks(
         &self,
         order: BlockOrder,
@@ -118,7 +119,7 @@ impl<M: Mark> ZoneAllocator<M> {
         self.lists.from(order, migratetype, end).map(move |slot| (self.block(slot, order), self.lists.mark(slot)))
     }
 
-    /// Takes a specific free block.
+    /// Takes exactly this block if it is free.
     pub fn claim(&mut self, block: FrameBlock) -> Option<M> {
         let slot = self.slot(block.first());
         if !self.lists.state(slot).is_free_block_of(block.order()) {
@@ -129,13 +130,13 @@ impl<M: Mark> ZoneAllocator<M> {
         Some(mark)
     }
 
-    /// Returns a held block to the global lists.
+    /// Gives a held block back to the global lists.
     pub fn put(&mut self, block: FrameBlock, mark: M, end: End) {
         let slot = self.end_hold(block);
         self.give_good(slot, block.order(), mark, end);
     }
 
-    /// A program frees a held block.
+    /// Frees a held block of a program.
     pub fn free(&mut self, block: FrameBlock, cpu: Cpu, mark: M, end: End) {
         let slot = self.end_hold(block);
         self.statistics.freed += 1;
@@ -156,7 +157,7 @@ impl<M: Mark> ZoneAllocator<M> {
         }
     }
 
-    /// The place of a frame.
+    /// Returns where a frame is.
     pub fn place(&self, frame: Frame) -> FramePlace {
         let slot = self.slot(frame);
         match self.beginning(slot) {
@@ -167,9 +168,10 @@ impl<M: Mark> ZoneAllocator<M> {
         }
     }
 
-    /// The block around a slot, by its first slot and its state; `None` if the slot is retired and on no list.
+    /// Returns the first slot and the state of the block that a slot lies in; `None` if the slot is retired and on no
+    /// list.
     ///
-    /// A block begins at a multiple of its size, so there are eleven places to look, the smallest block first.
+    /// A block begins at a multiple of its size, so eleven slots are checked, that of the smallest block first.
     fn beginning(&self, slot: u32) -> Option<(u32, Begins)> {
         BlockOrder::all().find_map(|order| {
             let first = slot & !(span(order) - 1);
@@ -183,7 +185,7 @@ impl<M: Mark> ZoneAllocator<M> {
         })
     }
 
-    /// Records that a block is held.
+    /// Records that a block was given out.
     fn hold(&mut self, slot: u32, order: BlockOrder) -> FrameBlock {
         self.lists.set(slot, State::held(order));
         self.block(slot, order)

@@ -1,7 +1,7 @@
-//! Frames that are never allocated again.
+//! Frames that are never given out again.
 //!
-//! A retired frame is on no list and is nobody's buddy, so blocks around it never merge over it. A held frame that
-//! fails stays with its holder, whose block comes back without it.
+//! A retired frame is on no list and never merges, so no block contains it. A frame that is held when it is retired
+//! stays with its holder, and its block comes back without it.
 
 use rampart_memory::{BlockOrder, Frame};
 
@@ -10,11 +10,11 @@ use super::{ZoneAllocator, span};
 use crate::{End, FramePlace, Mark};
 
 impl<M: Mark> ZoneAllocator<M> {
-    /// Retires a frame, and returns its place.
+    /// Retires a frame, and returns where it was.
     pub fn retire(&mut self, frame: Frame) -> FramePlace {
         let was = self.place(frame);
         if was == FramePlace::Local {
-            // As in Linux: the lists of the CPUs are emptied, so that the frame is in a free block.
+            // As in Linux, empty the lists of the CPUs, so that the frame lies in a free block.
             self.drain_all();
         }
         let slot = self.slot(frame);
@@ -39,7 +39,7 @@ impl<M: Mark> ZoneAllocator<M> {
         self.statistics.retired += 1;
     }
 
-    /// Gives a block, on no list so far, to the global lists in the largest parts without a retired frame.
+    /// Gives a block that is on no list to the global lists, in the largest parts without a retired frame.
     pub(super) fn give_good(&mut self, slot: u32, order: BlockOrder, mark: M, end: End) {
         let clean =
             self.retired_near[(slot / span(BlockOrder::MAX)) as usize] == 0 || !self.lists.any_retired(slot, order);

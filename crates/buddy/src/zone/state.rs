@@ -1,13 +1,13 @@
-//! The state of a frame for its zone's lists, in one byte.
+//! The state of a frame in its zone's lists, in one byte.
 //!
-//! Only the first frame of a block has the block's state; the others are marked as inside of one. So allocating a block
+//! Only the first frame of a block has the block's state; the others are marked as inside of one. So giving out a block
 //! of a thousand frames writes one byte.
 
 use rampart_memory::BlockOrder;
 
 use crate::{End, Migratetype};
 
-/// One frame's byte: whether it is retired, and which block begins with it.
+/// One frame's byte: whether it is retired, and the block that begins with it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct State(u8);
 
@@ -16,13 +16,13 @@ const _: () = assert!(size_of::<State>() == 1, "a frame's state is one byte");
 /// The block that begins with a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begins {
-    /// None: the frame is inside of a block, or retired and on no list, or no frame of the zone.
+    /// Nothing: it is inside of a block, or retired and on no list, or no frame of the zone.
     Nothing,
-    /// A held block.
+    /// A block that was given out.
     Held(BlockOrder),
     /// A block on a global list.
     Free(Migratetype, BlockOrder),
-    /// A frame on the list of a CPU that goes to this end of a global list later.
+    /// A frame on the list of a CPU; it goes to this end of a global list when that list is emptied.
     Local(End),
 }
 
@@ -37,7 +37,7 @@ impl State {
     /// Inside of a block.
     pub const INSIDE: Self = Self(0);
 
-    /// Retired and on no list; slots without a frame of the zone have this state too, and so are never merged with one.
+    /// Retired and on no list. Slots that are not frames of the zone have this state too, so nothing merges with them.
     pub const GONE: Self = Self(Self::RETIRED);
 
     pub const fn held(order: BlockOrder) -> Self {

@@ -1,5 +1,5 @@
-//! A migratetype without blocks takes one of another type, as large as possible, and with it as much of the
-//! surroundings as is useful, so that its next requests are served there and do not scatter ([Panwar15, 2.2];
+//! Allocates for a migratetype without free blocks: takes the largest block of another type and, if worthwhile, its
+//! surroundings, so that the next requests of the type find blocks there and not all over the zone ([Panwar15, 2.2];
 //! `__rmqueue_fallback` and `move_freepages_block` in mm/page_alloc.c, Linux 3.1).
 
 use rampart_memory::BlockOrder;
@@ -10,7 +10,7 @@ use crate::{End, Mark, Migratetype};
 
 impl<M: Mark> ZoneAllocator<M> {
     /// Picks the largest block of another migratetype and claims its surroundings. Returns the block, still on its
-    /// list, the type whose list it is on, and the type whose list its rest goes to.
+    /// list, the migratetype that it came from, and the one that its rest belongs to.
     pub(super) fn steal(&mut self, order: BlockOrder, own: Migratetype) -> Option<(u32, Migratetype, Migratetype)> {
         let large_enough = BlockOrder::all().skip(order.index()).rev();
         let candidates = large_enough.flat_map(|order| own.fallbacks().map(|other| (order, other)));
@@ -18,8 +18,8 @@ impl<M: Mark> ZoneAllocator<M> {
             .filter_map(|(order, other)| Some((order, other, self.lists.at(order, other, End::Front)?)))
             .next()?;
         self.statistics.steals += 1;
-        // A small block is only borrowed: moving its surroundings would mix the types there, not separate them.
-        // Reclaimable requests come in bursts, so their pages are kept together at once.
+        // A small block is only borrowed: moving its surroundings would mix the types there. Reclaimable requests come
+        // in bursts, so keep them together from the start.
         let claims = order.number() >= PAGEBLOCK.number() / 2 || own == Migratetype::Reclaimable;
         if claims {
             self.claim_pageblocks(slot, order, own);
@@ -27,8 +27,8 @@ impl<M: Mark> ZoneAllocator<M> {
         Some((slot, other, if claims { own } else { other }))
     }
 
-    /// Moves the free blocks of a block's pageblocks to its new owner's lists. A pageblock of which at least half moves
-    /// changes its migratetype.
+    /// Moves the free blocks of the pageblocks that a block lies in to its new owner's lists. A pageblock at least half
+    /// of which is moved changes its migratetype.
     fn claim_pageblocks(&mut self, slot: u32, order: BlockOrder, own: Migratetype) {
         let first = slot / span(PAGEBLOCK);
         let last = (slot + span(order) - 1) / span(PAGEBLOCK);
@@ -41,7 +41,7 @@ impl<M: Mark> ZoneAllocator<M> {
         }
     }
 
-    /// Moves the free blocks of a pageblock to the front of `own`'s lists; returns their number of frames.
+    /// Moves the free blocks of a pageblock to the front of `own`'s lists, and returns how many frames they have.
     fn move_free_blocks(&mut self, pageblock: u32, own: Migratetype) -> u32 {
         let first = pageblock * span(PAGEBLOCK);
         let end = first + span(PAGEBLOCK);
@@ -67,7 +67,7 @@ mod tests {
     use crate::{AllocationOrigin, End, Migratetype, PageAllocator};
     use rampart_memory::{FrameBlock, Tested};
 
-    /// Types of the free blocks of the first zone, as (first frame, order number, type).
+    /// Returns the free blocks of the first zone, as (first frame, order number, type).
     fn types(buddy: &crate::Buddy<Tested>) -> Vec<(u64, u8, Migratetype)> {
         free_blocks(buddy)
             .iter()
@@ -92,8 +92,7 @@ mod tests {
         assert_eq!(types(&buddy), [(0, 10, Movable), (1024, 10, Unmovable)], "it returns to its pageblock's lists");
     }
 
-    /// Frees one block of each given order in an otherwise full machine of two pageblocks, at a distance from each
-    /// other.
+    /// Frees one block of each given order in an otherwise full machine of two pageblocks, apart from each other.
     fn nearly_full(orders: &[(u64, u8)]) -> crate::Buddy<Tested> {
         let mut buddy = machine(1024);
         let (whole, mark) = buddy.take(list(10, Movable), End::Front).unwrap();

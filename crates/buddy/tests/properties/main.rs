@@ -1,4 +1,4 @@
-//! Random operations on an allocator beside a naive one; all invariants are checked after every step.
+//! Random steps on the allocator and on a reference model; all invariants are checked after every step.
 
 mod naive;
 mod world;
@@ -11,7 +11,10 @@ use rampart_memory::{BlockOrder, Frame, FrameBlock};
 
 use world::{CPUS, Step, World, step};
 
-fn live(steps: Vec<Step>, mut check: impl FnMut(&World) -> Result<(), TestCaseError>) -> Result<(), TestCaseError> {
+fn run_steps(
+    steps: Vec<Step>,
+    mut check: impl FnMut(&World) -> Result<(), TestCaseError>,
+) -> Result<(), TestCaseError> {
     let mut world = World::new();
     steps.into_iter().try_for_each(|step| {
         world.step(step)?;
@@ -19,7 +22,7 @@ fn live(steps: Vec<Step>, mut check: impl FnMut(&World) -> Result<(), TestCaseEr
     })
 }
 
-/// All free blocks, by list.
+/// Returns all free blocks, by list.
 fn free(world: &World) -> impl Iterator<Item = (ListName, FrameBlock)> {
     world.buddy.lists().flat_map(|list| world.buddy.blocks(list, End::Front).map(move |(block, _)| (list, block)))
 }
@@ -31,21 +34,21 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Every block and mark that comes back is compared on the way.
+    /// `World::step` compares every block and mark that is returned.
     #[test]
     fn it_does_what_the_naive_allocator_does(steps in steps()) {
-        live(steps, |world| {
+        run_steps(steps, |world| {
             for list in world.buddy.lists() {
-                let twin = world.naive[list.zone.0].lists.get(&list).cloned().unwrap_or_default();
-                prop_assert!(world.buddy.blocks(list, End::Front).eq(twin.iter().copied()), "{list:?}");
-                prop_assert!(world.buddy.blocks(list, End::Back).eq(twin.iter().rev().copied()), "{list:?}");
-                prop_assert_eq!(world.buddy.length(list), twin.len() as u64);
+                let model = world.naive[list.zone.0].lists.get(&list).cloned().unwrap_or_default();
+                prop_assert!(world.buddy.blocks(list, End::Front).eq(model.iter().copied()), "{list:?}");
+                prop_assert!(world.buddy.blocks(list, End::Back).eq(model.iter().rev().copied()), "{list:?}");
+                prop_assert_eq!(world.buddy.length(list), model.len() as u64);
             }
             for zone in world.zones() {
                 prop_assert_eq!(world.buddy.free_frames(zone), world.naive[zone.0].free_frames());
                 for cpu in (0..CPUS).map(Cpu) {
-                    let twin = world.naive[zone.0].local_frames(cpu);
-                    prop_assert_eq!(world.buddy.local_frames(zone, cpu), twin as u64);
+                    let model = world.naive[zone.0].local_frames(cpu);
+                    prop_assert_eq!(world.buddy.local_frames(zone, cpu), model as u64);
                 }
             }
             Ok(())
@@ -54,7 +57,7 @@ proptest! {
 
     #[test]
     fn every_frame_is_in_one_place_and_none_is_lost(steps in steps()) {
-        live(steps, |world| {
+        run_steps(steps, |world| {
             let mut places: BTreeMap<Frame, FramePlace> = BTreeMap::new();
             for (_, block) in free(world) {
                 for frame in block.frames() {
@@ -81,7 +84,7 @@ proptest! {
 
     #[test]
     fn no_two_free_blocks_are_buddies(steps in steps()) {
-        live(steps, |world| {
+        run_steps(steps, |world| {
             let blocks: BTreeSet<(ZoneIndex, FrameBlock)> = free(world).map(|(list, block)| (list.zone, block)).collect();
             for &(zone, block) in blocks.iter().filter(|(_, block)| block.order() < BlockOrder::MAX) {
                 let buddy = Frame::new(block.first().number() ^ block.count()).unwrap();
@@ -108,10 +111,10 @@ proptest! {
         }
     }
 
-    /// A free empties a full list; a refill, of one migratetype, does not check the lengths of the other two.
+    /// A free empties a full list; a refill, of one migratetype, ignores the lengths of the two others.
     #[test]
     fn the_lists_of_a_cpu_are_bounded(steps in steps()) {
-        live(steps, |world| {
+        run_steps(steps, |world| {
             for zone in world.zones() {
                 for cpu in (0..CPUS).map(Cpu) {
                     prop_assert!(world.buddy.local_frames(zone, cpu) < u64::from(LOCAL_HIGH + 2 * LOCAL_BATCH));
@@ -127,9 +130,9 @@ proptest! {
         let mut world = World::new();
         for step in steps {
             let before: Vec<u64> = world.zones().map(|zone| world.buddy.free_frames(zone)).collect();
-            let polite = matches!(&step, Step::Allocate { request, .. } if !request.urgent);
+            let ordinary = matches!(&step, Step::Allocate { request, .. } if !request.urgent);
             world.step(step)?;
-            for (zone, before) in world.zones().zip(before).filter(|_| polite) {
+            for (zone, before) in world.zones().zip(before).filter(|_| ordinary) {
                 let min = world.buddy.watermarks(zone).min;
                 prop_assert!(world.buddy.free_frames(zone) >= min.min(before));
             }

@@ -1,4 +1,4 @@
-//! The naive allocator: a deque for every list, searched from one end to the other.
+//! The reference model: a deque for every list, searched from one end to the other.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -115,10 +115,10 @@ impl Naive {
         }
     }
 
-    fn drain(&mut self, cpu: Cpu, most: usize) {
-        let left = self.local_frames(cpu) - most.min(self.local_frames(cpu));
+    fn drain(&mut self, cpu: Cpu, limit: usize) {
+        let remaining = self.local_frames(cpu) - limit.min(self.local_frames(cpu));
         for own in Migratetype::ALL.into_iter().cycle() {
-            if self.local_frames(cpu) == left {
+            if self.local_frames(cpu) == remaining {
                 return;
             }
             if let Some((frame, mark, end)) = self.local.entry((cpu, own)).or_default().pop_back() {
@@ -153,7 +153,7 @@ impl Naive {
         Some((FrameBlock::of(frame), mark))
     }
 
-    /// The first of the smallest blocks that are large enough, split to size.
+    /// Takes the first of the smallest blocks that are large enough, split to size.
     fn find(&mut self, order: BlockOrder, own: Migratetype) -> Option<(FrameBlock, Tested)> {
         let mut large_enough = BlockOrder::all().filter(|larger| *larger >= order);
         let smallest = large_enough.find_map(|larger| Some((self.list(larger, own).front()?.0, own)));

@@ -1,4 +1,4 @@
-//! A small machine with the allocator under test, its naive reference model, and the known facts of each frame.
+//! A small machine with the allocator under test, its reference model, and the last mark of each frame.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::naive::Naive;
 
 pub const CPUS: u32 = 2;
 
-/// The next operation; positions in lists refer to their present content.
+/// The next step; an index picks among the blocks that exist then.
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
     Allocate { request: Request, times: usize },
@@ -70,7 +70,7 @@ pub struct World {
 }
 
 impl World {
-    /// Two nodes and three zones, none of which begins or ends with a large block.
+    /// Returns two nodes and three zones, none of which begins or ends with a large block.
     pub fn new() -> Self {
         let zone = |node, kind, start, count| Zone {
             node: Node(node),
@@ -97,13 +97,13 @@ impl World {
             Step::Free { which, times, cpu, fresh, end } => {
                 for _ in 0..times {
                     let Some((block, mark)) = self.release(which, fresh) else { break };
-                    self.twin_of(block.first()).free(block, cpu, mark, end);
+                    self.model_of(block.first()).free(block, cpu, mark, end);
                     self.buddy.free(block, cpu, mark, end);
                 }
             }
             Step::Put { which, fresh, end } => {
                 if let Some((block, mark)) = self.release(which, fresh) {
-                    self.twin_of(block.first()).put(block, mark, end);
+                    self.model_of(block.first()).put(block, mark, end);
                     self.buddy.put(block, mark, end);
                 }
             }
@@ -117,7 +117,7 @@ impl World {
                 if !free.is_empty() {
                     let (block, mark) = *which.get(&free);
                     prop_assert_eq!(self.buddy.claim(block), Some(mark));
-                    self.twin_of(block.first()).claim(block);
+                    self.model_of(block.first()).claim(block);
                     self.hold(Some((block, mark)))?;
                 }
             }
@@ -162,23 +162,23 @@ impl World {
             return Ok(());
         }
         let held = self.held.iter().any(|(block, _)| block.contains(frame));
-        let twin = self.twin_of(frame);
+        let model = self.model_of(frame);
         if was == FramePlace::Local {
-            prop_assert!(twin.local.values().flatten().any(|(other, ..)| *other == frame));
-            twin.drain_all();
+            prop_assert!(model.local.values().flatten().any(|(other, ..)| *other == frame));
+            model.drain_all();
         }
         prop_assert_eq!(was == FramePlace::Held, held);
-        prop_assert_eq!(was == FramePlace::Retired, twin.retired.contains(&frame) && !held);
-        twin.retired.insert(frame);
-        let lying_in = twin.lists.values().flatten().find(|(block, _)| block.contains(frame)).copied();
+        prop_assert_eq!(was == FramePlace::Retired, model.retired.contains(&frame) && !held);
+        model.retired.insert(frame);
+        let lying_in = model.lists.values().flatten().find(|(block, _)| block.contains(frame)).copied();
         if let Some((block, _)) = lying_in {
-            let mark = twin.claim(block).unwrap();
-            twin.put(block, mark, End::Back);
+            let mark = model.claim(block).unwrap();
+            model.put(block, mark, End::Back);
         }
         Ok(())
     }
 
-    /// Records a held block: its mark is no newer than the known mark of any of its frames.
+    /// Records a block that was given out, and checks that its mark is no newer than that of any of its frames.
     fn hold(&mut self, given: Option<(FrameBlock, Tested)>) -> Result<(), TestCaseError> {
         if let Some((block, mark)) = given {
             prop_assert!(
@@ -190,7 +190,7 @@ impl World {
         Ok(())
     }
 
-    /// Takes a held block off the records, with its new mark.
+    /// Removes a block from those held, and returns it with its new mark.
     fn release(&mut self, which: Index, fresh: bool) -> Option<(FrameBlock, Tested)> {
         let (block, old) = self.pick(which)?;
         let mark = if fresh { tested(self.now) } else { old };
@@ -202,7 +202,7 @@ impl World {
         (!self.held.is_empty()).then(|| self.held.swap_remove(which.index(self.held.len())))
     }
 
-    fn twin_of(&mut self, frame: Frame) -> &mut Naive {
+    fn model_of(&mut self, frame: Frame) -> &mut Naive {
         let zone = self.buddy.zones().find(|(_, zone)| zone.frames.contains(frame)).unwrap().0;
         &mut self.naive[zone.0]
     }

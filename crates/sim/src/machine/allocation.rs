@@ -7,11 +7,11 @@ use rand::RngExt;
 use super::frames::{Holder, long, short};
 use super::{Fault, SimulatedMachine};
 
-/// Remembered frames with good tests per node: 4 GiB of them.
-const FRESH_KNOWN: usize = 1 << 20;
+/// The most frames with good tests that are recorded for each node: 4 GiB.
+const MAX_RECORDED: usize = 1 << 20;
 
-/// The most of them that one search skips because they are on the list of a CPU.
-const PUT_OFF: u32 = 64;
+/// The most frames that one search skips because they are on the list of a CPU.
+const MAX_SKIPPED: u32 = 64;
 
 /// A frame for a program, and the cost of waiting for it.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +19,7 @@ pub struct Given {
     pub frame: Frame,
     /// Whether it had to be tested first.
     pub on_demand: bool,
-    /// In seconds.
+    /// The cost in seconds.
     pub cost: f64,
 }
 
@@ -31,7 +31,7 @@ enum Was {
 }
 
 impl SimulatedMachine {
-    /// A single good frame for a program on this core, held by nobody yet; `None` without memory.
+    /// Allocates a good frame for a program on this core, without recording its holder; `None` if memory has run out.
     pub(super) fn allocate(&mut self, core: u32, node: Node) -> Option<Given> {
         let request =
             Request { order: BlockOrder::ZERO, migratetype: Migratetype::Movable, cpu: Cpu(core), node, urgent: false };
@@ -68,7 +68,7 @@ impl SimulatedMachine {
         self.count(frame, drawn, Was::Tested);
     }
 
-    /// Tests a frame that a program waits for. Returns whether it is good.
+    /// Tests a frame that a program waits for, and returns whether it is good.
     fn test_on_demand(&mut self, frame: Frame, drawn: &[(usize, usize, u64)]) -> bool {
         let patterns = self.testing.map_or(0, |testing| testing.on_demand.patterns());
         self.statistics.on_demand += 1;
@@ -80,14 +80,14 @@ impl SimulatedMachine {
         good
     }
 
-    /// A free frame of the node with a good test, the one noted last: the allocator returns a tested block if there is
-    /// one [Rahman16, 4.1]. The rest of its block goes back. A frame on the list of a CPU is out of reach and returns
-    /// to the global lists later, so it is checked again later.
+    /// Takes the free frame of the node whose good test was recorded last: the allocator returns a tested block if
+    /// there is one [Rahman16, 4.1]. The rest of its block goes back. A frame on the list of a CPU cannot be taken now,
+    /// but returns to the global lists later, so it stays recorded.
     fn fresh_elsewhere(&mut self, node: Node) -> Option<Frame> {
         let testing = self.testing?;
         let node = self.description.node_index(node);
-        let mut put_off = 0;
-        while put_off < PUT_OFF
+        let mut skipped = 0;
+        while skipped < MAX_SKIPPED
             && let Some(number) = self.fresh[node].pop_back()
         {
             let frame = long(number);
@@ -95,12 +95,12 @@ impl SimulatedMachine {
             let good = entry.holder == Holder::Nobody && testing.lifetime.is_fresh(entry.tested, self.now);
             match self.allocator.place(frame) {
                 FramePlace::Free(block) if good => {
-                    self.cut_out(block, frame);
+                    self.take_from_block(block, frame);
                     return Some(frame);
                 }
                 FramePlace::Local if good => {
                     self.fresh[node].push_front(number);
-                    put_off += 1;
+                    skipped += 1;
                 }
                 _ => {}
             }
@@ -109,7 +109,7 @@ impl SimulatedMachine {
     }
 
     /// Takes one frame of a free block and puts the others back.
-    fn cut_out(&mut self, block: FrameBlock, frame: Frame) {
+    fn take_from_block(&mut self, block: FrameBlock, frame: Frame) {
         self.allocator.claim(block);
         self.allocator.split(block);
         for rest in block.frames().filter(|&rest| rest != frame) {
@@ -118,15 +118,15 @@ impl SimulatedMachine {
     }
 
     /// Records that a free frame has a good test.
-    pub(super) fn note_fresh(&mut self, frame: Frame) {
+    pub(super) fn record_fresh(&mut self, frame: Frame) {
         let known = &mut self.fresh[self.description.node_index_of(frame)];
-        if known.len() >= FRESH_KNOWN {
+        if known.len() >= MAX_RECORDED {
             known.pop_front();
         }
         known.push_back(short(frame));
     }
 
-    /// Blocks that allocation took off each list, by node and order, since the last call.
+    /// Returns the blocks that allocation took off each list since the last call, by node and order.
     pub(super) fn drawn(&mut self) -> Vec<(usize, usize, u64)> {
         let refills = self.allocator.statistics().refills;
         if self.testing.is_none() || refills == self.refills {
@@ -145,8 +145,8 @@ impl SimulatedMachine {
         drawn
     }
 
-    /// Counts the allocation of a single frame, tested or not, for the list of single frames, and for the lists that
-    /// its batch came from.
+    /// Counts the allocation of a single frame, tested or not, for the list of single frames and for the lists that its
+    /// batch came from.
     fn count(&mut self, frame: Frame, drawn: &[(usize, usize, u64)], was: Was) {
         let single = (self.description.node_index_of(frame), BlockOrder::ZERO.index(), 1);
         for &(node, order, blocks) in std::iter::once(&single).chain(drawn) {
@@ -158,8 +158,8 @@ impl SimulatedMachine {
         }
     }
 
-    /// The time that a program waits for the test of one frame. Without a tester on each core it waits for the only
-    /// one, which on average has as many frames before this one as other programs run.
+    /// Returns how long a program waits for a test of one frame on demand. Without a tester on each core, it waits for
+    /// the only one, which has a queue of one frame per other program, half of it on average before this one.
     #[expect(clippy::cast_precision_loss, reason = "programs")]
     pub(super) fn on_demand_wait(&self) -> f64 {
         let testing = self.testing.as_ref().expect("only with testing");
@@ -167,7 +167,7 @@ impl SimulatedMachine {
         if testing.core_local { alone } else { alone * (1.0 + self.programs.len() as f64) / 2.0 }
     }
 
-    /// Whether a test of so many patterns finds no error in a frame.
+    /// Whether a test with this many patterns finds nothing in a frame.
     pub(super) fn passes(&mut self, frame: Frame, patterns: u32) -> bool {
         match self.faults.get(&frame) {
             None => true,
@@ -178,7 +178,7 @@ impl SimulatedMachine {
         }
     }
 
-    /// Records that a test found a frame bad. The holder of its block gives the block back afterwards.
+    /// Retires a frame that a test found bad. The holder of its block gives the block back afterwards.
     pub(super) fn fail(&mut self, frame: Frame) {
         self.statistics.failed += 1;
         self.faults.remove(&frame);
@@ -186,7 +186,7 @@ impl SimulatedMachine {
         self.allocator.retire(frame);
     }
 
-    /// Gives a frame to a program.
+    /// Records that a program holds a frame from now on.
     pub(super) fn hold(&mut self, frame: Frame, program: u16, slot: u32) {
         let entry = self.frames.get_mut(frame);
         entry.holder = Holder::Program { program, slot, locked: false };
@@ -196,8 +196,8 @@ impl SimulatedMachine {
         }
     }
 
-    /// Takes a frame back from a program. With recycling, it expires and bypasses the core's list to the end of the
-    /// global one [Rahman16, 5.2.3.2].
+    /// Frees a frame of a program. A frame that recycling expires goes past the core's list to the end of the global
+    /// one [Rahman16, 5.2.3.2].
     pub(super) fn release(&mut self, frame: Frame, core: u32) {
         let entry = self.frames.get_mut(frame);
         entry.holder = Holder::Nobody;
@@ -209,7 +209,7 @@ impl SimulatedMachine {
         let asked = &mut self.demand[self.description.node_index_of(frame)][BlockOrder::ZERO.index()];
         if !testing.recycling && testing.lifetime.is_fresh(tested, self.now) {
             asked.returned_fresh += 1;
-            self.note_fresh(frame);
+            self.record_fresh(frame);
             self.allocator.free(block, cpu, tested, End::Front);
             return;
         }

@@ -1,4 +1,4 @@
-//! The invariants, checked frame by frame. Slow and complete, for tests.
+//! Checks the invariants frame by frame, for tests: slow and complete.
 
 use rampart_buddy::{FramePlace, PageAllocator};
 use rampart_memory::{Frame, FrameState};
@@ -8,10 +8,10 @@ use super::frames::{Holder, short};
 use super::program::SHORT;
 
 impl SimulatedMachine {
-    /// The state of every frame of the machine's memory.
+    /// Returns the state of every frame of the machine's memory.
     ///
     /// # Panics
-    /// Without testing: there are no states then.
+    /// Without testing, because frames then have no states.
     #[must_use]
     pub fn states(&self) -> Vec<(Frame, FrameState)> {
         let testing = self.testing.as_ref().expect("a machine with testing");
@@ -20,10 +20,10 @@ impl SimulatedMachine {
     }
 
     /// Checks that the allocator, the programs and the table of frames agree about every frame, that every accessible
-    /// frame of a program has a good test, and that no bad frame is in use.
+    /// page has a good test, and that no bad frame is in use.
     ///
     /// # Panics
-    /// If an invariant is broken.
+    /// If an invariant is violated.
     pub fn check(&self) {
         let mut used = 0;
         for (frame, entry) in self.frames.iter() {

@@ -7,7 +7,7 @@ use rampart_memory::{Fidelity, Frame, FrameRange, Node, TestLifetime};
 
 use crate::cost::{Access, Costs};
 
-/// A machine before it runs.
+/// The parts and parameters of a machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Description {
     /// Its memory.
@@ -16,19 +16,19 @@ pub struct Description {
     pub cpus: u32,
     /// Its costs.
     pub costs: Costs,
-    /// The speed of programs, relative to the Pentium D of [Rahman16, tab. 2].
+    /// How many times as fast as the Pentium D of [Rahman16, tab. 2] a program runs.
     pub speed: f64,
     /// Bytes per second that a program moves while it only accesses memory.
     pub program_traffic: f64,
-    /// Whether programs take and return short-lived pages ([`crate::workload`]).
+    /// Whether programs allocate and free short-lived pages ([`crate::workload`]).
     pub short_lived: bool,
-    /// The length of a step.
+    /// The time that passes in a step.
     pub quantum: Duration,
-    /// Frames that are bad.
+    /// The bad frames.
     pub faults: Vec<(Frame, Fault)>,
 }
 
-/// The kind of a bad frame.
+/// How tests find a bad frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fault {
     /// Every test finds it.
@@ -37,24 +37,26 @@ pub enum Fault {
     Intermittent(f64),
 }
 
-/// The kernel's support for the diagnostic.
+/// The support of the machine's kernel for the diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Testing {
-    /// The lifetime of a test.
+    /// How long a test stays good.
     pub lifetime: TestLifetime,
-    /// The testers' way to the memory.
+    /// How testers access memory.
     pub access: Access,
-    /// The fidelity of a test that a program waits for.
+    /// How thoroughly a frame is tested while a program waits for it.
     pub on_demand: Fidelity,
-    /// Whether a returned page expires and goes to the end of its list [Rahman16, 5.2.3.2].
+    /// Whether a page that a program frees is marked expired and put at the end of its list [Rahman16, 5.2.3.2].
     pub recycling: bool,
-    /// Whether each core runs its own tests on demand [Rahman16, 5.2.3.1]; otherwise one tester runs all.
+    /// Whether each core tests on demand the pages that it needs [Rahman16, 5.2.3.1]; otherwise one tester does it for
+    /// all.
     pub core_local: bool,
-    /// Whether pages in use are renewed before they expire. Otherwise they age [Rahman16, fig. 15].
+    /// Whether pages in use are re-placed before they expire; otherwise they stay in use after that [Rahman16, fig.
+    /// 15].
     pub migration: bool,
 }
 
-/// The first frame of memory: firmware uses the first megabyte.
+/// The first frame of memory: the megabyte below belongs to the firmware.
 const FIRST: u64 = 256;
 
 fn zone(node: u32, kind: ZoneKind, first: u64, frames: u64) -> Zone {
@@ -100,20 +102,21 @@ impl Description {
         }
     }
 
-    /// A machine of so many frames on each of so many nodes, for tests; its time passes in steps of `quantum`.
+    /// Returns a machine with `frames` frames on each of `nodes` nodes, for tests; its time passes in steps of
+    /// `quantum`.
     #[must_use]
     pub fn small(nodes: u32, frames: u64, cpus: u32, quantum: Duration) -> Self {
         let zones = (0..nodes).map(|node| zone(node, ZoneKind::Normal, u64::from(node) * 2 * frames.max(1024), frames));
         Self { zones: zones.collect(), cpus, quantum, ..Self::pentium_d() }
     }
 
-    /// The number of nodes.
+    /// Returns the number of nodes.
     #[must_use]
     pub fn nodes(&self) -> usize {
         self.zones.iter().map(|zone| self.node_index(zone.node) + 1).max().unwrap_or(0)
     }
 
-    /// One past the last frame.
+    /// Returns the number of the last frame plus 1.
     pub(super) fn frames(&self) -> u64 {
         self.zones.iter().map(|zone| zone.frames.last().number() + 1).max().unwrap_or(0)
     }
@@ -122,7 +125,8 @@ impl Description {
         usize::try_from(node.0).expect("a handful of nodes")
     }
 
-    /// The node of a core: cores alternate between the nodes, as the even and odd ones of [Rahman16, 5.3.5].
+    /// Returns the node of a core: cores belong to the nodes in turn, like Rahman's even and odd ones [Rahman16,
+    /// 5.3.5].
     #[must_use]
     pub fn node_of_core(&self, core: usize) -> Node {
         Node(u32::try_from(core % self.nodes()).expect("a handful of nodes"))

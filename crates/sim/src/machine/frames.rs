@@ -1,4 +1,4 @@
-//! The state of each frame.
+//! The table of frames.
 
 use rampart_memory::{Frame, FrameState, TestLifetime, Tested, Timestamp};
 
@@ -16,18 +16,18 @@ pub struct FrameEntry {
 pub enum Holder {
     /// The allocator.
     Nobody,
-    /// A tester, or a queue before one.
+    /// A tester or its queue.
     Tester,
-    /// A program, in this slot of its own list.
+    /// A program, in this slot of its list.
     Program {
-        /// Which program.
+        /// The program's number.
         program: u16,
-        /// Its place in the program's list.
+        /// The index in its list.
         slot: u32,
-        /// Whether the program cannot access it.
+        /// Whether the frame is inaccessible to it.
         locked: bool,
     },
-    /// Nobody, for ever.
+    /// Nobody: the frame is bad and retired.
     Failed,
 }
 
@@ -72,7 +72,7 @@ impl Frames {
 }
 
 impl FrameEntry {
-    /// Its state in the diagram of [Rahman16, fig. 2]; while a tester has it, it counts as free and untested.
+    /// Returns the state in the diagram of [Rahman16, fig. 2]; a frame that a tester holds counts as free and untested.
     pub fn state(self, lifetime: TestLifetime, now: Timestamp) -> FrameState {
         let fresh = lifetime.is_fresh(self.tested, now);
         match self.holder {
@@ -85,17 +85,17 @@ impl FrameEntry {
     }
 }
 
-/// A frame's number as an index.
+/// Returns a frame's number as an index.
 pub fn index(frame: Frame) -> usize {
     usize::try_from(frame.number()).expect("a machine that can be simulated")
 }
 
-/// A frame's number in the short form of the wheel and the programs.
+/// Returns a frame's number in the 32 bits that the timing wheel and the programs store.
 pub fn short(frame: Frame) -> u32 {
     u32::try_from(frame.number()).expect("a machine of less than 16 TiB")
 }
 
-/// The frame of a short number.
+/// Returns the frame of a stored number.
 pub fn long(number: u32) -> Frame {
     Frame::new(u64::from(number)).expect("32 bits are less than 40")
 }

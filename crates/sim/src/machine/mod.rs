@@ -1,17 +1,17 @@
 //! The simulated machine.
 //!
-//! To drive it: [`SimulatedMachine::step`] advances by a quantum; then give idle testers work
-//! ([`SimulatedMachine::begin`]), take their results ([`SimulatedMachine::finished`]), and use it as a
+//! To drive it, call [`SimulatedMachine::step`], which advances time by a quantum; then give idle testers work
+//! ([`SimulatedMachine::begin`]), take their results ([`SimulatedMachine::finished`]), and use the machine as a
 //! [`FrameSource`](rampart_memory::FrameSource) for everything else.
 
 mod allocation;
 mod check;
 mod describe;
 mod frames;
-mod midway;
 mod program;
-mod renewal;
+mod re_placement;
 mod source;
+mod start_midway;
 mod tester;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -28,9 +28,9 @@ pub use tester::FinishedTest;
 use self::frames::Frames;
 use self::program::Running;
 use self::tester::SimulatedTester;
-use crate::wheel::Wheel;
+use crate::timing_wheel::TimingWheel;
 
-/// Counts since the machine began.
+/// Counts since the start of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MachineStatistics {
     /// Frames given to programs.
@@ -41,7 +41,7 @@ pub struct MachineStatistics {
     pub concurrent: u64,
     /// Frames moved because their test expired.
     pub migrated: u64,
-    /// Frames tested in place because no free frame was left to move to.
+    /// Frames tested in place because there was no free frame to move to.
     pub in_place: u64,
     /// Times that a frame was locked until it was tested.
     pub locked: u64,
@@ -56,15 +56,15 @@ pub struct MachineStatistics {
 /// One second of a run, in frames per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Second {
-    /// Allocated.
+    /// Frames allocated.
     pub demand: f64,
-    /// Tested ahead.
+    /// Frames tested ahead.
     pub concurrent: f64,
-    /// Tested on demand.
+    /// Frames tested on demand.
     pub on_demand: f64,
 }
 
-/// A machine, running.
+/// A running machine.
 pub struct SimulatedMachine {
     description: Description,
     testing: Option<Testing>,
@@ -76,41 +76,41 @@ pub struct SimulatedMachine {
     frames: Frames,
     /// Bad frames that no test has found.
     faults: BTreeMap<Frame, Fault>,
-    wheel: Wheel,
-    /// Frames in use that expire soon, the soonest first, with their times.
+    wheel: TimingWheel,
+    /// Frames in use that expire soon, with their expiry, the soonest first.
     renewing: VecDeque<(Timestamp, u32)>,
-    /// The time left for renewals, in seconds; negative while a renewal takes longer than a quantum.
-    renewal_time: f64,
-    /// Renewals since the last call.
+    /// Time left for re-placement, in seconds; negative while one takes longer than a quantum.
+    re_placement_time: f64,
+    /// Counts of re-placements since the last query.
     renewed: Renewed,
     programs: Vec<Running>,
     testers: Vec<SimulatedTester>,
     finished: Vec<FinishedTest>,
-    /// The demand on the lists, by node and order; single frames count when programs take them, not when batches reach
+    /// Requests to the lists, by node and order. Single frames count when programs take them, not when batches move to
     /// the lists of the CPUs.
     demand: Vec<[FrameDemand; BlockOrder::COUNT]>,
-    /// Free frames of each node that had a good test when they were noted, the last noted at the back.
+    /// Free frames of each node that had a good test when they were recorded, the latest at the back.
     fresh: Vec<VecDeque<u32>>,
     /// The allocator's count of refills at the last check.
     refills: u64,
     allocated_from: Vec<[u64; BlockOrder::COUNT]>,
     preferred: Vec<rampart_memory::FrameRange>,
-    /// Frames in the diagnostic's hands.
+    /// Frames that the diagnostic holds.
     in_testing: u64,
-    /// Tested blocks that the handler has looked at since its last charge.
+    /// Tested blocks that the handler passed over and was not charged for yet.
     passed_over: u64,
     statistics: MachineStatistics,
     random: ChaCha8Rng,
     out_of_memory: bool,
     timeline: Vec<Second>,
     second: (u64, MachineStatistics),
-    /// Buffer for expiring frames, to avoid an allocation at each use.
+    /// A buffer for frames that are due, kept to avoid allocating it each time.
     due: Vec<u32>,
 }
 
 impl SimulatedMachine {
-    /// An idle machine at the given moment, with all memory free and untested. `testing` is its kernel's support for
-    /// the diagnostic; `None` for a stock kernel.
+    /// Returns a machine at rest at the given time, with all memory free and untested. `testing` is the support of its
+    /// kernel for the diagnostic; `None` for an unmodified kernel.
     #[must_use]
     pub fn new(description: Description, testing: Option<Testing>, seed: u64, now: Timestamp) -> Self {
         let allocator = Buddy::new(&description.zones, description.cpus, Tested::NEVER);
@@ -120,9 +120,9 @@ impl SimulatedMachine {
             allocator,
             frames: Frames::new(description.frames()),
             faults: description.faults.iter().copied().collect(),
-            wheel: Wheel::new(1_000_000),
+            wheel: TimingWheel::new(1_000_000),
             renewing: VecDeque::new(),
-            renewal_time: 0.0,
+            re_placement_time: 0.0,
             renewed: Renewed::default(),
             programs: Vec::new(),
             testers: Vec::new(),
@@ -148,37 +148,37 @@ impl SimulatedMachine {
         }
     }
 
-    /// Its description.
+    /// Returns the description of the machine.
     #[must_use]
     pub const fn description(&self) -> &Description {
         &self.description
     }
 
-    /// The present moment.
+    /// Returns the current time.
     #[must_use]
     pub const fn now(&self) -> Timestamp {
         self.now
     }
 
-    /// The counts so far.
+    /// Returns the counts so far.
     #[must_use]
     pub const fn statistics(&self) -> MachineStatistics {
         self.statistics
     }
 
-    /// Whether a program found no memory. It then stands still.
+    /// Whether a program asked for memory and there was none. All programs then stop.
     #[must_use]
     pub const fn is_out_of_memory(&self) -> bool {
         self.out_of_memory
     }
 
-    /// Each second so far.
+    /// Returns each second so far.
     #[must_use]
     pub fn timeline(&self) -> &[Second] {
         &self.timeline
     }
 
-    /// The share of all frames, free or used, whose test is good; 0 without testing.
+    /// Returns the share of all frames, free or used, whose test is good; 0 without testing.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a share")]
     pub fn coverage(&self) -> f64 {
@@ -187,22 +187,22 @@ impl SimulatedMachine {
         good as f64 / self.frames.len() as f64
     }
 
-    /// Advances by a quantum.
+    /// Advances time by a quantum.
     pub fn step(&mut self) {
         let quantum = self.description.quantum;
         self.set_clock(self.now.after(quantum));
         self.steps += 1;
         let seconds = quantum.as_secs_f64();
         let share = self.cpu_share();
-        let memory = self.memory_takes();
+        let memory = self.memory_slowdown();
         self.run_testers(seconds, share, &memory);
-        self.run_renewal(seconds);
+        self.run_re_placement(seconds);
         self.run_programs(seconds, share, &memory);
-        self.note_second();
+        self.record_second();
     }
 
-    /// Sets the clock, forward or back. Frames that expired in use meanwhile are locked before any access; if the clock
-    /// goes back, every frame counts as never tested.
+    /// Sets the clock, forward or back. Frames in use that expired meanwhile are locked before a program can touch
+    /// them. If the clock goes back, every frame counts as never tested.
     pub fn set_clock(&mut self, now: Timestamp) {
         let back = now < self.now;
         self.now = now;
@@ -212,7 +212,7 @@ impl SimulatedMachine {
         self.lock_expired();
     }
 
-    /// Charges a handler's time, during which allocation waited.
+    /// Charges the time of a handler, which delayed allocation, to a program.
     pub fn charge(&mut self, seconds: f64) {
         let alive = self.programs.len();
         if alive > 0 {
@@ -221,8 +221,8 @@ impl SimulatedMachine {
         }
     }
 
-    /// The cost in seconds of so many calls of handlers that took so many blocks since the last charge: each skipped
-    /// block is a cache miss.
+    /// Returns the cost in seconds of `calls` of handlers that took `blocks` blocks since the last call. Each block
+    /// passed over costs a cache miss.
     #[expect(clippy::cast_precision_loss, reason = "blocks of one call")]
     pub fn handlers_cost(&mut self, calls: u32, blocks: u64) -> f64 {
         let costs = &self.description.costs;
@@ -230,7 +230,7 @@ impl SimulatedMachine {
         f64::from(calls) * costs.handler.as_secs_f64() + blocks as f64 * costs.handler_block.as_secs_f64() + passed_over
     }
 
-    /// The share of a core that each runnable thread gets.
+    /// Returns the share of a core that each runnable thread gets.
     #[expect(clippy::cast_precision_loss, reason = "threads")]
     fn cpu_share(&self) -> f64 {
         let testers = self.testers.iter().filter(|tester| tester.has_work()).count();
@@ -238,24 +238,24 @@ impl SimulatedMachine {
         (f64::from(self.description.cpus) / runnable as f64).min(1.0)
     }
 
-    /// The factor of memory's time on each node.
-    fn memory_takes(&self) -> Vec<f64> {
-        let mut wanted = vec![0.0; self.description.nodes()];
+    /// Returns the memory slowdown of each node.
+    fn memory_slowdown(&self) -> Vec<f64> {
+        let mut traffic = vec![0.0; self.description.nodes()];
         for program in &self.programs {
-            wanted[self.description.node_index(program.node)] +=
+            traffic[self.description.node_index(program.node)] +=
                 program.rates.memory * self.description.program_traffic;
         }
         if let Some(testing) = &self.testing {
-            let traffic = self.description.costs.traffic(testing.access);
+            let per_tester = self.description.costs.traffic(testing.access);
             for node in self.testers.iter().filter_map(SimulatedTester::works_on) {
-                wanted[self.description.node_index(node)] += traffic;
+                traffic[self.description.node_index(node)] += per_tester;
             }
         }
-        wanted.into_iter().map(|wanted| self.description.costs.memory_takes(wanted)).collect()
+        traffic.into_iter().map(|traffic| self.description.costs.memory_slowdown(traffic)).collect()
     }
 
     #[expect(clippy::cast_precision_loss, reason = "frames of one second")]
-    fn note_second(&mut self) {
+    fn record_second(&mut self) {
         let second = self.steps * u64::try_from(self.description.quantum.as_micros()).unwrap_or(0) / 1_000_000;
         if second > self.second.0 {
             let (seen, before) = (self.statistics, self.second.1);

@@ -1,4 +1,4 @@
-//! Programs: their progress and their demand.
+//! Programs: how they progress, and how they allocate.
 
 use std::collections::VecDeque;
 
@@ -9,10 +9,10 @@ use super::SimulatedMachine;
 use super::frames::{long, short};
 use crate::workload::{Rates, WorkloadProgram};
 
-/// The life of a short-lived page, in seconds of its program's time.
+/// How long a short-lived page lives, in seconds of its program's time.
 const SHORT_LIFE: f64 = 0.05;
 
-/// The period of demand, in seconds of a program's time.
+/// The period of a swing of demand, in seconds of a program's time.
 const SWING: f64 = 20.0;
 
 /// A running program.
@@ -22,18 +22,18 @@ pub struct Running {
     pub rates: Rates,
     pub core: u32,
     pub node: Node,
-    /// Work done in this launch and in all, in seconds alone.
+    /// Work done since the last launch, and in total, in seconds of a run without testing.
     pub progress: f64,
     pub done: f64,
-    /// The time to wait before it goes on, in seconds.
+    /// Time that it must wait before it continues, in seconds.
     pub debt: f64,
-    /// Its frames, beginning with those that it holds until it ends.
+    /// Its frames; those that it holds until it ends are first.
     pub held: Vec<u32>,
     /// Its short-lived frames, the oldest first.
     pub short: VecDeque<u32>,
-    /// Its locked frames.
+    /// Its locked frames, inaccessible until they are tested.
     pub locked: Vec<u32>,
-    /// Fractions of frames to come.
+    /// Fractions of frames owed.
     replaced: f64,
     short_lived: f64,
     filling: f64,
@@ -41,13 +41,13 @@ pub struct Running {
 }
 
 impl SimulatedMachine {
-    /// Starts a program on a core; it restarts whenever it ends [Rahman16, 5.3.1].
+    /// Starts a program on a core; it starts again whenever it ends [Rahman16, 5.3.1].
     pub fn start(&mut self, program: &WorkloadProgram, core: u32) {
         let rates = program.rates(self.description.speed, self.description.short_lived);
         self.start_with(program.name, rates, core);
     }
 
-    /// Starts a program with these demands.
+    /// Starts a program with these rates.
     pub fn start_with(&mut self, name: &'static str, rates: Rates, core: u32) {
         let node = self.description.node_of_core(usize::try_from(core).expect("a core"));
         let phase = SWING * self.random.random::<f64>();
@@ -69,7 +69,7 @@ impl SimulatedMachine {
         });
     }
 
-    /// Each program's work, in seconds alone.
+    /// Returns the work that each program has done, in seconds of a run without testing.
     #[must_use]
     pub fn work_done(&self) -> Vec<f64> {
         self.programs.iter().map(|program| program.done).collect()
@@ -85,13 +85,13 @@ impl SimulatedMachine {
         if self.out_of_memory {
             return;
         }
-        self.unlock_what_is_touched(at, seconds);
+        self.unlock_touched(at, seconds);
         let program = &mut self.programs[at];
         let waited = program.debt.min(seconds);
         program.debt -= waited;
-        let takes = memory[self.description.node_index(program.node)];
+        let slowdown = memory[self.description.node_index(program.node)];
         let Rates { memory: bound, seconds: whole, .. } = program.rates;
-        let work = (seconds - waited) * share / (1.0 - bound + bound * takes);
+        let work = (seconds - waited) * share / (1.0 - bound + bound * slowdown);
         program.progress += work;
         program.done += work;
         if program.progress >= whole {
@@ -100,7 +100,7 @@ impl SimulatedMachine {
         self.allocate_for(at, work);
     }
 
-    /// Ends a program: it returns its memory and starts again.
+    /// Ends a program, frees its frames, and starts it again.
     fn end_program(&mut self, at: usize) {
         let program = &mut self.programs[at];
         program.progress -= program.rates.seconds;
@@ -114,7 +114,7 @@ impl SimulatedMachine {
         self.statistics.relaunched += 1;
     }
 
-    /// A program's allocations during so much work.
+    /// Allocates for a program that does this much work.
     fn allocate_for(&mut self, at: usize, work: f64) {
         let program = &mut self.programs[at];
         let rates = program.rates;
@@ -122,18 +122,18 @@ impl SimulatedMachine {
         let swing = if high { 1.0 + rates.swing } else { 1.0 - rates.swing };
         let footprint = usize::try_from(rates.footprint).expect("a footprint");
         if program.held.len() < footprint {
-            let wanted = whole(&mut program.filling, rates.filling * work).min(footprint - program.held.len());
-            (0..wanted).for_each(|_| self.take_frame(at, None));
+            let count = whole(&mut program.filling, rates.filling * work).min(footprint - program.held.len());
+            (0..count).for_each(|_| self.take_frame(at, None));
         } else {
-            let wanted = whole(&mut program.replaced, rates.replaced * swing * work);
-            (0..wanted).for_each(|_| self.replace_frame(at));
+            let count = whole(&mut program.replaced, rates.replaced * swing * work);
+            (0..count).for_each(|_| self.replace_frame(at));
         }
         let program = &mut self.programs[at];
-        let wanted = whole(&mut program.short_lived, rates.short_lived * swing * work);
-        self.churn(at, wanted);
+        let count = whole(&mut program.short_lived, rates.short_lived * swing * work);
+        self.churn(at, count);
     }
 
-    /// A new frame, paid for with the program's time. Without memory, the program waits.
+    /// Allocates a frame and charges its cost to the program. If there is none, the program waits for memory.
     fn new_frame(&mut self, at: usize) -> Option<Frame> {
         let (core, node) = (self.programs[at].core, self.programs[at].node);
         let Some(given) = self.allocate(core, node) else {
@@ -145,7 +145,7 @@ impl SimulatedMachine {
         Some(given.frame)
     }
 
-    /// A new frame, at the end of the program's list or in one of its slots.
+    /// Allocates a frame, at the end of the program's list or in a slot of it.
     fn take_frame(&mut self, at: usize, slot: Option<u32>) {
         let Some(frame) = self.new_frame(at) else { return };
         let held = &mut self.programs[at].held;
@@ -162,7 +162,7 @@ impl SimulatedMachine {
         self.hold(frame, number_of(at), slot);
     }
 
-    /// Replaces one of the frames that are not held long.
+    /// Frees one of the frames that are not held long, and allocates another.
     fn replace_frame(&mut self, at: usize) {
         let program = &self.programs[at];
         let long_held = program.rates.long_held.min(program.held.len() as u64 - 1);
@@ -177,7 +177,7 @@ impl SimulatedMachine {
         }
     }
 
-    /// There is no memory: while testers have some, a program waits for it; otherwise it has run out.
+    /// Lets a program without memory wait while testers hold some; otherwise memory has run out.
     fn wait_for_memory(&mut self, at: usize) {
         if self.in_testing == 0 {
             self.out_of_memory = true;
@@ -186,11 +186,11 @@ impl SimulatedMachine {
         }
     }
 
-    /// Takes short-lived frames, and returns expired ones.
-    fn churn(&mut self, at: usize, wanted: usize) {
+    /// Allocates short-lived frames, and frees those whose lifetime has ended.
+    fn churn(&mut self, at: usize, count: usize) {
         let core = self.programs[at].core;
         let kept = usize_of(self.programs[at].rates.short_lived * SHORT_LIFE);
-        for _ in 0..wanted {
+        for _ in 0..count {
             let Some(frame) = self.new_frame(at) else { return };
             let program = &mut self.programs[at];
             program.short.push_back(short(frame));
@@ -202,14 +202,14 @@ impl SimulatedMachine {
         }
     }
 
-    /// Replaces the frame in a program's slot.
+    /// Replaces the frame in a slot of a program.
     pub(super) fn exchange(&mut self, program: u16, slot: u32, new: Frame) {
         self.programs[usize::from(program)].held[slot as usize] = short(new);
         self.hold(new, program, slot);
     }
 }
 
-/// The slot of short-lived frames, which have none of their own.
+/// The slot of all short-lived frames, which have no slot in a list.
 pub const SHORT: u32 = u32::MAX;
 
 pub(super) fn number_of(at: usize) -> u16 {
@@ -221,7 +221,7 @@ pub(super) const fn usize_of(frames: f64) -> usize {
     frames as usize
 }
 
-/// Adds to the amount due, and removes and returns its whole part.
+/// Adds to the frames owed, and removes and returns the whole ones.
 fn whole(owed: &mut f64, more: f64) -> usize {
     *owed += more;
     let frames = owed.floor();

@@ -9,14 +9,14 @@ use rampart_memory::{
 use super::frames::{FrameEntry, Holder};
 use super::{Description, SimulatedMachine};
 
-/// A block in the diagnostic's hands. It can only be given back.
+/// A block that the diagnostic holds. It can only be given back.
 #[derive(Debug)]
 pub struct Taken {
     block: FrameBlock,
     held: Held,
 }
 
-/// How the allocator returned a block.
+/// How the allocator gave out a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Held {
     /// As one block.
@@ -26,14 +26,14 @@ enum Held {
 }
 
 impl Taken {
-    /// Its frames.
+    /// Returns its frames.
     #[must_use]
     pub const fn block(&self) -> FrameBlock {
         self.block
     }
 }
 
-/// The lists of each node and order: those of its zones and of all migratetypes.
+/// Returns the lists of each node and order: those of its zones and of all migratetypes.
 pub(super) fn names(description: &Description) -> Vec<Vec<Vec<ListName>>> {
     let of = |node: usize, order: BlockOrder| {
         let zones = description.zones.iter().enumerate();
@@ -51,14 +51,14 @@ impl SimulatedMachine {
     /// Whether every frame of a free block has a good test.
     pub(super) fn is_fresh(&self, block: FrameBlock, mark: Tested, now: Timestamp) -> bool {
         let Some(testing) = &self.testing else { return false };
-        // The mark is that of the oldest frame, or older: a block that was split off another keeps its mark.
+        // The mark is that of the oldest frame, or older: a block that was split off a larger one keeps its mark.
         let fresh = |tested| testing.lifetime.is_fresh(tested, now);
         fresh(mark) || block.frames().all(|frame| fresh(self.frames.get(frame).tested))
     }
 
     /// Splits a larger block without a good test into parts of the requested order, as allocation does when a list is
     /// empty.
-    fn cut_larger(&mut self, list: FreeList, most: usize, now: Timestamp) -> Vec<Taken> {
+    fn split_larger(&mut self, list: FreeList, most: usize, now: Timestamp) -> Vec<Taken> {
         let larger = BlockOrder::all().filter(|&order| order > list.order);
         let names = larger.flat_map(|order| self.lists_of(FreeList { order, ..list }));
         let backs = names.filter_map(|&name| self.allocator.peek(name, End::Back));
@@ -85,8 +85,7 @@ impl SimulatedMachine {
         self.allocator.put(FrameBlock::of(frame), self.frames.get(frame).tested, end);
     }
 
-    /// Free frames of the list's node above the high watermarks: testers never take memory that programs may need at
-    /// once.
+    /// Returns the free frames of the list's node above the high watermarks: testers leave the rest for programs.
     fn spare(&self, list: FreeList) -> u64 {
         let zones = self.allocator.zones().filter(|(_, zone)| zone.node == list.node);
         zones.map(|(at, _)| self.allocator.free_frames(at).saturating_sub(self.allocator.watermarks(at).high)).sum()
@@ -99,7 +98,7 @@ impl SimulatedMachine {
         Some(Taken { block, held: Held::Whole })
     }
 
-    /// Blocks of a list with preferred frames.
+    /// Returns the blocks of a list that have preferred frames.
     fn preferred_blocks(&self, list: FreeList, most: usize) -> Vec<FrameBlock> {
         let mut blocks: Vec<FrameBlock> = Vec::new();
         for range in &self.preferred {
@@ -144,7 +143,8 @@ impl FrameSource for SimulatedMachine {
         let mut blocks = self.preferred_blocks(list, most);
         let mut passed_over = 0;
         for &name in self.lists_of(list) {
-            // [Rahman16, fig. 7]: from the end, where the old ones are, past all tested blocks, until there are enough.
+            // [Rahman16, fig. 7]: search from the end, where the old blocks are, past all tested ones, until there are
+            // enough.
             for (block, mark) in self.allocator.blocks(name, End::Back) {
                 if blocks.len() >= most {
                     break;
@@ -159,7 +159,7 @@ impl FrameSource for SimulatedMachine {
         self.passed_over += passed_over;
         let mut taken: Vec<Taken> = blocks.into_iter().filter_map(|block| self.take_block(block)).collect();
         while taken.len() < most {
-            let more = self.cut_larger(list, most - taken.len(), now);
+            let more = self.split_larger(list, most - taken.len(), now);
             if more.is_empty() {
                 break;
             }
@@ -193,7 +193,7 @@ impl FrameSource for SimulatedMachine {
             Held::Singly => block.frames().for_each(|frame| self.put_back(frame, end)),
         }
         if tested.is_some() {
-            block.frames().for_each(|frame| self.note_fresh(frame));
+            block.frames().for_each(|frame| self.record_fresh(frame));
         }
     }
 

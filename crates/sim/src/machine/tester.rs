@@ -9,11 +9,11 @@ use super::{SimulatedMachine, Taken};
 /// A block that a tester has finished.
 #[derive(Debug)]
 pub struct FinishedTest {
-    /// The tester.
+    /// The tester's number.
     pub tester: usize,
     /// The block.
     pub block: Taken,
-    /// The result.
+    /// The result of the test.
     pub verdict: BlockVerdict,
 }
 
@@ -21,7 +21,7 @@ pub struct FinishedTest {
 pub struct SimulatedTester {
     node: Node,
     jobs: VecDeque<Job>,
-    /// Time that the jobs take alone on local memory, in seconds.
+    /// Time of the jobs on local memory that is otherwise idle, in seconds.
     queued: f64,
     starved: bool,
 }
@@ -31,8 +31,8 @@ struct Job {
     block: Taken,
     fidelity: Fidelity,
     node: Node,
-    /// The remaining time, alone on local memory.
-    left: f64,
+    /// Time still needed, on local memory that is otherwise idle.
+    remaining: f64,
 }
 
 impl SimulatedTester {
@@ -40,20 +40,20 @@ impl SimulatedTester {
         !self.starved && !self.jobs.is_empty()
     }
 
-    /// The node whose memory it tests.
+    /// Returns the node whose memory the tester tests now.
     pub fn works_on(&self) -> Option<Node> {
         self.jobs.front().filter(|_| !self.starved).map(|job| job.node)
     }
 }
 
 impl SimulatedMachine {
-    /// Adds a tester, bound to a core of this node. Returns its number.
+    /// Adds a tester, bound to a core of this node, and returns its number.
     pub fn add_tester(&mut self, node: Node) -> usize {
         self.testers.push(SimulatedTester { node, jobs: VecDeque::new(), queued: 0.0, starved: false });
         self.testers.len() - 1
     }
 
-    /// Whether a tester will be idle before the next quantum is over.
+    /// Whether a tester will become idle in the next quantum.
     #[must_use]
     pub fn wants_work(&self, tester: usize) -> bool {
         let tester = &self.testers[tester];
@@ -65,17 +65,17 @@ impl SimulatedMachine {
         self.testers[tester].starved = starved;
     }
 
-    /// Gives a tester a block to test at this fidelity.
+    /// Gives a tester a block to test with this fidelity.
     pub fn begin(&mut self, tester: usize, block: Taken, fidelity: Fidelity) {
         let testing = self.testing.as_ref().expect("a machine with testing");
         let frames = f64::from(u32::try_from(block.block().count()).expect("at most 1,024"));
-        let left = frames * self.description.costs.test(testing.access, fidelity);
+        let remaining = frames * self.description.costs.test(testing.access, fidelity);
         let node = self.description.node_of_frame(block.block().first());
-        self.testers[tester].queued += left;
-        self.testers[tester].jobs.push_back(Job { block, fidelity, node, left });
+        self.testers[tester].queued += remaining;
+        self.testers[tester].jobs.push_back(Job { block, fidelity, node, remaining });
     }
 
-    /// Blocks that testers have finished since the last call.
+    /// Returns the tests finished since the last call.
     pub fn finished(&mut self) -> Vec<FinishedTest> {
         std::mem::take(&mut self.finished)
     }
@@ -93,24 +93,24 @@ impl SimulatedMachine {
         self.interrupt(self.statistics.concurrent - before, share);
     }
 
-    /// So many frames were unmapped, which interrupted the running share of the programs.
+    /// Charges the programs for the interrupts of `unmapped` frames, by their share of running time.
     #[expect(clippy::cast_precision_loss, reason = "frames of a quantum")]
     fn interrupt(&mut self, unmapped: u64, share: f64) {
         let lost = unmapped as f64 * self.description.costs.unmapping.as_secs_f64() * share;
         self.programs.iter_mut().for_each(|program| program.debt += lost);
     }
 
-    /// Runs a tester until it has finished a job or its time is over.
+    /// Runs a tester until it finishes a job or its time is over.
     fn run_tester(&mut self, at: usize, time: &mut f64, memory: &[f64]) -> Option<Job> {
         let tester = &mut self.testers[at];
         let job = tester.jobs.front_mut().filter(|_| !tester.starved)?;
         let distance = if job.node == tester.node { 1.0 } else { self.description.costs.remote };
         let takes = memory[self.description.node_index(job.node)] * distance;
-        let done = (*time / takes).min(job.left);
-        job.left -= done;
+        let done = (*time / takes).min(job.remaining);
+        job.remaining -= done;
         tester.queued = (tester.queued - done).max(0.0);
         *time -= done * takes;
-        if job.left <= 0.0 { tester.jobs.pop_front() } else { None }
+        if job.remaining <= 0.0 { tester.jobs.pop_front() } else { None }
     }
 
     fn judge(&mut self, job: &Job) -> BlockVerdict {

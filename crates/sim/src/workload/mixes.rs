@@ -3,15 +3,15 @@
 /// Programs that run together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mix {
-    /// L1 to H2.
+    /// Its name, L1 to H2.
     pub name: &'static str,
-    /// The programs, with the number of instances of each.
+    /// The programs, and the number of instances of each.
     pub parts: &'static [(&'static str, usize)],
 }
 
 impl Mix {
-    /// Every instance by its name, those of one program in sequence. Cores alternate between the nodes, so each program
-    /// with several instances runs on both, as in [Rahman16, fig. 34].
+    /// Returns the name of every instance; those of one program follow each other. Cores belong to the nodes in turn,
+    /// so each program with more than one instance runs on both nodes, as in [Rahman16, fig. 34].
     #[must_use]
     pub fn programs(&self) -> Vec<&'static str> {
         self.parts.iter().flat_map(|&(name, count)| std::iter::repeat_n(name, count)).collect()
@@ -126,7 +126,7 @@ pub const MIXES: [Mix; 8] = [
     Mix { name: "H2", parts: &[("milc", 3), ("gcc", 3), ("astar", 3), ("calculix", 3)] },
 ];
 
-/// Eight pairs for [Rahman16, fig. 31], the least demanding first. [Rahman16] says only that they span low to moderate
+/// Eight pairs for [Rahman16, fig. 31], the least demanding first. Rahman says only that they span low to moderate
 /// demand.
 pub const PAIRS: [[&str; 2]; 8] = [
     ["povray", "namd"],

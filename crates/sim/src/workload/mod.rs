@@ -1,17 +1,16 @@
-//! Rahman's programs, as models of demand.
+//! Models of the demand of Rahman's programs.
 //!
-//! **Problem.** SPEC CPU2006 cannot be run here, and Rahman tells of each program only its time and its share of
-//! memory. **Idea.** A program fills its footprint, replaces part of it again and again, holds the rest until it ends,
-//! and beside that takes and returns short-lived pages. Each number is Rahman's, or is derived from what he says, as
-//! told here.
+//! **Problem.** SPEC CPU2006 cannot run here, and Rahman gives only the time and the share of memory of each program.
+//! **Idea.** A program fills its footprint, replaces part of it repeatedly, holds the rest until it ends, and also
+//! allocates and frees short-lived pages. Each number is Rahman's or derived from his text, as this table shows.
 //!
 //! | number | from |
 //! |---|---|
 //! | time, share of 1 GB | [Rahman16, tab. 3] |
 //! | filled in 120 s, or half the time | COMeT's one tester (2,500 frames a second) kept up with the start of bzip2, 258,000 frames, and of cactusADM [Rahman16, 4.2.2] |
-//! | long-held share | [Rahman16, 4.2.4, fig. 15] by its text: zeusmp loses 36.9 of 62.8 points without migration; gemsFDTD holds 7.3 % long; calculix, mcf and milc few; 0.4 elsewhere, so that the average loss is about the 9.9 of 51.4 points told |
-//! | the rest is held 2 minutes on average | [Rahman16, 4.2.3] tells it of calculix, and of no other program |
-//! | short-lived frames a second | *calibrated* on Fix1.32 in [Rahman16, tab. 9] for L1, M1 and H2 (1.03, 1.10, 1.25), a class each; which program is in which class is told by the mixes of [Rahman16, tab. 7]. Without recycling a short-lived page returns to the core that freed it and is given out again while its test is good, so these do not show in [Rahman16, ch. 4] |
+//! | long-held share | [Rahman16, 4.2.4, fig. 15] by its text: zeusmp loses 36.9 of 62.8 points without migration; gemsFDTD holds 7.3 % long; calculix, mcf and milc few; 0.4 for the others, so that the average loss is about the reported 9.9 of 51.4 points |
+//! | the rest is held 2 minutes on average | [Rahman16, 4.2.3] gives it for calculix, and for no other program |
+//! | short-lived frames a second | *calibrated* on Fix1.32 in [Rahman16, tab. 9] for L1, M1 and H2 (1.03, 1.10, 1.25), a class each; the mixes of [Rahman16, tab. 7] give each program's class. Without recycling a short-lived page returns to the core that freed it and is given out again while its test is good, so these do not show in [Rahman16, ch. 4] |
 //! | swing | [Rahman16, 5.3.4]: L and H workloads have peaks and valleys, M ones are stable |
 //! | memory share | classes by misses per instruction of SPEC CPU2006 (Jaleel, *Memory characterization of workloads using instrumentation-driven simulation*, 2007): estimates |
 //!
@@ -26,13 +25,13 @@ pub use spec::{SPEC, find};
 /// Frames in the 1 GB that [Rahman16, tab. 3] gives shares of.
 const GIGABYTE: f64 = 262_144.0;
 
-/// Seconds in which a program fills its footprint, if that is not more than half its time.
+/// Seconds in which a program fills its footprint, but at most half its time.
 const FILLING: f64 = 120.0;
 
-/// Mean seconds for which a frame is held that is not held to the end.
+/// Mean seconds for which a program holds a frame that it does not hold to the end.
 const HELD: f64 = 120.0;
 
-/// A program's demand, by the mixes of [Rahman16, tab. 7] that it is in.
+/// How demanding a program is, by the mixes of [Rahman16, tab. 7] that it is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgramDemand {
     /// Only in L mixes, or in the gentler part of M ones.
@@ -44,7 +43,7 @@ pub enum ProgramDemand {
 }
 
 impl ProgramDemand {
-    /// Short-lived frames per second, on the server.
+    /// Returns the short-lived frames allocated and freed per second, on the server.
     const fn short_lived(self) -> f64 {
         match self {
             Self::Low => 300.0,
@@ -53,7 +52,7 @@ impl ProgramDemand {
         }
     }
 
-    /// The swing of demand around its mean, 0 to 1.
+    /// Returns how far demand rises and falls around its mean, 0 to 1.
     const fn swing(self) -> f64 {
         match self {
             Self::Medium => 0.1,
@@ -62,12 +61,12 @@ impl ProgramDemand {
     }
 }
 
-/// The share of a program's time that is memory alone.
+/// The share of a program's time that it spends on memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Intensity {
     /// Its data fits the caches.
     Cached,
-    /// Between.
+    /// In between.
     Mixed,
     /// It streams, or chases pointers, through memory.
     Bound,
@@ -83,7 +82,7 @@ impl Intensity {
     }
 }
 
-/// A program of [Rahman16].
+/// One of Rahman's programs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WorkloadProgram {
     /// Its name in [Rahman16, tab. 3].
@@ -94,13 +93,13 @@ pub struct WorkloadProgram {
     pub share: f64,
     /// The part of its footprint that it holds until it ends, 0 to 1.
     pub long_held: f64,
-    /// Its demand.
+    /// How demanding it is.
     pub demand: ProgramDemand,
-    /// Its share of memory time.
+    /// How much memory slows it.
     pub intensity: Intensity,
 }
 
-/// A program's demands, in its own time alone on a machine.
+/// A program's demand, in its own time on an otherwise idle machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
     /// Its time, in seconds.
@@ -109,20 +108,20 @@ pub struct Rates {
     pub footprint: u64,
     /// Of those, frames held until it ends.
     pub long_held: u64,
-    /// Frames per second while it fills them.
+    /// Frames filled per second.
     pub filling: f64,
-    /// Frames replaced a second.
+    /// Frames replaced per second.
     pub replaced: f64,
-    /// Short-lived frames a second.
+    /// Short-lived frames per second.
     pub short_lived: f64,
-    /// The swing of these two.
+    /// How far the last two rates rise and fall.
     pub swing: f64,
-    /// The share of its time that is memory alone.
+    /// The share of its time that it spends on memory.
     pub memory: f64,
 }
 
 impl WorkloadProgram {
-    /// Its demands on a machine that is `speed` times as fast as the Pentium D, with its short-lived pages or without
+    /// Returns the rates on a machine that is `speed` times as fast as the Pentium D, with short-lived pages or without
     /// [Rahman16, ch. 4].
     #[must_use]
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole frames of a positive number")]

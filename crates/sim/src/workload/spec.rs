@@ -34,7 +34,7 @@ pub const SPEC: [WorkloadProgram; 28] = [
     program("cactusADM", 2395.7, 98.7, 0.4, ProgramDemand::Medium, Intensity::Mixed),
 ];
 
-/// The program of this name. Table 7 spells some differently.
+/// Returns the program of this name, also in the spelling of [Rahman16, tab. 7].
 #[must_use]
 pub fn find(name: &str) -> Option<&'static WorkloadProgram> {
     let known = match name {

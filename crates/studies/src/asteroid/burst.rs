@@ -6,13 +6,13 @@ use rampart_sim::workload::MIXES;
 use super::super::outcome::{Measure, StudyClaim, Table, TableCell, mean};
 use super::super::runs::Runner;
 use super::super::scenario::Setup;
-use super::super::{Findings, thesis};
+use super::super::{Findings, rahman};
 use super::{on_t620, ours};
 
-/// The number of seconds in the table, as in [Rahman16].
+/// Seconds that are shown, as many as Rahman shows.
 const SHOWN: usize = 30;
 
-/// Seconds after a burst in which the pool is refilled: the example of [Rahman16] takes 11 (324 s to 335 s).
+/// Seconds after a burst in which the pool refills: Rahman's example takes 11 (324 s to 335 s).
 const AFTER: usize = 10;
 
 pub fn figure_34(runner: &Runner<'_>) -> Findings {
@@ -34,7 +34,7 @@ pub fn figure_34(runner: &Runner<'_>) -> Findings {
     Findings { tables: vec![instances(&h2.programs(), &each), timeline(seconds, first)], claims, remarks }
 }
 
-/// [Rahman16, fig. 34b]: demand and tests, of the first seed.
+/// [Rahman16, fig. 34b]: demand and tests of the first seed.
 fn timeline(seconds: &[Second], first: usize) -> Table {
     let rows = seconds.iter().enumerate().skip(first).take(SHOWN).map(|(at, seen)| {
         let rates = [seen.demand, seen.concurrent, seen.concurrent + seen.on_demand];
@@ -44,10 +44,10 @@ fn timeline(seconds: &[Second], first: usize) -> Table {
     Table::lines("Demand and testing", Measure::FramesPerSecond, "seconds", columns, rows)
 }
 
-/// [Rahman16, fig. 34a]: each program, and its core. Even cores are P1's.
+/// [Rahman16, fig. 34a]: the slowdown of each program, with its core. Even cores belong to P1.
 fn instances(programs: &[&str], each: &[Option<f64>]) -> Table {
     let known = |name: &str, core: usize| {
-        (name == "gcc").then(|| if core.is_multiple_of(2) { thesis::FIGURE_34_GCC.0 } else { thesis::FIGURE_34_GCC.1 })
+        (name == "gcc").then(|| if core.is_multiple_of(2) { rahman::FIGURE_34_GCC.0 } else { rahman::FIGURE_34_GCC.1 })
     };
     let rows = programs.iter().enumerate().map(|(core, name)| {
         (format!("{name} ({core})"), vec![TableCell { ours: each[core], thesis: known(name, core) }])
@@ -55,10 +55,10 @@ fn instances(programs: &[&str], each: &[Option<f64>]) -> Table {
     Table::bars("Slowdown of each program of H2", Measure::Slowdown, "program (core)", ["Adapt"], rows)
 }
 
-/// The first second of the table, and the second with the highest demand among those with enough later ones.
+/// Returns the first second to show, and the second with the highest demand that enough others follow.
 fn around_the_peak(timeline: &[Second]) -> (usize, usize) {
-    let looked_at = &timeline[..timeline.len().saturating_sub(AFTER).max(1)];
-    let peak = looked_at.iter().enumerate().max_by(|a, b| a.1.demand.total_cmp(&b.1.demand));
+    let candidates = &timeline[..timeline.len().saturating_sub(AFTER).max(1)];
+    let peak = candidates.iter().enumerate().max_by(|a, b| a.1.demand.total_cmp(&b.1.demand));
     let peak = peak.map_or(0, |(at, _)| at);
     (peak.saturating_sub(AFTER), peak)
 }

@@ -5,7 +5,7 @@ use rampart_memory::Fidelity;
 use super::super::outcome::{Measure, StudyClaim, Table, TableCell};
 use super::super::runs::Runner;
 use super::super::scenario::{Scenario, Setup, TestedMachine, patterns};
-use super::super::{Findings, thesis};
+use super::super::{Findings, rahman};
 use super::{on_t620, slowdowns};
 
 /// Fidelity is the number of patterns in this figure [Rahman16, 5.0], as in [Rahman16, fig. 31], where 8 is Fix1.8's;
@@ -29,7 +29,7 @@ pub fn figure_24(runner: &Runner<'_>) -> Findings {
         .collect();
     let values = slowdowns(runner, &scenarios);
     let known = |count, (program, fidelity)| {
-        let point = thesis::FIGURE_24.into_iter().find(|&(p, f, c, _)| (p, f, c) == (program, fidelity, count));
+        let point = rahman::FIGURE_24.into_iter().find(|&(p, f, c, _)| (p, f, c) == (program, fidelity, count));
         point.map(|(.., slowdown)| slowdown)
     };
     let rows = instances.into_iter().zip(values.chunks(columns.len())).map(|(count, row)| {
@@ -38,7 +38,7 @@ pub fn figure_24(runner: &Runner<'_>) -> Findings {
     });
     let names = columns.iter().map(|(program, fidelity)| format!("{program} f={fidelity}"));
     let table = Table::lines("Slowdown by COMeT", Measure::Slowdown, "instances", names, rows);
-    // A program that stood still never ends.
+    // A program that makes no progress never ends.
     let of = |count: &str, column: &str| table.ours(count, column).unwrap_or(f64::INFINITY);
     let rises = table.columns.iter().filter(|column| of("12", column) > of("1", column)).count();
     let earlier = programs.iter().filter(|p| of("8", &format!("{p} f=8")) >= of("8", &format!("{p} f=1"))).count();

@@ -1,23 +1,23 @@
 //! [Rahman16, tab. 8 and 9] and [Rahman16, fig. 33]: Adaptive beside sixteen fixed configurations, on L1 to H2.
 //!
-//! The best Fix has two definitions, and both are claims. *Fastest* is the Fix with the least slowdown, the mean over
-//! the seeds, to the last digit. *Best* is the one that [Rahman16, 5.3.3] shades: its numbers have two digits, and of
-//! the lowest it takes the most thorough, then the one with the fewest threads. Where Adaptive falls behind, the claim
-//! says by how much the Fix is faster or slower, and with several seeds, the standard error.
+//! Claims compare Adaptive with two choices of Fix. *Fastest* is the Fix with the least mean slowdown over the seeds,
+//! to the last digit. *Best* is the one that Rahman shades [Rahman16, 5.3.3]: among the least slowdowns, rounded to two
+//! digits, the most thorough, then the one with the fewest threads. If Adaptive falls behind, the claim reports how
+//! much faster or slower the Fix is and, with more than one seed, the standard error of that difference.
 
 use rampart_sim::workload::{MIXES, Mix};
 
 use super::super::outcome::{Measure, StudyClaim, Table, TableCell, mean, range};
 use super::super::runs::Runner;
 use super::super::scenario::{Scenario, Setup};
-use super::super::{Findings, thesis};
+use super::super::{Findings, rahman};
 use super::on_t620;
 
 /// The results of one workload with one configuration.
 #[derive(Clone)]
 struct Point {
     name: String,
-    /// One per seed.
+    /// The slowdown for each seed.
     slowdowns: Vec<f64>,
     patterns: f64,
     threads: f64,
@@ -28,12 +28,12 @@ impl Point {
         mean(self.slowdowns.iter().copied()).unwrap_or(f64::NAN)
     }
 
-    /// As [Rahman16] prints it, in hundredths.
+    /// Returns the slowdown as Rahman prints it, in hundredths.
     fn printed(&self) -> f64 {
         (100.0 * self.slowdown()).round()
     }
 
-    /// How much faster or slower this is than another, with the same seeds.
+    /// Describes how much faster or slower this is than another, with the same seeds.
     fn beside(&self, other: &Self) -> String {
         let differences: Vec<f64> =
             self.slowdowns.iter().zip(&other.slowdowns).map(|(mine, others)| others - mine).collect();
@@ -46,7 +46,7 @@ impl Point {
     }
 }
 
-/// The standard error of a mean; `None` of one value.
+/// Returns the standard error of a mean; `None` for a single value.
 #[expect(clippy::cast_precision_loss, reason = "a handful of seeds")]
 fn standard_error(values: &[f64]) -> Option<f64> {
     let count = values.len() as f64;
@@ -64,26 +64,26 @@ struct Row {
 }
 
 impl Row {
-    /// The Fix with the least slowdown, to the last digit.
+    /// Returns the Fix with the least slowdown, to the last digit.
     fn fastest(&self) -> &Point {
         self.fixed.iter().min_by(|a, b| a.slowdown().total_cmp(&b.slowdown())).expect("sixteen configurations")
     }
 
-    /// The Fix that [Rahman16, 5.3.3] shades: of those with the lowest printed slowdown, the one furthest to the right
-    /// and down.
+    /// Returns the Fix that Rahman shades: among the least slowdowns as printed, the one furthest to the right and down
+    /// [Rahman16, 5.3.3].
     fn best(&self) -> &Point {
         let (least, _) = range(self.fixed.iter().map(Point::printed));
         self.fixed.iter().rfind(|point| point.printed() <= least).expect("sixteen configurations")
     }
 }
 
-/// The columns of [Rahman16, tab. 8 and 9] but Adaptive.
+/// Returns the columns of [Rahman16, tab. 8 and 9] except Adaptive.
 fn configurations() -> Vec<(String, Setup)> {
     let fixed = |count| [4, 3, 2, 1].map(|threads| (format!("Fix{threads}.{count}"), Setup::fix(threads, count)));
     [8, 16, 24, 32].into_iter().flat_map(fixed).collect()
 }
 
-/// Every mix with every configuration.
+/// Runs every mix with every configuration.
 fn rows(runner: &Runner<'_>) -> Vec<Row> {
     let adaptive = ("Adapt".to_owned(), Setup::adaptive());
     let setups: Vec<(String, Setup)> = std::iter::once(adaptive).chain(configurations()).collect();
@@ -133,11 +133,11 @@ pub fn tables_8_and_9(runner: &Runner<'_>) -> Findings {
     Findings { tables, claims, remarks: Vec::new() }
 }
 
-/// Adaptive and eight of the sixteen, from this one on.
+/// Returns a table of Adaptive and eight of the sixteen configurations, from `first` on.
 fn part(title: &str, rows: &[Row], first: usize) -> Table {
     let names = configurations().into_iter().skip(first).take(8).map(|(name, _)| name);
     let columns = std::iter::once("Adapt".to_owned()).chain(names);
-    let rows = rows.iter().zip(thesis::TABLES_8_AND_9).map(|(row, (name, adaptive, fixed))| {
+    let rows = rows.iter().zip(rahman::TABLES_8_AND_9).map(|(row, (name, adaptive, fixed))| {
         assert_eq!(row.mix.name, name, "both in the order of table 7");
         let known = fixed.into_iter().flatten().skip(first);
         let ours = row.fixed[first..first + 8].iter().zip(known);
@@ -157,7 +157,7 @@ pub fn figure_33(runner: &Runner<'_>) -> Findings {
         (row.mix.name.to_owned(), values.map(|ours| cell(ours, None)).collect())
     });
     let fidelity = rows.iter().map(|row| {
-        let known = thesis::FIGURE_33_PATTERNS.into_iter().find(|(name, ..)| *name == row.mix.name);
+        let known = rahman::FIGURE_33_PATTERNS.into_iter().find(|(name, ..)| *name == row.mix.name);
         let known = [known.map(|known| known.1), None, known.map(|known| known.2)];
         let values = of_three(row, |point| point.patterns).into_iter().zip(known);
         (row.mix.name.to_owned(), values.map(|(ours, known)| cell(ours, known)).collect())
@@ -200,12 +200,13 @@ fn never_much_worse(rows: &[Row]) -> StudyClaim {
     )
 }
 
-/// The number of L and H workloads, whose demand has peaks and valleys [Rahman16, 5.3.4], on which Adaptive applies as
-/// many patterns as the Fix of `which`; for the others, that Fix, and how much faster it is.
+/// Claims that Adaptive applies at least as many patterns as the Fix that `which` picks, on the L and H workloads,
+/// whose demand has peaks and valleys [Rahman16, 5.3.4]. For each exception, the reason has that Fix and how much
+/// faster it is.
 fn as_thorough(says: &'static str, rows: &[Row], which: fn(&Row) -> &Point) -> StudyClaim {
-    let looked_at: Vec<&Row> = rows.iter().filter(|row| row.mix.name.starts_with(['L', 'H'])).collect();
+    let candidates: Vec<&Row> = rows.iter().filter(|row| row.mix.name.starts_with(['L', 'H'])).collect();
     let (higher, lower): (Vec<&Row>, Vec<&Row>) =
-        looked_at.iter().copied().partition(|row| row.adaptive.patterns >= which(row).patterns);
+        candidates.iter().copied().partition(|row| row.adaptive.patterns >= which(row).patterns);
     let names: Vec<&str> = higher.iter().map(|row| row.mix.name).collect();
     let others = lower.iter().map(|row| {
         let fix = which(row);
@@ -214,7 +215,7 @@ fn as_thorough(says: &'static str, rows: &[Row], which: fn(&Row) -> &Point) -> S
     StudyClaim::new(
         says,
         lower.is_empty(),
-        format!("for {} of {}: {}{}", names.len(), looked_at.len(), names.join(", "), others.collect::<String>()),
+        format!("for {} of {}: {}{}", names.len(), candidates.len(), names.join(", "), others.collect::<String>()),
     )
 }
 
@@ -231,11 +232,11 @@ mod tests {
         Point { name: name.to_owned(), slowdowns: slowdowns.to_vec(), patterns: 8.0, threads: 1.0 }
     }
 
-    /// The rule in the text of [Rahman16] gives the shading of its own tables.
+    /// The rule of the text reproduces the shading of Rahman's own tables.
     #[test]
     fn the_best_fix_is_the_one_that_the_thesis_shades() {
         let best = |at: usize| {
-            let (_, adaptive, fixed) = thesis::TABLES_8_AND_9[at];
+            let (_, adaptive, fixed) = rahman::TABLES_8_AND_9[at];
             let names = configurations().into_iter().map(|(name, _)| name);
             let fixed = names.zip(fixed.into_iter().flatten()).map(|(name, slowdown)| point(&name, &[slowdown]));
             let row = Row { mix: MIXES[at], adaptive: point("Adapt", &[adaptive]), fixed: fixed.collect() };
@@ -251,7 +252,7 @@ mod tests {
         assert_eq!(point("other", &[1.0]).beside(&point("one", &[1.25])), "faster by 0.2500");
     }
 
-    /// A short form: on this mix, an overestimated demand once made Adaptive slower than the best Fix.
+    /// A short run of the mix on which Adaptive was once slower than the best Fix, because demand was counted too high.
     #[test]
     fn adaptive_is_never_much_slower_than_the_best_fix() {
         let effort = Effort { longest: Duration::from_secs(50), ..Effort::short() };

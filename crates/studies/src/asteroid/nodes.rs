@@ -1,4 +1,4 @@
-//! [Rahman16, fig. 32]: the gain of testing a block on its own node.
+//! [Rahman16, fig. 32]: the gain of testing each block on its own node.
 
 use rampart_sim::workload::MIXES;
 

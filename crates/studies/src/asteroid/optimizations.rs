@@ -1,16 +1,16 @@
-//! [Rahman16, fig. 31]: the gain of each of the testers' optimizations.
+//! [Rahman16, fig. 31]: the gain of each optimization of the testers, one after the other.
 
 use rampart_sim::workload::PAIRS;
 
 use super::super::outcome::{Measure, StudyClaim, Table, mean, range};
 use super::super::runs::{Runner, Runs};
 use super::super::scenario::{Scenario, Setup};
-use super::super::{Findings, thesis};
+use super::super::{Findings, rahman};
 use super::{on_t620, ours};
 use rampart_diagnostic::control::ControlSettings;
 
-/// COMeT on the server, which is Fix1.8 without the optimizations, then with one more of them each time [Rahman16,
-/// 5.3.2].
+/// Returns COMeT on the server, which is Fix1.8 without the optimizations, and then with one more of them each time
+/// [Rahman16, 5.3.2].
 fn one_more_each() -> [(&'static str, Setup); 4] {
     let fix = Setup::fix(1, 8);
     let settings = ControlSettings { skip_middle: false, ..fix.settings };
@@ -22,7 +22,7 @@ fn one_more_each() -> [(&'static str, Setup); 4] {
     [("COMeT", comet), ("+ cache indirect", cache_indirect), ("+ recycling", recycling), ("+ skip middle", skip_middle)]
 }
 
-/// The results of a pair: a slowdown for each step, `None` where a program stood still.
+/// The results of a pair: a slowdown for each step, `None` if a program made no progress.
 struct Pair {
     name: String,
     slowdowns: Vec<Option<f64>>,
@@ -30,14 +30,14 @@ struct Pair {
 }
 
 impl Pair {
-    /// Whether one tester keeps up with it, with recycling: few pages, one in twenty, were tested while a program
-    /// waited.
+    /// Whether one tester keeps up with the pair with recycling: fewer than one page in twenty was tested while a
+    /// program waited.
     fn is_followed(&self) -> bool {
         let with_recycling = &self.runs[2];
         with_recycling.count(|seen| seen.on_demand) * 20 < with_recycling.count(|seen| seen.allocated)
     }
 
-    /// Whether each optimization makes it faster, or no slower.
+    /// Whether no optimization makes the pair slower.
     fn gains(&self) -> bool {
         self.slowdowns.windows(2).all(|step| step[1] <= step[0])
     }
@@ -53,14 +53,14 @@ pub fn figure_31(runner: &Runner<'_>) -> Findings {
     let columns = setups.iter().map(|&(name, _)| name);
     let title = "Slowdown, one optimization more each time";
     let table = Table::bars(title, Measure::Slowdown, "pair, 5 instances each", columns, rows);
-    let mut claims = claims_of_the_thesis(&average, &pairs);
+    let mut claims = claims_of_rahman(&average, &pairs);
     claims.push(helps_where_one_tester_follows(&pairs));
     let remarks = vec![
         "Rahman does not name the eight pairs; ours span the same low to moderate demand",
-        "with recycling a page that is returned is expired: fewer pages are renewed, since programs get them freshly tested, \
+        "with recycling a freed page is marked expired: fewer pages are re-placed, since programs get them freshly tested, \
          and each allocation takes a test of its own, on demand where one tester cannot follow",
-        "skipping the middle ranks saves little: programs ask for single pages here, and what comes of orders 3 to 8 is what is \
-         left of larger blocks",
+        "skipping the middle ranks saves little: programs ask for single pages here, and blocks of orders 3 to 8 are only \
+         rests of larger blocks",
     ];
     Findings { tables: vec![table], claims, remarks }
 }
@@ -84,11 +84,11 @@ fn pairs(runner: &Runner<'_>, setups: &[(&str, Setup)]) -> Vec<Pair> {
         .collect()
 }
 
-/// The claims of [Rahman16, 5.3.2, fig. 31].
-fn claims_of_the_thesis(average: &[Option<f64>], pairs: &[Pair]) -> Vec<StudyClaim> {
+/// Returns the claims of [Rahman16, 5.3.2, fig. 31].
+fn claims_of_rahman(average: &[Option<f64>], pairs: &[Pair]) -> Vec<StudyClaim> {
     let steps: Vec<f64> = average.iter().flatten().copied().collect();
     let (least, most) = range(pairs.iter().filter_map(|pair| pair.slowdowns[0]));
-    let (low, high) = thesis::FIGURE_31_COMET;
+    let (low, high) = rahman::FIGURE_31_COMET;
     let gains = steps.windows(2).map(|step| step[0] - step[1]).enumerate();
     vec![
         StudyClaim::new(
@@ -132,8 +132,8 @@ mod tests {
     use super::super::super::Effort;
     use super::*;
 
-    /// A short form: once, when the lists of the first node were owed more than one tester can test, the second got
-    /// nothing.
+    /// A short run of a past defect: when the lists of the first node were owed more than one tester can test, the
+    /// second node got no tests.
     #[test]
     fn one_tester_serves_both_nodes() {
         let effort = Effort { longest: Duration::from_secs(50), ..Effort::short() };

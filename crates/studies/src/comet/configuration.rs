@@ -5,11 +5,11 @@ use std::time::Duration;
 use super::super::outcome::{Measure, StudyClaim, range};
 use super::super::runs::Runner;
 use super::super::scenario::Setup;
-use super::super::{Findings, thesis};
+use super::super::{Findings, rahman};
 use super::{slowdowns, table};
 use rampart_diagnostic::control::ControlSettings;
 
-/// The programs of most of [Rahman16, 4.2.3], the least demanding first.
+/// The programs that most of [Rahman16, 4.2.3] is about, the least demanding first.
 const SUBSET: [&str; 7] = ["povray", "calculix", "gromacs", "zeusmp", "mcf", "gemsFDTD", "bzip2"];
 
 pub fn window(runner: &Runner<'_>) -> Findings {
@@ -18,7 +18,7 @@ pub fn window(runner: &Runner<'_>) -> Findings {
         .map(|seconds| Setup::comet().with_lifetime(Duration::from_secs(seconds), Duration::from_secs(10)));
     let values = slowdowns(runner, &programs, &setups);
     let known = |name: &str, at| {
-        let (_, two, three) = thesis::WINDOW.into_iter().find(|(row, ..)| *row == name)?;
+        let (_, two, three) = rahman::WINDOW.into_iter().find(|(row, ..)| *row == name)?;
         [Some(two), three, None][at]
     };
     let table = table(Measure::Slowdown, &programs, &["2 min", "3 min", "4 min"], &values, known);
@@ -40,7 +40,7 @@ pub fn delta(runner: &Runner<'_>) -> Findings {
     let setups = [5, 10, 20, 30]
         .map(|seconds| Setup::comet().with_lifetime(Duration::from_secs(180), Duration::from_secs(seconds)));
     let values = slowdowns(runner, &programs, &setups);
-    let known = |name: &str, at: usize| (name == "zeusmp").then(|| thesis::DELTA_ZEUSMP[at]);
+    let known = |name: &str, at: usize| (name == "zeusmp").then(|| rahman::DELTA_ZEUSMP[at]);
     let table = table(Measure::Slowdown, &programs, &columns, &values, known);
     let (least, most) = range(columns.map(|column| table.average(column)));
     let spread = most - least;
@@ -60,7 +60,7 @@ pub fn figure_14(runner: &Runner<'_>) -> Findings {
     });
     let values = slowdowns(runner, &SUBSET, &setups);
     let known = |name: &str, at: usize| {
-        if name == "average" { thesis::FIGURE_14_AVERAGE.get(at).copied() } else { None }
+        if name == "average" { rahman::FIGURE_14_AVERAGE.get(at).copied() } else { None }
     };
     let columns = ["15 ms", "25 ms", "35 ms", "45 ms"];
     let table = table(Measure::Slowdown, &SUBSET, &columns, &values, known);

@@ -1,11 +1,11 @@
-//! The gains of migration and of adaptive rates [Rahman16, 4.2.4, fig. 15 and 16].
+//! The gain of migration and of adaptive rates [Rahman16, 4.2.4, fig. 15 and 16].
 
 use rampart_memory::FreeList;
 
 use super::super::outcome::{Measure, StudyClaim};
 use super::super::runs::{Runner, Runs};
 use super::super::scenario::{Rule, Scenario, Setup};
-use super::super::{Findings, thesis};
+use super::super::{Findings, rahman};
 use super::{alone, coverages, slowdowns, spec, table};
 
 pub fn figure_15(runner: &Runner<'_>) -> Findings {
@@ -13,7 +13,7 @@ pub fn figure_15(runner: &Runner<'_>) -> Findings {
     let columns = ["with migration", "without"];
     let values = coverages(runner, &spec(), &setups);
     let known = |name: &str, at| {
-        let (_, with, without) = thesis::FIGURE_15.into_iter().find(|(row, ..)| *row == name)?;
+        let (_, with, without) = rahman::FIGURE_15.into_iter().find(|(row, ..)| *row == name)?;
         Some([with, without][at])
     };
     let table = table(Measure::Coverage, &spec(), &columns, &values, known);
@@ -37,7 +37,7 @@ pub fn figure_15(runner: &Runner<'_>) -> Findings {
     Findings { tables: vec![table], claims, remarks }
 }
 
-/// The mean demand on each list in a monitoring period.
+/// The mean number of blocks requested from each list in a monitoring period.
 type Profile = Vec<(FreeList, f64)>;
 
 fn profile(runs: &Runs) -> Profile {
@@ -45,7 +45,7 @@ fn profile(runs: &Runs) -> Profile {
     lists.map(|(at, &(list, _))| (list, runs.mean(|run| run.asked[at].1))).collect()
 }
 
-/// For each list, the rate that `pick` takes from all profiles.
+/// Returns, for each list, the rate that `pick` selects from those of all profiles.
 fn across(profiles: &[Profile], pick: fn(f64, f64) -> f64) -> Profile {
     let picked = |at: usize| profiles.iter().map(|profile| profile[at].1).reduce(pick).unwrap_or(0.0);
     profiles[0].iter().enumerate().map(|(at, &(list, _))| (list, picked(at))).collect()
@@ -62,8 +62,8 @@ pub fn figure_16(runner: &Runner<'_>) -> Findings {
         values.extend(slowdowns(runner, &[program], &setups));
     }
     let known = |name: &str, at: usize| match (name, at) {
-        ("average", 2) => Some(thesis::FIGURE_16_AVERAGE[0]),
-        ("average", 3) => Some(thesis::FIGURE_16_AVERAGE[1]),
+        ("average", 2) => Some(rahman::FIGURE_16_AVERAGE[0]),
+        ("average", 3) => Some(rahman::FIGURE_16_AVERAGE[1]),
         _ => None,
     };
     let columns = ["Min", "Max", "Application", "Adaptive"];

@@ -5,21 +5,21 @@ use rampart_memory::Fidelity;
 use super::super::outcome::{Measure, StudyClaim, Table, TableCell, range};
 use super::super::runs::Runner;
 use super::super::scenario::{Scenario, Setup, TestedMachine};
-use super::super::{Findings, thesis};
+use super::super::{Findings, rahman};
 use super::{alone, slowdowns};
 
 /// The most instances in [Rahman16, tab. 5].
 const INSTANCES: usize = 5;
 
 pub fn table_5(runner: &Runner<'_>) -> Findings {
-    let scenarios: Vec<Scenario> = thesis::TABLE_5
+    let scenarios: Vec<Scenario> = rahman::TABLE_5
         .into_iter()
         .flat_map(|(program, _)| (1..=INSTANCES).map(move |count| (program, count)))
         .map(|(program, count)| Scenario { programs: vec![program; count], ..alone(program, Setup::comet()) })
         .collect();
     let runs = runner.run_all(&scenarios);
     let values: Vec<_> = scenarios.iter().zip(&runs).map(|(scenario, runs)| runner.slowdown(scenario, runs)).collect();
-    let rows = thesis::TABLE_5.iter().zip(values.chunks(INSTANCES)).map(|((name, known), ours)| {
+    let rows = rahman::TABLE_5.iter().zip(values.chunks(INSTANCES)).map(|((name, known), ours)| {
         let cells = ours.iter().zip(known).map(|(&ours, &thesis)| TableCell { ours, thesis });
         ((*name).to_owned(), cells.collect())
     });
@@ -27,8 +27,8 @@ pub fn table_5(runner: &Runner<'_>) -> Findings {
     let table = Table::bars("Slowdown", Measure::Slowdown, "program", columns, rows);
     let remarks = vec![
         "memory runs out sooner here: three instances of lbm, 67.3 % of memory each by table 3, fit only if they have half of \
-         that in common or on disk, of which Rahman tells nothing; povray's whole share is 14.9 %",
-        "two instances are slowed more here: both cores run programs, so that each second of the tester is taken from them",
+         that in common or on disk, which Rahman does not mention; povray's whole share is 14.9 %",
+        "two instances are slowed more here: both cores run programs, so each second of the tester is taken from them",
     ];
     Findings { claims: claims_of_4_2_5(&table), tables: vec![table], remarks }
 }
@@ -59,12 +59,12 @@ fn claims_of_4_2_5(table: &Table) -> Vec<StudyClaim> {
 }
 
 pub fn figure_17(runner: &Runner<'_>) -> Findings {
-    let programs = thesis::FIGURE_17_AT_5.map(|(name, _)| name);
+    let programs = rahman::FIGURE_17_AT_5.map(|(name, _)| name);
     let setups =
         [1, 2, 3, 4, 5].map(|times| Setup::comet_on(TestedMachine::PentiumD, Fidelity::new(times).expect("1 to 5")));
     let values = slowdowns(runner, &programs, &setups);
     let rows = (0..setups.len()).map(|at| {
-        let cells = thesis::FIGURE_17_AT_5.iter().zip(&values);
+        let cells = rahman::FIGURE_17_AT_5.iter().zip(&values);
         let cells = cells.map(|((_, known), row)| TableCell { ours: row[at], thesis: (at == 4).then_some(*known) });
         ((at + 1).to_string(), cells.collect())
     });

@@ -24,10 +24,10 @@ fn alone(program: &'static str, setup: Setup) -> Scenario {
     Scenario { machine: TestedMachine::PentiumD, programs: vec![program], setup: Some(setup) }
 }
 
-/// A row per program, a number per setup.
+/// A row for each program, a number for each setup.
 type Values = Vec<Vec<Option<f64>>>;
 
-/// Runs each program with each setup, and returns the results of `measure`.
+/// Runs each program with each setup, and returns the result of `measure` for each run.
 fn measured(
     runner: &Runner<'_>,
     programs: &[&'static str],
@@ -49,7 +49,7 @@ fn coverages(runner: &Runner<'_>, programs: &[&'static str], setups: &[Setup]) -
     measured(runner, programs, setups, |_, runs| Some(runs.mean(|run| run.coverage)))
 }
 
-/// A table of programs and their average, with the published numbers of `known`.
+/// Returns a table of programs and their average, with Rahman's numbers where `known` returns one.
 fn table(
     measure: Measure,
     programs: &[&str],

@@ -3,7 +3,7 @@
 use super::super::outcome::{Measure, StudyClaim, range};
 use super::super::runs::Runner;
 use super::super::scenario::Setup;
-use super::super::{Findings, thesis};
+use super::super::{Findings, rahman};
 use super::{coverages, slowdowns, spec, table};
 
 const COLUMNS: [&str; 2] = ["on demand", "COMeT"];
@@ -15,7 +15,7 @@ fn setups() -> [Setup; 2] {
 pub fn figure_11(runner: &Runner<'_>) -> Findings {
     let values = coverages(runner, &spec(), &setups());
     let known = |name: &str, at| {
-        let (_, on_demand, comet) = thesis::FIGURE_11.into_iter().find(|(row, ..)| *row == name)?;
+        let (_, on_demand, comet) = rahman::FIGURE_11.into_iter().find(|(row, ..)| *row == name)?;
         Some([on_demand, comet][at])
     };
     let table = table(Measure::Coverage, &spec(), &COLUMNS, &values, known);
@@ -27,7 +27,7 @@ pub fn figure_11(runner: &Runner<'_>) -> Findings {
     )];
     let remarks = vec![
         "coverage is the mean over time of the share of frames, free or used, whose test is good",
-        "it is lower here, since the two minutes count in which programs fill their memory, of ten",
+        "it is lower here, because two of the ten minutes, in which programs fill their memory, count too",
     ];
     Findings { tables: vec![table], claims, remarks }
 }
@@ -35,7 +35,7 @@ pub fn figure_11(runner: &Runner<'_>) -> Findings {
 pub fn figure_12(runner: &Runner<'_>) -> Findings {
     let values = slowdowns(runner, &spec(), &setups());
     let known = |name: &str, at| {
-        let (_, on_demand, comet) = thesis::FIGURE_12.into_iter().find(|(row, ..)| *row == name)?;
+        let (_, on_demand, comet) = rahman::FIGURE_12.into_iter().find(|(row, ..)| *row == name)?;
         [on_demand, comet][at]
     };
     let table = table(Measure::Slowdown, &spec(), &COLUMNS, &values, known);
@@ -60,11 +60,11 @@ pub fn figure_12(runner: &Runner<'_>) -> Findings {
         ),
     ];
     let remarks = vec![
-        "programs that hold most of the memory are slower on demand here: every page in use is renewed once a lifetime, and half \
-         of the renewals hold the program up; how many did there Rahman does not tell",
-        "more than half of COMeT's cost is its timers' here, one for each zone and two for the program's core, 160 calls a second; \
-         Rahman puts most of it down to pressure on memory (4.2.2), where a tester that goes past the caches moves 0.33 GB/s of \
-         4.3 here, and hardly anything waits for it",
+        "programs that hold most of the memory are slower on demand here: every page in use is re-placed once a lifetime, and half \
+         of the re-placements delay the program; Rahman does not give their number",
+        "here more than half of COMeT's cost comes from its timers, one per zone and two for the program's core, 160 calls a second; \
+         Rahman attributes most of it to pressure on memory (4.2.2), but here a tester past the caches moves 0.33 GB/s of \
+         4.3, and hardly anything waits for it",
     ];
     Findings { tables: vec![table], claims, remarks }
 }

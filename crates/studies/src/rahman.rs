@@ -1,5 +1,5 @@
-//! The published numbers: all that the text and the tables of [Rahman16, ch. 4 and 5] give. Its figures are pictures,
-//! so of those only the statements of the text are here.
+//! Rahman's numbers: all that the text and the tables of [Rahman16, ch. 4 and 5] give. His figures are images, so only
+//! the numbers that the text quotes from them are here.
 
 /// [Rahman16, tab. 8 and 9]: slowdown of Adaptive, and of Fix4 to Fix1 with 8, 16, 24 and 32 patterns, for each
 /// workload.
@@ -124,12 +124,12 @@ mod tests {
         assert_eq!((h2[3][3], TABLES_8_AND_9[0].2[3][3]), (1.25, 1.03), "H2 and L1 with Fix1.32");
     }
 
-    /// What M1's 1.10 with Fix1.32 is made of, whatever M1 asks for; its demand is stable [Rahman16, 5.3.4]. A tester
-    /// is busy for as long as it takes to test α = 2 times the demand, at most always. Were M1 slowed by that alone, a
-    /// quarter of the 0.10 at the least would show with Fix1.8, which tests four times as fast; so demand is more than
-    /// Fix1.32 tests, and Fix1.8 is busy half of the time or more, and Fix1.16 always. Then all that being busy costs
-    /// shows to a half with Fix1.8, and as much with Fix1.16 as with Fix1.32: what lies between these two are tests on
-    /// demand, at most a quarter of what Fix1.8 tests.
+    /// The parts of M1's slowdown of 1.10 with Fix1.32, for any demand of M1; it is stable [Rahman16, 5.3.4]. A tester
+    /// is busy for the time that it takes to test α = 2 times the demand, at most always. If only this slowed M1, at
+    /// least a quarter of the 0.10 would show with Fix1.8, which tests four times as fast. So demand exceeds the rate
+    /// of Fix1.32; Fix1.8 is busy at least half of the time, and Fix1.16 always. Then half of the cost of being busy
+    /// shows with Fix1.8, and all of it with Fix1.16 and Fix1.32. The difference between these two comes from tests on
+    /// demand, at most a quarter of the tests of Fix1.8.
     #[test]
     fn the_tables_bound_what_competition_costs_and_tell_what_a_test_on_demand_does() {
         const ROUNDING: f64 = 0.005;

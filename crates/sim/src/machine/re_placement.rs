@@ -9,11 +9,12 @@ use super::SimulatedMachine;
 use super::frames::{FrameEntry, Holder, long, short};
 use super::program::SHORT;
 
-/// How long before its expiry a frame in use is renewed, unless renewals pile up.
-const AHEAD: Duration = Duration::from_secs(1);
+/// A frame in use is re-placed this long before it expires, unless re-placements pile up.
+const LEAD_TIME: Duration = Duration::from_secs(1);
 
 impl SimulatedMachine {
-    /// Queues the frames that expire by `until`, the soonest first, and returns the work since the last call.
+    /// Queues the frames that expire by `until`, the soonest first. Returns the counts of re-placements since the last
+    /// call.
     pub(super) fn renew_expiring(&mut self, until: Timestamp) -> Renewed {
         let Some(testing) = self.testing.filter(|testing| testing.migration) else { return Renewed::default() };
         let mut due = std::mem::take(&mut self.due);
@@ -35,26 +36,26 @@ impl SimulatedMachine {
         std::mem::take(&mut self.renewed)
     }
 
-    /// Renews queued frames that are about to expire, for the length of a quantum: one kernel thread does so, beside
-    /// the programs. Later ones wait: renewing all at once would need more tested frames than there are, and the rest
-    /// would have to be tested on demand.
-    pub(super) fn run_renewal(&mut self, seconds: f64) {
-        self.renewal_time = (self.renewal_time + seconds).min(seconds);
-        let soon = self.now.after(AHEAD);
-        while self.renewal_time > 0.0
+    /// Re-places queued frames that are about to expire, for one quantum: one kernel thread does this beside the
+    /// programs. Frames that expire later wait: to re-place them all at once would take more tested frames than there
+    /// are, and the rest would need tests on demand.
+    pub(super) fn run_re_placement(&mut self, seconds: f64) {
+        self.re_placement_time = (self.re_placement_time + seconds).min(seconds);
+        let soon = self.now.after(LEAD_TIME);
+        while self.re_placement_time > 0.0
             && let Some((expiry, number)) = self.renewing.pop_front_if(|(expiry, _)| *expiry <= soon)
         {
             let entry = self.frames.get(long(number));
             let Holder::Program { program, slot, locked: false } = entry.holder else { continue };
             let is_this_test = self.testing.is_some_and(|testing| testing.lifetime.expiry(entry.tested) == expiry);
             if is_this_test {
-                self.renewal_time -= self.renew_one(long(number), program, slot);
+                self.re_placement_time -= self.re_place(long(number), program, slot);
             }
         }
     }
 
-    /// Gives a program a frame with a new test for one that expires. Returns the cost in seconds.
-    fn renew_one(&mut self, old: Frame, program: u16, slot: u32) -> f64 {
+    /// Gives a program a frame with a new test in place of one that expires. Returns the cost in seconds.
+    fn re_place(&mut self, old: Frame, program: u16, slot: u32) -> f64 {
         let (core, node) = (self.programs[usize::from(program)].core, self.programs[usize::from(program)].node);
         let given = if slot == SHORT { None } else { self.allocate(core, node) };
         let cost = match given {
@@ -78,12 +79,12 @@ impl SimulatedMachine {
     }
 
     fn in_place_cost(&self) -> f64 {
-        // The content is saved, the frame is tested, and the content is restored.
+        // The content is saved, the frame is tested, and the content is copied back.
         self.on_demand_wait() + 2.0 * self.description.costs.migration.as_secs_f64()
     }
 
-    /// Tests a frame that is locked meanwhile. A bad one stays locked: there is no memory to move to, and its program
-    /// cannot go on. Returns whether it is good.
+    /// Tests a frame that its program cannot access meanwhile, and returns whether it is good. A bad frame stays
+    /// locked, and its program cannot continue: memory has run out, or the page would have been moved.
     fn test_in_place(&mut self, frame: Frame) -> bool {
         let patterns = self.testing.as_ref().map_or(0, |testing| testing.on_demand.patterns());
         if !self.passes(frame, patterns) {
@@ -99,17 +100,17 @@ impl SimulatedMachine {
         if let Holder::Program { locked, .. } = &mut entry.holder {
             *locked = false;
         }
-        self.note_expiry(frame);
+        self.record_expiry(frame);
         true
     }
 
-    fn note_expiry(&mut self, frame: Frame) {
+    fn record_expiry(&mut self, frame: Frame) {
         if let Some(testing) = &self.testing {
             self.wheel.add(testing.lifetime.expiry(self.frames.get(frame).tested), short(frame));
         }
     }
 
-    /// Locks all frames that expired in use.
+    /// Locks the frames in use that have expired.
     pub(super) fn lock_expired(&mut self) {
         let Some(testing) = self.testing.filter(|testing| testing.migration) else { return };
         let mut due = std::mem::take(&mut self.due);
@@ -142,8 +143,8 @@ impl SimulatedMachine {
         }
     }
 
-    /// A program goes on: the frames that it touches first are tested in place, within its time.
-    pub(super) fn unlock_what_is_touched(&mut self, at: usize, seconds: f64) {
+    /// Tests in place the locked frames that a program touches as it continues, while it has time.
+    pub(super) fn unlock_touched(&mut self, at: usize, seconds: f64) {
         while self.programs[at].debt < seconds
             && let Some(number) = self.programs[at].locked.pop()
         {
@@ -158,7 +159,7 @@ impl SimulatedMachine {
         }
     }
 
-    /// Discards all ages.
+    /// Forgets the tests of all frames.
     pub(super) fn forget_tests(&mut self) {
         if self.testing.is_none() {
             return;

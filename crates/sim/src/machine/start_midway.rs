@@ -1,10 +1,9 @@
-//! Programs that start in the middle of their run.
+//! Starts programs in the middle of their run.
 //!
-//! **Problem.** A program of [Rahman16] runs for minutes or hours, and spends the first minutes filling its memory. A
-//! minute of simulation that begins with a launch shows little else, and with twelve programs all launches at once.
-//! **Idea.** Start each program at a uniformly random moment of its run, with its memory at that moment and the ages of
-//! its tests. **Why this way.** A mean over a long run consists of windows in its middle; launches occur in them as
-//! often as in a whole day.
+//! **Problem.** Rahman's programs run for minutes or hours, and first fill their memory. A simulated minute that begins
+//! with a launch shows little else, and with twelve programs, twelve launches at once. **Idea.** Start each program at
+//! a uniformly random time of its run, with the memory that it has then and tests as old as they are then. **Why this
+//! way.** A mean over a long run averages such windows, and launches occur in them as often as in a whole day.
 
 use std::time::Duration;
 
@@ -17,18 +16,18 @@ use super::frames::short;
 use super::program::{number_of, usize_of};
 use crate::workload::{Rates, WorkloadProgram};
 
-/// The fractional parts of its multiples are spread evenly, and so is any range of them.
+/// The golden ratio's fraction: the fractional parts of its multiples are spread evenly, and so is any run of them.
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
 impl SimulatedMachine {
-    /// Starts a program as [`Self::start`] does, at a random moment of its run.
+    /// Starts a program as [`Self::start`] does, at a random time of its run.
     pub fn start_midway(&mut self, program: &WorkloadProgram, core: u32) {
         let rates = program.rates(self.description.speed, self.description.short_lived);
         self.start_midway_with(program.name, rates, core);
     }
 
-    /// Starts a program with these demands, at a random moment of its run. Its frames have tests as old as they would
-    /// be then; the statistics do not count them.
+    /// Starts a program with these rates, at a random time of its run. Its pages have tests as old as they are then.
+    /// The statistics do not count these pages.
     pub fn start_midway_with(&mut self, name: &'static str, rates: Rates, core: u32) {
         self.start_with(name, rates, core);
         let at = self.programs.len() - 1;
@@ -44,7 +43,7 @@ impl SimulatedMachine {
             self.programs[at].held.push(short(frame));
             self.hold(frame, number_of(at), u32::try_from(slot).expect("a footprint"));
         }
-        // Nobody asked for the frames that this drew from the lists.
+        // No program asked for the blocks taken off the lists here, so do not count them.
         self.drawn();
     }
 
@@ -55,7 +54,7 @@ impl SimulatedMachine {
         self.allocator.allocate(request).map(|allocated| allocated.block.first())
     }
 
-    /// The test of a page that was taken so many seconds ago.
+    /// Returns the test of a page that was allocated `held` seconds ago.
     fn tested_before(&mut self, held: f64) -> Tested {
         let Some(testing) = self.testing else { return Tested::NEVER };
         let good_for = (testing.lifetime.lifetime() - testing.lifetime.delta()).as_secs_f64();
@@ -65,17 +64,18 @@ impl SimulatedMachine {
         Tested::at(Timestamp::from_micros(self.now.micros().saturating_sub(ago)))
     }
 
-    /// Without recycling, a returned page is allocated again until its test expires, so a page has a uniformly
-    /// distributed age when it is taken, and so has the page that it is renewed with. For pages that are renewed again
-    /// and again, the remaining time of a test is the lesser of two such ages.
+    /// Returns the age of a test without recycling. A freed page is given out again until its test expires, so a page's
+    /// test is of any age with equal probability when the page is allocated, and so is that of the page that re-places
+    /// it. For pages that are re-placed repeatedly, the time left of a test that may end at any time is the lesser of
+    /// two such ages.
     fn age_of_reused(&mut self, held: f64, good_for: f64) -> f64 {
         let [one, other] = [(); 2].map(|()| good_for * self.random.random::<f64>());
         if one + held < good_for { one + held } else { one.max(other) }
     }
 }
 
-/// The time since the page in a slot was taken, in seconds: since it was filled, or since the last replacement of a
-/// page that is not held long.
+/// Returns how long ago the page in a slot was allocated, in seconds: since the slot was filled or, for a page that is
+/// not held long, since its last replacement.
 fn held_for(rates: &Rates, progress: f64, slot: usize) -> f64 {
     let since_filled = progress - slot as f64 / rates.filling;
     let replaced = rates.footprint.saturating_sub(rates.long_held) as f64;
@@ -94,7 +94,8 @@ mod tests {
     use super::*;
     use crate::{Access, Description, Testing};
 
-    /// The mean age in seconds of the tests of a program's pages, each held for a second of a lifetime of 20.
+    /// Returns the mean age in seconds of the tests of a program's pages. It holds each for a second; the lifetime is
+    /// 20.
     fn mean_age(recycling: bool) -> f64 {
         let testing = Testing {
             lifetime: TestLifetime::new(Duration::from_secs(20), Duration::from_secs(2)).unwrap(),
