@@ -90,7 +90,7 @@ impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
         let jumped = course == Course::Unknown && !known.goes_on_at(unit);
         let units = self.choose_and_gather(&mut known, block, unit, course);
         // Where the program has the page already, it is woken once that is settled.
-        let to_wake = if known.state == BlockState::Fresh { units } else { units & self.table.closed(&known) };
+        let to_wake = if known.state == BlockState::Untouched { units } else { units & self.table.closed(&known) };
         let served = self.open(block, &mut known, units, now, Why::Wanted { page, touch, began, jumped });
         drop(known);
         if !comes_round {
@@ -149,18 +149,18 @@ impl<'a, E: GuardEngine + ?Sized> Guard<'a, E> {
     /// As [`Guard::adopt`], for the blocks of pages that are excluded from guarding.
     pub fn adopt_left(&self, span: PageSpan) {
         for (block, _) in self.layout().parts(span) {
-            self.take_in(block, BlockState::Kept);
+            self.take_in(block, BlockState::Excluded);
         }
     }
 
     /// Marks an untouched block as the program's. `false`: it is not untouched.
     fn take_in(&self, block: BlockIndex, state: BlockState) -> bool {
         let mut known = self.table.lock(block);
-        let is_fresh = known.state == BlockState::Fresh;
+        let is_fresh = known.state == BlockState::Untouched;
         if is_fresh {
-            (known.state, known.open) = (state, self.layout().all_units());
+            (known.state, known.unlocked) = (state, self.layout().all_units());
             self.count_pages(block);
-            self.counts.add(Counter::Unlocked, self.layout().pages_of(known.open));
+            self.counts.add(Counter::Unlocked, self.layout().pages_of(known.unlocked));
         }
         is_fresh
     }

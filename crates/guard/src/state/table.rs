@@ -18,11 +18,11 @@ const PIECE: u64 = 4096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockState {
     /// Untouched: it was never used, or not since it was forgotten; it is in neither range.
-    Fresh,
+    Untouched,
     /// It is used; each of its units is unlocked, pending, or locked.
     Used,
     /// Excluded: the program changed the mapping in a way that a guard cannot follow. All of its units are unlocked.
-    Kept,
+    Excluded,
 }
 
 /// How much of a block is unlocked for a fault, where nothing else is known of the access pattern.
@@ -56,13 +56,13 @@ pub struct GuardBlock {
     /// Its use.
     pub state: BlockState,
     /// Unlocked units.
-    pub open: Units,
+    pub unlocked: Units,
     /// Pending units: in the vault, their codes not made yet.
-    pub stale: Units,
+    pub pending: Units,
     /// Pre-verified units: in the vault, verified for a program that is about to use them. They count as unlocked until
     /// they are mapped or discarded. Units of a used block that are in none of these sets are locked: in the vault,
     /// with right codes.
-    pub ready: Units,
+    pub pre_verified: Units,
     /// Unlocked units that were not written since, and whose codes are right: their first write stops.
     pub watched: Units,
     /// The block is unlocked so often without being watched, because it was written recently.
@@ -101,10 +101,10 @@ impl GuardBlock {
 
     fn new() -> Self {
         Self {
-            state: BlockState::Fresh,
-            open: Units::NONE,
-            stale: Units::NONE,
-            ready: Units::NONE,
+            state: BlockState::Untouched,
+            unlocked: Units::NONE,
+            pending: Units::NONE,
+            pre_verified: Units::NONE,
             watched: Units::NONE,
             unwatched: 0,
             grain: Grain::NEW,
@@ -152,15 +152,15 @@ impl BlockTable {
     #[must_use]
     pub fn closed(&self, known: &GuardBlock) -> Units {
         match known.state {
-            BlockState::Used => self.layout.all_units() - known.open,
-            BlockState::Fresh | BlockState::Kept => Units::NONE,
+            BlockState::Used => self.layout.all_units() - known.unlocked,
+            BlockState::Untouched | BlockState::Excluded => Units::NONE,
         }
     }
 
     /// The locked ones of them.
     #[must_use]
     pub fn locked(&self, known: &GuardBlock) -> Units {
-        self.closed(known) - known.stale - known.ready
+        self.closed(known) - known.pending - known.pre_verified
     }
 
     /// Blocks of pieces in use, ascending.

@@ -329,7 +329,7 @@ fn a_fault_between_moving_and_coding_takes_the_block_back_unverified() {
     let block = BlockIndex(0);
     world.guard.engine().lock(world.guard.layout().span(block)).unwrap();
     let mut known = world.guard.table.lock(block);
-    (known.open, known.stale) = (Units::NONE, world.guard.layout().all_units());
+    (known.unlocked, known.pending) = (Units::NONE, world.guard.layout().all_units());
     drop(known);
     assert_eq!(world.read(0), PageData::from_seed(9));
     assert_eq!((counts.get(Counter::PendingUnlocked), counts.get(Counter::Verified)), (1, 0));
@@ -453,7 +453,7 @@ fn what_is_ready_and_not_wanted_is_locked_again_with_the_codes_that_it_had() {
     world.write(5, &PageData::from_seed(1));
     world.lock_all_but(20);
     make_ready(&world, 1);
-    let known = |world: &World<'_>| world.guard.table.lock(BlockIndex(1)).ready;
+    let known = |world: &World<'_>| world.guard.table.lock(BlockIndex(1)).pre_verified;
     assert_eq!(known(&world), world.guard.layout().all_units());
     let encoded = counts.get(Counter::Encoded);
     world.lock_all_but(40);
@@ -474,7 +474,7 @@ fn what_is_beyond_correction_is_never_ready() {
     world.lock_all_but(20);
     assert!(world.guard.inject(PageIndex(5), &[1, 513]));
     make_ready(&world, 1);
-    assert_eq!(world.guard.table.lock(BlockIndex(1)).ready, Units::NONE);
+    assert_eq!(world.guard.table.lock(BlockIndex(1)).pre_verified, Units::NONE);
     assert_eq!(world.fault(5), FaultOutcome::Stop);
 }
 

@@ -51,7 +51,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
             FrameHistory::Untested => (Counter::Untested, None),
             FrameHistory::Tested(at) => (Counter::Supplied, Some(at)),
         };
-        if known.state == BlockState::Fresh {
+        if known.state == BlockState::Untouched {
             self.counts.add(counter, u64::from(self.layout().block_pages()));
         }
         known.tested = tested;

@@ -24,10 +24,10 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     pub(crate) fn close(&self, opening: UnlockedUnits, now: Timestamp) {
         let UnlockedUnits { block, units } = opening;
         let mut known = self.table.lock(block);
-        let let_go = units & known.ready;
-        known.ready -= let_go;
+        let let_go = units & known.pre_verified;
+        known.pre_verified -= let_go;
         self.counts.subtract(Counter::Unlocked, self.layout().pages_of(let_go));
-        let units = units & known.open;
+        let units = units & known.unlocked;
         if known.state != BlockState::Used || units.is_empty() {
             self.openings().went(block);
             return;
@@ -67,9 +67,9 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         self.counts.subtract(Counter::Unlocked, self.layout().pages_of(closed));
         let unwritten = closed & known.watched;
         self.counts.add(Counter::Unwritten, self.layout().pages_of(unwritten));
-        known.open -= closed;
+        known.unlocked -= closed;
         known.watched -= closed;
-        known.stale |= closed - unwritten;
+        known.pending |= closed - unwritten;
         drop(known);
         self.encode(block, closed);
     }

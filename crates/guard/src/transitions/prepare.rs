@@ -44,7 +44,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     ) -> Units {
         let gathers = known.state == BlockState::Used && course == Course::Stride && known.goes_on_at(unit);
         let units = self.choose(known, unit, course);
-        if gathers && !known.open.has(units) {
+        if gathers && !known.unlocked.has(units) {
             let wants = self.rounds().gather(block);
             self.wanted().later(wants);
         }
@@ -99,7 +99,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         };
         match want {
             Want::Verify(_) => self.make_ready(block, &mut known, units, now),
-            Want::Open(_) if known.open.has(units) => {}
+            Want::Open(_) if known.unlocked.has(units) => {}
             Want::Open(_) => {
                 self.counts.add(Counter::Prefetched, 1);
                 self.open(block, &mut known, units, now, Why::Ahead);
@@ -121,7 +121,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         if units.is_empty() || self.verify(block, known, units) != Verified::Right {
             return;
         }
-        known.ready |= units;
+        known.pre_verified |= units;
         self.counts.add(Counter::Unlocked, self.layout().pages_of(units));
         self.openings().opened_ahead(UnlockedUnits { block, units }, now);
     }

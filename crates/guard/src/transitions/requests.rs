@@ -38,7 +38,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         for (block, part) in self.layout().parts(span) {
             let mut known = self.table.lock(block);
             let units = self.layout().units_of(part);
-            if !known.open.has(units) || !(known.watched & units).is_empty() {
+            if !known.unlocked.has(units) || !(known.watched & units).is_empty() {
                 break;
             }
             known.holders += 1;
@@ -65,7 +65,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         let Some(blocks) = self.layout().whole_blocks(span) else { return false };
         let forgotten = |block| {
             let mut known = self.table.lock(block);
-            let kept = known.state == BlockState::Kept;
+            let kept = known.state == BlockState::Excluded;
             if !kept {
                 self.discard(block, &mut known);
             }
@@ -82,15 +82,15 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     }
 
     fn discard(&self, block: BlockIndex, known: &mut GuardBlock) {
-        if known.state == BlockState::Fresh {
+        if known.state == BlockState::Untouched {
             return;
         }
         self.engine.discard(self.layout().span(block));
         self.counts.subtract(Counter::Pages, u64::from(self.layout().block_pages()));
-        self.counts.subtract(Counter::Unlocked, self.layout().pages_of(known.open | known.ready));
-        (known.state, known.grain) = (BlockState::Fresh, Grain::NEW);
+        self.counts.subtract(Counter::Unlocked, self.layout().pages_of(known.unlocked | known.pre_verified));
+        (known.state, known.grain) = (BlockState::Untouched, Grain::NEW);
         known.reported.clear();
-        (known.open, known.stale, known.ready, known.watched) = (Units::NONE, Units::NONE, Units::NONE, Units::NONE);
+        (known.unlocked, known.pending, known.pre_verified, known.watched) = (Units::NONE, Units::NONE, Units::NONE, Units::NONE);
     }
 
     /// The program gives pages back to the kernel by itself: they read as zeros from now on, and the rest of their
@@ -98,7 +98,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     pub fn zero(&self, span: PageSpan, now: Timestamp) -> FaultOutcome {
         for (block, part) in self.layout().parts(span) {
             let mut known = self.table.lock(block);
-            if known.state == BlockState::Fresh {
+            if known.state == BlockState::Untouched {
                 continue;
             }
             let units = self.around(&known, part);
@@ -120,11 +120,11 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         }
         // Excluded blocks stay as the program has them.
         for run in blocks
-            .chunk_by_mut(|(_, one), (_, next)| (one.state == BlockState::Kept) == (next.state == BlockState::Kept))
+            .chunk_by_mut(|(_, one), (_, next)| (one.state == BlockState::Excluded) == (next.state == BlockState::Excluded))
         {
             let pages = self.layout().block_pages() as u64 * run.len() as u64;
             let (first, known) = &run[0];
-            if known.state == BlockState::Kept {
+            if known.state == BlockState::Excluded {
                 continue;
             }
             let whole =
@@ -133,7 +133,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
                 self.witness.lost(*first, &refusal);
                 return FaultOutcome::Stop;
             }
-            run.iter_mut().for_each(|(_, known)| known.state = BlockState::Kept);
+            run.iter_mut().for_each(|(_, known)| known.state = BlockState::Excluded);
         }
         FaultOutcome::GoesOn
     }

@@ -40,11 +40,11 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         let all = self.layout().all_units();
         let this = Units::run(unit, 1);
         match known.state {
-            BlockState::Fresh | BlockState::Kept => return all,
-            BlockState::Used if known.open.has(this) => return this,
+            BlockState::Untouched | BlockState::Excluded => return all,
+            BlockState::Used if known.unlocked.has(this) => return this,
             BlockState::Used => {}
         }
-        if let Some((first, count)) = known.ready.runs().find(|(first, count)| (*first..first + count).contains(&unit))
+        if let Some((first, count)) = known.pre_verified.runs().find(|(first, count)| (*first..first + count).contains(&unit))
         {
             return Units::run(first, count);
         }
@@ -85,7 +85,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     /// A split huge page loses the frames of its zero pages: the kernel replaces them by its own zero page.
     fn note_cut(&self, known: &mut GuardBlock) {
         let mut codes = known.codes.chunks_exact(self.codec.scheme.code_bytes());
-        if known.codes.is_empty() || !known.stale.is_empty() || codes.any(|codes| *codes == *self.zero_codes) {
+        if known.codes.is_empty() || !known.pending.is_empty() || codes.any(|codes| *codes == *self.zero_codes) {
             known.tested = None;
         }
     }
@@ -108,9 +108,9 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         why: Why,
     ) -> FaultOutcome {
         match known.state {
-            BlockState::Fresh => self.open_fresh(block, known, now, why),
-            BlockState::Used if !known.open.has(units) => self.open_closed(block, known, units - known.open, now, why),
-            BlockState::Used | BlockState::Kept => self.open_again(block, known, why),
+            BlockState::Untouched => self.open_fresh(block, known, now, why),
+            BlockState::Used if !known.unlocked.has(units) => self.open_closed(block, known, units - known.unlocked, now, why),
+            BlockState::Used | BlockState::Excluded => self.open_again(block, known, why),
         }
     }
 
@@ -138,10 +138,10 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
             Ok(frames) => {
                 self.note_frames(known, frames);
                 self.count_pages(block);
-                (known.state, known.open) = (BlockState::Used, self.layout().all_units());
-                self.note_open(UnlockedUnits { block, units: known.open }, Units::NONE, false, now, why);
+                (known.state, known.unlocked) = (BlockState::Used, self.layout().all_units());
+                self.note_open(UnlockedUnits { block, units: known.unlocked }, Units::NONE, false, now, why);
                 if why == Why::Ahead {
-                    self.wake(block, known.open);
+                    self.wake(block, known.unlocked);
                 }
                 FaultOutcome::GoesOn
             }
@@ -160,8 +160,8 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         now: Timestamp,
         why: Why,
     ) -> FaultOutcome {
-        let stale = closed & known.stale;
-        let verified = self.verify(block, known, closed - stale - known.ready);
+        let stale = closed & known.pending;
+        let verified = self.verify(block, known, closed - stale - known.pre_verified);
         if verified == Verified::Stop {
             return FaultOutcome::Stop;
         }
@@ -177,14 +177,14 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
                 self.witness.lost(block, &refusal);
                 return FaultOutcome::Stop;
             }
-            known.open |= self.layout().units_of(span);
+            known.unlocked |= self.layout().units_of(span);
         }
         if why == Why::Ahead {
             self.interrupted(asked);
         }
-        let was_ready = closed & known.ready;
-        known.stale -= closed;
-        known.ready -= closed;
+        let was_ready = closed & known.pre_verified;
+        known.pending -= closed;
+        known.pre_verified -= closed;
         self.note_open(UnlockedUnits { block, units: closed }, was_ready, true, now, why);
         if why == Why::Ahead {
             self.wake(block, closed);
@@ -208,7 +208,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
         match self.engine.settle(page) {
             Ok(frames) => {
                 self.note_frames(known, frames);
-                if known.state == BlockState::Kept { FaultOutcome::Left } else { FaultOutcome::GoesOn }
+                if known.state == BlockState::Excluded { FaultOutcome::Left } else { FaultOutcome::GoesOn }
             }
             Err(refusal) => {
                 self.witness.lost(block, &refusal);

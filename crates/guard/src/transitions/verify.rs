@@ -34,7 +34,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
     /// Makes the codes of those units that lack them.
     pub(crate) fn encode(&self, block: BlockIndex, units: Units) {
         let mut known = self.table.lock(block);
-        let units = units & known.stale;
+        let units = units & known.pending;
         if units.is_empty() {
             return;
         }
@@ -47,7 +47,7 @@ impl<E: GuardEngine + ?Sized> Guard<'_, E> {
             let codes = &mut known.codes[codes];
             self.engine.with_vault(span, &mut |pages| self.codec.encode_all(pages, codes));
         }
-        known.stale -= units;
+        known.pending -= units;
         let layout = self.layout();
         known.reported.retain(|page| !units.has(Units::run(layout.unit_of(*page), 1)));
         self.counts.add(Counter::Encoded, self.layout().pages_of(units));
